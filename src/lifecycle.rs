@@ -1,0 +1,185 @@
+//! The lifecycle of a child: its states, and the edges between them.
+//!
+//! The table of edges is the whole of it. What makes a child take an edge is decided by the
+//! machine, and only there; this file says which edges exist.
+//!
+//! # Invariants
+//!
+//! 1. No state becomes itself.
+//! 2. A child gets to [`Active`](Lifecycle::Active) only through
+//!    [`Activating`](Lifecycle::Activating), and there only from
+//!    [`Resolved`](Lifecycle::Resolved).
+//! 3. No state is a dead end: each leads to every other.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The state of a child.
+///
+/// ```text
+/// discovered   → resolved, stopped
+/// resolved     → activating, discovered, stopped
+/// activating   → active, errored, deactivating, stopped
+/// active       → errored, deactivating
+/// deactivating → stopped
+/// errored      → restarting, resolved, stopped
+/// restarting   → resolved, stopped
+/// stopped      → restarting, resolved
+/// ```
+///
+/// Written and read as these words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifecycle {
+    /// Declared. Something that it requires isn't there.
+    Discovered,
+    /// Its spec is valid and its requirements are met; it is about to start.
+    Resolved,
+    /// Started, but not ready.
+    Activating,
+    /// Started and ready.
+    Active,
+    /// Failed. What follows is being decided, or it is parked until somebody retries it.
+    Errored,
+    /// Waiting for its backoff to pass.
+    Restarting,
+    /// Asked to stop, or ended cleanly, and not down yet.
+    Deactivating,
+    /// Down, and not about to come back by itself.
+    Stopped,
+}
+
+impl Lifecycle {
+    /// All states, in the order of their declaration.
+    pub const ALL: [Self; 8] = [
+        Self::Discovered,
+        Self::Resolved,
+        Self::Activating,
+        Self::Active,
+        Self::Errored,
+        Self::Restarting,
+        Self::Deactivating,
+        Self::Stopped,
+    ];
+
+    /// Whether there is an edge from this state to `to`.
+    ///
+    /// No child ever takes any other step, so whoever follows the events may rely on it.
+    #[must_use]
+    pub const fn can_become(self, to: Self) -> bool {
+        match self {
+            Self::Discovered => matches!(to, Self::Resolved | Self::Stopped),
+            Self::Resolved => matches!(to, Self::Activating | Self::Discovered | Self::Stopped),
+            Self::Activating => {
+                matches!(to, Self::Active | Self::Errored | Self::Deactivating | Self::Stopped)
+            }
+            Self::Active => matches!(to, Self::Errored | Self::Deactivating),
+            Self::Errored => matches!(to, Self::Restarting | Self::Resolved | Self::Stopped),
+            Self::Restarting => matches!(to, Self::Resolved | Self::Stopped),
+            Self::Deactivating => matches!(to, Self::Stopped),
+            Self::Stopped => matches!(to, Self::Restarting | Self::Resolved),
+        }
+    }
+}
+
+impl fmt::Display for Lifecycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Discovered => "discovered",
+            Self::Resolved => "resolved",
+            Self::Activating => "activating",
+            Self::Active => "active",
+            Self::Errored => "errored",
+            Self::Restarting => "restarting",
+            Self::Deactivating => "deactivating",
+            Self::Stopped => "stopped",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lifecycle::*;
+    use super::*;
+
+    #[test]
+    fn these_edges_exist_and_no_others() {
+        // One row for each state that is left, one column for each that is entered.
+        #[rustfmt::skip]
+        let table = [
+            //              Disc. Res.  Ac-g  Act.  Err.  Rest. Deac. Stop.
+            (Discovered,   [false, true,  false, false, false, false, false, true ]),
+            (Resolved,     [true,  false, true,  false, false, false, false, true ]),
+            (Activating,   [false, false, false, true,  true,  false, true,  true ]),
+            (Active,       [false, false, false, false, true,  false, true,  false]),
+            (Errored,      [false, true,  false, false, false, true,  false, true ]),
+            (Restarting,   [false, true,  false, false, false, false, false, true ]),
+            (Deactivating, [false, false, false, false, false, false, false, true ]),
+            (Stopped,      [false, true,  false, false, false, true,  false, false]),
+        ];
+        let columns =
+            [Discovered, Resolved, Activating, Active, Errored, Restarting, Deactivating, Stopped];
+
+        assert_eq!(table.map(|(from, _)| from), columns, "every state has a row");
+        for (from, row) in table {
+            for (to, exists) in columns.into_iter().zip(row) {
+                assert_eq!(from.can_become(to), exists, "{from} → {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_resolved_child_is_activated_and_only_an_activated_one_is_active() {
+        let sources = |to| Lifecycle::ALL.into_iter().filter(move |from| from.can_become(to));
+
+        assert_eq!(sources(Activating).collect::<Vec<_>>(), [Resolved]);
+        assert_eq!(sources(Active).collect::<Vec<_>>(), [Activating]);
+    }
+
+    #[test]
+    fn no_state_is_a_dead_end() {
+        for from in Lifecycle::ALL {
+            let mut reached = vec![from];
+            let mut next = 0;
+            while let Some(&state) = reached.get(next) {
+                for to in Lifecycle::ALL {
+                    if state.can_become(to) && !reached.contains(&to) {
+                        reached.push(to);
+                    }
+                }
+                next += 1;
+            }
+            assert_eq!(reached.len(), Lifecycle::ALL.len(), "{from} leads to {reached:?}");
+        }
+    }
+
+    #[test]
+    fn all_are_listed_once_in_the_order_of_their_declaration() {
+        assert_eq!(Lifecycle::ALL.map(|state| state as usize), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_state_is_shown_written_and_read_as_the_same_word() {
+        let words = [
+            "discovered",
+            "resolved",
+            "activating",
+            "active",
+            "errored",
+            "restarting",
+            "deactivating",
+            "stopped",
+        ];
+        for (state, word) in Lifecycle::ALL.into_iter().zip(words) {
+            assert_eq!(state.to_string(), word);
+            assert_eq!(serde_json::to_value(state).unwrap(), word);
+            assert_eq!(serde_json::from_value::<Lifecycle>(word.into()).unwrap(), state);
+        }
+    }
+
+    #[test]
+    fn a_state_keeps_to_the_width_of_a_table() {
+        assert_eq!(format!("[{Active:<12}]"), "[active      ]");
+    }
+}

@@ -1,0 +1,26 @@
+//! The policies of a tree, as values: who is restarted, when, how often, and how it is stopped.
+//!
+//! Everything here is plain data with total functions over it. Nothing knows tokio, a task or a
+//! clock; instants and random numbers are arguments. What a policy leads to is up to the machine.
+
+mod backoff;
+mod limits;
+mod options;
+mod preset;
+mod restart;
+mod shutdown;
+mod start;
+mod strategy;
+mod window;
+
+pub use self::backoff::{Backoff, BackoffProblem};
+pub use self::limits::{OnExhausted, OnLeak};
+pub use self::preset::Preset;
+pub use self::restart::{RestartType, UnknownRestartType};
+pub use self::shutdown::Shutdown;
+pub use self::start::{FirstStart, Readiness, Start, StartCause};
+pub use self::strategy::{AutoShutdown, Strategy};
+
+pub(crate) use self::backoff::Random;
+pub(crate) use self::options::{ChildOptions, Rules};
+pub(crate) use self::window::RestartWindow;

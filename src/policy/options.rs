@@ -1,0 +1,109 @@
+//! What a supervisor and a child are told to do, as plain values.
+//!
+//! A [`ChildOptions`] holds what its author wrote; a field that was left open is `None` and is
+//! answered by the [`Rules`] of the supervisor that owns the child. So children may share one
+//! options value, and a default is kept once for a million of them.
+//!
+//! Nothing here is checked: a value that exists in a built tree has passed `tree::check`.
+
+use std::time::Duration;
+
+use super::{
+    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Shutdown, Start, Strategy,
+};
+
+/// What the author of a child asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChildOptions {
+    pub(crate) restart: Option<RestartType>,
+    pub(crate) shutdown: Option<Shutdown>,
+    pub(crate) backoff: Option<Backoff>,
+    pub(crate) activation_timeout: Option<Duration>,
+    pub(crate) on_leak: Option<OnLeak>,
+    pub(crate) significant: bool,
+    /// Active only once the child has said so, not as soon as its task exists.
+    pub(crate) signals: bool,
+    /// Only the child's own word counts, not that its `activate` has returned.
+    pub(crate) signals_itself: bool,
+    /// The child is a supervisor; how long it may take to abort all that is below it.
+    pub(crate) supervisor: Option<Duration>,
+}
+
+/// The rules of one supervisor, every field answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub(crate) strategy: Strategy,
+    pub(crate) auto_shutdown: AutoShutdown,
+    pub(crate) start: Start,
+    pub(crate) first_start: FirstStart,
+    pub(crate) on_exhausted: OnExhausted,
+    /// `None`: unlimited.
+    pub(crate) max_restarts: Option<u32>,
+    pub(crate) period: Duration,
+    /// Failures before Active count too, whatever their delay.
+    pub(crate) charge_everything: bool,
+    /// Giving up is a clean end, as in OTP.
+    pub(crate) gives_up_cleanly: bool,
+    pub(crate) leak_timeout: Duration,
+    /// How long `stop` may take in all; `None`: as long as the graces of the children add up to.
+    pub(crate) stop_deadline: Option<Duration>,
+    /// Dynamic supervisors only.
+    pub(crate) max_children: Option<usize>,
+    /// What children get that did not say otherwise.
+    pub(crate) defaults: ChildOptions,
+    /// The backoff behind `defaults`.
+    pub(crate) backoff: Backoff,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::OneForOne,
+            auto_shutdown: AutoShutdown::Never,
+            start: Start::Sequential,
+            first_start: FirstStart::Retry,
+            on_exhausted: OnExhausted::Escalate,
+            max_restarts: Some(5),
+            period: Duration::from_secs(60),
+            charge_everything: false,
+            gives_up_cleanly: false,
+            leak_timeout: Duration::from_secs(1),
+            stop_deadline: None,
+            max_children: None,
+            defaults: ChildOptions::default(),
+            backoff: Backoff::default(),
+        }
+    }
+}
+
+impl Rules {
+    pub(crate) fn restart(&self, child: &ChildOptions) -> RestartType {
+        child.restart.or(self.defaults.restart).unwrap_or_default()
+    }
+
+    /// A child supervisor needs time for all that is below it, so only its own setting limits it.
+    pub(crate) fn shutdown(&self, child: &ChildOptions) -> Shutdown {
+        match (child.shutdown, child.supervisor) {
+            (Some(own), _) => own,
+            (None, Some(_)) => Shutdown::Infinity,
+            (None, None) => self.defaults.shutdown.unwrap_or(Shutdown::DEFAULT),
+        }
+    }
+
+    pub(crate) fn backoff<'a>(&'a self, child: &'a ChildOptions) -> &'a Backoff {
+        child.backoff.as_ref().or(self.defaults.backoff.as_ref()).unwrap_or(&self.backoff)
+    }
+
+    pub(crate) fn activation_timeout(&self, child: &ChildOptions) -> Option<Duration> {
+        child.activation_timeout.or(self.defaults.activation_timeout)
+    }
+
+    pub(crate) fn on_leak(&self, child: &ChildOptions) -> OnLeak {
+        child.on_leak.or(self.defaults.on_leak).unwrap_or_default()
+    }
+
+    /// How long an aborted child may take to disappear before it counts as leaked.
+    pub(crate) fn leak_timeout(&self, child: &ChildOptions) -> Duration {
+        self.leak_timeout.saturating_add(child.supervisor.unwrap_or_default())
+    }
+}
