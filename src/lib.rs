@@ -2,6 +2,7 @@
 
 mod exit;
 mod lifecycle;
+mod machine;
 mod path;
 mod policy;
 

@@ -1,0 +1,419 @@
+//! The machine of a dynamic supervisor: many children, no order, no siblings.
+//!
+//! A child waits by itself, is restarted by itself, and is forgotten when it has ended for good.
+//! All stop at once, with one timer for each distinct grace, so that a stop costs the same for each
+//! child however many there are. The source is Elixir's `DynamicSupervisor`.
+//!
+//! It keeps the promises of [`super`]; a walk over all children ([`Walk`]) is cut into slices.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::children::{Children, Down, State, Timer, Verdict, Why, later};
+use super::ledger::Want;
+use super::{
+    Answer, Census, Effect, Event, Finish, Key, Machine, Request, RequirementId, SLICE, Ticket, Turn, View,
+};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{ChildOptions, OnExhausted, OnLeak, Rules, Shutdown, StartCause};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Dynamic {
+    pub(super) children: Children,
+    count: usize,
+    up: bool,
+    finishing: Option<Finish>,
+    finished: bool,
+    walks: VecDeque<Walk>,
+    more: Option<Instant>,
+}
+
+/// One pass over all places, a slice at a time.
+#[derive(Debug)]
+struct Walk {
+    /// The places from here on have been visited.
+    cursor: usize,
+    task: Task,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    /// Ask every child to stop.
+    Stop,
+    /// Abort those whose grace this was.
+    Expire(Duration),
+    /// Abort whatever is left.
+    Abort,
+}
+
+impl Dynamic {
+    pub(crate) fn new(rules: Rules, now: Instant, seed: u64) -> Self {
+        Self {
+            children: Children::new(rules, now, seed),
+            count: 0,
+            up: false,
+            finishing: None,
+            finished: false,
+            walks: VecDeque::new(),
+            more: Some(now),
+        }
+    }
+
+    fn exited(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        self.children.timers.disarm(Timer::Child(key));
+        if let State::Stopping { why, .. } = self.children.slot(key).state {
+            self.children.ended_on_request(key, reason, turn);
+            return self.gone(key, why, turn);
+        }
+        let (active, reason) = self.children.ended(key, reason, turn);
+        self.decide(key, active, reason, turn);
+    }
+
+    /// A child that was asked to end is gone.
+    fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+        if self.finishing.is_some() {
+            return self.forget(key, turn);
+        }
+        match why {
+            Why::Group | Why::ByHand => self.forget(key, turn),
+            Why::Renew => self.children.launch(key, StartCause::Manual, turn),
+            Why::Itself => self.decide(key, true, ExitReason::Normal, turn),
+            Why::Failing { active } => {
+                let reason = self.children.failure(key);
+                self.decide(key, active, reason, turn);
+            }
+        }
+    }
+
+    /// A child was aborted and is still there. It is treated as gone.
+    fn leaked(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+        let slot = self.children.slot(key);
+        turn.push(Effect::Leaked { key, incarnation: slot.incarnation });
+        let options = Arc::clone(&slot.options);
+        self.children.ended_on_request(key, ExitReason::Killed, turn);
+        let parks = self.children.rules.on_leak(&options) == OnLeak::Park;
+        if parks && self.finishing.is_none() && why != Why::ByHand {
+            self.lay_down(key, Down::Leaked, turn);
+        } else {
+            self.gone(key, why, turn);
+        }
+    }
+
+    fn decide(&mut self, key: Key, active: bool, reason: ExitReason, turn: &mut Turn<'_>) {
+        let clean = reason.is_clean();
+        if !active && !clean {
+            let awaited = self.children.slot(key).awaited_start();
+            self.children.answer(key, |_| true, &Answer::Failed(reason.clone()), turn);
+            if awaited.is_some() {
+                return self.forget(key, turn);
+            }
+        }
+        let restarts = self.children.restart_type(key).restarts(clean);
+        if self.finishing.is_some() || !restarts {
+            let incarnation = self.children.slot(key).incarnation;
+            self.children.answer(
+                key,
+                |want| want != Want::Down,
+                &Answer::Started(incarnation),
+                turn,
+            );
+            return self.forget(key, turn);
+        }
+        match self.children.charge(key, active, &reason, turn.now) {
+            Verdict::RestartAt(at) => self.children.back_off(key, at, turn),
+            Verdict::Exhausted => {
+                turn.push(Effect::GaveUp { key });
+                match self.children.rules.on_exhausted {
+                    OnExhausted::Park => self.lay_down(key, Down::GivenUp, turn),
+                    OnExhausted::Escalate => {
+                        self.forget(key, turn);
+                        self.finish(Finish::Escalated { key, reason });
+                    }
+                }
+            }
+        }
+    }
+
+    fn lay_down(&mut self, key: Key, down: Down, turn: &mut Turn<'_>) {
+        self.children.set(key, State::Down(down));
+        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
+        self.children.answer(key, |_| true, &Answer::Stopped, turn);
+    }
+
+    fn forget(&mut self, key: Key, turn: &mut Turn<'_>) {
+        self.children.enter_stopped(key, turn);
+        self.children.set(key, State::Down(Down::Finished));
+        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
+        let left = if self.finishing.is_some() { Answer::ShuttingDown } else { Answer::Stopped };
+        self.children.answer(key, |_| true, &left, turn);
+        if self.children.remove(key, turn).is_some() {
+            self.count -= 1;
+        }
+    }
+
+    fn finish(&mut self, finish: Finish) {
+        if self.finishing.is_none() {
+            self.finishing = Some(finish);
+            self.walk(Task::Stop);
+        }
+    }
+
+    fn walk(&mut self, task: Task) {
+        let walk = Walk { cursor: self.children.slots.places(), task };
+        // One that waits behind another will do for both.
+        if self.walks.iter().skip(1).all(|waiting| waiting.task != task) {
+            self.walks.push_back(walk);
+        }
+    }
+
+    fn settle(&mut self, turn: &mut Turn<'_>) {
+        self.more = None;
+        if !self.up {
+            self.up = true;
+            turn.push(Effect::Up);
+        }
+        for _ in 0..SLICE {
+            let Some(walk) = self.walks.front_mut() else {
+                return self.finish_if_empty(turn);
+            };
+            if walk.cursor == 0 {
+                self.walks.pop_front();
+                continue;
+            }
+            walk.cursor -= 1;
+            let (cursor, task) = (walk.cursor, walk.task);
+            if let Some(key) = self.children.slots.at(cursor) {
+                self.visit(key, task, turn);
+            }
+        }
+        self.more = Some(turn.now);
+    }
+
+    fn finish_if_empty(&mut self, turn: &mut Turn<'_>) {
+        if self.count == 0
+            && let Some(finish) = &self.finishing
+        {
+            turn.push(Effect::Finish(finish.clone()));
+            self.finished = true;
+        }
+    }
+
+    fn visit(&mut self, key: Key, task: Task, turn: &mut Turn<'_>) {
+        let state = self.children.slot(key).state;
+        match (task, state) {
+            (_, State::Down(_) | State::Gated(_) | State::Backoff | State::Awaiting) => {
+                self.forget(key, turn);
+            }
+            (Task::Stop, State::Activating | State::Active) => self.ask_to_stop(key, turn),
+            (Task::Stop, State::Stopping { .. }) => {}
+            (Task::Expire(grace), _) => {
+                if self.children.shutdown(key) == Shutdown::Timeout(grace) {
+                    self.children.abort(key, turn);
+                }
+            }
+            (Task::Abort, _) => self.children.abort(key, turn),
+        }
+    }
+
+    /// Asks a child to stop, under the timer that all children with its grace share.
+    fn ask_to_stop(&mut self, key: Key, turn: &mut Turn<'_>) {
+        self.children.begin_stop(key, Why::Group, turn);
+        if let Shutdown::Timeout(grace) = self.children.shutdown(key) {
+            self.children.timers.disarm(Timer::Child(key));
+            let shared = Timer::Grace(grace);
+            if self.children.timers.at(shared).is_none() {
+                self.children.timers.arm(shared, later(turn.now, grace));
+            }
+        }
+    }
+
+    fn due(&mut self, key: Key, turn: &mut Turn<'_>) {
+        match self.children.slot(key).state {
+            // A supervisor that ends will come to it.
+            State::Backoff if self.finishing.is_some() => {}
+            State::Backoff => self.children.launch(key, StartCause::Restart, turn),
+            State::Activating => {
+                self.children.fail_running(key, ExitReason::ActivationTimedOut, false, turn);
+            }
+            State::Stopping { aborted: false, .. } => self.children.abort(key, turn),
+            State::Stopping { why, .. } => self.leaked(key, why, turn),
+            State::Down(_) | State::Gated(_) | State::Active | State::Awaiting => {}
+        }
+    }
+
+    fn tick(&mut self, turn: &mut Turn<'_>) {
+        for _ in 0..SLICE {
+            match self.children.timers.pop(turn.now) {
+                Some(Timer::Child(key)) => self.due(key, turn),
+                Some(Timer::Grace(grace)) => self.walk(Task::Expire(grace)),
+                Some(Timer::Total) => self.walk(Task::Abort),
+                Some(Timer::Sweep) => {}
+                None => return,
+            }
+        }
+    }
+
+    fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
+        if self.children.slot(key).state != State::Activating {
+            return self.exited(key, ExitReason::Normal, turn);
+        }
+        self.children.enter(key, Lifecycle::Stopped, Some("ignored"), turn);
+        self.children.answer(key, |_| true, &Answer::Ignored, turn);
+        self.forget(key, turn);
+    }
+
+    fn request(&mut self, ticket: Ticket, key: Key, request: Request, turn: &mut Turn<'_>) {
+        let answer = match self.children.state(key) {
+            None => Some(Answer::NotFound),
+            Some(_) if self.finishing.is_some() => Some(Answer::ShuttingDown),
+            Some(state) => self.serve(ticket, key, request, state, turn),
+        };
+        if let Some(answer) = answer {
+            turn.push(Effect::Reply { ticket, answer });
+        }
+    }
+
+    fn serve(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        request: Request,
+        state: State,
+        turn: &mut Turn<'_>,
+    ) -> Option<Answer> {
+        let lifecycle = self.children.slot(key).lifecycle;
+        match (request, state) {
+            (Request::Start, State::Down(Down::New)) => {
+                let waits = self.children.wait(key, ticket, Want::Started);
+                self.children.launch(key, StartCause::Manual, turn);
+                waits
+            }
+            (Request::Terminate, State::Activating | State::Active) => {
+                self.children.begin_stop(key, Why::ByHand, turn);
+                self.children.wait(key, ticket, Want::Down)
+            }
+            (Request::Terminate, State::Stopping { aborted, .. }) => {
+                self.children.set(key, State::Stopping { why: Why::ByHand, aborted });
+                self.children.wait(key, ticket, Want::Down)
+            }
+            (Request::Terminate, _) => {
+                self.forget(key, turn);
+                Some(Answer::Done)
+            }
+            (Request::RestartRunning, State::Stopping { why: Why::ByHand, .. }) => {
+                Some(Answer::Unfit(lifecycle))
+            }
+            (Request::RestartRunning, State::Activating | State::Active) => {
+                self.children.begin_stop(key, Why::Renew, turn);
+                self.children.wait(key, ticket, Want::Renewed)
+            }
+            (Request::Kill, State::Activating | State::Active | State::Stopping { .. }) => {
+                self.children.kill(key, turn);
+                Some(Answer::Done)
+            }
+            (Request::Retry, State::Down(Down::GivenUp | Down::Leaked)) => {
+                self.children.window.clear();
+                let waits = self.children.wait(key, ticket, Want::Renewed);
+                self.children.launch(key, StartCause::Manual, turn);
+                waits
+            }
+            (Request::Wake, State::Backoff) => {
+                self.children.launch(key, StartCause::Restart, turn);
+                Some(Answer::Done)
+            }
+            (
+                Request::RestartStopped | Request::Delete,
+                State::Activating | State::Active | State::Stopping { .. },
+            ) => Some(Answer::Running),
+            (
+                Request::RestartStopped | Request::RestartRunning | Request::Delete,
+                State::Backoff,
+            )
+            | (Request::RestartRunning, State::Stopping { .. }) => Some(Answer::Restarting),
+            _ => Some(Answer::Unfit(lifecycle)),
+        }
+    }
+}
+
+impl Machine for Dynamic {
+    fn on_event(&mut self, event: Event, now: Instant, effects: &mut Vec<Effect>) {
+        let subject = self.children.subject(&event);
+        let turn = &mut Turn { now, effects };
+        match (event, subject) {
+            _ if self.finished => return,
+            (Event::Ready { .. }, Some(key)) => {
+                if self.children.state(key) == Some(State::Activating) {
+                    self.children.activated(key, turn);
+                }
+            }
+            (Event::Ignored { .. }, Some(key)) => self.ignored(key, turn),
+            (Event::Exited { reason, .. }, Some(key)) => self.exited(key, reason, turn),
+            (Event::Healthy { .. }, Some(key)) => self.children.healthy(key),
+            (Event::StopSelf { .. }, Some(key)) => {
+                if matches!(self.children.state(key), Some(State::Active | State::Activating)) {
+                    self.children.begin_stop(key, Why::Itself, turn);
+                }
+            }
+            (Event::Request { ticket, key, request }, _) => {
+                self.request(ticket, key, request, turn)
+            }
+            (Event::Tick, _) => self.tick(turn),
+            (Event::Stop { within }, _) => {
+                self.finish(Finish::Stopped);
+                self.children.stop_within(within, now);
+            }
+            (Event::AbortAll, _) => {
+                self.finish(Finish::Aborted);
+                self.walk(Task::Abort);
+            }
+            // It speaks of an incarnation that is over.
+            (_, None) => return,
+        }
+        self.settle(turn);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.more.or_else(|| self.children.timers.next())
+    }
+
+    fn admits(&self) -> Result<(), Answer> {
+        match self.children.rules.max_children {
+            _ if self.finishing.is_some() => Err(Answer::ShuttingDown),
+            Some(max) if self.count >= max => Err(Answer::MaxChildren(max)),
+            _ => Ok(()),
+        }
+    }
+
+    fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
+        self.count += 1;
+        self.children.add(options, 0, now)
+    }
+
+    fn provided_by(&mut self, key: Key) -> RequirementId {
+        self.children.provided_by(key)
+    }
+
+    fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>) {
+        self.children.requirements.link(key, provides, requires);
+    }
+
+    fn view(&self, key: Key) -> Option<View> {
+        self.children.view(key)
+    }
+
+    fn next(&self, after: Option<Key>) -> Option<Key> {
+        let from = after.map_or(0, |key| key.index() + 1);
+        (from..self.children.slots.places()).find_map(|index| self.children.slots.at(index))
+    }
+
+    fn census(&self) -> Census {
+        self.children.census
+    }
+
+    fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration) {
+        self.children.intensity(now)
+    }
+}

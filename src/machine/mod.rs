@@ -1,0 +1,279 @@
+//! The rules of supervision, without a clock, a task or an `await`.
+//!
+//! A machine is told what happened, one [`Event`] at a time, together with the instant at which it
+//! happened. It answers with [`Effect`]s that the driver carries out, in order. It cannot block,
+//! cannot fail and never reads the time, so that every rule can be tested as a sequence of calls.
+//!
+//! [`Ordered`] is the machine of a supervisor whose children are declared in an order;
+//! [`Dynamic`] the far smaller one of a supervisor with many equal children.
+//!
+//! What both promise:
+//!
+//! 1. A child has at most one live incarnation: between two [`Effect::Start`] of one child lies its
+//!    exit, or the report that it leaked.
+//! 2. An event that names an incarnation which is over changes nothing.
+//! 3. Each [`Report`] is a legal edge of [`Lifecycle`](crate::lifecycle::Lifecycle), and begins
+//!    where the last one of that child ended.
+//! 4. Nothing is started once the machine has begun to finish, and nothing follows
+//!    [`Effect::Finish`], which comes when no child is live any more.
+//! 5. Every ticket is answered at most once, and none is left when a child is removed.
+//! 6. One event costs O(log n) and at most [`SLICE`] children are looked at; what is left over is
+//!    announced by [`next_deadline`](Machine::next_deadline) as due at once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{ChildOptions, StartCause};
+
+mod arena;
+mod children;
+mod dynamic;
+mod ledger;
+mod ordered;
+mod requests;
+mod requirements;
+#[cfg(test)]
+mod simulator;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+pub(crate) use arena::Key;
+pub(crate) use dynamic::Dynamic;
+pub(crate) use ordered::Ordered;
+pub(crate) use requirements::RequirementId;
+
+/// How many children one event may visit, so that no event holds the supervisor for long.
+pub(crate) const SLICE: usize = 64;
+
+/// The number of one run of a child, from 1. Zero: it has not run yet.
+pub(crate) type Incarnation = u32;
+
+/// Names the caller who waits for an answer. The driver knows who that is.
+pub(crate) type Ticket = u64;
+
+/// Something that happened outside.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The child is ready.
+    Ready { key: Key, incarnation: Incarnation },
+    /// The child declined to start.
+    Ignored { key: Key, incarnation: Incarnation },
+    /// The incarnation is over.
+    Exited { key: Key, incarnation: Incarnation, reason: ExitReason },
+    /// The child says that it works, so that its next backoff begins anew.
+    Healthy { key: Key, incarnation: Incarnation },
+    /// The child wants to be stopped.
+    StopSelf { key: Key, incarnation: Incarnation },
+    /// Somebody asks for something.
+    Request { ticket: Ticket, key: Key, request: Request },
+    /// The instant given by `next_deadline` has come.
+    Tick,
+    /// The supervisor was asked to stop, and to have stopped after `within`.
+    Stop { within: Option<Duration> },
+    /// The supervisor must abort whatever is left.
+    AbortAll,
+}
+
+/// What can be asked for one child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Start a child that was just added.
+    Start,
+    /// Stop it and leave it stopped.
+    Terminate,
+    /// Start a stopped child again.
+    RestartStopped,
+    /// Stop a running child's range and start it again, uncharged.
+    RestartRunning,
+    /// Abort it, as an outsider would.
+    Kill,
+    /// Forget a stopped child.
+    Delete,
+    /// Try a parked child again.
+    Retry,
+    /// Cut its backoff short.
+    Wake,
+}
+
+/// What a caller is told.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// It is done.
+    Done,
+    /// The child is up.
+    Started(Incarnation),
+    /// The child declined to start.
+    Ignored,
+    /// The child failed before it was up.
+    Failed(ExitReason),
+    /// Refused: the child has to be stopped for that.
+    Running,
+    /// Refused: the child is about to be started again.
+    Restarting,
+    /// Refused: in this state there is nothing to do.
+    Unfit(Lifecycle),
+    /// Refused: there is no such child any more.
+    NotFound,
+    /// Refused: the supervisor is stopping.
+    ShuttingDown,
+    /// Refused: there are as many children as there may be.
+    MaxChildren(usize),
+    /// The child was stopped before it was up.
+    Stopped,
+}
+
+/// Something the driver must do.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Spawn the child's task.
+    Start { key: Key, incarnation: Incarnation, cause: StartCause },
+    /// Ask the child's task to stop.
+    Cancel { key: Key },
+    /// Abort the child's task.
+    Abort { key: Key },
+    /// Tell whoever listens.
+    Report(Report),
+    /// The child was aborted and is still there. It is given up on.
+    Leaked { key: Key, incarnation: Incarnation },
+    /// The supervisor has given up on the child.
+    GaveUp { key: Key },
+    /// Answer a caller.
+    Reply { ticket: Ticket, answer: Answer },
+    /// Forget the child.
+    Removed { key: Key },
+    /// The first start has passed the last child.
+    Up,
+    /// End the supervisor.
+    Finish(Finish),
+}
+
+/// One edge of a child's lifecycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) key: Key,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) from: Lifecycle,
+    pub(crate) to: Lifecycle,
+    /// How long the child had been in `from`.
+    pub(crate) after: Duration,
+    /// How the incarnation ended, if this edge is its end: see [`ExitReason::kind`].
+    pub(crate) ending: Option<&'static str>,
+}
+
+/// Why the supervisor ends.
+#[derive(Clone, Debug)]
+pub(crate) enum Finish {
+    /// It was asked to.
+    Stopped,
+    /// It was made to: what was left was aborted.
+    Aborted,
+    /// Its significant children have ended.
+    AutoShutdown,
+    /// It gave up on a child.
+    Escalated { key: Key, reason: ExitReason },
+    /// A child could not be started for the first time.
+    StartFailed { key: Key, reason: ExitReason },
+}
+
+/// What can be seen of a child.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) key: Key,
+    pub(crate) options: Arc<ChildOptions>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) incarnation: Incarnation,
+    /// When the child came to this state.
+    pub(crate) since: Instant,
+    /// Why it is down, in a word, where the lifecycle alone does not tell.
+    pub(crate) why: Option<&'static str>,
+    pub(crate) history: Option<History>,
+}
+
+/// What has gone wrong with a child so far.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    /// The failure that is being waited out, from 1; zero once the child is healthy.
+    pub(crate) attempt: u32,
+    /// When the next attempt is due, and the wait that was drawn for it.
+    pub(crate) next: Option<(Instant, Duration)>,
+    pub(crate) last: Option<ExitReason>,
+}
+
+/// How many children there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    pub(crate) by_lifecycle: [u32; 8],
+    pub(crate) supervisors: u32,
+}
+
+impl Census {
+    pub(crate) fn specs(&self) -> u32 {
+        self.by_lifecycle.iter().sum()
+    }
+
+    pub(crate) fn of(&self, lifecycle: Lifecycle) -> u32 {
+        self.by_lifecycle[lifecycle as usize]
+    }
+
+    fn add(&mut self, options: &ChildOptions) {
+        self.by_lifecycle[Lifecycle::Discovered as usize] += 1;
+        self.supervisors += u32::from(options.supervisor.is_some());
+    }
+
+    fn remove(&mut self, options: &ChildOptions, last: Lifecycle) {
+        self.by_lifecycle[last as usize] -= 1;
+        self.supervisors -= u32::from(options.supervisor.is_some());
+    }
+
+    fn moved(&mut self, from: Lifecycle, to: Lifecycle) {
+        self.by_lifecycle[from as usize] -= 1;
+        self.by_lifecycle[to as usize] += 1;
+    }
+}
+
+/// What the driver needs of a machine.
+pub(crate) trait Machine {
+    /// Takes in one event and appends what must be done about it, in order.
+    fn on_event(&mut self, event: Event, now: Instant, effects: &mut Vec<Effect>);
+
+    /// The next instant at which the machine wants an [`Event::Tick`]; in the past if at once.
+    fn next_deadline(&self) -> Option<Instant>;
+
+    /// Whether a child may be added now, or what its author is told.
+    fn admits(&self) -> Result<(), Answer>;
+
+    /// Adds a child, which is started by [`Request::Start`] or by the first [`Event::Tick`].
+    fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key;
+
+    /// What others require when they require this child.
+    fn provided_by(&mut self, key: Key) -> RequirementId;
+
+    /// Says of a child that was just added what it provides and what it requires.
+    fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>);
+
+    fn view(&self, key: Key) -> Option<View>;
+
+    /// The child that follows `after` in start order, or the first.
+    fn next(&self, after: Option<Key>) -> Option<Key>;
+
+    fn census(&self) -> Census;
+
+    /// Restarts that count at `now`, and how many may.
+    fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration);
+}
+
+/// One event being taken in: when, and what is to be done about it so far.
+struct Turn<'a> {
+    now: Instant,
+    effects: &'a mut Vec<Effect>,
+}
+
+impl Turn<'_> {
+    fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+}

@@ -1,0 +1,187 @@
+//! What callers may ask for, and what they are told.
+//!
+//! Every request is answered exactly once: at once if it is refused or there is nothing to wait
+//! for, else when the child has come to where the caller wants it. A supervisor that is stopping
+//! refuses all of them.
+
+use super::children::{Down, State, Timer, Why};
+use super::ledger::Want;
+use super::ordered::Ordered;
+use super::{Answer, Effect, Key, Request, Ticket, Turn};
+use crate::lifecycle::Lifecycle;
+use crate::policy::{RestartType, StartCause};
+
+impl Ordered {
+    pub(super) fn request(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        request: Request,
+        turn: &mut Turn<'_>,
+    ) {
+        let refusal = match self.children.state(key) {
+            None => Some(Answer::NotFound),
+            Some(_) if self.is_finishing() => Some(Answer::ShuttingDown),
+            Some(_) => None,
+        };
+        if let Some(answer) = refusal {
+            return turn.push(Effect::Reply { ticket, answer });
+        }
+        let answer = match request {
+            Request::Start => self.start_added(ticket, key, turn),
+            Request::Terminate => self.terminate(ticket, key, turn),
+            Request::RestartStopped => self.restart_stopped(ticket, key, turn),
+            Request::RestartRunning => self.restart_running(ticket, key, turn),
+            Request::Kill => self.kill(key, turn),
+            Request::Delete => self.delete(key, turn),
+            Request::Retry => self.retry(ticket, key, turn),
+            Request::Wake => self.wake(key, turn),
+        };
+        if let Some(answer) = answer {
+            turn.push(Effect::Reply { ticket, answer });
+        }
+    }
+
+    fn start_added(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        let slot = self.children.slot(key);
+        if slot.state != State::Down(Down::New) {
+            return Some(Answer::Unfit(slot.lifecycle));
+        }
+        self.children.wait(key, ticket, Want::Started);
+        // In a group the new child waits for its turn like the others.
+        if self.group(key).is_none() || !self.will_be_started(key) {
+            self.children.launch(key, StartCause::Manual, turn);
+        }
+        None
+    }
+
+    fn terminate(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        match self.children.slot(key).state {
+            State::Down(_) | State::Gated(_) | State::Backoff | State::Awaiting => {
+                self.abandon(key);
+                self.children.timers.disarm(Timer::Child(key));
+                let slot = self.children.slot(key);
+                if let Some(ledger) = &mut slot.ledger {
+                    ledger.next = None;
+                }
+                self.children.enter_stopped(key, turn);
+                if self.children.restart_type(key) == RestartType::Temporary {
+                    self.forget(key, false, turn);
+                } else {
+                    self.lay_down(key, Down::ByHand, turn);
+                    self.children.answer(key, |_| true, &Answer::Stopped, turn);
+                }
+                Some(Answer::Done)
+            }
+            State::Activating | State::Active => {
+                self.children.begin_stop(key, Why::ByHand, turn);
+                self.children.wait(key, ticket, Want::Down)
+            }
+            State::Stopping { aborted, .. } => {
+                self.children.set(key, State::Stopping { why: Why::ByHand, aborted });
+                self.children.wait(key, ticket, Want::Down)
+            }
+        }
+    }
+
+    fn restart_stopped(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        let returns = self.will_be_started(key);
+        let state = self.children.slot(key).state;
+        match state {
+            State::Down(_) if returns => Some(Answer::Restarting),
+            State::Down(_) if self.is_being_swept(key) => Some(Answer::Stopped),
+            State::Down(_) => {
+                self.children.wait(key, ticket, Want::StartedAgain);
+                // A leaked child that is no longer passed over waits for its turn.
+                self.children.set(key, State::Down(Down::ByHand));
+                if !self.will_be_started(key) {
+                    self.children.launch(key, StartCause::Manual, turn);
+                }
+                None
+            }
+            State::Gated(_) | State::Backoff | State::Awaiting => Some(Answer::Restarting),
+            State::Activating | State::Active | State::Stopping { .. } => Some(Answer::Running),
+        }
+    }
+
+    fn restart_running(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        let slot = self.children.slot(key);
+        match slot.state {
+            State::Activating | State::Active => {
+                match self.group(key) {
+                    None => self.children.begin_stop(key, Why::Renew, turn),
+                    Some(from) => self.regroup(from, turn.now, None, turn),
+                }
+                self.children.wait(key, ticket, Want::Renewed)
+            }
+            State::Stopping { why: Why::ByHand, .. } | State::Down(_) => {
+                Some(Answer::Unfit(slot.lifecycle))
+            }
+            State::Stopping { .. } | State::Gated(_) | State::Backoff | State::Awaiting => {
+                Some(Answer::Restarting)
+            }
+        }
+    }
+
+    fn kill(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        let slot = self.children.slot(key);
+        match slot.state {
+            State::Activating | State::Active | State::Stopping { .. } => {
+                self.children.kill(key, turn);
+                Some(Answer::Done)
+            }
+            State::Down(_) | State::Gated(_) | State::Backoff | State::Awaiting => {
+                Some(Answer::Unfit(slot.lifecycle))
+            }
+        }
+    }
+
+    fn delete(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        let returns = self.will_be_started(key);
+        let slot = self.children.slot(key);
+        match slot.state {
+            State::Down(_) if returns => Some(Answer::Restarting),
+            State::Down(_) => {
+                self.children.enter_stopped(key, turn);
+                self.forget(key, false, turn);
+                Some(Answer::Done)
+            }
+            State::Gated(_) | State::Backoff | State::Awaiting => Some(Answer::Restarting),
+            State::Activating | State::Active | State::Stopping { .. } => Some(Answer::Running),
+        }
+    }
+
+    fn retry(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        let slot = self.children.slot(key);
+        let lifecycle = slot.lifecycle;
+        if !matches!(slot.state, State::Down(Down::GivenUp | Down::Leaked)) {
+            return Some(Answer::Unfit(lifecycle));
+        }
+        // So that a sweep which passes leaked children does not pass this one.
+        self.children.set(key, State::Down(Down::GivenUp));
+        self.children.wait(key, ticket, Want::Renewed);
+        self.children.window.clear();
+        match self.group(key) {
+            None => self.children.launch(key, StartCause::Manual, turn),
+            Some(from) if self.sweep.is_some() => self.regroup(from, turn.now, None, turn),
+            Some(from) => self.start_from(from, turn.now),
+        }
+        None
+    }
+
+    fn wake(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        let slot = self.children.slot(key);
+        match slot.state {
+            State::Backoff => {
+                self.children.timers.disarm(Timer::Child(key));
+                self.children.launch(key, StartCause::Restart, turn);
+                Some(Answer::Done)
+            }
+            State::Awaiting => {
+                self.hurry(turn.now);
+                Some(Answer::Done)
+            }
+            _ => Some(Answer::Unfit(slot.lifecycle)),
+        }
+    }
+}

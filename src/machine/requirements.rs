@@ -1,0 +1,102 @@
+//! What children require of each other, by name rather than by child.
+//!
+//! A name outlives the child behind it: whoever requires `db` waits for the next `db` after the
+//! first was deleted, and goes on after a temporary `migrate` has ended well and is gone.
+//!
+//! A waiting child is kept with the first name that it lacks. When that is met the child is
+//! released and looks again, so that nobody is visited for a requirement he does not wait for.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use super::Key;
+
+/// A name that children require.
+pub(crate) type RequirementId = u32;
+
+#[derive(Debug)]
+struct Requirement {
+    met: bool,
+    provider: Option<Key>,
+    waiters: BTreeSet<Key>,
+}
+
+#[derive(Debug, Default)]
+struct Links {
+    provides: Option<RequirementId>,
+    requires: Box<[RequirementId]>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Requirements {
+    names: Vec<Requirement>,
+    links: HashMap<Key, Links>,
+    released: VecDeque<Key>,
+}
+
+impl Requirements {
+    /// The name behind which this child is, made if nobody has required it so far.
+    pub(super) fn provided_by(&mut self, key: Key, met: bool) -> RequirementId {
+        let links = self.links.entry(key).or_default();
+        *links.provides.get_or_insert_with(|| {
+            self.names.push(Requirement { met, provider: Some(key), waiters: BTreeSet::new() });
+            RequirementId::try_from(self.names.len() - 1).expect("fewer than 2^32 names")
+        })
+    }
+
+    pub(super) fn link(
+        &mut self,
+        key: Key,
+        provides: Option<RequirementId>,
+        requires: Vec<RequirementId>,
+    ) {
+        if let Some(id) = provides {
+            let name = &mut self.names[id as usize];
+            name.provider = Some(key);
+            name.met = false;
+        }
+        if provides.is_some() || !requires.is_empty() {
+            let links = self.links.entry(key).or_default();
+            links.provides = provides.or(links.provides);
+            links.requires = requires.into();
+        }
+    }
+
+    pub(super) fn unlink(&mut self, key: Key) {
+        let Some(links) = self.links.remove(&key) else { return };
+        for &id in &links.requires {
+            self.names[id as usize].waiters.remove(&key);
+        }
+    }
+
+    /// Says whether the child is such that what requires it may run.
+    pub(super) fn provide(&mut self, key: Key, met: bool) {
+        if self.links.is_empty() {
+            return;
+        }
+        let Some(id) = self.links.get(&key).and_then(|links| links.provides) else { return };
+        let name = &mut self.names[id as usize];
+        name.met = met;
+        if met {
+            self.released.extend(std::mem::take(&mut name.waiters));
+        }
+    }
+
+    /// The first name that the child lacks, and who is behind it.
+    pub(super) fn lacks(&self, key: Key) -> Option<(RequirementId, Option<Key>)> {
+        if self.links.is_empty() {
+            return None;
+        }
+        let requires = &self.links.get(&key)?.requires;
+        let id = requires.iter().copied().find(|&id| !self.names[id as usize].met)?;
+        Some((id, self.names[id as usize].provider))
+    }
+
+    pub(super) fn wait(&mut self, key: Key, id: RequirementId) {
+        self.names[id as usize].waiters.insert(key);
+    }
+
+    /// A child whose requirement has come since it began to wait. It may lack another by now.
+    pub(super) fn released(&mut self) -> Option<Key> {
+        self.released.pop_front()
+    }
+}

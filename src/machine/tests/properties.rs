@@ -1,0 +1,398 @@
+//! Random children, random trouble: the [simulator](super::super::simulator) checks every event
+//! against the invariants, and here is checked what must come of it in the end.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::super::children::{Down, State};
+use super::super::simulator::{Kid, Play, Subject, World, kid, ms, secs};
+use super::super::{Event, Key, Request};
+use crate::exit::{ExitError, ExitReason};
+use crate::lifecycle::Lifecycle;
+use crate::policy::{
+    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Rules, Shutdown, Start,
+    Strategy as Range,
+};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Crash(usize),
+    Panic(usize),
+    End(usize),
+    Ready(usize),
+    Healthy(usize),
+    StopSelf(usize),
+    Ask(usize, Request),
+    Add(Kid),
+    Wait(u64),
+    /// A tick that nobody asked for.
+    Tick,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Stop { within: Option<u64> },
+    StopTwice { within: u64, then: u64 },
+    AbortAll,
+    Heal,
+}
+
+const REQUESTS: [Request; 8] = [
+    Request::Start,
+    Request::Terminate,
+    Request::RestartStopped,
+    Request::RestartRunning,
+    Request::Kill,
+    Request::Delete,
+    Request::Retry,
+    Request::Wake,
+];
+
+fn step() -> impl Strategy<Value = Step> {
+    let who = 0..8_usize;
+    prop_oneof![
+        4 => who.clone().prop_map(Step::Crash),
+        1 => who.clone().prop_map(Step::Panic),
+        2 => who.clone().prop_map(Step::End),
+        2 => who.clone().prop_map(Step::Ready),
+        1 => who.clone().prop_map(Step::Healthy),
+        1 => who.clone().prop_map(Step::StopSelf),
+        6 => (who, select(&REQUESTS)).prop_map(|(who, request)| Step::Ask(who, request)),
+        1 => a_kid(9).prop_map(Step::Add),
+        6 => (0..400_u64).prop_map(Step::Wait),
+        1 => Just(Step::Tick),
+    ]
+}
+
+fn end() -> impl Strategy<Value = End> {
+    prop_oneof![
+        option::of(0..3_000_u64).prop_map(|within| End::Stop { within }),
+        (0..3_000_u64, 0..3_000_u64).prop_map(|(within, then)| End::StopTwice { within, then }),
+        Just(End::AbortAll),
+        Just(End::Heal),
+        Just(End::Heal),
+    ]
+}
+
+fn a_time() -> impl Strategy<Value = Option<Duration>> {
+    prop_oneof![
+        4 => Just(Some(Duration::ZERO)),
+        4 => (1..300_u64).prop_map(|millis| Some(ms(millis))),
+        1 => Just(None),
+    ]
+}
+
+fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
+    let play = select(&[Play::Run, Play::Fail, Play::Panic, Play::Ignore, Play::End, Play::Escalate]);
+    let restart =
+        select(&[RestartType::Permanent, RestartType::Transient, RestartType::Temporary]);
+    let shutdown = prop_oneof![
+        1 => Just(Shutdown::BrutalKill),
+        1 => Just(Shutdown::Infinity),
+        1 => Just(Shutdown::Timeout(Duration::ZERO)),
+        3 => select(&[100, 200, 500]).prop_map(|millis| Shutdown::Timeout(ms(millis))),
+    ];
+    let options = (restart, any::<bool>(), option::of(shutdown), any::<bool>(), any::<bool>());
+    // Never ready only with a time-out, so that all can come up once nothing fails any more.
+    let script = (a_time(), a_time(), a_time(), vec(play, 0..3));
+    let links = (vec(0..8_usize, 0..2), option::of(1..400_u64));
+    (options, script, links).prop_map(move |(options, script, (requires, timeout))| {
+        let (restart, significant, shutdown, signals, parks) = options;
+        let (ready, stops, dies, plays) = script;
+        let mut kid = kid(&name(number)).restart(restart).stops(stops).plays(plays);
+        kid.dies = dies;
+        if signals {
+            kid = kid.signals(ready);
+        }
+        if significant && restart != RestartType::Permanent {
+            kid = kid.significant();
+        }
+        if let Some(shutdown) = shutdown {
+            kid = kid.shutdown(shutdown);
+        }
+        if parks {
+            kid = kid.on_leak(OnLeak::Park);
+        }
+        if let Some(timeout) = timeout {
+            kid = kid.activation_timeout(ms(timeout));
+        }
+        for required in requires.into_iter().filter(|&required| required < number) {
+            kid = kid.requires(&name(required));
+        }
+        kid
+    })
+}
+
+fn name(number: usize) -> String {
+    format!("c{number}")
+}
+
+fn some_rules() -> impl Strategy<Value = Rules> {
+    let backoff = prop_oneof![
+        Just(Backoff::none()),
+        Just(Backoff::constant(ms(50))),
+        Just(Backoff::exponential(ms(20), ms(300)).jitter(0.5)),
+    ];
+    let strategy = select(&[Range::OneForOne, Range::OneForAll, Range::RestForOne]);
+    let auto = select(&[
+        AutoShutdown::Never,
+        AutoShutdown::Never,
+        AutoShutdown::AnySignificant,
+        AutoShutdown::AllSignificant,
+    ]);
+    let start = select(&[Start::Sequential, Start::Concurrent]);
+    let first = select(&[FirstStart::Retry, FirstStart::Retry, FirstStart::Fail]);
+    let exhausted = select(&[OnExhausted::Escalate, OnExhausted::Park]);
+    let max = prop_oneof![3 => Just(None), 1 => Just(Some(0)), 4 => (1..6_u32).prop_map(Some)];
+    (backoff, strategy, auto, start, (first, exhausted, max, any::<bool>())).prop_map(
+        |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, max, charge))| {
+            Rules {
+                strategy,
+                auto_shutdown,
+                start,
+                first_start,
+                on_exhausted,
+                max_restarts: max,
+                period: secs(1),
+                charge_everything: charge,
+                leak_timeout: ms(100),
+                backoff,
+                ..Rules::default()
+            }
+        },
+    )
+}
+
+fn kids(many: usize) -> impl Strategy<Value = Vec<Kid>> {
+    let few = (1..8_usize).prop_flat_map(|count| (0..count).map(a_kid).collect::<Vec<_>>());
+    let many = (65..=many).prop_flat_map(|count| (0..count).map(a_kid).collect::<Vec<_>>());
+    prop_oneof![12 => few, 1 => many]
+}
+
+/// Does to the world what the script says. A step is about a child that is there, or, for some
+/// requests, about one that was.
+fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
+    let known: Vec<Key> = world.present().into_iter().map(|(_, key)| key).collect();
+    for step in script {
+        if world.finished() {
+            return;
+        }
+        let present = world.present();
+        let pick = |who: usize| present.get(who % present.len().max(1)).map(|(name, _)| &**name);
+        match step {
+            Step::Crash(who) => {
+                pick(who).map(|name| world.crash(name));
+            }
+            Step::Panic(who) => {
+                let reason = ExitReason::Panicked("oh".to_owned());
+                pick(who).map(|name| world.exit(name, reason));
+            }
+            Step::End(who) => {
+                pick(who).map(|name| world.exit(name, ExitReason::Normal));
+            }
+            Step::Ready(who) => {
+                pick(who).map(|name| world.ready(name));
+            }
+            Step::Healthy(who) | Step::StopSelf(who) => {
+                let live = present.get(who % present.len().max(1));
+                if let Some((key, incarnation)) =
+                    live.and_then(|&(_, key)| world.live(key).map(|live| (key, live)))
+                {
+                    world.event(match step {
+                        Step::Healthy(_) => Event::Healthy { key, incarnation },
+                        _ => Event::StopSelf { key, incarnation },
+                    });
+                }
+            }
+            Step::Ask(who, request) => {
+                if let Some(&key) = known.get(who % known.len().max(1)) {
+                    world.ask_for(key, request);
+                }
+            }
+            Step::Add(kid) => {
+                let free = present.iter().all(|(name, _)| *name != kid.name());
+                if free && world.machine.admits().is_ok() {
+                    world.add(kid);
+                }
+            }
+            Step::Wait(millis) => world.advance(ms(millis)),
+            Step::Tick => world.event(Event::Tick),
+        }
+    }
+}
+
+/// How long the children that are there may take to stop, one after the other and all at once.
+fn bounds<M: Subject>(world: &World<M>) -> (Option<Duration>, Option<Duration>) {
+    let leak = world.machine.children().rules.leak_timeout;
+    let mut bounds = (Some(Duration::ZERO), Some(Duration::ZERO));
+    for (_, key) in world.present() {
+        let grace = match world.machine.children().shutdown(key) {
+            Shutdown::BrutalKill => Some(leak),
+            Shutdown::Timeout(grace) => Some(grace + leak),
+            Shutdown::Infinity => None,
+        };
+        let (sum, max) = bounds;
+        bounds = (
+            sum.zip(grace).map(|(sum, grace)| sum + grace),
+            max.zip(grace).map(|(max, grace)| max.max(grace)),
+        );
+    }
+    bounds
+}
+
+/// Ends the story, and checks that it ends well.
+fn conclude<M: Subject>(
+    world: &mut World<M>,
+    end: End,
+    bound: impl Fn(&World<M>) -> Option<Duration>,
+) -> Result<(), TestCaseError> {
+    let leak = world.machine.children().rules.leak_timeout;
+    let limit = match end {
+        _ if world.finished() => return Ok(()),
+        End::Heal => return recover(world),
+        End::AbortAll => {
+            let limit = Some(leak);
+            world.event(Event::AbortAll);
+            limit
+        }
+        End::Stop { within } => {
+            let limit = bound(world);
+            let within = within.map(ms);
+            world.event(Event::Stop { within });
+            let total = within.map(|within| within + leak);
+            limit.into_iter().chain(total).min()
+        }
+        End::StopTwice { within, then } => {
+            world.event(Event::Stop { within: Some(ms(within)) });
+            world.event(Event::Stop { within: Some(ms(then)) });
+            Some(ms(within.min(then)) + leak)
+        }
+    };
+    match limit {
+        Some(limit) => {
+            world.advance(limit);
+            prop_assert!(world.finished(), "it stops within {:?}", limit);
+        }
+        None => {
+            world.heal();
+            prop_assert!(world.until_idle(secs(60)).is_some());
+            prop_assert!(world.finished(), "it stops when its children do");
+        }
+    }
+    Ok(())
+}
+
+/// Once nothing fails any more, whatever should be up comes up.
+fn recover<M: Subject>(world: &mut World<M>) -> Result<(), TestCaseError> {
+    world.heal();
+    prop_assert!(world.until_idle(secs(60)).is_some(), "it comes to rest");
+    if world.finished() {
+        return Ok(());
+    }
+    prop_assert!(world.is_up());
+    for key in world.awaited() {
+        let gated = matches!(world.state(key), Some(State::Gated(_)));
+        prop_assert!(gated, "an answer is missing");
+    }
+    let met = |key: Key| world.machine.children().requirements.lacks(key).is_none();
+    for (name, key) in world.present() {
+        let state = world.state(key).expect("a child that is there");
+        match state {
+            State::Active => {}
+            State::Gated(_) => prop_assert!(!met(key), "{} waits for nothing", name),
+            State::Down(Down::New) => prop_assert!(false, "{} was never started", name),
+            // Parked, or the wait of its group was ended by hand.
+            State::Down(Down::ByGroup) => {
+                let may_rest = world.machine.children().rules.strategy != Range::OneForOne;
+                prop_assert!(may_rest, "{} was stopped with its group", name);
+            }
+            State::Down(_) => prop_assert_ne!(world.lifecycle(&name), Lifecycle::Active),
+            other => prop_assert!(false, "{} is left in {:?}", name, other),
+        }
+    }
+    // All are found, in order.
+    let mut found = Vec::new();
+    while let Some(key) = world.machine.next(found.last().copied()) {
+        found.push(key);
+    }
+    prop_assert_eq!(found.len(), world.present().len());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(1_500), max_shrink_iters: 4_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_script_breaks_the_rules_of_children_in_order(
+        rules in some_rules(),
+        kids in kids(90),
+        script in vec(step(), 0..40),
+        end in end(),
+    ) {
+        let mut world = World::ordered(rules, kids);
+        follow(&mut world, script);
+        conclude(&mut world, end, |world| bounds(world).0)?;
+    }
+
+    #[test]
+    fn no_script_breaks_the_rules_of_equal_children(
+        rules in some_rules(),
+        kids in kids(200),
+        script in vec(step(), 0..40),
+        end in end(),
+    ) {
+        let kids = kids.into_iter().map(Kid::alone);
+        let script = script.into_iter().map(|step| match step {
+            Step::Add(kid) => Step::Add(kid.alone()),
+            other => other,
+        });
+        let script = script.collect();
+        let mut world = World::dynamic(rules, kids);
+        follow(&mut world, script);
+        conclude(&mut world, end, |world| bounds(world).1)?;
+    }
+
+    /// Without a limit, without parking, and if nobody interferes, all come back.
+    #[test]
+    fn what_fails_comes_back_once_it_can(
+        rules in some_rules(),
+        kids in kids(70),
+        crashes in vec((0..8_usize, 0..200_u64), 0..20),
+    ) {
+        let rules = Rules {
+            max_restarts: None,
+            auto_shutdown: AutoShutdown::Never,
+            first_start: FirstStart::Retry,
+            ..rules
+        };
+        let kids: Vec<_> = kids.into_iter().map(|kid| kid.restart(RestartType::Permanent)).collect();
+        let mut world = World::ordered(rules, kids);
+        for (who, wait) in crashes {
+            let present = world.present();
+            let (name, _) = &present[who % present.len()];
+            world.exit(name, ExitReason::Failed(ExitError::from("no")));
+            world.advance(ms(wait));
+        }
+        world.heal();
+        prop_assert!(world.until_idle(secs(60)).is_some());
+        for (name, key) in world.present() {
+            let state = world.state(key).expect("a child that is there");
+            // It declined, or leaked and is not to run twice; or it requires such a one.
+            let given_up = matches!(
+                state,
+                State::Down(Down::Ignored | Down::Leaked) | State::Gated(_)
+            );
+            prop_assert!(state == State::Active || given_up, "{} is {:?}", name, state);
+        }
+    }
+}
+
+/// More of them if asked for.
+fn cases(default: u32) -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    asked.unwrap_or(default)
+}
