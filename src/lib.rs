@@ -1,15 +1,99 @@
 //! Supervision trees for tokio.
+//!
+//! A *supervisor* starts children, watches them, and starts them again when they fail. Supervisors
+//! supervise other supervisors, so that a failure is handled by the smallest part of the program
+//! that can handle it, and a program stops in the reverse of the order in which it started.
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//! use std::time::Duration;
+//!
+//! use verger::{Context, Exit, Supervisor, worker};
+//!
+//! static ATTEMPTS: AtomicU32 = AtomicU32::new(0);
+//!
+//! async fn flaky(ctx: Context) -> Exit {
+//!     if ATTEMPTS.fetch_add(1, Ordering::Relaxed) < 2 {
+//!         return Err("not yet".into());
+//!     }
+//!     ctx.cancelled().await;
+//!     Ok(())
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let tree = Supervisor::builder("app").child(worker("flaky", flaky)).build()?.start().await?;
+//!
+//! tokio::time::sleep(Duration::from_secs(2)).await;
+//! assert_eq!(ATTEMPTS.load(Ordering::Relaxed), 3, "two failures, then it works");
+//!
+//! tree.stop("the example is over").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Overview
+//!
+//! * Describe: [`Supervisor::builder`], [`DynamicSupervisor::builder`], [`worker`],
+//!   [`worker_with`], [`child`]; what is legal is checked once, by
+//!   [`build`](SupervisorBuilder::build).
+//! * Run: [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`], [`Supervisor::start`].
+//! * In a child: [`Context`] says when to stop, and tells the supervisor what it should know.
+//! * From outside: [`SupervisorHandle`] starts and stops children, shows the tree
+//!   ([`status`](SupervisorHandle::status)), and tells what happens
+//!   ([`events`](SupervisorHandle::events), [`dead_letters`](SupervisorHandle::dead_letters)).
+//!
+//! # What it promises
+//!
+//! The rules are Erlang/OTP's unless the book says otherwise, each deviation with its reason. Code
+//! that blocks its thread cannot be killed by anybody in a tokio program; it is reported as *leaked*
+//! instead, by name and within a bound.
+//!
+//! # Crate features
+//!
+//! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.
+//! * `json`: [`Status::json`].
 
+mod app;
+mod child;
+mod dead_letter;
+mod error;
+mod event;
 mod exit;
 mod lifecycle;
 mod machine;
+mod observe;
 mod path;
 mod policy;
+mod registry;
+mod status;
+mod supervisor;
+mod sync;
+mod tree;
 
+pub use async_trait::async_trait;
+
+#[cfg(feature = "signal")]
+pub use crate::app::{Signals, signals};
+pub use crate::child::{
+    Cancelled, Child, ChildDefaults, ChildSpec, Context, child, worker, worker_with,
+};
+pub use crate::dead_letter::{DeadLetter, DeadLetterReason};
+pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};
+pub use crate::event::{Event, EventKind};
 pub use crate::exit::{Exit, ExitError, ExitReason, Outcome};
 pub use crate::lifecycle::Lifecycle;
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, FirstStart, OnExhausted, OnLeak, Preset, Readiness,
     RestartType, Shutdown, Start, StartCause, Strategy, UnknownRestartType,
+};
+pub use crate::status::{
+    ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,
+};
+pub use crate::supervisor::{ChildRef, StatusChange, StatusStream, Subscription, SupervisorHandle};
+pub use crate::tree::{
+    DynamicSupervisor, DynamicSupervisorBuilder, GracefulShutdown, Supervisor, SupervisorBuilder,
 };

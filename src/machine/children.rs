@@ -179,6 +179,16 @@ impl Children {
         self.slots.get(key).map_or(RestartType::Temporary, |slot| self.rules.restart(&slot.options))
     }
 
+    /// Whether a child that is stopped for this reason is started again when it is down.
+    pub(super) fn returns(&self, key: Key, why: Why) -> bool {
+        match why {
+            Why::Group | Why::Renew => true,
+            Why::ByHand => false,
+            Why::Itself => self.restart_type(key).restarts(true),
+            Why::Failing { .. } => self.restart_type(key).restarts(false),
+        }
+    }
+
     /// The child an event speaks of, unless it is an incarnation that is over.
     pub(super) fn subject(&self, event: &Event) -> Option<Key> {
         let (&key, &incarnation) = match event {
@@ -363,6 +373,18 @@ impl Children {
         }
     }
 
+    /// Reports that a child declines to run, unless it was being stopped anyway.
+    pub(super) fn declined(&mut self, key: Key, turn: &mut Turn<'_>) -> bool {
+        match self.slot(key).state {
+            State::Activating => {}
+            State::Active => self.enter(key, Lifecycle::Deactivating, None, turn),
+            _ => return false,
+        }
+        self.timers.disarm(Timer::Child(key));
+        self.enter(key, Lifecycle::Stopped, Some("ignored"), turn);
+        true
+    }
+
     /// How a child failed whose task had to be ended afterwards.
     pub(super) fn failure(&mut self, key: Key) -> ExitReason {
         self.slot(key).ledger().last.clone().unwrap_or(ExitReason::Killed)
@@ -532,7 +554,6 @@ impl Children {
             _ => None,
         };
         Some(View {
-            key,
             options: Arc::clone(&slot.options),
             lifecycle: slot.lifecycle,
             incarnation: slot.incarnation,

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use super::children::{Children, Down, State, Timer, Verdict, Why, later};
 use super::ledger::Want;
 use super::{
-    Answer, Census, Effect, Event, Finish, Key, Machine, Request, RequirementId, SLICE, Ticket, Turn, View,
+    Answer, Census, Effect, Event, Finish, Key, Machine, Request, RequirementId, SLICE, Ticket,
+    Turn, View,
 };
 use crate::exit::ExitReason;
-use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildOptions, OnExhausted, OnLeak, Rules, Shutdown, StartCause};
 
 /// See the [module](self).
@@ -257,10 +257,9 @@ impl Dynamic {
     }
 
     fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
-        if self.children.slot(key).state != State::Activating {
-            return self.exited(key, ExitReason::Normal, turn);
+        if !self.children.declined(key, turn) {
+            return self.exited(key, ExitReason::Shutdown, turn);
         }
-        self.children.enter(key, Lifecycle::Stopped, Some("ignored"), turn);
         self.children.answer(key, |_| true, &Answer::Ignored, turn);
         self.forget(key, turn);
     }
@@ -299,11 +298,13 @@ impl Dynamic {
                 self.children.set(key, State::Stopping { why: Why::ByHand, aborted });
                 self.children.wait(key, ticket, Want::Down)
             }
-            (Request::Terminate, _) => {
+            (Request::Terminate, _) | (Request::Delete, State::Down(_)) => {
                 self.forget(key, turn);
                 Some(Answer::Done)
             }
-            (Request::RestartRunning, State::Stopping { why: Why::ByHand, .. }) => {
+            (Request::RestartRunning, State::Stopping { why, .. })
+                if !self.children.returns(key, why) =>
+            {
                 Some(Answer::Unfit(lifecycle))
             }
             (Request::RestartRunning, State::Activating | State::Active) => {

@@ -182,7 +182,6 @@ pub(crate) enum Finish {
 /// What can be seen of a child.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    pub(crate) key: Key,
     pub(crate) options: Arc<ChildOptions>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) incarnation: Incarnation,

@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use super::children::{Children, Down, Pos, State, Timer, Verdict, Why};
 use super::ledger::Want;
 use super::sweep::Sweep;
-use super::{Answer, Census, Effect, Event, Finish, Key, Machine, RequirementId, SLICE, Turn, View};
+use super::{
+    Answer, Census, Effect, Event, Finish, Key, Machine, RequirementId, SLICE, Turn, View,
+};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -245,11 +247,9 @@ impl Ordered {
     }
 
     fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
-        if self.children.slot(key).state != State::Activating {
-            return self.exited(key, ExitReason::Normal, turn);
+        if !self.children.declined(key, turn) {
+            return self.exited(key, ExitReason::Shutdown, turn);
         }
-        self.children.timers.disarm(Timer::Child(key));
-        self.children.enter(key, Lifecycle::Stopped, Some("ignored"), turn);
         self.children.answer(key, |_| true, &Answer::Ignored, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.forget(key, false, turn);
@@ -269,7 +269,6 @@ impl Ordered {
             }
         }
     }
-
 }
 
 impl Machine for Ordered {

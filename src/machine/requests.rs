@@ -8,7 +8,6 @@ use super::children::{Down, State, Timer, Why};
 use super::ledger::Want;
 use super::ordered::Ordered;
 use super::{Answer, Effect, Key, Request, Ticket, Turn};
-use crate::lifecycle::Lifecycle;
 use crate::policy::{RestartType, StartCause};
 
 impl Ordered {
@@ -106,7 +105,8 @@ impl Ordered {
 
     fn restart_running(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
         let slot = self.children.slot(key);
-        match slot.state {
+        let (state, lifecycle) = (slot.state, slot.lifecycle);
+        match state {
             State::Activating | State::Active => {
                 match self.group(key) {
                     None => self.children.begin_stop(key, Why::Renew, turn),
@@ -114,12 +114,13 @@ impl Ordered {
                 }
                 self.children.wait(key, ticket, Want::Renewed)
             }
-            State::Stopping { why: Why::ByHand, .. } | State::Down(_) => {
-                Some(Answer::Unfit(slot.lifecycle))
+            State::Stopping { why, .. } if !self.children.returns(key, why) => {
+                Some(Answer::Unfit(lifecycle))
             }
             State::Stopping { .. } | State::Gated(_) | State::Backoff | State::Awaiting => {
                 Some(Answer::Restarting)
             }
+            State::Down(_) => Some(Answer::Unfit(lifecycle)),
         }
     }
 

@@ -48,10 +48,9 @@ impl Play {
             Self::Run | Self::Ignore | Self::End => ExitReason::Normal,
             Self::Fail => ExitReason::Failed(ExitError::from("no")),
             Self::Panic => ExitReason::Panicked("oh".to_owned()),
-            Self::Escalate => ExitReason::Escalated {
-                child: Path::root("x"),
-                source: Arc::new(ExitReason::Hung),
-            },
+            Self::Escalate => {
+                ExitReason::Escalated { child: Path::root("x"), source: Arc::new(ExitReason::Hung) }
+            }
         }
     }
 }
@@ -226,6 +225,7 @@ pub(super) struct World<M> {
     waiting: BTreeMap<Ticket, Key>,
     answers: BTreeMap<Ticket, String>,
     tickets: Ticket,
+    ticks: usize,
     up: bool,
     finished: Option<Instant>,
     /// The incarnation that ended last.
@@ -295,6 +295,7 @@ impl<M: Subject> World<M> {
             waiting: BTreeMap::new(),
             answers: BTreeMap::new(),
             tickets: 0,
+            ticks: 0,
             up: false,
             finished: None,
             ended: None,
@@ -461,6 +462,7 @@ impl<M: Subject> World<M> {
     pub(super) fn event(&mut self, event: Event) {
         let ending = matches!(event, Event::Stop { .. } | Event::AbortAll);
         let ending = ending || self.is_ending();
+        self.ticks += usize::from(matches!(event, Event::Tick));
         let what = format!("{event:?}");
         self.transcript.push((self.now, Line::Other, format!("← {what}")));
         let mut effects = Vec::new();
@@ -508,7 +510,10 @@ impl<M: Subject> World<M> {
                 self.check(!actor.live, "a child has one live incarnation");
                 self.check(incarnation == next, "incarnations are counted");
                 self.check(ready, "what is started is activating");
-                self.act(format!("start {}#{incarnation}", actor.kid.name), Some(cause.to_string()));
+                self.act(
+                    format!("start {}#{incarnation}", actor.kid.name),
+                    Some(cause.to_string()),
+                );
                 self.play(key, incarnation);
             }
             Effect::Cancel { key } => {
@@ -617,13 +622,11 @@ impl<M: Subject> World<M> {
             if to == Lifecycle::Activating { actor.incarnation + 1 } else { actor.incarnation };
         let ending = ending.map(|ending| format!(" ({ending})")).unwrap_or_default();
         let line = format!("{}: {from} → {to}{ending}", actor.kid.name);
-        // An incarnation has its number from the moment on in which its start is certain.
-        let numbered = incarnation == expected || to == Lifecycle::Resolved;
         self.transcript.push((now, Line::Edge(key), line));
         self.check(from.can_become(to), "an edge is legal");
         self.check(from == was, "an edge begins where the last one ended");
         self.check(after == now - since, "an edge says how long it took to come");
-        self.check(numbered, "an edge names the incarnation");
+        self.check(incarnation == expected, "an edge names the incarnation");
     }
 
     fn last_word(&self, finish: &Finish) -> String {
@@ -661,10 +664,8 @@ impl<M: Subject> World<M> {
             self.check(view.lifecycle == actor.lifecycle, "the view is what was reported");
             self.check(view.incarnation == actor.incarnation, "the view has the incarnation");
             let at = children.timers.at(Timer::Child(key));
-            let idle = matches!(
-                state,
-                State::Down(_) | State::Gated(_) | State::Active | State::Awaiting
-            );
+            let idle =
+                matches!(state, State::Down(_) | State::Gated(_) | State::Active | State::Awaiting);
             self.check(!idle || at.is_none(), format!("{name}: {state:?} has no timer"));
             let aborted = matches!(state, State::Stopping { aborted: true, .. });
             self.check(!aborted || at.is_some(), format!("{name}: an abort is timed"));
@@ -756,6 +757,11 @@ impl<M: Subject> World<M> {
     }
 
     // What can be seen.
+
+    /// How often the machine had itself woken.
+    pub(super) fn ticks(&self) -> usize {
+        self.ticks
+    }
 
     pub(super) fn finished(&self) -> bool {
         self.finished.is_some()

@@ -192,14 +192,7 @@ impl Ordered {
     fn replace(&mut self, from: Pos, phase: Phase, then: Then) {
         self.children.timers.disarm(Timer::Sweep);
         let until = self.sweep.take().map_or(self.children.began, |sweep| sweep.until);
-        self.sweep = Some(Sweep {
-            from,
-            start_from: from,
-            phase,
-            until,
-            culprit: None,
-            then,
-        });
+        self.sweep = Some(Sweep { from, start_from: from, phase, until, culprit: None, then });
     }
 
     /// Stops the range that begins at `from` and starts it again at `until`, merging with the

@@ -37,6 +37,11 @@ impl<K: Copy + Ord + Hash> Timers<K> {
         self.at.get(&key).copied()
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.due.len()
+    }
+
     /// The nearest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.due.first().map(|&(at, _)| at)

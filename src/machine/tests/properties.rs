@@ -87,9 +87,9 @@ fn a_time() -> impl Strategy<Value = Option<Duration>> {
 }
 
 fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
-    let play = select(&[Play::Run, Play::Fail, Play::Panic, Play::Ignore, Play::End, Play::Escalate]);
-    let restart =
-        select(&[RestartType::Permanent, RestartType::Transient, RestartType::Temporary]);
+    let play =
+        select(&[Play::Run, Play::Fail, Play::Panic, Play::Ignore, Play::End, Play::Escalate]);
+    let restart = select(&[RestartType::Permanent, RestartType::Transient, RestartType::Temporary]);
     let shutdown = prop_oneof![
         1 => Just(Shutdown::BrutalKill),
         1 => Just(Shutdown::Infinity),

@@ -1,0 +1,25 @@
+//! Two workers: one ticks, one fails again and again until its supervisor gives up.
+use std::time::Duration;
+use tokio::time::sleep;
+use verger::{Context, Exit, RunError, Supervisor, signals, worker};
+
+async fn ticker(ctx: Context) {
+    while ctx.run_until_cancelled(sleep(Duration::from_secs(1))).await.is_some() {
+        tracing::info!("tick");
+    }
+}
+
+async fn flaky(ctx: Context) -> Exit {
+    ctx.run_until_cancelled(sleep(Duration::from_secs(3) * ctx.incarnation())).await;
+    Err("connection refused".into())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), RunError> {
+    tracing_subscriber::fmt().init();
+    let app = Supervisor::builder("app")
+        .restarts(5, Duration::from_secs(60))
+        .child(worker("ticker", ticker))
+        .child(worker("flaky", flaky));
+    app.build()?.with_graceful_shutdown(signals()).await
+}

@@ -1,0 +1,132 @@
+//! What a child is handed: who it is, when to stop, and how to speak to its supervisor.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Cancelled;
+use super::run::{Run, StopLevel};
+use crate::machine::Event;
+use crate::path::Path;
+use crate::policy::StartCause;
+
+/// The link between one incarnation of a child and its supervisor.
+///
+/// Cheap to clone, and free to be given to whatever the child starts. It belongs to one incarnation:
+/// what is said through the context of an earlier one is ignored, and an earlier one stays
+/// cancelled.
+#[derive(Clone)]
+pub struct Context {
+    pub(crate) run: Arc<Run>,
+}
+
+impl Context {
+    pub(crate) fn new(run: Arc<Run>) -> Self {
+        Self { run }
+    }
+
+    /// Where the child is in the tree, such as `app/ingest/mqtt`.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.run.path()
+    }
+
+    /// The number of this run of the child, from 1.
+    #[must_use]
+    pub fn incarnation(&self) -> u32 {
+        self.run.incarnation
+    }
+
+    /// Why this run was started.
+    #[must_use]
+    pub fn start_cause(&self) -> StartCause {
+        self.run.cause
+    }
+
+    /// Resolves when the child is asked to stop.
+    ///
+    /// From then on it has its [`shutdown`](crate::ChildSpec::shutdown) grace to return; after that
+    /// it is aborted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if the future is dropped: a new one resolves at once if the child was asked
+    /// meanwhile.
+    pub fn cancelled(&self) -> Cancelled {
+        Cancelled::new(Arc::clone(&self.run))
+    }
+
+    /// Whether the child was asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.run.level() > StopLevel::None
+    }
+
+    /// Runs `future` to its end, or drops it as soon as the child is asked to stop and returns
+    /// `None`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As safe as `future` is: it is dropped at one of its await points.
+    pub async fn run_until_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            () = self.cancelled() => None,
+            output = future => Some(output),
+        }
+    }
+
+    /// A token that is cancelled when the child is asked to stop.
+    ///
+    /// For code that wants tokio-util's own type. Cancelling it by hand stops whoever listens to
+    /// it, and not the child: see [`stop_self`](Self::stop_self).
+    #[must_use]
+    pub fn token(&self) -> CancellationToken {
+        self.run.token().child_token()
+    }
+
+    /// Says that the child is ready, so that it becomes [`Active`](crate::Lifecycle::Active).
+    ///
+    /// Needed by children with [`Readiness::Signal`](crate::Readiness::Signal); for others, and the
+    /// second time, it does nothing.
+    pub fn ready(&self) {
+        let (key, incarnation) = self.id();
+        self.run.parent.tell(Event::Ready { key, incarnation });
+    }
+
+    /// Says that the child works as it should, so that its next backoff begins with the first wait
+    /// again.
+    pub fn report_healthy(&self) {
+        let (key, incarnation) = self.id();
+        self.run.parent.tell(Event::Healthy { key, incarnation });
+    }
+
+    /// Shows a line beside the child in [`status`](crate::SupervisorHandle::status), such as
+    /// `lag 12 ms`, until the next line or the end of this incarnation.
+    pub fn set_status(&self, text: impl Into<String>) {
+        self.run.set_status(text.into().into());
+    }
+
+    /// Asks for the end of this child: it is stopped like by its supervisor, grace included, and
+    /// has then ended normally. Whether it is started again is up to its restart type.
+    pub fn stop_self(&self) {
+        let (key, incarnation) = self.id();
+        self.run.parent.tell(Event::StopSelf { key, incarnation });
+    }
+
+    fn id(&self) -> (crate::machine::Key, crate::machine::Incarnation) {
+        (self.run.key, self.run.incarnation)
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("path", &self.path())
+            .field("incarnation", &self.incarnation())
+            .field("cancelled", &self.is_cancelled())
+            .finish()
+    }
+}

@@ -1,0 +1,85 @@
+//! Children: what a supervisor runs.
+//!
+//! A [`Child`] is what workers and supervisors have in common. A [`ChildSpec`] says how one is made
+//! and treated; a [`Context`] is what one is handed. Nothing here knows who supervises: a child
+//! tells things to a [`Parent`](run::Parent) and is asked to stop through its [`Run`](run::Run).
+
+mod cancelled;
+mod context;
+mod run;
+mod spec;
+mod task;
+mod worker;
+
+use async_trait::async_trait;
+
+pub use self::cancelled::Cancelled;
+pub use self::context::Context;
+pub(crate) use self::run::{Parent, Run, StopLevel};
+pub use self::spec::{ChildDefaults, ChildSpec};
+pub(crate) use self::spec::{Nested, Recipe, Resolved, Seed};
+pub(crate) use self::task::{ChildTask, Plan};
+pub use self::worker::{child, worker, worker_with};
+
+use crate::exit::Exit;
+
+/// Something that a supervisor can run.
+///
+/// Each incarnation is a new value, made by the factory of its [`ChildSpec`]. `activate` prepares
+/// it, `run` is its life, `deactivate` tidies up. For a child that needs only one of these, an
+/// `async fn` and [`worker`] are less to write.
+///
+/// | what happens | then |
+/// | --- | --- |
+/// | `activate` returns `Ok` | the child is [`Active`](crate::Lifecycle::Active), and `run` begins |
+/// | `activate` returns an error | it has failed; `deactivate` is not called |
+/// | it is asked to stop | [`Context::cancelled`] resolves; at three quarters of a finite grace `run` is dropped |
+/// | `run` has returned or was dropped | `deactivate` is called, in what is left of the grace |
+/// | it panics, or is aborted | `deactivate` is not called |
+///
+/// ```
+/// use verger::{Child, Context, Exit, async_trait, child};
+///
+/// struct Pool {
+///     connections: Vec<u32>,
+/// }
+///
+/// #[async_trait]
+/// impl Child for Pool {
+///     async fn activate(&mut self, _ctx: &Context) -> Exit {
+///         self.connections.push(1);
+///         Ok(())
+///     }
+///
+///     async fn run(&mut self, ctx: &Context) -> Exit {
+///         ctx.cancelled().await;
+///         Ok(())
+///     }
+///
+///     async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+///         self.connections.clear();
+///         Ok(())
+///     }
+/// }
+///
+/// let spec = child("pool", || Pool { connections: Vec::new() });
+/// # drop(spec);
+/// ```
+#[async_trait]
+pub trait Child: Send + 'static {
+    /// Prepares the child. It is ready when this has returned `Ok`.
+    ///
+    /// [`ExitError::ignore`](crate::ExitError::ignore) declines to start. The default does nothing.
+    async fn activate(&mut self, _ctx: &Context) -> Exit {
+        Ok(())
+    }
+
+    /// Does the child's work until it is done or asked to stop.
+    async fn run(&mut self, ctx: &Context) -> Exit;
+
+    /// Tidies up. An error or a panic here is reported, and changes nothing for what becomes of
+    /// the child. The default does nothing.
+    async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! One run of a child, as its task, its contexts and its supervisor share it.
+//!
+//! The supervisor asks the child to stop by raising a level in the cell; whoever waits is woken. A
+//! [`CancellationToken`] does the same and more, at three times the bytes and with a lock that all
+//! children of a supervisor share, so one is made only when somebody asks for it. No other
+//! primitive of tokio's keeps a flag, one waker and nothing else: `Notify` forgets the flag,
+//! `oneshot` and `watch` allocate, and an atomic waker needs a second cell for the token.
+//!
+//! # Invariants
+//!
+//! 1. The level only rises.
+//! 2. Who was told `Pending` is woken when the level rises, whatever happens in between.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use tokio_util::sync::CancellationToken;
+
+use super::spec::Seed;
+use crate::exit::ExitReason;
+use crate::machine::{Event, Incarnation, Key};
+use crate::path::Path;
+use crate::policy::StartCause;
+use crate::sync::Mutex;
+
+/// Whom a child talks to.
+pub(crate) trait Parent: fmt::Debug + Send + Sync + 'static {
+    /// Where the supervisor is.
+    fn path(&self) -> Path;
+
+    /// Puts something into the supervisor's inbox. Never blocks.
+    fn tell(&self, event: Event);
+
+    /// Reports a `deactivate` that failed.
+    fn deactivate_failed(&self, run: &Run, reason: ExitReason);
+
+    /// For the layer that knows what a parent really is.
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+/// How urgently a child was asked to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum StopLevel {
+    #[default]
+    None,
+    /// Finish what you are doing.
+    Cancel,
+    /// For a supervisor: abort whatever is below.
+    Abort,
+}
+
+/// One run of a child.
+pub(crate) struct Run {
+    pub(crate) parent: Arc<dyn Parent>,
+    pub(crate) seed: Arc<Seed>,
+    pub(crate) key: Key,
+    /// Tells children of one name apart under a dynamic supervisor.
+    pub(crate) serial: Option<u64>,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) cause: StartCause,
+    cell: Mutex<Cell>,
+}
+
+#[derive(Default)]
+struct Cell {
+    level: StopLevel,
+    waker: Option<Waker>,
+    /// Boxed, since most children ask for neither.
+    extras: Option<Box<Extras>>,
+}
+
+#[derive(Default)]
+struct Extras {
+    token: Option<CancellationToken>,
+    status: Option<Arc<str>>,
+}
+
+impl Run {
+    pub(crate) fn new(
+        parent: Arc<dyn Parent>,
+        seed: Arc<Seed>,
+        key: Key,
+        serial: Option<u64>,
+        incarnation: Incarnation,
+        cause: StartCause,
+    ) -> Self {
+        let cell = Mutex::new(Cell::default());
+        Self { parent, seed, key, serial, incarnation, cause, cell }
+    }
+
+    /// The child's own part of its path.
+    pub(crate) fn segment(&self) -> String {
+        self.seed.segment(self.serial)
+    }
+
+    pub(crate) fn path(&self) -> Path {
+        self.parent.path().join(&self.segment())
+    }
+
+    pub(crate) fn tell_exit(&self, reason: ExitReason) {
+        let (key, incarnation) = (self.key, self.incarnation);
+        self.parent.tell(Event::Exited { key, incarnation, reason });
+    }
+
+    /// Raises the level, and wakes whoever waits for that.
+    pub(crate) fn stop(&self, level: StopLevel) {
+        let (waker, token) = {
+            let mut cell = self.cell.lock();
+            if level <= cell.level {
+                return;
+            }
+            cell.level = level;
+            let token = cell.extras.as_ref().and_then(|extras| extras.token.clone());
+            (cell.waker.take(), token)
+        };
+        // Outside of the lock: a waker may do anything.
+        if let Some(token) = token {
+            token.cancel();
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn level(&self) -> StopLevel {
+        self.cell.lock().level
+    }
+
+    /// Ready once the level is above `seen`. `None` if another task's waker is kept already: then
+    /// the caller has to wait for the token.
+    pub(crate) fn poll_level(
+        &self,
+        seen: StopLevel,
+        cx: &mut TaskContext<'_>,
+    ) -> Option<Poll<StopLevel>> {
+        let mut cell = self.cell.lock();
+        if cell.level > seen {
+            return Some(Poll::Ready(cell.level));
+        }
+        match &cell.waker {
+            Some(kept) if !kept.will_wake(cx.waker()) => None,
+            Some(_) => Some(Poll::Pending),
+            None => {
+                cell.waker = Some(cx.waker().clone());
+                Some(Poll::Pending)
+            }
+        }
+    }
+
+    /// Takes the place of the waker that is kept, and wakes the one that was.
+    pub(crate) fn seize_waker(&self, cx: &mut TaskContext<'_>) {
+        let old = self.cell.lock().waker.replace(cx.waker().clone());
+        if let Some(old) = old {
+            old.wake();
+        }
+    }
+
+    pub(crate) fn token(&self) -> CancellationToken {
+        let mut cell = self.cell.lock();
+        let stopped = cell.level > StopLevel::None;
+        let extras = cell.extras.get_or_insert_default();
+        let token = extras.token.get_or_insert_default().clone();
+        if stopped {
+            token.cancel();
+        }
+        token
+    }
+
+    pub(crate) fn set_status(&self, text: Arc<str>) {
+        self.cell.lock().extras.get_or_insert_default().status = Some(text);
+    }
+
+    pub(crate) fn status(&self) -> Option<Arc<str>> {
+        self.cell.lock().extras.as_ref()?.status.clone()
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("path", &self.path())
+            .field("incarnation", &self.incarnation)
+            .finish_non_exhaustive()
+    }
+}

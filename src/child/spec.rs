@@ -1,0 +1,260 @@
+//! Child specs: how a child is made, and what is done with it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Child, Context};
+use crate::error::{BuildError, BuildWarning};
+use crate::exit::Exit;
+use crate::path::{Path, check_name};
+use crate::policy::{Backoff, ChildOptions, OnLeak, Readiness, RestartType, Shutdown};
+
+/// What a function child's future is behind its box.
+pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
+
+/// How one incarnation is made.
+pub(crate) enum Recipe {
+    Function(Box<dyn Fn(Context) -> ExitFuture + Send + Sync>),
+    Object(Box<dyn Fn() -> Box<dyn Child> + Send + Sync>),
+    /// A description that has to be checked before it can be run.
+    Nested(Box<dyn Nested>),
+}
+
+/// A description of children within a child.
+pub(crate) trait Nested: Send + Sync + 'static {
+    /// Checks all that is below `path`.
+    fn resolve(
+        &self,
+        path: &Path,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Resolved, BuildError>;
+
+    /// The same with every child replaced by what `change` makes of it.
+    #[cfg(feature = "testing")]
+    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Box<dyn Nested>;
+}
+
+/// What a checked description is run with.
+pub(crate) struct Resolved {
+    pub(crate) seed: Arc<Seed>,
+    /// How long it may take to abort all that is below.
+    pub(crate) abort_bound: Duration,
+}
+
+/// What all incarnations of a child, and all children of one spec, share.
+pub(crate) struct Seed {
+    pub(crate) name: Arc<str>,
+    pub(crate) recipe: Recipe,
+}
+
+impl Seed {
+    pub(crate) fn segment(&self, serial: Option<u64>) -> String {
+        match serial {
+            None => self.name.to_string(),
+            Some(serial) => format!("{}#{serial}", self.name),
+        }
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seed").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// How a child is made, and what is done with it.
+///
+/// Made by [`worker`](crate::worker), [`worker_with`](crate::worker_with), [`child`](crate::child)
+/// or the `into_child` of a supervisor's builder. Cheap to clone: clones share what they run, so a
+/// spec that is used for a million children is kept once.
+///
+/// What is left open is up to the supervisor's
+/// [`defaults`](crate::SupervisorBuilder::defaults). Nothing is checked before the tree is built,
+/// or the child is added to one.
+#[derive(Clone)]
+#[must_use = "a spec does nothing until it is given to a supervisor"]
+pub struct ChildSpec {
+    pub(crate) seed: Arc<Seed>,
+    pub(crate) options: Arc<ChildOptions>,
+    pub(crate) requires: Vec<String>,
+}
+
+impl ChildSpec {
+    pub(crate) fn new(name: String, recipe: Recipe) -> Self {
+        let supervisor = matches!(recipe, Recipe::Nested(_)).then_some(Duration::ZERO);
+        let signals = !matches!(recipe, Recipe::Function(_));
+        let seed = Seed { name: name.into(), recipe };
+        let signals_itself = supervisor.is_some();
+        let options =
+            ChildOptions { signals, signals_itself, supervisor, ..ChildOptions::default() };
+        Self { seed: Arc::new(seed), options: Arc::new(options), requires: Vec::new() }
+    }
+
+    /// A supervisor that was checked already, and how long it may take to abort what is below it.
+    pub(crate) fn of_supervisor(seed: Seed, abort_bound: Duration) -> Self {
+        let supervisor = Some(abort_bound);
+        let options = ChildOptions {
+            signals: true,
+            signals_itself: true,
+            supervisor,
+            ..ChildOptions::default()
+        };
+        Self { seed: Arc::new(seed), options: Arc::new(options), requires: Vec::new() }
+    }
+
+    /// When the child is started again after it has ended. Default: [`RestartType::Permanent`],
+    /// always.
+    pub fn restart(mut self, restart: RestartType) -> Self {
+        self.edit().restart = Some(restart);
+        self
+    }
+
+    /// How long the child may take to stop before it is aborted: a [`Duration`] or a [`Shutdown`].
+    /// Default: 5 s; for a supervisor [`Shutdown::Infinity`], since its children have graces of
+    /// their own.
+    pub fn shutdown(mut self, shutdown: impl Into<Shutdown>) -> Self {
+        self.edit().shutdown = Some(shutdown.into());
+        self
+    }
+
+    /// How long to wait before each restart. Default: exponential from 200 ms to 30 s, with a
+    /// jitter of a fifth.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.edit().backoff = Some(backoff);
+        self
+    }
+
+    /// Lets the end of this child end its supervisor, which must have an
+    /// [`AutoShutdown`](crate::AutoShutdown). Not for permanent children.
+    pub fn significant(mut self) -> Self {
+        self.edit().significant = true;
+        self
+    }
+
+    /// Starts the child, and each new incarnation of it, only while the sibling `name` is Active
+    /// or has ended normally. May be called several times.
+    ///
+    /// A sibling that fails does not stop the children that require it: that is what
+    /// [`Strategy::RestForOne`](crate::Strategy::RestForOne) does.
+    pub fn requires(mut self, name: impl Into<String>) -> Self {
+        self.requires.push(name.into());
+        self
+    }
+
+    /// When the child counts as ready. Default: a function as soon as it is spawned; another child
+    /// when its `activate` has returned `Ok`; a supervisor when it has started all its children.
+    pub fn readiness(mut self, readiness: Readiness) -> Self {
+        let signals = readiness == Readiness::Signal;
+        let options = self.edit();
+        (options.signals, options.signals_itself) = (signals, signals);
+        self
+    }
+
+    /// How long the child may take to become ready before that is a failure. Default: for ever.
+    pub fn activation_timeout(mut self, timeout: Duration) -> Self {
+        self.edit().activation_timeout = Some(timeout);
+        self
+    }
+
+    /// What to do if the child is still there after it was aborted. Default:
+    /// [`OnLeak::Restart`].
+    pub fn on_leak(mut self, on_leak: OnLeak) -> Self {
+        self.edit().on_leak = Some(on_leak);
+        self
+    }
+
+    /// The child's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.seed.name
+    }
+
+    fn edit(&mut self) -> &mut ChildOptions {
+        Arc::make_mut(&mut self.options)
+    }
+
+    /// Checks what can be checked without the siblings, and makes a nested description runnable.
+    pub(crate) fn resolve(
+        &self,
+        parent: &Path,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Self, BuildError> {
+        check_name(&self.seed.name)
+            .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
+        let path = parent.join(&self.seed.name);
+        if let Some(backoff) = &self.options.backoff {
+            backoff.check().map_err(|problem| {
+                let path = path.clone();
+                BuildError::BadBackoff { path, problem }
+            })?;
+        }
+        if self.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
+            let example = Duration::from_secs(10);
+            return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
+        }
+        if self.options.supervisor.is_none() && self.options.shutdown == Some(Shutdown::Infinity) {
+            warnings.push(BuildWarning::UnboundedStop { path: path.clone() });
+        }
+        let mut resolved = self.clone();
+        if let Recipe::Nested(nested) = &self.seed.recipe {
+            let Resolved { seed, abort_bound } = nested.resolve(&path, warnings)?;
+            resolved.seed = seed;
+            resolved.edit().supervisor = Some(abort_bound);
+        }
+        Ok(resolved)
+    }
+}
+
+impl fmt::Debug for ChildSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildSpec")
+            .field("name", &self.seed.name)
+            .field("options", &self.options)
+            .field("requires", &self.requires)
+            .finish()
+    }
+}
+
+/// What children get that do not say otherwise; see
+/// [`SupervisorBuilder::defaults`](crate::SupervisorBuilder::defaults).
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ChildDefaults {
+    pub(crate) options: ChildOptions,
+}
+
+impl ChildDefaults {
+    /// See [`ChildSpec::restart`].
+    pub fn restart(mut self, restart: RestartType) -> Self {
+        self.options.restart = Some(restart);
+        self
+    }
+
+    /// See [`ChildSpec::shutdown`]. Does not apply to supervisors, which have to outlive their
+    /// children.
+    pub fn shutdown(mut self, shutdown: impl Into<Shutdown>) -> Self {
+        self.options.shutdown = Some(shutdown.into());
+        self
+    }
+
+    /// See [`ChildSpec::backoff`].
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.options.backoff = Some(backoff);
+        self
+    }
+
+    /// See [`ChildSpec::activation_timeout`].
+    pub fn activation_timeout(mut self, timeout: Duration) -> Self {
+        self.options.activation_timeout = Some(timeout);
+        self
+    }
+
+    /// See [`ChildSpec::on_leak`].
+    pub fn on_leak(mut self, on_leak: OnLeak) -> Self {
+        self.options.on_leak = Some(on_leak);
+        self
+    }
+}

@@ -1,0 +1,74 @@
+//! Children made from functions, and from values that implement [`Child`].
+
+use std::future::Future;
+
+use super::spec::Recipe;
+use super::{Child, ChildSpec, Context};
+use crate::exit::Outcome;
+
+/// A child that is an `async fn`.
+///
+/// The function is called once for each incarnation, and may return `()` or a `Result<(), E>` with
+/// any error type: see [`Outcome`]. It is ready as soon as it is spawned, unless the spec says
+/// [`Readiness::Signal`](crate::Readiness::Signal).
+///
+/// A closure must not move its state into the future, since it is called again: for state there is
+/// [`worker_with`]. An async closure has to name its return type: `async |ctx| -> Exit { … }`.
+///
+/// ```
+/// use verger::{Context, Exit, worker};
+///
+/// async fn clock(ctx: Context) -> Exit {
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+///
+/// let spec = worker("clock", clock);
+/// # drop(spec);
+/// ```
+pub fn worker<F, Fut, O>(name: impl Into<String>, run: F) -> ChildSpec
+where
+    F: Fn(Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    let recipe = move |ctx| {
+        let future = run(ctx);
+        Box::pin(async move { future.await.into_exit() }) as _
+    };
+    ChildSpec::new(name.into(), Recipe::Function(Box::new(recipe)))
+}
+
+/// A child that is an `async fn` with state, cloned for each incarnation.
+///
+/// ```
+/// use std::sync::Arc;
+/// use verger::{Exit, worker_with};
+///
+/// let greeting: Arc<str> = "hello".into();
+/// let spec = worker_with("greeter", greeting, async |ctx, greeting| -> Exit {
+///     println!("{greeting} from {}", ctx.path());
+///     Ok(())
+/// });
+/// # drop(spec);
+/// ```
+pub fn worker_with<S, F, Fut, O>(name: impl Into<String>, state: S, run: F) -> ChildSpec
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(Context, S) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    worker(name, move |ctx| run(ctx, state.clone()))
+}
+
+/// A child that is a value, made anew by `factory` for each incarnation.
+///
+/// It is ready when its [`activate`](Child::activate) has returned `Ok`. The factory is called in
+/// the child's own task: a panic in it is the child's failure.
+pub fn child<C: Child>(
+    name: impl Into<String>,
+    factory: impl Fn() -> C + Send + Sync + 'static,
+) -> ChildSpec {
+    ChildSpec::new(name.into(), Recipe::Object(Box::new(move || Box::new(factory()))))
+}

@@ -1,0 +1,357 @@
+//! What can go wrong with a tree, one type for each moment: building, starting, running, control.
+//!
+//! Each variant names the path of the culprit. Texts are lower case and without a full stop, so
+//! that they read well after a colon, and say what to write instead where it was the author's
+//! doing.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::path::{NameProblem, Path};
+use crate::policy::BackoffProblem;
+
+/// Why a tree, or a child that was to be added to one, is not what it could run.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A child or a supervisor has a name that cannot be part of a path.
+    #[error("`{parent}` has a child with a bad name: {problem}")]
+    BadName {
+        /// The supervisor, or `the root`.
+        parent: String,
+        /// What is wrong with the name, and what to write instead.
+        problem: NameProblem,
+    },
+    /// Two children of one supervisor have the same name.
+    #[error("`{parent}` has two children named `{name}`; give one of them another name")]
+    DuplicateChild {
+        /// The supervisor.
+        parent: Path,
+        /// The name that is used twice.
+        name: String,
+    },
+    /// The restart period is zero, so that no restart would ever be counted.
+    #[error(
+        "`{path}` allows {max} restarts in a period of zero; write a period such as \
+         `Duration::from_secs(60)`, or `unlimited_restarts()`"
+    )]
+    ZeroPeriod {
+        /// The supervisor.
+        path: Path,
+        /// The restarts that were to be allowed.
+        max: u32,
+    },
+    /// A child waits for a sibling that there is not.
+    #[error("`{path}` requires `{requirement}`, but `{parent}` has no such child; it has {known}")]
+    UnknownRequirement {
+        /// The child.
+        path: Path,
+        /// The supervisor.
+        parent: Path,
+        /// What the child requires.
+        requirement: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A child waits for one that is declared after it.
+    #[error(
+        "`{path}` requires `{requirement}`, which is declared after it and would be started \
+         later; declare `{requirement}` first, or start the children with `Start::Concurrent`"
+    )]
+    LaterRequirement {
+        /// The child.
+        path: Path,
+        /// What the child requires.
+        requirement: String,
+    },
+    /// Children wait for each other.
+    #[error("the children of `{parent}` require each other in a circle: {circle}; remove one link")]
+    RequirementCycle {
+        /// The supervisor.
+        parent: Path,
+        /// The children, from one back to itself.
+        circle: String,
+    },
+    /// A child is both significant and permanent, so that its end would end nothing.
+    #[error(
+        "`{path}` is significant and permanent, but a permanent child never ends for good; make \
+         it transient or temporary"
+    )]
+    SignificantPermanent {
+        /// The child.
+        path: Path,
+    },
+    /// A child is significant under a supervisor that does not look at that.
+    #[error(
+        "`{path}` is significant, but `{parent}` has no auto-shutdown; add \
+         `auto_shutdown(AutoShutdown::AnySignificant)` to it, or remove `significant()`"
+    )]
+    SignificantWithoutAutoShutdown {
+        /// The child.
+        path: Path,
+        /// The supervisor.
+        parent: Path,
+    },
+    /// A child of a dynamic supervisor asks for what only an ordered one has.
+    #[error("`{path}` has `{option}`, which a dynamic supervisor does not have; {remedy}")]
+    NotForDynamic {
+        /// The child.
+        path: Path,
+        /// What it asks for.
+        option: &'static str,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// A backoff cannot work.
+    #[error("the backoff of `{path}` cannot work: {problem}")]
+    BadBackoff {
+        /// The child, or the supervisor whose default it is.
+        path: Path,
+        /// What is wrong, and what to write instead.
+        problem: BackoffProblem,
+    },
+    /// A limit of time is zero.
+    #[error("the {option} of `{path}` is zero; write a duration such as `{example:?}`")]
+    ZeroDuration {
+        /// The child or the supervisor.
+        path: Path,
+        /// Which one.
+        option: &'static str,
+        /// One that would do.
+        example: Duration,
+    },
+}
+
+/// Why a tree did not come up.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A child could not be started for the first time, and its supervisor does not retry that.
+    #[error("`{path}` could not be started: {reason}")]
+    ChildFailed {
+        /// The child.
+        path: Path,
+        /// How it ended.
+        reason: ExitReason,
+    },
+    /// The tree ended before all its children were up.
+    #[error("the tree ended before it was up: {0}")]
+    Ended(#[source] Box<RunError>),
+    /// The tree was asked to stop before all its children were up.
+    #[error("`{path}` was stopped before it was up")]
+    Stopped {
+        /// The root.
+        path: Path,
+    },
+}
+
+/// Why a running tree ended otherwise than well.
+///
+/// `Debug` prints the same text as `Display`, the whole chain down to the first cause, so that
+/// `async fn main() -> Result<(), RunError>` is enough.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The tree could not be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The tree did not come up.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A child failed more often than its supervisor allows.
+    #[error("`{path}` gave up on `{child}`: {reason}")]
+    GaveUp {
+        /// The supervisor.
+        path: Path,
+        /// The child that failed last.
+        child: Path,
+        /// How it ended, the last time.
+        reason: ExitReason,
+    },
+    /// Children were aborted and are still there: they block their thread.
+    #[error("stopped, but still running after they were aborted: {}", Paths(.children))]
+    Leaked {
+        /// The children.
+        children: Vec<Path>,
+    },
+    /// The supervisor was aborted, or its runtime has ended.
+    #[error("`{path}` was aborted")]
+    Aborted {
+        /// The supervisor.
+        path: Path,
+    },
+}
+
+impl RunError {
+    /// The exit code of a program that ends with this: 2 if the tree could not be built, 3 if
+    /// something leaked, otherwise 1.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Build(_) => 2,
+            Self::Leaked { .. } => 3,
+            Self::Start(_) | Self::GaveUp { .. } | Self::Aborted { .. } => 1,
+        }
+    }
+}
+
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+struct Paths<'a>(&'a [Path]);
+
+impl fmt::Display for Paths<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, path) in self.0.iter().enumerate() {
+            write!(f, "{}`{path}`", if index == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a call to a running tree was refused, or did not come to its end.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// A child with this name runs already.
+    #[error("`{path}` is already started")]
+    AlreadyStarted {
+        /// The child.
+        path: Path,
+    },
+    /// A child with this name is there, stopped or about to be restarted.
+    #[error("`{path}` is already there, {state}; use `restart_child`, or `delete_child` first")]
+    AlreadyPresent {
+        /// The child.
+        path: Path,
+        /// Where it is in its lifecycle.
+        state: Lifecycle,
+    },
+    /// The child runs, and the call is for a stopped one.
+    #[error("`{path}` is running; use `terminate_child` first")]
+    Running {
+        /// The child.
+        path: Path,
+    },
+    /// The child is about to be started again.
+    #[error("`{path}` is about to be restarted; use `terminate_child` first, or wait")]
+    Restarting {
+        /// The child.
+        path: Path,
+    },
+    /// There is no such child.
+    #[error("there is no `{path}`")]
+    NotFound {
+        /// What was looked for.
+        path: Path,
+    },
+    /// The supervisor of that child does not run just now.
+    #[error("the supervisor of `{path}` is not running; `{nearest}` is")]
+    NotRunning {
+        /// What was looked for.
+        path: Path,
+        /// The nearest supervisor above it that runs.
+        nearest: Path,
+    },
+    /// The whole tree has ended.
+    #[error("`{path}` has ended")]
+    Ended {
+        /// The supervisor that the handle belongs to.
+        path: Path,
+    },
+    /// The supervisor is stopping and takes no more requests.
+    #[error("`{path}` is shutting down")]
+    ShuttingDown {
+        /// The supervisor.
+        path: Path,
+    },
+    /// The call does not fit the state of the child.
+    #[error("`{path}` is {state}, so `{call}` has nothing to do")]
+    Unfit {
+        /// The child.
+        path: Path,
+        /// Where it is in its lifecycle.
+        state: Lifecycle,
+        /// The call.
+        call: &'static str,
+    },
+    /// The dynamic supervisor has as many children as it may have.
+    #[error("`{path}` has {max} children, as many as it may have")]
+    MaxChildren {
+        /// The supervisor.
+        path: Path,
+        /// The limit.
+        max: usize,
+    },
+    /// The path names the node itself or is empty, where a child is needed.
+    #[error("`{path}` does not name a child; write a name such as `db`, or `ingest/mqtt`")]
+    NotAChild {
+        /// What was given.
+        path: String,
+    },
+    /// The call is for supervisors, and that child is none.
+    #[error("`{path}` is not a supervisor")]
+    NotASupervisor {
+        /// The child.
+        path: Path,
+    },
+    /// The child to be added cannot work.
+    #[error(transparent)]
+    InvalidSpec(#[from] BuildError),
+    /// The child failed before it was up.
+    #[error("`{path}` failed to start: {reason}")]
+    ActivationFailed {
+        /// The child.
+        path: Path,
+        /// How it ended.
+        reason: ExitReason,
+    },
+    /// The child was stopped before it was up.
+    #[error("`{path}` was stopped before it was up")]
+    Stopped {
+        /// The child.
+        path: Path,
+    },
+}
+
+/// A setting that is legal, and probably not what its author meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildWarning {
+    /// The restarts are so slow that the limit on them can never be reached.
+    UnreachableLimit {
+        /// The supervisor.
+        path: Path,
+        /// The restarts it allows.
+        max: u32,
+        /// In this time.
+        period: Duration,
+        /// How many there can be at most.
+        most: u64,
+    },
+    /// A child may take for ever to stop, and so may the tree.
+    UnboundedStop {
+        /// The child.
+        path: Path,
+    },
+}
+
+impl fmt::Display for BuildWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnreachableLimit { path, max, period, most } => write!(
+                f,
+                "`{path}` gives up after {max} restarts in {period:?}, but with its backoff there \
+                 can be {most} at most: it will never give up"
+            ),
+            Self::UnboundedStop { path } => {
+                write!(f, "`{path}` is a worker with `Shutdown::Infinity`: stopping may never end")
+            }
+        }
+    }
+}

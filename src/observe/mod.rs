@@ -1,0 +1,1 @@
+//! Views of a [`Status`](crate::Status): text and JSON.

@@ -1,0 +1,159 @@
+//! What a tree looks like at one moment, as values.
+//!
+//! The text and JSON views of it are in `observe`; who gathers it is in `supervisor`.
+
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::path::Path;
+use crate::policy::{Backoff, OnLeak, RestartType, Shutdown};
+
+/// A snapshot of a tree, or of the part of it below one supervisor.
+///
+/// `Display` writes a tree of at most 80 columns. Each supervisor is asked for itself, in slices, so
+/// that nobody is held up; parts of a busy tree may be of slightly different moments.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// The last event that is contained in all of this; see [`Event::seq`](crate::Event::seq).
+    pub seq: u64,
+    /// When it was taken.
+    pub captured_at: SystemTime,
+    /// The supervisor it was asked of, and all below it.
+    pub root: Node,
+}
+
+/// A child, and what is below it.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Node {
+    /// The child.
+    #[serde(flatten)]
+    pub child: ChildInfo,
+    /// What it is as a supervisor, if it is one and runs.
+    pub supervisor: Option<SupervisorInfo>,
+    /// What is below it, in start order.
+    pub children: Vec<Node>,
+}
+
+/// What can be seen of one child.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ChildInfo {
+    /// Where it is.
+    pub path: Path,
+    /// What it is.
+    pub kind: ChildKind,
+    /// Whether its end is one that restarts it.
+    pub restart: RestartType,
+    /// Whether its end may end its supervisor.
+    pub significant: bool,
+    /// Where it is in its lifecycle.
+    pub lifecycle: Lifecycle,
+    /// Why it is down, in a few words, where the lifecycle alone does not tell.
+    pub why: Option<&'static str>,
+    /// The number of its run, from 1; 0 before the first.
+    pub incarnation: u32,
+    /// How many runs there were before this one.
+    pub restarts: u32,
+    /// Since when it is where it is in its lifecycle.
+    pub since: SystemTime,
+    /// For how long.
+    #[serde(rename = "for_ms", serialize_with = "millis")]
+    pub age: Duration,
+    /// How the last run ended that is over, once one has failed.
+    pub last_exit: Option<ExitReason>,
+    /// The next attempt, if it waits for one.
+    pub next: Option<NextAttempt>,
+    /// What the child says of itself; see [`Context::set_status`](crate::Context::set_status).
+    pub status: Option<String>,
+}
+
+/// What a child is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ChildKind {
+    /// It does work.
+    Worker,
+    /// It supervises children of its own.
+    Supervisor,
+}
+
+/// An attempt that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NextAttempt {
+    /// Which one since the child was last healthy, from 1.
+    pub attempt: u32,
+    /// The wait that was drawn for it.
+    #[serde(rename = "delay_ms", serialize_with = "millis")]
+    pub delay: Duration,
+    /// What is left of the wait.
+    #[serde(rename = "remaining_ms", serialize_with = "millis")]
+    pub remaining: Duration,
+}
+
+/// What can be seen of a supervisor besides what it is as a child.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct SupervisorInfo {
+    /// `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
+    pub strategy: String,
+    /// Restarts that count just now.
+    pub restarts_in_period: usize,
+    /// How many may; `None`: any number.
+    pub max_restarts: Option<u32>,
+    /// In what time.
+    #[serde(rename = "period_ms", serialize_with = "millis")]
+    pub period: Duration,
+    /// How many children there are.
+    pub counts: Counts,
+}
+
+/// How many children a supervisor has, not counting those below them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Counts {
+    /// All of them, running or not.
+    pub specs: u32,
+    /// Those that have a task.
+    pub active: u32,
+    /// Those that wait for a restart.
+    pub restarting: u32,
+    /// Those that are supervisors, running or not.
+    pub supervisors: u32,
+    /// Those that are not.
+    pub workers: u32,
+}
+
+/// How a child is treated, every default filled in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ChildSpecInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: ChildKind,
+    /// See [`ChildSpec::restart`](crate::ChildSpec::restart).
+    pub restart: RestartType,
+    /// See [`ChildSpec::shutdown`](crate::ChildSpec::shutdown).
+    pub shutdown: Shutdown,
+    /// See [`ChildSpec::backoff`](crate::ChildSpec::backoff).
+    #[serde(skip)]
+    pub backoff: Backoff,
+    /// See [`ChildSpec::significant`](crate::ChildSpec::significant).
+    pub significant: bool,
+    /// See [`ChildSpec::activation_timeout`](crate::ChildSpec::activation_timeout).
+    pub activation_timeout: Option<Duration>,
+    /// See [`ChildSpec::on_leak`](crate::ChildSpec::on_leak).
+    pub on_leak: OnLeak,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,75 @@
+//! A supervisor as it was built: checked, and ready to be run any number of times.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::child::ChildSpec;
+use crate::error::BuildError;
+use crate::path::Path;
+use crate::policy::{AutoShutdown, ChildOptions, RestartType, Rules};
+use crate::status::{ChildKind, ChildSpecInfo};
+
+#[derive(Debug)]
+pub(crate) struct Blueprint {
+    pub(crate) name: Arc<str>,
+    pub(crate) rules: Rules,
+    pub(crate) dynamic: bool,
+    /// In the order in which they start.
+    pub(crate) children: Vec<ChildSpec>,
+}
+
+impl Blueprint {
+    /// How long it takes at most to abort all that is below, and to tell what has leaked.
+    pub(crate) fn abort_bound(&self) -> Duration {
+        let below = self.children.iter().filter_map(|child| child.options.supervisor).max();
+        self.rules.leak_timeout.saturating_add(below.unwrap_or_default())
+    }
+
+    pub(crate) fn strategy(&self) -> String {
+        if self.dynamic { "dynamic".to_owned() } else { self.rules.strategy.to_string() }
+    }
+
+    /// Checks what a child and this supervisor ask of each other, siblings aside.
+    pub(crate) fn check_child(&self, path: &Path, child: &ChildSpec) -> Result<(), BuildError> {
+        let own = || path.join(child.name());
+        let options = &child.options;
+        if self.dynamic && !child.requires.is_empty() {
+            let remedy = "there is no start order in it; remove it, or use a `Supervisor`";
+            return Err(BuildError::NotForDynamic { path: own(), option: "requires", remedy });
+        }
+        if !options.significant {
+            return Ok(());
+        }
+        if self.dynamic {
+            let remedy = "its children come and go; remove `significant()`";
+            return Err(BuildError::NotForDynamic { path: own(), option: "significant", remedy });
+        }
+        if self.rules.restart(options) == RestartType::Permanent {
+            return Err(BuildError::SignificantPermanent { path: own() });
+        }
+        if self.rules.auto_shutdown == AutoShutdown::Never {
+            let parent = path.clone();
+            return Err(BuildError::SignificantWithoutAutoShutdown { path: own(), parent });
+        }
+        Ok(())
+    }
+
+    /// How a child is treated, every default filled in.
+    pub(crate) fn describe(&self, name: String, options: &ChildOptions) -> ChildSpecInfo {
+        let rules = &self.rules;
+        ChildSpecInfo {
+            name,
+            kind: kind(options),
+            restart: rules.restart(options),
+            shutdown: rules.shutdown(options),
+            backoff: rules.backoff(options).clone(),
+            significant: options.significant,
+            activation_timeout: rules.activation_timeout(options),
+            on_leak: rules.on_leak(options),
+        }
+    }
+}
+
+pub(crate) fn kind(options: &ChildOptions) -> ChildKind {
+    if options.supervisor.is_some() { ChildKind::Supervisor } else { ChildKind::Worker }
+}

@@ -1,0 +1,183 @@
+//! Doing what the machine says, and telling whoever listens.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Caller, Driver};
+use crate::dead_letter::{DeadLetter, DeadLetterReason};
+use crate::error::ControlError;
+use crate::event::EventKind;
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::machine::{self, Effect, Finish, Incarnation, Key, Machine, Report, Ticket};
+use crate::path::Path;
+use crate::supervisor::hub::Phase;
+use crate::supervisor::outcome::End;
+use crate::supervisor::request::Started;
+use crate::supervisor::trace::{self, Told};
+
+impl<M: Machine> Driver<M> {
+    pub(super) fn perform(&mut self, effect: Effect, now: Instant) {
+        match effect {
+            Effect::Start { key, incarnation, cause } => {
+                if let Some(view) = self.machine.view(key) {
+                    let rules = &self.blueprint.rules;
+                    self.tasks.start(&self.hub, key, incarnation, cause, rules, &view.options);
+                }
+            }
+            Effect::Cancel { key } => self.tasks.cancel(key),
+            Effect::Abort { key } => {
+                let view = self.machine.view(key);
+                let supervisor = view.is_some_and(|view| view.options.supervisor.is_some());
+                self.tasks.abort(key, supervisor);
+            }
+            Effect::Report(report) => self.report(&report, now),
+            Effect::Leaked { key, incarnation } => self.leak(key, incarnation, now),
+            Effect::GaveUp { key } => self.give_up(key, now),
+            Effect::Reply { ticket, answer } => self.reply(ticket, answer),
+            Effect::Removed { key } => {
+                let path = self.tasks.path(&self.hub, key);
+                self.publish(now, path, 0, || EventKind::Removed);
+                self.tasks.remove(key);
+            }
+            Effect::Up => {
+                trace::up(&self.hub);
+                self.hub.phase.send_if_modified(|phase| {
+                    *phase = Phase::Up;
+                    true
+                });
+                if let Some(ctx) = &self.above {
+                    ctx.ready();
+                }
+            }
+            Effect::Finish(finish) => self.end = Some(self.end_of(finish)),
+        }
+    }
+
+    fn end_of(&self, finish: Finish) -> End {
+        let path = |key| {
+            self.given_up.get(&key).cloned().unwrap_or_else(|| self.tasks.path(&self.hub, key))
+        };
+        match finish {
+            Finish::Stopped => End::Stopped,
+            Finish::Aborted => End::Aborted,
+            Finish::AutoShutdown => End::AutoShutdown,
+            Finish::StartFailed { key, reason } => End::StartFailed { child: path(key), reason },
+            Finish::Escalated { key, reason } => {
+                let cleanly = self.blueprint.rules.gives_up_cleanly;
+                End::GaveUp { child: path(key), reason, cleanly }
+            }
+        }
+    }
+
+    fn report(&mut self, report: &Report, now: Instant) {
+        if report.from == Lifecycle::Active {
+            self.lived = Some((report.key, report.after));
+        }
+        let (read, heard) = (trace::is_read(), self.hub.tree.has_listeners());
+        if !read && !heard {
+            return;
+        }
+        let path = self.tasks.path(&self.hub, report.key);
+        let view = self.machine.view(report.key);
+        let restart = view.as_ref().map(|view| self.blueprint.rules.restart(&view.options));
+        let history = view.and_then(|view| view.history);
+        if read {
+            let lived = self.lived.filter(|&(key, _)| key == report.key).map(|(_, lived)| lived);
+            let cause = self.tasks.cause(report.key);
+            let history = history.as_ref();
+            let told = Told { path: path.clone(), history, cause, restart, lived };
+            trace::report(report, &told);
+        }
+        if heard {
+            let last = history.as_ref().and_then(|history| history.last.clone());
+            let reason = report.ending.map(|ending| match last {
+                Some(last) if last.kind() == ending => Arc::new(last),
+                _ if ending == "shutdown" => Arc::new(ExitReason::Shutdown),
+                _ if ending == "killed" => Arc::new(ExitReason::Killed),
+                _ => Arc::new(ExitReason::Normal),
+            });
+            let wait = history.and_then(|history| Some((history.attempt, history.next?.1)));
+            let wait = wait.filter(|_| report.to == Lifecycle::Restarting);
+            let (from, to, after) = (report.from, report.to, report.after);
+            let kind = EventKind::Moved { from, to, after, reason, wait };
+            self.hub.publish(now, path, report.incarnation, kind);
+        }
+    }
+
+    pub(super) fn publish(
+        &self,
+        now: Instant,
+        path: Path,
+        incarnation: Incarnation,
+        kind: impl FnOnce() -> EventKind,
+    ) {
+        if self.hub.tree.has_listeners() {
+            self.hub.publish(now, path, incarnation, kind());
+        }
+    }
+
+    fn leak(&mut self, key: Key, incarnation: Incarnation, now: Instant) {
+        let path = self.tasks.path(&self.hub, key);
+        trace::leaked(&path, incarnation);
+        // A supervisor that did not end has leaked what is below it; the rest of it goes now.
+        self.tasks.abort_task(key);
+        self.leaked.insert((key, incarnation), path.clone());
+        self.hub.tree.leaked.lock().push(path.clone());
+        self.publish(now, path, incarnation, || EventKind::Leaked);
+    }
+
+    fn give_up(&mut self, key: Key, now: Instant) {
+        let path = self.tasks.path(&self.hub, key);
+        let view = self.machine.view(key);
+        let incarnation = view.as_ref().map_or(0, |view| view.incarnation);
+        let last = view.and_then(|view| view.history).and_then(|history| history.last);
+        let reason = last.unwrap_or(ExitReason::Normal);
+        trace::gave_up(&self.hub, &path, incarnation, &reason);
+        let reason = Arc::new(reason);
+        self.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
+            reason: Arc::clone(&reason),
+        });
+        self.hub.bury(&DeadLetter {
+            reason: DeadLetterReason::GaveUp,
+            target: path.clone(),
+            incarnation,
+            error: Some(reason),
+            at: self.hub.tree.wall(now),
+        });
+        self.given_up.insert(key, path);
+    }
+
+    fn reply(&mut self, ticket: Ticket, answer: machine::Answer) {
+        let Some(Caller { segment, call, answer: caller }) = self.callers.remove(&ticket) else {
+            return;
+        };
+        let path = self.hub.path.join(&segment);
+        let result = match answer {
+            machine::Answer::Done | machine::Answer::Ignored => {
+                Ok(Started { segment, incarnation: None })
+            }
+            machine::Answer::Started(incarnation) => {
+                Ok(Started { segment, incarnation: Some(incarnation) })
+            }
+            machine::Answer::Failed(reason) => Err(ControlError::ActivationFailed { path, reason }),
+            machine::Answer::Running => Err(ControlError::Running { path }),
+            machine::Answer::Restarting => Err(ControlError::Restarting { path }),
+            machine::Answer::Unfit(state) => Err(ControlError::Unfit { path, state, call }),
+            machine::Answer::NotFound => Err(ControlError::NotFound { path }),
+            machine::Answer::ShuttingDown => Err(self.shutting_down()),
+            machine::Answer::MaxChildren(max) => Err(self.max_children(max)),
+            machine::Answer::Stopped => Err(ControlError::Stopped { path }),
+        };
+        // A caller who has gone away needs no answer.
+        let _ = caller.send(result);
+    }
+
+    pub(super) fn shutting_down(&self) -> ControlError {
+        ControlError::ShuttingDown { path: self.hub.path.clone() }
+    }
+
+    pub(super) fn max_children(&self, max: usize) -> ControlError {
+        ControlError::MaxChildren { path: self.hub.path.clone(), max }
+    }
+}

@@ -1,0 +1,251 @@
+//! The loop of one supervisor: wait, ask the machine, do what it says.
+//!
+//! No rule lives here. In one turn the driver takes a bounded number of events and of requests, so
+//! that under a storm of exits callers are still answered and a stop is still heard, and a flood of
+//! requests holds up no restart. It gives way to other tasks between turns.
+//!
+//! # Invariants
+//!
+//! 1. Whatever way the driver goes (it returns, is dropped, or its runtime ends), no child is left
+//!    that was not aborted.
+//! 2. A child that was asked to stop is polled before the end of its grace is looked at, however
+//!    short that is.
+
+mod effects;
+mod requests;
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::time::Sleep;
+
+use super::blueprint::Blueprint;
+use super::clock::now;
+use super::hub::Hub;
+use super::inbox::{Batch, StopRequest};
+use super::outcome::{End, Outcome};
+use super::request::{Answer, Request, Segment, Started};
+use super::tasks::Tasks;
+use super::trace;
+use crate::child::{ChildSpec, Context, StopLevel};
+use crate::event::EventKind;
+use crate::machine::{Effect, Event, Incarnation, Key, Machine, RequirementId, Ticket};
+use crate::path::Path;
+
+/// Events taken in one turn.
+const EVENTS: usize = 256;
+/// Requests taken in one turn.
+const REQUESTS: usize = 64;
+/// Children described in one answer: well under a millisecond's work.
+const PAGE: usize = 256;
+
+/// See the [module](self).
+pub(super) struct Driver<M> {
+    machine: M,
+    blueprint: Arc<Blueprint>,
+    hub: Arc<Hub>,
+    tasks: Tasks,
+    batch: Batch<Request>,
+    effects: Vec<Effect>,
+    /// What children are required by name, so that the next one of that name is it again.
+    required: HashMap<Arc<str>, RequirementId>,
+    callers: HashMap<Ticket, Caller>,
+    next_ticket: Ticket,
+    /// What the supervisor is to its own supervisor.
+    above: Option<Context>,
+    heard: StopLevel,
+    /// Who has leaked, so that it can be told when he ends.
+    leaked: HashMap<(Key, Incarnation), Path>,
+    /// The children that the supervisor gave up on; they may be forgotten before it ends.
+    given_up: HashMap<Key, Path>,
+    /// How long the child that was reported last had been Active.
+    lived: Option<(Key, Duration)>,
+    end: Option<End>,
+}
+
+/// Who waits for an answer about a child.
+#[derive(Debug)]
+struct Caller {
+    segment: Segment,
+    call: &'static str,
+    answer: Answer<Started>,
+}
+
+impl<M: Machine> Driver<M> {
+    pub(super) fn new(
+        machine: M,
+        blueprint: Arc<Blueprint>,
+        hub: Arc<Hub>,
+        above: Option<Context>,
+    ) -> Self {
+        let tasks = Tasks::new(blueprint.dynamic);
+        let mut driver = Self {
+            machine,
+            blueprint: Arc::clone(&blueprint),
+            hub,
+            tasks,
+            batch: Batch::default(),
+            effects: Vec::new(),
+            required: HashMap::new(),
+            callers: HashMap::new(),
+            next_ticket: 0,
+            above,
+            heard: StopLevel::None,
+            leaked: HashMap::new(),
+            given_up: HashMap::new(),
+            lived: None,
+            end: None,
+        };
+        let at = now();
+        let keys: Vec<_> = blueprint.children.iter().map(|spec| driver.add(spec, at)).collect();
+        for (spec, key) in blueprint.children.iter().zip(keys) {
+            driver.link(key, spec);
+        }
+        driver
+    }
+
+    /// Runs the supervisor to its end.
+    pub(super) async fn run(mut self) -> Outcome {
+        let mut sleep = pin!(tokio::time::sleep_until(now().into()));
+        loop {
+            self.wait(sleep.as_mut()).await;
+            self.turn();
+            if let Some(end) = self.end.take() {
+                break self.finish(end);
+            }
+            let due = self.machine.next_deadline().is_some_and(|at| at <= now());
+            if due || !self.batch.is_empty() {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Waits until there is something to do.
+    async fn wait(&mut self, mut sleep: Pin<&mut Sleep>) {
+        let deadline = self.machine.next_deadline();
+        poll_fn(|cx| {
+            if !self.batch.is_empty() {
+                return Poll::Ready(());
+            }
+            let news = self.hub.inbox.poll_take(cx, &mut self.batch).is_ready();
+            let stop = self.above.as_ref().is_some_and(|ctx| {
+                let poll = ctx.run.poll_level(self.heard, cx).unwrap_or_else(|| {
+                    ctx.run.seize_waker(cx);
+                    Poll::Pending
+                });
+                poll.is_ready() || ctx.run.level() > self.heard
+            });
+            let Some(at) = deadline else {
+                return if news || stop { Poll::Ready(()) } else { Poll::Pending };
+            };
+            if news || stop || at <= now() {
+                return Poll::Ready(());
+            }
+            let at = tokio::time::Instant::from_std(at);
+            if sleep.deadline() != at {
+                sleep.as_mut().reset(at);
+            }
+            sleep.as_mut().poll(cx)
+        })
+        .await;
+    }
+
+    fn turn(&mut self) {
+        let now = now();
+        let due = self.machine.next_deadline().is_some_and(|at| at <= now);
+        // Stopping comes first, so that nothing is started only to be stopped at once.
+        self.hear(now);
+        for _ in 0..EVENTS {
+            let Some(event) = self.batch.events.pop_front() else { break };
+            self.take_in(event, now);
+        }
+        for _ in 0..REQUESTS {
+            let Some(request) = self.batch.requests.pop_front() else { break };
+            self.serve(request, now);
+        }
+        if due {
+            self.step(Event::Tick, now);
+        }
+    }
+
+    /// Looks whether the supervisor is to stop.
+    fn hear(&mut self, now: Instant) {
+        if let Some(StopRequest { reason, within }) = self.batch.stop.take() {
+            trace::stopping(&self.hub, &reason);
+            self.step(Event::Stop { within }, now);
+        }
+        let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.run.level());
+        if level > self.heard {
+            self.heard = level;
+            match level {
+                StopLevel::None => {}
+                StopLevel::Cancel => {
+                    trace::stopping(&self.hub, "asked by its supervisor");
+                    self.step(Event::Stop { within: None }, now);
+                }
+                StopLevel::Abort => self.step(Event::AbortAll, now),
+            }
+        }
+    }
+
+    fn take_in(&mut self, event: Event, now: Instant) {
+        if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
+        {
+            self.tasks.ended(key, incarnation);
+            if let Some(path) = self.leaked.remove(&(key, incarnation)) {
+                trace::leak_ended(&path, incarnation);
+                self.hub.tree.leaked.lock().retain(|leaked| *leaked != path);
+                self.publish(now, path, incarnation, || EventKind::LeakEnded);
+            }
+        }
+        self.step(event, now);
+    }
+
+    fn step(&mut self, event: Event, now: Instant) {
+        let mut effects = std::mem::take(&mut self.effects);
+        self.machine.on_event(event, now, &mut effects);
+        for effect in effects.drain(..) {
+            self.perform(effect, now);
+        }
+        self.effects = effects;
+    }
+
+    fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
+        let key = self.machine.add(Arc::clone(&spec.options), now);
+        self.tasks.add(key, Arc::clone(&spec.seed));
+        key
+    }
+
+    fn link(&mut self, key: Key, spec: &ChildSpec) {
+        let provides = self.required.get(&spec.seed.name).copied();
+        let mut requires = Vec::with_capacity(spec.requires.len());
+        for name in &spec.requires {
+            if let Some(provider) = self.tasks.find(name) {
+                let id = self.machine.provided_by(provider);
+                self.required.insert(name.as_str().into(), id);
+                requires.push(id);
+            }
+        }
+        if provides.is_some() || !requires.is_empty() {
+            self.machine.link(key, provides, requires);
+        }
+    }
+
+    fn finish(&mut self, end: End) -> Outcome {
+        trace::ended(&self.hub);
+        let leaked = self.hub.tree.leaked.lock();
+        let below = format!("{}/", self.hub.path);
+        let leaked = leaked.iter().filter(|path| path.as_str().starts_with(&below)).cloned();
+        Outcome { end, leaked: leaked.collect() }
+    }
+}
+
+impl<M> Drop for Driver<M> {
+    fn drop(&mut self) {
+        self.tasks.abort_everything();
+    }
+}

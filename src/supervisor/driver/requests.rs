@@ -1,0 +1,156 @@
+//! Answering what handles ask.
+
+use std::time::Instant;
+
+use super::{Caller, Driver, PAGE};
+use crate::child::ChildSpec;
+use crate::error::{BuildError, ControlError};
+use crate::lifecycle::Lifecycle;
+use crate::machine::{self, Event, Key, Machine};
+use crate::status::{ChildInfo, Counts, NextAttempt, SupervisorInfo};
+use crate::supervisor::blueprint::kind;
+use crate::supervisor::request::{Answer, Page, Request, Segment, Started};
+
+impl<M: Machine> Driver<M> {
+    pub(super) fn serve(&mut self, request: Request, now: Instant) {
+        match request {
+            Request::Start { spec, answer } => self.start_child(&spec, answer, now),
+            Request::Act { segment, call, request, answer } => match self.tasks.find(&segment) {
+                Some(key) => self.ask(key, segment, call, request, answer, now),
+                None => drop(answer.send(Err(self.not_found(&segment)))),
+            },
+            Request::Which { segment, answer } => {
+                let info = self.tasks.find(&segment).and_then(|key| self.info(key, now));
+                drop(answer.send(info.ok_or_else(|| self.not_found(&segment))));
+            }
+            Request::Spec { segment, answer } => {
+                let key = self.tasks.find(&segment);
+                let view = key.and_then(|key| self.machine.view(key));
+                let spec = view.map(|view| self.blueprint.describe(segment.clone(), &view.options));
+                drop(answer.send(spec.ok_or_else(|| self.not_found(&segment))));
+            }
+            Request::Count { answer } => drop(answer.send(Ok(self.counts()))),
+            Request::Page { after, answer } => drop(answer.send(Ok(self.page(after, now)))),
+        }
+    }
+
+    fn not_found(&self, segment: &str) -> ControlError {
+        ControlError::NotFound { path: self.hub.path.join(segment) }
+    }
+
+    fn ask(
+        &mut self,
+        key: Key,
+        segment: Segment,
+        call: &'static str,
+        request: machine::Request,
+        answer: Answer<Started>,
+        now: Instant,
+    ) {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.callers.insert(ticket, Caller { segment, call, answer });
+        self.step(Event::Request { ticket, key, request }, now);
+    }
+
+    fn start_child(&mut self, spec: &ChildSpec, answer: Answer<Started>, now: Instant) {
+        if let Err(error) = self.check_new(spec) {
+            return drop(answer.send(Err(error)));
+        }
+        let key = self.add(spec, now);
+        self.link(key, spec);
+        let segment = self.tasks.entry(key).map(|entry| entry.seed.segment(entry.serial));
+        let segment = segment.unwrap_or_default();
+        self.ask(key, segment, "start_child", machine::Request::Start, answer, now);
+    }
+
+    /// What can only be checked among the children there are.
+    fn check_new(&self, spec: &ChildSpec) -> Result<(), ControlError> {
+        match self.machine.admits() {
+            Ok(()) => {}
+            Err(machine::Answer::MaxChildren(max)) => return Err(self.max_children(max)),
+            Err(_) => return Err(self.shutting_down()),
+        }
+        let path = self.hub.path.join(spec.name());
+        if self.blueprint.dynamic {
+            return Ok(());
+        }
+        if let Some(view) = self.tasks.find(spec.name()).and_then(|key| self.machine.view(key)) {
+            let state = view.lifecycle;
+            return Err(match state {
+                Lifecycle::Activating | Lifecycle::Active | Lifecycle::Deactivating => {
+                    ControlError::AlreadyStarted { path }
+                }
+                _ => ControlError::AlreadyPresent { path, state },
+            });
+        }
+        if let Some(name) = spec.requires.iter().find(|name| self.tasks.find(name).is_none()) {
+            let parent = self.hub.path.clone();
+            let known = "no child of that name".to_owned();
+            let requirement = name.clone();
+            let error = BuildError::UnknownRequirement { path, parent, requirement, known };
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> Counts {
+        let census = self.machine.census();
+        let active = [Lifecycle::Activating, Lifecycle::Active, Lifecycle::Deactivating];
+        let supervisors = census.supervisors;
+        Counts {
+            specs: census.specs(),
+            active: active.into_iter().map(|lifecycle| census.of(lifecycle)).sum(),
+            restarting: census.of(Lifecycle::Restarting),
+            supervisors,
+            workers: census.specs() - supervisors,
+        }
+    }
+
+    fn info(&self, key: Key, now: Instant) -> Option<ChildInfo> {
+        let view = self.machine.view(key)?;
+        let history = view.history;
+        let next = history.as_ref().and_then(|history| {
+            let (at, delay) = history.next?;
+            let remaining = at.saturating_duration_since(now);
+            Some(NextAttempt { attempt: history.attempt, delay, remaining })
+        });
+        Some(ChildInfo {
+            path: self.tasks.path(&self.hub, key),
+            kind: kind(&view.options),
+            restart: self.blueprint.rules.restart(&view.options),
+            significant: view.options.significant,
+            lifecycle: view.lifecycle,
+            why: view.why,
+            incarnation: view.incarnation,
+            restarts: view.incarnation.saturating_sub(1),
+            since: self.hub.tree.wall(view.since),
+            age: now.saturating_duration_since(view.since),
+            last_exit: history.and_then(|history| history.last),
+            next,
+            status: self.tasks.status(key),
+        })
+    }
+
+    fn page(&self, after: Option<Key>, now: Instant) -> Page {
+        let seq = self.hub.tree.seq();
+        let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
+        let supervisor = SupervisorInfo {
+            strategy: self.blueprint.strategy(),
+            restarts_in_period,
+            max_restarts,
+            period,
+            counts: self.counts(),
+        };
+        let mut children = Vec::new();
+        let mut last = after;
+        while children.len() < PAGE
+            && let Some(key) = self.machine.next(last)
+        {
+            children.extend(self.info(key, now));
+            last = Some(key);
+        }
+        let next = last.filter(|_| children.len() == PAGE);
+        Page { seq, supervisor, children, next }
+    }
+}

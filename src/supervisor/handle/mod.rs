@@ -1,0 +1,395 @@
+//! Handles: how the rest of a program speaks to a running tree.
+
+mod route;
+mod snapshot;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use self::snapshot::{StatusChange, StatusStream};
+use super::blueprint::Blueprint;
+use super::clock::{now, wall};
+use super::hub::{Hub, Phase};
+use super::inbox::StopRequest;
+use super::request::{Request, Started};
+use super::subscription::Subscription;
+use crate::child::{ChildSpec, Context};
+use crate::dead_letter::DeadLetter;
+use crate::error::{ControlError, RunError};
+use crate::event::Event;
+use crate::machine;
+use crate::path::Path;
+use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts};
+
+/// A link to a running supervisor.
+///
+/// Cheap to clone, and free to be kept anywhere: dropping one stops nothing. It speaks to whichever
+/// incarnation of its supervisor runs. Children are named by their path below it, such as `db` or
+/// `ingest/mqtt`; those of a [`DynamicSupervisor`](crate::DynamicSupervisor) by the name that
+/// [`start_child`](Self::start_child) returned, such as `conns/conn#17`.
+///
+/// Calls are served by the supervisor of the child in question, also while it starts, restarts or
+/// waits. Apart from what each of them lists, they fail with
+///
+/// * [`ControlError::NotFound`] if there is no such child,
+/// * [`ControlError::NotRunning`] if the child's supervisor does not run just now,
+/// * [`ControlError::ShuttingDown`] if it is stopping, where the call would change something,
+/// * [`ControlError::Ended`] if the tree has ended.
+///
+/// # Cancel safety
+///
+/// A request is made at the first poll and not taken back: if the future is dropped, it is still
+/// carried out, and only the answer is lost.
+#[derive(Clone, Debug)]
+pub struct SupervisorHandle {
+    hub: Arc<Hub>,
+}
+
+/// A child that was started through a handle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildRef {
+    path: Path,
+    incarnation: Option<u32>,
+}
+
+impl ChildRef {
+    /// Where the child is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The child's own part of its path, to be used in other calls.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path.name()
+    }
+
+    /// The number of the run that was started.
+    #[must_use]
+    pub fn incarnation(&self) -> Option<u32> {
+        self.incarnation
+    }
+
+    /// Whether the child declined to start.
+    #[must_use]
+    pub fn declined(&self) -> bool {
+        self.incarnation.is_none()
+    }
+}
+
+impl SupervisorHandle {
+    pub(crate) fn new(hub: Arc<Hub>) -> Self {
+        Self { hub }
+    }
+
+    /// Where this supervisor is.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.hub.path.clone()
+    }
+
+    /// A handle to a supervisor below this one.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NotASupervisor`] if it is a worker, and the common ones.
+    pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
+        let full = self.below(path)?;
+        match self.hub.tree.registry.get(&full) {
+            Some(hub) => Ok(Self::new(hub)),
+            None if self.which_child(path).await?.kind == ChildKind::Worker => {
+                Err(ControlError::NotASupervisor { path: full })
+            }
+            None => Err(self.not_running(&full).await),
+        }
+    }
+
+    /// Adds a child and starts it, last in start order. Resolves when it is up, or has declined.
+    ///
+    /// If its first activation fails, the child is forgotten. Children that were added are lost
+    /// when the supervisor itself is restarted.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::InvalidSpec`] if the child cannot work,
+    /// * [`ControlError::AlreadyStarted`] or [`ControlError::AlreadyPresent`] if there is one of
+    ///   that name, running or not,
+    /// * [`ControlError::MaxChildren`] if a dynamic supervisor is full,
+    /// * [`ControlError::ActivationFailed`] if it failed before it was up,
+    /// * [`ControlError::Stopped`] if it was stopped before that,
+    ///
+    /// and the common ones.
+    pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
+        let hub = self.here()?;
+        let spec = hub.admit(&spec.into())?;
+        self.call(&hub, |answer| Request::Start { spec, answer }).await.map(|it| hub.child(it))
+    }
+
+    /// Stops a child, grace included, and leaves it stopped. Resolves when it is down; a child that
+    /// is down already is fine. A temporary child is forgotten, and so is one of a dynamic
+    /// supervisor.
+    ///
+    /// A child that waits for its restart waits no more. If a group waits with it, the rest of the
+    /// group stays stopped.
+    ///
+    /// # Errors
+    ///
+    /// The common ones.
+    pub async fn terminate_child(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "terminate_child", machine::Request::Terminate).await.map(drop)
+    }
+
+    /// Starts a stopped child again. Resolves when it is up, or has declined.
+    ///
+    /// If that fails it stays stopped, and nothing is retried.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::Running`] or [`ControlError::Restarting`] if it is not stopped,
+    /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if it did not come up,
+    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps no stopped children,
+    ///
+    /// and the common ones.
+    pub async fn restart_child(&self, path: &str) -> Result<ChildRef, ControlError> {
+        self.act(path, "restart_child", machine::Request::RestartStopped).await
+    }
+
+    /// Stops a running child, with whatever its supervisor's strategy restarts together with it,
+    /// and starts them again. That is not counted as a failure. Resolves when the child is up.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::Restarting`] if that is about to happen anyway,
+    /// * [`ControlError::Unfit`] if it is not running,
+    /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was up; from
+    ///   there on its restart type decides,
+    /// * [`ControlError::Stopped`] if it was stopped before that,
+    ///
+    /// and the common ones.
+    pub async fn restart(&self, path: &str) -> Result<ChildRef, ControlError> {
+        self.act(path, "restart", machine::Request::RestartRunning).await
+    }
+
+    /// Aborts a child, as an outsider would: for its supervisor it is a failure like any other.
+    /// Resolves when the child's task was told, which may be before it is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Unfit`] if it is not running, and the common ones.
+    pub async fn kill_child(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "kill_child", machine::Request::Kill).await.map(drop)
+    }
+
+    /// Forgets a stopped child, so that its name is free again.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::Running`] or [`ControlError::Restarting`] if it is not stopped,
+    ///
+    /// and the common ones.
+    pub async fn delete_child(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "delete_child", machine::Request::Delete).await.map(drop)
+    }
+
+    /// Tries a child again that its supervisor gave up on ([`OnExhausted::Park`]) or that had
+    /// leaked ([`OnLeak::Park`]), together with what its strategy restarts with it. The restarts
+    /// so far are forgotten. Resolves when the child is up.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::Unfit`] if it is in another state,
+    /// * [`ControlError::ActivationFailed`] if it failed before it was up; from there on its
+    ///   restart type decides,
+    /// * [`ControlError::Stopped`] if it was stopped before that,
+    ///
+    /// and the common ones.
+    ///
+    /// [`OnExhausted::Park`]: crate::OnExhausted::Park
+    /// [`OnLeak::Park`]: crate::OnLeak::Park
+    pub async fn retry(&self, path: &str) -> Result<ChildRef, ControlError> {
+        self.act(path, "retry", machine::Request::Retry).await
+    }
+
+    /// Cuts the backoff of a child short: it is started now, and so is the group that waits with
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Unfit`] if it does not wait, and the common ones.
+    pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "wake", machine::Request::Wake).await.map(drop)
+    }
+
+    /// All children of this supervisor, in start order.
+    ///
+    /// # Errors
+    ///
+    /// The common ones.
+    pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ControlError> {
+        let hub = self.here()?;
+        let mut children = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.call(&hub, |answer| Request::Page { after, answer }).await?;
+            children.extend(page.children);
+            after = page.next;
+            if after.is_none() {
+                return Ok(children);
+            }
+        }
+    }
+
+    /// One child.
+    ///
+    /// # Errors
+    ///
+    /// The common ones.
+    pub async fn which_child(&self, path: &str) -> Result<ChildInfo, ControlError> {
+        let (hub, segment) = self.find(path).await?;
+        self.call(&hub, |answer| Request::Which { segment, answer }).await
+    }
+
+    /// How many children this supervisor has.
+    ///
+    /// # Errors
+    ///
+    /// The common ones.
+    pub async fn count_children(&self) -> Result<Counts, ControlError> {
+        let hub = self.here()?;
+        self.call(&hub, |answer| Request::Count { answer }).await
+    }
+
+    /// How a child is treated, every default filled in.
+    ///
+    /// # Errors
+    ///
+    /// The common ones.
+    pub async fn child_spec(&self, path: &str) -> Result<ChildSpecInfo, ControlError> {
+        let (hub, segment) = self.find(path).await?;
+        self.call(&hub, |answer| Request::Spec { segment, answer }).await
+    }
+
+    /// What happens to children below this supervisor, from now on.
+    #[must_use]
+    pub fn events(&self) -> Subscription<Event> {
+        self.current().subscribe_events()
+    }
+
+    /// What could not be delivered below this supervisor, and whom it gave up on, from now on.
+    #[must_use]
+    pub fn dead_letters(&self) -> Subscription<DeadLetter> {
+        self.current().subscribe_letters()
+    }
+
+    /// Asks the supervisor to stop, for a reason that is logged, and waits until it has.
+    ///
+    /// Children stop in reverse order, one at a time, each within its own grace; those of a dynamic
+    /// supervisor all at once. There is no deadline for all of it unless
+    /// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline) was set.
+    ///
+    /// A supervisor below the root has then ended normally, and by default is started again by its
+    /// own; to leave it stopped, use [`terminate_child`](Self::terminate_child) on the one above.
+    ///
+    /// # Errors
+    ///
+    /// As for [`wait`](Self::wait).
+    pub async fn stop(&self, reason: impl Into<String>) -> Result<(), RunError> {
+        let hub = self.current();
+        hub.inbox.stop(StopRequest { reason: reason.into().into(), within: None });
+        hub.ended().await
+    }
+
+    /// Waits until the supervisor has ended, in the incarnation that runs now.
+    ///
+    /// # Errors
+    ///
+    /// * [`RunError::GaveUp`] if a child failed more often than it allows,
+    /// * [`RunError::Start`] if it could not start a child for the first time,
+    /// * [`RunError::Leaked`] if something below it was aborted and is still there,
+    /// * [`RunError::Aborted`] if it was aborted, or its runtime ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if the future is dropped.
+    pub async fn wait(&self) -> Result<(), RunError> {
+        self.current().ended().await
+    }
+
+    async fn act(
+        &self,
+        path: &str,
+        call: &'static str,
+        request: machine::Request,
+    ) -> Result<ChildRef, ControlError> {
+        let (hub, segment) = self.find(path).await?;
+        let started =
+            self.call(&hub, |answer| Request::Act { segment, call, request, answer }).await?;
+        Ok(hub.child(started))
+    }
+}
+
+impl Hub {
+    fn child(&self, started: Started) -> ChildRef {
+        let Started { segment, incarnation } = started;
+        ChildRef { path: self.path.join(&segment), incarnation }
+    }
+
+    /// Checks a child that is to be added, in the caller.
+    fn admit(&self, spec: &ChildSpec) -> Result<ChildSpec, ControlError> {
+        let resolved = spec.resolve(&self.path, &mut Vec::new())?;
+        self.blueprint.check_child(&self.path, &resolved)?;
+        Ok(resolved)
+    }
+
+    async fn ended(&self) -> Result<(), RunError> {
+        let mut phase = self.phase.subscribe();
+        let ended = phase.wait_for(|phase| matches!(phase, Phase::Ended(_))).await;
+        match ended.as_deref() {
+            Ok(Phase::Ended(outcome)) => outcome.result(&self.path),
+            _ => Err(RunError::Aborted { path: self.path.clone() }),
+        }
+    }
+}
+
+impl Context {
+    /// A handle to the supervisor of this child.
+    #[must_use]
+    pub fn parent(&self) -> SupervisorHandle {
+        SupervisorHandle::new(self.hub())
+    }
+
+    fn hub(&self) -> Arc<Hub> {
+        let parent = Arc::clone(&self.run.parent).as_any().downcast::<Hub>();
+        parent.expect("only supervisors have children")
+    }
+
+    /// The pieces of a supervisor that is this child.
+    pub(crate) fn hub_below(&self, blueprint: &Arc<Blueprint>) -> Arc<Hub> {
+        let above = self.hub();
+        let tree = Arc::clone(&above.tree);
+        Hub::new(self.path(), Some(above), tree, Arc::clone(blueprint), now())
+    }
+}
+
+/// Makes the pieces of a new root.
+pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<Hub> {
+    let path = Path::root(&blueprint.name);
+    let tree = Arc::new(super::Tree::new(now(), wall()));
+    Hub::new(path, None, tree, blueprint, now())
+}
+
+/// Waits until a root is up.
+pub(crate) async fn until_up(hub: &Hub) -> Option<Arc<super::Outcome>> {
+    let mut phase = hub.phase.subscribe();
+    let reached = phase.wait_for(|phase| !matches!(phase, Phase::Starting)).await;
+    match reached.as_deref() {
+        Ok(Phase::Ended(outcome)) => Some(Arc::clone(outcome)),
+        _ => None,
+    }
+}
+
+/// Asks a root to stop within a time.
+pub(crate) fn ask_to_stop(hub: &Hub, reason: &str, within: Option<Duration>) {
+    hub.inbox.stop(StopRequest { reason: reason.into(), within });
+}

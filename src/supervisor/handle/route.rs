@@ -1,0 +1,79 @@
+//! From a path to the supervisor that can answer, or to why there is none.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::SupervisorHandle;
+use crate::error::ControlError;
+use crate::path::Path;
+use crate::status::ChildKind;
+use crate::supervisor::hub::Hub;
+use crate::supervisor::request::{Answer, Request, Segment};
+
+impl SupervisorHandle {
+    pub(super) async fn call<T>(
+        &self,
+        hub: &Arc<Hub>,
+        request: impl FnOnce(Answer<T>) -> Request,
+    ) -> Result<T, ControlError> {
+        let (answer, answered) = oneshot::channel();
+        let asked = hub.inbox.request(request(answer));
+        match (asked, answered.await) {
+            (Ok(()), Ok(result)) => result,
+            _ => Err(self.not_running(&hub.path).await),
+        }
+    }
+
+    /// The incarnation of this supervisor that runs now, or the one that this handle was made for.
+    pub(super) fn current(&self) -> Arc<Hub> {
+        self.hub.tree.registry.get(&self.hub.path).unwrap_or_else(|| Arc::clone(&self.hub))
+    }
+
+    pub(super) fn here(&self) -> Result<Arc<Hub>, ControlError> {
+        let there = self.hub.tree.registry.get(&self.hub.path);
+        there.ok_or_else(|| match self.hub.tree.registry.nearest(&self.hub.path) {
+            Some((nearest, _)) => ControlError::NotRunning { path: self.path(), nearest },
+            // It may be that it has only just been spawned.
+            None => ControlError::Ended { path: self.path() },
+        })
+    }
+
+    pub(super) fn below(&self, path: &str) -> Result<Path, ControlError> {
+        if path.is_empty() || path.split('/').any(str::is_empty) {
+            return Err(ControlError::NotAChild { path: path.to_owned() });
+        }
+        Ok(path.split('/').fold(self.hub.path.clone(), |path, name| path.join(name)))
+    }
+
+    /// The supervisor of the child at `path`, and the child's own part of it.
+    pub(super) async fn find(&self, path: &str) -> Result<(Arc<Hub>, Segment), ControlError> {
+        let full = self.below(path)?;
+        let parent = full.parent().unwrap_or_else(|| full.clone());
+        match self.hub.tree.registry.get(&parent) {
+            Some(hub) => Ok((hub, full.name().to_owned())),
+            None => Err(self.not_running(&full).await),
+        }
+    }
+
+    /// Why there is nobody at `path` who could answer.
+    pub(super) async fn not_running(&self, path: &Path) -> ControlError {
+        let path = path.clone();
+        let Some((nearest, hub)) = self.hub.tree.registry.nearest(&path) else {
+            return ControlError::Ended { path: self.path() };
+        };
+        // The first part of the path below the nearest: is there such a child?
+        let rest = path.as_str().get(nearest.as_str().len() + 1..).unwrap_or_default();
+        let (segment, deeper) = rest.split_once('/').unwrap_or((rest, ""));
+        let (answer, answered) = oneshot::channel();
+        let request = Request::Which { segment: segment.to_owned(), answer };
+        let asked = hub.inbox.request(request);
+        match (asked, answered.await) {
+            (Ok(()), Ok(Ok(child))) if child.kind == ChildKind::Supervisor || deeper.is_empty() => {
+                ControlError::NotRunning { path, nearest }
+            }
+            (Ok(()), Ok(_)) => ControlError::NotFound { path },
+            _ => ControlError::NotRunning { path, nearest },
+        }
+    }
+}

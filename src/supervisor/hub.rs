@@ -1,0 +1,182 @@
+//! What a running supervisor shares with its children, its handles and the supervisors above.
+//!
+//! The hub carries; it decides nothing. Channels for events and letters are made when somebody
+//! subscribes, and while nobody in the tree listens to events none is put together.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Instant, SystemTime};
+
+use tokio::sync::{broadcast, watch};
+
+use super::blueprint::Blueprint;
+use super::inbox::Inbox;
+use super::outcome::Outcome;
+use super::request::Request;
+use super::subscription::Subscription;
+use crate::child::{Parent, Run};
+use crate::dead_letter::DeadLetter;
+use crate::event::{Event, EventKind};
+use crate::exit::ExitReason;
+use crate::machine;
+use crate::path::Path;
+use crate::registry::Registry;
+use crate::sync::Mutex;
+
+/// How many events or letters a subscriber may be behind before it misses some.
+const CAPACITY: usize = 1024;
+
+/// What all supervisors of a tree share.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) registry: Registry<Hub>,
+    /// Children that were aborted and are still there.
+    pub(crate) leaked: Mutex<Vec<Path>>,
+    /// The number of the last event.
+    seq: AtomicU64,
+    listeners: Arc<AtomicUsize>,
+    began: (Instant, SystemTime),
+}
+
+impl Tree {
+    pub(crate) fn new(now: Instant, wall: SystemTime) -> Self {
+        Self {
+            registry: Registry::new(),
+            leaked: Mutex::new(Vec::new()),
+            seq: AtomicU64::new(0),
+            listeners: Arc::default(),
+            began: (now, wall),
+        }
+    }
+
+    /// The wall clock at `at`, as it goes if nobody sets it.
+    pub(crate) fn wall(&self, at: Instant) -> SystemTime {
+        self.began.1 + at.saturating_duration_since(self.began.0)
+    }
+
+    pub(crate) fn has_listeners(&self) -> bool {
+        // Relaxed: who subscribes takes a snapshot through the supervisors' inboxes afterwards,
+        // and that orders him after what he has missed.
+        self.listeners.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a supervisor is.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    Starting,
+    Up,
+    Ended(Arc<Outcome>),
+}
+
+/// See the [module](self).
+pub(crate) struct Hub {
+    pub(crate) path: Path,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) inbox: Inbox<Request>,
+    pub(crate) phase: watch::Sender<Phase>,
+    pub(crate) blueprint: Arc<Blueprint>,
+    pub(crate) began: Instant,
+    above: Option<Arc<Hub>>,
+    events: OnceLock<broadcast::Sender<Event>>,
+    letters: OnceLock<broadcast::Sender<DeadLetter>>,
+}
+
+impl Hub {
+    pub(crate) fn new(
+        path: Path,
+        above: Option<Arc<Hub>>,
+        tree: Arc<Tree>,
+        blueprint: Arc<Blueprint>,
+        began: Instant,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            path,
+            blueprint,
+            began,
+            tree,
+            inbox: Inbox::new(),
+            phase: watch::Sender::new(Phase::Starting),
+            above,
+            events: OnceLock::new(),
+            letters: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn subscribe_events(&self) -> Subscription<Event> {
+        let channel = self.events.get_or_init(|| broadcast::Sender::new(CAPACITY));
+        let receiver = channel.subscribe();
+        Subscription::new(receiver, Some(Arc::clone(&self.tree.listeners)))
+    }
+
+    pub(crate) fn subscribe_letters(&self) -> Subscription<DeadLetter> {
+        let channel = self.letters.get_or_init(|| broadcast::Sender::new(CAPACITY));
+        Subscription::new(channel.subscribe(), None)
+    }
+
+    /// Tells everybody who listens here or above.
+    pub(crate) fn publish(&self, now: Instant, path: Path, incarnation: u32, kind: EventKind) {
+        let seq = self.tree.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        let event = Event { seq, at: self.tree.wall(now), path, incarnation, kind };
+        for hub in self.upward() {
+            if let Some(channel) = hub.events.get() {
+                // Nobody is listening any more: fine.
+                let _ = channel.send(event.clone());
+            }
+        }
+    }
+
+    /// Puts a letter into the channels of this supervisor and all above.
+    pub(crate) fn bury(&self, letter: &DeadLetter) {
+        for hub in self.upward() {
+            if let Some(channel) = hub.letters.get() {
+                let _ = channel.send(letter.clone());
+            }
+        }
+    }
+
+    fn upward(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |hub| hub.above.as_deref())
+    }
+}
+
+impl Parent for Hub {
+    fn path(&self) -> Path {
+        self.path.clone()
+    }
+
+    fn tell(&self, event: machine::Event) {
+        self.inbox.event(event);
+    }
+
+    fn deactivate_failed(&self, run: &Run, reason: ExitReason) {
+        let path = run.path();
+        tracing::warn!(
+            target: "verger::lifecycle",
+            child = %path,
+            incarnation = run.incarnation,
+            cause = %reason,
+            "deactivate failed"
+        );
+        if self.tree.has_listeners() {
+            let kind = EventKind::DeactivateFailed { reason: Arc::new(reason) };
+            self.publish(super::clock::now(), path, run.incarnation, kind);
+        }
+    }
+
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").field("path", &self.path).finish_non_exhaustive()
+    }
+}

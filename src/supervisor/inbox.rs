@@ -1,0 +1,154 @@
+//! What a supervisor has yet to hear: events from its children, requests from its handles, and
+//! whether it is to stop.
+//!
+//! A locked pair of vectors and one waker. Whoever finds the waker there takes it and wakes the
+//! supervisor; those who come before it has looked find none, so a storm of exits wakes it once,
+//! and the supervisor takes all of them under one lock. A channel would wake and lock for each,
+//! and bring blocks of memory that only a busy supervisor ever fills.
+//!
+//! # Invariants
+//!
+//! 1. What was pushed before a `poll_take` that returned `Ready` is in what it took, in order.
+//! 2. If `poll_take` returned `Pending`, the next push wakes.
+//! 3. Nothing is pushed once the inbox is closed; a request is given back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::machine::Event;
+use crate::sync::Mutex;
+
+/// That the supervisor is to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StopRequest {
+    /// Why, in the words of who asked.
+    pub(crate) reason: Arc<str>,
+    /// It is to have stopped by then.
+    pub(crate) within: Option<Duration>,
+}
+
+/// What has come in.
+#[derive(Debug)]
+pub(crate) struct Batch<R> {
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) requests: VecDeque<R>,
+    pub(crate) stop: Option<StopRequest>,
+}
+
+impl<R> Default for Batch<R> {
+    fn default() -> Self {
+        Self { events: VecDeque::new(), requests: VecDeque::new(), stop: None }
+    }
+}
+
+impl<R> Batch<R> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.requests.is_empty() && self.stop.is_none()
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Inbox<R> {
+    state: Mutex<State<R>>,
+}
+
+#[derive(Debug)]
+struct State<R> {
+    waiting: Batch<R>,
+    waker: Option<Waker>,
+    closed: bool,
+}
+
+impl<R> Inbox<R> {
+    pub(crate) fn new() -> Self {
+        let state = State { waiting: Batch::default(), waker: None, closed: false };
+        Self { state: Mutex::new(state) }
+    }
+
+    pub(crate) fn event(&self, event: Event) {
+        self.push(|waiting| waiting.events.push_back(event));
+    }
+
+    /// # Errors
+    ///
+    /// Gives the request back if the supervisor has ended.
+    pub(crate) fn request(&self, request: R) -> Result<(), R> {
+        let mut request = Some(request);
+        self.push(|waiting| waiting.requests.extend(request.take()));
+        request.map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn stop(&self, stop: StopRequest) {
+        self.push(|waiting| {
+            waiting.stop.get_or_insert(stop);
+        });
+    }
+
+    fn push(&self, put: impl FnOnce(&mut Batch<R>)) {
+        let waker = {
+            let mut state = self.state.lock();
+            if state.closed {
+                return;
+            }
+            put(&mut state.waiting);
+            state.waker.take()
+        };
+        // Outside of the lock: the woken may come at once, and a waker may do anything.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Exchanges an empty batch for all that is waiting.
+    pub(crate) fn poll_take(&self, cx: &mut Context<'_>, batch: &mut Batch<R>) -> Poll<()> {
+        let mut state = self.state.lock();
+        if state.waiting.is_empty() {
+            match &mut state.waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => state.waker = Some(cx.waker().clone()),
+            }
+            return Poll::Pending;
+        }
+        std::mem::swap(&mut state.waiting, batch);
+        Poll::Ready(())
+    }
+
+    /// Takes nothing more in, and returns what was waiting.
+    pub(crate) fn close(&self) -> Batch<R> {
+        let mut state = self.state.lock();
+        state.closed = true;
+        std::mem::take(&mut state.waiting)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_closed_inbox_gives_requests_back() {
+        let inbox = Inbox::new();
+        assert_eq!(inbox.request(1), Ok(()));
+        assert_eq!(inbox.close().requests, [1]);
+        assert_eq!(inbox.request(2), Err(2));
+    }
+
+    #[test]
+    fn the_first_stop_counts() {
+        let inbox = Inbox::<()>::new();
+        let soon = StopRequest { reason: "a".into(), within: Some(Duration::from_secs(1)) };
+        inbox.stop(soon.clone());
+        inbox.stop(StopRequest { reason: "b".into(), within: None });
+
+        let mut batch = Batch::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
+        assert_eq!(batch.stop, Some(soon));
+        assert_eq!(inbox.poll_take(&mut cx, &mut Batch::default()), Poll::Pending);
+    }
+}

@@ -1,0 +1,90 @@
+//! Running supervisors: the loop, the tasks it starts, and the handles to it.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `driver` | the loop: wait, ask the machine, do what it says |
+//! | `tasks` | the children's tasks |
+//! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
+//! | `handle`, `request` | what callers ask for, and how they are answered |
+//! | `outcome` | how it ended |
+//! | `clock` | the only reader of the clocks |
+
+mod blueprint;
+pub(crate) mod clock;
+mod driver;
+mod handle;
+mod hub;
+mod inbox;
+mod outcome;
+mod request;
+mod subscription;
+mod tasks;
+mod trace;
+
+use std::future::Future;
+use std::sync::Arc;
+
+pub(crate) use self::blueprint::Blueprint;
+pub use self::handle::{ChildRef, StatusChange, StatusStream, SupervisorHandle};
+pub(crate) use self::handle::{ask_to_stop, root, until_up};
+pub(crate) use self::hub::{Hub, Tree};
+pub(crate) use self::outcome::{End, Outcome};
+pub use self::subscription::Subscription;
+
+use self::clock::now;
+use self::driver::Driver;
+use self::hub::Phase;
+use crate::child::Context;
+use crate::machine::{Dynamic, Machine, Ordered};
+
+/// Runs a supervisor to its end, and tells whoever waits for that.
+///
+/// If the future is dropped before, polled or not, every child is aborted, and the end is that it
+/// was aborted.
+pub(crate) fn supervise(
+    blueprint: Arc<Blueprint>,
+    hub: Arc<Hub>,
+    above: Option<Context>,
+) -> impl Future<Output = Outcome> + Send {
+    hub.tree.registry.insert(hub.path.clone(), Arc::clone(&hub));
+    let ending = Ending { hub: Arc::clone(&hub), outcome: None };
+    async move {
+        let rules = blueprint.rules.clone();
+        let seed = fastrand::u64(..);
+        if blueprint.dynamic {
+            drive(Dynamic::new(rules, now(), seed), blueprint, hub, above, ending).await
+        } else {
+            drive(Ordered::new(rules, now(), seed), blueprint, hub, above, ending).await
+        }
+    }
+}
+
+async fn drive<M: Machine + Send>(
+    machine: M,
+    blueprint: Arc<Blueprint>,
+    hub: Arc<Hub>,
+    above: Option<Context>,
+    mut ending: Ending,
+) -> Outcome {
+    let outcome = Driver::new(machine, blueprint, hub, above).run().await;
+    ending.outcome = Some(outcome.clone());
+    outcome
+}
+
+/// Tells everybody how the supervisor ended, also if nobody let it come to an end.
+struct Ending {
+    hub: Arc<Hub>,
+    outcome: Option<Outcome>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let hub = &self.hub;
+        hub.tree.registry.remove(&hub.path, hub);
+        // Requests that are left are dropped, and that is their answer.
+        drop(hub.inbox.close());
+        let outcome = self.outcome.take();
+        let outcome = outcome.unwrap_or(Outcome { end: End::Aborted, leaked: Vec::new() });
+        hub.phase.send_replace(Phase::Ended(Arc::new(outcome)));
+    }
+}

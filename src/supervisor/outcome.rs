@@ -1,0 +1,75 @@
+//! How a supervisor ended, and what that means for whoever waits for it.
+
+use std::sync::Arc;
+
+use crate::error::{RunError, StartError};
+use crate::exit::{Exit, ExitError, ExitReason};
+use crate::path::Path;
+
+/// How a supervisor ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) end: End,
+    /// Children below it that were aborted and were still there.
+    pub(crate) leaked: Vec<Path>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    /// It was asked to stop.
+    Stopped,
+    /// Its significant children have ended.
+    AutoShutdown,
+    /// It was aborted.
+    Aborted,
+    GaveUp {
+        child: Path,
+        reason: ExitReason,
+        /// It wants its own supervisor to see a clean end.
+        cleanly: bool,
+    },
+    StartFailed {
+        child: Path,
+        reason: ExitReason,
+    },
+}
+
+impl Outcome {
+    /// What it means at the root.
+    pub(crate) fn result(&self, path: &Path) -> Result<(), RunError> {
+        let path = path.clone();
+        match &self.end {
+            End::GaveUp { child, reason, .. } => {
+                Err(RunError::GaveUp { path, child: child.clone(), reason: reason.clone() })
+            }
+            End::StartFailed { child, reason } => Err(start_failed(child, reason).into()),
+            End::Aborted => Err(RunError::Aborted { path }),
+            End::Stopped | End::AutoShutdown if self.leaked.is_empty() => Ok(()),
+            End::Stopped | End::AutoShutdown => {
+                Err(RunError::Leaked { children: self.leaked.clone() })
+            }
+        }
+    }
+
+    /// What it means for the supervisor above, which knows this one only as a child.
+    pub(crate) fn exit(self) -> Exit {
+        match self.end {
+            End::Stopped | End::AutoShutdown => Ok(()),
+            End::GaveUp { cleanly: true, .. } => Err(ExitError::from_reason(ExitReason::Shutdown)),
+            End::GaveUp { child, reason, .. } => {
+                let source = Arc::new(reason);
+                Err(ExitError::from_reason(ExitReason::Escalated { child, source }))
+            }
+            End::StartFailed { child, reason } => {
+                let error: Box<dyn std::error::Error + Send + Sync> =
+                    start_failed(&child, &reason).into();
+                Err(error.into())
+            }
+            End::Aborted => Err(ExitError::from_reason(ExitReason::Killed)),
+        }
+    }
+}
+
+fn start_failed(path: &Path, reason: &ExitReason) -> StartError {
+    StartError::ChildFailed { path: path.clone(), reason: reason.clone() }
+}

@@ -1,0 +1,65 @@
+//! What a handle asks a supervisor, and where the answer goes.
+
+use tokio::sync::oneshot;
+
+use crate::child::ChildSpec;
+use crate::error::ControlError;
+use crate::machine::{self, Key};
+use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
+
+/// Where an answer goes. Dropping it tells the caller that the supervisor has ended.
+pub(crate) type Answer<T> = oneshot::Sender<Result<T, ControlError>>;
+
+/// A child that a handle speaks of, by its own part of the path.
+pub(crate) type Segment = String;
+
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Add a child, resolved already, and start it.
+    Start {
+        spec: ChildSpec,
+        answer: Answer<Started>,
+    },
+    /// Do something to one child.
+    Act {
+        segment: Segment,
+        call: &'static str,
+        request: machine::Request,
+        answer: Answer<Started>,
+    },
+    Which {
+        segment: Segment,
+        answer: Answer<ChildInfo>,
+    },
+    Spec {
+        segment: Segment,
+        answer: Answer<ChildSpecInfo>,
+    },
+    Count {
+        answer: Answer<Counts>,
+    },
+    /// A slice of the children, from the one after `after`.
+    Page {
+        after: Option<Key>,
+        answer: Answer<Page>,
+    },
+}
+
+/// What became of a child that was to be started.
+#[derive(Clone, Debug)]
+pub(crate) struct Started {
+    pub(crate) segment: Segment,
+    /// `None`: it declined to start, or there was nothing to start.
+    pub(crate) incarnation: Option<u32>,
+}
+
+/// A slice of a supervisor's children, in start order.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// The last event that is contained in what is said here.
+    pub(crate) seq: u64,
+    pub(crate) supervisor: SupervisorInfo,
+    pub(crate) children: Vec<ChildInfo>,
+    /// Where the next slice begins; `None`: this was the last.
+    pub(crate) next: Option<Key>,
+}

@@ -1,0 +1,200 @@
+//! The tasks of one supervisor's children: by key, and by the name a caller uses.
+//!
+//! Knows which task belongs to which child and nothing of why it is started or stopped.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::task::AbortHandle;
+
+use super::hub::Hub;
+use crate::child::{ChildTask, Plan, Recipe, Run, Seed, StopLevel};
+use crate::machine::{Incarnation, Key};
+use crate::path::Path;
+use crate::policy::{ChildOptions, Rules, Shutdown, StartCause};
+
+/// A child, with or without a task.
+#[derive(Debug)]
+pub(super) struct Entry {
+    key: Key,
+    pub(super) seed: Arc<Seed>,
+    pub(super) serial: Option<u64>,
+    task: Option<Task>,
+}
+
+#[derive(Debug)]
+struct Task {
+    run: Arc<Run>,
+    abort: AbortHandle,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Tasks {
+    entries: Vec<Option<Entry>>,
+    names: Names,
+}
+
+/// How a part of a path finds its child.
+#[derive(Debug)]
+enum Names {
+    Unique(HashMap<Arc<str>, Key>),
+    /// Names repeat, so each child has a number besides: `conn#17`.
+    Numbered {
+        keys: HashMap<u64, Key>,
+        next: u64,
+    },
+}
+
+impl Tasks {
+    pub(super) fn new(dynamic: bool) -> Self {
+        let names = if dynamic {
+            Names::Numbered { keys: HashMap::new(), next: 1 }
+        } else {
+            Names::Unique(HashMap::new())
+        };
+        Self { entries: Vec::new(), names }
+    }
+
+    pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>) {
+        let serial = match &mut self.names {
+            Names::Unique(keys) => {
+                keys.insert(Arc::clone(&seed.name), key);
+                None
+            }
+            Names::Numbered { keys, next } => {
+                let serial = *next;
+                *next += 1;
+                keys.insert(serial, key);
+                Some(serial)
+            }
+        };
+        if self.entries.len() <= key.index() {
+            self.entries.resize_with(key.index() + 1, || None);
+        }
+        self.entries[key.index()] = Some(Entry { key, seed, serial, task: None });
+    }
+
+    pub(super) fn remove(&mut self, key: Key) {
+        let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
+        match (&mut self.names, entry.serial) {
+            (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
+            (Names::Numbered { keys, .. }, serial) => {
+                keys.remove(&serial.unwrap_or_default());
+            }
+        }
+    }
+
+    /// The child that the last part of a path names.
+    pub(super) fn find(&self, segment: &str) -> Option<Key> {
+        match &self.names {
+            Names::Unique(keys) => keys.get(segment).copied(),
+            Names::Numbered { keys, .. } => {
+                let (name, serial) = segment.rsplit_once('#')?;
+                let key = *keys.get(&serial.parse().ok()?)?;
+                (&*self.entry(key)?.seed.name == name).then_some(key)
+            }
+        }
+    }
+
+    pub(super) fn entry(&self, key: Key) -> Option<&Entry> {
+        self.entries.get(key.index())?.as_ref().filter(|entry| entry.key == key)
+    }
+
+    pub(super) fn path(&self, hub: &Hub, key: Key) -> Path {
+        let segment = self.entry(key).map(|entry| entry.seed.segment(entry.serial));
+        hub.path.join(&segment.unwrap_or_default())
+    }
+
+    /// Spawns the task of the child's next incarnation.
+    pub(super) fn start(
+        &mut self,
+        hub: &Arc<Hub>,
+        key: Key,
+        incarnation: Incarnation,
+        cause: StartCause,
+        rules: &Rules,
+        options: &ChildOptions,
+    ) {
+        let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::as_mut) else {
+            return;
+        };
+        let seed = Arc::clone(&entry.seed);
+        let plan = plan(&seed, rules, options);
+        let parent = Arc::clone(hub) as Arc<dyn crate::child::Parent>;
+        let run = Arc::new(Run::new(parent, seed, key, entry.serial, incarnation, cause));
+        let span = tracing::info_span!(
+            target: "verger::child",
+            parent: None,
+            "child",
+            path = %run.path(),
+            incarnation,
+        );
+        #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
+        let task = tokio::spawn(ChildTask::new(Arc::clone(&run), span, plan));
+        entry.task = Some(Task { run, abort: task.abort_handle() });
+    }
+
+    pub(super) fn cancel(&self, key: Key) {
+        if let Some(task) = self.entry(key).and_then(|entry| entry.task.as_ref()) {
+            task.run.stop(StopLevel::Cancel);
+        }
+    }
+
+    /// Aborts a child. A supervisor is asked to abort what is below it, so that it can tell what
+    /// has leaked there.
+    pub(super) fn abort(&self, key: Key, supervisor: bool) {
+        let Some(task) = self.entry(key).and_then(|entry| entry.task.as_ref()) else { return };
+        if supervisor {
+            task.run.stop(StopLevel::Abort);
+        } else {
+            task.abort.abort();
+        }
+    }
+
+    /// Aborts the task itself, whatever it is.
+    pub(super) fn abort_task(&self, key: Key) {
+        if let Some(task) = self.entry(key).and_then(|entry| entry.task.as_ref()) {
+            task.abort.abort();
+        }
+    }
+
+    /// The child's task has ended.
+    pub(super) fn ended(&mut self, key: Key, incarnation: Incarnation) {
+        let entry = self.entries.get_mut(key.index()).and_then(Option::as_mut);
+        if let Some(entry) = entry.filter(|entry| entry.key == key)
+            && entry.task.as_ref().is_some_and(|task| task.run.incarnation == incarnation)
+        {
+            entry.task = None;
+        }
+    }
+
+    /// Why the child's task was started.
+    pub(super) fn cause(&self, key: Key) -> Option<StartCause> {
+        Some(self.entry(key)?.task.as_ref()?.run.cause)
+    }
+
+    /// What the child says of itself.
+    pub(super) fn status(&self, key: Key) -> Option<String> {
+        let task = self.entry(key)?.task.as_ref()?;
+        task.run.status().map(|text| text.to_string())
+    }
+
+    /// Aborts whatever runs, the child that was added last first.
+    pub(super) fn abort_everything(&mut self) {
+        for entry in self.entries.iter_mut().rev().flatten() {
+            if let Some(task) = entry.task.take() {
+                task.abort.abort();
+            }
+        }
+    }
+}
+
+fn plan(seed: &Seed, rules: &Rules, options: &ChildOptions) -> Plan {
+    let Recipe::Object(_) = seed.recipe else { return Plan::default() };
+    let grace = match rules.shutdown(options) {
+        Shutdown::Timeout(grace) if options.supervisor.is_none() => Some(grace),
+        _ => None,
+    };
+    Plan { announces: !options.signals_itself, grace }
+}

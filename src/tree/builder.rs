@@ -1,0 +1,278 @@
+//! The builders: what can be said of a supervisor.
+
+use std::time::Duration;
+
+use super::Supervisor;
+use super::check;
+use crate::child::{ChildDefaults, ChildSpec, Nested, Recipe, Resolved};
+use crate::error::{BuildError, BuildWarning};
+use crate::path::Path;
+use crate::policy::{AutoShutdown, FirstStart, OnExhausted, Preset, Start, Strategy};
+
+/// What either kind of supervisor can be told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Options {
+    pub(super) strategy: Strategy,
+    pub(super) auto_shutdown: AutoShutdown,
+    pub(super) start: Start,
+    pub(super) first_start: Option<FirstStart>,
+    pub(super) on_exhausted: OnExhausted,
+    pub(super) restarts: Option<Restarts>,
+    pub(super) leak_timeout: Option<Duration>,
+    pub(super) stop_deadline: Option<Duration>,
+    pub(super) max_children: Option<usize>,
+    pub(super) preset: Option<Preset>,
+    pub(super) defaults: ChildDefaults,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Restarts {
+    Unlimited,
+    Within(u32, Duration),
+}
+
+/// Describes a [`Supervisor`] whose children have an order.
+///
+/// Made by [`Supervisor::builder`]. Methods may be called in any order, except that children start
+/// in the order of the [`child`](Self::child) calls. Nothing is checked before
+/// [`build`](Self::build). What is set by hand wins over a [`preset`](Self::preset).
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct SupervisorBuilder {
+    pub(super) name: String,
+    pub(super) options: Options,
+    pub(super) children: Vec<ChildSpec>,
+}
+
+/// Describes a dynamic supervisor; made by [`DynamicSupervisor::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct DynamicSupervisorBuilder {
+    pub(super) name: String,
+    pub(super) options: Options,
+}
+
+/// A supervisor of children that come and go: one for each connection, job or session.
+///
+/// Children are added to it with [`start_child`](crate::SupervisorHandle::start_child), and may be
+/// of any kind. They have no order and no siblings: each is restarted by itself, and forgotten when
+/// it has ended for good. Names may repeat; each child gets a number besides, as in `conn#17`. All
+/// stop at once. The source is Elixir's `DynamicSupervisor`.
+///
+/// ```
+/// use verger::{Context, DynamicSupervisor, Exit, RestartType, Supervisor, worker};
+///
+/// async fn serve(ctx: Context) -> Exit {
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Supervisor::builder("app")
+///     .child(DynamicSupervisor::builder("conns").max_children(1000))
+///     .build()?
+///     .start()
+///     .await?;
+///
+/// let conns = app.supervisor("conns").await?;
+/// let conn = conns.start_child(worker("conn", serve).restart(RestartType::Temporary)).await?;
+/// assert_eq!(conn.name(), "conn#1");
+///
+/// conns.terminate_child(conn.name()).await?;
+/// app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there are no values of it, only its builder")]
+pub enum DynamicSupervisor {}
+
+impl DynamicSupervisor {
+    /// Describes a dynamic supervisor with this name.
+    pub fn builder(name: impl Into<String>) -> DynamicSupervisorBuilder {
+        DynamicSupervisorBuilder { name: name.into(), options: Options::default() }
+    }
+}
+
+impl Supervisor {
+    /// Describes a supervisor with this name.
+    pub fn builder(name: impl Into<String>) -> SupervisorBuilder {
+        let options = Options::default();
+        SupervisorBuilder { name: name.into(), options, children: Vec::new() }
+    }
+}
+
+/// What both builders have in common, written once.
+macro_rules! common_options {
+    () => {
+        /// Allows `max` restarts within `period`, for all children together. One more, and the
+        /// supervisor gives up: see [`on_exhausted`](Self::on_exhausted). Zero allows none.
+        ///
+        /// The window slides, and an instant exactly `period` ago still counts. A child that fails
+        /// before it was active is not counted as long as it waits between attempts, so that an
+        /// outage does not look like a bug. Default: 5 in 60 s.
+        pub fn restarts(mut self, max: u32, period: Duration) -> Self {
+            self.options.restarts = Some(Restarts::Within(max, period));
+            self
+        }
+
+        /// Restarts children for ever.
+        pub fn unlimited_restarts(mut self) -> Self {
+            self.options.restarts = Some(Restarts::Unlimited);
+            self
+        }
+
+        /// What to do when a child has failed more often than is allowed. Default:
+        /// [`OnExhausted::Escalate`].
+        pub fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
+            self.options.on_exhausted = on_exhausted;
+            self
+        }
+
+        /// How long an aborted child may take to be gone before it is reported as leaked and the
+        /// supervisor goes on without it. tokio aborts a task only where it awaits, so code that
+        /// blocks its thread can't be killed. Default: 1 s.
+        pub fn leak_timeout(mut self, timeout: Duration) -> Self {
+            self.options.leak_timeout = Some(timeout);
+            self
+        }
+
+        /// How long [`stop`](crate::SupervisorHandle::stop) may take as a whole; what is left then
+        /// is aborted. Default: as long as the graces of the children add up to. With
+        /// [`with_graceful_shutdown`](Supervisor::with_graceful_shutdown): 45 s.
+        pub fn stop_deadline(mut self, deadline: Duration) -> Self {
+            self.options.stop_deadline = Some(deadline);
+            self
+        }
+
+        /// Takes the defaults from another system. What is set by hand wins.
+        pub fn preset(mut self, preset: Preset) -> Self {
+            self.options.preset = Some(preset);
+            self
+        }
+
+        /// Sets what children get that do not say otherwise.
+        ///
+        /// ```
+        /// # use std::time::Duration;
+        /// # let builder = verger::Supervisor::builder("app");
+        /// builder.defaults(|child| child.shutdown(Duration::from_secs(20)))
+        /// # ;
+        /// ```
+        pub fn defaults(mut self, set: impl FnOnce(ChildDefaults) -> ChildDefaults) -> Self {
+            self.options.defaults = set(self.options.defaults);
+            self
+        }
+
+        /// Makes it a child, to say how it is treated by the supervisor above.
+        pub fn into_child(self) -> ChildSpec {
+            ChildSpec::new(self.name.clone(), Recipe::Nested(Box::new(self)))
+        }
+
+        /// Checks the description, and all that is below.
+        ///
+        /// What is legal but probably not meant is logged, and can be read with
+        /// [`Supervisor::warnings`].
+        ///
+        /// # Errors
+        ///
+        /// The first mistake found, with the path, the value and what to write instead: see
+        /// [`BuildError`].
+        pub fn build(self) -> Result<Supervisor, BuildError> {
+            check::root(&self)
+        }
+    };
+}
+
+impl SupervisorBuilder {
+    /// Adds a child. Children start in this order and stop in the reverse.
+    ///
+    /// A [`ChildSpec`], a builder of another supervisor, or a [`Supervisor`].
+    pub fn child(mut self, child: impl Into<ChildSpec>) -> Self {
+        self.children.push(child.into());
+        self
+    }
+
+    /// Which children are restarted together with one that fails. Default:
+    /// [`Strategy::OneForOne`].
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.options.strategy = strategy;
+        self
+    }
+
+    /// Whether the supervisor ends when its significant children have. Default: never.
+    pub fn auto_shutdown(mut self, auto_shutdown: AutoShutdown) -> Self {
+        self.options.auto_shutdown = auto_shutdown;
+        self
+    }
+
+    /// Whether children start one after the other, or all that can at once. Default:
+    /// [`Start::Sequential`].
+    pub fn start(mut self, start: Start) -> Self {
+        self.options.start = start;
+        self
+    }
+
+    /// What a first start that fails means. Default: [`FirstStart::Retry`], an ordinary failure.
+    pub fn first_start(mut self, first_start: FirstStart) -> Self {
+        self.options.first_start = Some(first_start);
+        self
+    }
+
+    common_options!();
+}
+
+impl DynamicSupervisorBuilder {
+    /// How many children there may be, those that wait for a restart included. Default: any
+    /// number.
+    pub fn max_children(mut self, max: usize) -> Self {
+        self.options.max_children = Some(max);
+        self
+    }
+
+    common_options!();
+}
+
+impl Nested for SupervisorBuilder {
+    fn resolve(
+        &self,
+        path: &Path,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Resolved, BuildError> {
+        check::nested(self, path, warnings)
+    }
+
+    #[cfg(feature = "testing")]
+    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Box<dyn Nested> {
+        let children = self.children.iter().cloned().map(change).collect();
+        Box::new(Self { name: self.name.clone(), options: self.options.clone(), children })
+    }
+}
+
+impl Nested for DynamicSupervisorBuilder {
+    fn resolve(
+        &self,
+        path: &Path,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Resolved, BuildError> {
+        check::nested(self, path, warnings)
+    }
+
+    #[cfg(feature = "testing")]
+    fn map(&self, _change: &dyn Fn(ChildSpec) -> ChildSpec) -> Box<dyn Nested> {
+        Box::new(self.clone())
+    }
+}
+
+impl From<SupervisorBuilder> for ChildSpec {
+    fn from(builder: SupervisorBuilder) -> Self {
+        builder.into_child()
+    }
+}
+
+impl From<DynamicSupervisorBuilder> for ChildSpec {
+    fn from(builder: DynamicSupervisorBuilder) -> Self {
+        builder.into_child()
+    }
+}

@@ -1,0 +1,164 @@
+//! One validation for the whole tree: a builder in, a blueprint that cannot be wrong out.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::builder::{DynamicSupervisorBuilder, Options, Restarts, SupervisorBuilder};
+use super::order;
+use super::run::{Supervisor, seed_of};
+use crate::child::{ChildSpec, Resolved};
+use crate::error::{BuildError, BuildWarning};
+use crate::path::{Path, check_name};
+use crate::policy::Rules;
+use crate::supervisor::Blueprint;
+
+/// What there is to check of a builder of either kind.
+pub(super) trait Described {
+    fn name(&self) -> &str;
+    fn options(&self) -> &Options;
+    fn children(&self) -> &[ChildSpec];
+    fn is_dynamic(&self) -> bool;
+}
+
+impl Described for SupervisorBuilder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn children(&self) -> &[ChildSpec] {
+        &self.children
+    }
+
+    fn is_dynamic(&self) -> bool {
+        false
+    }
+}
+
+impl Described for DynamicSupervisorBuilder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn children(&self) -> &[ChildSpec] {
+        &[]
+    }
+
+    fn is_dynamic(&self) -> bool {
+        true
+    }
+}
+
+/// Checks a tree from its root.
+pub(super) fn root(described: &impl Described) -> Result<Supervisor, BuildError> {
+    check_name(described.name())
+        .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
+    let mut warnings = Vec::new();
+    let path = Path::root(described.name());
+    let blueprint = blueprint(described, &path, &mut warnings)?;
+    for warning in &warnings {
+        tracing::warn!(target: "verger::lifecycle", "{warning}");
+    }
+    Ok(Supervisor::new(Arc::new(blueprint), warnings))
+}
+
+/// Checks a supervisor that is a child.
+pub(super) fn nested(
+    described: &impl Described,
+    path: &Path,
+    warnings: &mut Vec<BuildWarning>,
+) -> Result<Resolved, BuildError> {
+    let blueprint = Arc::new(blueprint(described, path, warnings)?);
+    let abort_bound = blueprint.abort_bound();
+    Ok(Resolved { seed: Arc::new(seed_of(blueprint)), abort_bound })
+}
+
+fn blueprint(
+    described: &impl Described,
+    path: &Path,
+    warnings: &mut Vec<BuildWarning>,
+) -> Result<Blueprint, BuildError> {
+    let rules = rules(described.options(), path)?;
+    let mut blueprint = Blueprint {
+        name: described.name().into(),
+        rules,
+        dynamic: described.is_dynamic(),
+        children: Vec::with_capacity(described.children().len()),
+    };
+    let mut names = HashSet::new();
+    for child in described.children() {
+        let resolved = child.resolve(path, warnings)?;
+        if !names.insert(child.name()) {
+            let name = child.name().to_owned();
+            return Err(BuildError::DuplicateChild { parent: path.clone(), name });
+        }
+        blueprint.check_child(path, &resolved)?;
+        blueprint.children.push(resolved);
+    }
+    let children = std::mem::take(&mut blueprint.children);
+    blueprint.children = order::sorted(children, path, blueprint.rules.start)?;
+    warnings.extend(unreachable_limit(&blueprint, path));
+    Ok(blueprint)
+}
+
+fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
+    let preset = options.preset.as_ref();
+    let default = Rules::default();
+    let (max_restarts, period) = match (options.restarts, preset) {
+        (Some(Restarts::Unlimited), _) => (None, default.period),
+        (Some(Restarts::Within(max, period)), _) => (Some(max), period),
+        (None, Some(preset)) => (Some(preset.max_restarts), preset.period),
+        (None, None) => (default.max_restarts, default.period),
+    };
+    if let (Some(max), true) = (max_restarts, period.is_zero()) {
+        return Err(BuildError::ZeroPeriod { path: path.clone(), max });
+    }
+    let example = Duration::from_secs(10);
+    let zero = |option| BuildError::ZeroDuration { path: path.clone(), option, example };
+    if options.defaults.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Err(zero("default activation timeout"));
+    }
+    if let Some(backoff) = &options.defaults.options.backoff {
+        backoff.check().map_err(|problem| {
+            let path = path.clone();
+            BuildError::BadBackoff { path, problem }
+        })?;
+    }
+    Ok(Rules {
+        strategy: options.strategy,
+        auto_shutdown: options.auto_shutdown,
+        start: options.start,
+        first_start: options
+            .first_start
+            .unwrap_or_else(|| preset.map_or(default.first_start, |preset| preset.first_start)),
+        on_exhausted: options.on_exhausted,
+        max_restarts,
+        period,
+        charge_everything: preset.is_some_and(|preset| preset.charge_everything),
+        gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
+        leak_timeout: options.leak_timeout.unwrap_or(default.leak_timeout),
+        stop_deadline: options.stop_deadline,
+        max_children: options.max_children,
+        defaults: options.defaults.options.clone(),
+        backoff: preset.map_or(default.backoff, |preset| preset.backoff.clone()),
+    })
+}
+
+/// A limit that all children together can't reach, even if they fail whenever they may.
+fn unreachable_limit(blueprint: &Blueprint, path: &Path) -> Option<BuildWarning> {
+    let rules = &blueprint.rules;
+    let max = rules.max_restarts.filter(|_| !blueprint.children.is_empty())?;
+    let most = blueprint.children.iter().fold(0_u64, |most, child| {
+        most.saturating_add(rules.backoff(&child.options).restarts_within(rules.period))
+    });
+    let (path, period) = (path.clone(), rules.period);
+    (most <= u64::from(max)).then_some(BuildWarning::UnreachableLimit { path, max, period, most })
+}

@@ -1,0 +1,264 @@
+//! Running a tree: as a program's main future, behind a handle, or as a child.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::task::JoinHandle;
+
+use crate::child::{Child, ChildSpec, Context, Recipe, Seed};
+use crate::error::{BuildWarning, RunError, StartError};
+use crate::exit::Exit;
+use crate::supervisor::{
+    self, Blueprint, End, Hub, Outcome, SupervisorHandle, ask_to_stop, supervise, until_up,
+};
+
+/// How long a graceful shutdown may take, unless the tree says otherwise.
+const SHUTDOWN: Duration = Duration::from_secs(45);
+
+/// A checked tree, ready to run.
+///
+/// Made by [`SupervisorBuilder::build`](crate::SupervisorBuilder::build). There are three ways to
+/// run one: [`run`](Self::run) until it ends by itself, [`with_graceful_shutdown`] until something
+/// else happens, and [`start`](Self::start) to go on with a [`SupervisorHandle`]. It is also a
+/// [`Child`], so that it may be given to another builder.
+///
+/// [`with_graceful_shutdown`]: Self::with_graceful_shutdown
+#[derive(Clone)]
+#[must_use = "a tree does nothing until it is run"]
+pub struct Supervisor {
+    blueprint: Arc<Blueprint>,
+    warnings: Arc<[BuildWarning]>,
+}
+
+impl Supervisor {
+    pub(super) fn new(blueprint: Arc<Blueprint>, warnings: Vec<BuildWarning>) -> Self {
+        Self { blueprint, warnings: warnings.into() }
+    }
+
+    /// What is legal in this tree, and probably not meant. It was logged, too.
+    #[must_use]
+    pub fn warnings(&self) -> &[BuildWarning] {
+        &self.warnings
+    }
+
+    /// Starts the tree, and returns when its last child has had its turn: it is up, or down for
+    /// good, or waits for another that is. A child that fails meanwhile is waited for as long as it
+    /// is restarted.
+    ///
+    /// # Errors
+    ///
+    /// * [`StartError::ChildFailed`] with [`FirstStart::Fail`](crate::FirstStart::Fail), if the
+    ///   first start of a child failed; what had started was stopped in reverse order,
+    /// * [`StartError::Ended`] if the tree ended meanwhile, otherwise than well,
+    /// * [`StartError::Stopped`] if it was stopped meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime that has its timers enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it is ready, every child is aborted.
+    pub async fn start(self) -> Result<SupervisorHandle, StartError> {
+        let root = Root::spawn(self.blueprint);
+        match until_up(&root.hub).await {
+            None => Ok(root.detach()),
+            Some(outcome) => Err(match (&outcome.end, outcome.result(&root.hub.path)) {
+                (_, Err(RunError::Start(error))) => error,
+                (_, Err(error)) => StartError::Ended(Box::new(error)),
+                (End::AutoShutdown, Ok(())) => return Ok(root.detach()),
+                (_, Ok(())) => StartError::Stopped { path: root.hub.path.clone() },
+            }),
+        }
+    }
+
+    /// Runs the tree until it ends by itself: it gives up, its significant children have ended, or
+    /// somebody stops it through [`Context::parent`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`SupervisorHandle::wait`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime that has its timers enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it is ready, every child is aborted. To stop in order, use
+    /// [`with_graceful_shutdown`](Self::with_graceful_shutdown).
+    pub async fn run(self) -> Result<(), RunError> {
+        Root::spawn(self.blueprint).handle().wait().await
+    }
+
+    /// Runs the tree, prints to stderr how it ended if it did not end well, and returns the exit
+    /// code for `main`.
+    ///
+    /// | code | meaning |
+    /// | --- | --- |
+    /// | 0 | it finished, or was asked to stop |
+    /// | 1 | it gave up, could not start, or was aborted |
+    /// | 3 | it stopped, but something leaked |
+    ///
+    /// Code that blocks its thread would keep the runtime, and so the process, from ending: if
+    /// something has leaked, the process is exited from here.
+    ///
+    /// # Panics
+    ///
+    /// As for [`run`](Self::run).
+    pub async fn run_to_exit_code(self) -> ExitCode {
+        exit_code(self.run().await)
+    }
+
+    /// Runs the tree until `shutdown` resolves, and then stops it in order, within 45 s or
+    /// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline): what is left then is aborted.
+    ///
+    /// ```no_run
+    /// # async fn f(tree: verger::Supervisor) -> Result<(), verger::RunError> {
+    /// tree.with_graceful_shutdown(verger::signals()).await
+    /// # }
+    /// ```
+    pub fn with_graceful_shutdown<F>(self, shutdown: F) -> GracefulShutdown<F>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        GracefulShutdown { tree: self, shutdown }
+    }
+}
+
+impl IntoFuture for Supervisor {
+    type Output = Result<(), RunError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supervisor").field("blueprint", &self.blueprint).finish_non_exhaustive()
+    }
+}
+
+/// A tree that is stopped in order when a future resolves; see
+/// [`Supervisor::with_graceful_shutdown`].
+#[must_use = "a tree does nothing until it is run"]
+pub struct GracefulShutdown<F> {
+    tree: Supervisor,
+    shutdown: F,
+}
+
+impl<F: Future<Output = ()> + Send + 'static> GracefulShutdown<F> {
+    /// Runs the tree, and returns the exit code for `main`; see [`Supervisor::run_to_exit_code`].
+    ///
+    /// # Panics
+    ///
+    /// As for [`Supervisor::run`].
+    pub async fn run_to_exit_code(self) -> ExitCode {
+        exit_code(self.await)
+    }
+
+    async fn run(self) -> Result<(), RunError> {
+        let within = self.tree.blueprint.rules.stop_deadline.unwrap_or(SHUTDOWN);
+        let root = Root::spawn(self.tree.blueprint);
+        let handle = root.handle();
+        tokio::select! {
+            result = handle.wait() => result,
+            () = self.shutdown => {
+                ask_to_stop(&root.hub, "graceful shutdown", Some(within));
+                handle.wait().await
+            }
+        }
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> IntoFuture for GracefulShutdown<F> {
+    type Output = Result<(), RunError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+impl<F> fmt::Debug for GracefulShutdown<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GracefulShutdown").field("tree", &self.tree).finish_non_exhaustive()
+    }
+}
+
+/// The task of a root, aborted with all below it if this is dropped.
+struct Root {
+    hub: Arc<Hub>,
+    task: Option<JoinHandle<Outcome>>,
+}
+
+impl Root {
+    fn spawn(blueprint: Arc<Blueprint>) -> Self {
+        let hub = supervisor::root(Arc::clone(&blueprint));
+        #[expect(clippy::disallowed_methods, reason = "the root's task; whoever runs it waits")]
+        let task = tokio::spawn(supervise(blueprint, Arc::clone(&hub), None));
+        Self { hub, task: Some(task) }
+    }
+
+    fn handle(&self) -> SupervisorHandle {
+        SupervisorHandle::new(Arc::clone(&self.hub))
+    }
+
+    /// Lets the tree live on by itself.
+    fn detach(mut self) -> SupervisorHandle {
+        self.task = None;
+        self.handle()
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "what `main` would print if it returned the error")]
+fn exit_code(result: Result<(), RunError>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    eprintln!("Error: {error}");
+    let code = error.exit_code();
+    if matches!(error, RunError::Leaked { .. }) {
+        std::process::exit(code.into());
+    }
+    code.into()
+}
+
+/// How a supervisor that is a child is made.
+pub(super) fn seed_of(blueprint: Arc<Blueprint>) -> Seed {
+    let name = Arc::clone(&blueprint.name);
+    let tree = Supervisor { blueprint, warnings: Arc::default() };
+    Seed { name, recipe: Recipe::Object(Box::new(move || Box::new(tree.clone()))) }
+}
+
+/// A supervisor is ready when its first start has passed its last child. All its work is in `run`,
+/// and its grace is for its children: give it [`Shutdown::Infinity`](crate::Shutdown::Infinity),
+/// the default.
+#[async_trait]
+impl Child for Supervisor {
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        let hub = ctx.hub_below(&self.blueprint);
+        let outcome = supervise(Arc::clone(&self.blueprint), hub, Some(ctx.clone())).await;
+        outcome.exit()
+    }
+}
+
+impl From<Supervisor> for ChildSpec {
+    fn from(tree: Supervisor) -> Self {
+        let bound = tree.blueprint.abort_bound();
+        Self::of_supervisor(seed_of(tree.blueprint), bound)
+    }
+}
