@@ -124,6 +124,17 @@ pub enum BuildError {
     },
 }
 
+/// The children that could have been meant, at most a line of them; there are `count` in all.
+pub(crate) fn known<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> String {
+    const MOST: usize = 10;
+    let names: Vec<_> = names.take(MOST).map(|name| format!("`{name}`")).collect();
+    match (names.join(", "), count.saturating_sub(MOST)) {
+        (names, _) if names.is_empty() => "no other children".to_owned(),
+        (names, 0) => names,
+        (names, more) => format!("{names} and {more} more"),
+    }
+}
+
 /// Why a tree did not come up.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]

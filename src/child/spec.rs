@@ -195,9 +195,6 @@ impl ChildSpec {
             let example = Duration::from_secs(10);
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
         }
-        if self.options.supervisor.is_none() && self.options.shutdown == Some(Shutdown::Infinity) {
-            warnings.push(BuildWarning::UnboundedStop { path: path.clone() });
-        }
         let mut resolved = self.clone();
         if let Recipe::Nested(nested) = &self.seed.recipe {
             let Resolved { seed, abort_bound } = nested.resolve(&path, warnings)?;

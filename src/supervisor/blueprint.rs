@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::child::ChildSpec;
-use crate::error::BuildError;
+use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
-use crate::policy::{AutoShutdown, ChildOptions, RestartType, Rules};
+use crate::policy::{AutoShutdown, ChildOptions, RestartType, Rules, Shutdown};
 use crate::status::{ChildKind, ChildSpecInfo};
 
 #[derive(Debug)]
@@ -30,9 +30,17 @@ impl Blueprint {
     }
 
     /// Checks what a child and this supervisor ask of each other, siblings aside.
-    pub(crate) fn check_child(&self, path: &Path, child: &ChildSpec) -> Result<(), BuildError> {
+    pub(crate) fn check_child(
+        &self,
+        path: &Path,
+        child: &ChildSpec,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<(), BuildError> {
         let own = || path.join(child.name());
         let options = &child.options;
+        if options.supervisor.is_none() && self.rules.shutdown(options) == Shutdown::Infinity {
+            warnings.push(BuildWarning::UnboundedStop { path: own() });
+        }
         if self.dynamic && !child.requires.is_empty() {
             let remedy = "there is no start order in it; remove it, or use a `Supervisor`";
             return Err(BuildError::NotForDynamic { path: own(), option: "requires", remedy });

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use tokio::sync::{broadcast, watch};
@@ -84,8 +84,37 @@ pub(crate) struct Hub {
     pub(crate) blueprint: Arc<Blueprint>,
     pub(crate) began: Instant,
     above: Option<Arc<Hub>>,
-    events: OnceLock<broadcast::Sender<Event>>,
-    letters: OnceLock<broadcast::Sender<DeadLetter>>,
+    events: Mutex<Channel<Event>>,
+    letters: Mutex<Channel<DeadLetter>>,
+}
+
+/// A channel that there is once somebody has subscribed, until the supervisor ends.
+enum Channel<T> {
+    Unused,
+    Open(broadcast::Sender<T>),
+    Closed,
+}
+
+impl<T: Clone> Channel<T> {
+    fn subscribe(&mut self) -> broadcast::Receiver<T> {
+        match self {
+            Self::Open(sender) => sender.subscribe(),
+            // Its sender is gone, so that it ends at once.
+            Self::Closed => broadcast::channel(1).1,
+            Self::Unused => {
+                let (sender, receiver) = broadcast::channel(CAPACITY);
+                *self = Self::Open(sender);
+                receiver
+            }
+        }
+    }
+
+    fn send(&self, item: &T) {
+        if let Self::Open(sender) = self {
+            // It fails if nobody is listening any more: fine.
+            let _ = sender.send(item.clone());
+        }
+    }
 }
 
 impl Hub {
@@ -104,20 +133,18 @@ impl Hub {
             inbox: Inbox::new(),
             phase: watch::Sender::new(Phase::Starting),
             above,
-            events: OnceLock::new(),
-            letters: OnceLock::new(),
+            events: Mutex::new(Channel::Unused),
+            letters: Mutex::new(Channel::Unused),
         })
     }
 
     pub(crate) fn subscribe_events(&self) -> Subscription<Event> {
-        let channel = self.events.get_or_init(|| broadcast::Sender::new(CAPACITY));
-        let receiver = channel.subscribe();
+        let receiver = self.events.lock().subscribe();
         Subscription::new(receiver, Some(Arc::clone(&self.tree.listeners)))
     }
 
     pub(crate) fn subscribe_letters(&self) -> Subscription<DeadLetter> {
-        let channel = self.letters.get_or_init(|| broadcast::Sender::new(CAPACITY));
-        Subscription::new(channel.subscribe(), None)
+        Subscription::new(self.letters.lock().subscribe(), None)
     }
 
     /// Tells everybody who listens here or above.
@@ -125,20 +152,26 @@ impl Hub {
         let seq = self.tree.seq.fetch_add(1, Ordering::Relaxed) + 1;
         let event = Event { seq, at: self.tree.wall(now), path, incarnation, kind };
         for hub in self.upward() {
-            if let Some(channel) = hub.events.get() {
-                // Nobody is listening any more: fine.
-                let _ = channel.send(event.clone());
-            }
+            hub.events.lock().send(&event);
         }
     }
 
     /// Puts a letter into the channels of this supervisor and all above.
     pub(crate) fn bury(&self, letter: &DeadLetter) {
         for hub in self.upward() {
-            if let Some(channel) = hub.letters.get() {
-                let _ = channel.send(letter.clone());
-            }
+            hub.letters.lock().send(letter);
         }
+    }
+
+    /// Takes the supervisor out of the tree: nobody can reach it any more, and who waits for
+    /// something from it is told so.
+    pub(super) fn close(self: &Arc<Self>, outcome: Outcome) {
+        self.tree.registry.remove(&self.path, self);
+        // Requests that are left are dropped, and that is their answer.
+        drop(self.inbox.close());
+        *self.events.lock() = Channel::Closed;
+        *self.letters.lock() = Channel::Closed;
+        self.phase.send_replace(Phase::Ended(Arc::new(outcome)));
     }
 
     fn upward(&self) -> impl Iterator<Item = &Self> {

@@ -124,7 +124,7 @@ impl<R> Inbox<R> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(verger_loom)))]
 mod tests {
     use std::task::Waker;
 

@@ -33,7 +33,6 @@ pub use self::subscription::Subscription;
 
 use self::clock::now;
 use self::driver::Driver;
-use self::hub::Phase;
 use crate::child::Context;
 use crate::machine::{Dynamic, Machine, Ordered};
 
@@ -79,12 +78,7 @@ struct Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let hub = &self.hub;
-        hub.tree.registry.remove(&hub.path, hub);
-        // Requests that are left are dropped, and that is their answer.
-        drop(hub.inbox.close());
-        let outcome = self.outcome.take();
-        let outcome = outcome.unwrap_or(Outcome { end: End::Aborted, leaked: Vec::new() });
-        hub.phase.send_replace(Phase::Ended(Arc::new(outcome)));
+        let aborted = || Outcome { end: End::Aborted, leaked: Vec::new() };
+        self.hub.close(self.outcome.take().unwrap_or_else(aborted));
     }
 }

@@ -220,6 +220,13 @@ impl SupervisorBuilder {
         self
     }
 
+    /// The same with every child replaced by what `change` makes of it.
+    #[cfg(feature = "testing")]
+    pub(crate) fn map_children(mut self, change: impl Fn(ChildSpec) -> ChildSpec) -> Self {
+        self.children = self.children.into_iter().map(change).collect();
+        self
+    }
+
     common_options!();
 }
 
@@ -245,8 +252,7 @@ impl Nested for SupervisorBuilder {
 
     #[cfg(feature = "testing")]
     fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Box<dyn Nested> {
-        let children = self.children.iter().cloned().map(change).collect();
-        Box::new(Self { name: self.name.clone(), options: self.options.clone(), children })
+        Box::new(self.clone().map_children(change))
     }
 }
 

@@ -100,7 +100,7 @@ fn blueprint(
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.clone(), name });
         }
-        blueprint.check_child(path, &resolved)?;
+        blueprint.check_child(path, &resolved, warnings)?;
         blueprint.children.push(resolved);
     }
     let children = std::mem::take(&mut blueprint.children);

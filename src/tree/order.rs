@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::child::ChildSpec;
-use crate::error::BuildError;
+use crate::error::{BuildError, known};
 use crate::path::Path;
 use crate::policy::Start;
 
@@ -51,27 +51,17 @@ fn requirements(children: &[ChildSpec], parent: &Path) -> Result<Vec<Vec<usize>>
             path: parent.join(child.name()),
             parent: parent.clone(),
             requirement: name.clone(),
-            known: known(children, child),
+            known: {
+                let others = children.iter().map(ChildSpec::name);
+                let others = others.filter(|&name| name != child.name());
+                known(others, children.len() - 1)
+            },
         })
     };
     children
         .iter()
         .map(|child| child.requires.iter().map(|name| find(child, name)).collect())
         .collect()
-}
-
-/// The names that could have been meant, at most a line of them.
-fn known(children: &[ChildSpec], child: &ChildSpec) -> String {
-    const MOST: usize = 10;
-    let others = children.iter().map(ChildSpec::name).filter(|&name| name != child.name());
-    let names: Vec<_> = others.map(|name| format!("`{name}`")).collect();
-    match names.len() {
-        0 => "no other children".to_owned(),
-        count if count > MOST => {
-            format!("{} and {} more", names[..MOST].join(", "), count - MOST)
-        }
-        _ => names.join(", "),
-    }
 }
 
 /// The indices in start order, or a circle: its first is also its last.

@@ -66,15 +66,14 @@ impl Supervisor {
     /// If the future is dropped before it is ready, every child is aborted.
     pub async fn start(self) -> Result<SupervisorHandle, StartError> {
         let root = Root::spawn(self.blueprint);
-        match until_up(&root.hub).await {
-            None => Ok(root.detach()),
-            Some(outcome) => Err(match (&outcome.end, outcome.result(&root.hub.path)) {
-                (_, Err(RunError::Start(error))) => error,
-                (_, Err(error)) => StartError::Ended(Box::new(error)),
-                (End::AutoShutdown, Ok(())) => return Ok(root.detach()),
-                (_, Ok(())) => StartError::Stopped { path: root.hub.path.clone() },
-            }),
-        }
+        root.up().await?;
+        Ok(root.detach())
+    }
+
+    /// The tree in its own task, before that has done anything.
+    #[cfg(feature = "testing")]
+    pub(crate) fn spawn(self) -> Root {
+        Root::spawn(self.blueprint)
     }
 
     /// Runs the tree until it ends by itself: it gives up, its significant children have ended, or
@@ -194,7 +193,7 @@ impl<F> fmt::Debug for GracefulShutdown<F> {
 }
 
 /// The task of a root, aborted with all below it if this is dropped.
-struct Root {
+pub(crate) struct Root {
     hub: Arc<Hub>,
     task: Option<JoinHandle<Outcome>>,
 }
@@ -207,8 +206,19 @@ impl Root {
         Self { hub, task: Some(task) }
     }
 
-    fn handle(&self) -> SupervisorHandle {
+    pub(crate) fn handle(&self) -> SupervisorHandle {
         SupervisorHandle::new(Arc::clone(&self.hub))
+    }
+
+    /// Waits until the tree is up, or has ended well of its own accord.
+    pub(crate) async fn up(&self) -> Result<(), StartError> {
+        let Some(outcome) = until_up(&self.hub).await else { return Ok(()) };
+        match (&outcome.end, outcome.result(&self.hub.path)) {
+            (_, Err(RunError::Start(error))) => Err(error),
+            (_, Err(error)) => Err(StartError::Ended(Box::new(error))),
+            (End::AutoShutdown, Ok(())) => Ok(()),
+            (_, Ok(())) => Err(StartError::Stopped { path: self.hub.path.clone() }),
+        }
     }
 
     /// Lets the tree live on by itself.

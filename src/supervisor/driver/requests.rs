@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Caller, Driver, PAGE};
 use crate::child::ChildSpec;
-use crate::error::{BuildError, ControlError};
+use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::machine::{self, Event, Key, Machine};
 use crate::status::{ChildInfo, Counts, NextAttempt, SupervisorInfo};
@@ -86,12 +86,20 @@ impl<M: Machine> Driver<M> {
         }
         if let Some(name) = spec.requires.iter().find(|name| self.tasks.find(name).is_none()) {
             let parent = self.hub.path.clone();
-            let known = "no child of that name".to_owned();
+            let known = self.known();
             let requirement = name.clone();
             let error = BuildError::UnknownRequirement { path, parent, requirement, known };
             return Err(error.into());
         }
         Ok(())
+    }
+
+    /// The names of the children there are, at most a line of them.
+    fn known(&self) -> String {
+        let next = |&key: &Key| self.machine.next(Some(key));
+        let keys = std::iter::successors(self.machine.next(None), next);
+        let names = keys.filter_map(|key| self.tasks.entry(key)).map(|entry| &*entry.seed.name);
+        known(names, self.machine.census().specs() as usize)
     }
 
     fn counts(&self) -> Counts {

@@ -270,7 +270,8 @@ impl SupervisorHandle {
         self.call(&hub, |answer| Request::Spec { segment, answer }).await
     }
 
-    /// What happens to children below this supervisor, from now on.
+    /// What happens to children below this supervisor, from now on until this incarnation of it
+    /// ends. The root's has everything.
     #[must_use]
     pub fn events(&self) -> Subscription<Event> {
         self.current().subscribe_events()
@@ -290,6 +291,9 @@ impl SupervisorHandle {
     ///
     /// A supervisor below the root has then ended normally, and by default is started again by its
     /// own; to leave it stopped, use [`terminate_child`](Self::terminate_child) on the one above.
+    ///
+    /// A child that waits here for the end of its own supervisor is waited for itself, and so
+    /// aborted when its grace is over. It should return instead.
     ///
     /// # Errors
     ///
@@ -337,8 +341,12 @@ impl Hub {
 
     /// Checks a child that is to be added, in the caller.
     fn admit(&self, spec: &ChildSpec) -> Result<ChildSpec, ControlError> {
-        let resolved = spec.resolve(&self.path, &mut Vec::new())?;
-        self.blueprint.check_child(&self.path, &resolved)?;
+        let mut warnings = Vec::new();
+        let resolved = spec.resolve(&self.path, &mut warnings)?;
+        self.blueprint.check_child(&self.path, &resolved, &mut warnings)?;
+        for warning in &warnings {
+            tracing::warn!(target: "verger::lifecycle", "{warning}");
+        }
         Ok(resolved)
     }
 

@@ -18,11 +18,12 @@ impl SupervisorHandle {
         request: impl FnOnce(Answer<T>) -> Request,
     ) -> Result<T, ControlError> {
         let (answer, answered) = oneshot::channel();
-        let asked = hub.inbox.request(request(answer));
-        match (asked, answered.await) {
-            (Ok(()), Ok(result)) => result,
-            _ => Err(self.not_running(&hub.path).await),
+        // A request that is given back is dropped here, and its answer with it.
+        let asked = hub.inbox.request(request(answer)).is_ok();
+        if asked && let Ok(result) = answered.await {
+            return result;
         }
+        Err(self.not_running(&hub.path).await)
     }
 
     /// The incarnation of this supervisor that runs now, or the one that this handle was made for.
@@ -67,13 +68,13 @@ impl SupervisorHandle {
         let (segment, deeper) = rest.split_once('/').unwrap_or((rest, ""));
         let (answer, answered) = oneshot::channel();
         let request = Request::Which { segment: segment.to_owned(), answer };
-        let asked = hub.inbox.request(request);
-        match (asked, answered.await) {
-            (Ok(()), Ok(Ok(child))) if child.kind == ChildKind::Supervisor || deeper.is_empty() => {
-                ControlError::NotRunning { path, nearest }
+        let asked = hub.inbox.request(request).is_ok();
+        match if asked { answered.await.ok() } else { None } {
+            Some(Ok(child)) if child.kind == ChildKind::Worker && !deeper.is_empty() => {
+                ControlError::NotFound { path }
             }
-            (Ok(()), Ok(_)) => ControlError::NotFound { path },
-            _ => ControlError::NotRunning { path, nearest },
+            Some(Err(_)) => ControlError::NotFound { path },
+            Some(Ok(_)) | None => ControlError::NotRunning { path, nearest },
         }
     }
 }
