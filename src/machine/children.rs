@@ -18,7 +18,7 @@ use super::arena::{Arena, Key};
 use super::ledger::{Ledger, Want};
 use super::requirements::Requirements;
 use super::timers::Timers;
-use super::{Answer, Census, Effect, Event, Incarnation, Report, Turn, View};
+use super::{Answer, Census, Decision, Effect, Event, Incarnation, Report, Turn, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildOptions, RestartType, RestartWindow, Rules, Shutdown, StartCause};
@@ -53,7 +53,10 @@ pub(super) enum Down {
     /// It ended well and is not started again.
     Finished,
     ByHand,
+    /// Stopped with its group, which will start it again.
     ByGroup,
+    /// Stopped with its group, which stays down.
+    Rested,
     /// It declined to start.
     Ignored,
     /// The supervisor gave up on it.
@@ -113,6 +116,12 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) fn ledger(&mut self) -> &mut Ledger {
         self.ledger.get_or_insert_default()
+    }
+
+    /// Whether somebody waits for it to be up.
+    pub(super) fn is_wanted(&self) -> bool {
+        let waiting = self.ledger.iter().flat_map(|ledger| &ledger.waiting);
+        waiting.into_iter().any(|&(_, want)| want != Want::Down)
     }
 
     pub(super) fn awaited_start(&self) -> Option<Want> {
@@ -294,7 +303,8 @@ impl Children {
             match provider.and_then(|provider| self.state(provider).map(|state| (provider, state)))
             {
                 None => return true,
-                Some((_, State::Down(down))) => return down != Down::New,
+                // It may come later in the order, and has to wait for its turn.
+                Some((_, State::Down(_) | State::Awaiting)) => return true,
                 Some((provider, State::Gated(_))) => key = provider,
                 Some(_) => return false,
             }
@@ -347,6 +357,7 @@ impl Children {
             reason => reason,
         };
         let ending = Some(reason.kind());
+        self.tell_end(key, reason.clone(), turn);
         if reason.is_clean() {
             self.enter(key, Lifecycle::Deactivating, None, turn);
             self.enter(key, Lifecycle::Stopped, ending, turn);
@@ -367,10 +378,31 @@ impl Children {
             ExitReason::Aborted if aborted => ExitReason::Killed,
             reason => reason,
         };
+        self.tell_end(key, reason.clone(), turn);
         self.enter(key, Lifecycle::Stopped, Some(reason.kind()), turn);
-        if !reason.is_clean() {
-            self.remember(key, reason);
-        }
+        self.remember(key, reason);
+    }
+
+    /// Tells how an incarnation ended, before the edges that follow from it.
+    fn tell_end(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        let age = self.age(turn.now);
+        let slot = self.slot(key);
+        let lived = Duration::from_nanos(age.saturating_sub(slot.since));
+        let lived = (slot.state == State::Active).then_some(lived);
+        let incarnation = slot.incarnation;
+        turn.push(Effect::Ended { key, incarnation, reason, lived });
+    }
+
+    /// Tells what becomes of a child that has ended by itself.
+    pub(super) fn tell_decision(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+        decision: Decision,
+        turn: &mut Turn<'_>,
+    ) {
+        let incarnation = self.slot(key).incarnation;
+        turn.push(Effect::Decided { key, incarnation, reason: reason.clone(), decision });
     }
 
     /// Reports that a child declines to run, unless it was being stopped anyway.
@@ -396,7 +428,7 @@ impl Children {
         key: Key,
         active: bool,
         reason: &ExitReason,
-        now: Instant,
+        turn: &mut Turn<'_>,
     ) -> Verdict {
         let slot = self.slots.get_mut(key).expect("the child that failed");
         let backoff = self.rules.backoff(&slot.options);
@@ -409,12 +441,14 @@ impl Children {
             || delay.is_zero()
             || self.rules.charge_everything
             || matches!(reason, ExitReason::Escalated { .. });
-        if charged && !self.window.admit(now) {
+        if charged && !self.window.admit(turn.now) {
             ledger.next = None;
+            self.tell_decision(key, reason, Decision::GiveUp, turn);
             return Verdict::Exhausted;
         }
-        let at = later(now, delay);
+        let (at, attempt) = (later(turn.now, delay), ledger.streak);
         ledger.next = Some((at, delay));
+        self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);
         Verdict::RestartAt(at)
     }
 
@@ -520,6 +554,7 @@ impl Children {
         turn: &mut Turn<'_>,
     ) {
         let active = self.state(key) == Some(State::Active);
+        self.tell_end(key, reason.clone(), turn);
         self.enter(key, Lifecycle::Errored, Some(reason.kind()), turn);
         self.remember(key, reason);
         let why = Why::Failing { active };
@@ -546,7 +581,7 @@ impl Children {
         let why = match slot.state {
             State::Down(Down::Finished) => Some("finished"),
             State::Down(Down::ByHand) => Some("stopped by hand"),
-            State::Down(Down::ByGroup) => Some("stopped with its group"),
+            State::Down(Down::ByGroup | Down::Rested) => Some("stopped with its group"),
             State::Down(Down::Ignored) => Some("declined to start"),
             State::Down(Down::GivenUp) => Some("given up"),
             State::Down(Down::Leaked) => Some("leaked"),
@@ -583,10 +618,7 @@ fn is_met(state: State) -> bool {
 
 /// Whether a significant child in this state runs or will run again.
 fn is_left(state: State) -> bool {
-    !matches!(
-        state,
-        State::Down(Down::Finished | Down::ByHand | Down::Ignored | Down::GivenUp | Down::Leaked)
-    )
+    !matches!(state, State::Down(down) if down != Down::New && down != Down::ByGroup)
 }
 
 /// `now + wait`, where a wait too long for the clock is one of a century.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use super::children::{Children, Down, State, Timer, Verdict, Why, later};
 use super::ledger::Want;
 use super::{
-    Answer, Census, Effect, Event, Finish, Key, Machine, Request, RequirementId, SLICE, Ticket,
-    Turn, View,
+    Answer, Census, Decision, Effect, Event, Finish, Key, Machine, Request, RequirementId, SLICE,
+    Ticket, Turn, View,
 };
 use crate::exit::ExitReason;
 use crate::policy::{ChildOptions, OnExhausted, OnLeak, Rules, Shutdown, StartCause};
@@ -120,20 +120,20 @@ impl Dynamic {
                 &Answer::Started(incarnation),
                 turn,
             );
+            if !restarts {
+                self.children.tell_decision(key, &reason, Decision::Leave, turn);
+            }
             return self.forget(key, turn);
         }
-        match self.children.charge(key, active, &reason, turn.now) {
+        match self.children.charge(key, active, &reason, turn) {
             Verdict::RestartAt(at) => self.children.back_off(key, at, turn),
-            Verdict::Exhausted => {
-                turn.push(Effect::GaveUp { key });
-                match self.children.rules.on_exhausted {
-                    OnExhausted::Park => self.lay_down(key, Down::GivenUp, turn),
-                    OnExhausted::Escalate => {
-                        self.forget(key, turn);
-                        self.finish(Finish::Escalated { key, reason });
-                    }
+            Verdict::Exhausted => match self.children.rules.on_exhausted {
+                OnExhausted::Park => self.lay_down(key, Down::GivenUp, turn),
+                OnExhausted::Escalate => {
+                    self.forget(key, turn);
+                    self.finish(Finish::Escalated { key, reason });
                 }
-            }
+            },
         }
     }
 

@@ -139,8 +139,16 @@ pub(crate) enum Effect {
     Report(Report),
     /// The child was aborted and is still there. It is given up on.
     Leaked { key: Key, incarnation: Incarnation },
-    /// The supervisor has given up on the child.
-    GaveUp { key: Key },
+    /// An incarnation is over, or has failed while its task is still there. Its edges follow.
+    Ended {
+        key: Key,
+        incarnation: Incarnation,
+        reason: ExitReason,
+        /// How long it had been Active.
+        lived: Option<Duration>,
+    },
+    /// What becomes of a child that has ended by itself.
+    Decided { key: Key, incarnation: Incarnation, reason: ExitReason, decision: Decision },
     /// Answer a caller.
     Reply { ticket: Ticket, answer: Answer },
     /// Forget the child.
@@ -149,6 +157,17 @@ pub(crate) enum Effect {
     Up,
     /// End the supervisor.
     Finish(Finish),
+}
+
+/// What becomes of a child that has ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// It is started again: the `attempt`th time since it was last healthy, after `delay`.
+    Restart { attempt: u32, delay: Duration },
+    /// It is not started again: that is what its restart type says.
+    Leave,
+    /// It has failed too often.
+    GiveUp,
 }
 
 /// One edge of a child's lifecycle.

@@ -16,7 +16,7 @@ use super::children::{Children, Down, Pos, State, Timer, Verdict, Why};
 use super::ledger::Want;
 use super::sweep::Sweep;
 use super::{
-    Answer, Census, Effect, Event, Finish, Key, Machine, RequirementId, SLICE, Turn, View,
+    Answer, Census, Decision, Effect, Event, Finish, Key, Machine, RequirementId, SLICE, Turn, View,
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -163,7 +163,7 @@ impl Ordered {
                 };
             }
             if self.children.rules.first_start == FirstStart::Fail && !self.up {
-                turn.push(Effect::GaveUp { key });
+                self.children.tell_decision(key, &reason, Decision::GiveUp, turn);
                 self.children.enter_stopped(key, turn);
                 self.lay_down(key, Down::GivenUp, turn);
                 return self.finish(Finish::StartFailed { key, reason });
@@ -176,6 +176,7 @@ impl Ordered {
         let slot = self.children.slot(key);
         let (significant, incarnation) = (slot.options.significant, slot.incarnation);
         self.children.answer(key, |_| true, &Answer::Started(incarnation), turn);
+        self.children.tell_decision(key, &reason, Decision::Leave, turn);
         self.children.enter_stopped(key, turn);
         if restart == RestartType::Temporary {
             self.forget(key, clean, turn);
@@ -199,7 +200,7 @@ impl Ordered {
 
     /// A child's end is one that its restart type answers with a restart.
     fn failed(&mut self, key: Key, active: bool, reason: ExitReason, turn: &mut Turn<'_>) {
-        match self.children.charge(key, active, &reason, turn.now) {
+        match self.children.charge(key, active, &reason, turn) {
             Verdict::Exhausted => self.exhausted(key, reason, turn),
             Verdict::RestartAt(at) => match self.group(key) {
                 None => self.children.back_off(key, at, turn),
@@ -213,7 +214,6 @@ impl Ordered {
     }
 
     fn exhausted(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        turn.push(Effect::GaveUp { key });
         match self.children.rules.on_exhausted {
             OnExhausted::Park => {
                 let group = self.group(key);

@@ -91,8 +91,8 @@ impl Ordered {
             State::Down(_) if self.is_being_swept(key) => Some(Answer::Stopped),
             State::Down(_) => {
                 self.children.wait(key, ticket, Want::StartedAgain);
-                // A leaked child that is no longer passed over waits for its turn.
-                self.children.set(key, State::Down(Down::ByHand));
+                // In a group it waits for its turn like the others.
+                self.children.set(key, State::Down(Down::ByGroup));
                 if !self.will_be_started(key) {
                     self.children.launch(key, StartCause::Manual, turn);
                 }

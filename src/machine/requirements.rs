@@ -95,8 +95,38 @@ impl Requirements {
         self.names[id as usize].waiters.insert(key);
     }
 
+    /// How many wait.
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
+        self.names.iter().map(|name| name.waiters.len()).sum()
+    }
+
     /// A child whose requirement has come since it began to wait. It may lack another by now.
     pub(super) fn released(&mut self) -> Option<Key> {
         self.released.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arena::Arena;
+    use super::*;
+
+    #[test]
+    fn whoever_waits_is_kept_once_and_not_longer_than_he_lives() {
+        let mut arena = Arena::default();
+        let [db, api] = ["db", "api"].map(|name| arena.insert(name));
+        let mut requirements = Requirements::default();
+        let id = requirements.provided_by(db, false);
+        requirements.link(api, None, vec![id]);
+
+        for _ in 0..3 {
+            requirements.wait(api, id);
+        }
+        assert_eq!(requirements.waiting(), 1);
+        requirements.unlink(api);
+        assert_eq!(requirements.waiting(), 0);
+        requirements.provide(db, true);
+        assert_eq!(requirements.released(), None);
     }
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::children::{Children, Down, State, Timer};
 use super::{
-    Answer, Dynamic, Effect, Event, Finish, Incarnation, Key, Machine, Ordered, Report, Request,
-    RequirementId, SLICE, Ticket,
+    Answer, Decision, Dynamic, Effect, Event, Finish, Incarnation, Key, Machine, Ordered, Report,
+    Request, RequirementId, SLICE, Ticket,
 };
 use crate::exit::{ExitError, ExitReason};
 use crate::lifecycle::Lifecycle;
@@ -141,6 +141,12 @@ impl Kid {
         self
     }
 
+    /// Ends so long after it was aborted.
+    pub(super) fn dies(mut self, dies: Duration) -> Self {
+        self.dies = Some(dies);
+        self
+    }
+
     /// Is not heard of again once it is aborted.
     pub(super) fn leaks(mut self) -> Self {
         self.stops = None;
@@ -188,6 +194,7 @@ enum Happening {
 #[derive(Debug)]
 enum Line {
     Act,
+    Cause,
     Edge(Key),
     Other,
 }
@@ -510,10 +517,9 @@ impl<M: Subject> World<M> {
                 self.check(!actor.live, "a child has one live incarnation");
                 self.check(incarnation == next, "incarnations are counted");
                 self.check(ready, "what is started is activating");
-                self.act(
-                    format!("start {}#{incarnation}", actor.kid.name),
-                    Some(cause.to_string()),
-                );
+                let name = format!("{}#{incarnation}", actor.kid.name);
+                self.transcript.push((self.now, Line::Cause, format!("{name} {cause}")));
+                self.act(format!("start {name}"));
                 self.play(key, incarnation);
             }
             Effect::Cancel { key } => {
@@ -521,7 +527,7 @@ impl<M: Subject> World<M> {
                 let once = actor.live && !std::mem::replace(&mut actor.cancelled, true);
                 let (stops, incarnation) = (actor.kid.stops, actor.incarnation);
                 let line = format!("cancel {}", actor.kid.name);
-                self.act(line, None);
+                self.act(line);
                 self.check(once, "a live child is asked once");
                 if let Some(after) = stops {
                     self.plan(after, key, incarnation, Happening::Exited(ExitReason::Shutdown));
@@ -532,7 +538,7 @@ impl<M: Subject> World<M> {
                 let once = actor.live && !std::mem::replace(&mut actor.aborted, true);
                 let (dies, incarnation) = (actor.kid.dies, actor.incarnation);
                 let line = format!("abort {}", actor.kid.name);
-                self.act(line, None);
+                self.act(line);
                 self.check(once, "a live child is aborted once");
                 if let Some(after) = dies {
                     self.plan(after, key, incarnation, Happening::Exited(ExitReason::Aborted));
@@ -543,20 +549,21 @@ impl<M: Subject> World<M> {
                 let right = actor.live && actor.aborted && actor.incarnation == incarnation;
                 actor.live = false;
                 let line = format!("leaked {}#{incarnation}", actor.kid.name);
-                self.act(line, None);
+                self.act(line);
                 self.check(right, "only what was aborted and is still there has leaked");
                 self.ended = Some((key, incarnation));
             }
-            Effect::GaveUp { key } => {
+            Effect::Decided { key, decision: Decision::GiveUp, .. } => {
                 let line = format!("gave up {}", self.actors[&key].kid.name);
-                self.act(line, None);
+                self.act(line);
             }
+            Effect::Decided { .. } | Effect::Ended { .. } => {}
             Effect::Removed { key } => {
                 let actor = self.actors.get_mut(&key).expect("a child");
                 let gone = !actor.live && actor.lifecycle == Lifecycle::Stopped;
                 let first = !std::mem::replace(&mut actor.forgotten, true);
                 let line = format!("removed {}", actor.kid.name);
-                self.act(line, None);
+                self.act(line);
                 self.check(gone && first, "a child is forgotten once, and from Stopped");
                 let answered = self.waiting.values().all(|&other| other != key);
                 // The one who asked for it is answered next.
@@ -574,12 +581,12 @@ impl<M: Subject> World<M> {
             }
             Effect::Up => {
                 let first = !std::mem::replace(&mut self.up, true);
-                self.act("up".to_owned(), None);
+                self.act("up".to_owned());
                 self.check(first, "it comes up once");
             }
             Effect::Finish(finish) => {
                 let line = self.last_word(&finish);
-                self.act(line, None);
+                self.act(line);
                 self.finished = Some(self.now);
                 let live = self.actors.values().any(|actor| actor.live);
                 self.check(!live, "no child is live at the end");
@@ -839,6 +846,14 @@ impl<M: Subject> World<M> {
         story
     }
 
+    /// Why incarnations were started since the last time, as in `a#1 initial, b#2 restart`.
+    pub(super) fn causes(&mut self) -> String {
+        let from = std::mem::replace(&mut self.read, self.transcript.len());
+        let lines = self.transcript[from..].iter();
+        let causes = lines.filter(|(_, line, _)| matches!(line, Line::Cause));
+        causes.map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
     /// Makes the next look begin here.
     pub(super) fn skip(&mut self) {
         self.read = self.transcript.len();
@@ -853,10 +868,7 @@ impl<M: Subject> World<M> {
         acts.map(|(at, _, text)| (*at, text.clone())).collect()
     }
 
-    fn act(&mut self, text: String, note: Option<String>) {
-        if let Some(note) = note {
-            self.transcript.push((self.now, Line::Other, format!("{text}: {note}")));
-        }
+    fn act(&mut self, text: String) {
         self.transcript.push((self.now, Line::Act, text));
     }
 
@@ -875,7 +887,8 @@ fn subject(effect: &Effect) -> Option<Key> {
         | Effect::Cancel { key }
         | Effect::Abort { key }
         | Effect::Leaked { key, .. }
-        | Effect::GaveUp { key }
+        | Effect::Ended { key, .. }
+        | Effect::Decided { key, .. }
         | Effect::Removed { key }
         | Effect::Report(Report { key, .. }) => Some(*key),
         Effect::Reply { .. } | Effect::Up | Effect::Finish(_) => None,

@@ -4,6 +4,10 @@
 //! end, one child at a time; waits; and starts the range from its beginning. What differs is where
 //! it begins and what comes [`Then`].
 //!
+//! On its way to the beginning it tells each child whether it comes back; on its way to the end it
+//! starts those that were told so and those that have never been started. So a child that ends, or
+//! is stopped by hand, after it was told, stays down.
+//!
 //! There is at most one sweep. A failure that hits one merges with it:
 //!
 //! * a sweep that finishes the supervisor wins over everything;
@@ -16,16 +20,14 @@
 
 use std::time::Instant;
 
-use super::children::{Down, Pos, Slot, State, Timer, Why};
-use super::ledger::Want;
+use super::children::{Down, Pos, State, Timer, Why};
 use super::ordered::Ordered;
 use super::{Effect, Finish, Key, SLICE, Turn};
 use crate::policy::{Start, StartCause};
 
 #[derive(Debug)]
 pub(super) struct Sweep {
-    /// The first child that is stopped. From here on, children that had finished, were stopped by
-    /// hand or given up come back too.
+    /// The first child that is stopped.
     from: Pos,
     /// The first child that is looked at when starting. It lies before `from` while others are
     /// still on their way, and behind it if only a part of what is stopped comes back.
@@ -40,10 +42,11 @@ pub(super) struct Sweep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// All children at `cursor` and behind it are down.
+    /// All children of the range at `cursor` and behind it are down, and have been told whether
+    /// they come back.
     Stopping {
         cursor: Pos,
-        abort: bool,
+        manner: Manner,
     },
     Waiting,
     /// All children of the range before `cursor` have passed.
@@ -54,9 +57,19 @@ enum Phase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Each is asked when the one behind it is down.
+    Ask,
+    /// All at once, without waiting for each.
+    Abort,
+    /// Whoever runs is passed over.
+    Spare,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Each when the one before has passed. The one that had its turn last has it once.
-    InTurn { last: Option<Key> },
+    /// Each when the one before has passed.
+    InTurn,
     /// All that can be started; then wait for them.
     AllAtOnce,
     /// Only wait until each has passed.
@@ -68,7 +81,7 @@ enum Mode {
 enum Then {
     /// It is started again.
     Run,
-    /// It is left as it is.
+    /// It is left as it is. The others go on.
     Rest,
     /// The supervisor ends.
     Finish(Finish),
@@ -83,24 +96,8 @@ enum Step {
 
 impl Sweep {
     pub(super) fn first_start(start: Start, now: Instant) -> Self {
-        let mut sweep = Self {
-            from: 0,
-            start_from: 0,
-            phase: Phase::Waiting,
-            until: now,
-            culprit: None,
-            then: Then::Run,
-        };
-        sweep.begin_first_start(start);
-        sweep
-    }
-
-    /// Starts what has never been started, and nothing else.
-    fn begin_first_start(&mut self, start: Start) {
-        self.from = Pos::MAX;
-        self.start_from = 0;
-        self.then = Then::Run;
-        self.phase = Phase::Starting { cursor: 0, mode: Mode::of(start) };
+        let phase = Phase::Starting { cursor: 0, mode: Mode::of(start) };
+        Self { from: 0, start_from: 0, phase, until: now, culprit: None, then: Then::Run }
     }
 
     fn is_finishing(&self) -> bool {
@@ -110,28 +107,22 @@ impl Sweep {
     fn is_starting(&self) -> bool {
         matches!(self.phase, Phase::Starting { .. })
     }
-
-    /// Whether a child without a task is started when its turn comes.
-    fn starts(&self, slot: &Slot) -> bool {
-        match slot.state {
-            State::Down(Down::New) | State::Awaiting => true,
-            State::Down(Down::Leaked) => false,
-            State::Down(_) => slot.pos >= self.from,
-            _ => false,
-        }
-    }
 }
 
 impl Mode {
     fn of(start: Start) -> Self {
         match start {
-            Start::Sequential => Self::InTurn { last: None },
+            Start::Sequential => Self::InTurn,
             Start::Concurrent => Self::AllAtOnce,
         }
     }
 }
 
-const ALL: Phase = Phase::Stopping { cursor: Pos::MAX, abort: false };
+const ALL: Phase = all(Manner::Ask);
+
+const fn all(manner: Manner) -> Phase {
+    Phase::Stopping { cursor: Pos::MAX, manner }
+}
 
 impl Ordered {
     pub(super) fn is_finishing(&self) -> bool {
@@ -142,9 +133,14 @@ impl Ordered {
     pub(super) fn is_being_swept(&self, key: Key) -> bool {
         let Some(slot) = self.children.slots.get(key) else { return false };
         self.sweep.as_ref().is_some_and(|sweep| match sweep.phase {
-            // One that is aborted is passed while it is still there.
-            Phase::Stopping { cursor, abort } => {
-                slot.pos >= sweep.from && (abort || slot.pos < cursor)
+            Phase::Stopping { cursor, manner } => {
+                slot.pos >= sweep.from
+                    && match manner {
+                        Manner::Ask => slot.pos < cursor,
+                        // It is passed while it is still there.
+                        Manner::Abort => true,
+                        Manner::Spare => false,
+                    }
             }
             Phase::Waiting | Phase::Starting { .. } => false,
         })
@@ -155,12 +151,16 @@ impl Ordered {
         let Some(slot) = self.children.slots.get(key) else { return false };
         let Some(sweep) = &self.sweep else { return false };
         let comes = match sweep.phase {
+            Phase::Stopping { cursor, .. } if (sweep.from..cursor).contains(&slot.pos) => {
+                return slot.pos >= sweep.start_from
+                    && matches!(sweep.then, Then::Run)
+                    && slot.state != State::Down(Down::Leaked);
+            }
             Phase::Stopping { .. } | Phase::Waiting => slot.pos >= sweep.start_from,
             Phase::Starting { mode: Mode::Passing, .. } => false,
-            Phase::Starting { mode: Mode::InTurn { last }, .. } if last == Some(key) => false,
             Phase::Starting { cursor, .. } => slot.pos >= cursor,
         };
-        comes && matches!(sweep.then, Then::Run) && sweep.starts(slot)
+        comes && matches!(sweep.then, Then::Run) && waits_for_its_turn(slot.state)
     }
 
     /// Ends the supervisor, unless that has begun already.
@@ -182,11 +182,8 @@ impl Ordered {
 
     /// Starts what is down from `from` on, without stopping anything.
     pub(super) fn start_from(&mut self, from: Pos, now: Instant) {
-        let phase = Phase::Starting { cursor: from, mode: Mode::of(self.children.rules.start) };
-        self.replace(from, phase, Then::Run);
-        if let Some(sweep) = &mut self.sweep {
-            sweep.until = now;
-        }
+        self.replace(from, all(Manner::Spare), Then::Run);
+        self.hurry(now);
     }
 
     fn replace(&mut self, from: Pos, phase: Phase, then: Then) {
@@ -207,12 +204,14 @@ impl Ordered {
         let old = match &mut self.sweep {
             Some(sweep) if sweep.is_finishing() => return,
             Some(sweep) if matches!(sweep.then, Then::Run) && !sweep.is_starting() => {
+                // From the end again, unless those that come back are the same and on their way.
+                let asks = matches!(sweep.phase, Phase::Stopping { manner: Manner::Ask, .. });
+                if !asks || from < sweep.start_from {
+                    sweep.phase = ALL;
+                }
                 sweep.from = sweep.from.min(from);
                 sweep.start_from = sweep.start_from.min(from);
                 sweep.until = sweep.until.max(until);
-                if sweep.phase == Phase::Waiting {
-                    sweep.phase = ALL;
-                }
                 let old = sweep.culprit;
                 sweep.culprit = culprit.or(old);
                 old.filter(|_| culprit.is_some())
@@ -253,7 +252,7 @@ impl Ordered {
         if sweep.culprit == Some(culprit) && !sweep.is_finishing() && !sweep.is_starting() {
             sweep.culprit = None;
             sweep.then = Then::Rest;
-            // From the end again, to turn away whoever waits for a child of the group.
+            // From the end again, to tell the others.
             sweep.phase = ALL;
             self.children.timers.disarm(Timer::Sweep);
         }
@@ -262,7 +261,7 @@ impl Ordered {
     /// Whatever is left of a finishing supervisor is aborted.
     pub(super) fn abort_all(&mut self) {
         if let Some(sweep) = &mut self.sweep {
-            sweep.phase = Phase::Stopping { cursor: Pos::MAX, abort: true };
+            sweep.phase = all(Manner::Abort);
         }
     }
 
@@ -294,11 +293,11 @@ impl Ordered {
     fn step(&mut self, turn: &mut Turn<'_>) -> Step {
         let Some(sweep) = &mut self.sweep else { return Step::Wait };
         match sweep.phase {
-            Phase::Stopping { cursor, abort } => {
+            Phase::Stopping { cursor, manner } => {
                 let from = sweep.from.min(cursor);
                 match self.order.range(from..cursor).next_back() {
-                    Some((&pos, &key)) => self.stop_next(pos, key, abort, turn),
-                    None if abort && self.children.live > 0 => Step::Wait,
+                    Some((&pos, &key)) => self.stop_next(pos, key, manner, turn),
+                    None if manner == Manner::Abort && self.children.live > 0 => Step::Wait,
                     None => self.all_down(turn),
                 }
             }
@@ -328,34 +327,50 @@ impl Ordered {
         }
     }
 
-    fn stop_next(&mut self, pos: Pos, key: Key, abort: bool, turn: &mut Turn<'_>) -> Step {
+    fn stop_next(&mut self, pos: Pos, key: Key, manner: Manner, turn: &mut Turn<'_>) -> Step {
         let Some(sweep) = &self.sweep else { return Step::Wait };
-        let finishing = sweep.is_finishing();
-        let resting = matches!(sweep.then, Then::Rest);
-        let awaited = sweep.culprit == Some(key) && matches!(sweep.then, Then::Run);
-        match self.children.slot(key).state {
-            State::Down(Down::New) if resting => self.absorb(key, turn),
-            State::Down(_) => {
-                if finishing {
-                    self.children.enter_stopped(key, turn);
-                }
-                self.turn_away(key, turn);
+        let returns = matches!(sweep.then, Then::Run) && pos >= sweep.start_from;
+        let awaited = returns && sweep.culprit == Some(key);
+        match (self.children.slot(key).state, manner) {
+            (State::Down(down), _) => self.tell(key, down, returns, turn),
+            (State::Awaiting, _) if awaited => {}
+            (_, Manner::Spare) => {}
+            (State::Gated(_) | State::Backoff | State::Awaiting, _) => {
+                self.absorb(key, turn);
+                return Step::Again;
             }
-            State::Awaiting if awaited => {}
-            State::Gated(_) | State::Backoff | State::Awaiting => self.absorb(key, turn),
-            State::Active | State::Activating | State::Stopping { .. } if abort => {
+            (State::Active | State::Activating | State::Stopping { .. }, Manner::Abort) => {
                 self.children.abort(key, turn);
             }
-            State::Active | State::Activating => {
+            (State::Active | State::Activating, Manner::Ask) => {
                 self.children.begin_stop(key, Why::Group, turn);
                 return Step::Wait;
             }
-            State::Stopping { .. } => return Step::Wait,
+            (State::Stopping { .. }, Manner::Ask) => return Step::Wait,
         }
         if let Some(sweep) = &mut self.sweep {
-            sweep.phase = Phase::Stopping { cursor: pos, abort };
+            sweep.phase = Phase::Stopping { cursor: pos, manner };
         }
         Step::Again
+    }
+
+    /// Tells a child that is down whether it comes back: all do, however they came to be down,
+    /// except those that must not run twice.
+    fn tell(&mut self, key: Key, down: Down, returns: bool, turn: &mut Turn<'_>) {
+        let told = match down {
+            Down::New if returns => Down::New,
+            Down::Leaked => Down::Leaked,
+            _ if returns => Down::ByGroup,
+            Down::New | Down::ByGroup => Down::Rested,
+            stays => stays,
+        };
+        if told != down || self.is_finishing() {
+            self.children.enter_stopped(key, turn);
+        }
+        if told != down {
+            self.lay_down(key, told, turn);
+        }
+        self.turn_away(key, turn);
     }
 
     /// A child that was about to be started is down, like the rest of its group.
@@ -375,13 +390,8 @@ impl Ordered {
                 sweep.phase = Phase::Waiting;
                 Step::Again
             }
-            Then::Rest if self.up => {
-                self.sweep = None;
-                Step::Wait
-            }
-            // The first start goes on with the others.
             Then::Rest => {
-                sweep.begin_first_start(self.children.rules.start);
+                *sweep = Sweep::first_start(self.children.rules.start, turn.now);
                 Step::Again
             }
             Then::Finish(finish) => {
@@ -395,13 +405,11 @@ impl Ordered {
 
     fn start_next(&mut self, pos: Pos, key: Key, mode: Mode, turn: &mut Turn<'_>) -> Step {
         let Some(sweep) = &mut self.sweep else { return Step::Wait };
-        let startable = sweep.starts(self.children.slot(key));
+        let waits = waits_for_its_turn(self.children.slot(key).state);
         let (next, launch) = match mode {
-            Mode::InTurn { last } if startable && last != Some(key) => {
-                (Phase::Starting { cursor: pos, mode: Mode::InTurn { last: Some(key) } }, true)
-            }
-            Mode::AllAtOnce => (Phase::Starting { cursor: pos + 1, mode }, startable),
-            Mode::InTurn { .. } | Mode::Passing => {
+            Mode::InTurn if waits => (sweep.phase, true),
+            Mode::AllAtOnce => (Phase::Starting { cursor: pos + 1, mode }, waits),
+            Mode::InTurn | Mode::Passing => {
                 if !self.has_passed(key) {
                     return Step::Wait;
                 }
@@ -422,9 +430,9 @@ impl Ordered {
     fn cause(&mut self, key: Key) -> StartCause {
         let up = self.up;
         let slot = self.children.slot(key);
-        match (slot.state, slot.awaited_start()) {
+        match (slot.state, slot.is_wanted()) {
             (State::Awaiting, _) => StartCause::Restart,
-            (_, Some(Want::Started)) => StartCause::Manual,
+            (_, true) => StartCause::Manual,
             _ if slot.incarnation == 0 && !up => StartCause::Initial,
             _ => StartCause::Group,
         }
@@ -447,4 +455,9 @@ impl Ordered {
             turn.push(Effect::Up);
         }
     }
+}
+
+/// Whether a child without a task is started when its turn comes.
+fn waits_for_its_turn(state: State) -> bool {
+    matches!(state, State::Down(Down::New | Down::ByGroup) | State::Awaiting)
 }

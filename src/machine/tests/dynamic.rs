@@ -6,7 +6,7 @@ use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
 use super::super::{Answer, Dynamic, Event, Machine, Request, SLICE};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, OnExhausted, Rules, Shutdown};
+use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Shutdown};
 
 fn waiting() -> Rules {
     Rules { backoff: Backoff::constant(ms(200)), ..rules() }
@@ -194,9 +194,10 @@ fn the_stop_as_a_whole_has_a_deadline_if_told_so() {
 #[test]
 fn a_stop_of_many_takes_few_at_a_time_and_is_not_repeated_for_each_slice() {
     let count = 12 * SLICE;
-    let kids = many(count).map(|kid| kid.stops(None).shutdown(Duration::ZERO));
+    let kids = many(count).map(|kid| kid.stops(None).dies(ms(1)).shutdown(Duration::ZERO));
     let mut world = running(rules(), kids);
     world.stop();
+    world.advance(secs(1));
     assert!(world.finished());
     // One walk to ask them, and one or two to abort them.
     assert!(world.ticks() < 4 * count / SLICE, "{} ticks", world.ticks());
@@ -204,15 +205,39 @@ fn a_stop_of_many_takes_few_at_a_time_and_is_not_repeated_for_each_slice() {
 
 #[test]
 fn a_backoff_that_is_over_while_it_stops_starts_nobody() {
-    let mut world = running(waiting(), many(3 * SLICE));
+    let mut world = running(waiting(), many(3 * SLICE).map(|kid| kid.stops(secs(1))));
     world.fail("0");
     world.advance(ms(199));
     // It is due in the same instant in which the last slice is still to be visited.
     world.now += ms(1);
     world.event(Event::Stop { within: None });
-    world.settle();
+    world.advance(secs(1));
     assert!(world.finished());
     assert!(world.story("0").ends_with("restarting → stopped"));
+}
+
+#[test]
+fn one_that_fails_before_it_is_asked_to_stop_is_not_restarted() {
+    let mut world = running(rules(), many(3 * SLICE).map(|kid| kid.stops(secs(1))));
+    world.event(Event::Stop { within: None });
+    world.fail("0");
+    world.advance(secs(1));
+    assert!(world.timed().ends_with("1s finish stopped"));
+}
+
+#[test]
+fn a_leaked_child_is_parked_unless_it_was_to_go() {
+    let leaks = || kid("a").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
+    let mut world = running(rules(), [leaks()]);
+    world.call("a", Request::Kill);
+    world.advance(secs(1));
+    assert_eq!(world.timed(), "0ns abort a, 1s leaked a#1");
+    assert_eq!(world.why("a"), Some("leaked"));
+
+    let mut world = running(rules(), [leaks()]);
+    world.call("a", Request::Terminate);
+    world.advance(secs(1));
+    assert_eq!(world.timed(), "0ns abort a, 1s leaked a#1, 1s removed a");
 }
 
 #[test]
@@ -220,8 +245,7 @@ fn how_each_ends_meanwhile_does_not_matter() {
     let kids = ["a", "b", "c", "d"].map(|name| kid(name).stops(None));
     let mut world = running(Rules { max_restarts: Some(0), ..rules() }, kids);
     world.stop();
-    let reasons =
-        [ExitReason::Normal, ExitReason::Shutdown, ExitReason::Hung, ExitReason::Aborted];
+    let reasons = [ExitReason::Normal, ExitReason::Shutdown, ExitReason::Hung, ExitReason::Aborted];
     for (name, reason) in ["a", "b", "c", "d"].into_iter().zip(reasons) {
         world.exit(name, reason);
     }

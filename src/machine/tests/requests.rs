@@ -1,6 +1,5 @@
 //! What each request leads to in each state.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, Subject, World, kid, ms, rules, secs};
@@ -36,18 +35,23 @@ fn slow() -> Kid {
     kid("b").stops(secs(1))
 }
 
-/// The answer to each request about `b` in a world that was just made.
-fn row<M: Subject>(name: &str, world: impl Fn() -> World<M>) -> String {
-    let mut row = format!("{name:>12}");
-    for request in REQUESTS {
+/// The answers to all requests about `b`, each in a world that was just made.
+fn answers<M: Subject>(world: &impl Fn() -> World<M>) -> [String; 8] {
+    REQUESTS.map(|request| {
         let mut world = world();
-        let key = world.key("b");
+        let (key, lifecycle) = (world.key("b"), world.lifecycle("b"));
         let ticket = world.ask_for(key, request);
         // Those who wait get their answer within a few seconds.
         world.advance(secs(5));
-        let _ = write!(row, " | {}", world.answer(ticket));
-    }
-    row
+        let answer = world.answer(ticket);
+        if answer == format!("unfit {lifecycle}") { "·".to_owned() } else { answer.to_owned() }
+    })
+}
+
+/// A line of a table of answers. A dot: there is nothing to do in this state.
+fn row<M: Subject>(name: &str, world: impl Fn() -> World<M>) -> String {
+    let [a, b, c, d, e, f, g, h] = answers(&world);
+    format!("{name:13} {a:9} {b:9} {c:10} {d:10} {e:4} {f:10} {g:9} {h}")
 }
 
 #[test]
@@ -138,20 +142,30 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
             world.kid("b").dies = Some(ms(1));
             world
         }),
-        row("forgotten", || {
-            let mut world = begin(rules(), [kid("a"), slow().temporary()]);
-            world.end("b");
-            world
-        }),
-        row("shutdown", || {
-            let mut world = begin(rules(), [slow().stops(secs(4))]);
-            world.stop();
-            world
-        }),
     ];
-    let expected = "";
-    println!("{}", rows.join("\n"));
-    assert_eq!(rows.join("\n"), expected);
+    #[rustfmt::skip]
+    let expected = [
+        //              start     terminate again      restart    kill delete     retry     wake
+        "turn to come  started 1 done      restarting ·          ·    restarting ·         ·",
+        "gated         ·         done      restarting restarting ·    restarting ·         ·",
+        "activating    ·         done      running    started 2  done running    ·         ·",
+        "active        ·         done      running    started 2  done running    ·         ·",
+        "in a group    ·         done      running    started 2  done running    ·         ·",
+        "backoff       ·         done      restarting restarting ·    restarting ·         done",
+        "awaiting      ·         done      restarting restarting ·    restarting ·         done",
+        "its group     ·         done      restarting ·          ·    restarting ·         ·",
+        "stops: group  ·         done      running    restarting done running    ·         ·",
+        "stops: hand   ·         done      running    ·          done running    ·         ·",
+        "stops: self   ·         done      running    ·          done running    ·         ·",
+        "stops: fails  ·         done      running    restarting done running    ·         ·",
+        "finished      ·         done      started 2  ·          ·    done       ·         ·",
+        "by hand       ·         done      started 2  ·          ·    done       ·         ·",
+        "ignored       ·         done      started 2  ·          ·    done       ·         ·",
+        "given up      ·         done      started 2  ·          ·    done       started 2 ·",
+        "parked group  ·         done      started 2  ·          ·    done       ·         ·",
+        "leaked        ·         done      started 2  ·          ·    done       started 2 ·",
+    ];
+    assert_eq!(rows, expected);
 }
 
 #[test]
@@ -190,18 +204,190 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
             world.kid("b").dies = Some(ms(1));
             world
         }),
-        row("forgotten", || {
-            let mut world = begin(rules(), slow().transient());
-            world.end("b");
-            world
-        }),
-        row("shutdown", || {
-            let mut world = begin(rules(), slow().stops(secs(4)));
-            world.stop();
-            world
-        }),
     ];
-    let expected = "";
-    println!("{}", rows.join("\n"));
-    assert_eq!(rows.join("\n"), expected);
+    #[rustfmt::skip]
+    let expected = [
+        //              start     terminate again      restart    kill delete     retry     wake
+        "activating    ·         done      running    started 2  done running    ·         ·",
+        "active        ·         done      running    started 2  done running    ·         ·",
+        "backoff       ·         done      restarting restarting ·    restarting ·         done",
+        "stops: hand   ·         done      running    ·          done running    ·         ·",
+        "stops: renew  ·         done      running    restarting done running    ·         ·",
+        "given up      ·         done      ·          ·          ·    done       started 2 ·",
+        "leaked        ·         done      ·          ·          ·    done       started 2 ·",
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_child_that_is_gone_is_not_found() {
+    let ordered = || {
+        let mut world = World::running(rules(), [kid("a"), slow().temporary()]);
+        world.end("b");
+        world
+    };
+    let dynamic = || {
+        let mut world = World::dynamic(rules(), [kid("a"), slow().transient()]);
+        world.end("b");
+        world
+    };
+    assert_eq!(answers(&ordered), ["not found"; 8]);
+    assert_eq!(answers(&dynamic), ["not found"; 8]);
+}
+
+#[test]
+fn a_supervisor_that_is_stopping_refuses_everything() {
+    let ordered = || {
+        let mut world = World::running(rules(), [slow().stops(secs(4))]);
+        world.stop();
+        world
+    };
+    let dynamic = || {
+        let mut world = World::dynamic(rules(), [slow().stops(secs(4))]);
+        world.stop();
+        world
+    };
+    assert_eq!(answers(&ordered), ["shutting down"; 8]);
+    assert_eq!(answers(&dynamic), ["shutting down"; 8]);
+}
+
+#[test]
+fn whoever_waits_for_a_child_is_told_what_became_of_it() {
+    // Each is asked for, then something else happens.
+    let asked = |request: Request, b: Kid| {
+        let mut world = World::running(rules(), [kid("a"), b]);
+        let ticket = world.ask("b", request);
+        (world, ticket)
+    };
+
+    let (mut world, ticket) = asked(Request::RestartRunning, slow());
+    world.stop();
+    world.advance(secs(9));
+    assert_eq!(world.answer(ticket), "shutting down");
+
+    let (mut world, ticket) = asked(Request::RestartRunning, slow());
+    let second = world.ask("b", Request::Terminate);
+    world.advance(secs(9));
+    assert_eq!((world.answer(ticket), world.answer(second)), ("stopped", "done"));
+
+    let (mut world, ticket) = asked(Request::Terminate, slow());
+    world.stop();
+    world.advance(secs(9));
+    assert_eq!(world.answer(ticket), "done");
+
+    // Killed, it is what the failure says.
+    let (mut world, ticket) = asked(Request::Terminate, slow());
+    world.ask("b", Request::Kill);
+    world.settle();
+    assert_eq!(world.answer(ticket), "done");
+    assert!(world.story("b").ends_with("stopped (killed)"));
+}
+
+#[test]
+fn a_manual_start_that_fails_is_the_callers_alone() {
+    let b = kid("b").signals(Duration::ZERO).plays([Play::Run, Play::Fail]);
+    let mut world = World::running(rules(), [kid("a"), b]);
+    world.call("b", Request::Terminate);
+    assert_eq!(world.call("b", Request::RestartStopped), "failed activation_failed");
+    world.advance(secs(60));
+    assert_eq!(world.lifecycle("b"), Lifecycle::Stopped);
+    assert_eq!(world.call("b", Request::RestartStopped), "started 3");
+
+    // One that was just added is forgotten.
+    let ticket = world.add(kid("c").signals(Duration::ZERO).plays([Play::Panic]));
+    world.settle();
+    assert_eq!(world.answer(ticket), "failed panicked");
+    assert!(world.acts().ends_with("start c#1, removed c"));
+
+    // One that declines is kept.
+    let ticket = world.add(kid("d").signals(Duration::ZERO).plays([Play::Ignore]));
+    world.settle();
+    assert_eq!(world.answer(ticket), "ignored");
+    assert_eq!(world.call("d", Request::RestartStopped), "started 2");
+}
+
+#[test]
+fn a_child_that_is_added_during_a_group_restart_waits_for_its_turn() {
+    let kids = [kid("a"), kid("b").stops(secs(1))];
+    let mut world = World::running(group(), kids);
+    world.fail("a");
+    let ticket = world.add(kid("c"));
+    assert_eq!(world.call("a", Request::Wake), "done");
+    world.advance(secs(9));
+    assert_eq!(world.timed(), "0ns cancel b, 1s start a#2, 1s start b#2, 1s start c#1");
+    assert_eq!(world.answer(ticket), "started 1");
+}
+
+#[test]
+fn a_child_that_is_terminated_before_or_in_its_turn_has_not_started() {
+    let mut world = World::running(group(), [kid("a"), kid("b")]);
+    world.fail("a");
+    let ticket = world.add(kid("c"));
+    assert_eq!(world.call("c", Request::Terminate), "done");
+    assert_eq!(world.answer(ticket), "stopped", "before");
+
+    let ticket = world.add(kid("d").signals(secs(9)));
+    world.call("a", Request::Wake);
+    assert_eq!(world.answer(ticket), "-");
+    assert_eq!(world.call("d", Request::Terminate), "done");
+    assert_eq!(world.answer(ticket), "stopped", "in");
+}
+
+#[test]
+fn a_range_that_is_being_parked_takes_in_nobody_but_gives_back_who_is_down_already() {
+    let kids = [kid("a"), kid("b"), kid("c").stops(secs(1)), kid("d")];
+    let rules = Rules { strategy: Strategy::OneForAll, ..parking() };
+    let mut world = World::running(rules, kids);
+    world.call("b", Request::Terminate);
+    world.skip();
+    world.fail("a");
+    assert_eq!(world.acts(), "gave up a, cancel d, cancel c");
+    assert_eq!(world.call("b", Request::RestartStopped), "stopped");
+    assert_eq!(world.call("d", Request::RestartStopped), "started 2");
+    world.fail("d");
+    assert_eq!(world.acts(), "start d#2, gave up d");
+    world.advance(secs(9));
+    assert_eq!(world.alive(), "");
+}
+
+#[test]
+fn a_child_that_is_deleted_and_added_again_is_the_last() {
+    let mut world = World::named(rules(), "a b c");
+    world.call("b", Request::Terminate);
+    assert_eq!(world.call("b", Request::Delete), "done");
+    world.add(kid("b"));
+    world.skip();
+    world.stop();
+    assert_eq!(world.acts(), "cancel b, cancel c, cancel a, finish stopped");
+}
+
+#[test]
+fn a_killed_child_has_failed() {
+    let mut world = World::running(group(), [kid("a"), slow()]);
+    assert_eq!(world.call("b", Request::Kill), "done");
+    world.advance(secs(10));
+    assert_eq!(world.timed(), "0ns abort b, 0ns cancel a, 9s start a#2, 9s start b#2");
+    assert!(world.story("b").starts_with("active → errored (aborted) → restarting"));
+}
+
+#[test]
+fn a_child_that_waits_for_its_restart_can_be_terminated_and_started_by_hand() {
+    let mut world = World::named(waiting(), "a b");
+    world.fail("b");
+    assert_eq!(world.call("b", Request::Terminate), "done");
+    world.advance(secs(60));
+    assert_eq!(world.acts(), "");
+    assert_eq!(world.call("b", Request::RestartStopped), "started 2");
+}
+
+#[test]
+fn a_gated_child_starts_when_a_new_one_of_that_name_comes() {
+    let a = || kid("a").signals(ms(1));
+    let mut world = World::ordered(rules(), [a().plays([Play::Ignore]), kid("b").requires("a")]);
+    world.advance(secs(1));
+    assert_eq!(world.call("a", Request::Delete), "done");
+    world.skip();
+    world.add(a());
+    world.advance(secs(1));
+    assert_eq!(world.acts(), "start a#1, start b#1");
 }

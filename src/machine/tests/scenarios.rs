@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
-use super::super::{Event, Ordered, Request};
+use super::super::{Event, Machine, Ordered, Request};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -210,6 +210,36 @@ mod first_start {
     }
 
     #[test]
+    fn one_that_waits_for_what_will_come_holds_up_the_next() {
+        let kids = [
+            kid("a").backoff(Backoff::constant(secs(3))),
+            kid("b").signals(secs(1)),
+            kid("c").requires("a"),
+            kid("d"),
+        ];
+        let mut world = begin(rules(), kids);
+        world.fail("a");
+        world.advance(secs(9));
+        assert_eq!(
+            world.timed(),
+            "0ns start a#1, 0ns start b#1, 3s start a#2, 3s start c#1, 3s start d#1, 3s up"
+        );
+    }
+
+    #[test]
+    fn under_concurrent_start_it_is_up_when_all_have_passed_also_after_a_group_restart() {
+        let rules = Rules { start: Start::Concurrent, ..rest_for_one() };
+        let mut world = begin(rules, [kid("a").signals(secs(2)), kid("b"), kid("c")]);
+        world.fail("b");
+        world.advance(secs(9));
+        assert_eq!(
+            world.timed(),
+            "0ns start a#1, 0ns start b#1, 0ns start c#1, 0ns cancel c, 0ns start b#2, \
+             0ns start c#2, 2s up"
+        );
+    }
+
+    #[test]
     fn one_that_waits_for_what_is_down_for_good_has_passed_and_starts_when_that_comes() {
         let kids = [prompt("a").plays([Play::Ignore]), kid("b").requires("a"), kid("c")];
         let mut world = begin(rules(), kids);
@@ -369,6 +399,17 @@ mod restart {
         world.fail("a");
         world.advance(secs(1));
         assert_eq!(world.timed(), "74.2s start a#7, 74.4s start a#8");
+    }
+
+    #[test]
+    fn a_life_exactly_as_long_as_asked_for_is_long_enough() {
+        let doubling = Backoff::exponential(ms(100), secs(10)).reset_after(secs(30));
+        let mut world = World::running(one_for_one(), [kid("a").backoff(doubling)]);
+        world.fail("a");
+        world.advance(ms(30_100));
+        world.fail("a");
+        world.advance(secs(1));
+        assert_eq!(world.timed(), "100ms start a#2, 30.2s start a#3");
     }
 
     #[test]
@@ -611,6 +652,121 @@ mod group {
     }
 
     #[test]
+    fn or_its_own_if_that_is_the_later() {
+        let kids = [kid("a"), kid("b"), kid("c").backoff(Backoff::constant(ms(250)))];
+        let mut world = World::running(waiting(rest_for_one()), kids);
+        world.fail("c");
+        world.advance(ms(100));
+        world.fail("a");
+        world.advance(secs(5));
+        assert_eq!(
+            world.timed(),
+            "100ms cancel b, 300ms start a#2, 300ms start b#2, 300ms start c#2"
+        );
+    }
+
+    #[test]
+    fn one_that_is_no_longer_waited_for_is_stopped_like_the_others() {
+        let kids = [kid("a"), kid("b"), kid("c").stops(secs(1)), kid("d")];
+        let mut world = World::running(waiting(rest_for_one()), kids);
+        world.fail("d");
+        world.ask("b", Request::RestartRunning);
+        assert_eq!(world.lifecycle("d"), Lifecycle::Restarting);
+        world.fail("a");
+        assert_eq!(world.lifecycle("d"), Lifecycle::Stopped);
+        world.advance(secs(5));
+        assert_eq!(
+            world.timed(),
+            "0ns cancel c, 1s cancel b, 1s start a#2, 1s start b#2, 1s start c#2, 1s start d#2"
+        );
+    }
+
+    #[test]
+    fn one_that_finishes_in_its_turn_has_had_it() {
+        let c = prompt("c").transient().plays([Play::Run, Play::End]);
+        let mut world = World::running(one_for_all(), [kid("a"), kid("b"), c, kid("d")]);
+        world.fail("a");
+        assert!(world.acts().ends_with("start a#2, start b#2, start c#2, start d#2"));
+        assert_eq!(world.why("c"), Some("finished"));
+    }
+
+    #[test]
+    fn one_that_requires_a_later_one_lets_that_have_its_turn() {
+        for failed in ["b", "a", "c"] {
+            let kids = [kid("a"), kid("b").requires("a"), kid("c")];
+            let mut world = World::running(waiting(one_for_all()), kids);
+            world.call("a", Request::Terminate);
+            world.call("a", Request::Delete);
+            world.add(kid("a"));
+            world.skip();
+            world.fail(failed);
+            world.advance(secs(5));
+            let acts = world.acts();
+            assert!(acts.contains("start c#2, start a#2, start b#2"), "{failed}: {acts}");
+        }
+    }
+
+    #[test]
+    fn a_crash_of_one_whose_turn_was_to_come_keeps_nobody_from_his() {
+        // `b` is parked and with it the rest, `d` is started by hand, `b` is tried again and takes
+        // its time, and meanwhile `d` fails.
+        let restarts = |max, failures| {
+            let rules = Rules { period: secs(1), ..parking(max, rest_for_one()) };
+            let kids = [kid("a"), prompt("b"), kid("c"), kid("d")];
+            let mut world = World::running(rules, kids);
+            for _ in 0..=max {
+                world.fail("b");
+            }
+            assert_eq!(world.call("d", Request::RestartStopped), format!("started {}", max + 2));
+            world.kid("b").ready = Some(secs(5));
+            world.skip();
+            world.ask("b", Request::Retry);
+            for _ in 0..failures {
+                world.fail("d");
+            }
+            world.advance(secs(9));
+            world.acts()
+        };
+        assert_eq!(restarts(0, 1), "start b#2, gave up d, start c#2");
+        assert_eq!(restarts(1, 1), "start b#3, start c#3, start d#4");
+    }
+
+    #[test]
+    fn one_that_is_terminated_while_the_group_waits_stays_down() {
+        let mut world = World::named(waiting(one_for_all()), "a b c");
+        world.fail("a");
+        assert_eq!(world.call("b", Request::Terminate), "done");
+        assert_eq!(world.call("c", Request::Terminate), "done");
+        let ticket = world.ask("c", Request::RestartStopped);
+        world.advance(secs(5));
+        assert_eq!(world.timed(), "0ns cancel c, 0ns cancel b, 200ms start a#2, 200ms start c#2");
+        assert_eq!(world.answer(ticket), "started 2");
+        assert_eq!(world.why("b"), Some("stopped by hand"));
+        world.fail("a");
+        world.advance(secs(5));
+        assert!(world.acts().ends_with("start b#2, start c#3"), "the next group brings it back");
+    }
+
+    #[test]
+    fn each_is_told_why_it_is_started() {
+        let mut world = begin(rest_for_one(), [kid("a"), kid("b"), kid("c")]);
+        assert_eq!(world.causes(), "a#1 initial, b#1 initial, c#1 initial");
+        world.fail("b");
+        assert_eq!(world.causes(), "b#2 restart, c#2 group");
+        world.call("b", Request::RestartRunning);
+        assert_eq!(world.causes(), "b#3 manual, c#3 group");
+        world.add(kid("d"));
+        world.call("c", Request::Terminate);
+        world.call("c", Request::RestartStopped);
+        assert_eq!(world.causes(), "d#1 manual, c#4 manual");
+
+        let mut world = World::named(parking(0, one_for_all()), "a b");
+        world.fail("a");
+        world.call("a", Request::Retry);
+        assert_eq!(world.causes(), "a#2 manual, b#2 group");
+    }
+
+    #[test]
     fn a_failure_while_starting_begins_again_at_its_range() {
         let kids = [kid("a"), kid("b"), kid("c").signals(secs(1)), kid("d")];
         let mut world = begin(waiting(rest_for_one()), kids);
@@ -634,6 +790,7 @@ mod group {
         assert_eq!(world.call("b", Request::Wake), "unfit stopped");
         assert_eq!(world.call("a", Request::Wake), "done");
         assert_eq!(world.timed(), "0ns cancel b, 0ns start a#2, 0ns start b#2");
+        assert_eq!(world.machine.next_deadline(), None);
     }
 
     #[test]
@@ -699,7 +856,7 @@ mod limit {
 
     #[test]
     fn a_retry_in_a_part_of_a_range_that_is_parked_starts_that_part() {
-        let kids = [kid("a"), kid("b").stops(secs(1)), kid("c"), kid("d")];
+        let kids = [kid("a"), kid("a2"), kid("b").stops(secs(1)), kid("c"), kid("d")];
         let mut world = World::running(parking(1, rest_for_one()), kids);
         world.fail("c");
         world.fail("c");
@@ -710,7 +867,7 @@ mod limit {
         );
         world.ask("c", Request::Retry);
         world.advance(secs(9));
-        assert_eq!(world.acts(), "start c#3, start d#3");
+        assert_eq!(world.acts(), "cancel a2, start c#3, start d#3");
         assert_eq!(world.alive(), "c#3 d#3");
     }
 
@@ -725,6 +882,18 @@ mod limit {
         world.skip();
         world.fail("b");
         assert_eq!(world.acts(), "start b#2, start c#3");
+    }
+
+    #[test]
+    fn a_retry_during_the_first_start_does_not_make_it_come_up_early() {
+        let rules = Rules { start: Start::Concurrent, ..parking(0, rest_for_one()) };
+        let kids = [kid("a").signals(secs(2)), kid("b"), kid("c").stops(secs(1))];
+        let mut world = begin(rules, kids);
+        world.fail("b");
+        world.skip();
+        world.ask("b", Request::Retry);
+        world.advance(secs(9));
+        assert_eq!(world.timed(), "1s start b#2, 1s start c#2, 2s up");
     }
 
     #[test]
@@ -807,6 +976,28 @@ mod stop {
         world.event(Event::AbortAll);
         world.settle();
         assert_eq!(world.acts(), "start a#2, cancel c, abort c, abort b, abort a, finish aborted");
+    }
+
+    #[test]
+    fn what_has_failed_and_leaks_is_stopped_in_the_end_whatever_else_is_asked_for() {
+        let b = kid("b").signals(None).activation_timeout(secs(1)).leaks().on_leak(OnLeak::Park);
+        let mut world = begin(rules(), [kid("a"), b]);
+        world.advance(secs(1));
+        assert_eq!(world.lifecycle("b"), Lifecycle::Errored);
+        world.event(Event::AbortAll);
+        world.advance(secs(9));
+        assert!(world.finished());
+    }
+
+    #[test]
+    fn the_first_reason_is_the_one() {
+        let kids = [kid("a"), kid("b").stops(secs(1))];
+        let mut world = World::running(limited(0, rules()), kids);
+        world.fail("a");
+        world.stop();
+        world.event(Event::AbortAll);
+        world.settle();
+        assert_eq!(world.acts(), "gave up a, cancel b, abort b, finish escalated a: failed");
     }
 
     #[test]
@@ -1003,6 +1194,25 @@ mod auto_shutdown {
         assert!(!world.finished(), "a stop by hand ends nothing");
         world.end("u");
         assert!(world.finished());
+    }
+
+    #[test]
+    fn one_that_waits_for_its_group_counts_as_there_and_one_that_is_parked_does_not() {
+        let kids = || {
+            let [u, a, t] = ["u", "a", "t"].map(kid);
+            [u.transient().significant(), a, t.transient().significant()]
+        };
+        let all = Rules { auto_shutdown: AutoShutdown::AllSignificant, ..rest_for_one() };
+        let mut world = World::running(waiting(all.clone()), kids());
+        world.fail("a");
+        world.end("u");
+        world.advance(secs(1));
+        assert_eq!(world.acts(), "cancel t, start a#2, start t#2");
+
+        let mut world = World::running(parking(0, all), kids());
+        world.fail("a");
+        world.end("u");
+        assert_eq!(world.acts(), "gave up a, cancel t, finish auto");
     }
 
     #[test]
