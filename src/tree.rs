@@ -12,4 +12,6 @@ mod order;
 mod run;
 
 pub use self::builder::{DynamicSupervisor, DynamicSupervisorBuilder, SupervisorBuilder};
+#[cfg(feature = "testing")]
+pub(crate) use self::run::Root;
 pub use self::run::{GracefulShutdown, Supervisor};

@@ -1,20 +1,24 @@
 //! The signals that ask a program to stop.
 //!
-//! The first one is a wish, and resolves the future. The second is an order: it ends the process,
-//! from a thread of its own, so that it is obeyed even if every thread of the runtime is blocked.
+//! The first one is a wish, and resolves the future. The second is an order: it ends the process.
+//! Both are heard by a thread of their own, so that the second is obeyed even if every thread of the
+//! runtime is blocked, whenever that began.
 
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::mpsc;
 use std::task::{Context, Poll};
+use std::thread;
 
-type Received = Pin<Box<dyn Future<Output = io::Result<Kind>> + Send>>;
+use tokio::sync::oneshot;
 
 /// Which signal it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Interrupt,
+    #[cfg(unix)]
     Terminate,
 }
 
@@ -23,6 +27,7 @@ impl Kind {
     fn exit_code(self) -> i32 {
         match self {
             Self::Interrupt => 130,
+            #[cfg(unix)]
             Self::Terminate => 143,
         }
     }
@@ -30,37 +35,48 @@ impl Kind {
 
 /// A future that resolves at the first SIGINT (Ctrl-C) or SIGTERM.
 ///
-/// For [`Supervisor::with_graceful_shutdown`](crate::Supervisor::with_graceful_shutdown). From then
-/// on a second signal ends the process at once, with exit code 130 or 143.
+/// For [`Supervisor::with_graceful_shutdown`](crate::Supervisor::with_graceful_shutdown). A second
+/// signal ends the process at once, with exit code 130 or 143, even if the first could not be taken
+/// notice of because every thread of the runtime is blocked.
 ///
-/// If the handlers can't be installed, that is logged, and the future never resolves. On systems
-/// other than Unix, only Ctrl-C is heard.
+/// Listens from the first poll on. If the handlers can't be installed, that is logged, and the
+/// future never resolves. On systems other than Unix, only Ctrl-C is heard.
 pub fn signals() -> Signals {
-    Signals { received: None }
+    Signals { state: State::New }
 }
 
 /// See [`signals`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Signals {
-    received: Option<Received>,
+    state: State,
+}
+
+enum State {
+    New,
+    Listening(oneshot::Receiver<()>),
+    /// It can't listen, and has said so.
+    Deaf,
 }
 
 impl Future for Signals {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let received = self.received.get_or_insert_with(|| Box::pin(receive()));
-        match received.as_mut().poll(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Ok(_)) => {
-                expect_second();
-                Poll::Ready(())
-            }
-            Poll::Ready(Err(error)) => {
-                tracing::error!(target: "verger::shutdown", %error, "can't listen for signals");
-                self.received = Some(Box::pin(std::future::pending()));
-                Poll::Pending
-            }
+        if let State::New = self.state {
+            self.state = match listen() {
+                Ok(first) => State::Listening(first),
+                Err(error) => {
+                    tracing::error!(target: "verger::shutdown", %error, "can't listen for signals");
+                    State::Deaf
+                }
+            };
+        }
+        match &mut self.state {
+            State::Listening(first) => match Pin::new(first).poll(cx) {
+                Poll::Ready(Ok(())) => Poll::Ready(()),
+                Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
+            },
+            State::New | State::Deaf => Poll::Pending,
         }
     }
 }
@@ -71,33 +87,76 @@ impl fmt::Debug for Signals {
     }
 }
 
-#[cfg(unix)]
-async fn receive() -> io::Result<Kind> {
-    use tokio::signal::unix::{SignalKind, signal};
+/// Starts the thread that tells of the first signal and ends the process at the second. When this
+/// returns it listens.
+fn listen() -> io::Result<oneshot::Receiver<()>> {
+    let (first, told) = oneshot::channel();
+    let (installed, ready) = mpsc::channel();
+    let thread = thread::Builder::new().name("verger-signals".to_owned());
+    thread.spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let result = runtime.map(|runtime| runtime.block_on(hear(first, &installed)));
+        if let Err(error) = result {
+            // Who waits for this is there, since it waits for nothing else.
+            let _ = installed.send(Err(error));
+        }
+    })?;
+    ready.recv().unwrap_or_else(|_| Err(io::Error::other("the thread has ended")))?;
+    Ok(told)
+}
 
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+async fn hear(mut first: oneshot::Sender<()>, installed: &mpsc::Sender<io::Result<()>>) {
+    let listener = Listener::install();
+    let mut listener = match listener {
+        Ok(listener) => listener,
+        Err(error) => return drop(installed.send(Err(error))),
+    };
+    drop(installed.send(Ok(())));
     tokio::select! {
-        _ = interrupt.recv() => Ok(Kind::Interrupt),
-        _ = terminate.recv() => Ok(Kind::Terminate),
+        _ = listener.next() => {}
+        // Nobody is interested any more.
+        () = first.closed() => return,
+    }
+    if first.send(()).is_ok() {
+        let second = listener.next().await;
+        std::process::exit(second.exit_code());
     }
 }
 
-#[cfg(not(unix))]
-async fn receive() -> io::Result<Kind> {
-    tokio::signal::ctrl_c().await.map(|()| Kind::Interrupt)
+#[cfg(unix)]
+struct Listener {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
 }
 
-/// Ends the process at the next signal.
-fn expect_second() {
-    let listen = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        if let Ok(kind) = runtime.and_then(|runtime| runtime.block_on(receive())) {
-            std::process::exit(kind.exit_code());
+#[cfg(unix)]
+impl Listener {
+    fn install() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) -> Kind {
+        tokio::select! {
+            _ = self.interrupt.recv() => Kind::Interrupt,
+            _ = self.terminate.recv() => Kind::Terminate,
         }
-    };
-    let spawned = std::thread::Builder::new().name("verger-signals".to_owned()).spawn(listen);
-    if let Err(error) = spawned {
-        tracing::error!(target: "verger::shutdown", %error, "can't listen for a second signal");
+    }
+}
+
+#[cfg(windows)]
+struct Listener(tokio::signal::windows::CtrlC);
+
+#[cfg(windows)]
+impl Listener {
+    fn install() -> io::Result<Self> {
+        tokio::signal::windows::ctrl_c().map(Self)
+    }
+
+    async fn next(&mut self) -> Kind {
+        self.0.recv().await;
+        Kind::Interrupt
     }
 }

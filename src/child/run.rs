@@ -158,10 +158,12 @@ impl Run {
     }
 
     pub(crate) fn token(&self) -> CancellationToken {
-        let mut cell = self.cell.lock();
-        let stopped = cell.level > StopLevel::None;
-        let extras = cell.extras.get_or_insert_default();
-        let token = extras.token.get_or_insert_default().clone();
+        let (token, stopped) = {
+            let mut cell = self.cell.lock();
+            let extras = cell.extras.get_or_insert_default();
+            (extras.token.get_or_insert_default().clone(), cell.level > StopLevel::None)
+        };
+        // Outside of the lock, as in `stop`, which may not have come to it yet.
         if stopped {
             token.cancel();
         }
@@ -183,5 +185,130 @@ impl fmt::Debug for Run {
             .field("path", &self.path())
             .field("incarnation", &self.incarnation)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, verger_loom))]
+mod loom_tests {
+    use std::future::poll_fn;
+    use std::time::Instant;
+
+    use loom::thread;
+
+    use super::super::Cancelled;
+    use super::super::spec::Recipe;
+    use super::*;
+    use crate::machine::{Dynamic, Machine};
+    use crate::policy::Rules;
+    use crate::sync::model::{Task, check};
+
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl Parent for Nobody {
+        fn path(&self) -> Path {
+            Path::root("app")
+        }
+
+        fn tell(&self, _event: Event) {}
+
+        fn deactivate_failed(&self, _run: &Run, _reason: ExitReason) {}
+
+        fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+            self
+        }
+    }
+
+    fn run() -> Arc<Run> {
+        let recipe = Recipe::Function(Box::new(|_| Box::pin(async { Ok(()) })));
+        let seed = Seed { name: "child".into(), recipe };
+        let now = Instant::now();
+        let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
+        Arc::new(Run::new(Arc::new(Nobody), seed.into(), key, None, 1, StartCause::Initial))
+    }
+
+    fn stopping(run: &Arc<Run>, levels: &'static [StopLevel]) -> thread::JoinHandle<()> {
+        let run = Arc::clone(run);
+        thread::spawn(move || levels.iter().for_each(|&level| run.stop(level)))
+    }
+
+    /// Waits for the end like the loop of a supervisor, which hears every level.
+    fn heed(run: &Run) {
+        let mut heard = StopLevel::None;
+        let task = Task::new();
+        while heard < StopLevel::Abort {
+            task.run(poll_fn(|cx| {
+                if run.poll_level(heard, cx).is_none() {
+                    run.seize_waker(cx);
+                }
+                if run.level() > heard { Poll::Ready(()) } else { Poll::Pending }
+            }));
+            assert!(run.level() > heard, "the level only rises");
+            heard = run.level();
+        }
+    }
+
+    #[test]
+    fn loom_who_is_told_pending_is_woken_once_when_the_level_rises() {
+        loom::model(|| {
+            let run = run();
+            let stopping = stopping(&run, &[StopLevel::Cancel, StopLevel::Abort]);
+
+            let task = Task::new();
+            let waker = task.waker();
+            let told = run.poll_level(StopLevel::None, &mut TaskContext::from_waker(&waker));
+            stopping.join().unwrap();
+
+            let pending = told.expect("the waker is the only one").is_pending();
+            assert_eq!(task.times_woken(), usize::from(pending));
+            assert_eq!(run.level(), StopLevel::Abort);
+        });
+    }
+
+    #[test]
+    fn loom_each_of_several_waiters_hears_of_the_stop() {
+        loom::model(|| {
+            let run = run();
+            let stopping = stopping(&run, &[StopLevel::Cancel]);
+            let other = {
+                let run = Arc::clone(&run);
+                thread::spawn(move || Task::new().run(Cancelled::new(run)))
+            };
+
+            Task::new().run(Cancelled::new(Arc::clone(&run)));
+            other.join().unwrap();
+            stopping.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_a_waiter_whose_place_is_taken_hears_of_the_stop() {
+        check(|| {
+            let run = run();
+            let stopping = stopping(&run, &[StopLevel::Cancel, StopLevel::Abort]);
+            let waiter = {
+                let run = Arc::clone(&run);
+                thread::spawn(move || Task::new().run(Cancelled::new(run)))
+            };
+
+            heed(&run);
+            waiter.join().unwrap();
+            stopping.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_a_token_made_during_a_stop_is_cancelled() {
+        loom::model(|| {
+            let run = run();
+            let stopping = stopping(&run, &[StopLevel::Cancel]);
+
+            let token = run.token();
+            let child = token.child_token();
+            stopping.join().unwrap();
+
+            assert!(token.is_cancelled());
+            assert!(child.is_cancelled());
+        });
     }
 }

@@ -74,16 +74,7 @@ impl ChildTask {
     /// Drops the child, and reports how it ended.
     fn end(&mut self, reason: Option<ExitReason>) {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(stage)));
-        let reason = match (reason, dropped) {
-            (reason, Ok(())) => reason,
-            (Some(ExitReason::Panicked(first)), Err(second)) => {
-                let second = panic_text(&*second);
-                Some(ExitReason::Panicked(format!("{first}; then, while dropped: {second}")))
-            }
-            (_, Err(panic)) => Some(ExitReason::Panicked(panic_text(&*panic))),
-        };
-        if let Some(reason) = reason {
+        if let Some(reason) = reason_after_drop(reason, stage) {
             self.run.tell_exit(reason);
         }
     }
@@ -123,23 +114,31 @@ impl fmt::Debug for ChildTask {
     }
 }
 
-/// The life of a child that is a value.
+/// The life of a child that is a value, and the end of that value.
+///
+/// A panic is caught before it gets to the value, which could not be dropped safely by one.
 async fn live(mut child: Box<dyn Child>, ctx: Context, plan: Plan) -> Option<ExitReason> {
-    if let Err(error) = child.activate(&ctx).await {
+    let led = Caught(AssertUnwindSafe(pin!(lead(&mut *child, &ctx, plan)))).await;
+    let reason = led.unwrap_or_else(|panic| Some(ExitReason::Panicked(panic)));
+    reason_after_drop(reason, child)
+}
+
+async fn lead(child: &mut dyn Child, ctx: &Context, plan: Plan) -> Option<ExitReason> {
+    if let Err(error) = child.activate(ctx).await {
         return reason_or_decline(&ctx.run, Err(error));
     }
     if plan.announces {
         ctx.ready();
     }
     let exit = {
-        let late = pin!(late(&ctx, plan.grace));
+        let late = pin!(late(ctx, plan.grace));
         tokio::select! {
             biased;
-            exit = child.run(&ctx) => Some(exit),
+            exit = child.run(ctx) => Some(exit),
             () = late => None,
         }
     };
-    let tidied = Caught(AssertUnwindSafe(child.deactivate(&ctx))).await;
+    let tidied = Caught(AssertUnwindSafe(child.deactivate(ctx))).await;
     let failure = match tidied {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(ExitReason::Failed(error)),
@@ -179,6 +178,20 @@ pub(crate) fn reason_of(run: &Run, exit: Exit) -> ExitReason {
         Ok(()) => ExitReason::Normal,
         Err(error) => error.into_reason(),
     }
+}
+
+/// Drops what is left of a child, and adds what went wrong then to how it ended.
+fn reason_after_drop<T>(reason: Option<ExitReason>, rest: T) -> Option<ExitReason> {
+    let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(rest))) else { return reason };
+    let second = panic_text(&*panic);
+    let first = match reason {
+        None | Some(ExitReason::Normal | ExitReason::Shutdown | ExitReason::Aborted) => {
+            return Some(ExitReason::Panicked(second));
+        }
+        Some(ExitReason::Panicked(first)) => first,
+        Some(reason) => reason.to_string(),
+    };
+    Some(ExitReason::Panicked(format!("{first}; then, while dropped: {second}")))
 }
 
 /// The text of a panic, as far as it has one.

@@ -152,3 +152,114 @@ mod tests {
         assert_eq!(inbox.poll_take(&mut cx, &mut Batch::default()), Poll::Pending);
     }
 }
+
+#[cfg(all(test, verger_loom))]
+mod loom_tests {
+    use std::future::poll_fn;
+
+    use loom::thread;
+
+    use super::*;
+    use crate::sync::model::{Task, check};
+
+    fn poll(inbox: &Inbox<u32>, task: &Arc<Task>) -> Option<Vec<u32>> {
+        let mut batch = Batch::default();
+        let waker = task.waker();
+        let poll = inbox.poll_take(&mut Context::from_waker(&waker), &mut batch);
+        poll.is_ready().then(|| batch.requests.into())
+    }
+
+    #[test]
+    fn loom_all_that_is_pushed_is_taken_once_and_in_order() {
+        check(|| {
+            let inbox = Arc::new(Inbox::new());
+            let (first, second) = (Arc::clone(&inbox), Arc::clone(&inbox));
+            let first = thread::spawn(move || {
+                first.request(10).unwrap();
+                first.request(11).unwrap();
+            });
+            let second = thread::spawn(move || {
+                second.event(Event::AbortAll);
+                second.request(20).unwrap();
+            });
+
+            let (mut requests, mut events) = (Vec::new(), 0);
+            let task = Task::new();
+            while requests.len() < 3 || events < 1 {
+                let mut batch = Batch::default();
+                task.run(poll_fn(|cx| inbox.poll_take(cx, &mut batch)));
+                requests.extend(batch.requests);
+                events += batch.events.len();
+                assert!(events == 1 || !requests.contains(&20), "the event was pushed before");
+            }
+
+            first.join().unwrap();
+            second.join().unwrap();
+            assert_eq!(poll(&inbox, &task), None, "nothing comes twice");
+            assert_eq!(events, 1);
+            requests.retain(|&request| request != 20);
+            assert_eq!(requests, [10, 11]);
+        });
+    }
+
+    #[test]
+    fn loom_who_is_told_pending_is_woken_once_however_much_is_pushed() {
+        loom::model(|| {
+            let inbox = Arc::new(Inbox::new());
+            let pushing = {
+                let inbox = Arc::clone(&inbox);
+                thread::spawn(move || {
+                    inbox.request(1).unwrap();
+                    inbox.stop(StopRequest { reason: "enough".into(), within: None });
+                })
+            };
+
+            let task = Task::new();
+            let taken = poll(&inbox, &task);
+            pushing.join().unwrap();
+
+            assert_eq!(task.times_woken(), usize::from(taken.is_none()));
+            if taken.is_none() {
+                assert_eq!(poll(&inbox, &task), Some(vec![1]));
+            }
+        });
+    }
+
+    #[test]
+    fn loom_the_task_that_polled_last_is_woken() {
+        loom::model(|| {
+            let inbox = Arc::new(Inbox::new());
+            let (before, now) = (Task::new(), Task::new());
+            assert_eq!(poll(&inbox, &before), None);
+            let pushing = {
+                let inbox = Arc::clone(&inbox);
+                thread::spawn(move || inbox.request(1).unwrap())
+            };
+
+            let taken = poll(&inbox, &now);
+            pushing.join().unwrap();
+
+            let woken = if taken.is_some() { &before } else { &now };
+            assert_eq!(woken.times_woken(), 1);
+            assert_eq!(before.times_woken() + now.times_woken(), 1);
+        });
+    }
+
+    #[test]
+    fn loom_a_request_is_in_what_close_returns_or_given_back() {
+        loom::model(|| {
+            let inbox = Arc::new(Inbox::new());
+            let pushing = [1, 2].map(|request| {
+                let inbox = Arc::clone(&inbox);
+                thread::spawn(move || inbox.request(request))
+            });
+
+            let mut seen: Vec<_> = inbox.close().requests.into();
+            seen.extend(pushing.into_iter().filter_map(|it| it.join().unwrap().err()));
+            seen.sort_unstable();
+
+            assert_eq!(seen, [1, 2]);
+            assert!(inbox.close().requests.is_empty(), "nothing is kept");
+        });
+    }
+}

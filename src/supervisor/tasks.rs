@@ -169,6 +169,11 @@ impl Tasks {
         }
     }
 
+    /// Which incarnation of the child has a task.
+    pub(super) fn runs(&self, key: Key) -> Option<Incarnation> {
+        Some(self.entry(key)?.task.as_ref()?.run.incarnation)
+    }
+
     /// Why the child's task was started.
     pub(super) fn cause(&self, key: Key) -> Option<StartCause> {
         Some(self.entry(key)?.task.as_ref()?.run.cause)

@@ -193,6 +193,7 @@ impl<F> fmt::Debug for GracefulShutdown<F> {
 }
 
 /// The task of a root, aborted with all below it if this is dropped.
+#[derive(Debug)]
 pub(crate) struct Root {
     hub: Arc<Hub>,
     task: Option<JoinHandle<Outcome>>,

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Caller, Driver};
+use super::{Caller, Driver, Ending};
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::error::ControlError;
 use crate::event::EventKind;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::machine::{self, Effect, Finish, Incarnation, Key, Machine, Report, Ticket};
+use crate::machine::{self, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket};
 use crate::path::Path;
+use crate::policy::StartCause;
 use crate::supervisor::hub::Phase;
 use crate::supervisor::outcome::End;
 use crate::supervisor::request::Started;
-use crate::supervisor::trace::{self, Told};
+use crate::supervisor::trace;
 
 impl<M: Machine> Driver<M> {
     pub(super) fn perform(&mut self, effect: Effect, now: Instant) {
@@ -25,15 +26,24 @@ impl<M: Machine> Driver<M> {
                     self.tasks.start(&self.hub, key, incarnation, cause, rules, &view.options);
                 }
             }
-            Effect::Cancel { key } => self.tasks.cancel(key),
-            Effect::Abort { key } => {
-                let view = self.machine.view(key);
-                let supervisor = view.is_some_and(|view| view.options.supervisor.is_some());
-                self.tasks.abort(key, supervisor);
+            Effect::Cancel { key } => {
+                if self.machine.next_deadline().is_some_and(|at| at <= now) {
+                    self.asked.insert(key);
+                }
+                self.tasks.cancel(key);
             }
+            Effect::Abort { key } if self.asked.contains(&key) => {
+                self.late.extend(self.tasks.runs(key).map(|incarnation| (key, incarnation)));
+            }
+            Effect::Abort { key } => self.abort(key),
             Effect::Report(report) => self.report(&report, now),
             Effect::Leaked { key, incarnation } => self.leak(key, incarnation, now),
-            Effect::GaveUp { key } => self.give_up(key, now),
+            Effect::Ended { key, incarnation, reason, lived } => {
+                self.ending = Some(Ending { key, incarnation, reason: Arc::new(reason), lived });
+            }
+            Effect::Decided { key, incarnation, reason, decision } => {
+                self.decided(key, incarnation, reason, decision, now);
+            }
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key } => {
                 let path = self.tasks.path(&self.hub, key);
@@ -54,6 +64,12 @@ impl<M: Machine> Driver<M> {
         }
     }
 
+    pub(super) fn abort(&self, key: Key) {
+        let view = self.machine.view(key);
+        let supervisor = view.is_some_and(|view| view.options.supervisor.is_some());
+        self.tasks.abort(key, supervisor);
+    }
+
     fn end_of(&self, finish: Finish) -> End {
         let path = |key| {
             self.given_up.get(&key).cloned().unwrap_or_else(|| self.tasks.path(&self.hub, key))
@@ -71,32 +87,21 @@ impl<M: Machine> Driver<M> {
     }
 
     fn report(&mut self, report: &Report, now: Instant) {
-        if report.from == Lifecycle::Active {
-            self.lived = Some((report.key, report.after));
-        }
         let (read, heard) = (trace::is_read(), self.hub.tree.has_listeners());
         if !read && !heard {
             return;
         }
         let path = self.tasks.path(&self.hub, report.key);
-        let view = self.machine.view(report.key);
-        let restart = view.as_ref().map(|view| self.blueprint.rules.restart(&view.options));
-        let history = view.and_then(|view| view.history);
+        let ending = self.ending.as_ref();
+        let ending =
+            ending.filter(|it| (it.key, it.incarnation) == (report.key, report.incarnation));
+        let reason = ending.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
         if read {
-            let lived = self.lived.filter(|&(key, _)| key == report.key).map(|(_, lived)| lived);
-            let cause = self.tasks.cause(report.key);
-            let history = history.as_ref();
-            let told = Told { path: path.clone(), history, cause, restart, lived };
-            trace::report(report, &told);
+            let by_hand = self.tasks.cause(report.key) == Some(StartCause::Manual);
+            trace::report(report, &path, by_hand, reason.as_deref());
         }
         if heard {
-            let last = history.as_ref().and_then(|history| history.last.clone());
-            let reason = report.ending.map(|ending| match last {
-                Some(last) if last.kind() == ending => Arc::new(last),
-                _ if ending == "shutdown" => Arc::new(ExitReason::Shutdown),
-                _ if ending == "killed" => Arc::new(ExitReason::Killed),
-                _ => Arc::new(ExitReason::Normal),
-            });
+            let history = self.machine.view(report.key).and_then(|view| view.history);
             let wait = history.and_then(|history| Some((history.attempt, history.next?.1)));
             let wait = wait.filter(|_| report.to == Lifecycle::Restarting);
             let (from, to, after) = (report.from, report.to, report.after);
@@ -127,25 +132,33 @@ impl<M: Machine> Driver<M> {
         self.publish(now, path, incarnation, || EventKind::Leaked);
     }
 
-    fn give_up(&mut self, key: Key, now: Instant) {
+    fn decided(
+        &mut self,
+        key: Key,
+        incarnation: Incarnation,
+        reason: ExitReason,
+        decision: Decision,
+        now: Instant,
+    ) {
         let path = self.tasks.path(&self.hub, key);
-        let view = self.machine.view(key);
-        let incarnation = view.as_ref().map_or(0, |view| view.incarnation);
-        let last = view.and_then(|view| view.history).and_then(|history| history.last);
-        let reason = last.unwrap_or(ExitReason::Normal);
-        trace::gave_up(&self.hub, &path, incarnation, &reason);
-        let reason = Arc::new(reason);
-        self.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
-            reason: Arc::clone(&reason),
-        });
-        self.hub.bury(&DeadLetter {
-            reason: DeadLetterReason::GaveUp,
-            target: path.clone(),
-            incarnation,
-            error: Some(reason),
-            at: self.hub.tree.wall(now),
-        });
-        self.given_up.insert(key, path);
+        let ending = self.ending.as_ref();
+        let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
+        let lived = ending.and_then(|ending| ending.lived).unwrap_or_default();
+        trace::decided(&self.hub, &path, incarnation, &reason, lived, decision);
+        if decision == Decision::GiveUp {
+            let reason = Arc::new(reason);
+            self.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
+                reason: Arc::clone(&reason),
+            });
+            self.hub.bury(&DeadLetter {
+                reason: DeadLetterReason::GaveUp,
+                target: path.clone(),
+                incarnation,
+                error: Some(reason),
+                at: self.hub.tree.wall(now),
+            });
+            self.given_up.insert(key, path);
+        }
     }
 
     fn reply(&mut self, ticket: Ticket, answer: machine::Answer) {

@@ -14,7 +14,7 @@
 mod effects;
 mod requests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -33,6 +33,7 @@ use super::tasks::Tasks;
 use super::trace;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::event::EventKind;
+use crate::exit::ExitReason;
 use crate::machine::{Effect, Event, Incarnation, Key, Machine, RequirementId, Ticket};
 use crate::path::Path;
 
@@ -58,13 +59,27 @@ pub(super) struct Driver<M> {
     /// What the supervisor is to its own supervisor.
     above: Option<Context>,
     heard: StopLevel,
+    /// Who was asked to stop in this turn while some deadline, maybe theirs, has come already.
+    asked: HashSet<Key>,
+    /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
+    late: Vec<(Key, Incarnation)>,
     /// Who has leaked, so that it can be told when he ends.
     leaked: HashMap<(Key, Incarnation), Path>,
     /// The children that the supervisor gave up on; they may be forgotten before it ends.
     given_up: HashMap<Key, Path>,
-    /// How long the child that was reported last had been Active.
-    lived: Option<(Key, Duration)>,
+    /// The end that was told last, for the edges and the decision that follow from it.
+    ending: Option<Ending>,
     end: Option<End>,
+}
+
+/// How an incarnation ended.
+#[derive(Debug)]
+struct Ending {
+    key: Key,
+    incarnation: Incarnation,
+    reason: Arc<ExitReason>,
+    /// How long it had been Active.
+    lived: Option<Duration>,
 }
 
 /// Who waits for an answer about a child.
@@ -95,9 +110,11 @@ impl<M: Machine> Driver<M> {
             next_ticket: 0,
             above,
             heard: StopLevel::None,
+            asked: HashSet::new(),
+            late: Vec::new(),
             leaked: HashMap::new(),
             given_up: HashMap::new(),
-            lived: None,
+            ending: None,
             end: None,
         };
         let at = now();
@@ -118,7 +135,7 @@ impl<M: Machine> Driver<M> {
                 break self.finish(end);
             }
             let due = self.machine.next_deadline().is_some_and(|at| at <= now());
-            if due || !self.batch.is_empty() {
+            if due || !self.batch.is_empty() || !self.late.is_empty() {
                 tokio::task::yield_now().await;
             }
         }
@@ -127,6 +144,7 @@ impl<M: Machine> Driver<M> {
     /// Waits until there is something to do.
     async fn wait(&mut self, mut sleep: Pin<&mut Sleep>) {
         let deadline = self.machine.next_deadline();
+        let late = !self.late.is_empty();
         poll_fn(|cx| {
             if !self.batch.is_empty() {
                 return Poll::Ready(());
@@ -139,10 +157,11 @@ impl<M: Machine> Driver<M> {
                 });
                 poll.is_ready() || ctx.run.level() > self.heard
             });
-            let Some(at) = deadline else {
-                return if news || stop { Poll::Ready(()) } else { Poll::Pending };
-            };
-            if news || stop || at <= now() {
+            if news || stop || late {
+                return Poll::Ready(());
+            }
+            let Some(at) = deadline else { return Poll::Pending };
+            if at <= now() {
                 return Poll::Ready(());
             }
             let at = tokio::time::Instant::from_std(at);
@@ -157,11 +176,18 @@ impl<M: Machine> Driver<M> {
     fn turn(&mut self) {
         let now = now();
         let due = self.machine.next_deadline().is_some_and(|at| at <= now);
+        let late = std::mem::take(&mut self.late);
+        self.asked.clear();
         // Stopping comes first, so that nothing is started only to be stopped at once.
         self.hear(now);
         for _ in 0..EVENTS {
             let Some(event) = self.batch.events.pop_front() else { break };
             self.take_in(event, now);
+        }
+        for (key, incarnation) in late {
+            if self.tasks.runs(key) == Some(incarnation) {
+                self.abort(key);
+            }
         }
         for _ in 0..REQUESTS {
             let Some(request) = self.batch.requests.pop_front() else { break };

@@ -108,7 +108,8 @@ impl SupervisorHandle {
     /// Adds a child and starts it, last in start order. Resolves when it is up, or has declined.
     ///
     /// If its first activation fails, the child is forgotten. Children that were added are lost
-    /// when the supervisor itself is restarted.
+    /// when the supervisor itself is restarted. A child that cannot work is refused here, whether
+    /// the supervisor runs or not.
     ///
     /// # Errors
     ///
@@ -121,8 +122,8 @@ impl SupervisorHandle {
     ///
     /// and the common ones.
     pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
+        let spec = self.current().admit(&spec.into())?;
         let hub = self.here()?;
-        let spec = hub.admit(&spec.into())?;
         self.call(&hub, |answer| Request::Start { spec, answer }).await.map(|it| hub.child(it))
     }
 
