@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use crate::exit::ExitReason;
+use crate::millis;
 use crate::path::Path;
 
 /// Something that did not arrive, or will not happen any more.
@@ -25,6 +26,7 @@ pub struct DeadLetter {
     /// What went wrong.
     pub error: Option<Arc<ExitReason>>,
     /// When it happened.
+    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
+use crate::millis;
 use crate::path::Path;
 
 /// Something that happened to a child.
@@ -18,6 +19,7 @@ pub struct Event {
     /// Grows with every event of the tree, from whichever supervisor it comes.
     pub seq: u64,
     /// When it happened.
+    #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
     /// The child.
     pub path: Path,
@@ -40,10 +42,12 @@ pub enum EventKind {
         /// Where it is.
         to: Lifecycle,
         /// How long it had been there.
+        #[serde(rename = "after_ms", serialize_with = "millis::duration")]
         after: Duration,
         /// How the incarnation ended, if this is its end.
         reason: Option<Arc<ExitReason>>,
         /// The attempt that is waited for, from 1, and how long, if it waits.
+        #[serde(serialize_with = "millis::wait")]
         wait: Option<(u32, Duration)>,
     },
     /// Its supervisor gave up on it.

@@ -55,6 +55,7 @@
 //!
 //! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.
 //! * `json`: [`Status::json`].
+//! * `testing`: [`testing`], a kit for testing trees.
 
 mod app;
 mod child;
@@ -64,6 +65,7 @@ mod event;
 mod exit;
 mod lifecycle;
 mod machine;
+mod millis;
 mod observe;
 mod path;
 mod policy;
@@ -71,6 +73,8 @@ mod registry;
 mod status;
 mod supervisor;
 mod sync;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tree;
 
 pub use async_trait::async_trait;
@@ -97,3 +101,14 @@ pub use crate::supervisor::{ChildRef, StatusChange, StatusStream, Subscription, 
 pub use crate::tree::{
     DynamicSupervisor, DynamicSupervisorBuilder, GracefulShutdown, Supervisor, SupervisorBuilder,
 };
+
+/// Compiles and runs the listings of the book and the README.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../book/src/introduction.md")]
+    mod introduction {}
+    #[doc = include_str!("../book/src/first-tree.md")]
+    mod first_tree {}
+}

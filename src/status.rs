@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
+use crate::millis;
 use crate::path::Path;
 use crate::policy::{Backoff, OnLeak, RestartType, Shutdown};
 
@@ -21,6 +22,7 @@ pub struct Status {
     /// The last event that is contained in all of this; see [`Event::seq`](crate::Event::seq).
     pub seq: u64,
     /// When it was taken.
+    #[serde(rename = "captured_at_ms", serialize_with = "millis::since_epoch")]
     pub captured_at: SystemTime,
     /// The supervisor it was asked of, and all below it.
     pub root: Node,
@@ -60,9 +62,10 @@ pub struct ChildInfo {
     /// How many runs there were before this one.
     pub restarts: u32,
     /// Since when it is where it is in its lifecycle.
+    #[serde(rename = "since_ms", serialize_with = "millis::since_epoch")]
     pub since: SystemTime,
     /// For how long.
-    #[serde(rename = "for_ms", serialize_with = "millis")]
+    #[serde(rename = "for_ms", serialize_with = "millis::duration")]
     pub age: Duration,
     /// How the last run ended that is over, once one has failed.
     pub last_exit: Option<ExitReason>,
@@ -90,10 +93,10 @@ pub struct NextAttempt {
     /// Which one since the child was last healthy, from 1.
     pub attempt: u32,
     /// The wait that was drawn for it.
-    #[serde(rename = "delay_ms", serialize_with = "millis")]
+    #[serde(rename = "delay_ms", serialize_with = "millis::duration")]
     pub delay: Duration,
     /// What is left of the wait.
-    #[serde(rename = "remaining_ms", serialize_with = "millis")]
+    #[serde(rename = "remaining_ms", serialize_with = "millis::duration")]
     pub remaining: Duration,
 }
 
@@ -108,7 +111,7 @@ pub struct SupervisorInfo {
     /// How many may; `None`: any number.
     pub max_restarts: Option<u32>,
     /// In what time.
-    #[serde(rename = "period_ms", serialize_with = "millis")]
+    #[serde(rename = "period_ms", serialize_with = "millis::duration")]
     pub period: Duration,
     /// How many children there are.
     pub counts: Counts,
@@ -148,12 +151,8 @@ pub struct ChildSpecInfo {
     /// See [`ChildSpec::significant`](crate::ChildSpec::significant).
     pub significant: bool,
     /// See [`ChildSpec::activation_timeout`](crate::ChildSpec::activation_timeout).
+    #[serde(rename = "activation_timeout_ms", serialize_with = "millis::optional")]
     pub activation_timeout: Option<Duration>,
     /// See [`ChildSpec::on_leak`](crate::ChildSpec::on_leak).
     pub on_leak: OnLeak,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
-fn millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

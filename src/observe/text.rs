@@ -1,0 +1,310 @@
+//! A [`Status`] as text, in 80 columns.
+//!
+//! Each child has a line: its place in the tree, its policy, where it is in its lifecycle, and then
+//! facts. Facts for which the line has no room follow below it. Columns are fixed, whatever is in
+//! the tree, so that a diff of two texts shows what has changed and nothing else.
+
+use std::fmt::{self, Write};
+use std::slice;
+use std::time::Duration;
+
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::status::{ChildInfo, ChildKind, Node, Status, SupervisorInfo};
+
+/// Characters in a line.
+const WIDTH: usize = 80;
+/// Guides and name.
+const NAME: usize = 22;
+/// A policy or a state: `rest_for_one`, `deactivating`.
+const WORD: usize = 12;
+/// What is left of a long path in the first line.
+const PATH: usize = 24;
+/// Levels for which there is room in front of a name.
+const LEVELS: usize = 4;
+
+/// The children of each supervisor on the way down that have not had their turn.
+type Open<'a> = Vec<slice::Iter<'a, Node>>;
+
+/// See [`Status`].
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.root.head().write(f)?;
+        // A list and not a recursion, because a tree may be a thousand levels deep.
+        let mut open: Open<'_> = vec![self.root.children.iter()];
+        while let Some(children) = open.last_mut() {
+            let Some(node) = children.next() else {
+                open.pop();
+                continue;
+            };
+            f.write_char('\n')?;
+            node.row(&open).write(f)?;
+            open.push(node.children.iter());
+        }
+        Ok(())
+    }
+}
+
+/// What is said about one child.
+struct Entry<'a> {
+    /// How its line begins.
+    line: String,
+    /// How the lines below it begin.
+    below: String,
+    /// Between the beginning of a line and the first fact in it.
+    gap: &'static str,
+    node: &'a Node,
+    /// For the first line, where the budget is told already.
+    counts: Option<String>,
+}
+
+impl Node {
+    /// The first line of the text.
+    fn head(&self) -> Entry<'_> {
+        let name = cut_in_the_middle(self.child.path.as_str(), PATH);
+        let budget = self.supervisor.as_ref().map(|it| format!(" {}", budget(it)));
+        let (budget, state) = (budget.unwrap_or_default(), state(self.child.lifecycle));
+        Entry {
+            line: format!("{name}  {}{budget}  {state}", self.policy()),
+            below: self.stem().to_owned(),
+            gap: "  ",
+            node: self,
+            counts: Some(self.census()),
+        }
+    }
+
+    /// The line of a child, whose supervisors' children `open` are.
+    fn row(&self, open: &Open<'_>) -> Entry<'_> {
+        let depth = open.len();
+        let (mut line, mut below) = (String::new(), String::new());
+        let mut drawn = &open[..];
+        if depth > LEVELS {
+            let hidden = format!("+{}", depth - 2);
+            drawn = &open[depth - 2..];
+            // As wide as the two levels that are missing.
+            line = format!("{hidden:<6}");
+            below = " ".repeat(line.chars().count());
+        }
+        for (level, siblings) in drawn.iter().enumerate() {
+            let is_last = siblings.as_slice().is_empty();
+            let is_own = level + 1 == drawn.len();
+            line.push_str(match (is_own, is_last) {
+                (true, true) => "└─ ",
+                (true, false) => "├─ ",
+                (false, true) => "   ",
+                (false, false) => "│  ",
+            });
+            below.push_str(if is_last { "   " } else { "│  " });
+        }
+        below.push_str(self.stem());
+        let room = NAME.saturating_sub(line.chars().count());
+        let name = cut_in_the_middle(self.child.path.name(), room);
+        let (policy, state) = (self.policy(), state(self.child.lifecycle));
+        let line = format!("{line}{name:<room$} {policy:<WORD$} {state:<WORD$}");
+        Entry { line, below, gap: " ", node: self, counts: None }
+    }
+
+    /// What goes down from this node to its children.
+    fn stem(&self) -> &'static str {
+        if self.children.is_empty() { "   " } else { "│  " }
+    }
+
+    fn policy(&self) -> String {
+        match (&self.supervisor, self.child.kind) {
+            (Some(supervisor), _) => supervisor.strategy.clone(),
+            (None, ChildKind::Supervisor) => "supervisor".to_owned(),
+            (None, ChildKind::Worker) => self.child.restart.to_string(),
+        }
+    }
+
+    /// How many children there are below, and how many of them are not active.
+    fn census(&self) -> String {
+        let mut counts = [0_usize; Lifecycle::ALL.len()];
+        let mut open: Open<'_> = vec![self.children.iter()];
+        while let Some(children) = open.last_mut() {
+            let Some(node) = children.next() else {
+                open.pop();
+                continue;
+            };
+            counts[node.child.lifecycle as usize] += 1;
+            open.push(node.children.iter());
+        }
+        let mut census = match counts.iter().sum() {
+            1 => "1 child".to_owned(),
+            total => format!("{total} children"),
+        };
+        let loud = Lifecycle::ALL.into_iter().filter(|&lifecycle| is_loud(lifecycle));
+        let quiet = Lifecycle::ALL.into_iter().filter(|&lifecycle| !is_loud(lifecycle));
+        for lifecycle in loud.chain(quiet) {
+            let count = counts[lifecycle as usize];
+            if count > 0 && lifecycle != Lifecycle::Active {
+                census.push_str(&format!(", {count} {lifecycle}"));
+            }
+        }
+        census
+    }
+}
+
+impl Entry<'_> {
+    fn write(mut self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let room = WIDTH - self.below.chars().count();
+        let mut line = std::mem::take(&mut self.line);
+        let mut gap = self.gap;
+        for fact in self.facts(room) {
+            if line.chars().count() + gap.len() + fact.chars().count() > WIDTH {
+                f.write_str(line.trim_end())?;
+                f.write_char('\n')?;
+                line.clone_from(&self.below);
+                gap = "";
+            }
+            line.push_str(gap);
+            line.push_str(&fact);
+            gap = "  ";
+        }
+        f.write_str(line.trim_end())
+    }
+
+    /// What there is to say besides the columns, each at most `room` wide.
+    fn facts(&self, room: usize) -> impl Iterator<Item = String> {
+        let child = &self.node.child;
+        let status = child.status.as_deref().filter(|text| !text.trim().is_empty());
+        let last = child.last_exit.as_ref().map(first);
+        let facts = [
+            Some(time(child)),
+            match &self.counts {
+                Some(counts) => Some(cut(counts, room)),
+                None => self.node.supervisor.as_ref().map(budget),
+            },
+            (child.restarts > 0).then(|| format!("restarts={}", child.restarts)),
+            child.why.map(str::to_owned),
+            status.map(|text| format!("\"{}\"", cut(text, room - 2))),
+            last.map(|reason| cut(format_args!("last: {reason}"), room)),
+        ];
+        facts.into_iter().flatten()
+    }
+}
+
+/// Whether somebody should look at a child in this state. It is written in capitals then, so that
+/// it is seen without colours.
+fn is_loud(lifecycle: Lifecycle) -> bool {
+    matches!(lifecycle, Lifecycle::Errored | Lifecycle::Restarting)
+}
+
+fn state(lifecycle: Lifecycle) -> String {
+    let word = lifecycle.to_string();
+    if is_loud(lifecycle) { word.to_uppercase() } else { word }
+}
+
+/// How long a child has been where it is, or how long until that changes.
+fn time(child: &ChildInfo) -> String {
+    match child.next {
+        Some(next) if child.lifecycle == Lifecycle::Restarting => {
+            format!("retry {} (attempt {})", wait(next.remaining), next.attempt)
+        }
+        _ if child.lifecycle == Lifecycle::Active => format!("up {}", age(child.age)),
+        _ => format!("for {}", age(child.age)),
+    }
+}
+
+/// The restarts that count just now, how many may, and within what.
+fn budget(supervisor: &SupervisorInfo) -> String {
+    match supervisor.max_restarts {
+        Some(max) => {
+            format!("{}/{max} in {}", supervisor.restarts_in_period, exactly(supervisor.period))
+        }
+        None => "unlimited restarts".to_owned(),
+    }
+}
+
+/// The reason for which the first of several supervisors gave up; its path names the others.
+fn first(mut reason: &ExitReason) -> &ExitReason {
+    while let ExitReason::Escalated { source, .. } = reason
+        && let ExitReason::Escalated { .. } = **source
+    {
+        reason = source;
+    }
+    reason
+}
+
+/// Rounded down to what one would say.
+fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m"),
+        (0, _, _) => format!("{hours}h{}m", minutes % 60),
+        _ => format!("{days}d{}h", hours % 24),
+    }
+}
+
+/// Rounded up, so that it is never over before it says so.
+fn wait(left: Duration) -> String {
+    let tenths = left.as_millis().div_ceil(100);
+    match tenths {
+        0 => "now".to_owned(),
+        1..600 if tenths.is_multiple_of(10) => format!("in {}s", tenths / 10),
+        1..600 => format!("in {}.{}s", tenths / 10, tenths % 10),
+        600..36_000 => format!("in {}m{}s", tenths / 600, tenths.div_ceil(10) % 60),
+        _ => format!("in {}", age(left)),
+    }
+}
+
+/// Not rounded.
+fn exactly(period: Duration) -> String {
+    let seconds = period.as_secs();
+    if period.subsec_nanos() > 0 || seconds == 0 || !seconds.is_multiple_of(60) {
+        format!("{period:?}")
+    } else if seconds.is_multiple_of(3_600) {
+        format!("{}h", seconds / 3_600)
+    } else {
+        format!("{}m", seconds / 60)
+    }
+}
+
+fn cut_in_the_middle(name: &str, room: usize) -> String {
+    let len = name.chars().count();
+    if len <= room {
+        return name.to_owned();
+    }
+    let tail = room.saturating_sub(1) / 2;
+    let head = room.saturating_sub(1) - tail;
+    let (head, tail) = (name.chars().take(head), name.chars().skip(len - tail));
+    head.chain(['…']).chain(tail).collect()
+}
+
+/// What of a text fits into `room` characters of one line.
+fn cut(text: impl fmt::Display, room: usize) -> String {
+    let mut cut = Cut { text: String::new(), room, space: false };
+    // An error says that there is no more room, so that the rest of a long story isn't told.
+    if write!(cut, "{text}").is_err() {
+        cut.text.pop();
+        cut.text.truncate(cut.text.trim_end().len());
+        cut.text.push('…');
+    }
+    cut.text
+}
+
+/// Writes into one line for as long as there is room.
+struct Cut {
+    text: String,
+    room: usize,
+    /// There was white space, or worse, before what comes next.
+    space: bool,
+}
+
+impl Write for Cut {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        for c in s.chars() {
+            if c.is_whitespace() || c.is_control() {
+                self.space = !self.text.is_empty();
+                continue;
+            }
+            for c in std::mem::take(&mut self.space).then_some(' ').into_iter().chain([c]) {
+                self.room = self.room.checked_sub(1).ok_or(fmt::Error)?;
+                self.text.push(c);
+            }
+        }
+        Ok(())
+    }
+}
