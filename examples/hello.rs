@@ -1,16 +1,15 @@
 //! Two workers: one ticks, one fails again and again until its supervisor gives up.
 use std::time::Duration;
-use tokio::time::sleep;
 use verger::{Context, Exit, RunError, Supervisor, signals, worker};
 
 async fn ticker(ctx: Context) {
-    while ctx.run_until_cancelled(sleep(Duration::from_secs(1))).await.is_some() {
+    while ctx.run_until_cancelled(tokio::time::sleep(Duration::from_secs(1))).await.is_some() {
         tracing::info!("tick");
     }
 }
 
 async fn flaky(ctx: Context) -> Exit {
-    ctx.run_until_cancelled(sleep(Duration::from_secs(3) * ctx.incarnation())).await;
+    ctx.run_until_cancelled(tokio::time::sleep(Duration::from_secs(3) * ctx.incarnation())).await;
     Err("connection refused".into())
 }
 

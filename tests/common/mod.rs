@@ -1,0 +1,161 @@
+//! Children that do what a test tells them, and a log of what they did.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::mpsc;
+use verger::{Child, ChildSpec, Context, Exit, ExitError, async_trait, child};
+
+/// How the next start of a child ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextStart {
+    Ok,
+    Error,
+    Panic,
+    Ignore,
+    /// Never ready.
+    Hang,
+}
+
+/// How a running child ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Normal,
+    Error,
+    Panic,
+}
+
+/// A test's children, by name.
+#[derive(Clone, Default)]
+pub(crate) struct World {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    log: Vec<String>,
+    next_starts: HashMap<String, VecDeque<NextStart>>,
+    running: HashMap<String, mpsc::UnboundedSender<End>>,
+    deaf: HashMap<String, bool>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// A child that idles until it is told to end or asked to stop. Its start is over when its
+    /// `activate` is.
+    pub(crate) fn child(&self, name: &str) -> ChildSpec {
+        let (world, name) = (self.clone(), name.to_owned());
+        child(name.clone(), move || Scripted { world: world.clone(), name: name.clone() })
+    }
+
+    /// What the next starts of a child come to, in this order; then they succeed again.
+    pub(crate) fn next_starts(&self, name: &str, outcomes: impl IntoIterator<Item = NextStart>) {
+        let mut inner = self.inner.lock().unwrap();
+        inner.next_starts.entry(name.to_owned()).or_default().extend(outcomes);
+    }
+
+    /// From now on the child does not react to being asked to stop.
+    pub(crate) fn deafen(&self, name: &str) {
+        self.inner.lock().unwrap().deaf.insert(name.to_owned(), true);
+    }
+
+    /// Ends a running child, and lets everybody react who does so without a timer.
+    pub(crate) async fn end(&self, name: &str, end: End) {
+        self.end_unobserved(name, end);
+        settle().await;
+    }
+
+    /// Ends a running child, and lets nobody react yet.
+    pub(crate) fn end_unobserved(&self, name: &str, end: End) {
+        let inner = self.inner.lock().unwrap();
+        let running = inner.running.get(name).unwrap_or_else(|| panic!("`{name}` never ran"));
+        running.send(end).unwrap_or_else(|_| panic!("`{name}` is not running"));
+    }
+
+    /// What has happened since this was asked last: `start a`, `stop a` (asked to), `end a` (by
+    /// itself), `dead a` (its value was dropped, however that came).
+    pub(crate) fn log(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner.lock().unwrap().log)
+    }
+
+    /// The same, without the entries that begin with `dead`.
+    pub(crate) fn acts(&self) -> Vec<String> {
+        let mut log = self.log();
+        log.retain(|entry| !entry.starts_with("dead"));
+        log
+    }
+
+    fn note(&self, what: &str, name: &str) {
+        self.inner.lock().unwrap().log.push(format!("{what} {name}"));
+    }
+}
+
+/// Lets everybody run who can without time passing.
+pub(crate) async fn settle() {
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+struct Scripted {
+    world: World,
+    name: String,
+}
+
+#[async_trait]
+impl Child for Scripted {
+    async fn activate(&mut self, _ctx: &Context) -> Exit {
+        let next = {
+            let mut inner = self.world.inner.lock().unwrap();
+            let next = inner.next_starts.get_mut(&self.name).and_then(VecDeque::pop_front);
+            next.unwrap_or(NextStart::Ok)
+        };
+        self.world.note(if next == NextStart::Ok { "start" } else { "try" }, &self.name);
+        match next {
+            NextStart::Ok => Ok(()),
+            NextStart::Error => Err("no start".into()),
+            NextStart::Panic => panic!("panic at start"),
+            NextStart::Ignore => Err(ExitError::ignore()),
+            NextStart::Hang => std::future::pending().await,
+        }
+    }
+
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        let (sender, mut ends) = mpsc::unbounded_channel();
+        let deaf = {
+            let mut inner = self.world.inner.lock().unwrap();
+            inner.running.insert(self.name.clone(), sender);
+            inner.deaf.get(&self.name).copied().unwrap_or_default()
+        };
+        let end = if deaf {
+            ends.recv().await
+        } else {
+            ctx.run_until_cancelled(ends.recv()).await.flatten()
+        };
+        match end {
+            None => {
+                self.world.note("stop", &self.name);
+                Ok(())
+            }
+            Some(end) => {
+                self.world.note("end", &self.name);
+                match end {
+                    End::Normal => Ok(()),
+                    End::Error => Err(format!("{} failed", self.name).into()),
+                    End::Panic => panic!("{} panicked", self.name),
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.world.note("dead", &self.name);
+    }
+}

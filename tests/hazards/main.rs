@@ -1,0 +1,9 @@
+//! What a child or a caller may do to a tree: panic anywhere, block, leave, or nest too deep.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod depth;
+mod leaks;
+mod panics;
+mod strays;
+mod teardown;

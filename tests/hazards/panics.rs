@@ -1,0 +1,206 @@
+//! Panics, wherever they come from, are the child's failure and nobody else's.
+
+use std::future::{Ready, ready};
+use std::time::Duration;
+
+use verger::{
+    Backoff, Child, ChildSpec, Context, EventKind, Exit, Lifecycle, OnExhausted, RestartType,
+    Supervisor, async_trait, child, worker,
+};
+
+use crate::common::settle;
+
+/// Where a child panics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum In {
+    Activate,
+    Run,
+    Deactivate,
+    Drop,
+    RunAndDrop,
+    ActivateAndDrop,
+    DropAfterError,
+    DeactivateError,
+}
+
+struct Faulty(In);
+
+#[async_trait]
+impl Child for Faulty {
+    async fn activate(&mut self, _ctx: &Context) -> Exit {
+        assert!(!matches!(self.0, In::Activate | In::ActivateAndDrop), "in activate");
+        Ok(())
+    }
+
+    async fn run(&mut self, _ctx: &Context) -> Exit {
+        assert!(!matches!(self.0, In::Run | In::RunAndDrop), "in run");
+        if self.0 == In::DropAfterError { Err("no".into()) } else { Ok(()) }
+    }
+
+    async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+        assert!(self.0 != In::Deactivate, "in deactivate");
+        if self.0 == In::DeactivateError { Err("not tidy".into()) } else { Ok(()) }
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        let in_drop = [In::Drop, In::RunAndDrop, In::ActivateAndDrop, In::DropAfterError];
+        assert!(!in_drop.contains(&self.0), "in drop");
+    }
+}
+
+/// A function whose future panics when it is dropped.
+async fn drop_panics(_ctx: Context) -> Exit {
+    let _value = Faulty(In::Drop);
+    Err("no".into())
+}
+
+fn value(place: In) -> ChildSpec {
+    child("faulty", move || Faulty(place))
+}
+
+/// Runs the child beside another, under a supervisor that restarts nothing, and returns how it
+/// ended, in the words of all who tell that.
+async fn end_of(faulty: ChildSpec) -> String {
+    let app = Supervisor::builder("app").build().unwrap().start().await.unwrap();
+    let (mut events, mut letters) = (app.events(), app.dead_letters());
+    let mid = Supervisor::builder("mid")
+        .restarts(0, Duration::from_secs(60))
+        .on_exhausted(OnExhausted::Park)
+        .child(faulty.restart(RestartType::Permanent))
+        .child(worker("other", async |ctx: Context| ctx.cancelled().await));
+    app.start_child(mid).await.unwrap();
+    settle().await;
+
+    let child = app.which_child("mid/faulty").await.unwrap();
+    assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Errored, 1));
+    let text = child.last_exit.unwrap().to_string();
+    let mut told = Vec::new();
+    while let Some(event) = events.try_next() {
+        match event.kind {
+            EventKind::Moved { reason: Some(reason), .. } => told.push(("ended", reason)),
+            EventKind::GaveUp { reason } => told.push(("gave up", reason)),
+            _ => {}
+        }
+    }
+    let told: Vec<_> = told.iter().map(|(what, reason)| format!("{what}: {reason}")).collect();
+    assert_eq!(told, [format!("ended: {text}"), format!("gave up: {text}")]);
+    let letter = letters.try_next().unwrap();
+    assert_eq!((letter.target.as_str(), letter.incarnation), ("app/mid/faulty", 1));
+    assert_eq!(letter.reason.to_string(), "gave_up");
+    assert_eq!(letter.error.unwrap().to_string(), text);
+    assert!(letters.try_next().is_none());
+
+    let other = app.which_child("mid/other").await.unwrap();
+    assert_eq!((other.lifecycle, other.incarnation), (Lifecycle::Active, 1));
+    app.stop("done").await.unwrap();
+    text
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_the_childs_failure_wherever_it_comes_from() {
+    let cases = [
+        (
+            worker("faulty", |_ctx| -> Ready<()> { panic!("in the function") }),
+            "panicked: in the function",
+        ),
+        (
+            worker("faulty", async |_ctx| -> Exit { panic!("in the {}", "future") }),
+            "panicked: in the future",
+        ),
+        (
+            child("faulty", || -> Faulty { panic!("in the factory") }),
+            "panicked: in the factory",
+        ),
+        (value(In::Activate), "panicked: in activate"),
+        (value(In::Run), "panicked: in run"),
+        (value(In::Drop), "panicked: in drop"),
+        (
+            worker("faulty", |_ctx| -> Ready<()> { std::panic::panic_any(42) }),
+            "panicked: a value that is not a string",
+        ),
+    ];
+    for (spec, text) in cases {
+        assert_eq!(end_of(spec).await, text);
+    }
+}
+
+/// In plain Rust two panics at once end the process.
+#[tokio::test(start_paused = true)]
+async fn a_value_that_panics_while_it_is_dropped_after_a_panic_loses_neither_text() {
+    let text = "panicked: in run; then, while dropped: in drop";
+    assert_eq!(end_of(value(In::RunAndDrop)).await, text);
+    let text = "panicked: in activate; then, while dropped: in drop";
+    assert_eq!(end_of(value(In::ActivateAndDrop)).await, text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_is_not_lost_in_a_panic_that_follows_it() {
+    let text = "panicked: failed: no; then, while dropped: in drop";
+    assert_eq!(end_of(value(In::DropAfterError)).await, text);
+    // The value belongs to the function, so its error never came out of it.
+    assert_eq!(end_of(worker("faulty", drop_panics)).await, "panicked: in drop");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deactivate_that_fails_is_told_and_changes_nothing() {
+    for (place, text) in
+        [(In::Deactivate, "panicked: in deactivate"), (In::DeactivateError, "failed: not tidy")]
+    {
+        let app = Supervisor::builder("app").build().unwrap().start().await.unwrap();
+        let mut events = app.events();
+        app.start_child(value(place).restart(RestartType::Transient)).await.unwrap();
+        settle().await;
+
+        let mut failures = Vec::new();
+        while let Some(event) = events.try_next() {
+            if let EventKind::DeactivateFailed { reason } = event.kind {
+                failures.push((event.path.to_string(), event.incarnation, reason.to_string()));
+            }
+        }
+        assert_eq!(failures, [("app/faulty".to_owned(), 1, text.to_owned())]);
+        let child = app.which_child("faulty").await.unwrap();
+        assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("finished")));
+        assert_eq!(child.incarnation, 1, "its run had ended well");
+        app.stop("done").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_panics_while_it_is_stopped_stops_all_the_same() {
+    let spec = worker("faulty", async |ctx: Context| -> Exit {
+        ctx.cancelled().await;
+        panic!("at the end")
+    });
+    let killed = worker("killed", async |_ctx: Context| -> Exit {
+        let _value = Faulty(In::Drop);
+        std::future::pending().await
+    });
+    let tree = Supervisor::builder("app").child(spec).child(killed);
+    let app = tree.build().unwrap().start().await.unwrap();
+    settle().await;
+    let mut events = app.events();
+    app.stop("done").await.unwrap();
+
+    let mut endings = Vec::new();
+    while let Some(event) = events.next().await {
+        if let EventKind::Moved { reason: Some(reason), to, .. } = event.kind {
+            endings.push(format!("{} {to} ({reason})", event.path));
+        }
+    }
+    assert_eq!(
+        endings,
+        ["app/killed stopped (panicked: in drop)", "app/faulty stopped (panicked: at the end)"],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_always_panics_is_restarted_like_any_other_until_the_limit() {
+    let spec = worker("faulty", |_ctx| if true { panic!("again") } else { ready(()) });
+    let tree = Supervisor::builder("app").restarts(3, Duration::from_secs(60));
+    let tree = tree.child(spec.backoff(Backoff::none()));
+    let error = tree.build().unwrap().run().await.unwrap_err();
+    assert_eq!(error.to_string(), "`app` gave up on `app/faulty`: panicked: again");
+    assert_eq!(format!("{error:?}"), error.to_string());
+}

@@ -1,0 +1,129 @@
+//! Things that are left over: dropped handles, contexts of earlier incarnations, early requests.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use verger::{
+    Backoff, Context, ControlError, Exit, Lifecycle, Readiness, Supervisor, SupervisorHandle,
+    worker, worker_with,
+};
+
+use crate::common::{NextStart, World, settle};
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_handle_stops_nothing() {
+    let ticks = Arc::new(AtomicU32::new(0));
+    let clock = worker_with("clock", Arc::clone(&ticks), async |_ctx, ticks| -> Exit {
+        loop {
+            sleep(secs(1)).await;
+            ticks.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let app = Supervisor::builder("app").child(clock).build().unwrap().start().await.unwrap();
+    let second = app.clone();
+    let mid = app.events();
+    drop((app, second, mid));
+    sleep(Duration::from_millis(10_500)).await;
+    assert_eq!(ticks.load(Ordering::Relaxed), 10);
+}
+
+/// A child that keeps the contexts of all its incarnations, and fails when it is told to.
+fn keeper(kept: &Arc<Mutex<Vec<Context>>>) -> verger::ChildSpec {
+    let spec = worker_with("keeper", Arc::clone(kept), async |ctx: Context, kept| -> Exit {
+        kept.lock().unwrap().push(ctx.clone());
+        ctx.run_until_cancelled(sleep(secs(10))).await.ok_or("stopped")?;
+        Err("its time is over".into())
+    });
+    spec.readiness(Readiness::Signal)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_through_the_context_of_an_earlier_incarnation_is_ignored() {
+    let kept = Arc::default();
+    let backoff = Backoff::exponential(secs(1), secs(60));
+    let tree = Supervisor::builder("app").start(verger::Start::Concurrent);
+    let tree = tree.child(keeper(&kept).backoff(backoff)).build().unwrap();
+    let starting = tokio::spawn(tree.start());
+    sleep(secs(11)).await;
+    settle().await;
+    let [first, second] = <[Context; 2]>::try_from(kept.lock().unwrap().clone()).unwrap();
+    let app = first.parent();
+    let seen = async |app: &SupervisorHandle| app.which_child("keeper").await.unwrap();
+    assert_eq!((first.incarnation(), second.incarnation()), (1, 2));
+
+    first.ready();
+    first.set_status("from the grave");
+    first.report_healthy();
+    first.stop_self();
+    settle().await;
+    let child = seen(&app).await;
+    assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Activating, 2));
+    assert_eq!(child.status, None);
+    assert!(!second.is_cancelled());
+
+    // The second failure in a row waits twice as long: nobody healthy has spoken.
+    sleep(secs(10)).await;
+    settle().await;
+    assert_eq!(seen(&app).await.next.unwrap().delay, secs(2));
+    sleep(secs(2)).await;
+    settle().await;
+    second.ready();
+    settle().await;
+    assert_eq!(seen(&app).await.lifecycle, Lifecycle::Activating);
+    let third = kept.lock().unwrap()[2].clone();
+    third.ready();
+    settle().await;
+    assert_eq!(seen(&app).await.lifecycle, Lifecycle::Active);
+    assert!(starting.await.unwrap().is_ok());
+    third.stop_self();
+    settle().await;
+    assert!(third.is_cancelled() && !first.is_cancelled(), "who has gone is not asked");
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_served_while_the_tree_starts() {
+    let world = World::new();
+    world.next_starts("slow", [NextStart::Hang]);
+    let handle: Arc<Mutex<Option<SupervisorHandle>>> = Arc::default();
+    let first = worker_with("first", Arc::clone(&handle), async |ctx: Context, handle| -> Exit {
+        *handle.lock().unwrap() = Some(ctx.parent());
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let tree = Supervisor::builder("app").child(first).child(world.child("slow"));
+    let began = Instant::now();
+    let starting = tokio::spawn(tree.child(world.child("last")).build().unwrap().start());
+    settle().await;
+    let app = handle.lock().unwrap().clone().unwrap();
+
+    let states = async |app: &SupervisorHandle| {
+        let children = app.which_children().await.unwrap();
+        let states = children.iter().map(|child| format!("{} {}", child.path, child.lifecycle));
+        states.collect::<Vec<_>>()
+    };
+    let starting_up = ["app/first active", "app/slow activating", "app/last discovered"];
+    assert_eq!(states(&app).await, starting_up);
+    assert_eq!(app.status().await.unwrap().root.child.lifecycle, Lifecycle::Activating);
+    assert_eq!(app.count_children().await.unwrap().active, 2);
+    assert_eq!(app.child_spec("last").await.unwrap().name, "last");
+    app.restart("first").await.unwrap();
+    app.start_child(world.child("added")).await.unwrap();
+    let error = app.start_child(world.child("last")).await.unwrap_err();
+    assert!(matches!(error, ControlError::AlreadyPresent { .. }), "{error}");
+    assert!(!starting.is_finished());
+
+    app.terminate_child("slow").await.unwrap();
+    assert!(starting.await.unwrap().is_ok(), "the others do not wait for one stopped by hand");
+    let up =
+        ["app/first active", "app/slow stopped", "app/last active", "app/added active"];
+    assert_eq!(states(&app).await, up);
+    assert_eq!(began.elapsed(), secs(5), "the grace of the child that did not hear");
+    app.stop("done").await.unwrap();
+}

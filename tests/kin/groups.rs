@@ -1,0 +1,345 @@
+//! Numbers 99 to 115: groups, and children of children.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::time::{Instant, sleep};
+use verger::{
+    Backoff, Child, ChildKind, Context, ControlError, DynamicSupervisor, Exit, ExitReason,
+    FirstStart, Lifecycle, RestartType, RunError, Shutdown, Strategy, Supervisor, async_trait,
+    child, worker_with,
+};
+
+use super::{eager, endings, lifecycle, runs, secs, start};
+use crate::common::{End, NextStart, World, settle};
+
+#[tokio::test(start_paused = true)]
+async fn kin_99_the_children_of_a_supervisor_that_is_restarted_stop_and_come_back_by_name() {
+    let world = World::new();
+    let mid = eager("mid").child(world.child("a")).child(world.child("b"));
+    let app = start(eager("app").child(mid)).await;
+    let mid = app.supervisor("mid").await.unwrap();
+    mid.start_child(world.child("added")).await.unwrap();
+    world.acts();
+
+    app.restart("mid").await.unwrap();
+    assert_eq!(world.acts(), ["stop added", "stop b", "stop a", "start a", "start b"]);
+    // What was added to the old one is not declared, so its name is free.
+    mid.start_child(world.child("added")).await.unwrap();
+    assert_eq!(runs(&mid).await, [1, 1, 1]);
+    app.stop("done").await.unwrap();
+}
+
+/// In actor-ts a child may bring a strategy of its own. Here a strategy belongs to the supervisor,
+/// and a child brings everything else.
+#[tokio::test(start_paused = true)]
+async fn kin_100_what_a_child_says_for_itself_beats_the_supervisors_default() {
+    let world = World::new();
+    let own = Backoff::constant(secs(7));
+    let defaults = Backoff::constant(secs(3));
+    let tree = Supervisor::builder("app").defaults(|child| {
+        child.restart(RestartType::Transient).shutdown(secs(2)).backoff(defaults.clone())
+    });
+    let special = world.child("special").restart(RestartType::Temporary).shutdown(secs(9));
+    let app = start(tree.child(world.child("plain")).child(special.backoff(own.clone()))).await;
+
+    let plain = app.child_spec("plain").await.unwrap();
+    assert_eq!(plain.restart, RestartType::Transient);
+    assert_eq!((plain.shutdown, plain.backoff), (Shutdown::Timeout(secs(2)), defaults));
+    let special = app.child_spec("special").await.unwrap();
+    assert_eq!(special.restart, RestartType::Temporary);
+    assert_eq!((special.shutdown, special.backoff), (Shutdown::Timeout(secs(9)), own));
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_102_a_failure_stays_within_its_supervisor() {
+    for (strategy, group) in [(Strategy::OneForOne, [1, 2, 1]), (Strategy::OneForAll, [2, 2, 2])] {
+        let world = World::new();
+        let below = eager("below").child(world.child("x")).child(world.child("y"));
+        let mid = eager("mid").strategy(strategy);
+        let mid = mid.child(world.child("a")).child(world.child("b")).child(below);
+        let app = eager("app").strategy(Strategy::OneForAll);
+        let app = start(app.child(world.child("top")).child(mid)).await;
+        world.end("b", End::Error).await;
+
+        assert_eq!(runs(&app).await, [1, 1], "{strategy}: not above");
+        assert_eq!(runs(&app.supervisor("mid").await.unwrap()).await, group, "{strategy}");
+        world.end("x", End::Panic).await;
+        assert_eq!(runs(&app.supervisor("mid/below").await.unwrap()).await, [2, 1]);
+        assert_eq!(runs(&app.supervisor("mid").await.unwrap()).await, group, "not above");
+        // Several at once.
+        world.end_unobserved("a", End::Error);
+        world.end_unobserved("b", End::Panic);
+        settle().await;
+        let mid = runs(&app.supervisor("mid").await.unwrap()).await;
+        let expected = if strategy == Strategy::OneForOne { [2, 3, 1] } else { [3, 3, 3] };
+        assert_eq!(mid, expected, "{strategy}");
+        app.stop("done").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_103_a_temporary_child_ends_for_good() {
+    for end in [End::Normal, End::Error, End::Panic] {
+        let world = World::new();
+        let job = world.child("job").restart(RestartType::Temporary);
+        let tree = eager("app").strategy(Strategy::OneForAll);
+        let app = start(tree.child(world.child("a")).child(job)).await;
+        world.acts();
+        world.end("job", end).await;
+        sleep(secs(1000)).await;
+
+        assert_eq!(world.acts(), ["end job"]);
+        assert_eq!(runs(&app).await, [1], "and is forgotten");
+        app.stop("done").await.unwrap();
+    }
+}
+
+/// A value whose first drop panics.
+struct Dirty(u32);
+
+#[async_trait]
+impl Child for Dirty {
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        ctx.run_until_cancelled(sleep(secs(1))).await;
+        if self.0 == 1 { Err("first".into()) } else { Ok(ctx.cancelled().await) }
+    }
+}
+
+impl Drop for Dirty {
+    fn drop(&mut self) {
+        assert_ne!(self.0, 1, "while it goes");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_104_a_restart_that_goes_wrong_twice_still_comes_up() {
+    let made = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&made);
+    let spec = child("dirty", move || {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        assert_ne!(number, 2, "while it comes");
+        Dirty(number)
+    });
+    let app = Supervisor::builder("app").restarts(3, secs(60)).child(spec.backoff(Backoff::none()));
+    let app = start(app).await;
+    let mut events = app.events();
+    sleep(secs(2)).await;
+
+    assert_eq!(made.load(Ordering::Relaxed), 3);
+    assert_eq!(lifecycle(&app, "dirty").await, Lifecycle::Active);
+    assert_eq!(endings(&mut events), ["app/dirty#1 panicked", "app/dirty#2 panicked"]);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_105_a_first_start_that_fails_is_tried_again() {
+    let world = World::new();
+    world.next_starts("a", [NextStart::Error, NextStart::Panic]);
+    let tree = Supervisor::builder("app").child(world.child("a").backoff(Backoff::constant(secs(1))));
+    let began = Instant::now();
+    let app = start(tree).await;
+    assert_eq!(began.elapsed(), secs(2));
+    assert_eq!(world.acts(), ["try a", "try a", "start a"]);
+    app.stop("done").await.unwrap();
+}
+
+/// A child that takes this long to stop.
+fn slow(name: &str, takes: u64) -> verger::ChildSpec {
+    let spec = worker_with(name, takes, async |ctx: Context, takes| -> Exit {
+        ctx.cancelled().await;
+        sleep(secs(takes)).await;
+        Ok(())
+    });
+    spec.shutdown(Shutdown::Infinity)
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_106_a_supervisor_that_failed_comes_back_when_all_its_children_have_gone() {
+    let world = World::new();
+    let mid = Supervisor::builder("mid").restarts(0, secs(60));
+    let mid = mid.child(slow("a", 3)).child(slow("b", 2)).child(world.child("c"));
+    let app = start(eager("app").child(mid)).await;
+    let handle = app.supervisor("mid").await.unwrap();
+    world.end("c", End::Error).await;
+
+    sleep(secs(4)).await;
+    assert_eq!(lifecycle(&app, "mid").await, Lifecycle::Active, "it is still busy with its end");
+    assert_eq!(lifecycle(&handle, "b").await, Lifecycle::Stopped, "and answers meanwhile");
+    assert_eq!(lifecycle(&handle, "a").await, Lifecycle::Deactivating);
+    sleep(secs(1)).await;
+    settle().await;
+    assert_eq!(runs(&app).await, [2]);
+    assert_eq!(runs(&handle).await, [1, 1, 1], "the same handle speaks to the new one");
+    app.stop("done").await.unwrap();
+}
+
+/// Of Pekko's variants those about messages, watching and children that stay have no counterpart.
+#[tokio::test(start_paused = true)]
+async fn kin_107_a_supervisor_that_fails_to_start_first_stops_what_it_had_started() {
+    let world = World::new();
+    world.next_starts("b", [NextStart::Error, NextStart::Error, NextStart::Ok, NextStart::Error]);
+    let mid = eager("mid").first_start(FirstStart::Fail).restarts(0, secs(60));
+    let mid = mid.child(world.child("a")).child(world.child("b"));
+    let app = start(eager("app").child(mid)).await;
+    let attempt = ["start a", "try b", "stop a"];
+    assert_eq!(world.acts(), [&attempt[..], &attempt, &["start a", "start b"]].concat());
+
+    // Later starts are no different.
+    world.end("b", End::Error).await;
+    let again = ["end b", "stop a", "start a", "try b", "stop a", "start a", "start b"];
+    assert_eq!(world.acts(), again);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_109_strategies_restart_these_children_and_no_others() {
+    for (strategy, expected) in [
+        (Strategy::OneForOne, [1, 2, 1]),
+        (Strategy::OneForAll, [2, 2, 2]),
+        (Strategy::RestForOne, [1, 2, 2]),
+    ] {
+        let world = World::new();
+        let tree = eager("app").strategy(strategy);
+        let tree = tree.child(world.child("a")).child(world.child("b")).child(world.child("c"));
+        let app = start(tree).await;
+        world.end("b", End::Error).await;
+        assert_eq!(runs(&app).await, expected, "{strategy}");
+        app.stop("done").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_110_a_supervisor_that_gives_up_names_the_child() {
+    let world = World::new();
+    let mid = eager("mid").restarts(2, secs(60)).child(world.child("leaf"));
+    let app = start(Supervisor::builder("app").child(mid)).await;
+    let mut letters = app.dead_letters();
+    for _ in 0..3 {
+        world.end("leaf", End::Error).await;
+    }
+    let mid = app.which_child("mid").await.unwrap();
+    assert_eq!((mid.lifecycle, mid.incarnation), (Lifecycle::Restarting, 1));
+    let text = "escalated: child app/mid/leaf: failed: leaf failed";
+    assert_eq!(mid.last_exit.unwrap().to_string(), text);
+    let letter = letters.try_next().unwrap();
+    assert_eq!((letter.target.as_str(), letter.incarnation), ("app/mid/leaf", 3));
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_111_restarting_passes_and_supervisors_are_told_from_workers() {
+    let world = World::new();
+    let wait = Backoff::constant(secs(1));
+    let tree = eager("app").child(world.child("a").backoff(wait)).child(eager("mid"));
+    let app = start(tree.child(DynamicSupervisor::builder("conns"))).await;
+    world.end("a", End::Error).await;
+    assert_eq!(lifecycle(&app, "a").await, Lifecycle::Restarting);
+    sleep(secs(1)).await;
+    settle().await;
+    assert_eq!(lifecycle(&app, "a").await, Lifecycle::Active);
+
+    let kinds: Vec<_> = app.which_children().await.unwrap().iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [ChildKind::Worker, ChildKind::Supervisor, ChildKind::Supervisor]);
+    let counts = app.count_children().await.unwrap();
+    assert_eq!((counts.workers, counts.supervisors), (1, 2));
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_112_supervision_ends_with_the_third_failure_and_with_the_supervisor() {
+    let world = World::new();
+    let app = start(eager("app").restarts(2, secs(60)).child(world.child("a"))).await;
+    let waiting = app.clone();
+    let end = tokio::spawn(async move { waiting.wait().await });
+    for _ in 0..3 {
+        assert!(!end.is_finished());
+        world.end("a", End::Error).await;
+    }
+    let error = end.await.unwrap().unwrap_err();
+    let RunError::GaveUp { reason: ExitReason::Failed(_), child, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(child.as_str(), "app/a");
+
+    let world = World::new();
+    let mid = eager("mid").child(world.child("a"));
+    let app = start(eager("app").child(mid)).await;
+    app.terminate_child("mid").await.unwrap();
+    world.acts();
+    sleep(secs(1000)).await;
+    assert_eq!(world.acts(), [""; 0]);
+    let error = app.which_child("mid/a").await.unwrap_err();
+    assert!(matches!(error, ControlError::NotRunning { .. }), "{error}");
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_113_a_dynamic_supervisor_restarts_like_one_for_one() {
+    let world = World::new();
+    let app = start(eager("app").child(DynamicSupervisor::builder("conns").unlimited_restarts()));
+    let conns = app.await.supervisor("conns").await.unwrap();
+    for name in ["a", "b", "c"] {
+        conns.start_child(world.child(name).backoff(Backoff::none())).await.unwrap();
+    }
+    world.end("b", End::Error).await;
+    assert_eq!(runs(&conns).await, [1, 2, 1]);
+    world.end("b", End::Panic).await;
+    world.end("c", End::Error).await;
+    assert_eq!(runs(&conns).await, [1, 3, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_114_these_ends_restart_a_child() {
+    use End::{Error, Normal, Panic};
+    use RestartType::{Permanent, Temporary, Transient};
+    for (restart, end, restarts) in [
+        (Permanent, Normal, true),
+        (Permanent, Error, true),
+        (Permanent, Panic, true),
+        (Transient, Normal, false),
+        (Transient, Error, true),
+        (Transient, Panic, true),
+        (Temporary, Normal, false),
+        (Temporary, Error, false),
+        (Temporary, Panic, false),
+    ] {
+        let world = World::new();
+        let app = start(eager("app").child(world.child("a").restart(restart))).await;
+        world.end("a", end).await;
+        let expected: &[&str] =
+            if restarts { &["start a", "end a", "start a"] } else { &["start a", "end a"] };
+        assert_eq!(world.acts(), expected, "{restart}, {end:?}");
+        app.stop("done").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_115_whoever_fails_these_siblings_are_stopped() {
+    let names = ["a", "b", "c", "d"];
+    for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
+        for (index, offender) in names.into_iter().enumerate() {
+            let world = World::new();
+            let tree = eager("app").strategy(strategy);
+            let tree = names.iter().fold(tree, |tree, name| tree.child(world.child(name)));
+            let app = start(tree).await;
+            world.acts();
+            world.end(offender, End::Error).await;
+
+            let siblings = names.iter().enumerate().rev().filter(|&(at, _)| at != index);
+            let stopped = siblings.filter(|&(at, _)| match strategy {
+                Strategy::OneForAll => true,
+                Strategy::RestForOne => at > index,
+                _ => false,
+            });
+            let expected: Vec<_> = stopped.map(|(_, name)| format!("stop {name}")).collect();
+            let mut acts = world.acts();
+            acts.retain(|act| act.starts_with("stop"));
+            assert_eq!(acts, expected, "{strategy}, {offender}");
+            let error = app.kill_child("nobody").await.unwrap_err();
+            assert_eq!(error.to_string(), "there is no `app/nobody`");
+            app.stop("done").await.unwrap();
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Numbers 116 to 128: services that are added, removed, hung, or done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::time::{Instant, sleep};
+use verger::{
+    AutoShutdown, Backoff, Context, ControlError, EventKind, Exit, Lifecycle, OnExhausted,
+    RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder, worker, worker_with,
+};
+
+use super::{eager, endings, lifecycle, runs, secs, start};
+use crate::common::{End, World, settle};
+
+#[tokio::test(start_paused = true)]
+async fn kin_116_a_transient_child_that_has_finished_can_be_deleted_from_its_group() {
+    let world = World::new();
+    let job = world.child("job").restart(RestartType::Transient);
+    let tree = eager("app").strategy(Strategy::OneForAll);
+    let app = start(tree.child(world.child("a")).child(job)).await;
+    world.end("job", End::Normal).await;
+    app.delete_child("job").await.unwrap();
+    world.acts();
+
+    world.end("a", End::Error).await;
+    assert_eq!(world.acts(), ["end a", "start a"], "the group goes on without it");
+    assert_eq!(runs(&app).await, [2]);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_117_a_child_that_ignores_the_request_is_killed_and_that_is_told() {
+    let world = World::new();
+    world.deafen("hung");
+    let app = start(eager("app").child(world.child("hung").shutdown(secs(3)))).await;
+    let mut events = app.events();
+    let asked = Instant::now();
+    app.stop("done").await.unwrap();
+    // A child that is a value and does not react has three quarters of its grace.
+    assert_eq!(asked.elapsed(), secs(3) / 4 * 3);
+    assert_eq!(endings(&mut events), ["app/hung#1 killed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_118_each_refusal_has_an_error_of_its_own() {
+    let world = World::new();
+    let app = start(eager("app").child(world.child("a"))).await;
+    app.terminate_child("a").await.unwrap();
+    app.terminate_child("a").await.unwrap();
+    let error = app.terminate_child("b").await.unwrap_err();
+    assert!(matches!(error, ControlError::NotFound { .. }), "{error}");
+    let error = app.start_child(world.child("a")).await.unwrap_err();
+    assert!(matches!(error, ControlError::AlreadyPresent { .. }), "{error}");
+    app.restart_child("a").await.unwrap();
+    let error = app.start_child(world.child("a")).await.unwrap_err();
+    assert!(matches!(error, ControlError::AlreadyStarted { .. }), "{error}");
+    let error = app.restart_child("a").await.unwrap_err();
+    assert!(matches!(error, ControlError::Running { .. }), "{error}");
+    let error = app.terminate_child("").await.unwrap_err();
+    assert!(matches!(error, ControlError::NotAChild { .. }), "{error}");
+
+    app.stop("done").await.unwrap();
+    for error in [
+        app.terminate_child("a").await.unwrap_err(),
+        app.start_child(world.child("b")).await.unwrap_err(),
+        app.which_children().await.unwrap_err(),
+        app.supervisor("a").await.unwrap_err(),
+    ] {
+        assert!(matches!(error, ControlError::Ended { .. }), "{error}");
+    }
+    assert!(app.stop("again").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_119_without_a_limit_it_never_gives_up_and_a_tree_ends_with_its_last_child() {
+    let world = World::new();
+    let app = start(eager("app").child(world.child("a"))).await;
+    for _ in 0..10 {
+        world.end("a", End::Error).await;
+    }
+    assert_eq!(runs(&app).await, [11]);
+    app.stop("done").await.unwrap();
+
+    let job = |name, takes| {
+        let spec = worker_with(name, takes, async |_ctx, takes| -> Exit {
+            sleep(secs(takes)).await;
+            Ok(())
+        });
+        spec.restart(RestartType::Transient).significant()
+    };
+    let tree = Supervisor::builder("app").auto_shutdown(AutoShutdown::AllSignificant);
+    let began = Instant::now();
+    tree.child(job("a", 3)).child(job("b", 7)).child(job("c", 5)).build().unwrap().await.unwrap();
+    assert_eq!(began.elapsed(), secs(7));
+}
+
+/// Suture pauses for a time; ours parks until somebody acts.
+#[tokio::test(start_paused = true)]
+async fn kin_120_a_service_that_failed_too_often_is_parked_and_the_other_goes_on() {
+    let world = World::new();
+    let tree = eager("app").restarts(3, secs(60)).on_exhausted(OnExhausted::Park);
+    let app = start(tree.child(world.child("a")).child(world.child("b"))).await;
+    let mut events = app.events();
+    for _ in 0..4 {
+        world.end("a", End::Error).await;
+    }
+    let told = std::iter::from_fn(|| events.try_next());
+    let given_up = told.filter(|event| matches!(event.kind, EventKind::GaveUp { .. })).count();
+    assert_eq!(given_up, 1);
+    sleep(secs(1000)).await;
+    assert_eq!(lifecycle(&app, "a").await, Lifecycle::Errored);
+    assert_eq!(lifecycle(&app, "b").await, Lifecycle::Active);
+    assert_eq!(runs(&app).await, [4, 1]);
+
+    app.retry("a").await.unwrap();
+    for _ in 0..3 {
+        world.end("a", End::Error).await;
+    }
+    assert_eq!(lifecycle(&app, "a").await, Lifecycle::Active, "the count began anew");
+    assert_eq!(runs(&app).await, [8, 1]);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_121_a_service_can_be_added_while_the_supervisor_runs_and_not_afterwards() {
+    let world = World::new();
+    world.deafen("slow");
+    let app = start(eager("app").child(world.child("slow"))).await;
+    app.start_child(world.child("added")).await.unwrap();
+    assert_eq!(world.acts(), ["start slow", "start added"]);
+
+    let stopping = app.clone();
+    let stop = tokio::spawn(async move { stopping.stop("done").await });
+    settle().await;
+    let error = app.start_child(world.child("late")).await.unwrap_err();
+    assert_eq!(error.to_string(), "`app` is shutting down");
+    stop.await.unwrap().unwrap();
+    let error = app.start_child(world.child("later")).await.unwrap_err();
+    assert_eq!(error.to_string(), "`app` has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_122_a_removal_returns_when_the_service_is_gone_however_that_comes() {
+    let world = World::new();
+    world.deafen("hung");
+    let late = worker("late", async |ctx: Context| {
+        ctx.cancelled().await;
+        sleep(secs(1000)).await;
+    });
+    let app = start(
+        eager("app")
+            .child(world.child("good"))
+            .child(world.child("hung").shutdown(secs(8)))
+            .child(late.shutdown(Shutdown::Infinity))
+            .child(world.child("other").shutdown(secs(8))),
+    );
+    let app = app.await;
+    settle().await;
+    for (name, takes) in [("good", 0), ("good", 0), ("hung", 6), ("late", 1000)] {
+        let asked = Instant::now();
+        app.terminate_child(name).await.unwrap();
+        assert_eq!(asked.elapsed(), secs(takes), "{name}");
+    }
+    // The supervisor is stopped while somebody waits for a child: the child is gone then, too.
+    world.deafen("other");
+    app.restart("other").await.unwrap();
+    let asked = Instant::now();
+    let (removed, stopped) = tokio::join!(app.terminate_child("other"), async {
+        sleep(secs(1)).await;
+        app.stop("done").await
+    });
+    assert_eq!(asked.elapsed(), secs(6));
+    stopped.unwrap();
+    removed.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_123_a_service_is_removed_by_its_own_supervisor_and_a_hung_one_harms_nobody() {
+    let world = World::new();
+    world.deafen("hung");
+    let mid = eager("mid").child(world.child("hung").shutdown(secs(4)));
+    let app = start(eager("app").child(mid).child(world.child("b"))).await;
+    let mid = app.supervisor("mid").await.unwrap();
+    let mut events = app.events();
+    let error = mid.terminate_child("b").await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no `app/mid/b`");
+    let error = app.terminate_child("hung").await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no `app/hung`");
+
+    mid.terminate_child("hung").await.unwrap();
+    assert_eq!(endings(&mut events), ["app/mid/hung#1 killed"]);
+    mid.start_child(world.child("next")).await.unwrap();
+    assert_eq!(lifecycle(&mid, "next").await, Lifecycle::Active);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_124_a_stop_names_exactly_those_who_had_to_be_killed() {
+    let world = World::new();
+    world.deafen("hung1");
+    world.deafen("hung2");
+    let mid = eager("mid").child(world.child("hung2")).child(world.child("b"));
+    let app = start(eager("app").child(world.child("hung1")).child(world.child("a")).child(mid));
+    let app = app.await;
+    let mut events = app.events();
+    app.stop("done").await.unwrap();
+    let mut killed = endings(&mut events);
+    killed.retain(|ending| ending.ends_with("killed"));
+    assert_eq!(killed, ["app/mid/hung2#1 killed", "app/hung1#1 killed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_125_a_service_can_end_itself_or_its_tree_and_the_latter_up_to_a_boundary() {
+    let tree = |world: &World, name: &str| -> SupervisorBuilder {
+        let job = |name| world.child(name).restart(RestartType::Transient);
+        eager(name)
+            .auto_shutdown(AutoShutdown::AnySignificant)
+            .child(world.child("a"))
+            .child(job("only"))
+            .child(job("all").significant())
+    };
+    let world = World::new();
+    let app = start(tree(&world, "app")).await;
+    world.end("only", End::Normal).await;
+    assert_eq!(app.count_children().await.unwrap().active, 2);
+    world.acts();
+    world.end("all", End::Normal).await;
+    app.wait().await.unwrap();
+    assert_eq!(world.acts(), ["end all", "stop a"]);
+
+    let world = World::new();
+    let mid = tree(&world, "mid").into_child().restart(RestartType::Transient);
+    let app = start(eager("app").child(world.child("top")).child(mid)).await;
+    world.end("all", End::Normal).await;
+    assert_eq!(lifecycle(&app, "top").await, Lifecycle::Active);
+    let mid = app.which_child("mid").await.unwrap();
+    assert_eq!((mid.lifecycle, mid.why), (Lifecycle::Stopped, Some("finished")));
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_126_an_error_that_looks_like_a_cancellation_is_an_error() {
+    let spec = worker("a", async |_ctx: Context| -> Exit {
+        sleep(secs(1)).await;
+        let task = tokio::spawn(std::future::pending::<()>());
+        task.abort();
+        let error = task.await.unwrap_err();
+        assert!(error.is_cancelled());
+        Err(error.into())
+    });
+    let app = start(eager("app").child(spec)).await;
+    let mut events = app.events();
+    sleep(secs(3) + secs(1) / 2).await;
+    let failed = ["app/a#1 failed", "app/a#2 failed", "app/a#3 failed"];
+    assert_eq!(endings(&mut events), failed);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kin_126_supervisors_can_be_added_to_a_running_tree_and_children_to_them() {
+    let app = start(eager("app")).await;
+    let added = (0..200).map(|n| {
+        let app = app.clone();
+        tokio::spawn(async move {
+            let name = format!("sub{n}");
+            app.start_child(eager(&name)).await.unwrap();
+            let sub = app.supervisor(&name).await.unwrap();
+            let idle = worker("idle", async |ctx: Context| ctx.cancelled().await);
+            sub.start_child(idle).await.unwrap();
+            sub.count_children().await.unwrap().active
+        })
+    });
+    let added: Vec<_> = added.collect();
+    for sub in added {
+        assert_eq!(sub.await.unwrap(), 1);
+    }
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_126_a_hundred_nested_supervisors_can_be_cancelled_at_once() {
+    let tree = (0..100).fold(eager("s"), |below, _| eager("s").child(below)).build().unwrap();
+    tree.clone().with_graceful_shutdown(async {}).await.unwrap();
+    tokio::spawn(tree.start()).abort();
+    settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_126_a_removed_child_does_not_appear_again_when_the_tree_stops() {
+    let world = World::new();
+    world.deafen("hung");
+    let app = start(eager("app").child(world.child("hung")).child(world.child("a"))).await;
+    app.terminate_child("hung").await.unwrap();
+    app.delete_child("hung").await.unwrap();
+    let mut events = app.events();
+    let asked = Instant::now();
+    app.stop("done").await.unwrap();
+    assert_eq!(asked.elapsed(), secs(0));
+    assert_eq!(endings(&mut events), ["app/a#1 shutdown"]);
+}
+
+/// A tree cannot be run while it runs already: that takes it. A clone of it is another tree.
+#[tokio::test(start_paused = true)]
+async fn kin_127_whoever_listens_above_hears_what_happens_below() {
+    let world = World::new();
+    let mid = eager("mid").child(eager("low").child(world.child("leaf")));
+    let tree = eager("app").child(mid).build().unwrap();
+    let app = tree.clone().start().await.unwrap();
+    let (mut above, mut below) = (app.events(), app.supervisor("mid").await.unwrap().events());
+    world.end("leaf", End::Error).await;
+    assert_eq!(endings(&mut above), ["app/mid/low/leaf#1 failed"]);
+    assert_eq!(endings(&mut below), ["app/mid/low/leaf#1 failed"]);
+
+    let other = tree.start().await.unwrap();
+    app.stop("done").await.unwrap();
+    assert_eq!(lifecycle(&other, "mid/low/leaf").await, Lifecycle::Active);
+    other.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_128_a_job_that_is_done_ends_once() {
+    let steps = Arc::new(AtomicU32::new(0));
+    let job = worker_with("job", Arc::clone(&steps), async |_ctx, steps| -> Exit {
+        // It fails at every step but the last.
+        match steps.fetch_add(1, Ordering::Relaxed) {
+            9 => Ok(()),
+            step => Err(format!("step {step}").into()),
+        }
+    });
+    let job = job.restart(RestartType::Transient).backoff(Backoff::constant(secs(1)));
+    let app = start(eager("app").child(job)).await;
+    sleep(secs(1000)).await;
+    assert_eq!(steps.load(Ordering::Relaxed), 10);
+    let job = app.which_child("job").await.unwrap();
+    assert_eq!((job.lifecycle, job.incarnation, job.why), (Lifecycle::Stopped, 10, Some("finished")));
+    app.stop("done").await.unwrap();
+}

@@ -1,0 +1,344 @@
+//! OTP's reports, as ours: one line in the log for each decision, with all that it was based on.
+//!
+//! OTP writes several lines with fields for each; ours are events with fields, so that whoever
+//! subscribes to them decides how long they are. Size limits are his, too.
+
+mod common;
+#[path = "common/journal.rs"]
+mod journal;
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use common::{End, NextStart, World, settle};
+use journal::{deaf, seconds};
+use tokio::time::sleep;
+use tracing::level_filters::LevelFilter;
+use tracing::subscriber::DefaultGuard;
+use verger::{
+    Backoff, DynamicSupervisor, EventKind, OnExhausted, Preset, RestartType, Strategy, Supervisor,
+    SupervisorBuilder, SupervisorHandle, worker,
+};
+
+/// What is logged on this thread, as text.
+struct Log {
+    text: Buffer,
+    _guard: DefaultGuard,
+}
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn at(level: LevelFilter) -> Self {
+        let text = Buffer::default();
+        let writer = text.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .without_time()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        Self { text, _guard: tracing::subscriber::set_default(subscriber) }
+    }
+
+    /// The lines since this was asked last.
+    fn lines(&self) -> Vec<String> {
+        let text = std::mem::take(&mut *self.text.0.lock().unwrap());
+        let text = String::from_utf8(text).unwrap();
+        text.lines().map(|line| line.trim_start().to_owned()).collect()
+    }
+}
+
+fn app() -> SupervisorBuilder {
+    let builder = Supervisor::builder("app");
+    builder.defaults(|child| child.backoff(Backoff::constant(seconds(2))))
+}
+
+async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
+    builder.build().unwrap().start().await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_restart_is_one_line_with_all_that_it_was_based_on() {
+    let log = Log::at(LevelFilter::INFO);
+    let world = World::new();
+    let tree = start(app().child(world.child("a"))).await;
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO verger::lifecycle: active child=app/a incarnation=1",
+            "INFO verger::lifecycle: up supervisor=app",
+        ]
+    );
+
+    world.next_starts("a", [NextStart::Error]);
+    sleep(seconds(3)).await;
+    world.end("a", End::Error).await;
+    assert_eq!(
+        log.lines(),
+        ["WARN verger::restart: restarting child=app/a incarnation=1 cause=failed: a failed \
+          attempt=1 delay=2s lived=3s"]
+    );
+
+    sleep(seconds(2)).await;
+    settle().await;
+    assert_eq!(
+        log.lines(),
+        ["WARN verger::restart: restarting child=app/a incarnation=2 \
+          cause=activation failed: no start attempt=2 delay=2s lived=0ns"]
+    );
+
+    sleep(seconds(2)).await;
+    settle().await;
+    assert_eq!(log.lines(), ["INFO verger::lifecycle: active child=app/a incarnation=3"]);
+
+    tree.stop("enough").await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "INFO verger::shutdown: stopped supervisor=app",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_restart_without_a_wait_is_the_same_line() {
+    for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
+        let world = World::new();
+        let builder = app().strategy(strategy).preset(Preset::otp());
+        let builder = builder.defaults(|child| child.backoff(Backoff::none()));
+        let tree = start(builder.child(world.child("a"))).await;
+        let log = Log::at(LevelFilter::WARN);
+
+        sleep(seconds(1)).await;
+        world.end("a", End::Panic).await;
+
+        assert_eq!(
+            log.lines(),
+            ["WARN verger::restart: restarting child=app/a incarnation=1 \
+              cause=panicked: a panicked attempt=1 delay=0ns lived=1s"],
+            "{strategy}"
+        );
+        tree.stop("enough").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_permanent_childs_normal_end_is_told_like_any_restart() {
+    for (backoff, delay) in [(Backoff::none(), "0ns"), (Backoff::constant(seconds(2)), "2s")] {
+        let world = World::new();
+        let tree = start(app().child(world.child("a").backoff(backoff))).await;
+        let log = Log::at(LevelFilter::WARN);
+
+        sleep(seconds(1)).await;
+        world.end("a", End::Normal).await;
+
+        let line = format!(
+            "WARN verger::restart: restarting child=app/a incarnation=1 cause=ended normally \
+             attempt=1 delay={delay} lived=1s"
+        );
+        assert_eq!(log.lines(), [line]);
+        tree.stop("enough").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_children_that_end_for_good_are_told_with_their_reason() {
+    let world = World::new();
+    let temporary = world.child("temporary").restart(RestartType::Temporary);
+    let transient = world.child("transient").restart(RestartType::Transient);
+    let tree = start(app().child(temporary).child(transient)).await;
+    let log = Log::at(LevelFilter::INFO);
+    sleep(seconds(1)).await;
+
+    world.end("temporary", End::Error).await;
+    world.end("transient", End::Normal).await;
+
+    assert_eq!(
+        log.lines(),
+        [
+            "WARN verger::restart: not restarted child=app/temporary incarnation=1 \
+             cause=failed: temporary failed lived=1s",
+            "INFO verger::lifecycle: ended normally child=app/transient incarnation=1 lived=1s",
+        ]
+    );
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
+    let world = World::new();
+    let tree = start(app().restarts(0, seconds(5)).child(world.child("a"))).await;
+    let log = Log::at(LevelFilter::WARN);
+    sleep(seconds(1)).await;
+    world.end("a", End::Error).await;
+    assert_eq!(
+        log.lines(),
+        ["ERROR verger::restart: gave up supervisor=app child=app/a incarnation=1 \
+          cause=failed: a failed lived=1s"]
+    );
+    tree.wait().await.unwrap_err();
+
+    let parks = DynamicSupervisor::builder("parks").on_exhausted(OnExhausted::Park);
+    let gives_up = DynamicSupervisor::builder("gives-up");
+    for builder in [parks, gives_up] {
+        let tree = builder.restarts(0, seconds(5)).build().unwrap().start().await.unwrap();
+        tree.start_child(world.child("a")).await.unwrap();
+        let (mut events, mut letters) = (tree.events(), tree.dead_letters());
+        sleep(seconds(1)).await;
+        log.lines();
+
+        world.end("a", End::Error).await;
+
+        let path = tree.path();
+        let line = format!(
+            "ERROR verger::restart: gave up supervisor={path} child={path}/a#1 incarnation=1 \
+             cause=failed: a failed lived=1s"
+        );
+        assert_eq!(log.lines(), [line]);
+        let letter = letters.try_next().unwrap();
+        assert_eq!(letter.error.unwrap().to_string(), "failed: a failed", "{path}");
+        assert_eq!(letter.incarnation, 1, "{path}");
+        let gave_up = std::iter::from_fn(|| events.try_next()).find_map(|event| match event.kind {
+            EventKind::GaveUp { reason } => Some((event.incarnation, reason.to_string())),
+            _ => None,
+        });
+        assert_eq!(gave_up.unwrap(), (1, "failed: a failed".to_owned()), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_retry_by_hand_is_not_told_as_a_restart() {
+    let world = World::new();
+    let builder = app().restarts(0, seconds(5)).on_exhausted(OnExhausted::Park);
+    let tree = start(builder.child(world.child("a"))).await;
+    world.end("a", End::Error).await;
+    let log = Log::at(LevelFilter::WARN);
+
+    tree.retry("a").await.unwrap();
+
+    assert_eq!(log.lines(), [""; 0]);
+    assert_eq!(tree.which_child("a").await.unwrap().incarnation, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_child_that_has_to_be_killed_is_told_with_the_time_it_had() {
+    let tree = start(app().child(deaf("deaf").shutdown(seconds(3)))).await;
+    let log = Log::at(LevelFilter::INFO);
+
+    tree.stop("enough").await.unwrap();
+
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "WARN verger::shutdown: killed, its grace was over child=app/deaf incarnation=1 \
+             after=3s",
+            "INFO verger::shutdown: stopped supervisor=app",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_what_a_child_logs_is_in_a_span_with_its_path_and_incarnation() {
+    let log = Log::at(LevelFilter::INFO);
+    let talks = worker("talks", async |ctx| {
+        tracing::info!(target: "talks", "hello");
+        sleep(seconds(1)).await;
+        tracing::info!(target: "talks", "still here");
+        ctx.cancelled().await;
+        tracing::info!(target: "talks", "good bye");
+    });
+    let talks = talks.backoff(Backoff::constant(seconds(1)));
+    let below = Supervisor::builder("below").child(talks);
+    let tree = start(app().child(below)).await;
+    sleep(seconds(1)).await;
+    settle().await;
+    tree.kill_child("below/talks").await.unwrap();
+    sleep(seconds(1)).await;
+    settle().await;
+    tree.stop("enough").await.unwrap();
+
+    let mut lines = log.lines();
+    lines.retain(|line| line.contains(" talks: "));
+    let line = |incarnation: u32, text: &str| {
+        format!("INFO child{{path=app/below/talks incarnation={incarnation}}}: talks: {text}")
+    };
+    let first = [line(1, "hello"), line(1, "still here")];
+    let second = [line(2, "hello"), line(2, "still here"), line(2, "good bye")];
+    assert_eq!(lines, [&first[..], &second[..]].concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_what_a_supervisor_logs_is_in_its_span() {
+    let log = Log::at(LevelFilter::INFO);
+    let world = World::new();
+    let tree = start(app().child(Supervisor::builder("below").child(world.child("x")))).await;
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO child{path=app/below incarnation=1}: verger::lifecycle: active \
+             child=app/below/x incarnation=1",
+            "INFO child{path=app/below incarnation=1}: verger::lifecycle: up supervisor=app/below",
+            "INFO verger::lifecycle: active child=app/below incarnation=1",
+            "INFO verger::lifecycle: up supervisor=app",
+        ]
+    );
+    tree.stop("enough").await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "INFO child{path=app/below incarnation=1}: verger::shutdown: stopping \
+             supervisor=app/below reason=\"asked by its supervisor\"",
+            "INFO child{path=app/below incarnation=1}: verger::shutdown: stopped \
+             supervisor=app/below",
+            "INFO verger::shutdown: stopped supervisor=app",
+        ]
+    );
+}
+
+/// Row 48: children that a caller starts are no news to him.
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_child_that_a_caller_starts_is_no_line_at_info() {
+    let world = World::new();
+    let ordered = start(app()).await;
+    let dynamic = DynamicSupervisor::builder("pool").build().unwrap().start().await.unwrap();
+    let log = Log::at(LevelFilter::INFO);
+    for (tree, name) in [(&ordered, "a"), (&dynamic, "b")] {
+        tree.start_child(world.child(name)).await.unwrap();
+        let function = worker("f", async |ctx| {
+            ctx.cancelled().await;
+        });
+        tree.start_child(function).await.unwrap();
+    }
+    ordered.terminate_child("a").await.unwrap();
+    ordered.restart_child("a").await.unwrap();
+    assert_eq!(log.lines(), [""; 0]);
+
+    // One that its supervisor starts again is.
+    world.end("a", End::Error).await;
+    sleep(seconds(2)).await;
+    settle().await;
+    let active = "INFO verger::lifecycle: active child=app/a incarnation=3";
+    let lines = log.lines();
+    assert_eq!((lines.len(), &*lines[1]), (2, active), "{lines:?}");
+
+    let log = Log::at(LevelFilter::DEBUG);
+    ordered.start_child(world.child("c")).await.unwrap();
+    let lines = log.lines();
+    let active = "DEBUG verger::lifecycle: active child=app/c incarnation=1";
+    assert_eq!(lines.last().unwrap(), active, "{lines:?}");
+}
