@@ -14,8 +14,25 @@ use crate::policy::{Backoff, OnLeak, RestartType, Shutdown};
 
 /// A snapshot of a tree, or of the part of it below one supervisor.
 ///
-/// `Display` writes a tree of at most 80 columns. Each supervisor is asked for itself, in slices, so
-/// that nobody is held up; parts of a busy tree may be of slightly different moments.
+/// Each supervisor is asked for itself, in slices, so that nobody is held up; parts of a busy tree
+/// may be of slightly different moments.
+///
+/// `Display` writes it as a tree of at most 80 columns, to be read without colours and compared by
+/// `diff`. A child has a line, and others below it for what has no room there; `+3` in front of one
+/// stands for three levels that are not drawn.
+///
+/// ```text
+/// app  one_for_one 0/5 in 1m  active  up 2h15m  5 children, 1 restarting
+/// ├─ db                  permanent    active       up 2h15m  "pool 8/10"
+/// ├─ ingest              rest_for_one active       up 41m  3/5 in 1m
+/// │  ├─ mqtt             permanent    RESTARTING   retry in 4.2s (attempt 4)
+/// │  │     restarts=3  last: failed: connection refused
+/// │  └─ writer           permanent    active       up 12s  restarts=3
+/// └─ migrate             transient    stopped      for 2h15m  finished
+/// ```
+///
+/// Serialised, durations are in milliseconds, and points in time in milliseconds since the Unix
+/// epoch, in fields whose names end in `_ms`.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {

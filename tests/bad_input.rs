@@ -55,7 +55,10 @@ fn bad_names() -> [(String, &'static str); 7] {
             " mqtt".to_owned(),
             r#"the name " mqtt" begins or ends with white space; write "mqtt", for example"#,
         ),
-        (" ".to_owned(), r#"the name " " begins or ends with white space; write "worker", for example"#),
+        (
+            " ".to_owned(),
+            r#"the name " " begins or ends with white space; write "worker", for example"#,
+        ),
         (
             "mq\ntt".to_owned(),
             r#"the name "mq\ntt" contains a control character; write "mq-tt", for example"#,
@@ -156,7 +159,10 @@ fn a_restart_period_of_zero_is_refused() {
         refused_below(DynamicSupervisor::builder("conns").restarts(3, Duration::ZERO)),
         format!("`app/ingest/conns` allows 3 restarts in a period of zero; {remedy}"),
     );
-    assert!(app().restarts(0, MINUTE).build().is_ok(), "no restarts at all is something to ask for");
+    assert!(
+        app().restarts(0, MINUTE).build().is_ok(),
+        "no restarts at all is something to ask for"
+    );
 }
 
 #[test]

@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::runtime::{self, Runtime};
 use tokio::sync::Notify;
 use verger::{
-    AutoShutdown, Context, Exit, RestartType, RunError, Shutdown, Supervisor,
-    SupervisorBuilder, worker,
+    AutoShutdown, Context, Exit, RestartType, RunError, Shutdown, Supervisor, SupervisorBuilder,
+    worker,
 };
 
 const CHOICE: &str = "VERGER_TEST_PROGRAM";
@@ -171,7 +171,10 @@ async fn main_without_tree() -> Result<(), RunError> {
 }
 
 async fn main_that_ends_well() -> Result<(), RunError> {
-    app().child(worker("a", async |ctx: Context| ctx.parent().stop("done").await)).build()?.await
+    let child = worker("a", async |ctx: Context| {
+        ctx.run_until_cancelled(ctx.parent().stop("done")).await;
+    });
+    app().child(child).build()?.await
 }
 
 // --- The tests -----------------------------------------------------------------------------------
@@ -200,11 +203,12 @@ impl Program {
         let mut left = expected.to_vec();
         let mut seen = Vec::new();
         while !left.is_empty() {
-            let line = self.lines.next().unwrap_or_else(|| panic!("{left:?} did not come: {seen:?}"));
-            seen.push(line.unwrap());
-            if let Some(at) = left.iter().position(|wanted| Some(wanted) == seen.last().map(|s| s.as_str()).as_ref()) {
+            let Some(line) = self.lines.next() else { panic!("{left:?} did not come: {seen:?}") };
+            let line = line.unwrap();
+            if let Some(at) = left.iter().position(|&wanted| wanted == line) {
                 left.remove(at);
             }
+            seen.push(line);
         }
     }
 

@@ -24,11 +24,20 @@ pub(crate) enum Recipe {
 }
 
 /// A description of children within a child.
+///
+/// It is checked in two steps with its children between them, by a caller that keeps a list and
+/// does not recurse, because a tree may be a thousand levels deep.
 pub(crate) trait Nested: Send + Sync + 'static {
-    /// Checks all that is below `path`.
+    fn children(&self) -> &[ChildSpec];
+
+    /// Checks what can be checked without the children.
+    fn check(&self, path: &Path) -> Result<(), BuildError>;
+
+    /// Checks the rest, and makes it runnable. `children` are its children, resolved.
     fn resolve(
         &self,
         path: &Path,
+        children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError>;
 
@@ -182,6 +191,47 @@ impl ChildSpec {
         parent: &Path,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
+        /// A description some of whose children are resolved.
+        struct Open<'a> {
+            spec: &'a ChildSpec,
+            nested: &'a dyn Nested,
+            path: Path,
+            children: Vec<ChildSpec>,
+        }
+
+        let mut open: Vec<Open<'_>> = Vec::new();
+        let mut spec = self;
+        loop {
+            let path = spec.check(open.last().map_or(parent, |open| &open.path))?;
+            let mut resolved = None;
+            if let Recipe::Nested(nested) = &spec.seed.recipe {
+                nested.check(&path)?;
+                open.push(Open { spec, nested: &**nested, path, children: Vec::new() });
+            } else {
+                resolved = Some(spec.clone());
+            }
+            // Up to the next child that is not resolved.
+            spec = loop {
+                let Some(mut last) = open.pop() else {
+                    return Ok(resolved.unwrap_or_else(|| spec.clone()));
+                };
+                last.children.extend(resolved.take());
+                if let Some(next) = last.nested.children().get(last.children.len()) {
+                    open.push(last);
+                    break next;
+                }
+                let Open { spec, nested, path, children } = last;
+                let Resolved { seed, abort_bound } = nested.resolve(&path, children, warnings)?;
+                let mut runnable = spec.clone();
+                runnable.seed = seed;
+                runnable.edit().supervisor = Some(abort_bound);
+                resolved = Some(runnable);
+            };
+        }
+    }
+
+    /// Checks the child itself, and returns its path.
+    fn check(&self, parent: &Path) -> Result<Path, BuildError> {
         check_name(&self.seed.name)
             .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
         let path = parent.join(&self.seed.name);
@@ -195,13 +245,7 @@ impl ChildSpec {
             let example = Duration::from_secs(10);
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
         }
-        let mut resolved = self.clone();
-        if let Recipe::Nested(nested) = &self.seed.recipe {
-            let Resolved { seed, abort_bound } = nested.resolve(&path, warnings)?;
-            resolved.seed = seed;
-            resolved.edit().supervisor = Some(abort_bound);
-        }
-        Ok(resolved)
+        Ok(path)
     }
 }
 

@@ -207,7 +207,7 @@ impl Ordered {
                 Some(from) => {
                     self.children.set(key, State::Awaiting);
                     self.children.enter(key, Lifecycle::Restarting, None, turn);
-                    self.regroup(from, at, Some(key), turn);
+                    self.regroup(from, at, Some(key));
                 }
             },
         }

@@ -68,7 +68,6 @@ impl Ordered {
                     self.forget(key, false, turn);
                 } else {
                     self.lay_down(key, Down::ByHand, turn);
-                    self.children.answer(key, |_| true, &Answer::Stopped, turn);
                 }
                 Some(Answer::Done)
             }
@@ -88,12 +87,13 @@ impl Ordered {
         let state = self.children.slot(key).state;
         match state {
             State::Down(_) if returns => Some(Answer::Restarting),
-            State::Down(_) if self.is_being_swept(key) => Some(Answer::Stopped),
             State::Down(_) => {
                 self.children.wait(key, ticket, Want::StartedAgain);
                 // In a group it waits for its turn like the others.
                 self.children.set(key, State::Down(Down::ByGroup));
-                if !self.will_be_started(key) {
+                if self.will_be_started(key) || self.is_being_swept(key) {
+                    self.turn_away(key, turn);
+                } else {
                     self.children.launch(key, StartCause::Manual, turn);
                 }
                 None
@@ -110,7 +110,7 @@ impl Ordered {
             State::Activating | State::Active => {
                 match self.group(key) {
                     None => self.children.begin_stop(key, Why::Renew, turn),
-                    Some(from) => self.regroup(from, turn.now, None, turn),
+                    Some(from) => self.regroup(from, turn.now, None),
                 }
                 self.children.wait(key, ticket, Want::Renewed)
             }
@@ -158,14 +158,14 @@ impl Ordered {
         if !matches!(slot.state, State::Down(Down::GivenUp | Down::Leaked)) {
             return Some(Answer::Unfit(lifecycle));
         }
-        // So that a sweep which passes leaked children does not pass this one.
-        self.children.set(key, State::Down(Down::GivenUp));
+        // In a group it waits for its turn like the others.
+        self.children.set(key, State::Down(Down::ByGroup));
         self.children.wait(key, ticket, Want::Renewed);
         self.children.window.clear();
         match self.group(key) {
             None => self.children.launch(key, StartCause::Manual, turn),
-            Some(from) if self.sweep.is_some() => self.regroup(from, turn.now, None, turn),
-            Some(from) => self.start_from(from, turn.now),
+            Some(from) if self.sweep.is_some() => self.regroup(from, turn.now, None),
+            Some(from) => self.start_from(from),
         }
         None
     }

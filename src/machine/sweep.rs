@@ -181,9 +181,8 @@ impl Ordered {
     }
 
     /// Starts what is down from `from` on, without stopping anything.
-    pub(super) fn start_from(&mut self, from: Pos, now: Instant) {
+    pub(super) fn start_from(&mut self, from: Pos) {
         self.replace(from, all(Manner::Spare), Then::Run);
-        self.hurry(now);
     }
 
     fn replace(&mut self, from: Pos, phase: Phase, then: Then) {
@@ -194,27 +193,19 @@ impl Ordered {
 
     /// Stops the range that begins at `from` and starts it again at `until`, merging with the
     /// sweep that there is.
-    pub(super) fn regroup(
-        &mut self,
-        from: Pos,
-        until: Instant,
-        culprit: Option<Key>,
-        turn: &mut Turn<'_>,
-    ) {
-        let old = match &mut self.sweep {
+    pub(super) fn regroup(&mut self, from: Pos, until: Instant, culprit: Option<Key>) {
+        match &mut self.sweep {
             Some(sweep) if sweep.is_finishing() => return,
             Some(sweep) if matches!(sweep.then, Then::Run) && !sweep.is_starting() => {
                 // From the end again, unless those that come back are the same and on their way.
                 let asks = matches!(sweep.phase, Phase::Stopping { manner: Manner::Ask, .. });
-                if !asks || from < sweep.start_from {
+                if !asks || from < sweep.from.max(sweep.start_from) {
                     sweep.phase = ALL;
                 }
                 sweep.from = sweep.from.min(from);
                 sweep.start_from = sweep.start_from.min(from);
                 sweep.until = sweep.until.max(until);
-                let old = sweep.culprit;
-                sweep.culprit = culprit.or(old);
-                old.filter(|_| culprit.is_some())
+                sweep.culprit = culprit.or(sweep.culprit);
             }
             sweep => {
                 let (mut stop_from, mut start_from) = (from, from);
@@ -228,15 +219,9 @@ impl Ordered {
                 }
                 let (from, phase, then) = (stop_from, ALL, Then::Run);
                 *sweep = Some(Sweep { from, start_from, phase, until, culprit, then });
-                None
             }
-        };
-        self.children.timers.disarm(Timer::Sweep);
-        if let Some(old) = old
-            && self.children.state(old) == Some(State::Awaiting)
-        {
-            self.absorb(old, turn);
         }
+        self.children.timers.disarm(Timer::Sweep);
     }
 
     /// The group waits no longer than now.

@@ -168,7 +168,9 @@ impl Entry<'_> {
     fn facts(&self, room: usize) -> impl Iterator<Item = String> {
         let child = &self.node.child;
         let status = child.status.as_deref().filter(|text| !text.trim().is_empty());
-        let last = child.last_exit.as_ref().map(first);
+        // That a child was asked to stop is told by where it is.
+        let last = child.last_exit.as_ref().filter(|last| !matches!(last, ExitReason::Shutdown));
+        let last = last.map(first);
         let facts = [
             Some(time(child)),
             match &self.counts {
@@ -241,11 +243,12 @@ fn age(age: Duration) -> String {
 /// Rounded up, so that it is never over before it says so.
 fn wait(left: Duration) -> String {
     let tenths = left.as_millis().div_ceil(100);
+    let seconds = tenths.div_ceil(10);
     match tenths {
         0 => "now".to_owned(),
-        1..600 if tenths.is_multiple_of(10) => format!("in {}s", tenths / 10),
+        1..600 if tenths.is_multiple_of(10) => format!("in {seconds}s"),
         1..600 => format!("in {}.{}s", tenths / 10, tenths % 10),
-        600..36_000 => format!("in {}m{}s", tenths / 600, tenths.div_ceil(10) % 60),
+        600..36_000 => format!("in {}m{}s", seconds / 60, seconds % 60),
         _ => format!("in {}", age(left)),
     }
 }
@@ -306,5 +309,171 @@ impl Write for Cut {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+    use crate::path::Path;
+    use crate::policy::RestartType;
+
+    fn node(path: Path, children: Vec<Node>) -> Node {
+        let kind = if children.is_empty() { ChildKind::Worker } else { ChildKind::Supervisor };
+        let child = ChildInfo {
+            path,
+            kind,
+            restart: RestartType::Permanent,
+            significant: false,
+            lifecycle: Lifecycle::Active,
+            why: None,
+            incarnation: 1,
+            restarts: 0,
+            since: UNIX_EPOCH,
+            age: Duration::ZERO,
+            last_exit: None,
+            next: None,
+            status: None,
+        };
+        Node { child, supervisor: None, children }
+    }
+
+    fn text(root: Node) -> String {
+        Status { seq: 0, captured_at: UNIX_EPOCH, root }.to_string()
+    }
+
+    /// A supervisor above a supervisor, and so on, `levels` of them, each with a worker as well.
+    fn deep(levels: usize) -> Node {
+        let mut paths = vec![Path::root("s0")];
+        for level in 1..levels {
+            paths.push(paths[level - 1].join(&format!("s{level}")));
+        }
+        let worker = |path: &Path| node(path.join("w"), Vec::new());
+        let lowest = worker(&paths[levels - 1].join("x"));
+        paths.into_iter().rev().fold(lowest, |below, path| {
+            let worker = worker(&path);
+            node(path, vec![below, worker])
+        })
+    }
+
+    #[test]
+    fn below_the_fourth_level_the_levels_that_are_not_drawn_are_counted() {
+        assert_eq!(
+            text(deep(6)).lines().collect::<Vec<_>>(),
+            [
+                "s0  supervisor  active  up 0s  12 children",
+                "├─ s1                  supervisor   active       up 0s",
+                "│  ├─ s2               supervisor   active       up 0s",
+                "│  │  ├─ s3            supervisor   active       up 0s",
+                "│  │  │  ├─ s4         supervisor   active       up 0s",
+                "+3    │  ├─ s5         supervisor   active       up 0s",
+                "+4    │  ├─ w          permanent    active       up 0s",
+                "+4    │  └─ w          permanent    active       up 0s",
+                "+3    │  └─ w          permanent    active       up 0s",
+                "│  │  │  └─ w          permanent    active       up 0s",
+                "│  │  └─ w             permanent    active       up 0s",
+                "│  └─ w                permanent    active       up 0s",
+                "└─ w                   permanent    active       up 0s",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_thousand_levels_and_a_hundred_thousand_children_are_80_columns_wide() {
+        let mut tree = deep(1_000);
+        for serial in 0..100_000 {
+            let mut child = node(tree.child.path.join(&format!("conn#{serial}")), Vec::new());
+            child.child.status = Some("longword".repeat(20));
+            tree.children.push(child);
+        }
+        let text = text(tree);
+
+        assert_eq!(text.lines().map(|line| line.chars().count()).max(), Some(WIDTH));
+        assert_eq!(text.lines().count(), 1 + 1_000 + 1_000 + 2 * 100_000);
+        let lowest = text.lines().skip(999).take(2).collect::<Vec<_>>();
+        assert_eq!(
+            lowest,
+            [
+                "+997  │  ├─ s999       supervisor   active       up 0s",
+                "+998  │  ├─ w          permanent    active       up 0s",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_child_says_stays_within_its_line_whatever_it_is() {
+        let mut child = node(Path::root("app").join("a"), Vec::new());
+        child.child.status = Some("\n one\ttwo\r\nthree\u{1b}[31m ".to_owned());
+        child.child.last_exit = Some(ExitReason::Panicked("line 1\n  line 2".to_owned()));
+        child.child.restarts = 4_000_000_000;
+        let mut silent = node(Path::root("app").join("b"), Vec::new());
+        silent.child.status = Some(" \n".to_owned());
+
+        assert_eq!(
+            text(node(Path::root("app"), vec![child, silent])).lines().collect::<Vec<_>>(),
+            [
+                "app  supervisor  active  up 0s  2 children",
+                "├─ a                   permanent    active       up 0s  restarts=4000000000",
+                "│     \"one two three [31m\"  last: panicked: line 1 line 2",
+                "└─ b                   permanent    active       up 0s",
+            ]
+        );
+    }
+
+    #[test]
+    fn of_supervisors_that_gave_up_the_first_is_told() {
+        let mqtt = Path::root("app").join("ingest").join("mqtt");
+        let mut reason = ExitReason::Failed("refused".into());
+        for child in [mqtt.clone(), mqtt.parent().unwrap()] {
+            reason = ExitReason::Escalated { child, source: reason.into() };
+        }
+
+        assert_eq!(first(&reason).to_string(), "escalated: child app/ingest/mqtt: failed: refused");
+    }
+
+    #[test]
+    fn a_text_is_cut_at_its_end_and_a_name_in_its_middle() {
+        for (room, expected) in
+            [(8, "one two"), (7, "one two"), (6, "one t…"), (5, "one…"), (1, "…")]
+        {
+            assert_eq!(cut(" one\n two ", room), expected);
+        }
+        for (room, name) in [(6, "conn#1"), (5, "co…#1"), (4, "co…1"), (1, "…")] {
+            assert_eq!(cut_in_the_middle("conn#1", room), name);
+        }
+        assert_eq!(cut_in_the_middle("übergröße", 5), "üb…ße", "characters, not bytes");
+    }
+
+    #[test]
+    fn a_time_is_as_exact_as_one_would_say_it() {
+        let second = Duration::from_secs(1);
+        #[rustfmt::skip]
+        let ages = [
+            (0, "0s"), (59, "59s"), (60, "1m"), (3_599, "59m"), (3_600, "1h0m"), (8_100, "2h15m"),
+            (86_399, "23h59m"), (86_400, "1d0h"), (100_000, "1d3h"),
+        ];
+        for (seconds, expected) in ages {
+            assert_eq!(age(second * seconds), expected);
+            assert_eq!(age(second * (seconds + 1) - Duration::from_nanos(1)), expected);
+        }
+        #[rustfmt::skip]
+        let waits = [
+            (0, "now"), (1, "in 0.1s"), (200, "in 0.2s"), (4_199, "in 4.2s"), (5_000, "in 5s"),
+            (59_900, "in 59.9s"), (59_901, "in 1m0s"), (90_000, "in 1m30s"), (119_500, "in 2m0s"),
+            (3_599_400, "in 60m0s"), (5_400_000, "in 1h30m"),
+        ];
+        for (millis, expected) in waits {
+            assert_eq!(wait(Duration::from_millis(millis)), expected);
+        }
+        #[rustfmt::skip]
+        let periods = [
+            (500, "500ms"), (1_500, "1.5s"), (5_000, "5s"), (60_000, "1m"), (90_000, "90s"),
+            (3_600_000, "1h"), (5_400_000, "90m"),
+        ];
+        for (millis, expected) in periods {
+            assert_eq!(exactly(Duration::from_millis(millis)), expected);
+        }
     }
 }

@@ -233,12 +233,21 @@ struct WrappedNest {
 }
 
 impl Nested for WrappedNest {
+    fn children(&self) -> &[ChildSpec] {
+        self.inner.children()
+    }
+
+    fn check(&self, path: &Path) -> Result<(), BuildError> {
+        self.inner.check(path)
+    }
+
     fn resolve(
         &self,
         path: &Path,
+        children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
-        let Resolved { seed, abort_bound } = self.inner.resolve(path, warnings)?;
+        let Resolved { seed, abort_bound } = self.inner.resolve(path, children, warnings)?;
         Ok(Resolved { seed: self.faults.wrap_seed(seed), abort_bound })
     }
 

@@ -242,12 +242,21 @@ impl DynamicSupervisorBuilder {
 }
 
 impl Nested for SupervisorBuilder {
+    fn children(&self) -> &[ChildSpec] {
+        &self.children
+    }
+
+    fn check(&self, path: &Path) -> Result<(), BuildError> {
+        check::alone(self, path)
+    }
+
     fn resolve(
         &self,
         path: &Path,
+        children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
-        check::nested(self, path, warnings)
+        check::nested(self, path, children, warnings)
     }
 
     #[cfg(feature = "testing")]
@@ -257,12 +266,21 @@ impl Nested for SupervisorBuilder {
 }
 
 impl Nested for DynamicSupervisorBuilder {
+    fn children(&self) -> &[ChildSpec] {
+        &[]
+    }
+
+    fn check(&self, path: &Path) -> Result<(), BuildError> {
+        check::alone(self, path)
+    }
+
     fn resolve(
         &self,
         path: &Path,
+        children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
-        check::nested(self, path, warnings)
+        check::nested(self, path, children, warnings)
     }
 
     #[cfg(feature = "testing")]

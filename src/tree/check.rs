@@ -63,20 +63,30 @@ pub(super) fn root(described: &impl Described) -> Result<Supervisor, BuildError>
         .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
     let mut warnings = Vec::new();
     let path = Path::root(described.name());
-    let blueprint = blueprint(described, &path, &mut warnings)?;
+    alone(described, &path)?;
+    let children = described.children().iter();
+    let children = children.map(|child| child.resolve(&path, &mut warnings));
+    let children = children.collect::<Result<Vec<_>, _>>()?;
+    let blueprint = blueprint(described, &path, children, &mut warnings)?;
     for warning in &warnings {
         tracing::warn!(target: "verger::lifecycle", "{warning}");
     }
     Ok(Supervisor::new(Arc::new(blueprint), warnings))
 }
 
-/// Checks a supervisor that is a child.
+/// Checks what a supervisor says of itself.
+pub(super) fn alone(described: &impl Described, path: &Path) -> Result<(), BuildError> {
+    rules(described.options(), path).map(drop)
+}
+
+/// Checks a supervisor that is a child, and whose children are checked.
 pub(super) fn nested(
     described: &impl Described,
     path: &Path,
+    children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Resolved, BuildError> {
-    let blueprint = Arc::new(blueprint(described, path, warnings)?);
+    let blueprint = Arc::new(blueprint(described, path, children, warnings)?);
     let abort_bound = blueprint.abort_bound();
     Ok(Resolved { seed: Arc::new(seed_of(blueprint)), abort_bound })
 }
@@ -84,26 +94,23 @@ pub(super) fn nested(
 fn blueprint(
     described: &impl Described,
     path: &Path,
+    children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
-    let rules = rules(described.options(), path)?;
     let mut blueprint = Blueprint {
         name: described.name().into(),
-        rules,
+        rules: rules(described.options(), path)?,
         dynamic: described.is_dynamic(),
-        children: Vec::with_capacity(described.children().len()),
+        children: Vec::new(),
     };
     let mut names = HashSet::new();
-    for child in described.children() {
-        let resolved = child.resolve(path, warnings)?;
+    for child in &children {
         if !names.insert(child.name()) {
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.clone(), name });
         }
-        blueprint.check_child(path, &resolved, warnings)?;
-        blueprint.children.push(resolved);
+        blueprint.check_child(path, child, warnings)?;
     }
-    let children = std::mem::take(&mut blueprint.children);
     blueprint.children = order::sorted(children, path, blueprint.rules.start)?;
     warnings.extend(unreachable_limit(&blueprint, path));
     Ok(blueprint)

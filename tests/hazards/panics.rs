@@ -109,10 +109,7 @@ async fn a_panic_is_the_childs_failure_wherever_it_comes_from() {
             worker("faulty", async |_ctx| -> Exit { panic!("in the {}", "future") }),
             "panicked: in the future",
         ),
-        (
-            child("faulty", || -> Faulty { panic!("in the factory") }),
-            "panicked: in the factory",
-        ),
+        (child("faulty", || -> Faulty { panic!("in the factory") }), "panicked: in the factory"),
         (value(In::Activate), "panicked: in activate"),
         (value(In::Run), "panicked: in run"),
         (value(In::Drop), "panicked: in drop"),

@@ -88,6 +88,17 @@ async fn what_is_said_through_the_context_of_an_earlier_incarnation_is_ignored()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_child_that_waits_for_the_end_of_its_own_tree_is_killed_after_its_grace() {
+    let waiting = worker("waiting", async |ctx: Context| -> Exit {
+        sleep(secs(1)).await;
+        Ok(ctx.parent().stop("for myself").await?)
+    });
+    let began = Instant::now();
+    Supervisor::builder("app").child(waiting).build().unwrap().run().await.unwrap();
+    assert_eq!(began.elapsed(), secs(1 + 5));
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_are_served_while_the_tree_starts() {
     let world = World::new();
     world.next_starts("slow", [NextStart::Hang]);
@@ -121,8 +132,7 @@ async fn requests_are_served_while_the_tree_starts() {
 
     app.terminate_child("slow").await.unwrap();
     assert!(starting.await.unwrap().is_ok(), "the others do not wait for one stopped by hand");
-    let up =
-        ["app/first active", "app/slow stopped", "app/last active", "app/added active"];
+    let up = ["app/first active", "app/slow stopped", "app/last active", "app/added active"];
     assert_eq!(states(&app).await, up);
     assert_eq!(began.elapsed(), secs(5), "the grace of the child that did not hear");
     app.stop("done").await.unwrap();

@@ -85,10 +85,8 @@ fn callers(handle: &SupervisorHandle) -> JoinHandle<Answers> {
     let handle = handle.clone();
     tokio::spawn(async move {
         let calls = async {
-            let (stuck, below) = tokio::join!(
-                handle.terminate_child("a"),
-                handle.terminate_child("mid/low/c"),
-            );
+            let (stuck, below) =
+                tokio::join!(handle.terminate_child("a"), handle.terminate_child("mid/low/c"),);
             vec![stuck, below]
         };
         tokio::join!(handle.wait(), calls)
@@ -142,7 +140,10 @@ async fn aborting_the_task_that_runs_a_tree_aborts_every_child() {
     torn_down(async |tree: Supervisor| drop(tree.run().await)).await;
     torn_down(async |tree: Supervisor| drop(tree.await)).await;
     torn_down(async |tree: Supervisor| drop(tree.with_graceful_shutdown(pending()).await)).await;
-    torn_down(async |tree: Supervisor| drop(tree.run_to_exit_code().await)).await;
+    torn_down(async |tree: Supervisor| {
+        tree.run_to_exit_code().await;
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,11 +203,11 @@ fn without_runtime(mut builder: runtime::Builder, end: impl FnOnce(Runtime)) {
         handle
     });
     let other = runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let callers = other.block_on(async {
-        let callers = callers(&handle);
-        settle().await;
-        callers
-    });
+    let callers = {
+        let _guard = other.enter();
+        callers(&handle)
+    };
+    other.block_on(settle());
     end(own);
     assert_eq!(all_dropped(&drops), ALL);
     check(other.block_on(callers).unwrap());

@@ -103,7 +103,11 @@ struct Dirty(u32);
 impl Child for Dirty {
     async fn run(&mut self, ctx: &Context) -> Exit {
         ctx.run_until_cancelled(sleep(secs(1))).await;
-        if self.0 == 1 { Err("first".into()) } else { Ok(ctx.cancelled().await) }
+        if self.0 == 1 {
+            return Err("first".into());
+        }
+        ctx.cancelled().await;
+        Ok(())
     }
 }
 
@@ -137,7 +141,8 @@ async fn kin_104_a_restart_that_goes_wrong_twice_still_comes_up() {
 async fn kin_105_a_first_start_that_fails_is_tried_again() {
     let world = World::new();
     world.next_starts("a", [NextStart::Error, NextStart::Panic]);
-    let tree = Supervisor::builder("app").child(world.child("a").backoff(Backoff::constant(secs(1))));
+    let tree =
+        Supervisor::builder("app").child(world.child("a").backoff(Backoff::constant(secs(1))));
     let began = Instant::now();
     let app = start(tree).await;
     assert_eq!(began.elapsed(), secs(2));

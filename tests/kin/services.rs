@@ -332,6 +332,9 @@ async fn kin_128_a_job_that_is_done_ends_once() {
     sleep(secs(1000)).await;
     assert_eq!(steps.load(Ordering::Relaxed), 10);
     let job = app.which_child("job").await.unwrap();
-    assert_eq!((job.lifecycle, job.incarnation, job.why), (Lifecycle::Stopped, 10, Some("finished")));
+    assert_eq!(
+        (job.lifecycle, job.incarnation, job.why),
+        (Lifecycle::Stopped, 10, Some("finished"))
+    );
     app.stop("done").await.unwrap();
 }

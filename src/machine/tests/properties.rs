@@ -185,17 +185,25 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
         let pick = |who: usize| present.get(who % present.len().max(1)).map(|(name, _)| &**name);
         match step {
             Step::Crash(who) => {
-                pick(who).map(|name| world.crash(name));
+                if let Some(name) = pick(who) {
+                    world.crash(name);
+                }
             }
             Step::Panic(who) => {
                 let reason = ExitReason::Panicked("oh".to_owned());
-                pick(who).map(|name| world.exit(name, reason));
+                if let Some(name) = pick(who) {
+                    world.exit(name, reason);
+                }
             }
             Step::End(who) => {
-                pick(who).map(|name| world.exit(name, ExitReason::Normal));
+                if let Some(name) = pick(who) {
+                    world.exit(name, ExitReason::Normal);
+                }
             }
             Step::Ready(who) => {
-                pick(who).map(|name| world.ready(name));
+                if let Some(name) = pick(who) {
+                    world.ready(name);
+                }
             }
             Step::Healthy(who) | Step::StopSelf(who) => {
                 let live = present.get(who % present.len().max(1));

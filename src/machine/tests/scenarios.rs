@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::children::{Down, State};
 use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
 use super::super::{Event, Machine, Ordered, Request};
 use crate::exit::ExitReason;
@@ -278,6 +279,7 @@ mod first_start {
         let mut world = begin(rest_for_one(), kids);
         world.fail("b");
         assert_eq!(world.acts(), "start a#1, start b#1, start c#1, cancel c, start b#2, start c#2");
+        assert_eq!(world.lifecycle("d"), Lifecycle::Discovered, "its turn has not come");
         world.advance(secs(1));
         assert_eq!(world.acts(), "start d#1, up");
     }
@@ -866,9 +868,45 @@ mod limit {
             "cancel d, start c#2, start d#2, gave up c, cancel d, gave up a, cancel b"
         );
         world.ask("c", Request::Retry);
+        assert_eq!(world.call("a", Request::RestartStopped), "stopped");
         world.advance(secs(9));
         assert_eq!(world.acts(), "cancel a2, start c#3, start d#3");
+        let [a2, d] = ["a2", "d"].map(|name| world.state(world.key(name)));
+        assert_eq!((a2, d), (Some(State::Down(Down::Rested)), Some(State::Active)));
         assert_eq!(world.alive(), "c#3 d#3");
+    }
+
+    #[test]
+    fn two_retries_in_a_range_that_is_being_parked_start_both() {
+        let kids = [kid("a"), kid("b").stops(secs(1)), kid("c"), kid("d")];
+        let mut world = World::running(parking(0, rest_for_one()), kids);
+        for name in ["d", "c", "a"] {
+            world.fail(name);
+        }
+        let tickets = ["d", "c"].map(|name| world.ask(name, Request::Retry));
+        world.advance(secs(9));
+        assert_eq!(
+            world.timed(),
+            "0ns gave up d, 0ns gave up c, 0ns gave up a, 0ns cancel b, 1s start c#2, 1s start d#2"
+        );
+        assert_eq!(tickets.map(|ticket| world.answer(ticket)), ["started 2"; 2]);
+    }
+
+    #[test]
+    fn a_crash_while_a_range_is_being_told_of_a_retry_is_an_ordinary_failure() {
+        let last = kid("z").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
+        let kids = (0..200).map(|number| kid(&number.to_string())).chain([last]);
+        let mut world = World::running(one_for_all(), kids);
+        world.call("z", Request::Kill);
+        world.advance(secs(1));
+        world.kid("z").dies = Some(ms(1));
+        world.skip();
+        let ticket = world.ask("z", Request::Retry);
+        world.fail("5");
+        let acts = world.acts();
+        assert_eq!(acts.matches("cancel").count(), 199);
+        assert_eq!(acts.matches("start").count(), 201);
+        assert_eq!(world.answer(ticket), "started 2");
     }
 
     #[test]
@@ -1124,6 +1162,35 @@ mod leak {
         assert_eq!(world.acts(), "cancel c, start a#3, start c#3");
         assert_eq!(world.call("b", Request::Retry), "started 2");
         assert_eq!(world.acts(), "start b#2", "those that run go on");
+    }
+
+    #[test]
+    fn a_leaked_child_can_be_asked_for_in_every_phase_of_a_group_restart() {
+        for request in [Request::Retry, Request::RestartStopped] {
+            for (who, wait) in [("a", 500), ("a", 1_500), ("z", 500), ("z", 1_500)] {
+                let leaking =
+                    |name| kid(name).leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
+                let kids = [leaking("a"), kid("b"), kid("c").stops(secs(1)), leaking("z")];
+                let rules = Rules {
+                    backoff: Backoff::constant(secs(2)),
+                    strategy: Strategy::OneForAll,
+                    ..rules()
+                };
+                let mut world = World::running(rules, kids);
+                for name in ["a", "z"] {
+                    world.ask(name, Request::Terminate);
+                }
+                world.advance(secs(2));
+                world.kid(who).dies = Some(ms(1));
+                world.fail("b");
+                world.advance(ms(wait));
+                world.skip();
+                let ticket = world.ask(who, request);
+                world.advance(secs(9));
+                assert_eq!(world.answer(ticket), "started 2", "{request:?} {who} {wait}");
+                assert_eq!(world.timed().matches("start").count(), 3);
+            }
+        }
     }
 
     #[test]

@@ -1,163 +1,16 @@
-//! Behaviours of actor-ts (`seed0`), SignalPy (`seed3`) and elfo (`seed4`) that we keep.
+//! SignalPy, its note on supervision and reliability.
 
-mod common;
-
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use verger::{
-    Backoff, Context, ControlError, Event, EventKind, Exit, ExitReason, Lifecycle, OnExhausted,
-    Readiness, RestartType, RunError, Start, Strategy, Subscription, Supervisor, SupervisorBuilder,
-    SupervisorHandle, worker,
+    Context, ControlError, ExitReason, Lifecycle, OnExhausted, RunError, Start, Strategy,
+    Supervisor, worker,
 };
 
-use self::common::{End, NextStart, World, settle};
-
-const MINUTE: Duration = Duration::from_secs(60);
-
-fn secs(secs: u64) -> Duration {
-    Duration::from_secs(secs)
-}
-
-/// A root whose children wait 2, 4, 8, … seconds.
-fn app() -> SupervisorBuilder {
-    Supervisor::builder("app")
-        .unlimited_restarts()
-        .defaults(|child| child.backoff(Backoff::exponential(secs(2), secs(64))))
-}
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
-
-async fn lifecycle(handle: &SupervisorHandle, path: &str) -> Lifecycle {
-    handle.which_child(path).await.unwrap().lifecycle
-}
-
-/// The edges that have been told so far, as in `app/a#2 active → errored (panicked)`.
-fn edges(events: &mut Subscription<Event>) -> Vec<String> {
-    let told = std::iter::from_fn(|| events.try_next());
-    told.filter_map(|event| match event.kind {
-        EventKind::Moved { from, to, reason, wait, .. } => {
-            let reason = reason.map(|reason| format!(" ({})", reason.kind())).unwrap_or_default();
-            let wait = wait.map(|(n, wait)| format!(", attempt {n} in {wait:?}")).unwrap_or_default();
-            Some(format!("{}#{} {from} → {to}{reason}{wait}", event.path, event.incarnation))
-        }
-        _ => None,
-    })
-    .collect()
-}
-
-#[tokio::test(start_paused = true)]
-async fn seed0_05_a_child_aborted_from_outside_goes_the_same_way_as_one_that_fails() {
-    for (how, kind) in [(0, "failed"), (1, "panicked"), (2, "aborted")] {
-        let world = World::new();
-        let app = start(app().child(world.child("a"))).await;
-        let mut events = app.events();
-        match how {
-            0 => world.end("a", End::Error).await,
-            1 => world.end("a", End::Panic).await,
-            _ => app.kill_child("a").await.unwrap(),
-        }
-        settle().await;
-        assert_eq!(
-            edges(&mut events),
-            [
-                format!("app/a#1 active → errored ({kind})"),
-                "app/a#1 errored → restarting, attempt 1 in 2s".to_owned(),
-            ],
-        );
-        tokio::time::sleep(secs(2)).await;
-        settle().await;
-        assert_eq!(
-            edges(&mut events),
-            [
-                "app/a#1 restarting → resolved",
-                "app/a#2 resolved → activating",
-                "app/a#2 activating → active",
-            ],
-        );
-        app.stop("done").await.unwrap();
-    }
-}
-
-/// Real time, since blocking a thread is the only way to end late: nothing here waits for a clock
-/// but the supervisor, 1 ms.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn seed0_12_the_late_end_of_an_older_incarnation_changes_nothing() {
-    let (release, blocked) = mpsc::channel::<()>();
-    let blocked = Arc::new(Mutex::new(Some(blocked)));
-    let stubborn = worker("a", move |ctx: Context| {
-        let blocked = blocked.lock().unwrap().take();
-        async move {
-            ctx.ready();
-            if let Some(blocked) = blocked {
-                tokio::task::block_in_place(|| blocked.recv()).unwrap_err();
-                panic!("the late end");
-            }
-            ctx.cancelled().await;
-        }
-    });
-    let app = Supervisor::builder("app").leak_timeout(Duration::from_millis(1));
-    let app = app.child(stubborn.readiness(Readiness::Signal).backoff(Backoff::none()));
-    let app = start(app).await;
-    let mut events = app.events();
-
-    app.kill_child("a").await.unwrap();
-    let mut told = Vec::new();
-    while !matches!(told.last(), Some(EventKind::Moved { to: Lifecycle::Active, .. })) {
-        told.push(events.next().await.unwrap().kind);
-    }
-    assert!(told.iter().any(|kind| matches!(kind, EventKind::Leaked)), "{told:?}");
-    drop(release);
-    let late = events.next().await.unwrap();
-    assert!(matches!(late.kind, EventKind::LeakEnded), "{late:?}");
-    assert_eq!(late.incarnation, 1);
-
-    let now = app.which_child("a").await.unwrap();
-    assert_eq!((now.lifecycle, now.incarnation), (Lifecycle::Active, 2));
-    assert_eq!(now.last_exit.unwrap().kind(), "aborted", "the panic was not taken for its end");
-    app.stop("done").await.unwrap();
-    let rest = edges(&mut events);
-    assert_eq!(rest, ["app/a#2 active → deactivating", "app/a#2 deactivating → stopped (shutdown)"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn seed0_13_a_wait_that_was_cut_short_does_not_start_a_second_child_when_it_would_be_over() {
-    let world = World::new();
-    let app = start(app().child(world.child("a"))).await;
-    world.end("a", End::Error).await;
-
-    tokio::time::sleep(secs(1)).await;
-    app.wake("a").await.unwrap();
-    settle().await;
-    assert_eq!(world.acts(), ["start a", "end a", "start a"]);
-    tokio::time::sleep(MINUTE).await;
-
-    assert_eq!(world.acts(), [""; 0]);
-    let alive = app.which_child("a").await.unwrap();
-    assert_eq!((alive.lifecycle, alive.incarnation), (Lifecycle::Active, 2));
-    let error = app.wake("a").await.unwrap_err();
-    assert_eq!(error.to_string(), "`app/a` is active, so `wake` has nothing to do");
-    app.stop("done").await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn seed0_14_stopping_the_supervisor_cancels_the_pending_restart() {
-    let world = World::new();
-    let app = start(app().child(world.child("a"))).await;
-    world.end("a", End::Error).await;
-    assert_eq!(lifecycle(&app, "a").await, Lifecycle::Restarting);
-    world.log();
-
-    let asked = Instant::now();
-    app.stop("done").await.unwrap();
-    assert_eq!(asked.elapsed(), Duration::ZERO, "there is nobody to wait for");
-    tokio::time::sleep(MINUTE).await;
-    assert_eq!(world.log(), [""; 0]);
-}
+use super::{MINUTE, app, edges, lifecycle, secs, start};
+use crate::common::{End, NextStart, World, settle};
 
 #[tokio::test(start_paused = true)]
 async fn seed3_08_a_child_that_is_parked_at_boot_is_retried_by_hand_and_only_then() {
@@ -427,47 +280,4 @@ async fn seed3_38_a_child_that_fails_again_after_a_group_restart_is_retried_agai
         assert_eq!(lifecycle(&app, "b").await, Lifecycle::Active, "{strategy}");
         app.stop("done").await.unwrap();
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn seed4_51_who_subscribes_first_learns_where_every_child_is_and_then_each_change() {
-    async fn next(stream: &mut verger::StatusStream) -> String {
-        let change = stream.next().await.unwrap();
-        let state = change.lifecycle.map_or("gone".to_owned(), |state| state.to_string());
-        format!("{}#{} {state}", change.path, change.incarnation)
-    }
-    let world = World::new();
-    let speaking = worker("speaking", async |ctx: Context| -> Exit {
-        ctx.set_status("lag 12 ms");
-        ctx.cancelled().await;
-        Ok(())
-    });
-    let job = world.child("job").restart(RestartType::Temporary);
-    let mid = Supervisor::builder("mid").child(speaking);
-    let app = start(app().child(world.child("a")).child(job).child(mid)).await;
-    world.end("a", End::Error).await;
-    world.end("job", End::Normal).await;
-
-    let expected = ["app/a#1 restarting", "app/mid#1 active", "app/mid/speaking#1 active"];
-    let mut first = app.subscribe_status().await.unwrap();
-    for expected in expected {
-        assert_eq!(next(&mut first).await, expected, "and nothing of the job, which is forgotten");
-    }
-    // The wait passes while nobody has anything else to do.
-    for expected in ["app/a#1 resolved", "app/a#2 activating", "app/a#2 active"] {
-        assert_eq!(next(&mut first).await, expected);
-    }
-    let mut second = app.subscribe_status().await.unwrap();
-    assert_eq!(next(&mut second).await, "app/a#2 active", "its own replay, as of now");
-    assert_eq!(next(&mut second).await, "app/mid#1 active");
-    assert_eq!(app.which_child("mid/speaking").await.unwrap().status.unwrap(), "lag 12 ms");
-
-    app.terminate_child("a").await.unwrap();
-    app.delete_child("a").await.unwrap();
-    for expected in ["app/a#2 deactivating", "app/a#2 stopped"] {
-        assert_eq!(next(&mut first).await, expected);
-    }
-    let gone = first.next().await.unwrap();
-    assert_eq!((gone.path.as_str(), gone.lifecycle), ("app/a", None));
-    app.stop("done").await.unwrap();
 }

@@ -1,0 +1,122 @@
+//! Actor-ts, the page on its backoff supervisor.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use verger::{Backoff, Context, EventKind, Lifecycle, Readiness, Supervisor, worker};
+
+use super::{MINUTE, app, edges, lifecycle, secs, start};
+use crate::common::{End, World, settle};
+
+#[tokio::test(start_paused = true)]
+async fn seed0_05_a_child_aborted_from_outside_goes_the_same_way_as_one_that_fails() {
+    for (how, kind) in [(0, "failed"), (1, "panicked"), (2, "aborted")] {
+        let world = World::new();
+        let app = start(app().child(world.child("a"))).await;
+        let mut events = app.events();
+        match how {
+            0 => world.end("a", End::Error).await,
+            1 => world.end("a", End::Panic).await,
+            _ => app.kill_child("a").await.unwrap(),
+        }
+        settle().await;
+        assert_eq!(
+            edges(&mut events),
+            [
+                format!("app/a#1 active → errored ({kind})"),
+                "app/a#1 errored → restarting, attempt 1 in 2s".to_owned(),
+            ],
+        );
+        tokio::time::sleep(secs(2)).await;
+        settle().await;
+        assert_eq!(
+            edges(&mut events),
+            [
+                "app/a#1 restarting → resolved",
+                "app/a#2 resolved → activating",
+                "app/a#2 activating → active",
+            ],
+        );
+        app.stop("done").await.unwrap();
+    }
+}
+
+/// Real time, since blocking a thread is the only way to end late: nothing here waits for a clock
+/// but the supervisor, 1 ms.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn seed0_12_the_late_end_of_an_older_incarnation_changes_nothing() {
+    let (release, blocked) = mpsc::channel::<()>();
+    let blocked = Arc::new(Mutex::new(Some(blocked)));
+    let stubborn = worker("a", move |ctx: Context| {
+        let blocked = blocked.lock().unwrap().take();
+        async move {
+            ctx.ready();
+            if let Some(blocked) = blocked {
+                tokio::task::block_in_place(|| blocked.recv()).unwrap_err();
+                panic!("the late end");
+            }
+            ctx.cancelled().await;
+        }
+    });
+    let app = Supervisor::builder("app").leak_timeout(Duration::from_millis(1));
+    let app = app.child(stubborn.readiness(Readiness::Signal).backoff(Backoff::none()));
+    let app = start(app).await;
+    let mut events = app.events();
+
+    app.kill_child("a").await.unwrap();
+    let mut told = Vec::new();
+    while !matches!(told.last(), Some(EventKind::Moved { to: Lifecycle::Active, .. })) {
+        told.push(events.next().await.unwrap().kind);
+    }
+    assert!(told.iter().any(|kind| matches!(kind, EventKind::Leaked)), "{told:?}");
+    drop(release);
+    let late = events.next().await.unwrap();
+    assert!(matches!(late.kind, EventKind::LeakEnded), "{late:?}");
+    assert_eq!(late.incarnation, 1);
+
+    let now = app.which_child("a").await.unwrap();
+    assert_eq!((now.lifecycle, now.incarnation), (Lifecycle::Active, 2));
+    assert_eq!(now.last_exit.unwrap().kind(), "aborted", "the panic was not taken for its end");
+    app.stop("done").await.unwrap();
+    let rest = edges(&mut events);
+    assert_eq!(
+        rest,
+        ["app/a#2 active → deactivating", "app/a#2 deactivating → stopped (shutdown)"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_13_a_wait_that_was_cut_short_does_not_start_a_second_child_when_it_would_be_over() {
+    let world = World::new();
+    let app = start(app().child(world.child("a"))).await;
+    world.end("a", End::Error).await;
+
+    tokio::time::sleep(secs(1)).await;
+    app.wake("a").await.unwrap();
+    settle().await;
+    assert_eq!(world.acts(), ["start a", "end a", "start a"]);
+    tokio::time::sleep(MINUTE).await;
+
+    assert_eq!(world.acts(), [""; 0]);
+    let alive = app.which_child("a").await.unwrap();
+    assert_eq!((alive.lifecycle, alive.incarnation), (Lifecycle::Active, 2));
+    let error = app.wake("a").await.unwrap_err();
+    assert_eq!(error.to_string(), "`app/a` is active, so `wake` has nothing to do");
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_14_stopping_the_supervisor_cancels_the_pending_restart() {
+    let world = World::new();
+    let app = start(app().child(world.child("a"))).await;
+    world.end("a", End::Error).await;
+    assert_eq!(lifecycle(&app, "a").await, Lifecycle::Restarting);
+    world.log();
+
+    let asked = Instant::now();
+    app.stop("done").await.unwrap();
+    assert_eq!(asked.elapsed(), Duration::ZERO, "there is nobody to wait for");
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.log(), [""; 0]);
+}

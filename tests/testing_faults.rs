@@ -1,0 +1,257 @@
+//! The test kit: the faults that it lets strike, and what the engine makes of them.
+
+#![cfg(feature = "testing")]
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use verger::testing::{Expect, TestTree};
+use verger::{
+    Backoff, Child, ChildSpec, Context, DynamicSupervisor, Exit, ExitError, Lifecycle, Readiness,
+    Strategy, Supervisor, async_trait, child, worker,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A function that does what it is asked.
+fn idle(name: &str) -> ChildSpec {
+    worker(name, async |ctx: Context| ctx.cancelled().await).backoff(Backoff::constant(SECOND))
+}
+
+/// How long it takes.
+async fn elapsed(future: impl Future) -> Duration {
+    let began = Instant::now();
+    future.await;
+    began.elapsed()
+}
+
+/// A value that does what it is asked, and counts how often it got to its `deactivate`.
+fn object(name: &str, deactivated: &Arc<AtomicU32>) -> ChildSpec {
+    let deactivated = Arc::clone(deactivated);
+    child(name, move || Object { deactivated: Arc::clone(&deactivated) })
+        .backoff(Backoff::exponential(SECOND, 10 * SECOND).jitter(0.0))
+}
+
+struct Object {
+    deactivated: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl Child for Object {
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        ctx.cancelled().await;
+        Ok(())
+    }
+
+    async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+        self.deactivated.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// A supervisor that hangs does not hear that it is killed, until it is taken for leaked.
+#[tokio::test(start_paused = true)]
+async fn a_kill_takes_as_long_as_it_takes() {
+    let ingest = Supervisor::builder("ingest").leak_timeout(3 * SECOND).child(idle("mqtt"));
+    let app = Supervisor::builder("app").leak_timeout(4 * SECOND).child(ingest);
+    let tree = TestTree::start(app).await;
+
+    tree.hang("ingest");
+
+    assert_eq!(elapsed(tree.kill("ingest")).await, 7 * SECOND);
+    tree.expect(["ingest: active -> errored (aborted)", "ingest: leaked"]).await;
+    tree.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_hangs_is_aborted_when_its_grace_is_over_by_the_restart_of_its_group() {
+    let deactivated = Arc::default();
+    let app = Supervisor::builder("app")
+        .strategy(Strategy::OneForAll)
+        .child(idle("db"))
+        .child(object("pool", &deactivated).shutdown(8 * SECOND))
+        .child(idle("api").shutdown(3 * SECOND));
+    let tree = TestTree::start(app).await;
+
+    tree.hang("pool");
+    tree.hang("api");
+    tree.kill("db").await;
+
+    let api = elapsed(tree.expect(["api: deactivating -> stopped (killed)"])).await;
+    assert_eq!(api, 3 * SECOND);
+    let pool = elapsed(tree.expect(["pool: deactivating -> stopped (killed)"])).await;
+    assert_eq!(pool, 8 * SECOND, "the whole of it, `deactivate` hangs as well");
+    assert_eq!(elapsed(tree.expect(["api: -> active"])).await, Duration::ZERO);
+    assert_eq!(deactivated.load(Ordering::Relaxed), 0);
+
+    assert_eq!(elapsed(tree.stop()).await, Duration::ZERO, "the new incarnations do not hang");
+    assert_eq!(deactivated.load(Ordering::Relaxed), 1);
+}
+
+/// On a runtime that comes back to the test after each task, and so before the child's first.
+#[test]
+fn a_child_that_was_spawned_and_did_nothing_yet_can_hang() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).event_interval(1).build().unwrap();
+    runtime.block_on(async {
+        let polled = Arc::new(AtomicU32::new(0));
+        let db = verger::worker_with("db", Arc::clone(&polled), async |_ctx, polled| {
+            polled.fetch_add(1, Ordering::Relaxed);
+        });
+        let tree = TestTree::start(Supervisor::builder("app").child(db)).await;
+
+        tree.hang("db");
+
+        assert_eq!(elapsed(tree.stop()).await, 5 * SECOND);
+        assert_eq!(polled.load(Ordering::Relaxed), 0);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_hangs_does_no_more_work() {
+    let worked = Arc::new(AtomicU32::new(0));
+    let ticker = Arc::clone(&worked);
+    let ticker = child("ticker", move || Ticker { worked: Arc::clone(&ticker) });
+    let tree = TestTree::start(Supervisor::builder("app").child(ticker)).await;
+    sleep(10 * SECOND + SECOND / 2).await;
+    assert_eq!(worked.load(Ordering::Relaxed), 10);
+
+    tree.hang("ticker");
+    sleep(10 * SECOND).await;
+
+    assert_eq!(worked.load(Ordering::Relaxed), 10);
+    tree.stop().await;
+}
+
+struct Ticker {
+    worked: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl Child for Ticker {
+    async fn run(&mut self, _ctx: &Context) -> Exit {
+        loop {
+            sleep(SECOND).await;
+            self.worked.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_to_fail_fails_before_the_child_has_a_say() {
+    let deactivated = Arc::default();
+    let app = Supervisor::builder("app").child(object("db", &deactivated));
+    let tree = TestTree::spawn(app);
+    let began = Instant::now();
+
+    tree.fail_next_start("db", "no route");
+    tree.fail_next_start("db", std::io::Error::other("connection refused"));
+    tree.up().await;
+
+    assert_eq!(began.elapsed(), 3 * SECOND, "one second, and then two");
+    let failures = tree.expect(["db: activating -> errored (activation_failed)"; 2]).await;
+    let texts = failures.iter().map(|event| match &event.kind {
+        verger::EventKind::Moved { reason, .. } => reason.as_ref().unwrap().to_string(),
+        other => panic!("{other:?}"),
+    });
+    let texts: Vec<_> = texts.collect();
+    assert_eq!(texts, ["activation failed: no route", "activation failed: connection refused"]);
+    assert_eq!(failures[1].at.duration_since(failures[0].at).unwrap(), SECOND);
+    tree.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_fails_its_start_when_it_is_first_polled() {
+    let app = Supervisor::builder("app")
+        .child(idle("at-once"))
+        .child(idle("signals").readiness(Readiness::Signal));
+    let tree = TestTree::spawn(app);
+
+    tree.fail_next_start("at-once", "no");
+    tree.fail_next_start("signals", "no");
+
+    tree.expect(["at-once: active -> errored (failed)"]).await;
+    tree.expect(["signals: activating -> errored (activation_failed)"]).await;
+    tree.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_may_be_declined_for_the_child() {
+    let tree = TestTree::spawn(Supervisor::builder("app").child(object("db", &Arc::default())));
+
+    tree.fail_next_start("db", ExitError::ignore());
+
+    tree.expect(["db: activating -> stopped"]).await;
+    tree.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_hangs_runs_into_its_time_out() {
+    let db = object("db", &Arc::default()).activation_timeout(4 * SECOND).shutdown(2 * SECOND);
+    let tree = TestTree::spawn(Supervisor::builder("app").child(db));
+
+    tree.hang_next_start("db");
+
+    let timed_out = elapsed(tree.expect([Expect::entered("db", Lifecycle::Errored)])).await;
+    assert_eq!(timed_out, 4 * SECOND);
+    let gone = elapsed(tree.expect(["db: errored -> restarting"])).await;
+    assert_eq!(gone, 2 * SECOND, "a grace that it does not use");
+    tree.up().await;
+    tree.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_strike_at_any_depth() {
+    let ingest = Supervisor::builder("ingest").child(idle("mqtt").shutdown(3 * SECOND));
+    let deep = Supervisor::builder("deep").child(ingest);
+    let tree = TestTree::start(Supervisor::builder("app").child(deep)).await;
+
+    tree.hang("deep/ingest/mqtt");
+    assert_eq!(elapsed(tree.handle().terminate_child("deep/ingest")).await, 3 * SECOND);
+
+    tree.fail_next_start("deep/ingest/mqtt", "no");
+    tree.handle().restart_child("deep/ingest").await.unwrap();
+    tree.expect(["deep/ingest/mqtt: active -> errored (failed)"]).await;
+    tree.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_is_a_child_that_can_fail_its_start_and_be_killed() {
+    let ingest = Supervisor::builder("ingest").child(idle("mqtt"));
+    let ingest = ingest.into_child().backoff(Backoff::constant(9 * SECOND));
+    let tree = TestTree::spawn(Supervisor::builder("app").child(ingest));
+
+    tree.fail_next_start("ingest", "no");
+    assert_eq!(elapsed(tree.up()).await, 9 * SECOND);
+    tree.expect(["ingest: activating -> errored (activation_failed)", "ingest/mqtt: -> active"])
+        .await;
+
+    tree.kill("ingest").await;
+    tree.expect(["ingest: active -> errored (aborted)", "ingest/mqtt: -> stopped (killed)"]).await;
+    assert_eq!(elapsed(tree.wait_for("ingest", Lifecycle::Active)).await, 9 * SECOND);
+    tree.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn added_children_are_struck_as_well_dynamic_ones_by_their_name_with_or_without_number() {
+    let app = Supervisor::builder("app").child(DynamicSupervisor::builder("conns"));
+    let tree = TestTree::start(app).await;
+
+    tree.fail_next_start("conns/conn", "by name");
+    tree.fail_next_start("conns/conn#2", "by number");
+    for text in ["by name", "by number"] {
+        let conn = object("conn", &Arc::default());
+        let error = tree.start_child("conns", conn).await.unwrap_err().to_string();
+        assert!(error.ends_with(&format!("activation failed: {text}")), "{error}");
+    }
+    let conn = tree.start_child("conns", idle("conn").shutdown(2 * SECOND)).await.unwrap();
+    let db = tree.start_child("", idle("db")).await.unwrap();
+    assert_eq!((conn.name(), db.path().as_str()), ("conn#3", "app/db"));
+
+    tree.hang("db");
+    tree.hang("conns/conn#3");
+    assert_eq!(elapsed(tree.stop()).await, 7 * SECOND);
+}
