@@ -1,0 +1,83 @@
+//! What outlives every child: the options, the sockets, the ports, and the books.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::net::TcpListener;
+use verger::{Status, SupervisorHandle};
+
+use crate::chaos::Chaos;
+use crate::cli::Options;
+use crate::ledger::Ledger;
+use crate::port::Port;
+use crate::stats::Stats;
+use crate::storage::batch::{Batch, Receipt};
+
+/// Shared by all children and all their incarnations.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) options: Options,
+    pub(crate) db: PathBuf,
+    /// The input is this many bytes of the file, unless it is followed.
+    pub(crate) file_len: u64,
+    /// The sockets are bound once, so that nobody is refused while who listens is restarted.
+    pub(crate) listen: TcpListener,
+    pub(crate) http: TcpListener,
+    /// Batches go here.
+    pub(crate) writer: Port<Arc<Batch>, Receipt>,
+    /// The writer's gathered batches go here.
+    pub(crate) database: Port<Arc<[Arc<Batch>]>, Vec<Receipt>>,
+    pub(crate) chaos: Chaos,
+    pub(crate) stats: Stats,
+    pub(crate) ledger: Ledger,
+    last_look: Mutex<Option<Status>>,
+}
+
+impl App {
+    pub(crate) fn new(
+        options: Options,
+        db: PathBuf,
+        file_len: u64,
+        listen: TcpListener,
+        http: TcpListener,
+    ) -> Self {
+        let chaos = if options.chaos { Chaos::seeded(options.seed) } else { Chaos::off() };
+        Self {
+            ledger: Ledger::new(options.clients),
+            writer: Port::new("writer"),
+            database: Port::new("database"),
+            stats: Stats::new(),
+            last_look: Mutex::default(),
+            options,
+            db,
+            file_len,
+            listen,
+            http,
+            chaos,
+        }
+    }
+
+    /// Looks at the tree while there is something to see: there isn't once it has ended.
+    pub(crate) async fn look(&self, tree: &SupervisorHandle) {
+        if let Ok(status) = tree.status().await {
+            *self.last_look.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+        }
+    }
+
+    /// What the tree looked like last.
+    pub(crate) fn last_look(&self) -> Option<Status> {
+        self.last_look.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Counts what a commit has added.
+    pub(crate) fn count(&self, batches: &[Arc<Batch>], receipts: &[Receipt]) {
+        for (batch, receipt) in batches.iter().zip(receipts) {
+            let offered = batch.len() as u64;
+            match **batch {
+                Batch::File { .. } => self.chaos.count(receipt.stored, 0),
+                Batch::Connection(_) => self.chaos.count(0, receipt.stored),
+            }
+            self.stats.committed(receipt.stored, offered - receipt.stored.min(offered));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The command line: flags in, [`Options`] out.
+//!
+//! Nothing is opened here. A flag is wrong if it can't be understood; whether a file exists or a
+//! port is free is found out by [`service`](crate::service).
+
+use std::ffi::OsString;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use lexopt::prelude::*;
+
+/// As many built-in clients as a process with the usual 1,024 file descriptors can bear.
+const MAX_CLIENTS: usize = 256;
+
+pub(crate) const USAGE: &str = "\
+Keeps every line it is given in SQLite, and goes on doing so while parts of it fail.
+
+Usage: feed [FLAGS]
+
+  --file PATH    the file to read (default: the example's data/feed.txt)
+  --db PATH      the database; a second start resumes (default: a temporary one, removed at the end)
+  --listen ADDR  where `NAME/N TEXT` lines are taken over TCP (default: 127.0.0.1:0)
+  --http ADDR    where /stats, /tree and /healthz are served (default: 127.0.0.1:0)
+  --rate N       lines per second from the file and from each client, 0 = no limit (default: 5000)
+  --clients N    built-in TCP clients, 1,000 lines each (default: 0, at most 256)
+  --follow       wait for more when the file ends, until a signal
+  --chaos        make parts of the service fail, on a schedule of work done
+  --seed N       the seed of that schedule (default: random, printed)
+  --help         print this
+
+Exit codes: 0 nothing was lost or duplicated, 1 something was or the service gave up, 2 wrong usage.
+";
+
+/// What the service was asked to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) file: PathBuf,
+    pub(crate) db: Option<PathBuf>,
+    pub(crate) listen: SocketAddr,
+    pub(crate) http: SocketAddr,
+    /// Lines per second; 0 is no limit.
+    pub(crate) rate: u32,
+    pub(crate) clients: usize,
+    pub(crate) follow: bool,
+    pub(crate) chaos: bool,
+    pub(crate) seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self {
+            file: PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/data/feed.txt")),
+            db: None,
+            listen: loopback,
+            http: loopback,
+            rate: 5_000,
+            clients: 0,
+            follow: false,
+            chaos: false,
+            seed: fastrand::u64(..),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Run(Options),
+    Help,
+}
+
+/// Reads the arguments; the first one is the program's name.
+///
+/// # Errors
+///
+/// Returns what is wrong, as a sentence that names the flag.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
+    let mut options = Options::default();
+    let mut parser = lexopt::Parser::from_iter(args);
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Long("file") => options.file = path("--file", &mut parser)?,
+            Long("db") => options.db = Some(path("--db", &mut parser)?),
+            Long("listen") => options.listen = address("--listen", &mut parser)?,
+            Long("http") => options.http = address("--http", &mut parser)?,
+            Long("rate") => options.rate = number("--rate", &mut parser)?,
+            Long("clients") => options.clients = number("--clients", &mut parser)?,
+            Long("seed") => options.seed = number("--seed", &mut parser)?,
+            Long("follow") => options.follow = true,
+            Long("chaos") => options.chaos = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    if options.clients > MAX_CLIENTS {
+        return Err(format!("--clients: {} is more than {MAX_CLIENTS}", options.clients));
+    }
+    Ok(Command::Run(options))
+}
+
+fn value(flag: &str, parser: &mut lexopt::Parser) -> Result<OsString, String> {
+    parser.value().map_err(|_| format!("{flag} needs a value"))
+}
+
+fn path(flag: &str, parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
+    let path = PathBuf::from(value(flag, parser)?);
+    if path.as_os_str().is_empty() {
+        return Err(format!("{flag}: the path is empty"));
+    }
+    Ok(path)
+}
+
+fn number<T: FromStr>(flag: &str, parser: &mut lexopt::Parser) -> Result<T, String> {
+    let value = value(flag, parser)?;
+    let text = value.to_string_lossy();
+    text.parse().map_err(|_| format!("{flag}: `{text}` is not a whole number in its range"))
+}
+
+fn address(flag: &str, parser: &mut lexopt::Parser) -> Result<SocketAddr, String> {
+    let value = value(flag, parser)?;
+    let text = value.to_string_lossy();
+    let resolved = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    resolved.ok_or_else(|| format!("{flag}: `{text}` is not an address like 127.0.0.1:7000"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(args: &str) -> Result<Options, String> {
+        let args = args.split_whitespace().map(OsString::from);
+        match parse(std::iter::once(OsString::from("feed")).chain(args))? {
+            Command::Run(options) => Ok(options),
+            Command::Help => Err("help".into()),
+        }
+    }
+
+    #[test]
+    fn without_flags_the_defaults_hold() {
+        let options = parsed("").unwrap();
+
+        assert_eq!(options, Options { seed: options.seed, ..Options::default() });
+        assert!(options.file.ends_with("data/feed.txt"));
+        assert_eq!((options.rate, options.clients), (5_000, 0));
+    }
+
+    #[test]
+    fn every_flag_is_read() {
+        let options = parsed(
+            "--file f --db d --listen 127.0.0.1:1 --http=[::1]:2 --rate 0 --clients 20 --follow \
+             --chaos --seed 18446744073709551615",
+        );
+
+        let expected = Options {
+            file: "f".into(),
+            db: Some("d".into()),
+            listen: "127.0.0.1:1".parse().unwrap(),
+            http: "[::1]:2".parse().unwrap(),
+            rate: 0,
+            clients: 20,
+            follow: true,
+            chaos: true,
+            seed: u64::MAX,
+        };
+        assert_eq!(options, Ok(expected));
+    }
+
+    #[test]
+    fn a_wrong_flag_is_named() {
+        for (args, words) in [
+            ("--nope", "invalid option '--nope'"),
+            ("stray", "unexpected argument \"stray\""),
+            ("--rate", "--rate needs a value"),
+            ("--rate fast", "--rate: `fast` is not a whole number"),
+            ("--rate -1", "--rate: `-1` is not a whole number"),
+            ("--seed 18446744073709551616", "--seed: `18446744073709551616` is not a whole number"),
+            ("--clients 257", "--clients: 257 is more than 256"),
+            ("--listen nowhere", "--listen: `nowhere` is not an address"),
+            ("--http 127.0.0.1:65536", "--http: `127.0.0.1:65536` is not an address"),
+            ("--file=", "--file: the path is empty"),
+            ("--chaos=yes", "unexpected argument"),
+        ] {
+            let error = parsed(args).unwrap_err();
+            assert!(error.contains(words), "{args}: {error}");
+        }
+    }
+}

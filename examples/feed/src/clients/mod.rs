@@ -1,0 +1,122 @@
+//! Built-in clients: the outside world, as far as a demonstration needs one.
+//!
+//! A client sends its lines over TCP like anybody else, keeps what wasn't answered, and sends that
+//! again on a new connection when the old one breaks. To the tree a broken connection is not a
+//! failure of the client.
+
+pub(crate) mod text;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+use verger::{Context, Exit};
+
+use crate::app::App;
+use crate::ingest::pace::Pace;
+
+/// How many lines each client has to say.
+pub(crate) const LINES: u64 = 1_000;
+
+/// Lines that are sent before the answer to the first is awaited.
+const WINDOW: usize = 50;
+
+/// How long an answer may take before the connection is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The wait before a new connection.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The name of the client with this index; what it sends is stored under that source.
+pub(crate) fn name(index: usize) -> String {
+    format!("builtin-{}", index + 1)
+}
+
+/// The index of the client with this name, whether or not it takes part in this run.
+pub(crate) fn index(name: &str) -> Option<usize> {
+    let number = name.strip_prefix("builtin-")?.parse::<usize>().ok()?;
+    number.checked_sub(1).filter(|&index| self::name(index) == name)
+}
+
+pub(crate) async fn client(ctx: Context, app: Arc<App>, index: usize) -> Exit {
+    let address = reachable(app.listen.local_addr()?);
+    while app.ledger.client_answered(index) < LINES {
+        match ctx.run_until_cancelled(converse(&ctx, &app, index, address)).await {
+            None => break,
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                debug!(client = index + 1, %error, "connecting again");
+                ctx.run_until_cancelled(sleep(PAUSE)).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sends from the first line that wasn't answered to the last, over one connection.
+async fn converse(ctx: &Context, app: &App, index: usize, address: SocketAddr) -> io::Result<()> {
+    let mut socket = TcpStream::connect(address).await?;
+    socket.set_nodelay(true)?;
+    let (receiver, mut sender) = socket.split();
+    let mut answers = BufReader::new(receiver);
+    let mut pace = Pace::new(app.options.rate);
+    let name = name(index);
+    loop {
+        let answered = app.ledger.client_answered(index);
+        let window = answered + 1..=LINES.min(answered + pace.stride(WINDOW) as u64);
+        if window.is_empty() {
+            return Ok(());
+        }
+        pace.wait(window.clone().count()).await;
+        let mut lines = Vec::new();
+        for n in window.clone() {
+            lines.extend_from_slice(format!("{name}/{n} ").as_bytes());
+            lines.append(&mut text::text(index, n));
+            lines.push(b'\n');
+        }
+        sender.write_all(&lines).await?;
+        for n in window {
+            timeout(PATIENCE, heard(&mut answers, &format!("ok {name}/{n}\n"))).await??;
+            app.ledger.client_heard(index, n);
+        }
+        ctx.set_status(format!("{} of {LINES} answered", app.ledger.client_answered(index)));
+    }
+}
+
+/// Reads one answer, which must be this one.
+async fn heard(answers: &mut (impl AsyncBufReadExt + Unpin), expected: &str) -> io::Result<()> {
+    let mut answer = String::new();
+    match answers.read_line(&mut answer).await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ if answer == expected => Ok(()),
+        _ => Err(io::Error::other(format!("answered `{}`", answer.trim_end()))),
+    }
+}
+
+/// Where to connect to, if the listener listens everywhere.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_its_index_and_no_other_name_is() {
+        assert!((0..300).all(|i| index(&name(i)) == Some(i)));
+        for other in ["file", "builtin-", "builtin-0", "builtin-01", "builtin-1x", "built-1"] {
+            assert_eq!(index(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What the senders know: which of their lines were answered.
+//!
+//! The audit believes the ledger about what was accepted, and nobody about what was stored: that it
+//! reads from the database. The ledger is written by those who send and hear the answer, not by
+//! those who store.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::clients;
+use crate::storage::batch::Line;
+
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    senders: watch::Sender<Senders>,
+    strangers: Mutex<Strangers>,
+}
+
+/// What the senders within this program were answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Senders {
+    /// The byte up to which the file was accepted.
+    pub(crate) file: u64,
+    /// Whether that was the end of it.
+    pub(crate) file_ended: bool,
+    /// Why the rest of it can't be read, now or ever.
+    pub(crate) file_refused: Option<String>,
+    /// For each built-in client, how many lines were answered; they are answered in order.
+    pub(crate) clients: Vec<u64>,
+}
+
+/// Lines from outside that were answered, by source and n.
+///
+/// Their texts may be large and nobody can produce them again, so a digest stands for each. There
+/// is none for a line that was a repetition when it was first answered: what was stored under that
+/// identity, and when, isn't known here.
+pub(crate) type Strangers = HashMap<Arc<str>, BTreeMap<i64, Option<u64>>>;
+
+impl Senders {
+    /// Whether there is nothing left to wait for.
+    pub(crate) fn are_done(&self) -> bool {
+        let answered =
+            self.file_ended && self.clients.iter().all(|&answered| answered == clients::LINES);
+        answered || self.file_refused.is_some()
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(clients: usize) -> Self {
+        let senders = Senders { clients: vec![0; clients], ..Senders::default() };
+        Self { senders: watch::Sender::new(senders), strangers: Mutex::default() }
+    }
+
+    /// The file was accepted up to this byte.
+    pub(crate) fn file_accepted(&self, offset: u64) {
+        self.senders.send_modify(|senders| senders.file = offset);
+    }
+
+    /// All of the file was accepted.
+    pub(crate) fn file_ended(&self) {
+        self.senders.send_modify(|senders| senders.file_ended = true);
+    }
+
+    /// The rest of the file can't be read.
+    pub(crate) fn file_refused(&self, why: String) {
+        self.senders.send_modify(|senders| senders.file_refused = Some(why));
+    }
+
+    /// How many lines of a built-in client were answered.
+    pub(crate) fn client_answered(&self, index: usize) -> u64 {
+        self.senders.borrow().clients[index]
+    }
+
+    /// A built-in client was answered up to this line.
+    pub(crate) fn client_heard(&self, index: usize, n: u64) {
+        self.senders.send_modify(|senders| senders.clients[index] = n);
+    }
+
+    /// Lines from a connection are about to be answered; `new` says which had not been stored yet.
+    pub(crate) fn stranger_heard(&self, lines: &[Line], new: &[bool]) {
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        for (line, &new) in lines.iter().zip(new) {
+            if clients::index(&line.source).is_none() {
+                let answered = strangers.entry(Arc::clone(&line.source)).or_default();
+                if new {
+                    answered.insert(line.n, Some(digest(&line.text)));
+                } else {
+                    answered.entry(line.n).or_insert(None);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn senders(&self) -> Senders {
+        self.senders.borrow().clone()
+    }
+
+    pub(crate) fn strangers(&self) -> Strangers {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until the file has ended and every built-in client was answered to the last line, or
+    /// until that can't be.
+    pub(crate) async fn done(&self) {
+        // The sender lives as long as `self`, so the wait can't fail.
+        self.senders.subscribe().wait_for(Senders::are_done).await.ok();
+    }
+}
+
+/// Stands for a text.
+pub(crate) fn digest(text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_answered_when_the_file_has_ended_and_each_client_is_through() {
+        let ledger = Ledger::new(2);
+        ledger.client_heard(0, clients::LINES);
+        ledger.file_ended();
+        assert!(!ledger.senders().are_done());
+
+        ledger.client_heard(1, clients::LINES);
+        assert!(ledger.senders().are_done());
+    }
+
+    #[test]
+    fn what_was_new_counts_whoever_is_heard_first() {
+        let ledger = Ledger::new(0);
+        let line = |text: &str| Line { source: "mill".into(), n: 1, text: text.into() };
+
+        ledger.stranger_heard(&[line("y"), line("x"), line("y")], &[false, true, false]);
+
+        let answered = ledger.strangers()["mill"].clone();
+        assert_eq!(answered, BTreeMap::from([(1, Some(digest(b"x")))]));
+    }
+}

@@ -1,0 +1,65 @@
+//! A service that keeps every line it is given, while parts of it fail.
+//!
+//! It reads a file, takes lines over TCP, writes both to SQLite and shows itself over HTTP. With
+//! `--chaos` its parts panic, fail, hang and are aborted; at the end an audit compares input and
+//! database. Read [`tree`] first.
+
+mod app;
+mod audit;
+mod chaos;
+mod cli;
+mod clients;
+mod http;
+mod ingest;
+mod ledger;
+mod port;
+mod report;
+mod run;
+mod service;
+mod stats;
+mod storage;
+mod tree;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::Command;
+use crate::report::say;
+use crate::service::Failure;
+
+/// What shells and the flags' help call wrong usage.
+const USAGE: u8 = 2;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = match cli::parse(std::env::args_os()) {
+        Ok(Command::Run(options)) => options,
+        Ok(Command::Help) => {
+            say!("{}", cli::USAGE.trim_end());
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("feed: {error}\n\n{}", cli::USAGE.trim_end());
+            return USAGE.into();
+        }
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn,verger=info".into());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
+    match service::run(options).await {
+        Ok(outcome) => report::print(&outcome),
+        Err(Failure::Usage(error)) => {
+            eprintln!("feed: {error}");
+            USAGE.into()
+        }
+        Err(Failure::Environment(error)) => {
+            eprintln!("feed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What is said on standard output.
+
+use std::process::ExitCode;
+
+use crate::audit::Findings;
+use crate::service::Outcome;
+
+/// Prints a line at once; a reader that has gone away is no failure.
+macro_rules! say {
+    ($($arg:tt)*) => {{
+        use std::io::Write;
+        let mut out = std::io::stdout().lock();
+        writeln!(out, $($arg)*).and_then(|()| out.flush()).ok();
+    }};
+}
+
+pub(crate) use say;
+
+/// Prints how the run ended, the verdict last.
+pub(crate) fn print(outcome: &Outcome) -> ExitCode {
+    let Outcome { gave_up, tree, struck, report, restarts, dead_letters } = outcome;
+    if let Some(error) = gave_up {
+        eprintln!("feed: {error}");
+    }
+    say!("");
+    if let Some(struck) = struck {
+        let (panics, errors) = (struck.panics, struck.errors);
+        let (hangs, aborts) = (struck.hangs, struck.aborts);
+        say!("chaos: panics={panics} errors={errors} hangs={hangs} aborts={aborts}");
+    }
+    match report {
+        Ok(report) => {
+            let of = |found: Findings| format!("{} of {}", found.stored, found.lines);
+            let (file, clients) = (of(report.file), of(report.clients));
+            let (others, unknown) = (of(report.strangers), report.unknown);
+            say!("audit: file {file}, clients {clients}, others {others}, earlier {unknown}");
+        }
+        Err(error) => eprintln!("feed: the audit failed: {error}"),
+    }
+    say!("\n{}\n", tree.trim_end());
+    let Ok(report) = report else { return ExitCode::FAILURE };
+    let Findings { lines, stored, lost, duplicated } = report.total();
+    say!(
+        "lines={lines} stored={stored} lost={lost} duplicated={duplicated} restarts={restarts} \
+         dead_letters={dead_letters}"
+    );
+    if lost == 0 && duplicated == 0 && gave_up.is_none() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,66 @@
+//! The tree's life: start it, wait for its end or a signal, and keep what it looked like.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
+
+use verger::{Node, RunError, SupervisorHandle};
+
+use crate::app::App;
+use crate::tree;
+
+/// What is known of a tree that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Why it gave up, if it did.
+    pub(crate) gave_up: Option<String>,
+    /// What it looked like before it stopped.
+    pub(crate) tree: String,
+    pub(crate) restarts: u64,
+    pub(crate) dead_letters: u64,
+}
+
+/// Runs the tree until all is stored, or a signal, or it gives up.
+pub(crate) async fn run(app: &Arc<App>) -> Result<Ended, String> {
+    let supervisor = tree::build(app).map_err(|error| error.to_string())?;
+    let tree = supervisor.start().await.map_err(|error| error.to_string())?;
+    let mut dead_letters = 0;
+    let result = tokio::select! {
+        result = ended(app, &tree) => result,
+        never = count(app, &tree, &mut dead_letters) => match never {},
+    };
+    let status = app.last_look();
+    Ok(Ended {
+        gave_up: result.err().map(|error| error.to_string()),
+        tree: status.as_ref().map_or(String::new(), ToString::to_string),
+        restarts: status.map_or(0, |status| restarts(&status.root)),
+        dead_letters,
+    })
+}
+
+/// Waits for the end, and asks for it on a signal.
+async fn ended(app: &App, tree: &SupervisorHandle) -> Result<(), RunError> {
+    tokio::select! {
+        result = tree.wait() => result,
+        () = verger::signals() => {
+            app.look(tree).await;
+            tree.stop("a signal").await
+        }
+    }
+}
+
+/// Counts dead letters. One comes when a supervisor has given up, and that may be the last moment
+/// in which the tree can be looked at.
+async fn count(app: &App, tree: &SupervisorHandle, count: &mut u64) -> Infallible {
+    let mut letters = tree.dead_letters();
+    while letters.next().await.is_some() {
+        *count += 1;
+        app.look(tree).await;
+    }
+    pending().await
+}
+
+/// How often this child and those below it were started again.
+fn restarts(node: &Node) -> u64 {
+    u64::from(node.child.restarts) + node.children.iter().map(restarts).sum::<u64>()
+}

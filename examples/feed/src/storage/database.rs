@@ -1,0 +1,59 @@
+//! The child that owns the connection to SQLite.
+//!
+//! A commit runs on a thread of its own and can't be interrupted; an incarnation that is aborted
+//! in the middle of one leaves it to finish. The next incarnation waits for that commit's lock,
+//! and finds its rows and its position, or neither.
+
+use std::sync::Arc;
+
+use rusqlite::Result;
+use tokio::task::spawn_blocking;
+use verger::{Child, Context, Exit, async_trait};
+
+use super::batch::{Batch, Receipt};
+use super::sqlite::Store;
+use crate::app::App;
+use crate::chaos::Site;
+
+#[derive(Debug)]
+pub(crate) struct Database {
+    app: Arc<App>,
+    store: Option<Store>,
+}
+
+impl Database {
+    pub(crate) fn new(app: Arc<App>) -> Self {
+        Self { app, store: None }
+    }
+}
+
+#[async_trait]
+impl Child for Database {
+    async fn activate(&mut self, _: &Context) -> Exit {
+        let path = self.app.db.clone();
+        self.store = Some(spawn_blocking(move || Store::open(&path)).await??);
+        Ok(())
+    }
+
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        let mut calls = self.app.database.open(1);
+        while let Some(Some(call)) = ctx.run_until_cancelled(calls.recv()).await {
+            let store = self.store.take().ok_or("the connection is gone")?;
+            let (app, batches) = (Arc::clone(&self.app), Arc::clone(&call.question));
+            let committed = spawn_blocking(move || commit(&app, store, &batches));
+            let (store, receipts) = call.working(committed).await??;
+            self.store = Some(store);
+            self.app.chaos.strike(ctx, Site::Database).await?;
+            call.answer(receipts);
+        }
+        Ok(())
+    }
+}
+
+/// Commits, and counts at once what that has added: a line counts once, even if the incarnation
+/// that asked is gone by then.
+fn commit(app: &App, mut store: Store, batches: &[Arc<Batch>]) -> Result<(Store, Vec<Receipt>)> {
+    let receipts = store.commit(batches)?;
+    app.count(batches, &receipts);
+    Ok((store, receipts))
+}

@@ -1,0 +1,227 @@
+//! Starts the real binary, and reads what it says.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A directory with an input and a place for a database.
+#[derive(Debug)]
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new(input: &[u8]) -> Self {
+        let place = Self { dir: tempfile::tempdir().unwrap() };
+        std::fs::write(place.file(), input).unwrap();
+        place
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.dir().join("input")
+    }
+
+    pub(crate) fn db(&self) -> PathBuf {
+        self.dir().join("feed.db")
+    }
+
+    /// What a service that was started here has said on its standard error.
+    pub(crate) fn errors(&self) -> PathBuf {
+        self.dir().join("errors")
+    }
+
+    /// Starts the service on this input and database.
+    pub(crate) fn start(&self, args: &str) -> Feed {
+        let mut command = self.command(args);
+        command.stderr(File::create(self.errors()).unwrap());
+        Feed::start(command)
+    }
+
+    /// Runs the service on this input and database to its end.
+    pub(crate) fn run(&self, args: &str) -> End {
+        self.start(args).end()
+    }
+
+    pub(crate) fn command(&self, args: &str) -> Command {
+        let mut command = command(args.split_whitespace());
+        command.arg("--file").arg(self.file()).arg("--db").arg(self.db());
+        command
+    }
+
+    /// The stored texts of a source, in order.
+    pub(crate) fn texts(&self, source: &str) -> Vec<Vec<u8>> {
+        let connection = rusqlite::Connection::open(self.db()).unwrap();
+        let mut query =
+            connection.prepare("SELECT n, text FROM lines WHERE source = ?1 ORDER BY n").unwrap();
+        let rows = query.query_map([source], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let rows: Vec<(usize, Vec<u8>)> = rows.collect::<Result<_, _>>().unwrap();
+        assert!(rows.iter().map(|(n, _)| *n).eq(1..=rows.len()), "{source} is not counted from 1");
+        rows.into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// Changes the database behind the service's back.
+    pub(crate) fn tamper(&self, sql: &str) {
+        let connection = rusqlite::Connection::open(self.db()).unwrap();
+        connection.execute_batch(sql).unwrap();
+    }
+}
+
+pub(crate) fn command(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_feed"));
+    command.args(args).env("RUST_LOG", "off").env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// A service that runs, and is killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    process: Child,
+    out: Lines<BufReader<ChildStdout>>,
+    /// What it said at the start: `listen`, `http`, `seed`.
+    said: HashMap<String, String>,
+}
+
+/// What a service said last.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: Vec<String>,
+    verdict: HashMap<String, u64>,
+}
+
+impl Feed {
+    fn start(mut command: Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("feed starts");
+        let mut out = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut said = HashMap::new();
+        while !said.contains_key("http") {
+            let line = out.next().expect("feed says where it listens").unwrap();
+            let (key, value) = line.split_once('=').unwrap();
+            said.insert(key.to_owned(), value.to_owned());
+        }
+        Self { process, out, said }
+    }
+
+    /// Connects to the line protocol.
+    pub(crate) fn connect(&self) -> Peer {
+        let stream = TcpStream::connect(&self.said["listen"]).unwrap();
+        Peer { answers: BufReader::new(stream.try_clone().unwrap()), stream }
+    }
+
+    /// Asks over HTTP; the status line and the body.
+    pub(crate) fn get(&self, path: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.said["http"]).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: feed\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.lines().next().unwrap().to_owned(), body.to_owned())
+    }
+
+    /// Asks for its counters until this many lines were stored since its start.
+    pub(crate) fn stored(&self, lines: u64) {
+        loop {
+            let stats: serde_json::Value = serde_json::from_str(&self.get("/stats").1).unwrap();
+            if stats["lines"]["stored"].as_u64().unwrap() >= lines {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let (flag, pid) = (format!("-{name}"), self.process.id().to_string());
+        assert!(Command::new("kill").args([flag, pid]).status().unwrap().success());
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> End {
+        let out: Vec<String> = self.out.by_ref().map(Result::unwrap).collect();
+        let code = self.process.wait().unwrap().code();
+        let last = out.last().map_or("", String::as_str);
+        let pairs = last.split(' ').filter_map(|pair| pair.split_once('='));
+        let verdict = pairs.map(|(key, value)| (key.into(), value.parse().unwrap())).collect();
+        End { code, out, verdict }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+impl End {
+    /// A number of the last line.
+    pub(crate) fn get(&self, key: &str) -> u64 {
+        *self.verdict.get(key).unwrap_or_else(|| panic!("no {key} in {:#?}", self.out))
+    }
+
+    /// All was stored once, and the exit code says so.
+    pub(crate) fn assert_kept(&self, lines: usize) {
+        let keys = ["lines", "stored", "lost", "duplicated"];
+        let found = keys.map(|key| self.get(key));
+        assert_eq!(found, [lines as u64, lines as u64, 0, 0], "{:#?}", self.out);
+        assert_eq!(self.code, Some(0), "{:#?}", self.out);
+    }
+
+    /// How often each kind of failure has struck.
+    pub(crate) fn struck(&self) -> Vec<u64> {
+        let line = self.out.iter().find_map(|line| line.strip_prefix("chaos: ")).unwrap();
+        line.split(' ').map(|kind| kind.split_once('=').unwrap().1.parse().unwrap()).collect()
+    }
+}
+
+/// Somebody on the other side of a connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    stream: TcpStream,
+    answers: BufReader<TcpStream>,
+}
+
+impl Peer {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Says that nothing more will follow.
+    pub(crate) fn finish(&mut self) {
+        self.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+
+    /// One answer without its newline; empty at the end.
+    pub(crate) fn answer(&mut self) -> String {
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        answer.trim_end_matches('\n').to_owned()
+    }
+}
+
+/// Lines of every awkward kind, the last one without a newline.
+pub(crate) fn awkward(lines: usize) -> Vec<u8> {
+    let line = |n: usize| match n % 10 {
+        1 => Vec::new(),
+        2 => b"again".to_vec(),
+        3 => b"carriage return\r".to_vec(),
+        4 => b"\xff\xfe\0 not utf-8 \xc3".to_vec(),
+        7 if n == 507 => vec![b'x'; 1 << 20],
+        _ => format!("line {n}").into_bytes(),
+    };
+    (0..lines).map(line).collect::<Vec<_>>().join(&b'\n')
+}

@@ -1,0 +1,64 @@
+//! A signal stops it in order, and the books are closed over what was accepted.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use crate::feed::{Place, awkward};
+
+#[test]
+fn a_signal_ends_it_well_in_the_middle_of_everything() {
+    for signal in ["INT", "TERM"] {
+        let place = Place::new(&awkward(50_000));
+        let feed = place.start("--chaos --rate 2000 --clients 2");
+        feed.stored(500);
+
+        feed.signal(signal);
+
+        let end = feed.end();
+        let lines = end.get("lines") as usize;
+        assert!((500..50_000).contains(&lines), "{lines}");
+        end.assert_kept(lines);
+        let stored: usize =
+            ["file", "builtin-1", "builtin-2"].map(|s| place.texts(s).len()).iter().sum();
+        assert_eq!(stored, lines);
+    }
+}
+
+#[test]
+fn a_followed_file_is_read_as_it_grows_line_by_line() {
+    let place = Place::new(b"a\nb");
+    let feed = place.start("--follow --rate 0");
+    feed.stored(1);
+    let mut file = OpenOptions::new().append(true).open(place.file()).unwrap();
+    file.write_all(b"b\nc\nd").unwrap();
+    feed.stored(3);
+
+    feed.signal("INT");
+
+    feed.end().assert_kept(3);
+    assert_eq!(place.texts("file"), [&b"a"[..], b"bb", b"c"]);
+}
+
+#[test]
+fn a_followed_file_that_shrinks_ends_it_with_the_reason() {
+    let place = Place::new(b"a\nb\n");
+    let feed = place.start("--follow --rate 0");
+    feed.stored(2);
+    OpenOptions::new().write(true).open(place.file()).unwrap().set_len(2).unwrap();
+
+    let end = feed.end();
+
+    assert_eq!((end.code, end.get("stored")), (Some(1), 2));
+    let error = std::fs::read_to_string(place.errors()).unwrap();
+    assert!(error.contains("4 bytes of the file are stored, but it has only 2"), "{error}");
+}
+
+#[test]
+fn the_tree_is_shown_and_the_verdict_comes_last() {
+    let end = Place::new(b"a\nb").run("--rate 0");
+
+    for name in ["storage", "database", "writer", "ingest", "connections", "listener", "http"] {
+        assert!(end.out.iter().any(|line| line.contains(name)), "{name}: {:#?}", end.out);
+    }
+    assert!(end.out.last().unwrap().starts_with("lines=2 stored=2 lost=0 duplicated=0 restarts=0"));
+}
