@@ -24,11 +24,12 @@ use crate::policy::{Backoff, OnLeak, RestartType, Shutdown};
 /// ```text
 /// app  one_for_one 0/5 in 1m  active  up 2h15m  5 children, 1 restarting
 /// ├─ db                  permanent    active       up 2h15m  "pool 8/10"
-/// ├─ ingest              rest_for_one active       up 41m  3/5 in 1m
-/// │  ├─ mqtt             permanent    RESTARTING   retry in 4.2s (attempt 4)
-/// │  │     restarts=3  last: failed: connection refused
-/// │  └─ writer           permanent    active       up 12s  restarts=3
-/// └─ migrate             transient    stopped      for 2h15m  finished
+/// ├─ ingest              rest_for_one active       up 2h15m  3/5 in 1m
+/// │  ├─ writer           permanent    active       up 38s  restarts=2
+/// │  │     last: panicked: writer panicked
+/// │  └─ mqtt             permanent    RESTARTING   retry in 4.2s (attempt 4)
+/// │        restarts=5  last: activation failed: no start
+/// └─ http                permanent    active       up 2h15m
 /// ```
 ///
 /// Serialised, durations are in milliseconds, and points in time in milliseconds since the Unix

@@ -120,6 +120,7 @@ fn block() {
 async fn blocking(when_asked: bool) -> ExitCode {
     let child = worker("a", move |ctx: Context| async move {
         if when_asked {
+            eprintln!("up");
             ctx.cancelled().await;
         } else {
             LISTENING.notified().await;
@@ -252,7 +253,7 @@ fn a_second_signal_ends_the_program_at_once_even_if_every_thread_is_blocked() {
     {
         for threads in [1, 2] {
             let mut program = Program::start("blocking", threads);
-            program.wait_for(&["listening"]);
+            program.wait_for(&["listening", "up"]);
             program.signal(first);
             program.wait_for(&["blocking", "blocking"][..threads]);
             program.signal(second);

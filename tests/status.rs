@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use verger::{
-    Backoff, ChildSpec, Context, DynamicSupervisor, OnExhausted, RestartType, Strategy,
-    Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Backoff, ChildSpec, Context, DynamicSupervisor, OnExhausted, RestartType, Strategy, Supervisor,
+    SupervisorBuilder, SupervisorHandle, worker,
 };
 
 use self::common::{End, NextStart, World, settle};

@@ -158,7 +158,6 @@ async fn events_come_in_order_and_are_numbered() {
     app.stop("done").await.unwrap();
 }
 
-#[cfg(feature = "json")]
 #[tokio::test(start_paused = true)]
 async fn serialised_events_and_letters_tell_every_time_in_milliseconds() {
     let world = World::new();

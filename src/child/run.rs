@@ -9,7 +9,10 @@
 //! # Invariants
 //!
 //! 1. The level only rises.
-//! 2. Who was told `Pending` is woken when the level rises, whatever happens in between.
+//! 2. Who was told `Pending` is woken when the level rises, or before that if another takes his
+//!    place, and then has to ask again.
+//! 3. When the call that raised the level has returned, every token is cancelled, also one that was
+//!    made meanwhile.
 
 use std::any::Any;
 use std::fmt;
@@ -102,6 +105,11 @@ impl Run {
     pub(crate) fn tell_exit(&self, reason: ExitReason) {
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(Event::Exited { key, incarnation, reason });
+    }
+
+    pub(crate) fn tell_decline(&self) {
+        let (key, incarnation) = (self.key, self.incarnation);
+        self.parent.tell(Event::Ignored { key, incarnation });
     }
 
     /// Raises the level, and wakes whoever waits for that.

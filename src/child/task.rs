@@ -19,7 +19,6 @@ use super::run::Run;
 use super::spec::{ExitFuture, Recipe};
 use super::{Child, Context};
 use crate::exit::{Exit, ExitReason};
-use crate::machine::Event;
 
 /// See the [module](self).
 pub(crate) struct ChildTask {
@@ -51,8 +50,7 @@ impl ChildTask {
         Self { run, stage: Stage::New, span, plan }
     }
 
-    /// The child's reason once it has ended; the inner `None` if it has told its supervisor that it
-    /// declines.
+    /// The child's reason once it has ended; the inner `None` if it declines.
     fn poll_child(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<ExitReason>> {
         if let Stage::New = self.stage {
             let ctx = Context::new(Arc::clone(&self.run));
@@ -64,18 +62,20 @@ impl ChildTask {
         }
         match &mut self.stage {
             Stage::Function(future) => {
-                future.as_mut().poll(cx).map(|exit| reason_or_decline(&self.run, exit))
+                future.as_mut().poll(cx).map(|exit| reason_of(&self.run, exit))
             }
             Stage::Object(future) => future.as_mut().poll(cx),
             Stage::New | Stage::Over => Poll::Pending,
         }
     }
 
-    /// Drops the child, and reports how it ended.
+    /// Drops the child, and reports how it ended. Not before: the next incarnation may want what
+    /// this one holds.
     fn end(&mut self, reason: Option<ExitReason>) {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        if let Some(reason) = reason_after_drop(reason, stage) {
-            self.run.tell_exit(reason);
+        match reason_after_drop(reason, stage) {
+            Some(reason) => self.run.tell_exit(reason),
+            None => self.run.tell_decline(),
         }
     }
 }
@@ -125,7 +125,7 @@ async fn live(mut child: Box<dyn Child>, ctx: Context, plan: Plan) -> Option<Exi
 
 async fn lead(child: &mut dyn Child, ctx: &Context, plan: Plan) -> Option<ExitReason> {
     if let Err(error) = child.activate(ctx).await {
-        return reason_or_decline(&ctx.run, Err(error));
+        return reason_of(&ctx.run, Err(error));
     }
     if plan.announces {
         ctx.ready();
@@ -141,6 +141,8 @@ async fn lead(child: &mut dyn Child, ctx: &Context, plan: Plan) -> Option<ExitRe
     let tidied = Caught(AssertUnwindSafe(child.deactivate(ctx))).await;
     let failure = match tidied {
         Ok(Ok(())) => None,
+        // It can't decline any more, but it has not failed either.
+        Ok(Err(error)) if error.is_ignore() => None,
         Ok(Err(error)) => Some(ExitReason::Failed(error)),
         Err(panic) => Some(ExitReason::Panicked(panic)),
     };
@@ -148,7 +150,7 @@ async fn lead(child: &mut dyn Child, ctx: &Context, plan: Plan) -> Option<ExitRe
         ctx.run.parent.deactivate_failed(&ctx.run, reason);
     }
     match exit {
-        Some(exit) => Some(reason_of(&ctx.run, exit)),
+        Some(exit) => reason_of(&ctx.run, exit),
         None => Some(ExitReason::Killed),
     }
 }
@@ -162,21 +164,15 @@ async fn late(ctx: &Context, grace: Option<Duration>) {
     }
 }
 
-fn reason_or_decline(run: &Run, exit: Exit) -> Option<ExitReason> {
-    if exit.as_ref().is_err_and(|error| error.is_ignore()) {
-        run.parent.tell(Event::Ignored { key: run.key, incarnation: run.incarnation });
-        return None;
-    }
-    Some(reason_of(run, exit))
-}
-
-/// What a supervisor makes of what a child has returned. Whether a clean end was asked for is
-/// judged by our own request only: an error that looks like a cancellation is an error.
-pub(crate) fn reason_of(run: &Run, exit: Exit) -> ExitReason {
+/// What a supervisor makes of what a child has returned; `None` if it declines. Whether a clean end
+/// was asked for is judged by our own request only: an error that looks like a cancellation is an
+/// error.
+fn reason_of(run: &Run, exit: Exit) -> Option<ExitReason> {
     match exit {
-        Ok(()) if run.level() > super::StopLevel::None => ExitReason::Shutdown,
-        Ok(()) => ExitReason::Normal,
-        Err(error) => error.into_reason(),
+        Ok(()) if run.level() > super::StopLevel::None => Some(ExitReason::Shutdown),
+        Ok(()) => Some(ExitReason::Normal),
+        Err(error) if error.is_ignore() => None,
+        Err(error) => Some(error.into_reason()),
     }
 }
 

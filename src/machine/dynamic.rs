@@ -405,9 +405,11 @@ impl Machine for Dynamic {
         self.children.view(key)
     }
 
-    fn next(&self, after: Option<Key>) -> Option<Key> {
-        let from = after.map_or(0, |key| key.index() + 1);
-        (from..self.children.slots.places()).find_map(|index| self.children.slots.at(index))
+    fn next(&self, place: u64) -> Option<(Key, u64)> {
+        let from = usize::try_from(place).ok()?;
+        let mut places = from..self.children.slots.places();
+        let key = places.find_map(|index| self.children.slots.at(index))?;
+        Some((key, key.index() as u64 + 1))
     }
 
     fn census(&self) -> Census {

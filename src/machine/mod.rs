@@ -275,8 +275,9 @@ pub(crate) trait Machine {
 
     fn view(&self, key: Key) -> Option<View>;
 
-    /// The child that follows `after` in start order, or the first.
-    fn next(&self, after: Option<Key>) -> Option<Key>;
+    /// The first child at or behind a place in the start order, and the place behind it. Places
+    /// are numbered from 0, and stay where they are when a child goes.
+    fn next(&self, place: u64) -> Option<(Key, u64)>;
 
     fn census(&self) -> Census;
 

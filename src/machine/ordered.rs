@@ -344,12 +344,8 @@ impl Machine for Ordered {
         Some(view)
     }
 
-    fn next(&self, after: Option<Key>) -> Option<Key> {
-        let from = match after {
-            None => 0,
-            Some(key) => self.children.slots.get(key)?.pos + 1,
-        };
-        self.order.range(from..).next().map(|(_, &key)| key)
+    fn next(&self, place: u64) -> Option<(Key, u64)> {
+        self.order.range(place..).next().map(|(&pos, &key)| (key, pos + 1))
     }
 
     fn census(&self) -> Census {

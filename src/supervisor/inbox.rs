@@ -1,7 +1,7 @@
 //! What a supervisor has yet to hear: events from its children, requests from its handles, and
 //! whether it is to stop.
 //!
-//! A locked pair of vectors and one waker. Whoever finds the waker there takes it and wakes the
+//! Two queues and one waker under one lock. Whoever finds the waker there takes it and wakes the
 //! supervisor; those who come before it has looked find none, so a storm of exits wakes it once,
 //! and the supervisor takes all of them under one lock. A channel would wake and lock for each,
 //! and bring blocks of memory that only a busy supervisor ever fills.

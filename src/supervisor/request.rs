@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use crate::child::ChildSpec;
 use crate::error::ControlError;
-use crate::machine::{self, Key};
+use crate::machine;
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
 
 /// Where an answer goes. Dropping it tells the caller that the supervisor has ended.
@@ -38,9 +38,9 @@ pub(crate) enum Request {
     Count {
         answer: Answer<Counts>,
     },
-    /// A slice of the children, from the one after `after`.
+    /// A slice of the children, from a place in the start order.
     Page {
-        after: Option<Key>,
+        place: u64,
         answer: Answer<Page>,
     },
 }
@@ -60,6 +60,7 @@ pub(crate) struct Page {
     pub(crate) seq: u64,
     pub(crate) supervisor: SupervisorInfo,
     pub(crate) children: Vec<ChildInfo>,
-    /// Where the next slice begins; `None`: this was the last.
-    pub(crate) next: Option<Key>,
+    /// Where the next slice begins; `None`: this was the last. A place and not a child, who may be
+    /// gone by then.
+    pub(crate) next: Option<u64>,
 }

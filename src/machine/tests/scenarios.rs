@@ -878,7 +878,7 @@ mod limit {
 
     #[test]
     fn two_retries_in_a_range_that_is_being_parked_start_both() {
-        let kids = [kid("a"), kid("b").stops(secs(1)), kid("c"), kid("d")];
+        let kids = [kid("a"), kid("b").stops(secs(1)), kid("c"), kid("c2"), kid("d")];
         let mut world = World::running(parking(0, rest_for_one()), kids);
         for name in ["d", "c", "a"] {
             world.fail(name);
@@ -887,7 +887,8 @@ mod limit {
         world.advance(secs(9));
         assert_eq!(
             world.timed(),
-            "0ns gave up d, 0ns gave up c, 0ns gave up a, 0ns cancel b, 1s start c#2, 1s start d#2"
+            "0ns gave up d, 0ns gave up c, 0ns cancel c2, 0ns gave up a, 0ns cancel b, \
+             1s start c#2, 1s start c2#2, 1s start d#2"
         );
         assert_eq!(tickets.map(|ticket| world.answer(ticket)), ["started 2"; 2]);
     }
@@ -1166,29 +1167,26 @@ mod leak {
 
     #[test]
     fn a_leaked_child_can_be_asked_for_in_every_phase_of_a_group_restart() {
-        for request in [Request::Retry, Request::RestartStopped] {
-            for (who, wait) in [("a", 500), ("a", 1_500), ("z", 500), ("z", 1_500)] {
-                let leaking =
-                    |name| kid(name).leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
-                let kids = [leaking("a"), kid("b"), kid("c").stops(secs(1)), leaking("z")];
-                let rules = Rules {
-                    backoff: Backoff::constant(secs(2)),
-                    strategy: Strategy::OneForAll,
-                    ..rules()
-                };
-                let mut world = World::running(rules, kids);
-                for name in ["a", "z"] {
-                    world.ask(name, Request::Terminate);
+        let leaking = |name| kid(name).leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
+        for rules in [one_for_all(), rest_for_one()] {
+            for request in [Request::Retry, Request::RestartStopped] {
+                for (who, wait) in [("a", 500), ("a", 1_500), ("z", 500), ("z", 1_500)] {
+                    let rules = Rules { backoff: Backoff::constant(secs(2)), ..rules.clone() };
+                    let kids = [leaking("a"), kid("b"), kid("c").stops(secs(1)), leaking("z")];
+                    let mut world = World::running(rules, kids);
+                    for name in ["a", "z"] {
+                        world.ask(name, Request::Terminate);
+                    }
+                    world.advance(secs(2));
+                    world.kid(who).dies = Some(ms(1));
+                    world.fail("b");
+                    world.advance(ms(wait));
+                    world.skip();
+                    let ticket = world.ask(who, request);
+                    world.advance(secs(9));
+                    assert_eq!(world.answer(ticket), "started 2", "{request:?} {who} {wait}");
+                    assert_eq!(world.timed().matches("start").count(), 3);
                 }
-                world.advance(secs(2));
-                world.kid(who).dies = Some(ms(1));
-                world.fail("b");
-                world.advance(ms(wait));
-                world.skip();
-                let ticket = world.ask(who, request);
-                world.advance(secs(9));
-                assert_eq!(world.answer(ticket), "started 2", "{request:?} {who} {wait}");
-                assert_eq!(world.timed().matches("start").count(), 3);
             }
         }
     }

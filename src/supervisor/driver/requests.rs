@@ -30,7 +30,7 @@ impl<M: Machine> Driver<M> {
                 drop(answer.send(spec.ok_or_else(|| self.not_found(&segment))));
             }
             Request::Count { answer } => drop(answer.send(Ok(self.counts()))),
-            Request::Page { after, answer } => drop(answer.send(Ok(self.page(after, now)))),
+            Request::Page { place, answer } => drop(answer.send(Ok(self.page(place, now)))),
         }
     }
 
@@ -96,9 +96,10 @@ impl<M: Machine> Driver<M> {
 
     /// The names of the children there are, at most a line of them.
     fn known(&self) -> String {
-        let next = |&key: &Key| self.machine.next(Some(key));
-        let keys = std::iter::successors(self.machine.next(None), next);
-        let names = keys.filter_map(|key| self.tasks.entry(key)).map(|entry| &*entry.seed.name);
+        let next = |&(_, place): &(Key, u64)| self.machine.next(place);
+        let keys = std::iter::successors(self.machine.next(0), next);
+        let entries = keys.filter_map(|(key, _)| self.tasks.entry(key));
+        let names = entries.map(|entry| &*entry.seed.name);
         known(names, self.machine.census().specs() as usize)
     }
 
@@ -140,7 +141,7 @@ impl<M: Machine> Driver<M> {
         })
     }
 
-    fn page(&self, after: Option<Key>, now: Instant) -> Page {
+    fn page(&self, mut place: u64, now: Instant) -> Page {
         let seq = self.hub.tree.seq();
         let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
         let supervisor = SupervisorInfo {
@@ -151,14 +152,13 @@ impl<M: Machine> Driver<M> {
             counts: self.counts(),
         };
         let mut children = Vec::new();
-        let mut last = after;
         while children.len() < PAGE
-            && let Some(key) = self.machine.next(last)
+            && let Some((key, behind)) = self.machine.next(place)
         {
             children.extend(self.info(key, now));
-            last = Some(key);
+            place = behind;
         }
-        let next = last.filter(|_| children.len() == PAGE);
+        let next = (children.len() == PAGE).then_some(place);
         Page { seq, supervisor, children, next }
     }
 }

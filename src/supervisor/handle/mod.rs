@@ -230,15 +230,13 @@ impl SupervisorHandle {
     pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ControlError> {
         let hub = self.here()?;
         let mut children = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.call(&hub, |answer| Request::Page { after, answer }).await?;
+        let mut next = Some(0);
+        while let Some(place) = next {
+            let page = self.call(&hub, |answer| Request::Page { place, answer }).await?;
             children.extend(page.children);
-            after = page.next;
-            if after.is_none() {
-                return Ok(children);
-            }
+            next = page.next;
         }
+        Ok(children)
     }
 
     /// One child.

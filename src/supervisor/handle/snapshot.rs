@@ -12,7 +12,7 @@ use crate::policy::RestartType;
 use crate::status::{ChildInfo, ChildKind, Node, Status, SupervisorInfo};
 use crate::supervisor::clock::now;
 use crate::supervisor::hub::{Hub, Phase};
-use crate::supervisor::request::{Page, Request};
+use crate::supervisor::request::Request;
 use crate::supervisor::subscription::Subscription;
 
 impl SupervisorHandle {
@@ -69,18 +69,14 @@ impl SupervisorHandle {
     async fn pages(&self, hub: &Arc<Hub>) -> Option<(u64, SupervisorInfo, Vec<(u64, ChildInfo)>)> {
         let mut first: Option<(u64, SupervisorInfo)> = None;
         let mut children = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.call(hub, |answer| Request::Page { after, answer }).await.ok()?;
-            let Page { seq, supervisor, children: more, next } = page;
-            children.extend(more.into_iter().map(|child| (seq, child)));
-            let (seq, supervisor) = first.take().unwrap_or((seq, supervisor));
-            after = next;
-            if after.is_none() {
-                return Some((seq, supervisor, children));
-            }
-            first = Some((seq, supervisor));
+        let mut next = Some(0);
+        while let Some(place) = next {
+            let page = self.call(hub, |answer| Request::Page { place, answer }).await.ok()?;
+            children.extend(page.children.into_iter().map(|child| (page.seq, child)));
+            first.get_or_insert((page.seq, page.supervisor));
+            next = page.next;
         }
+        first.map(|(seq, supervisor)| (seq, supervisor, children))
     }
 
     /// Where every child below this supervisor is now, and then each change of that.
