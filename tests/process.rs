@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::runtime::{self, Runtime};
 use tokio::sync::Notify;
 use verger::{
-    AutoShutdown, Context, Exit, RestartType, RunError, Shutdown, Supervisor, SupervisorBuilder,
-    worker,
+    AutoShutdown, Context, Exit, Readiness, RestartType, RunError, Shutdown, Supervisor,
+    SupervisorBuilder, worker,
 };
 
 const CHOICE: &str = "VERGER_TEST_PROGRAM";
@@ -41,6 +41,7 @@ fn program() {
         "failing, with signals" => runtime(threads)
             .block_on(failing().with_graceful_shutdown(listening()).run_to_exit_code()),
         "leaking" => runtime(threads).block_on(leaking()),
+        "failing and leaking" => runtime(threads).block_on(failing_and_leaking()),
         "main that fails" => runtime(threads).block_on(main_that_fails()).report(),
         "main that cannot be built" => runtime(threads).block_on(main_without_tree()).report(),
         "main that ends well" => runtime(threads).block_on(main_that_ends_well()).report(),
@@ -144,6 +145,18 @@ async fn leaking() -> ExitCode {
     });
     let tree = app().child(child.shutdown(Shutdown::BrutalKill)).build().unwrap();
     tree.with_graceful_shutdown(listening()).run_to_exit_code().await
+}
+
+/// The same beside a child that fails once too often.
+async fn failing_and_leaking() -> ExitCode {
+    let blocks = worker("a", async |ctx: Context| {
+        ctx.ready();
+        tokio::task::block_in_place(block);
+    });
+    let blocks = blocks.readiness(Readiness::Signal).shutdown(Shutdown::BrutalKill);
+    let fails = worker("b", async |_ctx| -> Exit { Err("no")? });
+    let tree = app().restarts(0, Duration::from_secs(60)).child(blocks).child(fails);
+    tree.build().unwrap().run_to_exit_code().await
 }
 
 async fn finishing() -> ExitCode {
@@ -298,6 +311,13 @@ fn a_program_that_leaves_something_behind_ends_nevertheless_and_names_it() {
     program.signal("TERM");
     let leaked = "Error: stopped, but still running after they were aborted: `app/a`";
     assert_eq!(program.end(), (Some(3), vec![leaked.to_owned()]));
+
+    let (code, printed) = Program::start("failing and leaking", 2).end();
+    assert_eq!(code, Some(1));
+    assert!(
+        printed.contains(&"Error: `app` gave up on `app/b`: failed: no".to_owned()),
+        "{printed:?}"
+    );
 }
 
 #[test]

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Cancelled;
-use super::run::{Run, StopLevel};
-use crate::machine::Event;
+use super::run::{Run, Said, StopLevel};
 use crate::path::Path;
 use crate::policy::StartCause;
 
@@ -92,15 +91,13 @@ impl Context {
     /// Needed by children with [`Readiness::Signal`](crate::Readiness::Signal); for others, and the
     /// second time, it does nothing.
     pub fn ready(&self) {
-        let (key, incarnation) = self.id();
-        self.run.parent.tell(Event::Ready { key, incarnation });
+        self.run.say(Said::Ready);
     }
 
     /// Says that the child works as it should, so that its next backoff begins with the first wait
     /// again.
     pub fn report_healthy(&self) {
-        let (key, incarnation) = self.id();
-        self.run.parent.tell(Event::Healthy { key, incarnation });
+        self.run.say(Said::Healthy);
     }
 
     /// Shows a line beside the child in [`status`](crate::SupervisorHandle::status), such as
@@ -112,12 +109,7 @@ impl Context {
     /// Asks for the end of this child: it is stopped like by its supervisor, grace included, and
     /// has then ended normally. Whether it is started again is up to its restart type.
     pub fn stop_self(&self) {
-        let (key, incarnation) = self.id();
-        self.run.parent.tell(Event::StopSelf { key, incarnation });
-    }
-
-    fn id(&self) -> (crate::machine::Key, crate::machine::Incarnation) {
-        (self.run.key, self.run.incarnation)
+        self.run.say(Said::StopSelf);
     }
 }
 

@@ -54,6 +54,14 @@ pub(crate) enum StopLevel {
     Abort,
 }
 
+/// What a child can say of itself, a bit each. Saying it again in the same run changes nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said {
+    Ready = 1,
+    Healthy = 2,
+    StopSelf = 4,
+}
+
 /// One run of a child.
 pub(crate) struct Run {
     pub(crate) parent: Arc<dyn Parent>,
@@ -69,6 +77,8 @@ pub(crate) struct Run {
 #[derive(Default)]
 struct Cell {
     level: StopLevel,
+    /// What the child has said of itself; see [`Said`].
+    said: u8,
     waker: Option<Waker>,
     /// Boxed, since most children ask for neither.
     extras: Option<Box<Extras>>,
@@ -110,6 +120,24 @@ impl Run {
     pub(crate) fn tell_decline(&self) {
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(Event::Ignored { key, incarnation });
+    }
+
+    /// Tells the supervisor what the child says, the first time: a child that says it for each
+    /// message it has handled must not fill the supervisor's inbox.
+    pub(crate) fn say(&self, said: Said) {
+        {
+            let mut cell = self.cell.lock();
+            if cell.said & said as u8 != 0 {
+                return;
+            }
+            cell.said |= said as u8;
+        }
+        let (key, incarnation) = (self.key, self.incarnation);
+        self.parent.tell(match said {
+            Said::Ready => Event::Ready { key, incarnation },
+            Said::Healthy => Event::Healthy { key, incarnation },
+            Said::StopSelf => Event::StopSelf { key, incarnation },
+        });
     }
 
     /// Raises the level, and wakes whoever waits for that.

@@ -15,119 +15,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::arena::{Arena, Key};
-use super::ledger::{Ledger, Want};
+use super::ledger::Want;
 use super::requirements::Requirements;
+use super::state::{Down, Pos, Slot, State, Timer, Why, is_left, is_live, is_met};
 use super::timers::Timers;
-use super::{Answer, Census, Decision, Effect, Event, Incarnation, Report, Turn, View};
-use crate::exit::ExitReason;
+use super::{Answer, Census, Effect, Event, Report, Turn, View};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildOptions, RestartType, RestartWindow, Rules, Shutdown, StartCause};
-
-/// A child's place in the start order. Never used again.
-pub(super) type Pos = u64;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// There is no task, and none will be started without a reason from outside.
-    Down(Down),
-    /// Its turn has come, but what it requires is not there.
-    Gated(StartCause),
-    /// The task runs and is not ready.
-    Activating,
-    Active,
-    /// Waits by itself for its next start.
-    Backoff,
-    /// Waits for the end of the group restart that its failure began.
-    Awaiting,
-    /// The task was asked to end, or aborted.
-    Stopping {
-        why: Why,
-        aborted: bool,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Down {
-    /// It was never started.
-    New,
-    /// It ended well and is not started again.
-    Finished,
-    ByHand,
-    /// Stopped with its group, which will start it again.
-    ByGroup,
-    /// Stopped with its group, which stays down.
-    Rested,
-    /// It declined to start.
-    Ignored,
-    /// The supervisor gave up on it.
-    GivenUp,
-    /// It could not be stopped and is not to be started beside itself.
-    Leaked,
-}
-
-/// Why a task was asked to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
-    Group,
-    ByHand,
-    /// To be started again at once.
-    Renew,
-    /// It asked for it.
-    Itself,
-    /// It has failed already, but its task is still there.
-    Failing {
-        active: bool,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Timer {
-    Child(Key),
-    /// The end of a group's wait.
-    Sweep,
-    /// The end of one grace that many children share.
-    Grace(Duration),
-    /// The deadline of the stop as a whole.
-    Total,
-}
-
-/// What a child's failure leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// One more attempt, at this instant.
-    RestartAt(Instant),
-    /// The supervisor's intensity is exceeded.
-    Exhausted,
-}
-
-/// A child, as small as can be: there may be a million.
-#[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) options: Arc<ChildOptions>,
-    pub(super) ledger: Option<Box<Ledger>>,
-    pub(super) pos: Pos,
-    /// When it came to its lifecycle: nanoseconds since the machine began, half of an `Instant`.
-    since: u64,
-    pub(super) incarnation: Incarnation,
-    pub(super) state: State,
-    pub(super) lifecycle: Lifecycle,
-}
-
-impl Slot {
-    pub(super) fn ledger(&mut self) -> &mut Ledger {
-        self.ledger.get_or_insert_default()
-    }
-
-    /// Whether somebody waits for it to be up.
-    pub(super) fn is_wanted(&self) -> bool {
-        let waiting = self.ledger.iter().flat_map(|ledger| &ledger.waiting);
-        waiting.into_iter().any(|&(_, want)| want != Want::Down)
-    }
-
-    pub(super) fn awaited_start(&self) -> Option<Want> {
-        self.ledger.as_ref().and_then(|ledger| ledger.awaited_start())
-    }
-}
 
 /// The children of one supervisor and all that is counted over them.
 #[derive(Debug)]
@@ -141,7 +35,7 @@ pub(super) struct Children {
     pub(super) live: u32,
     pub(super) significant_left: u32,
     pub(super) census: Census,
-    random: fastrand::Rng,
+    pub(super) random: fastrand::Rng,
 }
 
 impl Children {
@@ -277,7 +171,12 @@ impl Children {
                 self.enter(key, Lifecycle::Resolved, None, turn);
                 self.enter(key, Lifecycle::Discovered, None, turn);
             }
-            return self.set(key, State::Gated(cause));
+            self.set(key, State::Gated(cause));
+            // Nobody is kept waiting for what may never come.
+            if self.waits_in_vain(key) {
+                self.answer(key, |want| want != Want::Down, &Answer::Gated, turn);
+            }
+            return;
         }
         self.enter(key, Lifecycle::Resolved, None, turn);
         let slot = self.slot(key);
@@ -343,158 +242,12 @@ impl Children {
         });
     }
 
-    /// Reports the end of an incarnation that nobody asked to end, and returns whether it was
-    /// Active, and how it ended.
-    pub(super) fn ended(
-        &mut self,
-        key: Key,
-        reason: ExitReason,
-        turn: &mut Turn<'_>,
-    ) -> (bool, ExitReason) {
-        let active = self.state(key) == Some(State::Active);
-        let reason = match reason {
-            ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
-            reason => reason,
-        };
-        let ending = Some(reason.kind());
-        self.tell_end(key, reason.clone(), turn);
-        if reason.is_clean() {
-            self.enter(key, Lifecycle::Deactivating, None, turn);
-            self.enter(key, Lifecycle::Stopped, ending, turn);
-        } else {
-            self.enter(key, Lifecycle::Errored, ending, turn);
-        }
-        self.remember(key, reason.clone());
-        (active, reason)
-    }
-
-    /// Reports the end of an incarnation that was asked to end.
-    pub(super) fn ended_on_request(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        let State::Stopping { why, aborted } = self.slot(key).state else { return };
-        if matches!(why, Why::Failing { .. }) {
-            return;
-        }
-        let reason = match reason {
-            ExitReason::Aborted if aborted => ExitReason::Killed,
-            reason => reason,
-        };
-        self.tell_end(key, reason.clone(), turn);
-        self.enter(key, Lifecycle::Stopped, Some(reason.kind()), turn);
-        self.remember(key, reason);
-    }
-
-    /// Tells how an incarnation ended, before the edges that follow from it.
-    fn tell_end(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        let age = self.age(turn.now);
-        let slot = self.slot(key);
-        let lived = Duration::from_nanos(age.saturating_sub(slot.since));
-        let lived = (slot.state == State::Active).then_some(lived);
-        let incarnation = slot.incarnation;
-        turn.push(Effect::Ended { key, incarnation, reason, lived });
-    }
-
-    /// Tells what becomes of a child that has ended by itself.
-    pub(super) fn tell_decision(
-        &mut self,
-        key: Key,
-        reason: &ExitReason,
-        decision: Decision,
-        turn: &mut Turn<'_>,
-    ) {
-        let incarnation = self.slot(key).incarnation;
-        turn.push(Effect::Decided { key, incarnation, reason: reason.clone(), decision });
-    }
-
-    /// Reports that a child declines to run, unless it was being stopped anyway.
-    pub(super) fn declined(&mut self, key: Key, turn: &mut Turn<'_>) -> bool {
-        match self.slot(key).state {
-            State::Activating => {}
-            State::Active => self.enter(key, Lifecycle::Deactivating, None, turn),
-            _ => return false,
-        }
-        self.timers.disarm(Timer::Child(key));
-        self.enter(key, Lifecycle::Stopped, Some("ignored"), turn);
-        true
-    }
-
-    /// How a child failed whose task had to be ended afterwards.
-    pub(super) fn failure(&mut self, key: Key) -> ExitReason {
-        self.slot(key).ledger().last.clone().unwrap_or(ExitReason::Killed)
-    }
-
-    /// Charges a failure, and draws the wait before the next attempt.
-    pub(super) fn charge(
-        &mut self,
-        key: Key,
-        active: bool,
-        reason: &ExitReason,
-        turn: &mut Turn<'_>,
-    ) -> Verdict {
-        let slot = self.slots.get_mut(key).expect("the child that failed");
-        let backoff = self.rules.backoff(&slot.options);
-        let ledger = slot.ledger.get_or_insert_default();
-        let delay = ledger.fail(backoff, &mut self.random);
-        // An outage is not a bug: as long as the child is held back by a delay, a start that
-        // fails is no sign of a tree that cannot work. Unless there are to be no restarts at all.
-        let charged = active
-            || self.window.max() == Some(0)
-            || delay.is_zero()
-            || self.rules.charge_everything
-            || matches!(reason, ExitReason::Escalated { .. });
-        if charged && !self.window.admit(turn.now) {
-            ledger.next = None;
-            self.tell_decision(key, reason, Decision::GiveUp, turn);
-            return Verdict::Exhausted;
-        }
-        let (at, attempt) = (later(turn.now, delay), ledger.streak);
-        ledger.next = Some((at, delay));
-        self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);
-        Verdict::RestartAt(at)
-    }
-
     /// Sets the deadline of the stop as a whole. An earlier one stays.
     pub(super) fn stop_within(&mut self, within: Option<Duration>, now: Instant) {
         let Some(within) = within.or(self.rules.stop_deadline) else { return };
         let at = later(now, within);
         let at = self.timers.at(Timer::Total).map_or(at, |earlier| earlier.min(at));
         self.timers.arm(Timer::Total, at);
-    }
-
-    /// Holds a child back until its deadline, or starts it if that has come.
-    pub(super) fn back_off(&mut self, key: Key, until: Instant, turn: &mut Turn<'_>) {
-        if until <= turn.now {
-            return self.launch(key, StartCause::Restart, turn);
-        }
-        self.set(key, State::Backoff);
-        self.enter(key, Lifecycle::Restarting, None, turn);
-        self.timers.arm(Timer::Child(key), until);
-    }
-
-    /// Keeps how an incarnation ended. A clean end is kept only over a failure.
-    fn remember(&mut self, key: Key, reason: ExitReason) {
-        let slot = self.slot(key);
-        if slot.ledger.is_some() || !reason.is_clean() {
-            slot.ledger().last = Some(reason);
-        }
-    }
-
-    /// Forgets earlier failures of a child that has been Active for long enough.
-    fn forgive(&mut self, key: Key, now: Instant) {
-        let age = self.age(now);
-        let slot = self.slots.get_mut(key).expect("the child that ended");
-        let lived = Duration::from_nanos(age.saturating_sub(slot.since));
-        if let Some(ledger) = &mut slot.ledger
-            && lived >= self.rules.backoff(&slot.options).resets_after()
-        {
-            ledger.streak = 0;
-        }
-    }
-
-    /// The child says itself that it is well.
-    pub(super) fn healthy(&mut self, key: Key) {
-        if let Some(ledger) = &mut self.slot(key).ledger {
-            ledger.streak = 0;
-        }
     }
 
     /// Asks a child's task to end, or aborts it if that is its way. A caller that has no timer of
@@ -537,42 +290,13 @@ impl Children {
         self.timers.arm(Timer::Child(key), later(turn.now, patience));
     }
 
-    /// Aborts a running child as an outsider would: for its supervisor it is a failure.
-    pub(super) fn kill(&mut self, key: Key, turn: &mut Turn<'_>) {
-        let State::Stopping { .. } = self.slot(key).state else {
-            return self.fail_running(key, ExitReason::Aborted, true, turn);
-        };
-        self.abort(key, turn);
-    }
-
-    /// A child fails while its task runs on. The task is ended; then comes the decision.
-    pub(super) fn fail_running(
-        &mut self,
-        key: Key,
-        reason: ExitReason,
-        at_once: bool,
-        turn: &mut Turn<'_>,
-    ) {
-        let active = self.state(key) == Some(State::Active);
-        self.tell_end(key, reason.clone(), turn);
-        self.enter(key, Lifecycle::Errored, Some(reason.kind()), turn);
-        self.remember(key, reason);
-        let why = Why::Failing { active };
-        if at_once {
-            self.set(key, State::Stopping { why, aborted: false });
-            self.abort(key, turn);
-        } else {
-            self.begin_stop(key, why, turn);
-        }
-    }
-
     /// Removes a child that is Stopped.
     pub(super) fn remove(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<Slot> {
         self.timers.disarm(Timer::Child(key));
         let slot = self.slots.remove(key)?;
         self.census.remove(&slot.options, slot.lifecycle);
         self.requirements.unlink(key);
-        turn.push(Effect::Removed { key });
+        turn.push(Effect::Removed { key, incarnation: slot.incarnation });
         Some(slot)
     }
 
@@ -602,23 +326,10 @@ impl Children {
         (self.window.count(now), self.window.max(), self.window.period())
     }
 
-    fn age(&self, now: Instant) -> u64 {
+    pub(super) fn age(&self, now: Instant) -> u64 {
         let age = now.saturating_duration_since(self.began);
         u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)
     }
-}
-
-fn is_live(state: State) -> bool {
-    matches!(state, State::Activating | State::Active | State::Stopping { .. })
-}
-
-fn is_met(state: State) -> bool {
-    matches!(state, State::Active | State::Down(Down::Finished))
-}
-
-/// Whether a significant child in this state runs or will run again.
-fn is_left(state: State) -> bool {
-    !matches!(state, State::Down(down) if down != Down::New && down != Down::ByGroup)
 }
 
 /// `now + wait`, where a wait too long for the clock is one of a century.

@@ -10,8 +10,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::children::{Children, Down, State, Timer, Verdict, Why, later};
+use super::children::{Children, later};
 use super::ledger::Want;
+use super::state::{Down, State, Timer, Verdict, Why};
 use super::{
     Answer, Census, Decision, Effect, Event, Finish, Key, Machine, Request, RequirementId, SLICE,
     Ticket, Turn, View,
@@ -399,6 +400,10 @@ impl Machine for Dynamic {
 
     fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>) {
         self.children.requirements.link(key, provides, requires);
+    }
+
+    fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
+        self.children.requirements.chain_to(id, keys)
     }
 
     fn view(&self, key: Key) -> Option<View> {

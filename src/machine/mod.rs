@@ -30,12 +30,14 @@ use crate::policy::{ChildOptions, StartCause};
 mod arena;
 mod children;
 mod dynamic;
+mod ends;
 mod ledger;
 mod ordered;
 mod requests;
 mod requirements;
 #[cfg(test)]
 mod simulator;
+mod state;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -108,6 +110,8 @@ pub(crate) enum Answer {
     Started(Incarnation),
     /// The child declined to start.
     Ignored,
+    /// The child waits for what it requires, which will not come by itself.
+    Gated,
     /// The child failed before it was up.
     Failed(ExitReason),
     /// Refused: the child has to be stopped for that.
@@ -152,7 +156,7 @@ pub(crate) enum Effect {
     /// Answer a caller.
     Reply { ticket: Ticket, answer: Answer },
     /// Forget the child.
-    Removed { key: Key },
+    Removed { key: Key, incarnation: Incarnation },
     /// The first start has passed the last child.
     Up,
     /// End the supervisor.
@@ -272,6 +276,9 @@ pub(crate) trait Machine {
 
     /// Says of a child that was just added what it provides and what it requires.
     fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>);
+
+    /// How one of `keys` requires `id`, itself or through others, if it does.
+    fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>>;
 
     fn view(&self, key: Key) -> Option<View>;
 

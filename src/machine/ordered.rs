@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::children::{Children, Down, Pos, State, Timer, Verdict, Why};
+use super::children::Children;
 use super::ledger::Want;
+use super::state::{Down, Pos, State, Timer, Verdict, Why};
 use super::sweep::Sweep;
 use super::{
     Answer, Census, Decision, Effect, Event, Finish, Key, Machine, RequirementId, SLICE, Turn, View,
@@ -330,6 +331,10 @@ impl Machine for Ordered {
 
     fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>) {
         self.children.requirements.link(key, provides, requires);
+    }
+
+    fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
+        self.children.requirements.chain_to(id, keys)
     }
 
     fn view(&self, key: Key) -> Option<View> {

@@ -6,6 +6,7 @@
 //! A waiting child is kept with the first name that it lacks. When that is met the child is
 //! released and looks again, so that nobody is visited for a requirement he does not wait for.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::Key;
@@ -61,6 +62,30 @@ impl Requirements {
         }
     }
 
+    /// From one of `keys` to a child that requires `id`, each of which requires the next; nobody
+    /// may then provide `id` and require the first.
+    pub(super) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
+        let mut from: HashMap<Key, Option<Key>> = keys.iter().map(|&key| (key, None)).collect();
+        let mut open = keys.to_vec();
+        while let Some(key) = open.pop() {
+            let Some(links) = self.links.get(&key) else { continue };
+            if links.requires.contains(&id) {
+                let mut chain: Vec<_> =
+                    std::iter::successors(Some(key), |key| from.get(key).copied()?).collect();
+                chain.reverse();
+                return Some(chain);
+            }
+            let required = links.requires.iter().map(|&id| self.names[id as usize].provider);
+            for provider in required.flatten() {
+                if let Entry::Vacant(entry) = from.entry(provider) {
+                    entry.insert(Some(key));
+                    open.push(provider);
+                }
+            }
+        }
+        None
+    }
+
     pub(super) fn unlink(&mut self, key: Key) {
         let Some(links) = self.links.remove(&key) else { return };
         for &id in &links.requires {
@@ -111,6 +136,21 @@ impl Requirements {
 mod tests {
     use super::super::arena::Arena;
     use super::*;
+
+    #[test]
+    fn a_chain_leads_to_whoever_requires_a_name() {
+        let mut arena = Arena::default();
+        let [db, pool, api, web] = ["db", "pool", "api", "web"].map(|name| arena.insert(name));
+        let mut requirements = Requirements::default();
+        let ids = [db, pool, api].map(|key| requirements.provided_by(key, true));
+        for (key, id) in [(pool, ids[0]), (api, ids[1]), (web, ids[2])] {
+            requirements.link(key, None, vec![id]);
+        }
+
+        assert_eq!(requirements.chain_to(ids[0], &[web]), Some(vec![web, api, pool]));
+        assert_eq!(requirements.chain_to(ids[0], &[pool]), Some(vec![pool]));
+        assert_eq!(requirements.chain_to(ids[2], &[db, pool]), None);
+    }
 
     #[test]
     fn whoever_waits_is_kept_once_and_not_longer_than_he_lives() {

@@ -12,7 +12,8 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::children::{Children, Down, State, Timer};
+use super::children::Children;
+use super::state::{Down, State, Timer};
 use super::{
     Answer, Decision, Dynamic, Effect, Event, Finish, Incarnation, Key, Machine, Ordered, Report,
     Request, RequirementId, SLICE, Ticket,
@@ -558,7 +559,7 @@ impl<M: Subject> World<M> {
                 self.act(line);
             }
             Effect::Decided { .. } | Effect::Ended { .. } => {}
-            Effect::Removed { key } => {
+            Effect::Removed { key, .. } => {
                 let actor = self.actors.get_mut(&key).expect("a child");
                 let gone = !actor.live && actor.lifecycle == Lifecycle::Stopped;
                 let first = !std::mem::replace(&mut actor.forgotten, true);
@@ -889,7 +890,7 @@ fn subject(effect: &Effect) -> Option<Key> {
         | Effect::Leaked { key, .. }
         | Effect::Ended { key, .. }
         | Effect::Decided { key, .. }
-        | Effect::Removed { key }
+        | Effect::Removed { key, .. }
         | Effect::Report(Report { key, .. }) => Some(*key),
         Effect::Reply { .. } | Effect::Up | Effect::Finish(_) => None,
     }
@@ -913,6 +914,7 @@ fn word(answer: &Answer) -> String {
         Answer::Done => "done".to_owned(),
         Answer::Started(incarnation) => format!("started {incarnation}"),
         Answer::Ignored => "ignored".to_owned(),
+        Answer::Gated => "gated".to_owned(),
         Answer::Failed(reason) => format!("failed {}", reason.kind()),
         Answer::Running => "running".to_owned(),
         Answer::Restarting => "restarting".to_owned(),

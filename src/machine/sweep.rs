@@ -20,8 +20,8 @@
 
 use std::time::Instant;
 
-use super::children::{Down, Pos, State, Timer, Why};
 use super::ordered::Ordered;
+use super::state::{Down, Pos, State, Timer, Why};
 use super::{Effect, Finish, Key, SLICE, Turn};
 use crate::policy::{Start, StartCause};
 

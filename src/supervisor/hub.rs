@@ -20,7 +20,7 @@ use crate::child::{Parent, Run};
 use crate::dead_letter::DeadLetter;
 use crate::event::{Event, EventKind};
 use crate::exit::ExitReason;
-use crate::machine;
+use crate::machine::{self, Incarnation, Key};
 use crate::path::Path;
 use crate::registry::Registry;
 use crate::sync::Mutex;
@@ -32,8 +32,7 @@ const CAPACITY: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) registry: Registry<Hub>,
-    /// Children that were aborted and are still there.
-    pub(crate) leaked: Mutex<Vec<Path>>,
+    leaked: Mutex<Vec<Leak>>,
     /// The number of the last event.
     seq: AtomicU64,
     listeners: Arc<AtomicUsize>,
@@ -65,6 +64,16 @@ impl Tree {
     pub(crate) fn seq(&self) -> u64 {
         self.seq.load(Ordering::Relaxed)
     }
+}
+
+/// An incarnation that was aborted and is still there.
+#[derive(Debug)]
+struct Leak {
+    path: Path,
+    /// Where its hub is, which no other can be as long as the incarnation keeps it.
+    hub: usize,
+    key: Key,
+    incarnation: Incarnation,
 }
 
 /// How far a supervisor is.
@@ -168,10 +177,50 @@ impl Hub {
     pub(super) fn close(self: &Arc<Self>, outcome: Outcome) {
         self.tree.registry.remove(&self.path, self);
         // Requests that are left are dropped, and that is their answer.
-        drop(self.inbox.close());
+        self.inbox.close().events.iter().for_each(|event| self.hear_late(event));
         *self.events.lock() = Channel::Closed;
         *self.letters.lock() = Channel::Closed;
         self.phase.send_replace(Phase::Ended(Arc::new(outcome)));
+    }
+
+    /// Notes that a child was aborted and is still there.
+    pub(super) fn leaked(&self, path: Path, key: Key, incarnation: Incarnation) {
+        let hub = std::ptr::from_ref(self).addr();
+        self.tree.leaked.lock().push(Leak { path, hub, key, incarnation });
+    }
+
+    /// Hears what the supervisor could not, because it was gone: that a child has ended which it
+    /// had to leave behind.
+    pub(super) fn hear_late(&self, event: &machine::Event) {
+        if let machine::Event::Exited { key, incarnation, .. }
+        | machine::Event::Ignored { key, incarnation } = *event
+        {
+            self.leak_ended(key, incarnation);
+        }
+    }
+
+    pub(super) fn leak_ended(&self, key: Key, incarnation: Incarnation) {
+        let hub = std::ptr::from_ref(self).addr();
+        let path = {
+            let mut leaked = self.tree.leaked.lock();
+            let mut leaks = leaked.iter();
+            let at =
+                leaks.position(|it| (it.hub, it.key, it.incarnation) == (hub, key, incarnation));
+            at.map(|at| leaked.remove(at).path)
+        };
+        let Some(path) = path else { return };
+        super::trace::leak_ended(&path, incarnation);
+        if self.tree.has_listeners() {
+            self.publish(super::clock::now(), path, incarnation, EventKind::LeakEnded);
+        }
+    }
+
+    /// The children below that were aborted and are still there.
+    pub(crate) fn left_behind(&self) -> Vec<Path> {
+        let below = format!("{}/", self.path);
+        let leaked = self.tree.leaked.lock();
+        let paths = leaked.iter().map(|leak| &leak.path);
+        paths.filter(|path| path.as_str().starts_with(&below)).cloned().collect()
     }
 
     fn upward(&self) -> impl Iterator<Item = &Self> {
@@ -185,7 +234,9 @@ impl Parent for Hub {
     }
 
     fn tell(&self, event: machine::Event) {
-        self.inbox.event(event);
+        if let Err(event) = self.inbox.event(event) {
+            self.hear_late(&event);
+        }
     }
 
     fn deactivate_failed(&self, run: &Run, reason: ExitReason) {

@@ -8,9 +8,10 @@
 //!
 //! # Invariants
 //!
-//! 1. What was pushed before a `poll_take` that returned `Ready` is in what it took, in order.
+//! 1. What was pushed before a `poll_take` that returned `Ready` is in its batch, in order and
+//!    behind what had been left there.
 //! 2. If `poll_take` returned `Pending`, the next push wakes.
-//! 3. Nothing is pushed once the inbox is closed; a request is given back.
+//! 3. Nothing is pushed once the inbox is closed; events and requests are given back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,6 +20,9 @@ use std::time::Duration;
 
 use crate::machine::Event;
 use crate::sync::Mutex;
+
+/// Room for this many events or requests is not worth giving back.
+const SMALL: usize = 1024;
 
 /// That the supervisor is to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +51,28 @@ impl<R> Batch<R> {
     pub(crate) fn is_empty(&self) -> bool {
         self.events.is_empty() && self.requests.is_empty() && self.stop.is_none()
     }
+
+    /// Keeps the first reason and the nearest deadline: who came later wants no less.
+    fn stop(&mut self, stop: StopRequest) {
+        match &mut self.stop {
+            None => self.stop = Some(stop),
+            Some(first) => {
+                let both = first.within.into_iter().chain(stop.within);
+                first.within = both.min();
+            }
+        }
+    }
+}
+
+/// Moves what is in `from` behind what is in `to`, and keeps no room that only a storm needs.
+fn move_behind<T>(from: &mut VecDeque<T>, to: &mut VecDeque<T>) {
+    if !to.is_empty() {
+        return to.append(from);
+    }
+    std::mem::swap(from, to);
+    if from.capacity() > 4 * to.len().max(SMALL) {
+        *from = VecDeque::new();
+    }
 }
 
 /// See the [module](self).
@@ -68,8 +94,13 @@ impl<R> Inbox<R> {
         Self { state: Mutex::new(state) }
     }
 
-    pub(crate) fn event(&self, event: Event) {
-        self.push(|waiting| waiting.events.push_back(event));
+    /// # Errors
+    ///
+    /// Gives the event back if the supervisor has ended.
+    pub(crate) fn event(&self, event: Event) -> Result<(), Event> {
+        let mut event = Some(event);
+        self.push(|waiting| waiting.events.extend(event.take()));
+        event.map_or(Ok(()), Err)
     }
 
     /// # Errors
@@ -82,9 +113,7 @@ impl<R> Inbox<R> {
     }
 
     pub(crate) fn stop(&self, stop: StopRequest) {
-        self.push(|waiting| {
-            waiting.stop.get_or_insert(stop);
-        });
+        self.push(|waiting| waiting.stop(stop));
     }
 
     fn push(&self, put: impl FnOnce(&mut Batch<R>)) {
@@ -102,7 +131,7 @@ impl<R> Inbox<R> {
         }
     }
 
-    /// Exchanges an empty batch for all that is waiting.
+    /// Moves all that is waiting into the batch.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>, batch: &mut Batch<R>) -> Poll<()> {
         let mut state = self.state.lock();
         if state.waiting.is_empty() {
@@ -112,15 +141,24 @@ impl<R> Inbox<R> {
             }
             return Poll::Pending;
         }
-        std::mem::swap(&mut state.waiting, batch);
+        move_behind(&mut state.waiting.events, &mut batch.events);
+        move_behind(&mut state.waiting.requests, &mut batch.requests);
+        if let Some(stop) = state.waiting.stop.take() {
+            batch.stop(stop);
+        }
         Poll::Ready(())
     }
 
     /// Takes nothing more in, and returns what was waiting.
     pub(crate) fn close(&self) -> Batch<R> {
-        let mut state = self.state.lock();
-        state.closed = true;
-        std::mem::take(&mut state.waiting)
+        let (waiting, waker) = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            (std::mem::take(&mut state.waiting), state.waker.take())
+        };
+        // The task is over: its memory is not to live as long as the last handle.
+        drop(waker);
+        waiting
     }
 }
 
@@ -139,17 +177,51 @@ mod tests {
     }
 
     #[test]
-    fn the_first_stop_counts() {
-        let inbox = Inbox::<()>::new();
-        let soon = StopRequest { reason: "a".into(), within: Some(Duration::from_secs(1)) };
-        inbox.stop(soon.clone());
-        inbox.stop(StopRequest { reason: "b".into(), within: None });
+    fn of_two_stops_the_first_reason_and_the_nearest_deadline_count() {
+        let (long, soon) = (Some(Duration::from_secs(9)), Some(Duration::from_secs(1)));
+        for (first, second, both) in
+            [(soon, None, soon), (None, soon, soon), (long, soon, soon), (None, None, None)]
+        {
+            let inbox = Inbox::<()>::new();
+            inbox.stop(StopRequest { reason: "a".into(), within: first });
+            inbox.stop(StopRequest { reason: "b".into(), within: second });
 
+            let mut batch = Batch::default();
+            let mut cx = Context::from_waker(Waker::noop());
+            assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
+            assert_eq!(batch.stop, Some(StopRequest { reason: "a".into(), within: both }));
+            assert_eq!(inbox.poll_take(&mut cx, &mut Batch::default()), Poll::Pending);
+        }
+    }
+
+    #[test]
+    fn what_comes_later_is_put_behind_what_is_left() {
+        let inbox = Inbox::new();
         let mut batch = Batch::default();
         let mut cx = Context::from_waker(Waker::noop());
-        assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
-        assert_eq!(batch.stop, Some(soon));
-        assert_eq!(inbox.poll_take(&mut cx, &mut Batch::default()), Poll::Pending);
+        for requests in [[1, 2], [3, 4]] {
+            for request in requests {
+                inbox.request(request).unwrap();
+            }
+            assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
+        }
+        assert_eq!(batch.requests, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_room_that_a_storm_took_is_given_back() {
+        let inbox = Inbox::new();
+        let mut batch = Batch::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        for requests in [100_000, 1, 1] {
+            for request in 0..requests {
+                inbox.request(request).unwrap();
+            }
+            assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
+            batch.requests.clear();
+        }
+        let room = inbox.state.lock().waiting.requests.capacity() + batch.requests.capacity();
+        assert!(room <= 8 * SMALL, "{room}");
     }
 }
 
@@ -179,7 +251,7 @@ mod loom_tests {
                 first.request(11).unwrap();
             });
             let second = thread::spawn(move || {
-                second.event(Event::AbortAll);
+                second.event(Event::AbortAll).unwrap();
                 second.request(20).unwrap();
             });
 

@@ -45,12 +45,20 @@ pub(crate) enum Request {
     },
 }
 
-/// What became of a child that was to be started.
+/// What became of a call about a child.
 #[derive(Clone, Debug)]
 pub(crate) struct Started {
     pub(crate) segment: Segment,
-    /// `None`: it declined to start, or there was nothing to start.
-    pub(crate) incarnation: Option<u32>,
+    pub(crate) result: Begun,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    Up(u32),
+    Declined,
+    Gated,
+    /// There was nothing to start.
+    Done,
 }
 
 /// A slice of a supervisor's children, in start order.

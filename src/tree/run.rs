@@ -111,7 +111,9 @@ impl Supervisor {
     ///
     /// As for [`run`](Self::run).
     pub async fn run_to_exit_code(self) -> ExitCode {
-        exit_code(self.run().await)
+        let root = Root::spawn(self.blueprint);
+        let result = root.handle().wait().await;
+        exit_code(result, &root)
     }
 
     /// Runs the tree until `shutdown` resolves, and then stops it in order, within 45 s or
@@ -160,20 +162,22 @@ impl<F: Future<Output = ()> + Send + 'static> GracefulShutdown<F> {
     ///
     /// As for [`Supervisor::run`].
     pub async fn run_to_exit_code(self) -> ExitCode {
-        exit_code(self.await)
+        let (result, root) = self.run().await;
+        exit_code(result, &root)
     }
 
-    async fn run(self) -> Result<(), RunError> {
+    async fn run(self) -> (Result<(), RunError>, Root) {
         let within = self.tree.blueprint.rules.stop_deadline.unwrap_or(SHUTDOWN);
         let root = Root::spawn(self.tree.blueprint);
         let handle = root.handle();
-        tokio::select! {
+        let result = tokio::select! {
             result = handle.wait() => result,
             () = self.shutdown => {
                 ask_to_stop(&root.hub, "graceful shutdown", Some(within));
                 handle.wait().await
             }
-        }
+        };
+        (result, root)
     }
 }
 
@@ -182,7 +186,7 @@ impl<F: Future<Output = ()> + Send + 'static> IntoFuture for GracefulShutdown<F>
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
+        Box::pin(async { self.run().await.0 })
     }
 }
 
@@ -201,6 +205,8 @@ pub(crate) struct Root {
 
 impl Root {
     fn spawn(blueprint: Arc<Blueprint>) -> Self {
+        // A runtime without timers is the caller's mistake, so the panic is to be his, too.
+        drop(tokio::time::sleep(Duration::ZERO));
         let hub = supervisor::root(Arc::clone(&blueprint));
         #[expect(clippy::disallowed_methods, reason = "the root's task; whoever runs it waits")]
         let task = tokio::spawn(supervise(blueprint, Arc::clone(&hub), None));
@@ -238,11 +244,16 @@ impl Drop for Root {
 }
 
 #[expect(clippy::print_stderr, reason = "what `main` would print if it returned the error")]
-fn exit_code(result: Result<(), RunError>) -> ExitCode {
-    let Err(error) = result else { return ExitCode::SUCCESS };
-    eprintln!("Error: {error}");
-    let code = error.exit_code();
-    if matches!(error, RunError::Leaked { .. }) {
+fn exit_code(result: Result<(), RunError>, root: &Root) -> ExitCode {
+    let code = result.map_or_else(
+        |error| {
+            eprintln!("Error: {error}");
+            error.exit_code()
+        },
+        |()| 0,
+    );
+    // However it ended: the runtime would wait for whoever blocks one of its threads.
+    if !root.hub.left_behind().is_empty() {
         std::process::exit(code.into());
     }
     code.into()

@@ -8,8 +8,8 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::super::children::{Down, State};
 use super::super::simulator::{Kid, Play, Subject, World, kid, ms, secs};
+use super::super::state::{Down, State};
 use super::super::{Event, Key, Request};
 use crate::exit::{ExitError, ExitReason};
 use crate::lifecycle::Lifecycle;
@@ -325,11 +325,9 @@ fn recover<M: Subject>(world: &mut World<M>) -> Result<(), TestCaseError> {
         }
     }
     // All are found, in order.
-    let mut found = Vec::new();
-    while let Some(key) = world.machine.next(place) {
-        found.push(key);
-    }
-    prop_assert_eq!(found.len(), world.present().len());
+    let found =
+        std::iter::successors(world.machine.next(0), |&(_, place)| world.machine.next(place));
+    prop_assert_eq!(found.count(), world.present().len());
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Caller, Driver, Ending};
+use crate::child::StopLevel;
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::error::ControlError;
 use crate::event::EventKind;
@@ -14,7 +15,7 @@ use crate::path::Path;
 use crate::policy::StartCause;
 use crate::supervisor::hub::Phase;
 use crate::supervisor::outcome::End;
-use crate::supervisor::request::Started;
+use crate::supervisor::request::{Begun, Started};
 use crate::supervisor::trace;
 
 impl<M: Machine> Driver<M> {
@@ -45,9 +46,9 @@ impl<M: Machine> Driver<M> {
                 self.decided(key, incarnation, reason, decision, now);
             }
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
-            Effect::Removed { key } => {
+            Effect::Removed { key, incarnation } => {
                 let path = self.tasks.path(&self.hub, key);
-                self.publish(now, path, 0, || EventKind::Removed);
+                self.publish(now, path, incarnation, || EventKind::Removed);
                 self.tasks.remove(key);
             }
             Effect::Up => {
@@ -60,7 +61,15 @@ impl<M: Machine> Driver<M> {
                     ctx.ready();
                 }
             }
-            Effect::Finish(finish) => self.end = Some(self.end_of(finish)),
+            Effect::Finish(finish) => {
+                self.end = Some(match self.end_of(finish) {
+                    // It would have ended like that, but had to be made to.
+                    End::Stopped | End::AutoShutdown if self.heard == StopLevel::Abort => {
+                        End::Aborted
+                    }
+                    end => end,
+                });
+            }
         }
     }
 
@@ -72,7 +81,8 @@ impl<M: Machine> Driver<M> {
 
     fn end_of(&self, finish: Finish) -> End {
         let path = |key| {
-            self.given_up.get(&key).cloned().unwrap_or_else(|| self.tasks.path(&self.hub, key))
+            let given_up = self.given_up.as_ref().filter(|(it, _)| *it == key);
+            given_up.map_or_else(|| self.tasks.path(&self.hub, key), |(_, path)| path.clone())
         };
         match finish {
             Finish::Stopped => End::Stopped,
@@ -127,8 +137,8 @@ impl<M: Machine> Driver<M> {
         trace::leaked(&path, incarnation);
         // A supervisor that did not end has leaked what is below it; the rest of it goes now.
         self.tasks.abort_task(key);
-        self.leaked.insert((key, incarnation), path.clone());
-        self.hub.tree.leaked.lock().push(path.clone());
+        self.leaked.insert((key, incarnation));
+        self.hub.leaked(path.clone(), key, incarnation);
         self.publish(now, path, incarnation, || EventKind::Leaked);
     }
 
@@ -157,7 +167,7 @@ impl<M: Machine> Driver<M> {
                 error: Some(reason),
                 at: self.hub.tree.wall(now),
             });
-            self.given_up.insert(key, path);
+            self.given_up = Some((key, path));
         }
     }
 
@@ -166,13 +176,12 @@ impl<M: Machine> Driver<M> {
             return;
         };
         let path = self.hub.path.join(&segment);
+        let done = |result| Ok(Started { segment, result });
         let result = match answer {
-            machine::Answer::Done | machine::Answer::Ignored => {
-                Ok(Started { segment, incarnation: None })
-            }
-            machine::Answer::Started(incarnation) => {
-                Ok(Started { segment, incarnation: Some(incarnation) })
-            }
+            machine::Answer::Done => done(Begun::Done),
+            machine::Answer::Ignored => done(Begun::Declined),
+            machine::Answer::Gated => done(Begun::Gated),
+            machine::Answer::Started(incarnation) => done(Begun::Up(incarnation)),
             machine::Answer::Failed(reason) => Err(ControlError::ActivationFailed { path, reason }),
             machine::Answer::Running => Err(ControlError::Running { path }),
             machine::Answer::Restarting => Err(ControlError::Restarting { path }),

@@ -32,7 +32,6 @@ use super::request::{Answer, Request, Segment, Started};
 use super::tasks::Tasks;
 use super::trace;
 use crate::child::{ChildSpec, Context, StopLevel};
-use crate::event::EventKind;
 use crate::exit::ExitReason;
 use crate::machine::{Effect, Event, Incarnation, Key, Machine, RequirementId, Ticket};
 use crate::path::Path;
@@ -64,9 +63,9 @@ pub(super) struct Driver<M> {
     /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
     late: Vec<(Key, Incarnation)>,
     /// Who has leaked, so that it can be told when he ends.
-    leaked: HashMap<(Key, Incarnation), Path>,
-    /// The children that the supervisor gave up on; they may be forgotten before it ends.
-    given_up: HashMap<Key, Path>,
+    leaked: HashSet<(Key, Incarnation)>,
+    /// The child that the supervisor gave up on last; it may be forgotten before the end.
+    given_up: Option<(Key, Path)>,
     /// The end that was told last, for the edges and the decision that follow from it.
     ending: Option<Ending>,
     end: Option<End>,
@@ -112,8 +111,8 @@ impl<M: Machine> Driver<M> {
             heard: StopLevel::None,
             asked: HashSet::new(),
             late: Vec::new(),
-            leaked: HashMap::new(),
-            given_up: HashMap::new(),
+            leaked: HashSet::new(),
+            given_up: None,
             ending: None,
             end: None,
         };
@@ -146,9 +145,8 @@ impl<M: Machine> Driver<M> {
         let deadline = self.machine.next_deadline();
         let late = !self.late.is_empty();
         poll_fn(|cx| {
-            if !self.batch.is_empty() {
-                return Poll::Ready(());
-            }
+            // Also while something is left of the last turn, or a stop would have to wait for the
+            // end of a storm.
             let news = self.hub.inbox.poll_take(cx, &mut self.batch).is_ready();
             let stop = self.above.as_ref().is_some_and(|ctx| {
                 let poll = ctx.run.poll_level(self.heard, cx).unwrap_or_else(|| {
@@ -157,7 +155,7 @@ impl<M: Machine> Driver<M> {
                 });
                 poll.is_ready() || ctx.run.level() > self.heard
             });
-            if news || stop || late {
+            if news || stop || late || !self.batch.is_empty() {
                 return Poll::Ready(());
             }
             let Some(at) = deadline else { return Poll::Pending };
@@ -222,10 +220,8 @@ impl<M: Machine> Driver<M> {
         if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
         {
             self.tasks.ended(key, incarnation);
-            if let Some(path) = self.leaked.remove(&(key, incarnation)) {
-                trace::leak_ended(&path, incarnation);
-                self.hub.tree.leaked.lock().retain(|leaked| *leaked != path);
-                self.publish(now, path, incarnation, || EventKind::LeakEnded);
+            if self.leaked.remove(&(key, incarnation)) {
+                self.hub.leak_ended(key, incarnation);
             }
         }
         self.step(event, now);
@@ -263,15 +259,14 @@ impl<M: Machine> Driver<M> {
 
     fn finish(&mut self, end: End) -> Outcome {
         trace::ended(&self.hub);
-        let leaked = self.hub.tree.leaked.lock();
-        let below = format!("{}/", self.hub.path);
-        let leaked = leaked.iter().filter(|path| path.as_str().starts_with(&below)).cloned();
-        Outcome { end, leaked: leaked.collect() }
+        self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
+        Outcome { end, leaked: self.hub.left_behind() }
     }
 }
 
 impl<M> Drop for Driver<M> {
     fn drop(&mut self) {
         self.tasks.abort_everything();
+        self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
     }
 }

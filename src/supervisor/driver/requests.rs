@@ -91,7 +91,22 @@ impl<M: Machine> Driver<M> {
             let error = BuildError::UnknownRequirement { path, parent, requirement, known };
             return Err(error.into());
         }
+        if let Some(circle) = self.circle(spec) {
+            let parent = self.hub.path.clone();
+            return Err(BuildError::RequirementCycle { parent, circle }.into());
+        }
         Ok(())
+    }
+
+    /// The circle that a new child would close, which others may require from before it was deleted.
+    fn circle(&self, spec: &ChildSpec) -> Option<String> {
+        let id = *self.required.get(spec.name())?;
+        let keys: Vec<_> = spec.requires.iter().filter_map(|name| self.tasks.find(name)).collect();
+        let chain = self.machine.chain_to(id, &keys)?;
+        let entries = chain.into_iter().filter_map(|key| self.tasks.entry(key));
+        let others = entries.map(|entry| &*entry.seed.name);
+        let names = std::iter::once(spec.name()).chain(others).chain([spec.name()]);
+        Some(names.collect::<Vec<_>>().join(" → "))
     }
 
     /// The names of the children there are, at most a line of them.

@@ -11,7 +11,7 @@ use super::blueprint::Blueprint;
 use super::clock::{now, wall};
 use super::hub::{Hub, Phase};
 use super::inbox::StopRequest;
-use super::request::{Request, Started};
+use super::request::{Begun, Request, Started};
 use super::subscription::Subscription;
 use crate::child::{ChildSpec, Context};
 use crate::dead_letter::DeadLetter;
@@ -49,7 +49,7 @@ pub struct SupervisorHandle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildRef {
     path: Path,
-    incarnation: Option<u32>,
+    begun: Begun,
 }
 
 impl ChildRef {
@@ -65,16 +65,26 @@ impl ChildRef {
         self.path.name()
     }
 
-    /// The number of the run that was started.
+    /// The number of the run that was started; `None` if none was.
     #[must_use]
     pub fn incarnation(&self) -> Option<u32> {
-        self.incarnation
+        match self.begun {
+            Begun::Up(incarnation) => Some(incarnation),
+            _ => None,
+        }
     }
 
     /// Whether the child declined to start.
     #[must_use]
     pub fn declined(&self) -> bool {
-        self.incarnation.is_none()
+        self.begun == Begun::Declined
+    }
+
+    /// Whether the child waits for one that it requires and that is down for good. It will start
+    /// when that one comes.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.begun == Begun::Gated
     }
 }
 
@@ -105,7 +115,8 @@ impl SupervisorHandle {
         }
     }
 
-    /// Adds a child and starts it, last in start order. Resolves when it is up, or has declined.
+    /// Adds a child and starts it, last in start order. Resolves when it is up, or has declined, or
+    /// waits for a sibling that is down for good ([`ChildRef::is_gated`]).
     ///
     /// If its first activation fails, the child is forgotten. Children that were added are lost
     /// when the supervisor itself is restarted. A child that cannot work is refused here, whether
@@ -334,8 +345,8 @@ impl SupervisorHandle {
 
 impl Hub {
     fn child(&self, started: Started) -> ChildRef {
-        let Started { segment, incarnation } = started;
-        ChildRef { path: self.path.join(&segment), incarnation }
+        let Started { segment, result } = started;
+        ChildRef { path: self.path.join(&segment), begun: result }
     }
 
     /// Checks a child that is to be added, in the caller.

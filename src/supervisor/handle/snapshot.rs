@@ -168,14 +168,17 @@ impl StatusStream {
         }
         loop {
             let event = self.events.next().await?;
-            let seen = self.reflected.get(&event.path).is_some_and(|&seq| event.seq <= seq);
             let lifecycle = match event.kind {
-                _ if seen => continue,
+                _ if self.reflected.get(&event.path).is_some_and(|&seq| event.seq <= seq) => {
+                    continue;
+                }
                 EventKind::Moved { to, .. } => Some(to),
                 EventKind::Removed => None,
                 _ => continue,
             };
             let Event { path, incarnation, .. } = event;
+            // From here on all of the child's is news; it may even be gone for good.
+            self.reflected.remove(&path);
             return Some(StatusChange { path, incarnation, lifecycle });
         }
     }

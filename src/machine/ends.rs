@@ -1,0 +1,192 @@
+//! How an incarnation ends, and what it costs.
+//!
+//! Reports the end, remembers it, charges a failure and draws the wait. Whether there is to be a
+//! restart at all, and who is restarted besides, is decided by the machines.
+
+use std::time::{Duration, Instant};
+
+use super::children::{Children, later};
+use super::state::{State, Timer, Verdict, Why};
+use super::{Decision, Effect, Key, Turn};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::StartCause;
+
+impl Children {
+    /// Reports the end of an incarnation that nobody asked to end, and returns whether it was
+    /// Active, and how it ended.
+    pub(super) fn ended(
+        &mut self,
+        key: Key,
+        reason: ExitReason,
+        turn: &mut Turn<'_>,
+    ) -> (bool, ExitReason) {
+        let active = self.state(key) == Some(State::Active);
+        let reason = match reason {
+            ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
+            reason => reason,
+        };
+        let ending = Some(reason.kind());
+        self.tell_end(key, reason.clone(), turn);
+        if reason.is_clean() {
+            self.enter(key, Lifecycle::Deactivating, None, turn);
+            self.enter(key, Lifecycle::Stopped, ending, turn);
+        } else {
+            self.enter(key, Lifecycle::Errored, ending, turn);
+        }
+        self.remember(key, reason.clone());
+        (active, reason)
+    }
+
+    /// Reports the end of an incarnation that was asked to end.
+    pub(super) fn ended_on_request(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        let State::Stopping { why, aborted } = self.slot(key).state else { return };
+        if matches!(why, Why::Failing { .. }) {
+            return;
+        }
+        let reason = match reason {
+            ExitReason::Aborted if aborted => ExitReason::Killed,
+            reason => reason,
+        };
+        self.tell_end(key, reason.clone(), turn);
+        self.enter(key, Lifecycle::Stopped, Some(reason.kind()), turn);
+        self.remember(key, reason);
+    }
+
+    /// Tells how an incarnation ended, before the edges that follow from it.
+    fn tell_end(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        let age = self.age(turn.now);
+        let slot = self.slot(key);
+        let lived = Duration::from_nanos(age.saturating_sub(slot.since));
+        let lived = (slot.state == State::Active).then_some(lived);
+        let incarnation = slot.incarnation;
+        turn.push(Effect::Ended { key, incarnation, reason, lived });
+    }
+
+    /// Tells what becomes of a child that has ended by itself.
+    pub(super) fn tell_decision(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+        decision: Decision,
+        turn: &mut Turn<'_>,
+    ) {
+        let incarnation = self.slot(key).incarnation;
+        turn.push(Effect::Decided { key, incarnation, reason: reason.clone(), decision });
+    }
+
+    /// Reports that a child declines to run, unless it was being stopped anyway.
+    pub(super) fn declined(&mut self, key: Key, turn: &mut Turn<'_>) -> bool {
+        match self.slot(key).state {
+            State::Activating => {}
+            State::Active => self.enter(key, Lifecycle::Deactivating, None, turn),
+            _ => return false,
+        }
+        self.timers.disarm(Timer::Child(key));
+        self.enter(key, Lifecycle::Stopped, Some("ignored"), turn);
+        true
+    }
+
+    /// How a child failed whose task had to be ended afterwards.
+    pub(super) fn failure(&mut self, key: Key) -> ExitReason {
+        self.slot(key).ledger().last.clone().unwrap_or(ExitReason::Killed)
+    }
+
+    /// Charges a failure, and draws the wait before the next attempt.
+    pub(super) fn charge(
+        &mut self,
+        key: Key,
+        active: bool,
+        reason: &ExitReason,
+        turn: &mut Turn<'_>,
+    ) -> Verdict {
+        let slot = self.slots.get_mut(key).expect("the child that failed");
+        let backoff = self.rules.backoff(&slot.options);
+        let ledger = slot.ledger.get_or_insert_default();
+        let delay = ledger.fail(backoff, &mut self.random);
+        // An outage is not a bug: as long as the child is held back by a delay, a start that
+        // fails is no sign of a tree that cannot work. Unless there are to be no restarts at all.
+        let charged = active
+            || self.window.max() == Some(0)
+            || delay.is_zero()
+            || self.rules.charge_everything
+            || matches!(reason, ExitReason::Escalated { .. });
+        if charged && !self.window.admit(turn.now) {
+            ledger.next = None;
+            self.tell_decision(key, reason, Decision::GiveUp, turn);
+            return Verdict::Exhausted;
+        }
+        // It counts from the failure, which may lie before the end of the task.
+        let failed = self.began + Duration::from_nanos(slot.since);
+        let (at, attempt) = (later(failed, delay), ledger.streak);
+        ledger.next = Some((at, delay));
+        self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);
+        Verdict::RestartAt(at)
+    }
+
+    /// Holds a child back until its deadline, or starts it if that has come.
+    pub(super) fn back_off(&mut self, key: Key, until: Instant, turn: &mut Turn<'_>) {
+        if until <= turn.now {
+            return self.launch(key, StartCause::Restart, turn);
+        }
+        self.set(key, State::Backoff);
+        self.enter(key, Lifecycle::Restarting, None, turn);
+        self.timers.arm(Timer::Child(key), until);
+    }
+
+    /// Keeps how an incarnation ended. A clean end is kept only over a failure.
+    fn remember(&mut self, key: Key, reason: ExitReason) {
+        let slot = self.slot(key);
+        if slot.ledger.is_some() || !reason.is_clean() {
+            slot.ledger().last = Some(reason);
+        }
+    }
+
+    /// Forgets earlier failures of a child that has been Active for long enough.
+    pub(super) fn forgive(&mut self, key: Key, now: Instant) {
+        let age = self.age(now);
+        let slot = self.slots.get_mut(key).expect("the child that ended");
+        let lived = Duration::from_nanos(age.saturating_sub(slot.since));
+        if let Some(ledger) = &mut slot.ledger
+            && lived >= self.rules.backoff(&slot.options).resets_after()
+        {
+            ledger.streak = 0;
+        }
+    }
+
+    /// The child says itself that it is well.
+    pub(super) fn healthy(&mut self, key: Key) {
+        if let Some(ledger) = &mut self.slot(key).ledger {
+            ledger.streak = 0;
+        }
+    }
+
+    /// A child fails while its task runs on. The task is ended; then comes the decision.
+    pub(super) fn fail_running(
+        &mut self,
+        key: Key,
+        reason: ExitReason,
+        at_once: bool,
+        turn: &mut Turn<'_>,
+    ) {
+        let active = self.state(key) == Some(State::Active);
+        self.tell_end(key, reason.clone(), turn);
+        self.enter(key, Lifecycle::Errored, Some(reason.kind()), turn);
+        self.remember(key, reason);
+        let why = Why::Failing { active };
+        if at_once {
+            self.set(key, State::Stopping { why, aborted: false });
+            self.abort(key, turn);
+        } else {
+            self.begin_stop(key, why, turn);
+        }
+    }
+
+    /// Aborts a running child as an outsider would: for its supervisor it is a failure.
+    pub(super) fn kill(&mut self, key: Key, turn: &mut Turn<'_>) {
+        let State::Stopping { .. } = self.slot(key).state else {
+            return self.fail_running(key, ExitReason::Aborted, true, turn);
+        };
+        self.abort(key, turn);
+    }
+}

@@ -1,0 +1,128 @@
+//! The states of a child, smaller and finer than what the outside sees as its lifecycle.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::ledger::{Ledger, Want};
+use super::{Incarnation, Key};
+use crate::lifecycle::Lifecycle;
+use crate::policy::{ChildOptions, StartCause};
+
+/// A child's place in the start order. Never used again.
+pub(super) type Pos = u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is no task, and none will be started without a reason from outside.
+    Down(Down),
+    /// Its turn has come, but what it requires is not there.
+    Gated(StartCause),
+    /// The task runs and is not ready.
+    Activating,
+    Active,
+    /// Waits by itself for its next start.
+    Backoff,
+    /// Waits for the end of the group restart that its failure began.
+    Awaiting,
+    /// The task was asked to end, or aborted.
+    Stopping {
+        why: Why,
+        aborted: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Down {
+    /// It was never started.
+    New,
+    /// It ended well and is not started again.
+    Finished,
+    ByHand,
+    /// Stopped with its group, which will start it again.
+    ByGroup,
+    /// Stopped with its group, which stays down.
+    Rested,
+    /// It declined to start.
+    Ignored,
+    /// The supervisor gave up on it.
+    GivenUp,
+    /// It could not be stopped and is not to be started beside itself.
+    Leaked,
+}
+
+/// Why a task was asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    Group,
+    ByHand,
+    /// To be started again at once.
+    Renew,
+    /// It asked for it.
+    Itself,
+    /// It has failed already, but its task is still there.
+    Failing {
+        active: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Timer {
+    Child(Key),
+    /// The end of a group's wait.
+    Sweep,
+    /// The end of one grace that many children share.
+    Grace(Duration),
+    /// The deadline of the stop as a whole.
+    Total,
+}
+
+/// What a child's failure leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// One more attempt, at this instant.
+    RestartAt(Instant),
+    /// The supervisor's intensity is exceeded.
+    Exhausted,
+}
+
+/// A child, as small as can be: there may be a million.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) options: Arc<ChildOptions>,
+    pub(super) ledger: Option<Box<Ledger>>,
+    pub(super) pos: Pos,
+    /// When it came to its lifecycle: nanoseconds since the machine began, half of an `Instant`.
+    pub(super) since: u64,
+    pub(super) incarnation: Incarnation,
+    pub(super) state: State,
+    pub(super) lifecycle: Lifecycle,
+}
+
+impl Slot {
+    pub(super) fn ledger(&mut self) -> &mut Ledger {
+        self.ledger.get_or_insert_default()
+    }
+
+    /// Whether somebody waits for it to be up.
+    pub(super) fn is_wanted(&self) -> bool {
+        let waiting = self.ledger.iter().flat_map(|ledger| &ledger.waiting);
+        waiting.into_iter().any(|&(_, want)| want != Want::Down)
+    }
+
+    pub(super) fn awaited_start(&self) -> Option<Want> {
+        self.ledger.as_ref().and_then(|ledger| ledger.awaited_start())
+    }
+}
+
+pub(super) fn is_live(state: State) -> bool {
+    matches!(state, State::Activating | State::Active | State::Stopping { .. })
+}
+
+pub(super) fn is_met(state: State) -> bool {
+    matches!(state, State::Active | State::Down(Down::Finished))
+}
+
+/// Whether a significant child in this state runs or will run again.
+pub(super) fn is_left(state: State) -> bool {
+    !matches!(state, State::Down(down) if down != Down::New && down != Down::ByGroup)
+}

@@ -1,0 +1,232 @@
+//! What happens when two things meet that seldom do: a decline and a restart, a stop and a storm, a
+//! late end and the end of everything.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use verger::{
+    Backoff, Child, ChildSpec, Context, ControlError, DynamicSupervisor, Event, EventKind, Exit,
+    ExitError, ExitReason, Lifecycle, Readiness, RestartType, RunError, Shutdown, Strategy,
+    Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child, worker,
+    worker_with,
+};
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
+    builder.build().unwrap().start().await.unwrap()
+}
+
+fn idle(name: &str) -> ChildSpec {
+    worker(name, async |ctx: Context| ctx.cancelled().await)
+}
+
+// --- Declining -----------------------------------------------------------------------------------
+
+/// Declines in `run`, or else in `activate`, and may panic when it is dropped.
+struct Declines {
+    in_run: bool,
+    panics: bool,
+}
+
+#[async_trait]
+impl Child for Declines {
+    async fn activate(&mut self, _ctx: &Context) -> Exit {
+        if self.in_run { Ok(()) } else { Err(ExitError::ignore()) }
+    }
+
+    async fn run(&mut self, _ctx: &Context) -> Exit {
+        Err(ExitError::ignore())
+    }
+
+    async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+        Err(ExitError::ignore())
+    }
+}
+
+impl Drop for Declines {
+    fn drop(&mut self) {
+        assert!(!self.panics, "dropped badly");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_declines_while_it_is_active_has_ended_normally() {
+    let declines = child("a", || Declines { in_run: true, panics: false });
+    let app = start(Supervisor::builder("app").child(idle("b"))).await;
+    let mut events = app.events();
+    app.start_child(declines).await.unwrap();
+    sleep(secs(1)).await;
+
+    let a = app.which_child("a").await.unwrap();
+    assert_eq!((a.lifecycle, a.incarnation), (Lifecycle::Stopped, 1));
+    while let Some(event) = events.try_next() {
+        assert!(!matches!(event.kind, EventKind::DeactivateFailed { .. }), "{event:?}");
+    }
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_has_declined_only_when_it_has_been_dropped() {
+    let app = start(Supervisor::builder("app")).await;
+    let faulty = child("a", || Declines { in_run: false, panics: true });
+
+    let answer = app.start_child(faulty).await;
+
+    let Err(ControlError::ActivationFailed { reason, .. }) = answer else { panic!("{answer:?}") };
+    assert_eq!(reason.to_string(), "panicked: dropped badly");
+    app.stop("done").await.unwrap();
+}
+
+// --- Circles -------------------------------------------------------------------------------------
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_added_again_cannot_close_a_circle() {
+    let app = Supervisor::builder("app").strategy(Strategy::OneForAll);
+    let app = app.child(idle("db")).child(idle("pool").requires("db"));
+    let app = start(app.child(idle("api").requires("pool"))).await;
+    app.terminate_child("db").await.unwrap();
+    app.delete_child("db").await.unwrap();
+
+    let refused = app.start_child(idle("db").requires("api")).await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "the children of `app` require each other in a circle: db → api → pool → db; remove one \
+         link"
+    );
+
+    app.start_child(idle("db")).await.unwrap();
+    app.kill_child("api").await.unwrap();
+    sleep(secs(1)).await;
+    assert_eq!(app.count_children().await.unwrap().active, 3);
+    app.stop("done").await.unwrap();
+}
+
+// --- Storms --------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn callers_are_answered_in_the_middle_of_a_storm_of_exits() {
+    const CHILDREN: u32 = 10_000;
+    let conns = DynamicSupervisor::builder("conns").build().unwrap().start().await.unwrap();
+    let over = Arc::new(Notify::new());
+    let conn = worker_with("conn", Arc::clone(&over), async |_ctx, over: Arc<Notify>| {
+        over.notified().await;
+    });
+    let conn = conn.restart(RestartType::Temporary);
+    for _ in 0..CHILDREN {
+        conns.start_child(conn.clone()).await.unwrap();
+    }
+    while conns.count_children().await.unwrap().active < CHILDREN {}
+    tokio::task::yield_now().await;
+
+    over.notify_waiters();
+    let mut answered_meanwhile = 0;
+    loop {
+        let left = conns.count_children().await.unwrap().specs;
+        answered_meanwhile += u32::from(0 < left && left < CHILDREN);
+        if left == 0 {
+            break;
+        }
+    }
+
+    assert!(answered_meanwhile >= 5, "{answered_meanwhile}");
+    conns.stop("done").await.unwrap();
+}
+
+// --- Leaks ---------------------------------------------------------------------------------------
+
+/// Lets a blocked incarnation go when it is dropped.
+type Release = mpsc::Sender<()>;
+
+/// A child whose first `blocking` incarnations block their thread, each until it is released.
+fn stubborn(name: &str, blocking: usize) -> (ChildSpec, Vec<Release>) {
+    let (releases, mut blocked): (Vec<_>, Vec<_>) = (0..blocking).map(|_| mpsc::channel()).unzip();
+    blocked.reverse();
+    let blocked = Arc::new(Mutex::new(blocked));
+    let spec = worker_with(name, blocked, async |ctx: Context, blocked| -> Exit {
+        ctx.ready();
+        let blocked: Option<mpsc::Receiver<()>> = blocked.lock().unwrap().pop();
+        if let Some(blocked) = blocked {
+            tokio::task::block_in_place(|| blocked.recv()).unwrap_err();
+        }
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let spec = spec.readiness(Readiness::Signal).backoff(Backoff::none());
+    (spec.shutdown(Shutdown::BrutalKill), releases)
+}
+
+fn impatient(name: &str) -> SupervisorBuilder {
+    Supervisor::builder(name).leak_timeout(Duration::from_millis(1))
+}
+
+async fn next(events: &mut Subscription<Event>, wanted: fn(&EventKind) -> bool) -> u32 {
+    loop {
+        let event = events.next().await.unwrap();
+        if wanted(&event.kind) {
+            return event.incarnation;
+        }
+    }
+}
+
+const LEAKED: fn(&EventKind) -> bool = |kind| matches!(kind, EventKind::Leaked);
+const LEAK_ENDED: fn(&EventKind) -> bool = |kind| matches!(kind, EventKind::LeakEnded);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_ends_after_his_supervisor_is_not_left_behind() {
+    let (a, releases) = stubborn("a", 1);
+    let app = start(impatient("app").child(impatient("mid").child(a))).await;
+    let mut events = app.events();
+
+    app.terminate_child("mid").await.unwrap();
+    assert_eq!(next(&mut events, LEAKED).await, 1);
+    drop(releases);
+    assert_eq!(next(&mut events, LEAK_ENDED).await, 1);
+
+    app.stop("done").await.expect("nobody is left behind");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_one_leaked_incarnation_is_not_that_of_another() {
+    let (a, mut releases) = stubborn("a", 2);
+    let app = start(impatient("app").child(a)).await;
+    let mut events = app.events();
+    for incarnation in [1, 2] {
+        app.kill_child("a").await.unwrap();
+        assert_eq!(next(&mut events, LEAKED).await, incarnation);
+        while app.which_child("a").await.unwrap().incarnation == incarnation {}
+    }
+
+    drop(releases.remove(0));
+    assert_eq!(next(&mut events, LEAK_ENDED).await, 1);
+
+    let end = app.stop("done").await;
+    assert!(matches!(&end, Err(RunError::Leaked { children }) if children.len() == 1), "{end:?}");
+}
+
+// --- Graces and runtimes -------------------------------------------------------------------------
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_that_outlasts_its_grace_was_killed() {
+    let deaf = worker("deaf", async |_ctx: Context| std::future::pending::<()>().await);
+    let mid = Supervisor::builder("mid").child(deaf.shutdown(Shutdown::Infinity));
+    let app = start(Supervisor::builder("app").child(mid.into_child().shutdown(secs(2)))).await;
+
+    app.terminate_child("mid").await.unwrap();
+
+    let mid = app.which_child("mid").await.unwrap();
+    assert!(matches!(mid.last_exit, Some(ExitReason::Killed)), "{:?}", mid.last_exit);
+    app.stop("done").await.unwrap();
+}
+
+#[test]
+#[should_panic(expected = "timers are disabled")]
+fn a_runtime_without_timers_is_the_callers_panic() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let tree = Supervisor::builder("app").build().unwrap();
+    let _ = runtime.block_on(tree.run());
+}
