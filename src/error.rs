@@ -13,11 +13,13 @@ use crate::path::{NameProblem, Path};
 use crate::policy::BackoffProblem;
 
 /// Why a tree, or a child that was to be added to one, is not what it could run.
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// `Debug` prints the same text as `Display`.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A child or a supervisor has a name that cannot be part of a path.
-    #[error("`{parent}` has a child with a bad name: {problem}")]
+    #[error("{} a bad name: {problem}", Named(.parent))]
     BadName {
         /// The supervisor, or `the root`.
         parent: String,
@@ -136,7 +138,9 @@ pub(crate) fn known<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> S
 }
 
 /// Why a tree did not come up.
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// `Debug` prints the same text as `Display`.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// A child could not be started for the first time, and its supervisor does not retry that.
@@ -208,9 +212,49 @@ impl RunError {
     }
 }
 
-impl fmt::Debug for RunError {
+/// What `unwrap` and `main` show is what was written to be read.
+macro_rules! debug_as_display {
+    ($($error:ty),*) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
+debug_as_display!(BuildError, StartError, RunError, ControlError);
+
+/// Who has a bad name: the root, or a child of this supervisor.
+struct Named<'a>(&'a str);
+
+impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        match self.0 {
+            "the root" => f.write_str("the root has"),
+            parent => write!(f, "`{parent}` has a child with"),
+        }
+    }
+}
+
+/// A path that begins with the same names twice was given in full to a handle, which takes only
+/// what is below its own supervisor.
+struct Twice<'a>(&'a Path);
+
+impl fmt::Display for Twice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.0.as_str();
+        let above = path.match_indices('/').map(|(at, _)| path.split_at(at));
+        let given = above.filter_map(|(above, rest)| {
+            let below = rest[1..].strip_prefix(above)?.strip_prefix('/')?;
+            Some((above, below))
+        });
+        match given.last() {
+            Some((above, below)) => {
+                write!(f, "; a handle to `{above}` takes paths below it: write `{below}`")
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -226,7 +270,9 @@ impl fmt::Display for Paths<'_> {
 }
 
 /// Why a call to a running tree was refused, or did not come to its end.
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// `Debug` prints the same text as `Display`.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
     /// A child with this name runs already.
@@ -256,7 +302,7 @@ pub enum ControlError {
         path: Path,
     },
     /// There is no such child.
-    #[error("there is no `{path}`")]
+    #[error("there is no `{path}`{}", Twice(.path))]
     NotFound {
         /// What was looked for.
         path: Path,

@@ -175,7 +175,8 @@ pub enum ExitReason {
     Hung,
     /// It was aborted from outside: by `kill_child`, or because its runtime shut down.
     Aborted,
-    /// It was aborted by its supervisor, because its grace was over and it hadn't stopped.
+    /// It was aborted by its supervisor: its grace was over and it hadn't stopped, it has none, or
+    /// the supervisor was aborted itself.
     Killed,
     /// It is a supervisor and gave up, because one of its children failed too often.
     ///
@@ -254,7 +255,8 @@ impl Serialize for ExitReason {
     label = "not something that a worker may return",
     note = "return `()`, `Exit`, or `Result<(), E>` where `E` is an error type, `&str`, `String`, \
             or the error of anyhow or eyre",
-    note = "an async closure that uses `?` has to name its type: `async |ctx| -> Exit {{ .. }}`"
+    note = "an async closure that uses `?` has to name its type: `async |ctx| -> Exit {{ .. }}`",
+    note = "a function that never returns may say that it returns `()`"
 )]
 pub trait Outcome: sealed::Sealed {
     /// What it means for the child.

@@ -51,6 +51,19 @@
 //! that blocks its thread cannot be killed by anybody in a tokio program; it is reported as *leaked*
 //! instead, by name and within a bound.
 //!
+//! # The log
+//!
+//! It is written with `tracing`, so a program that sets up no subscriber doesn't see it.
+//!
+//! | target | what |
+//! | --- | --- |
+//! | `verger::lifecycle` | a child or a supervisor is up (`INFO`); every step of a [`Lifecycle`] (`DEBUG`) |
+//! | `verger::restart` | a child will be started again, or won't (`WARN`); its supervisor gave up (`ERROR`) |
+//! | `verger::shutdown` | a supervisor stops (`INFO`), a child was killed (`WARN`) or leaked (`ERROR`) |
+//!
+//! What is started or stopped by hand, through a handle, is at `DEBUG`. What a child logs itself
+//! comes in a span `child`, target `verger::child`, with its path and incarnation.
+//!
 //! # Crate features
 //!
 //! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.

@@ -244,8 +244,7 @@ async fn otp_92_a_child_that_has_to_be_killed_is_told_with_the_time_it_had() {
         log.lines(),
         [
             "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
-            "WARN verger::shutdown: killed, its grace was over child=app/deaf incarnation=1 \
-             after=3s",
+            "WARN verger::shutdown: killed child=app/deaf incarnation=1 after=3s",
             "INFO verger::shutdown: stopped supervisor=app",
         ]
     );

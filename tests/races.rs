@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use verger::{
-    Backoff, Child, ChildSpec, Context, ControlError, DynamicSupervisor, Event, EventKind, Exit,
-    ExitError, ExitReason, Lifecycle, Readiness, RestartType, RunError, Shutdown, Strategy,
-    Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child, worker,
-    worker_with,
+    Backoff, Child, ChildInfo, ChildSpec, Context, ControlError, DynamicSupervisor, Event,
+    EventKind, Exit, ExitError, ExitReason, Lifecycle, Readiness, RestartType, RunError, Shutdown,
+    Strategy, Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child,
+    worker, worker_with,
 };
 
 const fn secs(secs: u64) -> Duration {
@@ -198,7 +198,9 @@ async fn the_end_of_one_leaked_incarnation_is_not_that_of_another() {
     for incarnation in [1, 2] {
         app.kill_child("a").await.unwrap();
         assert_eq!(next(&mut events, LEAKED).await, incarnation);
-        while app.which_child("a").await.unwrap().incarnation == incarnation {}
+        // Killed before it blocks it would not leak.
+        let again = |a: &ChildInfo| a.incarnation > incarnation && a.lifecycle == Lifecycle::Active;
+        while !again(&app.which_child("a").await.unwrap()) {}
     }
 
     drop(releases.remove(0));
@@ -206,6 +208,34 @@ async fn the_end_of_one_leaked_incarnation_is_not_that_of_another() {
 
     let end = app.stop("done").await;
     assert!(matches!(&end, Err(RunError::Leaked { children }) if children.len() == 1), "{end:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_blocks_below_a_supervisor_that_is_given_up_on_is_named() {
+    let (a, releases) = stubborn("a", 1);
+    let conns = DynamicSupervisor::builder("conns").leak_timeout(Duration::from_millis(1));
+    let conns = conns.into_child().restart(RestartType::Temporary);
+    let app = start(impatient("app").child(conns)).await;
+    // It waits for longer than those above it know of, since they did not exist with it.
+    let patient = Supervisor::builder("mid").leak_timeout(secs(3600)).child(a);
+    app.supervisor("conns").await.unwrap().start_child(patient).await.unwrap();
+    let mut events = app.events();
+
+    app.kill_child("conns").await.unwrap();
+    loop {
+        let event = events.next().await.unwrap();
+        if LEAKED(&event.kind) && event.path.name() == "a" {
+            break;
+        }
+    }
+
+    let end = app.stop("done").await;
+    let Err(RunError::Leaked { children }) = &end else { panic!("{end:?}") };
+    assert_eq!(
+        children.iter().map(|path| path.as_str()).collect::<Vec<_>>(),
+        ["app/conns/mid#1/a"]
+    );
+    drop(releases);
 }
 
 // --- Graces and runtimes -------------------------------------------------------------------------

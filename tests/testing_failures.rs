@@ -175,6 +175,10 @@ async fn what_can_not_happen_is_told_at_once() {
     let expected = "`db: active -> restarting` can't happen: from `active` there is no step to \
                     `restarting`, only to `errored`, `deactivating`";
     assert_eq!(text, expected);
+    let text = failure(tree.expect(["db: active -> errored (panic)"])).await;
+    let expected = "`db: active -> errored (panic)` can't happen: no run ends as `panic`, only as \
+                    `normal`, `shutdown`, ";
+    assert!(text.starts_with(expected), "{text}");
 
     for unreadable in [
         "db",
@@ -191,7 +195,8 @@ async fn what_can_not_happen_is_told_at_once() {
         let expected = format!(
             "`{unreadable}` can't be read; write `db: active -> errored`, `db: -> active`, `db: \
              active -> errored (failed)`, or `db: ` and one of `gave up`, `leaked`, `leak ended`, \
-             `deactivate failed`, `removed`"
+             `deactivate failed`, `removed`; the states are `discovered`, `resolved`, `activating`, \
+             `active`, `errored`, `restarting`, `deactivating`, `stopped`"
         );
         assert_eq!(text, expected);
     }

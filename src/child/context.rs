@@ -16,6 +16,8 @@ use crate::policy::StartCause;
 /// Cheap to clone, and free to be given to whatever the child starts. It belongs to one incarnation:
 /// what is said through the context of an earlier one is ignored, and an earlier one stays
 /// cancelled.
+///
+/// Beside the trait of the same name in anyhow, import that one as `use anyhow::Context as _;`.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) run: Arc<Run>,

@@ -12,8 +12,11 @@ use crate::exit::Outcome;
 /// any error type: see [`Outcome`]. It is ready as soon as it is spawned, unless the spec says
 /// [`Readiness::Signal`](crate::Readiness::Signal).
 ///
-/// A closure must not move its state into the future, since it is called again: for state there is
-/// [`worker_with`]. An async closure has to name its return type: `async |ctx| -> Exit { … }`.
+/// A closure must not move what it captures into the future, since it is called again; the compiler
+/// then says that it isn't `Fn`, or "captures state from its environment". Hand the state to
+/// [`worker_with`], or clone it in each call:
+/// `move |ctx| { let state = state.clone(); async move { … } }`. An async closure that uses `?` has
+/// to name its return type: `async |ctx| -> Exit { … }`.
 ///
 /// ```
 /// use verger::{Context, Exit, worker};

@@ -11,14 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::children::{Children, later};
+use super::kind::Kind;
 use super::ledger::Want;
 use super::state::{Down, State, Timer, Verdict, Why};
-use super::{
-    Answer, Census, Decision, Effect, Event, Finish, Key, Machine, Request, RequirementId, SLICE,
-    Ticket, Turn, View,
-};
+use super::{Answer, Decision, Effect, Finish, Key, Request, SLICE, Ticket, Turn};
 use crate::exit::ExitReason;
-use crate::policy::{ChildOptions, OnExhausted, OnLeak, Rules, Shutdown, StartCause};
+use crate::policy::{ChildOptions, OnExhausted, Rules, Shutdown, StartCause};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -60,46 +58,6 @@ impl Dynamic {
             finished: false,
             walks: VecDeque::new(),
             more: Some(now),
-        }
-    }
-
-    fn exited(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        self.children.timers.disarm(Timer::Child(key));
-        if let State::Stopping { why, .. } = self.children.slot(key).state {
-            self.children.ended_on_request(key, reason, turn);
-            return self.gone(key, why, turn);
-        }
-        let (active, reason) = self.children.ended(key, reason, turn);
-        self.decide(key, active, reason, turn);
-    }
-
-    /// A child that was asked to end is gone.
-    fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
-        if self.finishing.is_some() {
-            return self.forget(key, turn);
-        }
-        match why {
-            Why::Group | Why::ByHand => self.forget(key, turn),
-            Why::Renew => self.children.launch(key, StartCause::Manual, turn),
-            Why::Itself => self.decide(key, true, ExitReason::Normal, turn),
-            Why::Failing { active } => {
-                let reason = self.children.failure(key);
-                self.decide(key, active, reason, turn);
-            }
-        }
-    }
-
-    /// A child was aborted and is still there. It is treated as gone.
-    fn leaked(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
-        let slot = self.children.slot(key);
-        turn.push(Effect::Leaked { key, incarnation: slot.incarnation });
-        let options = Arc::clone(&slot.options);
-        self.children.ended_on_request(key, ExitReason::Killed, turn);
-        let parks = self.children.rules.on_leak(&options) == OnLeak::Park;
-        if parks && self.finishing.is_none() && why != Why::ByHand {
-            self.lay_down(key, Down::Leaked, turn);
-        } else {
-            self.gone(key, why, turn);
         }
     }
 
@@ -155,42 +113,12 @@ impl Dynamic {
         }
     }
 
-    fn finish(&mut self, finish: Finish) {
-        if self.finishing.is_none() {
-            self.finishing = Some(finish);
-            self.walk(Task::Stop);
-        }
-    }
-
     fn walk(&mut self, task: Task) {
         let walk = Walk { cursor: self.children.slots.places(), task };
         // One that waits behind another will do for both.
         if self.walks.iter().skip(1).all(|waiting| waiting.task != task) {
             self.walks.push_back(walk);
         }
-    }
-
-    fn settle(&mut self, turn: &mut Turn<'_>) {
-        self.more = None;
-        if !self.up {
-            self.up = true;
-            turn.push(Effect::Up);
-        }
-        for _ in 0..SLICE {
-            let Some(walk) = self.walks.front_mut() else {
-                return self.finish_if_empty(turn);
-            };
-            if walk.cursor == 0 {
-                self.walks.pop_front();
-                continue;
-            }
-            walk.cursor -= 1;
-            let (cursor, task) = (walk.cursor, walk.task);
-            if let Some(key) = self.children.slots.at(cursor) {
-                self.visit(key, task, turn);
-            }
-        }
-        self.more = Some(turn.now);
     }
 
     fn finish_if_empty(&mut self, turn: &mut Turn<'_>) {
@@ -228,51 +156,6 @@ impl Dynamic {
             if self.children.timers.at(shared).is_none() {
                 self.children.timers.arm(shared, later(turn.now, grace));
             }
-        }
-    }
-
-    fn due(&mut self, key: Key, turn: &mut Turn<'_>) {
-        match self.children.slot(key).state {
-            // A supervisor that ends will come to it.
-            State::Backoff if self.finishing.is_some() => {}
-            State::Backoff => self.children.launch(key, StartCause::Restart, turn),
-            State::Activating => {
-                self.children.fail_running(key, ExitReason::ActivationTimedOut, false, turn);
-            }
-            State::Stopping { aborted: false, .. } => self.children.abort(key, turn),
-            State::Stopping { why, .. } => self.leaked(key, why, turn),
-            State::Down(_) | State::Gated(_) | State::Active | State::Awaiting => {}
-        }
-    }
-
-    fn tick(&mut self, turn: &mut Turn<'_>) {
-        for _ in 0..SLICE {
-            match self.children.timers.pop(turn.now) {
-                Some(Timer::Child(key)) => self.due(key, turn),
-                Some(Timer::Grace(grace)) => self.walk(Task::Expire(grace)),
-                Some(Timer::Total) => self.walk(Task::Abort),
-                Some(Timer::Sweep) => {}
-                None => return,
-            }
-        }
-    }
-
-    fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
-        if !self.children.declined(key, turn) {
-            return self.exited(key, ExitReason::Shutdown, turn);
-        }
-        self.children.answer(key, |_| true, &Answer::Ignored, turn);
-        self.forget(key, turn);
-    }
-
-    fn request(&mut self, ticket: Ticket, key: Key, request: Request, turn: &mut Turn<'_>) {
-        let answer = match self.children.state(key) {
-            None => Some(Answer::NotFound),
-            Some(_) if self.finishing.is_some() => Some(Answer::ShuttingDown),
-            Some(state) => self.serve(ticket, key, request, state, turn),
-        };
-        if let Some(answer) = answer {
-            turn.push(Effect::Reply { ticket, answer });
         }
     }
 
@@ -340,50 +223,29 @@ impl Dynamic {
     }
 }
 
-impl Machine for Dynamic {
-    fn on_event(&mut self, event: Event, now: Instant, effects: &mut Vec<Effect>) {
-        let subject = self.children.subject(&event);
-        let turn = &mut Turn { now, effects };
-        match (event, subject) {
-            _ if self.finished => return,
-            (Event::Ready { .. }, Some(key)) => {
-                if self.children.state(key) == Some(State::Activating) {
-                    self.children.activated(key, turn);
-                }
-            }
-            (Event::Ignored { .. }, Some(key)) => self.ignored(key, turn),
-            (Event::Exited { reason, .. }, Some(key)) => self.exited(key, reason, turn),
-            (Event::Healthy { .. }, Some(key)) => self.children.healthy(key),
-            (Event::StopSelf { .. }, Some(key)) => {
-                if matches!(self.children.state(key), Some(State::Active | State::Activating)) {
-                    self.children.begin_stop(key, Why::Itself, turn);
-                }
-            }
-            (Event::Request { ticket, key, request }, _) => {
-                self.request(ticket, key, request, turn)
-            }
-            (Event::Tick, _) => self.tick(turn),
-            (Event::Stop { within }, _) => {
-                self.finish(Finish::Stopped);
-                self.children.stop_within(within, now);
-            }
-            (Event::AbortAll, _) => {
-                self.finish(Finish::Aborted);
-                self.walk(Task::Abort);
-            }
-            // It speaks of an incarnation that is over.
-            (_, None) => return,
-        }
-        self.settle(turn);
+impl Kind for Dynamic {
+    fn children(&self) -> &Children {
+        &self.children
     }
 
-    fn next_deadline(&self) -> Option<Instant> {
-        self.more.or_else(|| self.children.timers.next())
+    fn children_mut(&mut self) -> &mut Children {
+        &mut self.children
+    }
+
+    fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    fn is_finishing(&self) -> bool {
+        self.finishing.is_some()
+    }
+
+    fn more(&self) -> Option<Instant> {
+        self.more
     }
 
     fn admits(&self) -> Result<(), Answer> {
         match self.children.rules.max_children {
-            _ if self.finishing.is_some() => Err(Answer::ShuttingDown),
             Some(max) if self.count >= max => Err(Answer::MaxChildren(max)),
             _ => Ok(()),
         }
@@ -394,22 +256,6 @@ impl Machine for Dynamic {
         self.children.add(options, 0, now)
     }
 
-    fn provided_by(&mut self, key: Key) -> RequirementId {
-        self.children.provided_by(key)
-    }
-
-    fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>) {
-        self.children.requirements.link(key, provides, requires);
-    }
-
-    fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
-        self.children.requirements.chain_to(id, keys)
-    }
-
-    fn view(&self, key: Key) -> Option<View> {
-        self.children.view(key)
-    }
-
     fn next(&self, place: u64) -> Option<(Key, u64)> {
         let from = usize::try_from(place).ok()?;
         let mut places = from..self.children.slots.places();
@@ -417,11 +263,92 @@ impl Machine for Dynamic {
         Some((key, key.index() as u64 + 1))
     }
 
-    fn census(&self) -> Census {
-        self.children.census
+    /// Every child waits by itself.
+    fn moved_deadline(&self, _key: Key) -> Option<Instant> {
+        None
     }
 
-    fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration) {
-        self.children.intensity(now)
+    fn request(&mut self, ticket: Ticket, key: Key, request: Request, turn: &mut Turn<'_>) {
+        let answer = match self.children.state(key) {
+            None => Some(Answer::NotFound),
+            Some(_) if self.finishing.is_some() => Some(Answer::ShuttingDown),
+            Some(state) => self.serve(ticket, key, request, state, turn),
+        };
+        if let Some(answer) = answer {
+            turn.push(Effect::Reply { ticket, answer });
+        }
+    }
+
+    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        let (active, reason) = self.children.ended(key, reason, turn);
+        self.decide(key, active, reason, turn);
+    }
+
+    fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+        if self.finishing.is_some() {
+            return self.forget(key, turn);
+        }
+        match why {
+            Why::Group | Why::ByHand => self.forget(key, turn),
+            Why::Renew => self.children.launch(key, StartCause::Manual, turn),
+            Why::Itself => self.decide(key, true, ExitReason::Normal, turn),
+            Why::Failing { active } => {
+                let reason = self.children.failure(key);
+                self.decide(key, active, reason, turn);
+            }
+        }
+    }
+
+    fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
+        self.children.answer(key, |_| true, &Answer::Ignored, turn);
+        self.forget(key, turn);
+    }
+
+    fn park_leaked(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+        if why == Why::ByHand {
+            self.forget(key, turn);
+        } else {
+            self.lay_down(key, Down::Leaked, turn);
+        }
+    }
+
+    fn timed(&mut self, timer: Timer) {
+        if let Timer::Grace(grace) = timer {
+            self.walk(Task::Expire(grace));
+        }
+    }
+
+    fn finish(&mut self, finish: Finish) {
+        if self.finishing.is_none() {
+            self.finishing = Some(finish);
+            self.walk(Task::Stop);
+        }
+    }
+
+    fn abort_all(&mut self) {
+        self.walk(Task::Abort);
+    }
+
+    fn settle(&mut self, turn: &mut Turn<'_>) {
+        self.more = None;
+        if !self.up {
+            self.up = true;
+            turn.push(Effect::Up);
+        }
+        for _ in 0..SLICE {
+            let Some(walk) = self.walks.front_mut() else {
+                return self.finish_if_empty(turn);
+            };
+            if walk.cursor == 0 {
+                self.walks.pop_front();
+                continue;
+            }
+            walk.cursor -= 1;
+            let (cursor, task) = (walk.cursor, walk.task);
+            if let Some(key) = self.children.slots.at(cursor) {
+                self.visit(key, task, turn);
+            }
+        }
+        self.more = Some(turn.now);
     }
 }

@@ -31,6 +31,7 @@ mod arena;
 mod children;
 mod dynamic;
 mod ends;
+mod kind;
 mod ledger;
 mod ordered;
 mod requests;

@@ -10,19 +10,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::children::Children;
+use super::kind::Kind;
 use super::ledger::Want;
 use super::state::{Down, Pos, State, Timer, Verdict, Why};
 use super::sweep::Sweep;
-use super::{
-    Answer, Census, Decision, Effect, Event, Finish, Key, Machine, RequirementId, SLICE, Turn, View,
-};
+use super::{Answer, Decision, Finish, Key, Request, Ticket, Turn};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    AutoShutdown, ChildOptions, FirstStart, OnExhausted, OnLeak, RestartType, Rules, StartCause,
+    AutoShutdown, ChildOptions, FirstStart, OnExhausted, RestartType, Rules, StartCause,
 };
 
 /// See the [module](self).
@@ -88,20 +87,6 @@ impl Ordered {
         }
     }
 
-    fn exited(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        self.children.timers.disarm(Timer::Child(key));
-        if let State::Stopping { why, .. } = self.children.slot(key).state {
-            self.children.ended_on_request(key, reason, turn);
-            return self.gone(key, why, turn);
-        }
-        let (active, reason) = self.children.ended(key, reason, turn);
-        if self.is_being_swept(key) {
-            self.swept(key, turn);
-        } else {
-            self.decide(key, active, reason, turn);
-        }
-    }
-
     /// A child has ended inside a range that is being stopped: its end costs nothing.
     fn swept(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.enter_stopped(key, turn);
@@ -109,43 +94,6 @@ impl Ordered {
             self.forget(key, false, turn);
         } else {
             self.lay_down(key, Down::ByGroup, turn);
-        }
-    }
-
-    /// A child that was asked to end is gone.
-    fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
-        if self.is_being_swept(key) {
-            return self.swept(key, turn);
-        }
-        match why {
-            Why::Group => self.swept(key, turn),
-            Why::ByHand => {
-                self.children.enter_stopped(key, turn);
-                if self.children.restart_type(key) == RestartType::Temporary {
-                    self.forget(key, false, turn);
-                } else {
-                    self.lay_down(key, Down::ByHand, turn);
-                }
-            }
-            Why::Renew => self.children.launch(key, StartCause::Manual, turn),
-            Why::Itself => self.decide(key, true, ExitReason::Normal, turn),
-            Why::Failing { active } => {
-                let reason = self.children.failure(key);
-                self.decide(key, active, reason, turn);
-            }
-        }
-    }
-
-    /// A child was aborted and is still there. It is treated as gone.
-    fn leaked(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
-        let slot = self.children.slot(key);
-        turn.push(Effect::Leaked { key, incarnation: slot.incarnation });
-        let options = Arc::clone(&slot.options);
-        self.children.ended_on_request(key, ExitReason::Killed, turn);
-        if self.children.rules.on_leak(&options) == OnLeak::Park && !self.is_finishing() {
-            self.lay_down(key, Down::Leaked, turn);
-        } else {
-            self.gone(key, why, turn);
         }
     }
 
@@ -230,91 +178,31 @@ impl Ordered {
             }
         }
     }
-
-    /// A child's deadline has come.
-    fn due(&mut self, key: Key, turn: &mut Turn<'_>) {
-        let state = self.children.slot(key).state;
-        match state {
-            // A supervisor that ends will come to it.
-            State::Backoff if self.is_finishing() => {}
-            State::Backoff => self.children.launch(key, StartCause::Restart, turn),
-            State::Activating => {
-                self.children.fail_running(key, ExitReason::ActivationTimedOut, false, turn);
-            }
-            State::Stopping { aborted: false, .. } => self.children.abort(key, turn),
-            State::Stopping { why, .. } => self.leaked(key, why, turn),
-            State::Down(_) | State::Gated(_) | State::Active | State::Awaiting => {}
-        }
-    }
-
-    fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
-        if !self.children.declined(key, turn) {
-            return self.exited(key, ExitReason::Shutdown, turn);
-        }
-        self.children.answer(key, |_| true, &Answer::Ignored, turn);
-        if self.children.restart_type(key) == RestartType::Temporary {
-            self.forget(key, false, turn);
-        } else {
-            self.lay_down(key, Down::Ignored, turn);
-        }
-    }
-
-    fn tick(&mut self, turn: &mut Turn<'_>) {
-        for _ in 0..SLICE {
-            match self.children.timers.pop(turn.now) {
-                Some(Timer::Child(key)) => self.due(key, turn),
-                Some(Timer::Total) => self.abort_all(),
-                // The sweep looks at its own deadline when it settles.
-                Some(Timer::Sweep | Timer::Grace(_)) => {}
-                None => return,
-            }
-        }
-    }
 }
 
-impl Machine for Ordered {
-    fn on_event(&mut self, event: Event, now: Instant, effects: &mut Vec<Effect>) {
-        let subject = self.children.subject(&event);
-        let turn = &mut Turn { now, effects };
-        match (event, subject) {
-            _ if self.finished => return,
-            (Event::Ready { .. }, Some(key)) => {
-                if self.children.state(key) == Some(State::Activating) {
-                    self.children.activated(key, turn);
-                }
-            }
-            (Event::Ignored { .. }, Some(key)) => self.ignored(key, turn),
-            (Event::Exited { reason, .. }, Some(key)) => self.exited(key, reason, turn),
-            (Event::Healthy { .. }, Some(key)) => self.children.healthy(key),
-            (Event::StopSelf { .. }, Some(key)) => {
-                if matches!(self.children.state(key), Some(State::Active | State::Activating)) {
-                    self.children.begin_stop(key, Why::Itself, turn);
-                }
-            }
-            (Event::Request { ticket, key, request }, _) => {
-                self.request(ticket, key, request, turn)
-            }
-            (Event::Tick, _) => self.tick(turn),
-            (Event::Stop { within }, _) => {
-                self.finish(Finish::Stopped);
-                self.children.stop_within(within, now);
-            }
-            (Event::AbortAll, _) => {
-                self.finish(Finish::Aborted);
-                self.abort_all();
-            }
-            // It speaks of an incarnation that is over.
-            (_, None) => return,
-        }
-        self.settle(turn);
+impl Kind for Ordered {
+    fn children(&self) -> &Children {
+        &self.children
     }
 
-    fn next_deadline(&self) -> Option<Instant> {
-        self.more.or_else(|| self.children.timers.next())
+    fn children_mut(&mut self) -> &mut Children {
+        &mut self.children
+    }
+
+    fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    fn is_finishing(&self) -> bool {
+        self.is_finishing()
+    }
+
+    fn more(&self) -> Option<Instant> {
+        self.more
     }
 
     fn admits(&self) -> Result<(), Answer> {
-        if self.is_finishing() { Err(Answer::ShuttingDown) } else { Ok(()) }
+        Ok(())
     }
 
     fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
@@ -325,39 +213,77 @@ impl Machine for Ordered {
         key
     }
 
-    fn provided_by(&mut self, key: Key) -> RequirementId {
-        self.children.provided_by(key)
-    }
-
-    fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>) {
-        self.children.requirements.link(key, provides, requires);
-    }
-
-    fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
-        self.children.requirements.chain_to(id, keys)
-    }
-
-    fn view(&self, key: Key) -> Option<View> {
-        let mut view = self.children.view(key)?;
-        // A group's deadline may have been moved since the child's was drawn.
-        if self.children.state(key) == Some(State::Awaiting)
-            && let Some(history) = &mut view.history
-            && let (Some((at, _)), Some(sweep)) = (&mut history.next, &self.sweep)
-        {
-            *at = sweep.until;
-        }
-        Some(view)
-    }
-
     fn next(&self, place: u64) -> Option<(Key, u64)> {
         self.order.range(place..).next().map(|(&pos, &key)| (key, pos + 1))
     }
 
-    fn census(&self) -> Census {
-        self.children.census
+    /// A group's deadline may have been moved since the child's was drawn.
+    fn moved_deadline(&self, key: Key) -> Option<Instant> {
+        let awaiting = self.children.state(key) == Some(State::Awaiting);
+        self.sweep.as_ref().filter(|_| awaiting).map(|sweep| sweep.until)
     }
 
-    fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration) {
-        self.children.intensity(now)
+    fn request(&mut self, ticket: Ticket, key: Key, request: Request, turn: &mut Turn<'_>) {
+        self.request(ticket, key, request, turn);
+    }
+
+    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        let (active, reason) = self.children.ended(key, reason, turn);
+        if self.is_being_swept(key) {
+            self.swept(key, turn);
+        } else {
+            self.decide(key, active, reason, turn);
+        }
+    }
+
+    fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+        if self.is_being_swept(key) {
+            return self.swept(key, turn);
+        }
+        match why {
+            Why::Group => self.swept(key, turn),
+            Why::ByHand => {
+                self.children.enter_stopped(key, turn);
+                if self.children.restart_type(key) == RestartType::Temporary {
+                    self.forget(key, false, turn);
+                } else {
+                    self.lay_down(key, Down::ByHand, turn);
+                }
+            }
+            Why::Renew => self.children.launch(key, StartCause::Manual, turn),
+            Why::Itself => self.decide(key, true, ExitReason::Normal, turn),
+            Why::Failing { active } => {
+                let reason = self.children.failure(key);
+                self.decide(key, active, reason, turn);
+            }
+        }
+    }
+
+    fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
+        self.children.answer(key, |_| true, &Answer::Ignored, turn);
+        if self.children.restart_type(key) == RestartType::Temporary {
+            self.forget(key, false, turn);
+        } else {
+            self.lay_down(key, Down::Ignored, turn);
+        }
+    }
+
+    fn park_leaked(&mut self, key: Key, _why: Why, turn: &mut Turn<'_>) {
+        self.lay_down(key, Down::Leaked, turn);
+    }
+
+    /// The sweep looks at its own deadline when it settles.
+    fn timed(&mut self, _timer: Timer) {}
+
+    fn finish(&mut self, finish: Finish) {
+        self.finish(finish);
+    }
+
+    fn abort_all(&mut self) {
+        self.abort_all();
+    }
+
+    fn settle(&mut self, turn: &mut Turn<'_>) {
+        self.settle(turn);
     }
 }

@@ -4,6 +4,7 @@
 //! subscribes, and while nobody in the tree listens to events none is put together.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -32,7 +33,9 @@ const CAPACITY: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) registry: Registry<Hub>,
-    leaked: Mutex<Vec<Leak>>,
+    /// Who was aborted and is still there, each with the number of the leak.
+    leaked: Mutex<HashMap<Leak, (usize, Path)>>,
+    leaks: AtomicUsize,
     /// The number of the last event.
     seq: AtomicU64,
     listeners: Arc<AtomicUsize>,
@@ -43,7 +46,8 @@ impl Tree {
     pub(crate) fn new(now: Instant, wall: SystemTime) -> Self {
         Self {
             registry: Registry::new(),
-            leaked: Mutex::new(Vec::new()),
+            leaked: Mutex::default(),
+            leaks: AtomicUsize::new(0),
             seq: AtomicU64::new(0),
             listeners: Arc::default(),
             began: (now, wall),
@@ -67,9 +71,8 @@ impl Tree {
 }
 
 /// An incarnation that was aborted and is still there.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Leak {
-    path: Path,
     /// Where its hub is, which no other can be as long as the incarnation keeps it.
     hub: usize,
     key: Key,
@@ -183,10 +186,19 @@ impl Hub {
         self.phase.send_replace(Phase::Ended(Arc::new(outcome)));
     }
 
-    /// Notes that a child was aborted and is still there.
-    pub(super) fn leaked(&self, path: Path, key: Key, incarnation: Incarnation) {
-        let hub = std::ptr::from_ref(self).addr();
-        self.tree.leaked.lock().push(Leak { path, hub, key, incarnation });
+    /// Tells that a child was aborted and is still there.
+    pub(super) fn leaked(&self, now: Instant, path: Path, key: Key, incarnation: Incarnation) {
+        super::trace::leaked(&path, incarnation);
+        let leak = self.leak(key, incarnation);
+        let number = self.tree.leaks.fetch_add(1, Ordering::Relaxed);
+        self.tree.leaked.lock().insert(leak, (number, path.clone()));
+        if self.tree.has_listeners() {
+            self.publish(now, path, incarnation, EventKind::Leaked);
+        }
+    }
+
+    fn leak(&self, key: Key, incarnation: Incarnation) -> Leak {
+        Leak { hub: std::ptr::from_ref(self).addr(), key, incarnation }
     }
 
     /// Hears what the supervisor could not, because it was gone: that a child has ended which it
@@ -200,15 +212,8 @@ impl Hub {
     }
 
     pub(super) fn leak_ended(&self, key: Key, incarnation: Incarnation) {
-        let hub = std::ptr::from_ref(self).addr();
-        let path = {
-            let mut leaked = self.tree.leaked.lock();
-            let mut leaks = leaked.iter();
-            let at =
-                leaks.position(|it| (it.hub, it.key, it.incarnation) == (hub, key, incarnation));
-            at.map(|at| leaked.remove(at).path)
-        };
-        let Some(path) = path else { return };
+        let leak = self.leak(key, incarnation);
+        let Some((_, path)) = self.tree.leaked.lock().remove(&leak) else { return };
         super::trace::leak_ended(&path, incarnation);
         if self.tree.has_listeners() {
             self.publish(super::clock::now(), path, incarnation, EventKind::LeakEnded);
@@ -218,9 +223,13 @@ impl Hub {
     /// The children below that were aborted and are still there.
     pub(crate) fn left_behind(&self) -> Vec<Path> {
         let below = format!("{}/", self.path);
-        let leaked = self.tree.leaked.lock();
-        let paths = leaked.iter().map(|leak| &leak.path);
-        paths.filter(|path| path.as_str().starts_with(&below)).cloned().collect()
+        let mut left: Vec<_> = {
+            let leaked = self.tree.leaked.lock();
+            let left = leaked.values().filter(|(_, path)| path.as_str().starts_with(&below));
+            left.cloned().collect()
+        };
+        left.sort();
+        left.into_iter().map(|(_, path)| path).collect()
     }
 
     fn upward(&self) -> impl Iterator<Item = &Self> {

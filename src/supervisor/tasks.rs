@@ -174,6 +174,12 @@ impl Tasks {
         Some(self.entry(key)?.task.as_ref()?.run.incarnation)
     }
 
+    /// Who has a task.
+    pub(super) fn running(&self) -> impl Iterator<Item = (Key, Incarnation)> {
+        let entries = self.entries.iter().flatten();
+        entries.filter_map(|entry| Some((entry.key, entry.task.as_ref()?.run.incarnation)))
+    }
+
     /// Why the child's task was started.
     pub(super) fn cause(&self, key: Key) -> Option<StartCause> {
         Some(self.entry(key)?.task.as_ref()?.run.cause)

@@ -38,7 +38,7 @@ pub(super) fn report(report: &Report, child: &Path, by_hand: bool, cause: Option
         (Lifecycle::Deactivating, Lifecycle::Stopped) if report.ending == Some("killed") => {
             warn!(
                 target: "verger::shutdown",
-                %child, incarnation, after = ?report.after, "killed, its grace was over"
+                %child, incarnation, after = ?report.after, "killed"
             );
         }
         (Lifecycle::Deactivating, Lifecycle::Stopped) => {

@@ -60,6 +60,20 @@ const DEACTIVATE_FAILED: &str = "deactivate failed";
 const REMOVED: &str = "removed";
 const HAPPENINGS: [&str; 5] = [GAVE_UP, LEAKED, LEAK_ENDED, DEACTIVATE_FAILED, REMOVED];
 
+/// All that [`ExitReason::kind`](crate::ExitReason::kind) returns.
+const KINDS: [&str; 10] = [
+    "normal",
+    "shutdown",
+    "failed",
+    "panicked",
+    "activation_failed",
+    "activation_timed_out",
+    "hung",
+    "aborted",
+    "killed",
+    "escalated",
+];
+
 impl Expect {
     /// The child takes a step of its lifecycle. Some don't exist, see
     /// [`Lifecycle::can_become`](crate::Lifecycle::can_become): to expect one of those fails at
@@ -109,7 +123,7 @@ impl Expect {
 
     /// And the event says that the child has ended like this: an
     /// [`ExitReason::kind`](crate::ExitReason::kind), such as `panicked`. Without, any reason will
-    /// do, or none.
+    /// do, or none. A word that isn't one of these fails at once.
     #[must_use]
     pub fn because(mut self, kind: impl Into<String>) -> Self {
         self.reason = Some(kind.into());
@@ -145,20 +159,26 @@ impl Expect {
 
     /// Why no event is ever this one.
     pub(super) fn problem(&self) -> Option<String> {
-        let What::Never(never) = self.what else { return None };
+        let What::Never(never) = self.what else {
+            let unknown = self.reason.as_deref().filter(|kind| !KINDS.contains(kind));
+            return unknown.map(|kind| {
+                let kinds = quoted(KINDS);
+                format!("`{self}` can't happen: no run ends as `{kind}`, only as {kinds}")
+            });
+        };
         Some(match never {
             Never::NoSuchEdge(from, to) => {
                 let next = Lifecycle::ALL.into_iter().filter(|&to| from.can_become(to));
-                let next: Vec<_> = next.map(|to| format!("`{to}`")).collect();
                 format!(
                     "`{self}` can't happen: from `{from}` there is no step to `{to}`, only to {}",
-                    next.join(", ")
+                    quoted(next)
                 )
             }
             Never::Unreadable => format!(
                 "`{self}` can't be read; write `db: active -> errored`, `db: -> active`, \
-                 `db: active -> errored (failed)`, or `db: ` and one of `{}`",
-                HAPPENINGS.join("`, `")
+                 `db: active -> errored (failed)`, or `db: ` and one of `{}`; the states are {}",
+                HAPPENINGS.join("`, `"),
+                quoted(Lifecycle::ALL),
             ),
         })
     }
@@ -227,6 +247,11 @@ pub(super) fn written(root: &Path, event: &Event) -> String {
 pub(super) fn relative<'a>(root: &Path, path: &'a Path) -> &'a str {
     let below = path.as_str().strip_prefix(root.as_str());
     below.and_then(|below| below.strip_prefix('/')).unwrap_or(path.as_str())
+}
+
+fn quoted(words: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let words: Vec<_> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
 }
 
 fn state(word: &str) -> Option<Lifecycle> {

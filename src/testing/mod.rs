@@ -70,6 +70,9 @@
 //! are exact: assert that they are equal, not that they are near. A jitter is drawn anew in each
 //! run; turn it off with [`Backoff::jitter`](crate::Backoff::jitter)`(0.0)` where it matters.
 //!
+//! A child that is never idle, such as a loop around `yield_now`, keeps the clock from moving at all:
+//! then neither a wait nor the [patience](TestTree::patience) ever ends. Let it sleep.
+//!
 //! # Faults
 //!
 //! | | the child |

@@ -111,7 +111,7 @@ fn a_name_that_cannot_be_part_of_a_path_is_refused_with_one_that_can() {
     for (name, problem) in bad_names() {
         assert_eq!(
             refused(Supervisor::builder(name.clone())),
-            format!("`the root` has a child with a bad name: {problem}"),
+            format!("the root has a bad name: {problem}"),
         );
         assert_eq!(
             refused(app().child(worker(name.clone(), idle))),
@@ -122,7 +122,7 @@ fn a_name_that_cannot_be_part_of_a_path_is_refused_with_one_that_can() {
             format!("`app/ingest` has a child with a bad name: {problem}"),
         );
         let dynamic = DynamicSupervisor::builder(name).build().unwrap_err().to_string();
-        assert_eq!(dynamic, format!("`the root` has a child with a bad name: {problem}"));
+        assert_eq!(dynamic, format!("the root has a bad name: {problem}"));
     }
     let longest = "x".repeat(255);
     assert!(app().child(worker(longest, idle)).build().is_ok());
@@ -370,4 +370,24 @@ fn the_first_mistake_in_declaration_order_is_told() {
         refused(two),
         "`app` has a child with a bad name: the name \"\" is empty; write \"worker\", for example",
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_from_the_root_is_told_where_it_begins() {
+    let ingest = Supervisor::builder("ingest").child(worker("mqtt", idle));
+    let app = app().child(ingest).build().unwrap().start().await.unwrap();
+    let ingest = app.supervisor("ingest").await.unwrap();
+    let table = [
+        (&app, "app/ingest/mqtt", "`app` takes paths below it: write `ingest/mqtt`"),
+        (&ingest, "app/ingest/mqtt", "`app/ingest` takes paths below it: write `mqtt`"),
+    ];
+    for (handle, path, hint) in table {
+        let error = handle.which_child(path).await.unwrap_err();
+        let text = format!("there is no `{}/{path}`; a handle to {hint}", handle.path());
+        assert_eq!(error.to_string(), text);
+        assert_eq!(format!("{error:?}"), text);
+    }
+    let other = app.which_child("application").await.unwrap_err();
+    assert_eq!(other.to_string(), "there is no `app/application`");
+    app.stop("done").await.unwrap();
 }

@@ -133,13 +133,10 @@ impl<M: Machine> Driver<M> {
     }
 
     fn leak(&mut self, key: Key, incarnation: Incarnation, now: Instant) {
-        let path = self.tasks.path(&self.hub, key);
-        trace::leaked(&path, incarnation);
         // A supervisor that did not end has leaked what is below it; the rest of it goes now.
         self.tasks.abort_task(key);
         self.leaked.insert((key, incarnation));
-        self.hub.leaked(path.clone(), key, incarnation);
-        self.publish(now, path, incarnation, || EventKind::Leaked);
+        self.hub.leaked(now, self.tasks.path(&self.hub, key), key, incarnation);
     }
 
     fn decided(

@@ -44,7 +44,7 @@ const REQUESTS: usize = 64;
 const PAGE: usize = 256;
 
 /// See the [module](self).
-pub(super) struct Driver<M> {
+pub(super) struct Driver<M: Machine> {
     machine: M,
     blueprint: Arc<Blueprint>,
     hub: Arc<Hub>,
@@ -257,6 +257,18 @@ impl<M: Machine> Driver<M> {
         }
     }
 
+    /// Names those that were to be aborted and are still there. Otherwise nobody would: whoever
+    /// waited for this supervisor waits no longer. What a supervisor leaves behind it says itself.
+    fn leave_behind(&mut self) {
+        for (key, incarnation) in self.tasks.running() {
+            let view = self.machine.view(key);
+            let worker = view.is_some_and(|view| view.options.supervisor.is_none());
+            if worker && self.leaked.insert((key, incarnation)) {
+                self.hub.leaked(now(), self.tasks.path(&self.hub, key), key, incarnation);
+            }
+        }
+    }
+
     fn finish(&mut self, end: End) -> Outcome {
         trace::ended(&self.hub);
         self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
@@ -264,8 +276,11 @@ impl<M: Machine> Driver<M> {
     }
 }
 
-impl<M> Drop for Driver<M> {
+impl<M: Machine> Drop for Driver<M> {
     fn drop(&mut self) {
+        if self.heard == StopLevel::Abort {
+            self.leave_behind();
+        }
         self.tasks.abort_everything();
         self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
     }
