@@ -153,7 +153,7 @@ pub enum StartError {
     },
     /// The tree ended before all its children were up.
     #[error("the tree ended before it was up: {0}")]
-    Ended(#[source] Box<RunError>),
+    Ended(Box<RunError>),
     /// The tree was asked to stop before all its children were up.
     #[error("`{path}` was stopped before it was up")]
     Stopped {

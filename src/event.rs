@@ -12,11 +12,13 @@ use crate::path::Path;
 
 /// Something that happened to a child.
 ///
-/// Events of one supervisor come in the order in which they happened.
+/// Events of one supervisor come in the order in which they happened. Those of different ones may
+/// come in another order than they are numbered in.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// Grows with every event of the tree, from whichever supervisor it comes.
+    /// Grows with every event of the tree, from whichever supervisor it comes, while there is
+    /// anybody who listens.
     pub seq: u64,
     /// When it happened.
     #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]

@@ -37,7 +37,8 @@ use crate::policy::{Backoff, OnLeak, RestartType, Shutdown};
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {
-    /// The last event that is contained in all of this; see [`Event::seq`](crate::Event::seq).
+    /// The last event that is contained in all of this, 0 while nobody listens to events; see
+    /// [`Event::seq`](crate::Event::seq).
     pub seq: u64,
     /// When it was taken.
     #[serde(rename = "captured_at_ms", serialize_with = "millis::since_epoch")]

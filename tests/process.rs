@@ -110,10 +110,11 @@ async fn polite() -> ExitCode {
     tree.with_graceful_shutdown(listening()).run_to_exit_code().await
 }
 
-/// Blocks a thread for ever.
+/// Blocks a thread for ever, and says so when the signal that led here has no echo any more.
 fn block() {
-    eprintln!("blocking");
     let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(Duration::from_millis(300));
+    eprintln!("blocking");
     let _ = never.recv();
 }
 
@@ -286,6 +287,18 @@ fn a_program_that_was_blocked_before_the_first_signal_is_ended_by_the_second() {
     let (code, printed) = program.end();
     assert!(matches!(code, Some(130 | 143)), "{code:?}");
     assert_eq!(printed, [""; 0]);
+}
+
+#[test]
+fn the_same_signal_at_once_again_is_the_same_one() {
+    for signal in ["INT", "TERM"] {
+        let mut program = Program::start("polite", 1);
+        program.wait_for(&["listening", "a up", "b up"]);
+        program.signal(signal);
+        program.signal(signal);
+        let told = ["b stopping", "b stopped", "a stopping", "a stopped"].map(str::to_owned);
+        assert_eq!(program.end(), (Some(0), told.to_vec()), "{signal}");
+    }
 }
 
 /// What a program prints and returns that nobody has to stop.

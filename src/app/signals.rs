@@ -11,8 +11,13 @@ use std::pin::Pin;
 use std::sync::mpsc;
 use std::task::{Context, Poll};
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+
+/// A signal that comes again within this time is the same one: `timeout`, a shell or a terminal may
+/// send it to the process and to the group it is in. Nobody types that fast.
+const ECHO: Duration = Duration::from_millis(100);
 
 /// Which signal it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +42,13 @@ impl Kind {
 ///
 /// For [`Supervisor::with_graceful_shutdown`](crate::Supervisor::with_graceful_shutdown). A second
 /// signal ends the process at once, with exit code 130 or 143, even if the first could not be taken
-/// notice of because every thread of the runtime is blocked.
+/// notice of because every thread of the runtime is blocked. The same signal again within 100 ms is
+/// no second one: `timeout`, for example, sends it to the process and to its group.
 ///
-/// Listens from the first poll on. If the handlers can't be installed, that is logged, and the
-/// future never resolves. On systems other than Unix, only Ctrl-C is heard.
+/// Listens from the first poll on, for good: once the future was dropped, because the tree ended by
+/// itself, the next signal ends the process as it would have without it. If the handlers can't be
+/// installed, that is logged, and the future never resolves. On systems other than Unix, only Ctrl-C
+/// is heard.
 pub fn signals() -> Signals {
     Signals { state: State::New }
 }
@@ -105,22 +113,31 @@ fn listen() -> io::Result<oneshot::Receiver<()>> {
     Ok(told)
 }
 
-async fn hear(mut first: oneshot::Sender<()>, installed: &mpsc::Sender<io::Result<()>>) {
+async fn hear(first: oneshot::Sender<()>, installed: &mpsc::Sender<io::Result<()>>) {
     let listener = Listener::install();
     let mut listener = match listener {
         Ok(listener) => listener,
         Err(error) => return drop(installed.send(Err(error))),
     };
     drop(installed.send(Ok(())));
-    tokio::select! {
-        _ = listener.next() => {}
-        // Nobody is interested any more.
-        () = first.closed() => return,
+    let kind = listener.next().await;
+    // If nobody waits for it any more, it does what it would have done without us.
+    if first.send(()).is_err() {
+        std::process::exit(kind.exit_code());
     }
-    if first.send(()).is_ok() {
-        let second = listener.next().await;
-        std::process::exit(second.exit_code());
-    }
+    let other = async {
+        loop {
+            let next = listener.next().await;
+            if next != kind {
+                break next;
+            }
+        }
+    };
+    let last = match tokio::time::timeout(ECHO, other).await {
+        Ok(other) => other,
+        Err(_) => listener.next().await,
+    };
+    std::process::exit(last.exit_code());
 }
 
 #[cfg(unix)]

@@ -89,7 +89,12 @@ impl Future for ChildTask {
         let entered = span.as_ref().map(|span| span.enter());
         let poll = match catch_unwind(AssertUnwindSafe(|| this.poll_child(cx))) {
             Ok(poll) => poll,
-            Err(panic) => Poll::Ready(Some(ExitReason::Panicked(panic_text(&*panic)))),
+            Err(panic) => {
+                let reason = ExitReason::Panicked(panic_text(&*panic));
+                // What it panicked with may panic itself when it is dropped.
+                drop(catch_unwind(AssertUnwindSafe(|| drop(panic))));
+                Poll::Ready(Some(reason))
+            }
         };
         let poll = poll.map(|reason| this.end(reason));
         drop(entered);

@@ -1,7 +1,11 @@
-//! Where a machine keeps its children: a vector with holes that are used again.
+//! Where a machine keeps its children: a vector with holes that are used again, the first one first,
+//! so that it shrinks when children go.
 //!
 //! A [`Key`] names a child for good: the place may be used again, the generation is not, so that a
 //! key which outlived its child finds nothing.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Names a child of one supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,16 +27,19 @@ struct Place<T> {
     value: Option<T>,
 }
 
-/// Children by key, all operations O(1).
+/// Children by key. Finding one is O(1), adding and removing O(log n).
 #[derive(Debug)]
 pub(crate) struct Arena<T> {
     places: Vec<Place<T>>,
-    free: Vec<u32>,
+    /// Empty places, and some that are no more.
+    free: BinaryHeap<Reverse<u32>>,
+    /// The generation of the next child.
+    next: u32,
 }
 
 impl<T> Default for Arena<T> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { places: Vec::new(), free: BinaryHeap::new(), next: 0 }
     }
 }
 
@@ -42,15 +49,20 @@ impl<T> Arena<T> {
     pub(crate) const PLACE: usize = size_of::<Place<T>>();
 
     pub(crate) fn insert(&mut self, value: T) -> Key {
-        if let Some(index) = self.free.pop() {
-            let place = &mut self.places[index as usize];
-            place.generation = place.generation.wrapping_add(1);
-            place.value = Some(value);
-            return Key { index, generation: place.generation };
+        let generation = self.next;
+        self.next = self.next.wrapping_add(1);
+        let place = Place { generation, value: Some(value) };
+        if let Some(Reverse(index)) = self.free.pop()
+            && let Some(empty) = self.places.get_mut(index as usize)
+        {
+            *empty = place;
+            return Key { index, generation };
         }
+        // The smallest is no more, and so are all the others.
+        self.free.clear();
         let index = u32::try_from(self.places.len()).expect("fewer than 2^32 children at a time");
-        self.places.push(Place { generation: 0, value: Some(value) });
-        Key { index, generation: 0 }
+        self.places.push(place);
+        Key { index, generation }
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
@@ -59,7 +71,13 @@ impl<T> Arena<T> {
             return None;
         }
         let value = place.value.take()?;
-        self.free.push(key.index);
+        self.free.push(Reverse(key.index));
+        while self.places.last().is_some_and(|place| place.value.is_none()) {
+            self.places.pop();
+        }
+        if self.places.len() < self.places.capacity() / 4 {
+            self.places.shrink_to(self.places.len() * 2);
+        }
         Some(value)
     }
 
@@ -102,5 +120,22 @@ mod tests {
         assert_eq!(arena.remove(old), None);
         assert_eq!(arena.get(new), Some(&'b'));
         assert_eq!((arena.at(0), arena.at(1)), (Some(new), None));
+    }
+
+    #[test]
+    fn it_shrinks_when_children_go_and_fills_holes_from_the_front() {
+        let mut arena = Arena::default();
+        let keys: Vec<_> = (0..1000).map(|child| arena.insert(child)).collect();
+        for &key in &keys[1..999] {
+            arena.remove(key);
+        }
+        assert_eq!(arena.places(), 1000, "the last one is still there");
+        assert_eq!(arena.insert(0).index(), 1);
+
+        arena.remove(keys[999]);
+        assert_eq!(arena.places(), 2);
+        assert_eq!(arena.insert(0).index(), 2);
+        assert_eq!(arena.insert(0).index(), 3);
+        assert_eq!(arena.get(keys[3]), None, "the place was given up in between");
     }
 }

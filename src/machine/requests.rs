@@ -114,7 +114,10 @@ impl Ordered {
                 }
                 self.children.wait(key, ticket, Want::Renewed)
             }
-            State::Stopping { why, .. } if !self.children.returns(key, why) => {
+            State::Stopping { why, .. }
+                if !self.children.returns(key, why)
+                    || (why == Why::Group && !self.group_returns()) =>
+            {
                 Some(Answer::Unfit(lifecycle))
             }
             State::Stopping { .. } | State::Gated(_) | State::Backoff | State::Awaiting => {

@@ -163,6 +163,11 @@ impl Ordered {
         comes && matches!(sweep.then, Then::Run) && waits_for_its_turn(slot.state)
     }
 
+    /// Whether the range that is being stopped is started again.
+    pub(super) fn group_returns(&self) -> bool {
+        self.sweep.as_ref().is_some_and(|sweep| matches!(sweep.then, Then::Run))
+    }
+
     /// Ends the supervisor, unless that has begun already.
     pub(super) fn finish(&mut self, finish: Finish) {
         if self.is_finishing() {

@@ -83,6 +83,12 @@ impl Tasks {
                 keys.remove(&serial.unwrap_or_default());
             }
         }
+        while self.entries.last().is_some_and(Option::is_none) {
+            self.entries.pop();
+        }
+        if self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to(self.entries.len() * 2);
+        }
     }
 
     /// The child that the last part of a path names.
@@ -91,7 +97,9 @@ impl Tasks {
             Names::Unique(keys) => keys.get(segment).copied(),
             Names::Numbered { keys, .. } => {
                 let (name, serial) = segment.rsplit_once('#')?;
-                let key = *keys.get(&serial.parse().ok()?)?;
+                let number: u64 = serial.parse().ok()?;
+                // One way to write it, so that a path is a name: not `conn#007`.
+                let key = *keys.get(&number).filter(|_| number.to_string() == serial)?;
                 (&*self.entry(key)?.seed.name == name).then_some(key)
             }
         }

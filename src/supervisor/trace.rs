@@ -24,7 +24,13 @@ pub(super) fn is_read() -> bool {
 }
 
 /// An edge of a child's lifecycle, and how its incarnation ended if that is what the edge is.
-pub(super) fn report(report: &Report, child: &Path, by_hand: bool, cause: Option<&ExitReason>) {
+pub(super) fn report(
+    report: &Report,
+    child: &Path,
+    by_hand: bool,
+    brutal: bool,
+    cause: Option<&ExitReason>,
+) {
     let incarnation = report.incarnation;
     let (from, to) = (report.from, report.to);
     match (from, to) {
@@ -35,7 +41,10 @@ pub(super) fn report(report: &Report, child: &Path, by_hand: bool, cause: Option
         (_, Lifecycle::Active) => {
             info!(target: "verger::lifecycle", %child, incarnation, "active");
         }
-        (Lifecycle::Deactivating, Lifecycle::Stopped) if report.ending == Some("killed") => {
+        // To be killed is what a child with `BrutalKill` asks for.
+        (Lifecycle::Deactivating, Lifecycle::Stopped)
+            if report.ending == Some("killed") && !brutal =>
+        {
             warn!(
                 target: "verger::shutdown",
                 %child, incarnation, after = ?report.after, "killed"

@@ -133,6 +133,9 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
     if options.defaults.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(zero("default activation timeout"));
     }
+    if options.leak_timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Err(zero("leak timeout"));
+    }
     if let Some(backoff) = &options.defaults.options.backoff {
         backoff.check().map_err(|problem| {
             let path = path.clone();

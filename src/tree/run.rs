@@ -25,7 +25,8 @@ const SHUTDOWN: Duration = Duration::from_secs(45);
 /// Made by [`SupervisorBuilder::build`](crate::SupervisorBuilder::build). There are three ways to
 /// run one: [`run`](Self::run) until it ends by itself, [`with_graceful_shutdown`] until something
 /// else happens, and [`start`](Self::start) to go on with a [`SupervisorHandle`]. It is also a
-/// [`Child`], so that it may be given to another builder.
+/// [`Child`]: [`SupervisorBuilder::child`](crate::SupervisorBuilder::child) takes it as it is, and
+/// knows it for a supervisor.
 ///
 /// [`with_graceful_shutdown`]: Self::with_graceful_shutdown
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::machine::{self, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket};
 use crate::path::Path;
-use crate::policy::StartCause;
+use crate::policy::{Shutdown, StartCause};
 use crate::supervisor::hub::Phase;
 use crate::supervisor::outcome::End;
 use crate::supervisor::request::{Begun, Started};
@@ -108,7 +108,11 @@ impl<M: Machine> Driver<M> {
         let reason = ending.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
         if read {
             let by_hand = self.tasks.cause(report.key) == Some(StartCause::Manual);
-            trace::report(report, &path, by_hand, reason.as_deref());
+            let rules = &self.blueprint.rules;
+            let view = self.machine.view(report.key);
+            let shutdown = view.map(|view| rules.shutdown(&view.options));
+            let brutal = shutdown == Some(Shutdown::BrutalKill);
+            trace::report(report, &path, by_hand, brutal, reason.as_deref());
         }
         if heard {
             let history = self.machine.view(report.key).and_then(|view| view.history);

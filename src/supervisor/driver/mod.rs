@@ -40,6 +40,8 @@ use crate::path::Path;
 const EVENTS: usize = 256;
 /// Requests taken in one turn.
 const REQUESTS: usize = 64;
+/// Turns that a deadline may be put off, while there are more events than one turn takes.
+const PATIENCE: u32 = 64;
 /// Children described in one answer: well under a millisecond's work.
 const PAGE: usize = 256;
 
@@ -62,6 +64,8 @@ pub(super) struct Driver<M: Machine> {
     asked: HashSet<Key>,
     /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
     late: Vec<(Key, Incarnation)>,
+    /// For how many turns a deadline was put off.
+    overdue: u32,
     /// Who has leaked, so that it can be told when he ends.
     leaked: HashSet<(Key, Incarnation)>,
     /// The child that the supervisor gave up on last; it may be forgotten before the end.
@@ -111,6 +115,7 @@ impl<M: Machine> Driver<M> {
             heard: StopLevel::None,
             asked: HashSet::new(),
             late: Vec::new(),
+            overdue: 0,
             leaked: HashSet::new(),
             given_up: None,
             ending: None,
@@ -191,8 +196,13 @@ impl<M: Machine> Driver<M> {
             let Some(request) = self.batch.requests.pop_front() else { break };
             self.serve(request, now);
         }
-        if due {
+        // An end that has come in already is heard before a deadline for it is missed, unless ends
+        // never cease to come.
+        if due && (self.batch.events.is_empty() || self.overdue == PATIENCE) {
+            self.overdue = 0;
             self.step(Event::Tick, now);
+        } else if due {
+            self.overdue += 1;
         }
     }
 
