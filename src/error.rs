@@ -245,11 +245,11 @@ impl fmt::Display for Twice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.0.as_str();
         let above = path.match_indices('/').map(|(at, _)| path.split_at(at));
-        let given = above.filter_map(|(above, rest)| {
+        let mut given = above.rev().filter_map(|(above, rest)| {
             let below = rest[1..].strip_prefix(above)?.strip_prefix('/')?;
             Some((above, below))
         });
-        match given.last() {
+        match given.next() {
             Some((above, below)) => {
                 write!(f, "; a handle to `{above}` takes paths below it: write `{below}`")
             }
