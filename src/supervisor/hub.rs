@@ -84,7 +84,7 @@ struct Leak {
 pub(crate) enum Phase {
     Starting,
     Up,
-    Ended(Arc<Outcome>),
+    Ended { outcome: Arc<Outcome>, was_up: bool },
 }
 
 /// See the [module](self).
@@ -183,7 +183,11 @@ impl Hub {
         self.inbox.close().events.iter().for_each(|event| self.hear_late(event));
         *self.events.lock() = Channel::Closed;
         *self.letters.lock() = Channel::Closed;
-        self.phase.send_replace(Phase::Ended(Arc::new(outcome)));
+        let outcome = Arc::new(outcome);
+        self.phase.send_modify(|phase| {
+            let was_up = matches!(phase, Phase::Up);
+            *phase = Phase::Ended { outcome, was_up };
+        });
     }
 
     /// Tells that a child was aborted and is still there.

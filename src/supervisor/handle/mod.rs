@@ -134,7 +134,7 @@ impl SupervisorHandle {
     /// and the common ones.
     pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
         let spec = self.current().admit(&spec.into())?;
-        let hub = self.here()?;
+        let hub = self.here().await?;
         self.call(&hub, |answer| Request::Start { spec, answer }).await.map(|it| hub.child(it))
     }
 
@@ -239,7 +239,7 @@ impl SupervisorHandle {
     ///
     /// The common ones.
     pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ControlError> {
-        let hub = self.here()?;
+        let hub = self.here().await?;
         let mut children = Vec::new();
         let mut next = Some(0);
         while let Some(place) = next {
@@ -266,7 +266,7 @@ impl SupervisorHandle {
     ///
     /// The common ones.
     pub async fn count_children(&self) -> Result<Counts, ControlError> {
-        let hub = self.here()?;
+        let hub = self.here().await?;
         self.call(&hub, |answer| Request::Count { answer }).await
     }
 
@@ -362,9 +362,9 @@ impl Hub {
 
     async fn ended(&self) -> Result<(), RunError> {
         let mut phase = self.phase.subscribe();
-        let ended = phase.wait_for(|phase| matches!(phase, Phase::Ended(_))).await;
+        let ended = phase.wait_for(|phase| matches!(phase, Phase::Ended { .. })).await;
         match ended.as_deref() {
-            Ok(Phase::Ended(outcome)) => outcome.result(&self.path),
+            Ok(Phase::Ended { outcome, .. }) => outcome.result(&self.path),
             _ => Err(RunError::Aborted { path: self.path.clone() }),
         }
     }
@@ -402,7 +402,8 @@ pub(crate) async fn until_up(hub: &Hub) -> Option<Arc<super::Outcome>> {
     let mut phase = hub.phase.subscribe();
     let reached = phase.wait_for(|phase| !matches!(phase, Phase::Starting)).await;
     match reached.as_deref() {
-        Ok(Phase::Ended(outcome)) => Some(Arc::clone(outcome)),
+        // It may have ended since it was up.
+        Ok(Phase::Ended { outcome, was_up: false }) => Some(Arc::clone(outcome)),
         _ => None,
     }
 }

@@ -31,13 +31,11 @@ impl SupervisorHandle {
         self.hub.tree.registry.get(&self.hub.path).unwrap_or_else(|| Arc::clone(&self.hub))
     }
 
-    pub(super) fn here(&self) -> Result<Arc<Hub>, ControlError> {
-        let there = self.hub.tree.registry.get(&self.hub.path);
-        there.ok_or_else(|| match self.hub.tree.registry.nearest(&self.hub.path) {
-            Some((nearest, _)) => ControlError::NotRunning { path: self.path(), nearest },
-            // It may be that it has only just been spawned.
-            None => ControlError::Ended { path: self.path() },
-        })
+    pub(super) async fn here(&self) -> Result<Arc<Hub>, ControlError> {
+        match self.hub.tree.registry.get(&self.hub.path) {
+            Some(hub) => Ok(hub),
+            None => Err(self.not_running(&self.hub.path).await),
+        }
     }
 
     pub(super) fn below(&self, path: &str) -> Result<Path, ControlError> {

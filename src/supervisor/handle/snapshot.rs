@@ -25,7 +25,7 @@ impl SupervisorHandle {
     ///
     /// The common ones.
     pub async fn status(&self) -> Result<Status, ControlError> {
-        let hub = self.here()?;
+        let hub = self.here().await?;
         let above = hub.path.parent();
         let itself = match above.and_then(|above| self.hub.tree.registry.get(&above)) {
             Some(parent) => {
@@ -86,7 +86,7 @@ impl SupervisorHandle {
     /// The common ones.
     pub async fn subscribe_status(&self) -> Result<StatusStream, ControlError> {
         let events = self.events();
-        let root = self.here()?;
+        let root = self.here().await?;
         let mut replay = Vec::new();
         let mut reflected = HashMap::new();
         let mut supervisors = vec![root];
@@ -112,7 +112,7 @@ impl Hub {
         let lifecycle = match *self.phase.borrow() {
             Phase::Starting => Lifecycle::Activating,
             Phase::Up => Lifecycle::Active,
-            Phase::Ended(_) => Lifecycle::Stopped,
+            Phase::Ended { .. } => Lifecycle::Stopped,
         };
         let now = now();
         ChildInfo {
