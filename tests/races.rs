@@ -260,3 +260,30 @@ fn a_runtime_without_timers_is_the_callers_panic() {
     let tree = Supervisor::builder("app").build().unwrap();
     let _ = runtime.block_on(tree.run());
 }
+
+#[tokio::test(start_paused = true)]
+async fn terminating_a_child_that_has_failed_already_keeps_how_it_failed() {
+    let slow = worker("slow", async |ctx: Context| -> Exit {
+        if ctx.incarnation() == 1 {
+            ctx.ready();
+            sleep(secs(1)).await;
+            return Err("the first time".into());
+        }
+        std::future::pending().await
+    });
+    let slow = slow.readiness(Readiness::Signal).backoff(Backoff::none());
+    let slow = slow.activation_timeout(secs(3)).shutdown(secs(2));
+    let app = start(Supervisor::builder("app").child(slow)).await;
+
+    // It fails at 1 s, runs into its time-out at 4 s, and does not listen until 6 s.
+    sleep(secs(5)).await;
+    assert_eq!(app.which_child("slow").await.unwrap().lifecycle, Lifecycle::Errored);
+    let asked = tokio::time::Instant::now();
+    app.terminate_child("slow").await.unwrap();
+    assert_eq!(asked.elapsed(), secs(1));
+
+    let slow = app.which_child("slow").await.unwrap();
+    assert_eq!((slow.lifecycle, slow.why), (Lifecycle::Stopped, Some("stopped by hand")));
+    assert_eq!(slow.last_exit.unwrap().to_string(), "activation timed out");
+    app.stop("enough").await.unwrap();
+}

@@ -86,10 +86,20 @@ impl Children {
     pub(super) fn returns(&self, key: Key, why: Why) -> bool {
         match why {
             Why::Group | Why::Renew => true,
-            Why::ByHand => false,
+            Why::ByHand | Why::Failing { by_hand: true, .. } => false,
             Why::Itself => self.restart_type(key).restarts(true),
             Why::Failing { .. } => self.restart_type(key).restarts(false),
         }
+    }
+
+    /// Leaves a child that is being stopped down when it is gone, whatever it was stopped for.
+    pub(super) fn stop_for_good(&mut self, key: Key) {
+        let State::Stopping { why, aborted } = self.slot(key).state else { return };
+        let why = match why {
+            Why::Failing { active, .. } => Why::Failing { active, by_hand: true },
+            _ => Why::ByHand,
+        };
+        self.set(key, State::Stopping { why, aborted });
     }
 
     /// The child an event speaks of, unless it is an incarnation that is over.

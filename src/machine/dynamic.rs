@@ -152,9 +152,10 @@ impl Dynamic {
         self.children.begin_stop(key, Why::Group, turn);
         if let Shutdown::Timeout(grace) = self.children.shutdown(key) {
             self.children.timers.disarm(Timer::Child(key));
-            let shared = Timer::Grace(grace);
-            if self.children.timers.at(shared).is_none() {
-                self.children.timers.arm(shared, later(turn.now, grace));
+            // It counts from the last that was asked: a walk over a million takes its time.
+            let (shared, at) = (Timer::Grace(grace), later(turn.now, grace));
+            if self.children.timers.at(shared) != Some(at) {
+                self.children.timers.arm(shared, at);
             }
         }
     }
@@ -178,8 +179,8 @@ impl Dynamic {
                 self.children.begin_stop(key, Why::ByHand, turn);
                 self.children.wait(key, ticket, Want::Down)
             }
-            (Request::Terminate, State::Stopping { aborted, .. }) => {
-                self.children.set(key, State::Stopping { why: Why::ByHand, aborted });
+            (Request::Terminate, State::Stopping { .. }) => {
+                self.children.stop_for_good(key);
                 self.children.wait(key, ticket, Want::Down)
             }
             (Request::Terminate, _) | (Request::Delete, State::Down(_)) => {
@@ -289,10 +290,12 @@ impl Kind for Dynamic {
             return self.forget(key, turn);
         }
         match why {
-            Why::Group | Why::ByHand => self.forget(key, turn),
+            Why::Group | Why::ByHand | Why::Failing { by_hand: true, .. } => {
+                self.forget(key, turn);
+            }
             Why::Renew => self.children.launch(key, StartCause::Manual, turn),
             Why::Itself => self.decide(key, true, ExitReason::Normal, turn),
-            Why::Failing { active } => {
+            Why::Failing { active, .. } => {
                 let reason = self.children.failure(key);
                 self.decide(key, active, reason, turn);
             }
@@ -305,7 +308,7 @@ impl Kind for Dynamic {
     }
 
     fn park_leaked(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
-        if why == Why::ByHand {
+        if matches!(why, Why::ByHand | Why::Failing { by_hand: true, .. }) {
             self.forget(key, turn);
         } else {
             self.lay_down(key, Down::Leaked, turn);

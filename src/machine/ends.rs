@@ -173,7 +173,7 @@ impl Children {
         self.tell_end(key, reason.clone(), turn);
         self.enter(key, Lifecycle::Errored, Some(reason.kind()), turn);
         self.remember(key, reason);
-        let why = Why::Failing { active };
+        let why = Why::Failing { active, by_hand: false };
         if at_once {
             self.set(key, State::Stopping { why, aborted: false });
             self.abort(key, turn);

@@ -242,7 +242,7 @@ impl Kind for Ordered {
         }
         match why {
             Why::Group => self.swept(key, turn),
-            Why::ByHand => {
+            Why::ByHand | Why::Failing { by_hand: true, .. } => {
                 self.children.enter_stopped(key, turn);
                 if self.children.restart_type(key) == RestartType::Temporary {
                     self.forget(key, false, turn);
@@ -252,7 +252,7 @@ impl Kind for Ordered {
             }
             Why::Renew => self.children.launch(key, StartCause::Manual, turn),
             Why::Itself => self.decide(key, true, ExitReason::Normal, turn),
-            Why::Failing { active } => {
+            Why::Failing { active, .. } => {
                 let reason = self.children.failure(key);
                 self.decide(key, active, reason, turn);
             }

@@ -75,8 +75,8 @@ impl Ordered {
                 self.children.begin_stop(key, Why::ByHand, turn);
                 self.children.wait(key, ticket, Want::Down)
             }
-            State::Stopping { aborted, .. } => {
-                self.children.set(key, State::Stopping { why: Why::ByHand, aborted });
+            State::Stopping { .. } => {
+                self.children.stop_for_good(key);
                 self.children.wait(key, ticket, Want::Down)
             }
         }

@@ -62,6 +62,8 @@ pub(super) enum Why {
     /// It has failed already, but its task is still there.
     Failing {
         active: bool,
+        /// And nobody wants it restarted any more.
+        by_hand: bool,
     },
 }
 
