@@ -91,6 +91,7 @@ pub mod testing;
 mod tree;
 
 pub use async_trait::async_trait;
+pub use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "signal")]
 pub use crate::app::{Signals, signals};
