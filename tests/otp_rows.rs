@@ -36,11 +36,13 @@ fn otp_rows() {
     println!("otp rows: {tested} tested, {listed} listed");
 }
 
-/// The rows that have a test: a function `otp_NN_…` in a file `otp_….rs` beside this one.
+/// The rows that have a test: a function `otp_NN_…` in a file `otp_….rs`, beside this one or among
+/// the tests of the machine.
 fn tested() -> BTreeSet<u32> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut rows = BTreeSet::new();
-    for entry in folder.read_dir().unwrap() {
+    let folders = ["tests", "src/machine/tests"];
+    for entry in folders.iter().flat_map(|folder| root.join(folder).read_dir().unwrap()) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         if name.starts_with("otp_") && name.ends_with(".rs") {

@@ -22,7 +22,6 @@ pub(crate) const UNTESTED: &[(u32, &str, &str)] = &[
         "there are no names outside of the tree, so no outsider can have taken one; a name that a \
          sibling has is rows 26 and 27",
     ),
-    (39, "not applicable", "that time grows linearly is for a bench: no test reads a real clock"),
     (124, "not applicable", "there are no partitions"),
 ];
 

@@ -1,0 +1,84 @@
+//! How the work grows with the number of children: counted, since no test reads a clock.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::{Dynamic, Effect, Event, Machine, Ordered, Request, SLICE};
+use crate::exit::ExitReason;
+use crate::policy::{ChildOptions, Rules};
+
+/// What it took to start and to stop children that do as they are told.
+#[derive(Debug, PartialEq, Eq)]
+struct Work {
+    events: usize,
+    effects: usize,
+    /// The most effects that one event had.
+    largest: usize,
+}
+
+struct World<M> {
+    machine: M,
+    now: Instant,
+    work: Work,
+    finished: bool,
+}
+
+impl<M: Machine> World<M> {
+    fn tell(&mut self, event: Event) {
+        let mut pending = vec![event];
+        while let Some(event) = pending.pop() {
+            let mut effects = Vec::new();
+            self.machine.on_event(event, self.now, &mut effects);
+            self.work.events += 1;
+            self.work.effects += effects.len();
+            self.work.largest = self.work.largest.max(effects.len());
+            for effect in effects {
+                match effect {
+                    Effect::Cancel { key } => {
+                        let incarnation = self.machine.view(key).unwrap().incarnation;
+                        let reason = ExitReason::Shutdown;
+                        pending.push(Event::Exited { key, incarnation, reason });
+                    }
+                    Effect::Finish(_) => self.finished = true,
+                    _ => {}
+                }
+            }
+            let due = self.machine.next_deadline().is_some_and(|at| at <= self.now);
+            if due && pending.is_empty() {
+                pending.push(Event::Tick);
+            }
+        }
+    }
+}
+
+fn work<M: Machine>(machine: M, now: Instant, children: usize, by_request: bool) -> Work {
+    let work = Work { events: 0, effects: 0, largest: 0 };
+    let mut world = World { machine, now, work, finished: false };
+    let options = Arc::new(ChildOptions::default());
+    for ticket in 0..children {
+        let key = world.machine.add(Arc::clone(&options), now);
+        if by_request {
+            world.tell(Event::Request { ticket: ticket as u64, key, request: Request::Start });
+        }
+    }
+    world.tell(Event::Tick);
+    world.tell(Event::Stop { within: None });
+    assert!(world.finished, "{children} children are left");
+    world.work
+}
+
+#[test]
+fn otp_39_a_hundred_times_the_children_are_a_hundred_times_the_work() {
+    let now = Instant::now();
+    let ordered = |children| work(Ordered::new(Rules::default(), now, 0), now, children, false);
+    let dynamic = |children| work(Dynamic::new(Rules::default(), now, 0), now, children, true);
+    for (kind, few, many) in [
+        ("ordered", ordered(1_000), ordered(100_000)),
+        ("dynamic", dynamic(1_000), dynamic(100_000)),
+    ] {
+        // Besides what each child takes there are `Up` and `Finish`.
+        assert_eq!(many.effects - 2, 100 * (few.effects - 2), "{kind}");
+        assert!(many.events <= 100 * few.events, "{kind}: {few:?}, {many:?}");
+        assert!(many.largest <= 8 * SLICE, "{kind}: no event does more than a slice, {many:?}");
+    }
+}
