@@ -16,8 +16,8 @@ use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::DefaultGuard;
 use verger::{
-    Backoff, DynamicSupervisor, EventKind, OnExhausted, Preset, RestartType, Strategy, Supervisor,
-    SupervisorBuilder, SupervisorHandle, worker,
+    Backoff, DynamicSupervisor, EventKind, OnExhausted, Preset, RestartType, Shutdown, Strategy,
+    Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
 /// What is logged on this thread, as text.
@@ -231,6 +231,21 @@ async fn otp_92_a_retry_by_hand_is_not_told_as_a_restart() {
 
     assert_eq!(log.lines(), [""; 0]);
     assert_eq!(tree.which_child("a").await.unwrap().incarnation, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_child_that_asks_for_a_brutal_kill_gets_it_without_a_warning() {
+    let tree = start(app().child(deaf("a").shutdown(Shutdown::BrutalKill))).await;
+    let log = Log::at(LevelFilter::DEBUG);
+    tree.terminate_child("a").await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "DEBUG verger::lifecycle: child=app/a incarnation=1 from=active to=deactivating",
+            "DEBUG verger::shutdown: stopped child=app/a incarnation=1 ending=\"killed\" took=0ns",
+        ]
+    );
+    tree.stop("enough").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
