@@ -72,12 +72,7 @@ impl<T> Arena<T> {
         }
         let value = place.value.take()?;
         self.free.push(Reverse(key.index));
-        while self.places.last().is_some_and(|place| place.value.is_none()) {
-            self.places.pop();
-        }
-        if self.places.len() < self.places.capacity() / 4 {
-            self.places.shrink_to(self.places.len() * 2);
-        }
+        trim(&mut self.places, |place| place.value.is_none());
         Some(value)
     }
 
@@ -101,6 +96,16 @@ impl<T> Arena<T> {
         let place = self.places.get(index)?;
         let index = u32::try_from(index).ok()?;
         place.value.as_ref().map(|_| Key { index, generation: place.generation })
+    }
+}
+
+/// Gives up the empty places at the end of a table, and its room once most of that is unused.
+pub(crate) fn trim<T>(places: &mut Vec<T>, is_empty: impl Fn(&T) -> bool) {
+    while places.last().is_some_and(&is_empty) {
+        places.pop();
+    }
+    if places.len() < places.capacity() / 4 {
+        places.shrink_to(places.len() * 2);
     }
 }
 

@@ -136,6 +136,10 @@ impl<K: Kind> Machine for K {
         self.children().requirements.chain_to(id, keys)
     }
 
+    fn options(&self, key: Key) -> Option<&Arc<ChildOptions>> {
+        self.children().slots.get(key).map(|slot| &slot.options)
+    }
+
     fn view(&self, key: Key) -> Option<View> {
         let mut view = self.children().view(key)?;
         if let Some(moved) = self.moved_deadline(key)

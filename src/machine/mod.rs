@@ -44,7 +44,7 @@ mod sweep;
 mod tests;
 mod timers;
 
-pub(crate) use arena::Key;
+pub(crate) use arena::{Key, trim};
 pub(crate) use dynamic::Dynamic;
 pub(crate) use ordered::Ordered;
 pub(crate) use requirements::RequirementId;
@@ -280,6 +280,10 @@ pub(crate) trait Machine {
 
     /// How one of `keys` requires `id`, itself or through others, if it does.
     fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>>;
+
+    /// What the author of the child asked for. Cheaper than a [`view`](Self::view), for whatever
+    /// happens at each start or end.
+    fn options(&self, key: Key) -> Option<&Arc<ChildOptions>>;
 
     fn view(&self, key: Key) -> Option<View>;
 

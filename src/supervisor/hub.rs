@@ -159,8 +159,18 @@ impl Hub {
         Subscription::new(self.letters.lock().subscribe(), None)
     }
 
-    /// Tells everybody who listens here or above.
-    pub(crate) fn publish(&self, now: Instant, path: Path, incarnation: u32, kind: EventKind) {
+    /// Tells everybody who listens here or above, if anybody in the tree does.
+    pub(crate) fn publish(
+        &self,
+        now: Instant,
+        path: Path,
+        incarnation: u32,
+        kind: impl FnOnce() -> EventKind,
+    ) {
+        if !self.tree.has_listeners() {
+            return;
+        }
+        let kind = kind();
         let seq = self.tree.seq.fetch_add(1, Ordering::Relaxed) + 1;
         let event = Event { seq, at: self.tree.wall(now), path, incarnation, kind };
         for hub in self.upward() {
@@ -196,9 +206,7 @@ impl Hub {
         let leak = self.leak(key, incarnation);
         let number = self.tree.leaks.fetch_add(1, Ordering::Relaxed);
         self.tree.leaked.lock().insert(leak, (number, path.clone()));
-        if self.tree.has_listeners() {
-            self.publish(now, path, incarnation, EventKind::Leaked);
-        }
+        self.publish(now, path, incarnation, || EventKind::Leaked);
     }
 
     fn leak(&self, key: Key, incarnation: Incarnation) -> Leak {
@@ -219,9 +227,7 @@ impl Hub {
         let leak = self.leak(key, incarnation);
         let Some((_, path)) = self.tree.leaked.lock().remove(&leak) else { return };
         super::trace::leak_ended(&path, incarnation);
-        if self.tree.has_listeners() {
-            self.publish(super::clock::now(), path, incarnation, EventKind::LeakEnded);
-        }
+        self.publish(super::clock::now(), path, incarnation, || EventKind::LeakEnded);
     }
 
     /// The children below that were aborted and are still there.
@@ -261,10 +267,8 @@ impl Parent for Hub {
             cause = %reason,
             "deactivate failed"
         );
-        if self.tree.has_listeners() {
-            let kind = EventKind::DeactivateFailed { reason: Arc::new(reason) };
-            self.publish(super::clock::now(), path, run.incarnation, kind);
-        }
+        let kind = || EventKind::DeactivateFailed { reason: Arc::new(reason) };
+        self.publish(super::clock::now(), path, run.incarnation, kind);
     }
 
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {

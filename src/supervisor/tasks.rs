@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 
 use super::hub::Hub;
 use crate::child::{ChildTask, Plan, Recipe, Run, Seed, StopLevel};
-use crate::machine::{Incarnation, Key};
+use crate::machine::{Incarnation, Key, trim};
 use crate::path::Path;
 use crate::policy::{ChildOptions, Rules, Shutdown, StartCause};
 
@@ -83,12 +83,7 @@ impl Tasks {
                 keys.remove(&serial.unwrap_or_default());
             }
         }
-        while self.entries.last().is_some_and(Option::is_none) {
-            self.entries.pop();
-        }
-        if self.entries.len() < self.entries.capacity() / 4 {
-            self.entries.shrink_to(self.entries.len() * 2);
-        }
+        trim(&mut self.entries, Option::is_none);
     }
 
     /// The child that the last part of a path names.
@@ -109,6 +104,14 @@ impl Tasks {
         self.entries.get(key.index())?.as_ref().filter(|entry| entry.key == key)
     }
 
+    fn entry_mut(&mut self, key: Key) -> Option<&mut Entry> {
+        self.entries.get_mut(key.index())?.as_mut().filter(|entry| entry.key == key)
+    }
+
+    fn task(&self, key: Key) -> Option<&Task> {
+        self.entry(key)?.task.as_ref()
+    }
+
     pub(super) fn path(&self, hub: &Hub, key: Key) -> Path {
         let segment = self.entry(key).map(|entry| entry.seed.segment(entry.serial));
         hub.path.join(&segment.unwrap_or_default())
@@ -124,9 +127,7 @@ impl Tasks {
         rules: &Rules,
         options: &ChildOptions,
     ) {
-        let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::as_mut) else {
-            return;
-        };
+        let Some(entry) = self.entry_mut(key) else { return };
         let seed = Arc::clone(&entry.seed);
         let plan = plan(&seed, rules, options);
         let parent = Arc::clone(hub) as Arc<dyn crate::child::Parent>;
@@ -144,7 +145,7 @@ impl Tasks {
     }
 
     pub(super) fn cancel(&self, key: Key) {
-        if let Some(task) = self.entry(key).and_then(|entry| entry.task.as_ref()) {
+        if let Some(task) = self.task(key) {
             task.run.stop(StopLevel::Cancel);
         }
     }
@@ -152,7 +153,7 @@ impl Tasks {
     /// Aborts a child. A supervisor is asked to abort what is below it, so that it can tell what
     /// has leaked there.
     pub(super) fn abort(&self, key: Key, supervisor: bool) {
-        let Some(task) = self.entry(key).and_then(|entry| entry.task.as_ref()) else { return };
+        let Some(task) = self.task(key) else { return };
         if supervisor {
             task.run.stop(StopLevel::Abort);
         } else {
@@ -162,15 +163,14 @@ impl Tasks {
 
     /// Aborts the task itself, whatever it is.
     pub(super) fn abort_task(&self, key: Key) {
-        if let Some(task) = self.entry(key).and_then(|entry| entry.task.as_ref()) {
+        if let Some(task) = self.task(key) {
             task.abort.abort();
         }
     }
 
     /// The child's task has ended.
     pub(super) fn ended(&mut self, key: Key, incarnation: Incarnation) {
-        let entry = self.entries.get_mut(key.index()).and_then(Option::as_mut);
-        if let Some(entry) = entry.filter(|entry| entry.key == key)
+        if let Some(entry) = self.entry_mut(key)
             && entry.task.as_ref().is_some_and(|task| task.run.incarnation == incarnation)
         {
             entry.task = None;
@@ -179,7 +179,7 @@ impl Tasks {
 
     /// Which incarnation of the child has a task.
     pub(super) fn runs(&self, key: Key) -> Option<Incarnation> {
-        Some(self.entry(key)?.task.as_ref()?.run.incarnation)
+        self.task(key).map(|task| task.run.incarnation)
     }
 
     /// Who has a task.
@@ -190,13 +190,12 @@ impl Tasks {
 
     /// Why the child's task was started.
     pub(super) fn cause(&self, key: Key) -> Option<StartCause> {
-        Some(self.entry(key)?.task.as_ref()?.run.cause)
+        self.task(key).map(|task| task.run.cause)
     }
 
     /// What the child says of itself.
     pub(super) fn status(&self, key: Key) -> Option<String> {
-        let task = self.entry(key)?.task.as_ref()?;
-        task.run.status().map(|text| text.to_string())
+        self.task(key)?.run.status().map(|text| text.to_string())
     }
 
     /// Aborts whatever runs, the child that was added last first.

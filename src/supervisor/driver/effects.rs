@@ -11,7 +11,6 @@ use crate::event::EventKind;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::machine::{self, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket};
-use crate::path::Path;
 use crate::policy::{Shutdown, StartCause};
 use crate::supervisor::hub::Phase;
 use crate::supervisor::outcome::End;
@@ -22,9 +21,9 @@ impl<M: Machine> Driver<M> {
     pub(super) fn perform(&mut self, effect: Effect, now: Instant) {
         match effect {
             Effect::Start { key, incarnation, cause } => {
-                if let Some(view) = self.machine.view(key) {
+                if let Some(options) = self.machine.options(key) {
                     let rules = &self.blueprint.rules;
-                    self.tasks.start(&self.hub, key, incarnation, cause, rules, &view.options);
+                    self.tasks.start(&self.hub, key, incarnation, cause, rules, options);
                 }
             }
             Effect::Cancel { key } => {
@@ -47,16 +46,15 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key, incarnation } => {
-                let path = self.tasks.path(&self.hub, key);
-                self.publish(now, path, incarnation, || EventKind::Removed);
+                if self.hub.tree.has_listeners() {
+                    let path = self.tasks.path(&self.hub, key);
+                    self.hub.publish(now, path, incarnation, || EventKind::Removed);
+                }
                 self.tasks.remove(key);
             }
             Effect::Up => {
                 trace::up(&self.hub);
-                self.hub.phase.send_if_modified(|phase| {
-                    *phase = Phase::Up;
-                    true
-                });
+                self.hub.phase.send_replace(Phase::Up);
                 if let Some(ctx) = &self.above {
                     ctx.ready();
                 }
@@ -74,8 +72,8 @@ impl<M: Machine> Driver<M> {
     }
 
     pub(super) fn abort(&self, key: Key) {
-        let view = self.machine.view(key);
-        let supervisor = view.is_some_and(|view| view.options.supervisor.is_some());
+        let options = self.machine.options(key);
+        let supervisor = options.is_some_and(|options| options.supervisor.is_some());
         self.tasks.abort(key, supervisor);
     }
 
@@ -109,30 +107,19 @@ impl<M: Machine> Driver<M> {
         if read {
             let by_hand = self.tasks.cause(report.key) == Some(StartCause::Manual);
             let rules = &self.blueprint.rules;
-            let view = self.machine.view(report.key);
-            let shutdown = view.map(|view| rules.shutdown(&view.options));
+            let options = self.machine.options(report.key);
+            let shutdown = options.map(|options| rules.shutdown(options));
             let brutal = shutdown == Some(Shutdown::BrutalKill);
             trace::report(report, &path, by_hand, brutal, reason.as_deref());
         }
         if heard {
-            let history = self.machine.view(report.key).and_then(|view| view.history);
+            let waits = report.to == Lifecycle::Restarting;
+            let view = waits.then(|| self.machine.view(report.key)).flatten();
+            let history = view.and_then(|view| view.history);
             let wait = history.and_then(|history| Some((history.attempt, history.next?.1)));
-            let wait = wait.filter(|_| report.to == Lifecycle::Restarting);
             let (from, to, after) = (report.from, report.to, report.after);
-            let kind = EventKind::Moved { from, to, after, reason, wait };
+            let kind = || EventKind::Moved { from, to, after, reason, wait };
             self.hub.publish(now, path, report.incarnation, kind);
-        }
-    }
-
-    pub(super) fn publish(
-        &self,
-        now: Instant,
-        path: Path,
-        incarnation: Incarnation,
-        kind: impl FnOnce() -> EventKind,
-    ) {
-        if self.hub.tree.has_listeners() {
-            self.hub.publish(now, path, incarnation, kind());
         }
     }
 
@@ -158,7 +145,7 @@ impl<M: Machine> Driver<M> {
         trace::decided(&self.hub, &path, incarnation, &reason, lived, decision);
         if decision == Decision::GiveUp {
             let reason = Arc::new(reason);
-            self.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
+            self.hub.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
                 reason: Arc::clone(&reason),
             });
             self.hub.bury(&DeadLetter {

@@ -271,8 +271,8 @@ impl<M: Machine> Driver<M> {
     /// waited for this supervisor waits no longer. What a supervisor leaves behind it says itself.
     fn leave_behind(&mut self) {
         for (key, incarnation) in self.tasks.running() {
-            let view = self.machine.view(key);
-            let worker = view.is_some_and(|view| view.options.supervisor.is_none());
+            let options = self.machine.options(key);
+            let worker = options.is_some_and(|options| options.supervisor.is_none());
             if worker && self.leaked.insert((key, incarnation)) {
                 self.hub.leaked(now(), self.tasks.path(&self.hub, key), key, incarnation);
             }
