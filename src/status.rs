@@ -175,3 +175,25 @@ pub struct ChildSpecInfo {
     /// See [`ChildSpec::on_leak`](crate::ChildSpec::on_leak).
     pub on_leak: OnLeak,
 }
+
+#[cfg(test)]
+impl ChildInfo {
+    /// An active child, for tests of the views.
+    pub(crate) fn sample(path: Path, kind: ChildKind) -> Self {
+        Self {
+            path,
+            kind,
+            restart: RestartType::Permanent,
+            significant: false,
+            lifecycle: Lifecycle::Active,
+            why: None,
+            incarnation: 1,
+            restarts: 0,
+            since: SystemTime::UNIX_EPOCH,
+            age: Duration::ZERO,
+            last_exit: None,
+            next: None,
+            status: None,
+        }
+    }
+}

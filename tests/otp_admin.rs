@@ -2,15 +2,10 @@
 
 mod common;
 
-use common::{World, settle};
+use common::{World, counts, settle, start};
 use verger::{
-    BuildError, ControlError, DynamicSupervisor, Lifecycle, Supervisor, SupervisorBuilder,
-    SupervisorHandle,
+    BuildError, ControlError, DynamicSupervisor, Lifecycle, Supervisor, SupervisorHandle,
 };
-
-async fn up(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
 
 /// Where a child is, and in which incarnation.
 async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
@@ -18,16 +13,10 @@ async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
     (child.lifecycle, child.incarnation)
 }
 
-/// Specs, active, supervisors, workers.
-async fn counts(tree: &SupervisorHandle) -> [u32; 4] {
-    let counts = tree.count_children().await.unwrap();
-    [counts.specs, counts.active, counts.supervisors, counts.workers]
-}
-
 #[tokio::test(start_paused = true)]
 async fn otp_26_a_running_child_is_already_started() {
     let world = World::new();
-    let tree = up(Supervisor::builder("app").child(world.child("a"))).await;
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
 
     let answer = tree.start_child(world.child("a")).await;
 
@@ -42,7 +31,7 @@ async fn otp_26_a_running_child_is_already_started() {
 #[tokio::test(start_paused = true)]
 async fn otp_27_a_stopped_child_is_already_present() {
     let world = World::new();
-    let tree = up(Supervisor::builder("app").child(world.child("a"))).await;
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
     tree.terminate_child("a").await.unwrap();
 
     let answer = tree.start_child(world.child("a")).await;
@@ -58,7 +47,7 @@ async fn otp_27_a_stopped_child_is_already_present() {
 #[tokio::test(start_paused = true)]
 async fn otp_28_terminating_a_stopped_child_is_fine() {
     let world = World::new();
-    let tree = up(Supervisor::builder("app").child(world.child("a"))).await;
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
 
     tree.terminate_child("a").await.unwrap();
     tree.terminate_child("a").await.unwrap();
@@ -70,7 +59,7 @@ async fn otp_28_terminating_a_stopped_child_is_fine() {
 #[tokio::test(start_paused = true)]
 async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_one_not_found() {
     let world = World::new();
-    let tree = up(Supervisor::builder("app").child(world.child("a"))).await;
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
 
     let restarted = tree.restart_child("a").await.unwrap_err();
     let deleted = tree.delete_child("a").await.unwrap_err();
@@ -98,7 +87,7 @@ async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_
 #[tokio::test(start_paused = true)]
 async fn otp_30_a_dynamic_childs_handle_is_not_found_under_a_static_supervisor() {
     let world = World::new();
-    let tree = up(Supervisor::builder("app").child(world.child("a"))).await;
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
 
     let answer = tree.terminate_child("a#1").await;
 
@@ -111,7 +100,7 @@ async fn otp_30_a_dynamic_childs_handle_is_not_found_under_a_static_supervisor()
 async fn otp_31_whoever_calls_a_supervisor_that_is_not_there_is_told() {
     let world = World::new();
     let sub = Supervisor::builder("sub").child(world.child("a"));
-    let tree = up(Supervisor::builder("app").child(sub)).await;
+    let tree = start(Supervisor::builder("app").child(sub)).await;
     let sub = tree.supervisor("sub").await.unwrap();
 
     tree.terminate_child("sub").await.unwrap();
@@ -151,7 +140,7 @@ async fn otp_32_a_dynamic_child_is_terminated_by_its_handle_and_by_nothing_else(
     let world = World::new();
     let others = DynamicSupervisor::builder("others");
     let conns = DynamicSupervisor::builder("conns");
-    let tree = up(Supervisor::builder("app").child(conns).child(others)).await;
+    let tree = start(Supervisor::builder("app").child(conns).child(others)).await;
     let conns = tree.supervisor("conns").await.unwrap();
     let others = tree.supervisor("others").await.unwrap();
     let a = conns.start_child(world.child("a")).await.unwrap();
@@ -170,7 +159,7 @@ async fn otp_32_a_dynamic_child_is_terminated_by_its_handle_and_by_nothing_else(
 #[tokio::test(start_paused = true)]
 async fn otp_33_a_child_is_terminated_restarted_terminated_and_deleted() {
     let world = World::new();
-    let tree = up(Supervisor::builder("app").child(world.child("a"))).await;
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
 
     tree.terminate_child("a").await.unwrap();
@@ -189,7 +178,7 @@ async fn otp_33_a_child_is_terminated_restarted_terminated_and_deleted() {
 async fn otp_40_an_invalid_spec_is_refused_in_the_caller_also_without_a_supervisor() {
     let world = World::new();
     let sub = Supervisor::builder("sub").child(world.child("a"));
-    let tree = up(Supervisor::builder("app").child(sub)).await;
+    let tree = start(Supervisor::builder("app").child(sub)).await;
     let sub = tree.supervisor("sub").await.unwrap();
     let refused = |answer| {
         matches!(
@@ -211,7 +200,7 @@ async fn otp_40_an_invalid_spec_is_refused_in_the_caller_also_without_a_supervis
 #[tokio::test(start_paused = true)]
 async fn otp_123_a_supervisor_whose_name_is_taken_is_refused_and_none_of_its_children_ran() {
     let world = World::new();
-    let tree = up(Supervisor::builder("app").child(Supervisor::builder("sub"))).await;
+    let tree = start(Supervisor::builder("app").child(Supervisor::builder("sub"))).await;
 
     let second = Supervisor::builder("sub").child(world.child("a")).child(world.child("b"));
     let answer = tree.start_child(second).await;

@@ -9,7 +9,7 @@ mod journal;
 
 use std::time::Duration;
 
-use common::{End, World, settle};
+use common::{End, World, settle, start};
 use journal::{Journal, seconds};
 use tokio::time::sleep;
 use verger::{
@@ -26,10 +26,6 @@ const WAIT: Duration = Duration::from_secs(1);
 fn app(mode: AutoShutdown) -> SupervisorBuilder {
     let builder = Supervisor::builder("app").auto_shutdown(mode);
     builder.defaults(|child| child.backoff(Backoff::constant(WAIT)))
-}
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
 }
 
 fn significant(world: &World, name: &str, restart: RestartType) -> ChildSpec {

@@ -5,17 +5,13 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{End, NextStart, World, settle};
+use common::{End, NextStart, World, counts, settle, start};
 use verger::{
     Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, Preset, RestartType,
-    Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child, worker,
+    Strategy, Supervisor, SupervisorHandle, async_trait, child, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-
-async fn up(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
 
 /// A dynamic supervisor called `conns` under a root called `app`, and a handle to each. Its
 /// children wait a second before they are started again.
@@ -23,19 +19,13 @@ async fn conns() -> (SupervisorHandle, SupervisorHandle) {
     let conns = DynamicSupervisor::builder("conns")
         .unlimited_restarts()
         .defaults(|child| child.backoff(Backoff::constant(SECOND)));
-    let tree = up(Supervisor::builder("app").child(conns)).await;
+    let tree = start(Supervisor::builder("app").child(conns)).await;
     let conns = tree.supervisor("conns").await.unwrap();
     (tree, conns)
 }
 
 async fn idle(ctx: Context) {
     ctx.cancelled().await;
-}
-
-/// Specs, active, supervisors, workers.
-async fn counts(tree: &SupervisorHandle) -> [u32; 4] {
-    let counts = tree.count_children().await.unwrap();
-    [counts.specs, counts.active, counts.supervisors, counts.workers]
 }
 
 /// OTP counts one template; ours are, as Elixir's, as many specs as there are children.
@@ -158,10 +148,9 @@ async fn otp_37_a_name_is_free_again_only_after_a_temporary_child_however_it_end
         for restart in [RestartType::Permanent, RestartType::Transient, RestartType::Temporary] {
             let world = World::new();
             let spec = || world.child("a").restart(restart);
-            let tree = up(Supervisor::builder("app")
-                .preset(Preset::otp())
-                .strategy(strategy)
-                .child(spec()))
+            let tree = start(
+                Supervisor::builder("app").preset(Preset::otp()).strategy(strategy).child(spec()),
+            )
             .await;
 
             match death {
@@ -196,7 +185,7 @@ async fn otp_38_children_stop_and_start_in_their_order_and_not_in_that_of_their_
     let world = World::new();
     let names = ["delta", "alpha", "echo", "bravo", "charlie"];
     let builder = Supervisor::builder("app").preset(Preset::otp()).strategy(Strategy::RestForOne);
-    let tree = up(names.iter().fold(builder, |it, name| it.child(world.child(name)))).await;
+    let tree = start(names.iter().fold(builder, |it, name| it.child(world.child(name)))).await;
     assert_eq!(
         world.acts(),
         ["start delta", "start alpha", "start echo", "start bravo", "start charlie"],

@@ -6,17 +6,13 @@ mod journal;
 
 use std::time::Duration;
 
-use common::{End, NextStart, World, settle};
+use common::{End, NextStart, World, settle, start};
 use journal::{Journal, seconds};
 use tokio::time::{Instant, sleep, sleep_until};
 use verger::{
     AutoShutdown, Backoff, ChildInfo, Lifecycle, Preset, RestartType, RunError, Strategy,
     Supervisor, SupervisorBuilder, SupervisorHandle,
 };
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
 
 fn app(strategy: Strategy) -> SupervisorBuilder {
     Supervisor::builder("app").strategy(strategy)

@@ -6,17 +6,13 @@ mod journal;
 
 use std::time::Duration;
 
-use common::{End, NextStart, World, settle};
+use common::{End, NextStart, World, settle, start};
 use journal::{Journal, seconds, slow};
 use tokio::time::{Instant, sleep};
 use verger::{
     AutoShutdown, ControlError, DynamicSupervisor, Lifecycle, Preset, RestartType, StartError,
-    Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Strategy, Supervisor, SupervisorBuilder, worker,
 };
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
 
 fn app() -> SupervisorBuilder {
     Supervisor::builder("app")

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::settle;
+use common::{settle, start};
 use journal::{seconds, slow};
 use tokio::time::{Instant, sleep};
 use verger::{
     Backoff, Child, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, Strategy,
-    Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child,
+    Supervisor, async_trait, child,
 };
 
 /// How long each attempt to start takes.
@@ -75,10 +75,6 @@ impl Child for Loop {
             Some(()) => Err("crashed".into()),
         }
     }
-}
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
 }
 
 /// Between two attempts, and in the middle of one.

@@ -10,14 +10,14 @@ mod journal;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use common::{End, NextStart, World, settle};
+use common::{End, NextStart, World, settle, start};
 use journal::{deaf, seconds};
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::DefaultGuard;
 use verger::{
     Backoff, DynamicSupervisor, EventKind, OnExhausted, Preset, RestartType, Shutdown, Strategy,
-    Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Supervisor, SupervisorBuilder, worker,
 };
 
 /// What is logged on this thread, as text.
@@ -63,10 +63,6 @@ impl Log {
 fn app() -> SupervisorBuilder {
     let builder = Supervisor::builder("app");
     builder.defaults(|child| child.backoff(Backoff::constant(seconds(2))))
-}
-
-async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]

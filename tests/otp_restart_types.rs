@@ -5,7 +5,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{End, World, settle};
+use common::{End, World, settle, start};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context as LayerContext, Layer, SubscriberExt};
 use verger::{
@@ -18,10 +18,6 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A root of OTP's kind that may restart as often as a test needs.
 fn otp() -> SupervisorBuilder {
     Supervisor::builder("app").preset(Preset::otp()).restarts(10, SECOND)
-}
-
-async fn up(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
 }
 
 /// A child that ends with `Shutdown` as soon as `fuse` fails: a supervisor of OTP's kind that
@@ -57,7 +53,7 @@ fn ends_of(path: &str, events: &mut Subscription<Event>) -> Vec<&'static str> {
 #[tokio::test(start_paused = true)]
 async fn otp_41_a_permanent_child_that_ends_normally_is_restarted() {
     let world = World::new();
-    let tree = up(otp().child(world.child("a"))).await;
+    let tree = start(otp().child(world.child("a"))).await;
     let mut events = tree.events();
 
     world.end("a", End::Normal).await;
@@ -71,7 +67,7 @@ async fn otp_41_a_permanent_child_that_ends_normally_is_restarted() {
 async fn otp_41_without_the_preset_it_waits_like_one_that_failed() {
     let world = World::new();
     let child = world.child("a").backoff(Backoff::constant(SECOND));
-    let tree = up(Supervisor::builder("app").child(child)).await;
+    let tree = start(Supervisor::builder("app").child(child)).await;
 
     world.end("a", End::Normal).await;
     let waiting = tree.which_child("a").await.unwrap();
@@ -88,7 +84,7 @@ async fn otp_41_without_the_preset_it_waits_like_one_that_failed() {
 #[tokio::test(start_paused = true)]
 async fn otp_42_a_permanent_child_that_ends_with_shutdown_is_restarted() {
     let world = World::new();
-    let tree = up(otp().child(ends_with_shutdown(&world))).await;
+    let tree = start(otp().child(ends_with_shutdown(&world))).await;
     let mut events = tree.events();
 
     world.end("fuse", End::Error).await;
@@ -103,7 +99,7 @@ async fn otp_42_a_permanent_child_that_ends_with_shutdown_is_restarted() {
 async fn otp_43_a_transient_child_that_ends_normally_is_kept_as_stopped() {
     for builder in [otp(), Supervisor::builder("app")] {
         let world = World::new();
-        let tree = up(builder.child(world.child("a").restart(RestartType::Transient))).await;
+        let tree = start(builder.child(world.child("a").restart(RestartType::Transient))).await;
 
         world.end("a", End::Normal).await;
         tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -119,7 +115,7 @@ async fn otp_43_a_transient_child_that_ends_normally_is_kept_as_stopped() {
 #[tokio::test(start_paused = true)]
 async fn otp_44_a_transient_child_that_ends_with_shutdown_is_kept_and_can_be_restarted_by_hand() {
     let world = World::new();
-    let tree = up(otp().child(ends_with_shutdown(&world).restart(RestartType::Transient))).await;
+    let tree = start(otp().child(ends_with_shutdown(&world).restart(RestartType::Transient))).await;
     let mut events = tree.events();
 
     world.end("fuse", End::Error).await;
@@ -135,7 +131,7 @@ async fn otp_44_a_transient_child_that_ends_with_shutdown_is_kept_and_can_be_res
 #[tokio::test(start_paused = true)]
 async fn otp_45_a_transient_child_that_ends_abnormally_is_restarted() {
     let world = World::new();
-    let tree = up(otp().child(world.child("a").restart(RestartType::Transient))).await;
+    let tree = start(otp().child(world.child("a").restart(RestartType::Transient))).await;
     let mut events = tree.events();
 
     world.end("a", End::Error).await;
@@ -157,7 +153,7 @@ async fn otp_46_a_temporary_child_is_gone_however_it_ended() {
         let names = ["normal", "failed", "panicked", "killed"];
         let builder =
             names.into_iter().fold(builder, |it, name| it.child(temporary(world.child(name))));
-        let tree = up(builder.child(temporary(ends_with_shutdown(&world)))).await;
+        let tree = start(builder.child(temporary(ends_with_shutdown(&world)))).await;
         assert_eq!(tree.count_children().await.unwrap().specs, 5);
 
         world.end("normal", End::Normal).await;
@@ -185,7 +181,7 @@ async fn otp_47_a_temporary_bystander_of_a_group_restart_is_stopped_and_forgotte
             let world = World::new();
             let temporary = world.child("bystander").restart(RestartType::Temporary);
             let tree = otp().strategy(strategy).child(world.child("a")).child(temporary);
-            let tree = up(tree).await;
+            let tree = start(tree).await;
             world.log();
             let mut events = tree.events();
 
@@ -239,7 +235,7 @@ async fn otp_48_a_child_that_a_caller_starts_makes_no_progress_record_at_info() 
     let logged = || std::mem::take(&mut *lines.0.lock().unwrap());
     let world = World::new();
 
-    let tree = up(otp().child(world.child("a"))).await;
+    let tree = start(otp().child(world.child("a"))).await;
     assert_eq!(logged(), ["INFO app/a active"], "by its supervisor");
     world.end("a", End::Error).await;
     assert_eq!(logged(), ["INFO app/a active"], "by its supervisor, again");

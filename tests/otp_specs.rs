@@ -4,42 +4,26 @@ mod common;
 
 use std::time::Duration;
 
-use common::{End, World};
+use common::{End, World, conns, counts, start};
 use verger::{
     AutoShutdown, BuildError, ChildKind, ChildSpec, Context, ControlError, DynamicSupervisor,
-    Preset, RestartType, RunError, Shutdown, Supervisor, SupervisorBuilder, SupervisorHandle,
-    worker,
+    Preset, RestartType, RunError, Shutdown, Supervisor, SupervisorBuilder, worker,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-async fn up(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
-
-/// A dynamic supervisor called `conns` under a root called `app`, and a handle to each.
-async fn conns() -> (SupervisorHandle, SupervisorHandle) {
-    let tree = up(Supervisor::builder("app").child(DynamicSupervisor::builder("conns"))).await;
-    let conns = tree.supervisor("conns").await.unwrap();
-    (tree, conns)
-}
 
 async fn idle(ctx: Context) {
     ctx.cancelled().await;
 }
 
-/// Specs, active, supervisors, workers.
-async fn counts(tree: &SupervisorHandle) -> [u32; 4] {
-    let counts = tree.count_children().await.unwrap();
-    [counts.specs, counts.active, counts.supervisors, counts.workers]
-}
-
 #[tokio::test(start_paused = true)]
 async fn otp_12_a_minimal_spec_has_otps_defaults() {
-    let tree = up(Supervisor::builder("app")
-        .child(worker("a", idle))
-        .child(Supervisor::builder("sub"))
-        .child(DynamicSupervisor::builder("conns")))
+    let tree = start(
+        Supervisor::builder("app")
+            .child(worker("a", idle))
+            .child(Supervisor::builder("sub"))
+            .child(DynamicSupervisor::builder("conns")),
+    )
     .await;
 
     let table = [
@@ -170,7 +154,7 @@ fn otp_17_a_period_of_zero_is_refused_and_an_endless_one_is_not() {
 async fn otp_21_elixirs_preset_alone_means_three_restarts_in_five_seconds() {
     let world = World::new();
     let tree =
-        up(Supervisor::builder("app").preset(Preset::elixir()).child(world.child("a"))).await;
+        start(Supervisor::builder("app").preset(Preset::elixir()).child(world.child("a"))).await;
 
     let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
     assert_eq!(supervisor.strategy, "one_for_one");
@@ -189,12 +173,20 @@ async fn otp_21_elixirs_preset_alone_means_three_restarts_in_five_seconds() {
 /// There are no modules to be unknown: whatever is no child does not compile.
 #[tokio::test(start_paused = true)]
 async fn otp_22_whatever_becomes_a_child_spec_can_be_overridden_and_the_last_word_wins() {
-    let tree = up(Supervisor::builder("app")
-        .defaults(|child| child.restart(RestartType::Temporary).shutdown(Duration::from_secs(9)))
-        .child(worker("defaults", idle))
-        .child(worker("own", idle).restart(RestartType::Permanent).shutdown(Shutdown::Infinity))
-        .child(worker("last", idle).restart(RestartType::Permanent).restart(RestartType::Transient))
-        .child(ChildSpec::from(Supervisor::builder("sub").build().unwrap()).shutdown(HOUR)))
+    let tree = start(
+        Supervisor::builder("app")
+            .defaults(|child| {
+                child.restart(RestartType::Temporary).shutdown(Duration::from_secs(9))
+            })
+            .child(worker("defaults", idle))
+            .child(worker("own", idle).restart(RestartType::Permanent).shutdown(Shutdown::Infinity))
+            .child(
+                worker("last", idle)
+                    .restart(RestartType::Permanent)
+                    .restart(RestartType::Transient),
+            )
+            .child(ChildSpec::from(Supervisor::builder("sub").build().unwrap()).shutdown(HOUR)),
+    )
     .await;
 
     let table = [
@@ -215,7 +207,7 @@ async fn otp_23_the_child_spec_of_a_supervisor_takes_options() {
         [Supervisor::builder("sub").into_child(), DynamicSupervisor::builder("conns").into_child()];
     let specs = specs.map(|spec| spec.restart(RestartType::Transient).shutdown(HOUR));
     let tree =
-        up(specs.into_iter().fold(Supervisor::builder("app"), SupervisorBuilder::child)).await;
+        start(specs.into_iter().fold(Supervisor::builder("app"), SupervisorBuilder::child)).await;
 
     for name in ["sub", "conns"] {
         let spec = tree.child_spec(name).await.unwrap();

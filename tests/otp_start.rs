@@ -4,35 +4,17 @@ mod common;
 
 use std::time::Duration;
 
-use common::{NextStart, World, settle};
+use common::{NextStart, World, conns, counts, settle, start};
 use verger::{
-    Child, Context, ControlError, DynamicSupervisor, EventKind, Exit, ExitReason, Lifecycle,
-    Preset, RestartType, StartError, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait,
-    child,
+    Child, Context, ControlError, EventKind, Exit, ExitReason, Lifecycle, Preset, RestartType,
+    StartError, Supervisor, async_trait, child,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-async fn up(builder: SupervisorBuilder) -> SupervisorHandle {
-    builder.build().unwrap().start().await.unwrap()
-}
-
-/// A dynamic supervisor called `conns` under a root called `app`, and a handle to each.
-async fn conns() -> (SupervisorHandle, SupervisorHandle) {
-    let tree = up(Supervisor::builder("app").child(DynamicSupervisor::builder("conns"))).await;
-    let conns = tree.supervisor("conns").await.unwrap();
-    (tree, conns)
-}
-
-/// Specs, active, supervisors, workers.
-async fn counts(tree: &SupervisorHandle) -> [u32; 4] {
-    let counts = tree.count_children().await.unwrap();
-    [counts.specs, counts.active, counts.supervisors, counts.workers]
-}
-
 #[tokio::test(start_paused = true)]
 async fn otp_1_a_supervisor_without_children_starts_and_ends_with_shutdown() {
-    let tree = up(Supervisor::builder("app").child(Supervisor::builder("empty"))).await;
+    let tree = start(Supervisor::builder("app").child(Supervisor::builder("empty"))).await;
     let mut events = tree.events();
 
     assert_eq!(tree.which_child("empty").await.unwrap().lifecycle, Lifecycle::Active);
@@ -51,7 +33,7 @@ async fn otp_1_a_supervisor_without_children_starts_and_ends_with_shutdown() {
 async fn otp_3_a_permanent_child_that_declines_is_kept_without_a_process() {
     let world = World::new();
     world.next_starts("b", [NextStart::Ignore]);
-    let tree = up(Supervisor::builder("app").child(world.child("a"))).await;
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
 
     let added = tree.start_child(world.child("b")).await.unwrap();
 
@@ -66,10 +48,12 @@ async fn otp_4_a_temporary_child_that_declines_at_first_vanishes_and_the_next_on
     let world = World::new();
     world.next_starts("a", [NextStart::Ignore]);
 
-    let tree = up(Supervisor::builder("app")
-        .preset(Preset::otp())
-        .child(world.child("a").restart(RestartType::Temporary))
-        .child(world.child("b")))
+    let tree = start(
+        Supervisor::builder("app")
+            .preset(Preset::otp())
+            .child(world.child("a").restart(RestartType::Temporary))
+            .child(world.child("b")),
+    )
     .await;
 
     assert_eq!(world.acts(), ["try a", "start b"]);
@@ -81,7 +65,7 @@ async fn otp_4_a_temporary_child_that_declines_at_first_vanishes_and_the_next_on
 async fn otp_5_a_temporary_child_that_declines_when_added_is_not_listed() {
     let world = World::new();
     world.next_starts("a", [NextStart::Ignore]);
-    let tree = up(Supervisor::builder("app")).await;
+    let tree = start(Supervisor::builder("app")).await;
 
     let added = tree.start_child(world.child("a").restart(RestartType::Temporary)).await.unwrap();
 
@@ -119,7 +103,7 @@ async fn otp_7_a_description_that_cannot_be_run_is_one_error_value_and_nothing_s
         "`outer/inner` has two children named `b`; give one of them another name",
     );
 
-    let tree = up(Supervisor::builder("app")).await;
+    let tree = start(Supervisor::builder("app")).await;
     let error = tree.start_child(nonsense()).await.unwrap_err();
     assert!(matches!(&error, ControlError::InvalidSpec(_)));
     assert_eq!(
@@ -171,7 +155,7 @@ async fn otp_8_a_panic_in_a_factory_is_an_error_value_for_the_starter() {
 async fn otp_9_a_child_that_fails_when_added_is_an_error_and_leaves_no_spec() {
     let world = World::new();
     world.next_starts("b", [NextStart::Error, NextStart::Panic]);
-    let tree = up(Supervisor::builder("app").child(world.child("a"))).await;
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
 
     let error = tree.start_child(world.child("b")).await.unwrap_err();
     let odd = tree.start_child(world.child("b")).await.unwrap_err();
@@ -191,7 +175,7 @@ async fn otp_10_a_restart_by_hand_that_fails_is_told_to_the_caller_and_not_retri
         if let Some(preset) = preset {
             builder = builder.preset(preset);
         }
-        let tree = up(builder.child(world.child("b"))).await;
+        let tree = start(builder.child(world.child("b"))).await;
         tree.terminate_child("a").await.unwrap();
         world.next_starts("a", [NextStart::Error]);
 

@@ -17,31 +17,15 @@ impl Status {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use super::*;
-    use crate::lifecycle::Lifecycle;
     use crate::path::Path;
-    use crate::policy::RestartType;
     use crate::status::{ChildInfo, ChildKind, Node};
 
     #[test]
     fn a_tree_may_be_a_thousand_levels_deep() {
-        let child = ChildInfo {
-            path: Path::root("app"),
-            kind: ChildKind::Supervisor,
-            restart: RestartType::Permanent,
-            significant: false,
-            lifecycle: Lifecycle::Active,
-            why: None,
-            incarnation: 1,
-            restarts: 0,
-            since: UNIX_EPOCH,
-            age: Duration::ZERO,
-            last_exit: None,
-            next: None,
-            status: None,
-        };
+        let child = ChildInfo::sample(Path::root("app"), ChildKind::Supervisor);
         let node = |children| Node { child: child.clone(), supervisor: None, children };
         let root = (1..1_000).fold(node(Vec::new()), |below, _| node(vec![below]));
         let json = Status { seq: 0, captured_at: UNIX_EPOCH, root }.json();

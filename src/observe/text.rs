@@ -318,25 +318,10 @@ mod tests {
 
     use super::*;
     use crate::path::Path;
-    use crate::policy::RestartType;
 
     fn node(path: Path, children: Vec<Node>) -> Node {
         let kind = if children.is_empty() { ChildKind::Worker } else { ChildKind::Supervisor };
-        let child = ChildInfo {
-            path,
-            kind,
-            restart: RestartType::Permanent,
-            significant: false,
-            lifecycle: Lifecycle::Active,
-            why: None,
-            incarnation: 1,
-            restarts: 0,
-            since: UNIX_EPOCH,
-            age: Duration::ZERO,
-            last_exit: None,
-            next: None,
-            status: None,
-        };
+        let child = ChildInfo::sample(path, kind);
         Node { child, supervisor: None, children }
     }
 

@@ -6,7 +6,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
-use verger::{Child, ChildSpec, Context, Exit, ExitError, async_trait, child};
+use verger::{
+    Child, ChildSpec, Context, DynamicSupervisor, Exit, ExitError, Supervisor, SupervisorBuilder,
+    SupervisorHandle, async_trait, child,
+};
 
 /// How the next start of a child ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +96,24 @@ impl World {
     fn note(&self, what: &str, name: &str) {
         self.inner.lock().unwrap().log.push(format!("{what} {name}"));
     }
+}
+
+/// Builds a tree and starts it.
+pub(crate) async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
+    builder.build().unwrap().start().await.unwrap()
+}
+
+/// A dynamic supervisor called `conns` under a root called `app`, and a handle to each.
+pub(crate) async fn conns() -> (SupervisorHandle, SupervisorHandle) {
+    let tree = start(Supervisor::builder("app").child(DynamicSupervisor::builder("conns"))).await;
+    let conns = tree.supervisor("conns").await.unwrap();
+    (tree, conns)
+}
+
+/// Specs, active, supervisors, workers.
+pub(crate) async fn counts(tree: &SupervisorHandle) -> [u32; 4] {
+    let counts = tree.count_children().await.unwrap();
+    [counts.specs, counts.active, counts.supervisors, counts.workers]
 }
 
 /// Lets everybody run who can without time passing.

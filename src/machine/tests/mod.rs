@@ -5,3 +5,17 @@ mod otp_scale;
 mod properties;
 mod requests;
 mod scenarios;
+
+use super::Request;
+
+/// All that can be asked.
+const REQUESTS: [Request; 8] = [
+    Request::Start,
+    Request::Terminate,
+    Request::RestartStopped,
+    Request::RestartRunning,
+    Request::Kill,
+    Request::Delete,
+    Request::Retry,
+    Request::Wake,
+];

@@ -11,6 +11,7 @@ use proptest::sample::select;
 use super::super::simulator::{Kid, Play, Subject, World, kid, ms, secs};
 use super::super::state::{Down, State};
 use super::super::{Event, Key, Request};
+use super::REQUESTS;
 use crate::exit::{ExitError, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -40,17 +41,6 @@ enum End {
     AbortAll,
     Heal,
 }
-
-const REQUESTS: [Request; 8] = [
-    Request::Start,
-    Request::Terminate,
-    Request::RestartStopped,
-    Request::RestartRunning,
-    Request::Kill,
-    Request::Delete,
-    Request::Retry,
-    Request::Wake,
-];
 
 fn step() -> impl Strategy<Value = Step> {
     let who = 0..8_usize;

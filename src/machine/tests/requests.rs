@@ -4,19 +4,9 @@ use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, Subject, World, kid, ms, rules, secs};
 use super::super::{Dynamic, Event, Ordered, Request};
+use super::REQUESTS;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Shutdown, Strategy};
-
-const REQUESTS: [Request; 8] = [
-    Request::Start,
-    Request::Terminate,
-    Request::RestartStopped,
-    Request::RestartRunning,
-    Request::Kill,
-    Request::Delete,
-    Request::Retry,
-    Request::Wake,
-];
 
 fn waiting() -> Rules {
     Rules { backoff: Backoff::constant(secs(9)), ..rules() }
