@@ -252,7 +252,7 @@ impl Serialize for ExitReason {
 /// Sealed: it can't be implemented elsewhere.
 #[diagnostic::on_unimplemented(
     message = "a worker can't return `{Self}`",
-    label = "not something that a worker may return",
+    label = "has to be `()` or `Result<(), E>`: there is nobody to receive a value",
     note = "return `()`, `Exit`, or `Result<(), E>` where `E` is an error type, `&str`, `String`, \
             or the error of anyhow or eyre",
     note = "an async closure that uses `?` has to name its type: `async |ctx| -> Exit {{ .. }}`",

@@ -36,8 +36,8 @@
 //!
 //! # Overview
 //!
-//! * Describe: [`Supervisor::builder`], [`DynamicSupervisor::builder`], [`worker`],
-//!   [`worker_with`], [`child`]; what is legal is checked once, by
+//! * Describe: [`Supervisor::builder`], [`DynamicSupervisor::builder`], [`worker`](fn@worker),
+//!   [`worker_with`], [`child`], [`component`]; what is legal is checked once, by
 //!   [`build`](SupervisorBuilder::build).
 //! * Run: [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`], [`Supervisor::start`].
 //! * In a child: [`Context`] says when to stop, and tells the supervisor what it should know.
@@ -96,7 +96,8 @@ pub use tokio_util::sync::CancellationToken;
 #[cfg(feature = "signal")]
 pub use crate::app::{Signals, signals};
 pub use crate::child::{
-    Cancelled, Child, ChildDefaults, ChildSpec, Context, child, worker, worker_with,
+    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, child, component, worker,
+    worker_with,
 };
 pub use crate::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};

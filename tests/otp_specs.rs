@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use common::{End, World, conns, counts, start};
 use verger::{
-    AutoShutdown, BuildError, ChildKind, ChildSpec, Context, ControlError, DynamicSupervisor,
-    Preset, RestartType, RunError, Shutdown, Supervisor, SupervisorBuilder, worker,
+    AutoShutdown, BuildError, Child, ChildKind, ChildSpec, Context, ControlError,
+    DynamicSupervisor, Exit, Preset, RestartType, RunError, Shutdown, Supervisor,
+    SupervisorBuilder, async_trait, child, component, worker,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -198,6 +199,57 @@ async fn otp_22_whatever_becomes_a_child_spec_can_be_overridden_and_the_last_wor
     for (name, restart, shutdown) in table {
         let spec = tree.child_spec(name).await.unwrap();
         assert_eq!((spec.restart, spec.shutdown), (restart, shutdown), "{name}");
+    }
+}
+
+/// What OTP calls a module with a `child_spec/1`. Its argument is the port.
+#[derive(Clone)]
+struct Listener {
+    port: u16,
+}
+
+#[async_trait]
+impl Child for Listener {
+    fn child_spec(spec: ChildSpec) -> ChildSpec {
+        spec.restart(RestartType::Transient).shutdown(HOUR)
+    }
+
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        ctx.set_status(format!("port {}", self.port));
+        ctx.cancelled().await;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_22_in_the_spec_of_a_type_a_value_or_a_full_spec_overrides_win() {
+    let of_type = || child("listener", || Listener { port: 80 });
+    let of_value = |name| component(name, Listener { port: 81 });
+    let full = || Listener::child_spec(worker("full", idle)).shutdown(Shutdown::BrutalKill);
+    let overridden = [of_type(), of_value("value"), full()].map(|spec| {
+        let name = format!("{}-2", spec.name());
+        spec.named(name).restart(RestartType::Temporary).shutdown(Shutdown::Infinity)
+    });
+    let specs = [of_type(), of_value("value"), full(), component("full-3", full())];
+    let specs = specs.into_iter().chain(overridden);
+    let tree = start(specs.fold(Supervisor::builder("app"), SupervisorBuilder::child)).await;
+
+    let (own, overridden) = (RestartType::Transient, RestartType::Temporary);
+    let table = [
+        ("listener", own, Shutdown::Timeout(HOUR), Some("port 80")),
+        ("value", own, Shutdown::Timeout(HOUR), Some("port 81")),
+        ("full", own, Shutdown::BrutalKill, None),
+        ("full-3", own, Shutdown::BrutalKill, None),
+        ("listener-2", overridden, Shutdown::Infinity, Some("port 80")),
+        ("value-2", overridden, Shutdown::Infinity, Some("port 81")),
+        ("full-2", overridden, Shutdown::Infinity, None),
+    ];
+    assert_eq!(tree.which_children().await.unwrap().len(), table.len());
+    for (name, restart, shutdown, status) in table {
+        let spec = tree.child_spec(name).await.unwrap();
+        assert_eq!((spec.restart, spec.shutdown), (restart, shutdown), "{name}");
+        let child = tree.which_child(name).await.unwrap();
+        assert_eq!(child.status.as_deref(), status, "{name}");
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use verger::testing::{Expect, TestTree};
 use verger::{
     Backoff, Child, ChildSpec, Context, DynamicSupervisor, Exit, ExitError, Lifecycle, Readiness,
-    Strategy, Supervisor, async_trait, child, worker,
+    Start, Strategy, Supervisor, async_trait, child, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -217,6 +217,29 @@ async fn faults_strike_at_any_depth() {
     tree.handle().restart_child("deep/ingest").await.unwrap();
     tree.expect(["deep/ingest/mqtt: active -> errored (failed)"]).await;
     tree.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_strike_renamed_children_under_their_new_names() {
+    let (db, pool) = (idle("db"), object("pool", &Arc::default()));
+    let ingest = Supervisor::builder("ingest").child(db.clone()).child(pool.clone().named("north"));
+    let ingest = ingest.into_child();
+    let app = Supervisor::builder("app").child(ingest.clone()).child(ingest.named("egress"));
+    let app = app.child(pool).child(db.named("south"));
+    let tree = TestTree::spawn(app.start(Start::Concurrent));
+
+    for path in ["egress/north", "south"] {
+        tree.fail_next_start(path, "no");
+    }
+    tree.up().await;
+    tree.expect(["south: active -> errored (failed)"]).await;
+    tree.expect(["egress/north: activating -> errored (activation_failed)"]).await;
+
+    tree.hang("egress/north");
+    assert_eq!(elapsed(tree.handle().terminate_child("ingest")).await, Duration::ZERO);
+    assert_eq!(elapsed(tree.handle().terminate_child("egress")).await, 5 * SECOND);
+    tree.hang("south");
+    assert_eq!(elapsed(tree.stop()).await, 5 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]

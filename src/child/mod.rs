@@ -5,8 +5,10 @@
 //! tells things to a [`Parent`](run::Parent) and is asked to stop through its [`Run`](run::Run).
 
 mod cancelled;
+mod component;
 mod context;
 mod run;
+mod seed;
 mod spec;
 mod task;
 mod worker;
@@ -14,10 +16,11 @@ mod worker;
 use async_trait::async_trait;
 
 pub use self::cancelled::Cancelled;
+pub use self::component::{Component, component};
 pub use self::context::Context;
 pub(crate) use self::run::{Parent, Run, StopLevel};
+pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
 pub use self::spec::{ChildDefaults, ChildSpec};
-pub(crate) use self::spec::{Nested, Recipe, Resolved, Seed};
 pub(crate) use self::task::{ChildTask, Plan};
 pub use self::worker::{child, worker, worker_with};
 
@@ -66,7 +69,52 @@ use crate::exit::Exit;
 /// # drop(spec);
 /// ```
 #[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be run as a child",
+    label = "doesn't implement `Child`",
+    note = "implement `Child` for it, for example with `#[worker]` on an `impl` block; what is one \
+            `async fn` becomes a child by `worker`"
+)]
 pub trait Child: Send + 'static {
+    /// What this type says of how it is treated, unless the spec says otherwise. The default says
+    /// nothing.
+    ///
+    /// For what the type knows best, such as how long it needs to tidy up. [`child`] passes each
+    /// new spec through it, once. So what is set on the spec afterwards wins over it, and it wins
+    /// over the supervisor's [`defaults`](crate::SupervisorBuilder::defaults). Elixir's
+    /// `child_spec/1`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use verger::{Child, ChildSpec, Context, Exit, async_trait, child};
+    ///
+    /// struct Writer;
+    ///
+    /// #[async_trait]
+    /// impl Child for Writer {
+    ///     fn child_spec(spec: ChildSpec) -> ChildSpec {
+    ///         // What is in its buffers takes a while.
+    ///         spec.shutdown(Duration::from_secs(30))
+    ///     }
+    ///
+    ///     async fn run(&mut self, ctx: &Context) -> Exit {
+    ///         ctx.cancelled().await;
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let writer = child("writer", || Writer);
+    /// // This one has nothing in its buffers.
+    /// let idle = child("idle", || Writer).shutdown(Duration::from_secs(1));
+    /// # drop((writer, idle));
+    /// ```
+    fn child_spec(spec: ChildSpec) -> ChildSpec
+    where
+        Self: Sized,
+    {
+        spec
+    }
+
     /// Prepares the child. It is ready when this has returned `Ok`.
     ///
     /// [`ExitError::ignore`](crate::ExitError::ignore) declines to start. The default does nothing.

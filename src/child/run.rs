@@ -21,7 +21,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use tokio_util::sync::CancellationToken;
 
-use super::spec::Seed;
+use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
 use crate::path::Path;
@@ -232,7 +232,7 @@ mod loom_tests {
     use loom::thread;
 
     use super::super::Cancelled;
-    use super::super::spec::Recipe;
+    use super::super::seed::Recipe;
     use super::*;
     use crate::machine::{Dynamic, Machine};
     use crate::policy::Rules;
@@ -257,7 +257,7 @@ mod loom_tests {
 
     fn run() -> Arc<Run> {
         let recipe = Recipe::Function(Box::new(|_| Box::pin(async { Ok(()) })));
-        let seed = Seed { name: "child".into(), recipe };
+        let seed = Seed::new("child".into(), recipe);
         let now = Instant::now();
         let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
         Arc::new(Run::new(Arc::new(Nobody), seed.into(), key, None, 1, StartCause::Initial))

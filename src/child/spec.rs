@@ -1,84 +1,20 @@
 //! Child specs: how a child is made, and what is done with it.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Child, Context};
+use super::seed::{Nested, Recipe, Resolved, Seed};
 use crate::error::{BuildError, BuildWarning};
-use crate::exit::Exit;
 use crate::path::{Path, check_name};
 use crate::policy::{Backoff, ChildOptions, OnLeak, Readiness, RestartType, Shutdown};
 
-/// What a function child's future is behind its box.
-pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
-
-/// How one incarnation is made.
-pub(crate) enum Recipe {
-    Function(Box<dyn Fn(Context) -> ExitFuture + Send + Sync>),
-    Object(Box<dyn Fn() -> Box<dyn Child> + Send + Sync>),
-    /// A description that has to be checked before it can be run.
-    Nested(Box<dyn Nested>),
-}
-
-/// A description of children within a child.
-///
-/// It is checked in two steps with its children between them, by a caller that keeps a list and
-/// does not recurse, because a tree may be a thousand levels deep.
-pub(crate) trait Nested: Send + Sync + 'static {
-    fn children(&self) -> &[ChildSpec];
-
-    /// Checks what can be checked without the children.
-    fn check(&self, path: &Path) -> Result<(), BuildError>;
-
-    /// Checks the rest, and makes it runnable. `children` are its children, resolved.
-    fn resolve(
-        &self,
-        path: &Path,
-        children: Vec<ChildSpec>,
-        warnings: &mut Vec<BuildWarning>,
-    ) -> Result<Resolved, BuildError>;
-
-    /// The same with every child replaced by what `change` makes of it.
-    #[cfg(feature = "testing")]
-    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Box<dyn Nested>;
-}
-
-/// What a checked description is run with.
-pub(crate) struct Resolved {
-    pub(crate) seed: Arc<Seed>,
-    /// How long it may take to abort all that is below.
-    pub(crate) abort_bound: Duration,
-}
-
-/// What all incarnations of a child, and all children of one spec, share.
-pub(crate) struct Seed {
-    pub(crate) name: Arc<str>,
-    pub(crate) recipe: Recipe,
-}
-
-impl Seed {
-    pub(crate) fn segment(&self, serial: Option<u64>) -> String {
-        match serial {
-            None => self.name.to_string(),
-            Some(serial) => format!("{}#{serial}", self.name),
-        }
-    }
-}
-
-impl fmt::Debug for Seed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seed").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 /// How a child is made, and what is done with it.
 ///
-/// Made by [`worker`](crate::worker), [`worker_with`](crate::worker_with), [`child`](crate::child)
-/// or the `into_child` of a supervisor's builder. Cheap to clone: clones share what they run, so a
-/// spec that is used for a million children is kept once.
+/// Made by [`worker`](fn@crate::worker), [`worker_with`](crate::worker_with),
+/// [`child`](crate::child), [`component`](crate::component) or the `into_child` of a supervisor's
+/// builder. Cheap to clone: clones share what they run, so a spec that is used for a million
+/// children is kept once.
 ///
 /// What is left open is up to the supervisor's
 /// [`defaults`](crate::SupervisorBuilder::defaults). Nothing is checked before the tree is built,
@@ -95,7 +31,7 @@ impl ChildSpec {
     pub(crate) fn new(name: String, recipe: Recipe) -> Self {
         let supervisor = matches!(recipe, Recipe::Nested(_)).then_some(Duration::ZERO);
         let signals = !matches!(recipe, Recipe::Function(_));
-        let seed = Seed { name: name.into(), recipe };
+        let seed = Seed::new(name.into(), recipe);
         let signals_itself = supervisor.is_some();
         let options =
             ChildOptions { signals, signals_itself, supervisor, ..ChildOptions::default() };
@@ -104,14 +40,42 @@ impl ChildSpec {
 
     /// A supervisor that was checked already, and how long it may take to abort what is below it.
     pub(crate) fn of_supervisor(seed: Seed, abort_bound: Duration) -> Self {
-        let supervisor = Some(abort_bound);
-        let options = ChildOptions {
-            signals: true,
-            signals_itself: true,
-            supervisor,
-            ..ChildOptions::default()
-        };
-        Self { seed: Arc::new(seed), options: Arc::new(options), requires: Vec::new() }
+        let spec = Self { seed: Arc::new(seed), options: Arc::default(), requires: Vec::new() };
+        spec.supervising(abort_bound)
+    }
+
+    /// The same as a supervisor: it says itself when it is up, and needs time for all below it.
+    pub(crate) fn supervising(mut self, abort_bound: Duration) -> Self {
+        let options = self.edit();
+        (options.signals, options.signals_itself) = (true, true);
+        options.supervisor = Some(abort_bound);
+        self
+    }
+
+    /// The same under another name, so that what makes a spec can be used twice under one
+    /// supervisor.
+    ///
+    /// Clones that were made before keep their name, and still share what they run. A sibling that
+    /// [`requires`](Self::requires) the child has to do so by the new name.
+    ///
+    /// ```
+    /// use verger::{ChildSpec, Context, RestartType, Supervisor, worker};
+    ///
+    /// fn poller() -> ChildSpec {
+    ///     let poll = async |ctx: Context| ctx.cancelled().await;
+    ///     worker("poller", poll).restart(RestartType::Transient)
+    /// }
+    ///
+    /// let app = Supervisor::builder("app")
+    ///     .child(poller().named("north"))
+    ///     .child(poller().named("south"))
+    ///     .build()?;
+    /// # drop(app);
+    /// # Ok::<_, verger::BuildError>(())
+    /// ```
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.seed.rename(name.into().into());
+        self
     }
 
     /// When the child is started again after it has ended. Default: [`RestartType::Permanent`],
@@ -204,7 +168,7 @@ impl ChildSpec {
         loop {
             let path = spec.check(open.last().map_or(parent, |open| &open.path))?;
             let mut resolved = None;
-            if let Recipe::Nested(nested) = &spec.seed.recipe {
+            if let Recipe::Nested(nested) = spec.seed.recipe() {
                 nested.check(&path)?;
                 open.push(Open { spec, nested: &**nested, path, children: Vec::new() });
             } else {

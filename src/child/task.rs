@@ -16,7 +16,7 @@ use std::time::Duration;
 use tracing::Span;
 
 use super::run::Run;
-use super::spec::{ExitFuture, Recipe};
+use super::seed::{ExitFuture, Recipe};
 use super::{Child, Context};
 use crate::exit::{Exit, ExitReason};
 
@@ -54,7 +54,7 @@ impl ChildTask {
     fn poll_child(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<ExitReason>> {
         if let Stage::New = self.stage {
             let ctx = Context::new(Arc::clone(&self.run));
-            self.stage = match &self.run.seed.recipe {
+            self.stage = match self.run.seed.recipe() {
                 Recipe::Function(recipe) => Stage::Function(recipe(ctx)),
                 Recipe::Object(factory) => Stage::Object(Box::pin(live(factory(), ctx, self.plan))),
                 Recipe::Nested(_) => unreachable!("a description is resolved before it is run"),

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use super::spec::Recipe;
+use super::seed::Recipe;
 use super::{Child, ChildSpec, Context};
 use crate::exit::Outcome;
 
@@ -68,10 +68,12 @@ where
 /// A child that is a value, made anew by `factory` for each incarnation.
 ///
 /// It is ready when its [`activate`](Child::activate) has returned `Ok`. The factory is called in
-/// the child's own task: a panic in it is the child's failure.
+/// the child's own task: a panic in it is the child's failure. How the child is treated begins with
+/// what its type says in [`child_spec`](Child::child_spec).
 pub fn child<C: Child>(
     name: impl Into<String>,
     factory: impl Fn() -> C + Send + Sync + 'static,
 ) -> ChildSpec {
-    ChildSpec::new(name.into(), Recipe::Object(Box::new(move || Box::new(factory()))))
+    let recipe = Recipe::Object(Box::new(move || Box::new(factory())));
+    C::child_spec(ChildSpec::new(name.into(), recipe))
 }

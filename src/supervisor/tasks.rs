@@ -209,7 +209,7 @@ impl Tasks {
 }
 
 fn plan(seed: &Seed, rules: &Rules, options: &ChildOptions) -> Plan {
-    let Recipe::Object(_) = seed.recipe else { return Plan::default() };
+    let Recipe::Object(_) = seed.recipe() else { return Plan::default() };
     let grace = match rules.shutdown(options) {
         Shutdown::Timeout(grace) if options.supervisor.is_none() => Some(grace),
         _ => None,

@@ -90,12 +90,12 @@ impl Faults {
     fn wrap_seed(self: &Arc<Self>, seed: Arc<Seed>) -> Arc<Seed> {
         let faults = Arc::clone(self);
         let name = Arc::clone(&seed.name);
-        let recipe = match &seed.recipe {
+        let recipe = match seed.recipe() {
             Recipe::Function(_) => Recipe::Function(Box::new(move |ctx| {
                 Box::pin(run_function(Arc::clone(&faults), Arc::clone(&seed), ctx))
             })),
             Recipe::Object(_) => Recipe::Object(Box::new(move || {
-                let Recipe::Object(factory) = &seed.recipe else { unreachable!("matched above") };
+                let Recipe::Object(factory) = seed.recipe() else { unreachable!("matched above") };
                 Box::new(Wrapped { child: factory(), guard: None, faults: Arc::clone(&faults) })
             })),
             Recipe::Nested(nested) => {
@@ -103,7 +103,7 @@ impl Faults {
                 Recipe::Nested(Box::new(WrappedNest { inner, faults }))
             }
         };
-        Arc::new(Seed { name, recipe })
+        Arc::new(Seed::new(name, recipe))
     }
 
     /// Takes a new incarnation into the table.
@@ -198,7 +198,7 @@ impl Future for Hangable<'_> {
 async fn run_function(faults: Arc<Faults>, seed: Arc<Seed>, ctx: Context) -> Exit {
     let mut guard = faults.begin(&ctx);
     guard.start().await?;
-    let Recipe::Function(recipe) = &seed.recipe else { unreachable!("matched by the caller") };
+    let Recipe::Function(recipe) = seed.recipe() else { unreachable!("matched by the caller") };
     Hangable { guard: Some(&guard), future: recipe(ctx) }.await
 }
 

@@ -84,8 +84,9 @@
 //!
 //! They need no help from the children. They strike those that are described in the builder, at any
 //! depth, and those that the test adds with [`start_child`](TestTree::start_child). Out of reach are
-//! children that are added by other children, and what is below a [`Supervisor`](crate::Supervisor)
-//! that was built before it was given to the builder: these can only be killed.
+//! children that are added by other children, and what is below a
+//! [`Supervisor`](struct@crate::Supervisor) that was built before it was given to the builder:
+//! these can only be killed.
 //!
 //! # What happened
 //!

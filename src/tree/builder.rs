@@ -84,9 +84,11 @@ pub struct DynamicSupervisorBuilder {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there are no values of it, only its builder")]
-pub enum DynamicSupervisor {}
+///
+/// The type itself holds nothing, and is there for its builder. It has a value so that it can be
+/// the type of a field, which says that there is such a supervisor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DynamicSupervisor;
 
 impl DynamicSupervisor {
     /// Describes a dynamic supervisor with this name.

@@ -98,7 +98,8 @@ fn blueprint(
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
     let mut blueprint = Blueprint {
-        name: described.name().into(),
+        // Of a child it is the spec's, which may be another than the builder's.
+        name: path.name().into(),
         rules: rules(described.options(), path)?,
         dynamic: described.is_dynamic(),
         children: Vec::new(),

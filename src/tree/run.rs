@@ -20,6 +20,10 @@ use crate::supervisor::{
 /// How long a graceful shutdown may take, unless the tree says otherwise.
 const SHUTDOWN: Duration = Duration::from_secs(45);
 
+/// How long it may take to abort all that is below a tree of which nothing is known, because a
+/// factory makes it: enough for ten levels with the default `leak_timeout`.
+const UNKNOWN_ABORT_BOUND: Duration = Duration::from_secs(10);
+
 /// A checked tree, ready to run.
 ///
 /// Made by [`SupervisorBuilder::build`](crate::SupervisorBuilder::build). There are three ways to
@@ -264,14 +268,20 @@ fn exit_code(result: Result<(), RunError>, root: &Root) -> ExitCode {
 pub(super) fn seed_of(blueprint: Arc<Blueprint>) -> Seed {
     let name = Arc::clone(&blueprint.name);
     let tree = Supervisor { blueprint, warnings: Arc::default() };
-    Seed { name, recipe: Recipe::Object(Box::new(move || Box::new(tree.clone()))) }
+    Seed::new(name, Recipe::Object(Box::new(move || Box::new(tree.clone()))))
 }
 
 /// A supervisor is ready when its first start has passed its last child. All its work is in `run`,
 /// and its grace is for its children: give it [`Shutdown::Infinity`](crate::Shutdown::Infinity),
-/// the default.
+/// the default, also if it is made by [`child`](crate::child) or [`component`](crate::component).
+// Who forgot to implement `Child` isn't helped by the one type of ours that does.
 #[async_trait]
+#[diagnostic::do_not_recommend]
 impl Child for Supervisor {
+    fn child_spec(spec: ChildSpec) -> ChildSpec {
+        spec.supervising(UNKNOWN_ABORT_BOUND)
+    }
+
     async fn run(&mut self, ctx: &Context) -> Exit {
         let hub = ctx.hub_below(&self.blueprint);
         let outcome = supervise(Arc::clone(&self.blueprint), hub, Some(ctx.clone())).await;

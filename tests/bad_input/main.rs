@@ -118,6 +118,10 @@ fn a_name_that_cannot_be_part_of_a_path_is_refused_with_one_that_can() {
             format!("`app` has a child with a bad name: {problem}"),
         );
         assert_eq!(
+            refused(app().child(Supervisor::builder("pool").into_child().named(name.clone()))),
+            format!("`app` has a child with a bad name: {problem}"),
+        );
+        assert_eq!(
             refused_below(worker(name.clone(), idle)),
             format!("`app/ingest` has a child with a bad name: {problem}"),
         );

@@ -1,0 +1,68 @@
+//! Children made from values, as the fields of a struct are.
+
+use super::{Child, ChildSpec, child};
+
+/// What [`component`] makes a child of: a value of a type that is `Child + Clone + Sync`, or a
+/// [`ChildSpec`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be a child",
+    label = "has to be `Child + Clone + Sync`, or a `ChildSpec`",
+    note = "each incarnation is a clone of the value: implement `Child` for its type, for example \
+            with `#[worker]` on an `impl` block, and derive `Clone`",
+    note = "a field that is itself a supervisor is marked `#[supervisor]` instead of `#[child]`"
+)]
+pub trait Component {
+    /// Describes the child that the value is, under this name.
+    fn into_spec(self, name: String) -> ChildSpec;
+}
+
+/// The value is a prototype, of which each incarnation is a clone.
+impl<C: Child + Clone + Sync> Component for C {
+    fn into_spec(self, name: String) -> ChildSpec {
+        child(name, move || self.clone())
+    }
+}
+
+/// The same spec under that name.
+impl Component for ChildSpec {
+    fn into_spec(self, name: String) -> ChildSpec {
+        self.named(name)
+    }
+}
+
+/// A child that is made from a value.
+///
+/// A value of a type that implements [`Child`] is a prototype: each incarnation is a clone of it,
+/// as it was when it was handed over, so that nothing of a failed one is left. What is to outlive
+/// an incarnation is shared, in an `Arc` for example. The clone is made in the child's own task: a
+/// panic in it is the child's failure. What the type says in [`Child::child_spec`] applies.
+///
+/// A [`ChildSpec`] stays what it is, under another name: see [`ChildSpec::named`].
+///
+/// ```
+/// use verger::{Child, Context, Exit, async_trait, component, worker};
+///
+/// #[derive(Clone)]
+/// struct Greeter {
+///     greeting: &'static str,
+///     greeted: u32,
+/// }
+///
+/// #[async_trait]
+/// impl Child for Greeter {
+///     async fn run(&mut self, ctx: &Context) -> Exit {
+///         self.greeted += 1;
+///         println!("{} from {}, {} so far", self.greeting, ctx.path(), self.greeted);
+///         Ok(())
+///     }
+/// }
+///
+/// // However often it is restarted, it has greeted nobody before.
+/// let greeter = component("greeter", Greeter { greeting: "hello", greeted: 0 });
+/// let clock = component("clock", worker("any", async |ctx| ctx.cancelled().await));
+/// assert_eq!(clock.name(), "clock");
+/// # drop(greeter);
+/// ```
+pub fn component(name: impl Into<String>, value: impl Component) -> ChildSpec {
+    value.into_spec(name.into())
+}

@@ -1,0 +1,157 @@
+//! Seeds: what a child grows from, again and again.
+//!
+//! A [`Seed`] is a name and a [`Recipe`]. It doesn't know how the child is treated, which is the
+//! spec's business, nor who runs it.
+//!
+//! # Invariants
+//!
+//! 1. Who holds a seed keeps it as it is: it gets another name only while nobody else has it.
+//! 2. A recipe is one step away at most, however often a child was renamed.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Child, ChildSpec, Context};
+use crate::error::{BuildError, BuildWarning};
+use crate::exit::Exit;
+use crate::path::Path;
+
+/// What a function child's future is behind its box.
+pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
+
+/// How one incarnation is made.
+pub(crate) enum Recipe {
+    Function(Box<dyn Fn(Context) -> ExitFuture + Send + Sync>),
+    Object(Box<dyn Fn() -> Box<dyn Child> + Send + Sync>),
+    /// A description that has to be checked before it can be run.
+    Nested(Box<dyn Nested>),
+}
+
+/// A description of children within a child.
+///
+/// It is checked in two steps with its children between them, by a caller that keeps a list and
+/// does not recurse, because a tree may be a thousand levels deep. The last name of `path` is the
+/// one it has as a child, which may be another than its builder was given.
+pub(crate) trait Nested: Send + Sync + 'static {
+    fn children(&self) -> &[ChildSpec];
+
+    /// Checks what can be checked without the children.
+    fn check(&self, path: &Path) -> Result<(), BuildError>;
+
+    /// Checks the rest, and makes it runnable. `children` are its children, resolved.
+    fn resolve(
+        &self,
+        path: &Path,
+        children: Vec<ChildSpec>,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Resolved, BuildError>;
+
+    /// The same with every child replaced by what `change` makes of it.
+    #[cfg(feature = "testing")]
+    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Box<dyn Nested>;
+}
+
+/// What a checked description is run with.
+pub(crate) struct Resolved {
+    pub(crate) seed: Arc<Seed>,
+    /// How long it may take to abort all that is below.
+    pub(crate) abort_bound: Duration,
+}
+
+/// What all incarnations of a child, and all children of one spec, share.
+pub(crate) struct Seed {
+    pub(crate) name: Arc<str>,
+    source: Source,
+}
+
+/// Where a seed has its recipe.
+enum Source {
+    Own(Recipe),
+    /// In the seed that this one was before it got another name, and that others have as well.
+    Of(Arc<Seed>),
+}
+
+impl Seed {
+    pub(crate) fn new(name: Arc<str>, recipe: Recipe) -> Self {
+        Self { name, source: Source::Own(recipe) }
+    }
+
+    pub(crate) fn recipe(&self) -> &Recipe {
+        match &self.source {
+            Source::Own(recipe) => recipe,
+            Source::Of(origin) => origin.recipe(),
+        }
+    }
+
+    /// Gives it another name, and to nobody else who has it.
+    pub(crate) fn rename(self: &mut Arc<Self>, name: Arc<str>) {
+        if let Some(seed) = Arc::get_mut(self) {
+            seed.name = name;
+            return;
+        }
+        let origin = match &self.source {
+            Source::Own(_) => Arc::clone(self),
+            Source::Of(origin) => Arc::clone(origin),
+        };
+        *self = Arc::new(Self { name, source: Source::Of(origin) });
+    }
+
+    pub(crate) fn segment(&self, serial: Option<u64>) -> String {
+        match serial {
+            None => self.name.to_string(),
+            Some(serial) => format!("{}#{serial}", self.name),
+        }
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seed").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seed() -> Arc<Seed> {
+        let recipe = Recipe::Function(Box::new(|_| Box::pin(async { Ok(()) })));
+        Arc::new(Seed::new("a".into(), recipe))
+    }
+
+    #[test]
+    fn whoever_has_one_name_only_pays_nothing_for_those_that_have_two() {
+        assert_eq!(size_of::<Source>(), size_of::<Recipe>());
+    }
+
+    #[test]
+    fn a_seed_that_nobody_else_has_is_renamed_where_it_is() {
+        let mut seed = seed();
+        let before = Arc::as_ptr(&seed);
+
+        seed.rename("b".into());
+
+        assert_eq!((&*seed.name, Arc::as_ptr(&seed)), ("b", before));
+    }
+
+    #[test]
+    fn a_recipe_is_one_step_away_however_often_its_seed_was_renamed() {
+        let mut renamed = seed();
+        let recipe: *const Recipe = renamed.recipe();
+        let mut others = Vec::new();
+
+        for name in ["b", "c", "d"] {
+            others.push(Arc::clone(&renamed));
+            renamed.rename(name.into());
+        }
+
+        let names: Vec<_> = others.iter().map(|seed| &*seed.name).collect();
+        assert_eq!((&*renamed.name, names), ("d", vec!["a", "b", "c"]));
+        assert!(std::ptr::eq(renamed.recipe(), recipe));
+        let Source::Of(origin) = &renamed.source else { panic!("it has a recipe of its own") };
+        assert!(matches!(origin.source, Source::Own(_)));
+    }
+}
