@@ -66,6 +66,8 @@
 //!
 //! # Crate features
 //!
+//! * `macros` (default): [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker) and
+//!   [`#[derive(Supervisor)]`](derive@Supervisor).
 //! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.
 //! * `json`: [`Status::json`].
 //! * `testing`: [`testing`], a kit for testing trees.
@@ -78,6 +80,8 @@ mod event;
 mod exit;
 mod lifecycle;
 mod machine;
+#[cfg(feature = "macros")]
+mod macros;
 mod millis;
 mod observe;
 mod path;
@@ -104,6 +108,8 @@ pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartEr
 pub use crate::event::{Event, EventKind};
 pub use crate::exit::{Exit, ExitError, ExitReason, Outcome};
 pub use crate::lifecycle::Lifecycle;
+#[cfg(feature = "macros")]
+pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, FirstStart, OnExhausted, OnLeak, Preset, Readiness,

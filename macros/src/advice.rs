@@ -1,0 +1,221 @@
+//! What to tell whoever wrote a key, or a word, that isn't there: what was probably meant, what there
+//! is, or where it belongs.
+
+use crate::keys::Place::{self, Block, Defaults, Dynamic, Field, Function, Itself, Supervisor};
+use crate::keys::{Key, Takes};
+
+/// What to tell of keys that stand in the wrong place, and belong to the same one.
+pub(crate) fn misplaced(place: Place, keys: &[&Key]) -> String {
+    let names: Vec<_> = keys.iter().map(|key| key.name).collect();
+    let (options, it) = if names.len() == 1 { ("option", "it") } else { ("options", "them") };
+    let names = list(&names, "and");
+    let belongs = keys.first().map_or("", |key| belongs(place, key)).replace("{it}", it);
+    format!("{} has no {options} {names}{belongs}", subject(place))
+}
+
+/// Where a key belongs that was written in `place`.
+pub(crate) fn belongs(place: Place, key: &Key) -> &'static str {
+    let may_be = |place| key.places.contains(&place);
+    match place {
+        // A supervisor's children have options, and it may be a child itself.
+        Supervisor if may_be(Itself) && may_be(Defaults) => {
+            "; write {it} in `child(…)` if it is about this supervisor itself, or in `defaults(…)` \
+             if it is about its children"
+        }
+        Supervisor if may_be(Itself) => {
+            "; write {it} in `child(…)` if it is about this supervisor itself, or above a field if \
+             it is about that child"
+        }
+        Dynamic if key.places == [Supervisor] && key.name != "crate" => {
+            ", because its children have no order and are not known beforehand; remove {it}"
+        }
+        Block if key.name == "name" => {
+            ", because a value is named where it becomes a child: by its field, or as in \
+             `component(\"db\", …)`; remove {it}"
+        }
+        _ if may_be(Supervisor) => "; write {it} above the supervisor's struct",
+        _ if may_be(Field) => "; write {it} in `#[child(…)]` above the field",
+        _ => "; write {it} in `#[dynamic(…)]` above a field",
+    }
+}
+
+/// What to tell of a key that is nowhere, and the key that was meant, as far as that can be guessed.
+pub(crate) fn unknown(place: Place, name: &str) -> (String, Option<&'static Key>) {
+    let text = format!("{} has no option `{name}`", subject(place));
+    if let Some(key) = with_word(place, name) {
+        return (format!("{text}; write `{} = \"{name}\"`", key.name), Some(key));
+    }
+    let names: Vec<_> = place.keys().map(|key| key.name).collect();
+    let meant = alike(name, &names);
+    let key = place.keys().find(|key| meant == Some(key.name));
+    (format!("{text}; {}", instead(name, &names)), key)
+}
+
+/// What to tell of something in quotes that stands where a key should.
+pub(crate) fn quoted(place: Place, text: &str) -> String {
+    if place.keys().any(|key| key.name == text) {
+        return format!("an option has no quotes; write `{text}`");
+    }
+    match with_word(place, text) {
+        Some(key) => format!("an option begins with its name; write `{} = \"{text}\"`", key.name),
+        None => no_name(place),
+    }
+}
+
+/// What to tell of anything else that stands where a key should.
+pub(crate) fn no_name(place: Place) -> String {
+    format!("an option begins with its name, as in `{}`", example(place))
+}
+
+/// An option that there is.
+pub(crate) fn example(place: Place) -> &'static str {
+    let key = place.keys().find(|key| matches!(key.takes, Takes::Word(_)));
+    key.map_or("", |key| key.example)
+}
+
+/// What to write instead of `word`: the one that was probably meant, or any that are allowed.
+pub(crate) fn instead(word: &str, allowed: &[&str]) -> String {
+    match (alike(word, allowed), allowed) {
+        (Some(best), _) => format!("did you mean `{best}`?"),
+        (None, []) => "there are none".to_owned(),
+        (None, allowed) => format!("write {}", list(allowed, "or")),
+    }
+}
+
+/// Who it is that has no such key.
+fn subject(place: Place) -> &'static str {
+    match place {
+        Supervisor => "a supervisor",
+        Field | Itself => "a child",
+        Dynamic => "a dynamic supervisor",
+        Function | Block => "a worker",
+        Defaults => "`defaults`",
+    }
+}
+
+/// The key that takes this word.
+fn with_word(place: Place, word: &str) -> Option<&'static Key> {
+    place.keys().find(|key| match &key.takes {
+        Takes::Word(words) | Takes::DurationOrWord(words) => words.variant(word).is_some(),
+        _ => false,
+    })
+}
+
+/// The one that was probably meant by `word`: mistyped, or with a part too many or too few.
+pub(crate) fn alike<'a>(word: &str, allowed: &[&'a str]) -> Option<&'a str> {
+    /// How like each other two words are that are one word mistyped, from 0 to 1.
+    const ALIKE: f64 = 0.8;
+
+    let alike = |other: &&str| {
+        let is_part = |of: &str, part: &str| of.split('_').any(|word| word == part);
+        let is_part = is_part(word, other) || is_part(other, word);
+        // Whatever is a part is more alike than what isn't.
+        strsim::jaro_winkler(word, other) + f64::from(u8::from(is_part))
+    };
+    let best = allowed.iter().copied().max_by(|a, b| alike(a).total_cmp(&alike(b)));
+    best.filter(|best| alike(best) > ALIKE)
+}
+
+/// `a`, `b` or `c`, each in backticks.
+fn list(words: &[&str], and: &str) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    match &*words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} {and} {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::KEYS;
+
+    fn key(name: &str) -> &'static Key {
+        KEYS.iter().find(|key| key.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_place_is_answered_with_the_right_one() {
+        let table: [(_, &[_], _); 8] = [
+            (
+                Field,
+                &["strategy"],
+                "a child has no option `strategy`; write it above the supervisor's struct",
+            ),
+            (
+                Function,
+                &["max_restarts", "period"],
+                "a worker has no options `max_restarts` and `period`; write them above the \
+                 supervisor's struct",
+            ),
+            (
+                Supervisor,
+                &["restart"],
+                "a supervisor has no option `restart`; write it in `child(…)` if it is about this \
+                 supervisor itself, or in `defaults(…)` if it is about its children",
+            ),
+            (
+                Supervisor,
+                &["requires"],
+                "a supervisor has no option `requires`; write it in `child(…)` if it is about this \
+                 supervisor itself, or above a field if it is about that child",
+            ),
+            (
+                Supervisor,
+                &["max_children"],
+                "a supervisor has no option `max_children`; write it in `#[dynamic(…)]` above a field",
+            ),
+            (
+                Defaults,
+                &["significant"],
+                "`defaults` has no option `significant`; write it in `#[child(…)]` above the field",
+            ),
+            (
+                Dynamic,
+                &["strategy"],
+                "a dynamic supervisor has no option `strategy`, because its children have no order \
+                 and are not known beforehand; remove it",
+            ),
+            (
+                Block,
+                &["name"],
+                "a worker has no option `name`, because a value is named where it becomes a child: \
+                 by its field, or as in `component(\"db\", …)`; remove it",
+            ),
+        ];
+        for (place, names, text) in table {
+            let keys: Vec<_> = names.iter().map(|name| key(name)).collect();
+            assert_eq!(misplaced(place, &keys), text);
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_nearly_right_is_answered_with_the_right_one() {
+        let words = ["one_for_one", "one_for_all", "rest_for_one"];
+        assert_eq!(instead("rest_for_on", &words), "did you mean `rest_for_one`?");
+        assert_eq!(
+            instead("simple", &words),
+            "write `one_for_one`, `one_for_all` or `rest_for_one`",
+        );
+        assert_eq!(instead("x", &["signal"]), "write `signal`");
+        assert_eq!(instead("on_signal", &["on_start", "signal"]), "did you mean `signal`?");
+        assert_eq!(instead("kill", &["brutal_kill", "infinity"]), "did you mean `brutal_kill`?");
+    }
+
+    #[test]
+    fn a_word_that_stands_alone_is_answered_with_its_key() {
+        let (text, meant) = unknown(Field, "transient");
+        assert_eq!(text, "a child has no option `transient`; write `restart = \"transient\"`");
+        assert_eq!(meant.unwrap().name, "restart");
+        assert_eq!(
+            quoted(Supervisor, "one_for_all"),
+            "an option begins with its name; write `strategy = \"one_for_all\"`",
+        );
+        assert_eq!(quoted(Field, "restart"), "an option has no quotes; write `restart`");
+        assert_eq!(
+            quoted(Dynamic, "x"),
+            "an option begins with its name, as in `on_exhausted = \"park\"`",
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! The rules about keys that concern more than one of them, or more than one child.
+//!
+//! Each mistake is told once, at the token that would have to change.
+
+use syn::LitStr;
+
+use crate::advice::instead;
+use crate::args::{Args, Set};
+use crate::errors::Errors;
+use crate::node::{ChildField, Kind, Node};
+
+pub(crate) fn node(node: &Node, errors: &mut Errors) {
+    supervisor(&node.args, errors);
+    both_backoffs(&node.args, errors);
+    if let Some(Set::Group(itself)) = node.args.get("child").map(|arg| &arg.set) {
+        spec(itself, errors);
+    }
+    for child in &node.children {
+        spec(&child.args, errors);
+        if child.kind == Kind::Dynamic {
+            supervisor(&child.args, errors);
+        }
+    }
+    auto_shutdown(node, errors);
+    names(&node.children, errors);
+    requirements(node, errors);
+}
+
+/// What contradicts itself in a supervisor's keys.
+fn supervisor(args: &Args, errors: &mut Errors) {
+    let limit = ["max_restarts", "period", "unlimited_restarts"];
+    if limit.iter().any(|key| args.is_wrong(key)) {
+        return;
+    }
+    let get = |key| args.get(key).map(|arg| &arg.ident);
+    match (get("max_restarts"), get("period"), get("unlimited_restarts")) {
+        (Some(limit), _, Some(_)) | (None, Some(limit), Some(_)) => errors.at(
+            limit,
+            format!("`{limit}` limits what `unlimited_restarts` allows; remove one of the two"),
+        ),
+        (Some(max), None, None) => {
+            errors.at(max, "`max_restarts` needs a `period`; add `period = \"60s\"`, for example");
+        }
+        (None, Some(period), None) => {
+            errors.at(period, "`period` needs `max_restarts`; add `max_restarts = 5`, for example");
+        }
+        (Some(_), Some(_), None) | (None, None, _) => {}
+    }
+}
+
+/// `backoff(…)` of a supervisor is short for `defaults(backoff(…))`.
+fn both_backoffs(args: &Args, errors: &mut Errors) {
+    let Some(Set::Group(defaults)) = args.get("defaults").map(|arg| &arg.set) else { return };
+    if let (Some(_), Some(second)) = (args.get("backoff"), defaults.get("backoff")) {
+        errors.at(
+            &second.ident,
+            "`backoff` of a supervisor is the default of its children already; remove one of the \
+             two",
+        );
+    }
+}
+
+/// What contradicts itself in a child's keys.
+pub(crate) fn spec(args: &Args, errors: &mut Errors) {
+    if let (Some(significant), Some("Permanent")) = (args.get("significant"), args.word("restart"))
+    {
+        errors.at(
+            &significant.ident,
+            "a permanent child never ends for good, so its end can't be significant; write \
+             `restart = \"transient\"` or remove `significant`",
+        );
+    }
+}
+
+fn auto_shutdown(node: &Node, errors: &mut Errors) {
+    let ignored = match node.args.get("auto_shutdown") {
+        None => true,
+        Some(_) => node.args.word("auto_shutdown") == Some("Never"),
+    };
+    let significant = node.children.iter().filter_map(|child| child.args.get("significant"));
+    for significant in significant.filter(|_| ignored) {
+        errors.at(
+            &significant.ident,
+            format!(
+                "`{}` doesn't end when a significant child does; add `auto_shutdown = \
+                 \"any_significant\"` to it, or remove `significant`",
+                node.ident,
+            ),
+        );
+    }
+}
+
+fn names(children: &[ChildField], errors: &mut Errors) {
+    for (index, child) in children.iter().enumerate() {
+        let name = child.name.value();
+        let same = |other: &&ChildField| other.name.value() == name && !other.may_exclude(child);
+        if !child.args.is_wrong("name") && children[..index].iter().any(|other| same(&other)) {
+            errors.at(
+                &child.name,
+                format!("there is a child named `{name}` already; give one of them another name"),
+            );
+        }
+    }
+}
+
+fn requirements(node: &Node, errors: &mut Errors) {
+    let children = &node.children;
+    if children.iter().any(|child| child.args.is_wrong("name")) {
+        return;
+    }
+    let position =
+        |name: &LitStr| children.iter().position(|child| child.name.value() == name.value());
+    let before = errors.count();
+    for (index, child) in children.iter().enumerate() {
+        for required in child.args.requires() {
+            match position(required) {
+                None => errors.at(required, no_sibling(required, child, children)),
+                Some(required_index) if required_index == index => {
+                    let value = required.value();
+                    errors.at(required, format!("`{value}` can't require itself; remove this"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    if errors.count() > before {
+        return;
+    }
+    // Only what is known: an expression may mean either.
+    match (node.args.get("start"), node.args.word("start")) {
+        (None, _) | (_, Some("Sequential")) => in_order(children, position, errors),
+        _ => no_circle(children, position, errors),
+    }
+}
+
+fn no_sibling(required: &LitStr, child: &ChildField, children: &[ChildField]) -> String {
+    let required = required.value();
+    let names = children.iter().map(|other| other.name.value());
+    let names: Vec<_> = names.filter(|name| *name != child.name.value()).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    match &*names {
+        [] => {
+            format!("there is no sibling `{required}`, since there is no other child; remove this")
+        }
+        names => format!("there is no sibling `{required}`; {}", instead(&required, names)),
+    }
+}
+
+/// Children that start one after the other can require only what is declared before them.
+fn in_order(
+    children: &[ChildField],
+    position: impl Fn(&LitStr) -> Option<usize>,
+    errors: &mut Errors,
+) {
+    for (index, child) in children.iter().enumerate() {
+        let later = |required: &&LitStr| position(required).is_some_and(|at| at > index);
+        for required in child.args.requires().iter().filter(later) {
+            let value = required.value();
+            errors.at(
+                required,
+                format!(
+                    "`{value}` is declared after `{}`, so it would start later; declare it first, \
+                     or let the supervisor `start = \"concurrent\"`",
+                    child.name.value(),
+                ),
+            );
+        }
+    }
+}
+
+/// Tells of one circle, at the requirement that closes it.
+fn no_circle(
+    children: &[ChildField],
+    position: impl Fn(&LitStr) -> Option<usize>,
+    errors: &mut Errors,
+) {
+    for start in 0..children.len() {
+        let mut done = vec![false; children.len()];
+        let mut walk = vec![(start, children[start].args.requires().iter())];
+        while let Some((_, requires)) = walk.last_mut() {
+            let Some(required) = requires.next() else {
+                walk.pop();
+                continue;
+            };
+            let Some(next) = position(required) else { continue };
+            if next == start {
+                let names = walk.iter().map(|(index, _)| children[*index].name.value());
+                let names: Vec<_> = names.chain([children[start].name.value()]).collect();
+                let circle = names.join(" → ");
+                errors.at(
+                    required,
+                    format!("these children require each other in a circle: {circle}; remove this or another"),
+                );
+                return;
+            }
+            if next > start && !std::mem::replace(&mut done[next], true) {
+                walk.push((next, children[next].args.requires().iter()));
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The keys there are, where each may stand, and what it takes.
+//!
+//! This is the one place where a key is added. A key that takes a value of one of the kinds below,
+//! and is named like the builder's method that it becomes, is a single entry; everything else
+//! about it (unknown words, wrong values, doubles, the call) follows.
+
+/// Where keys are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// `#[supervisor(…)]` or `#[tree(…)]` above a struct.
+    Supervisor,
+    /// `#[child(…)]` or `#[supervisor(…)]` above a field.
+    Field,
+    /// `#[dynamic(…)]` above a field.
+    Dynamic,
+    /// `#[worker(…)]` above a function.
+    Function,
+    /// `#[worker(…)]` above an `impl` block.
+    Block,
+    /// `defaults(…)` of a supervisor: what its children get.
+    Defaults,
+    /// `child(…)` of a supervisor: how it is treated as a child itself.
+    Itself,
+}
+
+use Place::{Block, Defaults, Dynamic, Field, Function, Itself, Supervisor};
+
+impl Place {
+    /// The keys that may stand here.
+    pub(crate) fn keys(self) -> impl Iterator<Item = &'static Key> {
+        KEYS.iter().filter(move |key| key.places.contains(&self))
+    }
+}
+
+/// A key, as it is written and as the builder's method is called.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) places: &'static [Place],
+    pub(crate) takes: Takes,
+    /// A correct use, for whoever wrote an incorrect one.
+    pub(crate) example: &'static str,
+}
+
+impl Key {
+    /// Whether it is said of a child spec; otherwise it is said of a supervisor's builder.
+    pub(crate) fn is_of_child(&self) -> bool {
+        self.places.contains(&Field)
+    }
+}
+
+/// What stands behind a key.
+#[derive(Debug)]
+pub(crate) enum Takes {
+    /// Nothing.
+    Flag,
+    /// A word in quotes, or an expression of the words' type.
+    Word(&'static Words),
+    /// A duration in quotes, or an expression of type `Duration`.
+    Duration { zero: bool },
+    /// Either of these, in quotes, or an expression of the words' type.
+    DurationOrWord(&'static Words),
+    /// A whole number, or an expression.
+    Number,
+    /// The name of a child.
+    Name,
+    /// Names of siblings: one, or several in brackets.
+    Names,
+    /// `backoff(curve, …)`, or an expression of type `Backoff`.
+    Backoff,
+    /// More keys, in parentheses.
+    Group(Place),
+    /// A path to a crate.
+    Path,
+    /// An expression, checked by the compiler alone.
+    Expression,
+}
+
+/// The words for the variants of a type.
+#[derive(Debug)]
+pub(crate) struct Words {
+    pub(crate) ty: &'static str,
+    /// What a word stands for, if there is a word for that.
+    pub(crate) what: Option<&'static str>,
+    /// Each with its variant. Synonyms come last.
+    pub(crate) words: &'static [(&'static str, &'static str)],
+}
+
+impl Words {
+    /// The variant that a word stands for.
+    pub(crate) fn variant(&self, word: &str) -> Option<&'static str> {
+        self.words.iter().find(|(known, _)| *known == word).map(|(_, variant)| *variant)
+    }
+
+    /// The words alone.
+    pub(crate) fn known(&self) -> Vec<&'static str> {
+        self.words.iter().map(|(word, _)| *word).collect()
+    }
+}
+
+const STRATEGY: Words = Words {
+    ty: "Strategy",
+    what: Some("strategy"),
+    words: &[
+        ("one_for_one", "OneForOne"),
+        ("one_for_all", "OneForAll"),
+        ("rest_for_one", "RestForOne"),
+    ],
+};
+
+const AUTO_SHUTDOWN: Words = Words {
+    ty: "AutoShutdown",
+    what: Some("auto-shutdown"),
+    words: &[
+        ("never", "Never"),
+        ("any_significant", "AnySignificant"),
+        ("all_significant", "AllSignificant"),
+    ],
+};
+
+const START: Words = Words {
+    ty: "Start",
+    what: None,
+    words: &[("sequential", "Sequential"), ("concurrent", "Concurrent")],
+};
+
+const FIRST_START: Words =
+    Words { ty: "FirstStart", what: None, words: &[("retry", "Retry"), ("fail", "Fail")] };
+
+const ON_EXHAUSTED: Words =
+    Words { ty: "OnExhausted", what: None, words: &[("escalate", "Escalate"), ("park", "Park")] };
+
+const RESTART: Words = Words {
+    ty: "RestartType",
+    what: Some("restart type"),
+    words: &[
+        ("permanent", "Permanent"),
+        ("transient", "Transient"),
+        ("temporary", "Temporary"),
+        ("always", "Permanent"),
+        ("on_failure", "Transient"),
+        ("never", "Temporary"),
+    ],
+};
+
+const SHUTDOWN: Words = Words {
+    ty: "Shutdown",
+    what: Some("shutdown"),
+    words: &[("brutal_kill", "BrutalKill"), ("infinity", "Infinity")],
+};
+
+const READINESS: Words = Words {
+    ty: "Readiness",
+    what: Some("readiness"),
+    words: &[("on_start", "OnStart"), ("signal", "Signal")],
+};
+
+const ON_LEAK: Words =
+    Words { ty: "OnLeak", what: None, words: &[("restart", "Restart"), ("park", "Park")] };
+
+/// Who has a child spec that options of a child can be set on.
+const CHILD: &[Place] = &[Field, Dynamic, Function, Block, Itself];
+/// The same, and the defaults for all children.
+const CHILD_OR_DEFAULT: &[Place] = &[Field, Dynamic, Function, Block, Itself, Defaults];
+const ANY_SUPERVISOR: &[Place] = &[Supervisor, Dynamic];
+
+pub(crate) const KEYS: &[Key] = &[
+    // Options of both kinds of child and supervisor.
+    Key {
+        name: "name",
+        places: &[Field, Supervisor, Dynamic, Function],
+        takes: Takes::Name,
+        example: r#"name = "db""#,
+    },
+    Key {
+        name: "crate",
+        places: &[Supervisor, Function, Block],
+        takes: Takes::Path,
+        example: "crate = other::verger",
+    },
+    // Options of a supervisor.
+    Key {
+        name: "strategy",
+        places: &[Supervisor],
+        takes: Takes::Word(&STRATEGY),
+        example: r#"strategy = "rest_for_one""#,
+    },
+    Key {
+        name: "max_restarts",
+        places: ANY_SUPERVISOR,
+        takes: Takes::Number,
+        example: "max_restarts = 5",
+    },
+    Key {
+        name: "period",
+        places: ANY_SUPERVISOR,
+        takes: Takes::Duration { zero: false },
+        example: r#"period = "60s""#,
+    },
+    Key {
+        name: "unlimited_restarts",
+        places: ANY_SUPERVISOR,
+        takes: Takes::Flag,
+        example: "unlimited_restarts",
+    },
+    Key {
+        name: "auto_shutdown",
+        places: &[Supervisor],
+        takes: Takes::Word(&AUTO_SHUTDOWN),
+        example: r#"auto_shutdown = "any_significant""#,
+    },
+    Key {
+        name: "start",
+        places: &[Supervisor],
+        takes: Takes::Word(&START),
+        example: r#"start = "concurrent""#,
+    },
+    Key {
+        name: "first_start",
+        places: &[Supervisor],
+        takes: Takes::Word(&FIRST_START),
+        example: r#"first_start = "fail""#,
+    },
+    Key {
+        name: "on_exhausted",
+        places: ANY_SUPERVISOR,
+        takes: Takes::Word(&ON_EXHAUSTED),
+        example: r#"on_exhausted = "park""#,
+    },
+    Key {
+        name: "leak_timeout",
+        places: ANY_SUPERVISOR,
+        takes: Takes::Duration { zero: false },
+        example: r#"leak_timeout = "1s""#,
+    },
+    Key {
+        name: "stop_deadline",
+        places: ANY_SUPERVISOR,
+        takes: Takes::Duration { zero: true },
+        example: r#"stop_deadline = "30s""#,
+    },
+    Key {
+        name: "max_children",
+        places: &[Dynamic],
+        takes: Takes::Number,
+        example: "max_children = 1000",
+    },
+    Key {
+        name: "preset",
+        places: ANY_SUPERVISOR,
+        takes: Takes::Expression,
+        example: "preset = Preset::otp()",
+    },
+    Key {
+        name: "defaults",
+        places: ANY_SUPERVISOR,
+        takes: Takes::Group(Defaults),
+        example: r#"defaults(shutdown = "20s")"#,
+    },
+    Key {
+        name: "child",
+        places: &[Supervisor],
+        takes: Takes::Group(Itself),
+        example: r#"child(restart = "transient")"#,
+    },
+    // Options of a child.
+    Key {
+        name: "restart",
+        places: CHILD_OR_DEFAULT,
+        takes: Takes::Word(&RESTART),
+        example: r#"restart = "transient""#,
+    },
+    Key {
+        name: "shutdown",
+        places: CHILD_OR_DEFAULT,
+        takes: Takes::DurationOrWord(&SHUTDOWN),
+        example: r#"shutdown = "20s""#,
+    },
+    Key {
+        name: "backoff",
+        // Above a supervisor it is short for `defaults(backoff(…))`.
+        places: &[Field, Dynamic, Function, Block, Itself, Defaults, Supervisor],
+        takes: Takes::Backoff,
+        example: r#"backoff(exponential, min = "200ms", max = "30s")"#,
+    },
+    Key { name: "significant", places: CHILD, takes: Takes::Flag, example: "significant" },
+    Key { name: "requires", places: CHILD, takes: Takes::Names, example: r#"requires = "db""# },
+    Key {
+        name: "readiness",
+        places: CHILD,
+        takes: Takes::Word(&READINESS),
+        example: r#"readiness = "signal""#,
+    },
+    Key {
+        name: "activation_timeout",
+        places: CHILD_OR_DEFAULT,
+        takes: Takes::Duration { zero: false },
+        example: r#"activation_timeout = "10s""#,
+    },
+    Key {
+        name: "on_leak",
+        places: CHILD_OR_DEFAULT,
+        takes: Takes::Word(&ON_LEAK),
+        example: r#"on_leak = "park""#,
+    },
+];
+
+/// Whether there is a key of some name in some place.
+pub(crate) enum Found {
+    Here(&'static Key),
+    /// In other places only.
+    Elsewhere(&'static Key),
+    Nowhere,
+}
+
+pub(crate) fn find(place: Place, name: &str) -> Found {
+    match KEYS.iter().find(|key| key.name == name) {
+        Some(key) if key.places.contains(&place) => Found::Here(key),
+        Some(key) => Found::Elsewhere(key),
+        None => Found::Nowhere,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_found_only_where_it_may_stand() {
+        assert!(matches!(find(Supervisor, "strategy"), Found::Here(key) if key.name == "strategy"));
+        assert!(matches!(find(Field, "strategy"), Found::Elsewhere(_)));
+        assert!(matches!(find(Supervisor, "stratgy"), Found::Nowhere));
+    }
+
+    #[test]
+    fn no_key_stands_twice_in_the_table() {
+        for (index, key) in KEYS.iter().enumerate() {
+            assert!(KEYS[..index].iter().all(|other| other.name != key.name), "{}", key.name);
+        }
+    }
+}

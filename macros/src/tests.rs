@@ -1,0 +1,176 @@
+//! What the macros write, as it is shown in the book and by `cargo expand`.
+
+use proc_macro2::TokenStream;
+
+use crate::{supervisor, worker};
+
+fn tokens(text: &str) -> TokenStream {
+    text.parse().expect("it is Rust")
+}
+
+/// The expansion, formatted.
+fn pretty(expansion: TokenStream) -> String {
+    prettyplease::unparse(&syn::parse2(expansion).expect("a macro writes items"))
+}
+
+fn node(args: &str, item: &str) -> String {
+    pretty(supervisor::attribute(tokens(args), tokens(item)))
+}
+
+fn derived(item: &str) -> String {
+    pretty(supervisor::derive(tokens(item)))
+}
+
+fn work(args: &str, item: &str) -> String {
+    pretty(worker::attribute(tokens(args), tokens(item)))
+}
+
+/// Compares with the snapshot of this name, without the test's own text in it.
+macro_rules! assert_expansion {
+    ($expansion:expr) => {
+        insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!($expansion) })
+    };
+}
+
+#[test]
+fn a_supervisor() {
+    assert_expansion!(node(
+        r#"strategy = "rest_for_one", max_restarts = 5, period = "60s",
+           backoff(exponential, min = "200ms", max = "30s")"#,
+        r#"
+        /// Everything.
+        #[derive(Debug)]
+        pub struct App {
+            #[child]
+            db: Db,
+            #[child(requires = "db", shutdown = "20s")]
+            api: Api,
+            #[supervisor]
+            ingest: Ingest,
+            #[dynamic(max_children = 1000, shutdown = "10s")]
+            conns: DynamicSupervisor,
+            region: String,
+        }"#,
+    ));
+}
+
+#[test]
+fn a_worker() {
+    assert_expansion!(work(
+        r#"restart = "permanent", backoff(linear, base = "2s")"#,
+        "/// Fetches.\npub async fn fetcher(ctx: Context, url: Url) -> Exit { go(ctx, url).await }",
+    ));
+}
+
+#[test]
+fn a_derived_supervisor() {
+    assert_expansion!(derived(
+        r#"
+        #[tree(
+            name = "root",
+            start = "concurrent",
+            preset = Preset::otp(),
+            max_restarts = self.limit,
+            period = "1500ms",
+            defaults(restart = "transient", backoff(none)),
+            child(shutdown = "infinity", significant, restart = "on_failure"),
+            crate = crate::reexport::verger
+        )]
+        struct App<T: Clone> where T: Send {
+            #[child(name = "first", requires = ["type", "last"])]
+            prototype: T,
+            #[tree]
+            last: Last,
+            #[child(backoff(exponential, factor = 3, jitter = 0.5, reset_after = "1m"))]
+            r#type: Type,
+            limit: u32,
+        }"#,
+    ));
+}
+
+#[test]
+fn a_worker_with_several_arguments_and_none_of_them_the_context() {
+    assert_expansion!(work(
+        r#"name = "pump-1", shutdown = "brutal_kill", requires = ["a", "b"]"#,
+        "#[doc = \"Pumps.\"] #[cfg(unix)] #[instrument]
+         pub(crate) async fn pump<S: Source, const N: usize>(mut source: S, _: [u8; N]) {}",
+    ));
+}
+
+#[test]
+fn a_worker_that_is_an_impl_block() {
+    assert_expansion!(work(
+        r#"activation_timeout = "10s", on_leak = "park""#,
+        "impl<T: Clone + Send + 'static> Pool<T> {
+             pub fn new() -> Self { Self::default() }
+             async fn activate(&mut self) -> Result<(), Refused> { self.connect().await }
+             async fn run(&self, ctx: &Context) { ctx.cancelled().await }
+         }",
+    ));
+}
+
+/// The crate's other name is the only one that is written.
+#[test]
+fn with_another_path_nothing_is_taken_from_the_usual_one() {
+    let path = "crate = other::path";
+    let expansions = [
+        node(
+            path,
+            "struct App { #[child(restart = \"transient\", backoff(none))] a: A, \
+                    #[supervisor] b: B, #[dynamic] c: C }",
+        ),
+        work(path, "async fn work(ctx: Context) {}"),
+        work(path, "impl Work { async fn run(&mut self) {} }"),
+    ];
+    for expansion in expansions {
+        assert!(expansion.contains("other::path::"), "{expansion}");
+        assert!(!expansion.contains("verger"), "{expansion}");
+    }
+}
+
+/// The texts of the errors in an expansion, in order.
+fn errors(expansion: &TokenStream) -> Vec<String> {
+    let file: syn::File = syn::parse2(expansion.clone()).expect("a macro writes items");
+    let macros = file.items.iter().filter_map(|item| match item {
+        syn::Item::Macro(item) if item.mac.path.segments.last()?.ident == "compile_error" => {
+            Some(item.mac.parse_body::<syn::LitStr>().expect("a text").value())
+        }
+        _ => None,
+    });
+    macros.collect()
+}
+
+#[test]
+fn seed3_13_an_unknown_strategy_or_backoff_is_refused_where_it_is_declared() {
+    let item = tokens("struct App {}");
+    let strategy = supervisor::attribute(tokens(r#"strategy = "one_for_al""#), item.clone());
+    assert_eq!(errors(&strategy), ["unknown strategy `one_for_al`; did you mean `one_for_all`?"]);
+
+    let backoff = supervisor::attribute(tokens("backoff(fibonaci)"), item);
+    assert_eq!(
+        errors(&backoff),
+        ["unknown backoff curve `fibonaci`; write `exponential`, `linear`, `constant` or `none`"],
+    );
+}
+
+#[test]
+fn several_mistakes_are_told_at_once_and_the_struct_keeps_its_methods() {
+    let expansion = supervisor::attribute(
+        tokens(r#"strategi = "one_for_all", strategy = "x", period = 5"#),
+        tokens("struct App { #[child(restart)] db: Db }"),
+    );
+    assert_eq!(errors(&expansion).len(), 4);
+    let methods = pretty(expansion);
+    for method in ["fn builder(self)", "fn into_child(self)", "async fn run(self)"] {
+        assert!(methods.contains(method), "{methods}");
+    }
+}
+
+#[test]
+fn every_key_is_documented() {
+    const DOCS: &str = include_str!("../../src/macros.rs");
+    for key in crate::keys::KEYS {
+        let (flag, group) = (format!("`{}`", key.name), format!("`{}(…)`", key.name));
+        assert!(DOCS.contains(&flag) || DOCS.contains(&group), "{}", key.name);
+    }
+}

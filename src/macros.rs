@@ -1,0 +1,268 @@
+//! The macros, which are made elsewhere, and documented here, where what they write is known.
+
+/// Makes a struct a supervisor, whose fields are its children.
+///
+/// The struct gets three methods, as visible as itself:
+///
+/// * `builder(self)`, a [`SupervisorBuilder`](crate::SupervisorBuilder), to go on by hand,
+/// * `into_child(self)`, a [`ChildSpec`](crate::ChildSpec), for another supervisor; also by `From`,
+/// * `run(self)`, which builds the tree and runs it until it ends.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::{Context, DynamicSupervisor, Exit, RunError, supervisor, worker};
+///
+/// #[derive(Clone)]
+/// struct Db {
+///     url: String,
+/// }
+///
+/// #[worker(shutdown = "20s")]
+/// impl Db {
+///     async fn activate(&mut self) -> Exit {
+///         println!("connecting to {}", self.url);
+///         Ok(())
+///     }
+///
+///     async fn run(&mut self, ctx: &Context) {
+///         ctx.cancelled().await;
+///     }
+/// }
+///
+/// #[derive(Clone)]
+/// struct Api;
+///
+/// #[worker]
+/// impl Api {
+///     async fn run(&mut self, ctx: &Context) {
+///         ctx.cancelled().await;
+///     }
+/// }
+///
+/// #[supervisor(strategy = "rest_for_one", max_restarts = 3, period = "10s")]
+/// struct Ingest {
+///     #[child]
+///     db: Db,
+/// }
+///
+/// #[supervisor(backoff(exponential, min = "100ms", max = "10s"))]
+/// struct App {
+///     #[supervisor(restart = "transient")]
+///     ingest: Ingest,
+///     #[child(requires = "ingest", activation_timeout = self.patience)]
+///     api: Api,
+///     #[dynamic(max_children = 1000)]
+///     conns: DynamicSupervisor,
+///     patience: Duration,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = Db { url: "postgres://localhost".to_owned() };
+/// let app = App {
+///     ingest: Ingest { db },
+///     api: Api,
+///     conns: DynamicSupervisor,
+///     patience: Duration::from_secs(10),
+/// };
+///
+/// let handle = app.builder().build()?.start().await?; // or `app.run().await?`
+/// assert_eq!(handle.which_child("ingest/db").await?.path.as_str(), "app/ingest/db");
+/// handle.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Fields
+///
+/// | attribute | type of the field |
+/// | --- | --- |
+/// | `#[child]` | a [`Component`](crate::Component): a [`Child`](trait@crate::Child) that is `Clone` and `Sync`, cloned for each incarnation; or a [`ChildSpec`](crate::ChildSpec), such as the constructor of a [`#[worker]`](macro@worker) function returns |
+/// | `#[supervisor]` | another annotated struct, or anything else that is `Into<ChildSpec>`, such as a builder |
+/// | `#[dynamic]` | [`DynamicSupervisor`](crate::DynamicSupervisor) |
+/// | none | any: data of the struct, which keys may use, as in `max_restarts = self.limit` |
+///
+/// Children start in the order of the fields. A child is called like its field, the root like the
+/// struct, in snake case. Type parameters may have any bounds, and get those that the fields need;
+/// there can be no lifetime parameters, since children outlive whoever starts them.
+///
+/// # Keys
+///
+/// Words and durations stand in quotes and are checked when the program is compiled; instead of
+/// one there may be an expression of the type that the method takes. It may use the data of the
+/// struct, which is moved out of it: what is needed twice is written `self.x.clone()`. What isn't
+/// set is as in the builder.
+///
+/// Of the struct, each as the method of [`SupervisorBuilder`](crate::SupervisorBuilder) of the same
+/// name unless something else is said:
+///
+/// | key | |
+/// | --- | --- |
+/// | `strategy` | `"one_for_one"`, `"one_for_all"`, `"rest_for_one"` |
+/// | `max_restarts`, `period` | a number and a duration, both or none: `restarts` |
+/// | `unlimited_restarts` | stands alone |
+/// | `auto_shutdown` | `"never"`, `"any_significant"`, `"all_significant"` |
+/// | `start` | `"sequential"`, `"concurrent"` |
+/// | `first_start` | `"retry"`, `"fail"` |
+/// | `on_exhausted` | `"escalate"`, `"park"` |
+/// | `leak_timeout`, `stop_deadline` | a duration |
+/// | `preset` | an expression, such as `Preset::otp()` |
+/// | `defaults(…)` | what children get that don't say otherwise: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak` |
+/// | `backoff(…)` | short for `defaults(backoff(…))` |
+/// | `child(…)` | how it is treated by a supervisor above: any key of a child |
+/// | `name` | what it is called if it is the root, or made a child by hand |
+/// | `crate` | the path to verger, if it isn't `::verger` |
+///
+/// Of a `#[child]`, a `#[supervisor]` field and a `#[dynamic]` one, as the methods of
+/// [`ChildSpec`](crate::ChildSpec). They win over what the type says itself.
+///
+/// | key | |
+/// | --- | --- |
+/// | `name` | instead of the field's |
+/// | `restart` | `"permanent"` (`"always"`), `"transient"` (`"on_failure"`), `"temporary"` (`"never"`) |
+/// | `shutdown` | a duration, `"brutal_kill"`, `"infinity"` |
+/// | `backoff(…)` | see below |
+/// | `significant` | stands alone |
+/// | `requires` | a sibling, or several: `["db", "cache"]` |
+/// | `readiness` | `"on_start"`, `"signal"` |
+/// | `activation_timeout` | a duration |
+/// | `on_leak` | `"restart"`, `"park"` |
+///
+/// A `#[dynamic]` field has those of a builder as well: `max_children`, `max_restarts` and
+/// `period`, `unlimited_restarts`, `on_exhausted`, `leak_timeout`, `stop_deadline`, `preset`,
+/// `defaults(…)`.
+///
+/// A [`Backoff`](crate::Backoff) is written as its curve and what belongs to that, or as an
+/// expression: `backoff = Backoff::default()`.
+///
+/// | curve | |
+/// | --- | --- |
+/// | `backoff(exponential)` | `min` (200 ms), `max` (30 s), `factor` (2) |
+/// | `backoff(linear, base = "2s")` | `base`, `step` (the same as `base`), `max` (30 s) |
+/// | `backoff(constant, delay = "5s")` | `delay` |
+/// | `backoff(none)` | |
+///
+/// `jitter` (a fraction) and `reset_after` (a duration) may follow any of the first three.
+#[doc(inline)]
+pub use verger_macros::supervisor;
+
+/// Makes a struct a supervisor, like [`#[supervisor]`](macro@supervisor), and leaves the struct as
+/// it is.
+///
+/// The keys and the methods are the same. The attributes are called `#[tree(…)]` above the struct
+/// and above a field that is a supervisor, `#[child(…)]` and `#[dynamic(…)]`.
+///
+/// ```
+/// use verger::{ChildSpec, Context, Supervisor, worker};
+///
+/// #[worker]
+/// async fn clock(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+///
+/// #[derive(Supervisor)]
+/// #[tree(strategy = "one_for_all")]
+/// struct Clocks {
+///     #[child]
+///     left: ChildSpec,
+///     #[child(restart = "transient")]
+///     right: ChildSpec,
+/// }
+///
+/// #[derive(Supervisor)]
+/// struct App {
+///     #[tree(shutdown = "10s")]
+///     clocks: Clocks,
+/// }
+///
+/// let app = App { clocks: Clocks { left: clock(), right: clock() } };
+/// let tree = app.builder().build()?;
+/// # drop(tree);
+/// # Ok::<(), verger::BuildError>(())
+/// ```
+#[doc(inline)]
+pub use verger_macros::Supervisor;
+
+/// Makes an `async fn` a constructor of child specs, or the `impl` block of a type a
+/// [`Child`](trait@crate::Child).
+///
+/// # On an `async fn`
+///
+/// What is left has the function's name, its documentation and its visibility, and returns a
+/// [`ChildSpec`](crate::ChildSpec) of that name. Its first parameter, if it is a
+/// [`Context`](crate::Context), is what each incarnation gets from its supervisor. The others are
+/// the constructor's, and are cloned for each incarnation: they have to be `Clone + Send + Sync`.
+/// The function may return what any worker may: see [`Outcome`](crate::Outcome).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::{Context, Exit, Supervisor, worker};
+///
+/// /// Polls a page again and again.
+/// #[worker(restart = "transient", backoff(linear, base = "2s"))]
+/// async fn poll(ctx: Context, url: String, every: Duration) -> Exit {
+///     while ctx.run_until_cancelled(tokio::time::sleep(every)).await.is_some() {
+///         println!("polling {url}");
+///     }
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Supervisor::builder("app")
+///     .child(poll("http://localhost/a".to_owned(), Duration::from_secs(1)))
+///     .child(poll("http://localhost/b".to_owned(), Duration::from_secs(9)).named("poll-b"))
+///     .build()?;
+/// # let handle = app.start().await?;
+/// # tokio::time::sleep(Duration::from_secs(20)).await;
+/// # handle.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Attributes of the function stay with it, except for `cfg`, `deprecated` and `must_use`, which
+/// concern the constructor. Within the function, its name means the constructor, as elsewhere.
+///
+/// # On an `impl` block
+///
+/// `run`, and `activate` and `deactivate` if they are there, become those of the trait. They may
+/// leave out the context and the result, and may take `&self`. Other methods stay what they are.
+///
+/// ```
+/// use verger::{Context, Exit, component, worker};
+///
+/// #[derive(Clone)]
+/// struct Pool {
+///     connections: Vec<u32>,
+/// }
+///
+/// #[worker(activation_timeout = "10s", requires = "dns")]
+/// impl Pool {
+///     fn new() -> Self {
+///         Self { connections: Vec::new() }
+///     }
+///
+///     async fn activate(&mut self) -> Exit {
+///         self.connections.push(1);
+///         Ok(())
+///     }
+///
+///     async fn run(&self, ctx: &Context) {
+///         ctx.cancelled().await;
+///     }
+/// }
+///
+/// let spec = component("pool", Pool::new());
+/// # drop(spec);
+/// ```
+///
+/// # Keys
+///
+/// Those of a `#[child]` and `crate`: see [`#[supervisor]`](macro@supervisor). Above an `impl`
+/// block there is no `name`, because a value is named where it becomes a child. What is set where
+/// the child is added, on the spec or above a field, wins. Whether there is a sibling that a worker
+/// `requires` is checked above a field by the macro; here it is when the tree is built.
+#[doc(inline)]
+pub use verger_macros::worker;
