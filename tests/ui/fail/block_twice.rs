@@ -1,0 +1,16 @@
+use verger::{Context, Supervisor, component, worker};
+
+#[derive(Clone)]
+struct Clock;
+
+#[worker(shutdown = "20s")]
+#[worker(restart = "transient")]
+impl Clock {
+    async fn run(&mut self, ctx: &Context) {
+        ctx.cancelled().await;
+    }
+}
+
+fn main() {
+    let _ = Supervisor::builder("app").child(component("clock", Clock)).build();
+}

@@ -1,0 +1,19 @@
+use verger::{Context, Supervisor, component, worker};
+
+#[derive(Clone)]
+struct Clock;
+
+#[worker]
+impl Clock {
+    async fn activate(&mut self, zone: impl Into<String>) {
+        println!("{}", zone.into());
+    }
+
+    async fn run(&mut self, ctx: &Context) {
+        ctx.cancelled().await;
+    }
+}
+
+fn main() {
+    let _ = Supervisor::builder("app").child(component("clock", Clock)).build();
+}

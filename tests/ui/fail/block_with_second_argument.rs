@@ -1,0 +1,16 @@
+use verger::{Context, Supervisor, component, worker};
+
+#[derive(Clone)]
+struct Clock;
+
+#[worker]
+impl Clock {
+    async fn run(&mut self, ctx: &Context, zone: String) {
+        println!("{zone}");
+        ctx.cancelled().await;
+    }
+}
+
+fn main() {
+    let _ = Supervisor::builder("app").child(component("clock", Clock)).build();
+}

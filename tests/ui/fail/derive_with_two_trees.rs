@@ -1,0 +1,14 @@
+use verger::{ChildSpec, Supervisor, worker};
+
+#[derive(Supervisor)]
+#[tree(strategy = "one_for_all")]
+#[tree(start = "concurrent")]
+struct App {
+    #[child]
+    clock: ChildSpec,
+}
+
+fn main() {
+    let clock = worker("clock", async |_| {});
+    let _ = App { clock }.builder().build();
+}

@@ -1,0 +1,13 @@
+use verger::{ChildSpec, supervisor, worker};
+
+#[supervisor]
+struct App {
+    #[child(restart = "transient")]
+    #[supervisor]
+    clock: ChildSpec,
+}
+
+fn main() {
+    let clock = worker("clock", async |_| {});
+    let _ = App { clock }.builder().build();
+}

@@ -1,0 +1,14 @@
+use verger::{ChildSpec, supervisor, worker};
+
+#[supervisor(auto_shutdown = "any_significant")]
+struct App {
+    #[child]
+    db: ChildSpec,
+    #[child(restart = "permanent", significant)]
+    api: ChildSpec,
+}
+
+fn main() {
+    let (db, api) = (worker("db", async |_| {}), worker("api", async |_| {}));
+    let _ = App { db, api }.builder().build();
+}

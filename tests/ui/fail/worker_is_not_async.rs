@@ -1,0 +1,10 @@
+use verger::{Context, Supervisor, worker};
+
+#[worker(restart = "transient")]
+fn clock(ctx: Context) {
+    drop(ctx);
+}
+
+fn main() {
+    let _ = Supervisor::builder("app").child(clock()).build();
+}

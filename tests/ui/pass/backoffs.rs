@@ -1,0 +1,46 @@
+//! Each curve, with what belongs to it and with what it is without.
+
+use std::time::Duration;
+
+use verger::{Backoff, worker};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MILLI: Duration = Duration::from_millis(1);
+const FRACTION: f64 = 0.1;
+
+macro_rules! same {
+    ($($backoff:tt is $value:expr),+ $(,)?) => {$({
+        #[worker(backoff $backoff)]
+        async fn idle() {}
+
+        let by_hand = worker("idle", async |_| {}).backoff($value);
+        assert_eq!(format!("{:?}", idle()), format!("{by_hand:?}"));
+    })+};
+}
+
+#[worker(backoff = Backoff::default())]
+async fn any() {}
+
+fn main() {
+    same! {
+        (none) is Backoff::none(),
+        (constant, delay = "5s") is Backoff::constant(5 * SECOND),
+        (constant, delay = "5s", jitter = 1) is Backoff::constant(5 * SECOND).jitter(1.0),
+        (exponential) is Backoff::exponential(200 * MILLI, 30 * SECOND),
+        (exponential, min = "1s") is Backoff::exponential(SECOND, 30 * SECOND),
+        (exponential, max = "1m") is Backoff::exponential(200 * MILLI, 60 * SECOND),
+        (exponential, factor = 3) is Backoff::exponential(200 * MILLI, 30 * SECOND).factor(3.0),
+        (exponential, max = "9s", factor = 1.5, min = "1s", jitter = FRACTION, reset_after = "1m",)
+            is Backoff::exponential(SECOND, 9 * SECOND)
+                .factor(1.5)
+                .jitter(0.1)
+                .reset_after(60 * SECOND),
+        (linear, base = "2s") is Backoff::linear(2 * SECOND, 2 * SECOND, 30 * SECOND),
+        (linear, base = SECOND, step = SECOND / 2, max = 9 * SECOND)
+            is Backoff::linear(SECOND, SECOND / 2, 9 * SECOND),
+        (linear, base = "1s", reset_after = "0s", jitter = 0.5)
+            is Backoff::linear(SECOND, SECOND, 30 * SECOND).reset_after(Duration::ZERO).jitter(0.5),
+    }
+    let by_hand = worker("any", async |_| {}).backoff(Backoff::default());
+    assert_eq!(format!("{:?}", any()), format!("{by_hand:?}"));
+}

@@ -1,0 +1,169 @@
+//! What is written keeps to the lints that somebody may have turned on.
+
+#![deny(
+    future_incompatible,
+    keyword_idents,
+    let_underscore,
+    nonstandard_style,
+    rust_2018_idioms,
+    rust_2021_compatibility,
+    rust_2024_compatibility,
+    unused
+)]
+#![deny(
+    absolute_paths_not_starting_with_crate,
+    ambiguous_negative_literals,
+    explicit_outlives_requirements,
+    macro_use_extern_crate,
+    meta_variable_misuse,
+    missing_copy_implementations,
+    missing_debug_implementations,
+    missing_docs,
+    non_ascii_idents,
+    redundant_imports,
+    redundant_lifetimes,
+    single_use_lifetimes,
+    trivial_casts,
+    trivial_numeric_casts,
+    unit_bindings,
+    unnameable_types,
+    unreachable_pub,
+    unsafe_code,
+    unused_extern_crates,
+    unused_import_braces,
+    unused_lifetimes,
+    unused_qualifications,
+    unused_results,
+    variant_size_differences
+)]
+
+pub mod service {
+    //! Public, so that everything has to be documented.
+
+    use std::time::Duration;
+
+    use verger::{
+        Backoff, Child, ChildSpec, Component, Context, DynamicSupervisor, Exit, Outcome,
+        RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder, async_trait, component,
+        supervisor, worker, worker_with,
+    };
+
+    /// Uses everything that is imported, so that a path to it could be shorter.
+    #[must_use]
+    pub fn by_hand() -> SupervisorBuilder {
+        /// Nothing.
+        #[derive(Clone, Copy, Debug)]
+        struct Nothing;
+
+        #[async_trait]
+        impl Child for Nothing {
+            async fn run(&mut self, _: &Context) -> Exit {
+                ().into_exit()
+            }
+        }
+
+        fn any(value: impl Component) -> ChildSpec {
+            component("any", value)
+        }
+
+        let wait = Backoff::constant(Duration::from_secs(1));
+        let clock = worker_with("clock", 5, async |_, _| {}).restart(RestartType::Transient);
+        Supervisor::builder("hand")
+            .strategy(Strategy::OneForAll)
+            .defaults(|child| child.backoff(wait).shutdown(Shutdown::Infinity))
+            .child(clock)
+            .child(any(Nothing))
+            .child(DynamicSupervisor::builder("conns"))
+    }
+
+    /// Ticks.
+    #[worker(restart = "transient", shutdown = "infinity", backoff(linear, base = "1s"))]
+    pub async fn clock(ctx: Context, every: Duration, zone: String) -> Exit {
+        drop(zone);
+        let _: Option<()> = ctx.run_until_cancelled(tokio::time::sleep(every)).await;
+        Ok(())
+    }
+
+    /// Does anything.
+    #[worker]
+    pub async fn any<T: Copy + Into<u64>>(value: T) {
+        let value: u64 = value.into();
+        assert_eq!(value, 5);
+    }
+
+    /// Keeps data.
+    #[derive(Clone, Debug)]
+    pub struct Db<T> {
+        /// The data.
+        pub data: T,
+    }
+
+    #[worker(shutdown = "brutal_kill", activation_timeout = "200ms")]
+    impl<T: Clone + Send + Sync + 'static> Db<T> {
+        /// Connects.
+        pub async fn activate(&mut self) {}
+
+        /// Serves.
+        pub async fn run(&self, ctx: &Context) -> Exit {
+            ctx.cancelled().await;
+            Ok(())
+        }
+    }
+
+    /// All of it.
+    #[supervisor(
+        strategy = "one_for_all",
+        auto_shutdown = "any_significant",
+        start = "concurrent",
+        first_start = "fail",
+        on_exhausted = "park",
+        max_restarts = self.limit,
+        period = "60s",
+        defaults(restart = "transient", on_leak = "park"),
+        backoff(exponential, jitter = 0.5),
+        child(readiness = "signal")
+    )]
+    #[derive(Debug)]
+    pub struct App<T> {
+        /// A spec.
+        #[child(significant, restart = "temporary")]
+        pub clock: ChildSpec,
+        /// A prototype.
+        #[child]
+        pub db: Db<T>,
+        /// A supervisor.
+        #[supervisor(shutdown = "1m")]
+        pub below: Below,
+        /// A dynamic supervisor.
+        #[dynamic(defaults(shutdown = "1s"))]
+        pub conns: DynamicSupervisor,
+        /// A number.
+        pub limit: u32,
+    }
+
+    /// Below.
+    #[derive(Clone, Copy, Debug, Supervisor)]
+    #[tree(defaults(shutdown = "1s"))]
+    #[non_exhaustive]
+    pub struct Below {}
+
+    impl Below {
+        /// The only one.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self {}
+        }
+    }
+}
+
+fn main() {
+    let app = service::App {
+        clock: service::clock(std::time::Duration::from_secs(1), String::new()),
+        db: service::Db { data: 5 },
+        below: service::Below::new(),
+        conns: verger::DynamicSupervisor,
+        limit: 5,
+    };
+    let app = app.builder().child(service::any(5_u32)).child(service::by_hand());
+    assert!(app.build().is_ok());
+}

@@ -1,0 +1,36 @@
+//! What is deprecated is so for those who use it, and not for what is written for it.
+
+#![deny(deprecated, warnings)]
+
+use verger::{ChildSpec, Context, supervisor, worker};
+
+#[worker]
+#[deprecated = "the sun is enough"]
+async fn clock(ctx: Context) {
+    ctx.cancelled().await;
+}
+
+#[deprecated]
+#[supervisor]
+struct Old {
+    #[child]
+    clock: ChildSpec,
+}
+
+#[supervisor]
+struct New {
+    #[child]
+    #[deprecated]
+    clock: ChildSpec,
+}
+
+fn main() {
+    #[expect(deprecated)]
+    let clock = clock();
+    #[expect(deprecated)]
+    let old = Old { clock: clock.clone() };
+    let _ = old.builder();
+    #[expect(deprecated)]
+    let new = New { clock };
+    let _ = new.builder();
+}

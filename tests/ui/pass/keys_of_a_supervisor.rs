@@ -1,0 +1,63 @@
+//! Each key of a supervisor is a call of its builder.
+
+use std::time::Duration;
+
+use verger::{
+    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, Preset, RestartType, Start, Strategy,
+    Supervisor, supervisor,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[supervisor(
+    strategy = "rest_for_one",
+    max_restarts = 7,
+    period = "1m 30s",
+    auto_shutdown = "all_significant",
+    start = "concurrent",
+    first_start = "fail",
+    on_exhausted = "park",
+    leak_timeout = "2s",
+    stop_deadline = "30s",
+    preset = Preset::otp(),
+    defaults(
+        restart = "transient",
+        shutdown = "20s",
+        backoff(constant, delay = "3s"),
+        activation_timeout = "4s",
+        on_leak = "park"
+    ),
+    name = "root",
+    crate = ::verger
+)]
+struct Everything {}
+
+#[supervisor(unlimited_restarts, backoff(none))]
+struct Unlimited {}
+
+fn main() {
+    let by_hand = Supervisor::builder("root")
+        .strategy(Strategy::RestForOne)
+        .restarts(7, 90 * SECOND)
+        .auto_shutdown(AutoShutdown::AllSignificant)
+        .start(Start::Concurrent)
+        .first_start(FirstStart::Fail)
+        .on_exhausted(OnExhausted::Park)
+        .leak_timeout(2 * SECOND)
+        .stop_deadline(30 * SECOND)
+        .preset(Preset::otp())
+        .defaults(|child| {
+            child
+                .restart(RestartType::Transient)
+                .shutdown(20 * SECOND)
+                .backoff(Backoff::constant(3 * SECOND))
+                .activation_timeout(4 * SECOND)
+                .on_leak(OnLeak::Park)
+        });
+    assert_eq!(format!("{:?}", Everything {}.builder()), format!("{by_hand:?}"));
+
+    let by_hand = Supervisor::builder("unlimited")
+        .unlimited_restarts()
+        .defaults(|child| child.backoff(Backoff::none()));
+    assert_eq!(format!("{:?}", Unlimited {}.builder()), format!("{by_hand:?}"));
+}

@@ -1,0 +1,62 @@
+//! Nothing is taken from the prelude.
+
+#![no_implicit_prelude]
+
+use ::verger::{Supervisor, supervisor, worker};
+
+#[worker(restart = "transient", backoff(exponential))]
+async fn clock(ctx: ::verger::Context, zone: u32, hour: u32) -> ::verger::Exit {
+    let _ = (zone, hour);
+    ctx.cancelled().await;
+    ::core::result::Result::Ok(())
+}
+
+struct Db;
+
+impl ::core::clone::Clone for Db {
+    fn clone(&self) -> Self {
+        Self
+    }
+}
+
+#[worker(shutdown = "20s", requires = "clock")]
+impl Db {
+    async fn activate(&mut self) {}
+
+    async fn run(&self, ctx: &::verger::Context) -> ::verger::Exit {
+        ctx.cancelled().await;
+        ::core::result::Result::Ok(())
+    }
+}
+
+#[supervisor(strategy = "one_for_all", defaults(shutdown = "1s"), backoff(none))]
+struct App {
+    #[child]
+    clock: ::verger::ChildSpec,
+    #[child]
+    db: Db,
+    #[supervisor]
+    below: Derived,
+    #[dynamic(max_children = 5)]
+    conns: ::verger::DynamicSupervisor,
+}
+
+#[::core::prelude::v1::derive(Supervisor)]
+#[tree(start = "concurrent")]
+struct Derived {
+    #[child(shutdown = "brutal_kill")]
+    clock: ::verger::ChildSpec,
+}
+
+#[worker]
+async fn generic<T: ::core::fmt::Display>(value: T) {
+    let _ = value;
+}
+
+fn main() {
+    let _ = generic(5);
+    let below = Derived { clock: clock(0, 1) };
+    let conns = ::verger::DynamicSupervisor;
+    let app = App { clock: clock(0, 1), db: Db, below, conns };
+    ::core::mem::drop(app.builder().build().unwrap());
+}

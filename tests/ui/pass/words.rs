@@ -1,0 +1,66 @@
+//! Every word there is, synonyms included.
+
+use std::time::Duration;
+
+use verger::{
+    AutoShutdown, FirstStart, OnExhausted, OnLeak, Readiness, RestartType, Shutdown, Start,
+    Strategy, Supervisor, SupervisorBuilder, supervisor, worker,
+};
+
+/// Whether the supervisors and workers that words make are what values make.
+macro_rules! same {
+    ($method:ident: $($word:literal is $value:expr),+ => above struct) => {$({
+        #[supervisor($method = $word)]
+        struct Node {}
+
+        let by_hand: SupervisorBuilder = Supervisor::builder("node").$method($value);
+        assert_eq!(format!("{:?}", Node {}.builder()), format!("{by_hand:?}"));
+    })+};
+    ($method:ident: $($word:literal is $value:expr),+ => above function) => {$({
+        #[worker($method = $word)]
+        async fn idle() {}
+
+        let by_hand = worker("idle", async |_| {}).$method($value);
+        assert_eq!(format!("{:?}", idle()), format!("{by_hand:?}"));
+    })+};
+}
+
+fn main() {
+    same!(strategy:
+        "one_for_one" is Strategy::OneForOne,
+        "one_for_all" is Strategy::OneForAll,
+        "rest_for_one" is Strategy::RestForOne
+        => above struct);
+    same!(auto_shutdown:
+        "never" is AutoShutdown::Never,
+        "any_significant" is AutoShutdown::AnySignificant,
+        "all_significant" is AutoShutdown::AllSignificant
+        => above struct);
+    same!(start:
+        "sequential" is Start::Sequential,
+        "concurrent" is Start::Concurrent
+        => above struct);
+    same!(first_start: "retry" is FirstStart::Retry, "fail" is FirstStart::Fail => above struct);
+    same!(on_exhausted:
+        "escalate" is OnExhausted::Escalate,
+        "park" is OnExhausted::Park
+        => above struct);
+    same!(restart:
+        "permanent" is RestartType::Permanent,
+        "transient" is RestartType::Transient,
+        "temporary" is RestartType::Temporary,
+        "always" is RestartType::Permanent,
+        "on_failure" is RestartType::Transient,
+        "never" is RestartType::Temporary
+        => above function);
+    same!(shutdown:
+        "brutal_kill" is Shutdown::BrutalKill,
+        "infinity" is Shutdown::Infinity,
+        "0s" is Duration::ZERO
+        => above function);
+    same!(readiness:
+        "on_start" is Readiness::OnStart,
+        "signal" is Readiness::Signal
+        => above function);
+    same!(on_leak: "restart" is OnLeak::Restart, "park" is OnLeak::Park => above function);
+}
