@@ -132,4 +132,6 @@ mod book {
     mod introduction {}
     #[doc = include_str!("../book/src/first-tree.md")]
     mod first_tree {}
+    #[doc = include_str!("../book/src/components.md")]
+    mod components {}
 }

@@ -12,6 +12,8 @@ mod advice;
 mod args;
 mod attributes;
 mod backoff;
+#[cfg(test)]
+mod book;
 mod bounds;
 mod check;
 mod errors;

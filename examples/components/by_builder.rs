@@ -1,0 +1,65 @@
+//! The tree of `components.rs` by hand, child for child.
+//!
+//! The writer is the same: an `impl` block under `#[worker]` is a `Child` like any other.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use verger::{
+    AutoShutdown, Backoff, ChildSpec, Context, DynamicSupervisor, Exit, RestartType, Shutdown,
+    Strategy, Supervisor, SupervisorBuilder, component, worker_with,
+};
+
+use super::{Line, Writer};
+
+pub(crate) fn station() -> SupervisorBuilder {
+    let (sender, readings) = mpsc::channel(16);
+    Supervisor::builder("station")
+        .auto_shutdown(AutoShutdown::AnySignificant)
+        .restarts(3, Duration::from_secs(10))
+        .child(archive(Writer::new(readings), 4))
+        .child(sensors(sender).into_child().requires("archive"))
+        .child(shift(Duration::from_secs(4)).significant())
+}
+
+fn archive(writer: Writer, max_uploads: usize) -> SupervisorBuilder {
+    Supervisor::builder("archive")
+        .strategy(Strategy::RestForOne)
+        .child(DynamicSupervisor::builder("uploads").max_children(max_uploads))
+        .child(
+            component("writer", writer)
+                .requires("uploads")
+                .activation_timeout(Duration::from_secs(5)),
+        )
+}
+
+fn sensors(readings: mpsc::Sender<f64>) -> SupervisorBuilder {
+    let base = Duration::from_millis(400);
+    let backoff = Backoff::linear(base, base, Duration::from_secs(5));
+    Supervisor::builder("sensors")
+        .defaults(|child| child.backoff(backoff))
+        .child(sensor("north", Line::new(None), readings.clone()))
+        .child(sensor("south", Line::new(Some(7)), readings).shutdown(Shutdown::BrutalKill))
+}
+
+fn sensor(name: &str, line: Line, readings: mpsc::Sender<f64>) -> ChildSpec {
+    async fn sensor(ctx: Context, (line, readings): (Line, mpsc::Sender<f64>)) -> Exit {
+        while let Some(reading) = ctx.run_until_cancelled(line.read()).await {
+            readings.send(reading?).await?;
+        }
+        Ok(())
+    }
+    worker_with(name, (line, readings), sensor).restart(RestartType::Transient)
+}
+
+#[expect(clippy::print_stdout, reason = "it is meant to be seen without a log, too")]
+fn shift(length: Duration) -> ChildSpec {
+    async fn shift(ctx: Context, length: Duration) -> Exit {
+        if ctx.run_until_cancelled(sleep(length)).await.is_some() {
+            println!("{}", ctx.parent().status().await?);
+        }
+        Ok(())
+    }
+    worker_with("shift", length, shift).restart(RestartType::Transient)
+}

@@ -1,0 +1,136 @@
+//! The example `components`: its tree is the same whether macros make it or the builder.
+
+#![cfg(all(feature = "macros", feature = "signal"))]
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::sleep;
+use verger::{ChildSpecInfo, ControlError, Node, SupervisorBuilder, SupervisorHandle, worker};
+
+#[allow(dead_code, reason = "its `main` is the example's")]
+#[path = "../examples/components.rs"]
+mod components;
+
+use components::{by_builder, by_macro};
+
+/// Just started; while `south` waits; after it has come back and something was uploaded.
+const MOMENTS: [Duration; 3] =
+    [Duration::ZERO, Duration::from_millis(1_300), Duration::from_millis(3_500)];
+
+/// What can be seen of a tree while it runs, and how its children are treated.
+struct Seen {
+    /// One for each moment.
+    statuses: Vec<Value>,
+    specs: Vec<(String, ChildSpecInfo)>,
+}
+
+async fn watch(tree: SupervisorBuilder) -> Seen {
+    let tree = start(tree).await;
+    let began = tokio::time::Instant::now();
+    let mut statuses = Vec::new();
+    for moment in MOMENTS {
+        sleep(moment - began.elapsed()).await;
+        statuses.push(status(&tree).await);
+    }
+    let specs = specs(&tree).await;
+    tree.wait().await.unwrap();
+    Seen { statuses, specs }
+}
+
+async fn start(tree: SupervisorBuilder) -> SupervisorHandle {
+    tree.build().unwrap().start().await.unwrap()
+}
+
+/// The serialised status. Points in time are counted back from when it was taken, because the two
+/// trees run one after the other; nothing is left out.
+async fn status(tree: &SupervisorHandle) -> Value {
+    let mut status = serde_json::to_value(tree.status().await.unwrap()).unwrap();
+    let captured_at = status["captured_at_ms"].take();
+    count_back(&mut status, captured_at.as_i64().unwrap());
+    status
+}
+
+fn count_back(value: &mut Value, from: i64) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value.as_i64() {
+                    Some(at) if name == "since_ms" => *value = (from - at).into(),
+                    _ => count_back(value, from),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| count_back(value, from)),
+        _ => {}
+    }
+}
+
+/// How each child is treated, by path.
+async fn specs(tree: &SupervisorHandle) -> Vec<(String, ChildSpecInfo)> {
+    let root = tree.path().to_string();
+    let mut paths = Vec::new();
+    collect(&tree.status().await.unwrap().root, &mut paths);
+    let mut specs = Vec::new();
+    for path in paths {
+        let below = path.strip_prefix(&format!("{root}/")).unwrap();
+        specs.push((path.clone(), tree.child_spec(below).await.unwrap()));
+    }
+    specs
+}
+
+fn collect(node: &Node, paths: &mut Vec<String>) {
+    for child in &node.children {
+        paths.push(child.child.path.to_string());
+        collect(child, paths);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn macros_and_builder_make_the_same_tree() {
+    let (by_macro, by_builder) = (watch(by_macro()).await, watch(by_builder::station()).await);
+
+    assert_eq!(by_macro.statuses, by_builder.statuses);
+    assert_eq!(by_macro.specs, by_builder.specs);
+
+    let paths: Vec<_> = by_macro.specs.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "station/archive",
+            "station/archive/uploads",
+            "station/archive/uploads/upload#4",
+            "station/archive/writer",
+            "station/sensors",
+            "station/sensors/north",
+            "station/sensors/south",
+            "station/shift",
+        ],
+    );
+}
+
+/// What neither status nor specs show: how many uploads there may be, and that the writer starts
+/// only with them.
+#[tokio::test(start_paused = true)]
+async fn macros_and_builder_set_the_same_limits() {
+    assert_eq!(format!("{:?}", by_macro()), format!("{:?}", by_builder::station()));
+
+    for tree in [by_macro(), by_builder::station()] {
+        let tree = start(tree).await;
+
+        let uploads = tree.supervisor("archive/uploads").await.unwrap();
+        let idle = worker("idle", async |ctx| ctx.cancelled().await);
+        for _ in 0..4 {
+            uploads.start_child(idle.clone()).await.unwrap();
+        }
+        let fifth = uploads.start_child(idle).await;
+        assert!(matches!(fifth, Err(ControlError::MaxChildren { .. })), "{fifth:?}");
+
+        let archive = tree.supervisor("archive").await.unwrap();
+        archive.terminate_child("writer").await.unwrap();
+        archive.terminate_child("uploads").await.unwrap();
+        assert!(archive.restart_child("writer").await.unwrap().is_gated());
+
+        tree.stop("seen").await.unwrap();
+    }
+}
