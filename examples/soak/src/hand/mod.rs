@@ -1,0 +1,396 @@
+//! A hand that breaks one zone, and mends it again: what it does is drawn from the seed.
+//!
+//! A hand makes one call after the other, and holds each answer against what the children say: who
+//! was terminated doesn't live any more, and no call goes unanswered.
+
+mod mend;
+
+use std::future::Future;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use tokio::time::timeout;
+use verger::{CancellationToken, ControlError, Lifecycle, RestartType, SupervisorHandle};
+
+use crate::child::{Make, Order, Post, Start};
+use crate::layout::{GUEST, Group, ROOT, Zone, crowd, pick, treated};
+use crate::tally::{Tally, count};
+use crate::watch::{Mark, Watch};
+
+/// Longer than any call can take, if all graces below it are used up.
+const ANSWER: Duration = Duration::from_secs(120);
+/// Guests of a zone at one time.
+const GUESTS: usize = 16;
+
+pub(crate) struct Hand {
+    pub(crate) zone: Arc<Zone>,
+    pub(crate) watch: Arc<Mutex<Watch>>,
+    handle: SupervisorHandle,
+    tally: Arc<Tally>,
+    rng: Rng,
+    /// Everybody in the crowd, as far as is known: what he is called, and his post.
+    crowd: Vec<(String, Arc<Post>)>,
+    guests: Vec<(String, Arc<Post>)>,
+    guest: u64,
+}
+
+impl Hand {
+    pub(crate) fn new(
+        zone: Arc<Zone>,
+        watch: Arc<Mutex<Watch>>,
+        handle: SupervisorHandle,
+        tally: Arc<Tally>,
+        rng: Rng,
+    ) -> Self {
+        let (crowd, guests) = (Vec::new(), Vec::new());
+        Self { zone, watch, handle, tally, rng, crowd, guests, guest: 0 }
+    }
+
+    /// Breaks things until the time is up.
+    pub(crate) async fn storm(&mut self, until: Instant, pace: Duration, over: &CancellationToken) {
+        while Instant::now() < until && !over.is_cancelled() {
+            if self.zone.plan.leaky {
+                self.block().await;
+            } else {
+                self.act().await;
+            }
+            let pause = if self.zone.plan.leaky { Duration::from_secs(4) } else { pace };
+            let left = until.saturating_duration_since(Instant::now());
+            let pause = pause.mul_f64(self.rng.f64() * 2.0).min(left);
+            let _ = timeout(pause, over.cancelled()).await;
+        }
+    }
+
+    /// Does one thing.
+    async fn act(&mut self) {
+        self.release_one().await;
+        match self.rng.u32(..1000) {
+            0..400 => self.poke(),
+            400..412 => self.burst(),
+            412..480 => self.spoil_a_start(),
+            480..580 => self.kill().await,
+            580..640 => self.stop_one().await,
+            640..690 => self.restart_one().await,
+            690..740 => self.help_one().await,
+            740..790 => self.host().await,
+            790..985 => self.churn().await,
+            985..994 => self.strike_group().await,
+            994..997 => self.strike("crowd", &self.crowd_posts()).await,
+            _ => self.strike_wing().await,
+        }
+    }
+
+    /// Makes a call; `None` if it wasn't answered.
+    async fn call<T>(
+        &self,
+        what: &str,
+        path: &str,
+        call: impl Future<Output = Result<T, ControlError>>,
+    ) -> Option<Result<T, ControlError>> {
+        count(&self.tally.calls);
+        let Ok(answer) = timeout(ANSWER, call).await else {
+            self.tally.violation(format!("{}: {what} of {path} went unanswered", self.zone.name));
+            return None;
+        };
+        if let Err(
+            error @ (ControlError::Ended { .. }
+            | ControlError::InvalidSpec(_)
+            | ControlError::NotASupervisor { .. }
+            | ControlError::NotAChild { .. }),
+        ) = &answer
+        {
+            self.tally.violation(format!("{}: {what} of {path}: {error}", self.zone.name));
+        }
+        Some(answer)
+    }
+
+    /// Makes a call that changes what the observer has to expect.
+    async fn marked<T>(
+        &self,
+        mark: Mark,
+        path: &str,
+        call: impl Future<Output = Result<T, ControlError>>,
+    ) {
+        let full = format!("{ROOT}/{}/{path}", self.zone.name);
+        let parent = full.rsplit_once('/').map_or(&*full, |(parent, _)| parent);
+        self.watch().begins(parent, mark);
+        let answer = self.call(&format!("{mark:?}"), path, call).await;
+        let refused = |error: &ControlError| {
+            !matches!(error, ControlError::ActivationFailed { .. } | ControlError::Stopped { .. })
+        };
+        let done = answer.is_some_and(|answer| !answer.is_err_and(|error| refused(&error)));
+        self.watch().ends(parent, mark, done);
+    }
+
+    pub(crate) fn watch(&self) -> std::sync::MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody: his path below the zone, his post, and whether he may end well.
+    fn anybody(&mut self) -> Option<(String, Arc<Post>, bool)> {
+        if self.rng.u8(..4) == 0 {
+            let crowd = (!self.crowd.is_empty()).then(|| pick(&mut self.rng, &self.crowd));
+            return crowd.map(|(path, post)| (path.clone(), Arc::clone(post), true));
+        }
+        let (zone, rng) = (Arc::clone(&self.zone), &mut self.rng);
+        let group = group(&zone, rng);
+        let post = Arc::clone(pick(rng, &group.posts));
+        Some((format!("{}/{}", group.path, post.name), post, !group.rules.at_once))
+    }
+
+    fn poke(&mut self) {
+        let Some((_, post, may_end_well)) = self.anybody() else { return };
+        let order = match self.rng.u8(..20) {
+            0..7 => Order::Error,
+            7..13 => Order::Panic,
+            13..15 if may_end_well => Order::Normal,
+            15 if may_end_well => Order::StopSelf,
+            16 => Order::Hang,
+            17 => Order::Healthy,
+            _ => Order::Slow,
+        };
+        post.order(order);
+    }
+
+    /// Lets more children of a group fail than it allows.
+    fn burst(&mut self) {
+        let (zone, rng) = (Arc::clone(&self.zone), &mut self.rng);
+        let group = group(&zone, rng);
+        let most = group.rules.max.unwrap_or_default() as usize + 2;
+        for _ in 0..most {
+            pick(rng, &group.posts).order(Order::Error);
+        }
+    }
+
+    fn spoil_a_start(&mut self) {
+        let Some((_, post, _)) = self.anybody() else { return };
+        let starts = [Start::Slow, Start::Error, Start::Panic, Start::Hang, Start::Decline];
+        post.start(*pick(&mut self.rng, &starts));
+        post.order(Order::Error);
+    }
+
+    async fn kill(&mut self) {
+        if let Some((path, _, _)) = self.anybody() {
+            self.abort(&path).await;
+        }
+    }
+
+    async fn abort(&self, path: &str) {
+        if let Some(Ok(())) = self.call("kill_child", path, self.handle.kill_child(path)).await {
+            count(&self.tally.aborts);
+        }
+    }
+
+    async fn stop_one(&mut self) {
+        let Some((path, post, _)) = self.anybody() else { return };
+        self.terminate(&path, &post).await;
+        if self.rng.bool() {
+            let _ = self.call("restart_child", &path, self.handle.restart_child(&path)).await;
+        }
+    }
+
+    async fn terminate(&self, path: &str, post: &Post) {
+        let begun = post.begun.load(SeqCst);
+        post.alone.store(true, SeqCst);
+        let answer = self.call("terminate_child", path, self.handle.terminate_child(path)).await;
+        if matches!(answer, Some(Ok(()))) && post.lives() && post.begun.load(SeqCst) == begun {
+            let zone = &self.zone.name;
+            self.tally.violation(format!("{zone}: {path} was terminated, and lives"));
+        }
+        post.alone.store(false, SeqCst);
+    }
+
+    async fn restart_one(&mut self) {
+        let Some((path, post, _)) = self.anybody() else { return };
+        post.alone.store(true, SeqCst);
+        let _ = self.call("restart", &path, self.handle.restart(&path)).await;
+        post.alone.store(false, SeqCst);
+    }
+
+    /// Helps up the first of a group that is down or waits.
+    async fn help_one(&mut self) {
+        let zone = Arc::clone(&self.zone);
+        let path = &group(&zone, &mut self.rng).path;
+        let Ok(group) = self.handle.supervisor(path).await else { return };
+        let Some(Ok(children)) = self.call("which_children", path, group.which_children()).await
+        else {
+            return;
+        };
+        let down = |state| !matches!(state, Lifecycle::Active | Lifecycle::Activating);
+        if let Some(child) = children.iter().find(|child| down(child.lifecycle)) {
+            let path = format!("{path}/{}", child.path.name());
+            self.help(&path, child.lifecycle).await;
+        }
+    }
+
+    /// Does for a child in this state what may bring it back.
+    async fn help(&self, path: &str, state: Lifecycle) {
+        match state {
+            Lifecycle::Stopped => {
+                let _ = self.call("restart_child", path, self.handle.restart_child(path)).await;
+            }
+            Lifecycle::Restarting => self.marked(Mark::Wake, path, self.handle.wake(path)).await,
+            Lifecycle::Errored => self.marked(Mark::Retry, path, self.handle.retry(path)).await,
+            _ => {}
+        }
+    }
+
+    /// Adds a child to a group, or sends one away.
+    async fn host(&mut self) {
+        let zone = Arc::clone(&self.zone);
+        if self.guests.len() >= GUESTS || (self.rng.bool() && !self.guests.is_empty()) {
+            let index = self.rng.usize(..self.guests.len());
+            let (path, post) = self.guests.swap_remove(index);
+            self.terminate(&path, &post).await;
+            let _ = self.call("delete_child", &path, self.handle.delete_child(&path)).await;
+            return;
+        }
+        let path = &group(&zone, &mut self.rng).path;
+        self.guest += 1;
+        let post = self.newcomer(format!("{GUEST}{}", self.guest));
+        let spec = treated(post.spec(), post.make, &mut self.rng).restart(self.restart_type());
+        let Ok(group) = self.handle.supervisor(path).await else { return };
+        if let Some(Ok(_)) = self.call("start_child", path, group.start_child(spec)).await {
+            self.guests.push((format!("{path}/{}", post.name), post));
+        }
+    }
+
+    fn newcomer(&mut self, name: String) -> Arc<Post> {
+        let make = *pick(&mut self.rng, &[Make::Function, Make::Signal, Make::Object]);
+        Post::new(name, make, &self.zone.notebook, &self.tally)
+    }
+
+    fn restart_type(&mut self) -> RestartType {
+        let types = [RestartType::Permanent, RestartType::Transient, RestartType::Temporary];
+        *pick(&mut self.rng, &types)
+    }
+
+    /// Lets some join the crowd, or leave it.
+    async fn churn(&mut self) {
+        let some = self.rng.usize(1..12);
+        if self.crowd.len() < self.zone.crowd {
+            self.join(some).await;
+        } else {
+            self.leave(some).await;
+        }
+    }
+
+    async fn join(&mut self, some: usize) {
+        let Ok(crowd) = self.handle.supervisor("crowd").await else { return };
+        for _ in 0..some {
+            let post = self.newcomer("c".to_owned());
+            let spec = treated(post.spec(), post.make, &mut self.rng);
+            let spec = spec.restart(self.restart_type());
+            match self.call("start_child", "crowd", crowd.start_child(spec)).await {
+                Some(Ok(child)) => {
+                    let path = format!("crowd/{}", child.name());
+                    // A crowd that was restarted counts from the beginning again.
+                    self.crowd.retain(|(old, _)| *old != path);
+                    self.crowd.push((path, post));
+                }
+                _ => return,
+            }
+        }
+    }
+
+    async fn leave(&mut self, some: usize) {
+        for _ in 0..some.min(self.crowd.len()) {
+            let index = self.rng.usize(..self.crowd.len());
+            let (path, post) = self.crowd.swap_remove(index);
+            self.terminate(&path, &post).await;
+        }
+    }
+
+    async fn strike_group(&mut self) {
+        let zone = Arc::clone(&self.zone);
+        let group = group(&zone, &mut self.rng);
+        self.strike(&group.path, &group.posts).await;
+    }
+
+    async fn strike_wing(&mut self) {
+        let zone = Arc::clone(&self.zone);
+        let wing = pick(&mut self.rng, &zone.wings);
+        let posts: Vec<_> = wing.groups.iter().flat_map(|it| &it.posts).map(Arc::clone).collect();
+        self.strike(&wing.name, &posts).await;
+    }
+
+    fn crowd_posts(&self) -> Vec<Arc<Post>> {
+        self.crowd.iter().map(|(_, post)| Arc::clone(post)).collect()
+    }
+
+    /// Takes down a supervisor with all below it, one way or another.
+    async fn strike(&mut self, path: &str, posts: &[Arc<Post>]) {
+        let begun: Vec<_> = posts.iter().map(|post| post.begun.load(SeqCst)).collect();
+        let ended = match self.rng.u8(..4) {
+            0 => {
+                let Ok(supervisor) = self.handle.supervisor(path).await else { return };
+                count(&self.tally.calls);
+                timeout(ANSWER, supervisor.stop("struck")).await.is_ok()
+            }
+            1 => {
+                let call = self.handle.terminate_child(path);
+                let ended = self.call("terminate_child", path, call).await;
+                matches!(ended, Some(Ok(())))
+            }
+            2 => {
+                let _ = self.call("restart", path, self.handle.restart(path)).await;
+                false
+            }
+            _ => {
+                self.abort(path).await;
+                false
+            }
+        };
+        let same =
+            |(post, begun): (&Arc<Post>, u64)| post.lives() && post.begun.load(SeqCst) == begun;
+        let left = posts.iter().zip(begun).filter(|&(post, begun)| same((post, begun))).count();
+        if ended && left > 0 {
+            let zone = &self.zone.name;
+            self.tally.violation(format!("{zone}: {path} was stopped, and {left} below it live"));
+        }
+        let state = self.handle.which_child(path).await.map(|child| child.lifecycle);
+        if state.is_ok_and(|state| state == Lifecycle::Stopped) {
+            let _ = self.call("restart_child", path, self.handle.restart_child(path)).await;
+        }
+    }
+
+    /// Ends somebody who hangs.
+    async fn release_one(&mut self) {
+        let zone = Arc::clone(&self.zone);
+        let groups = zone.wings.iter().flat_map(|wing| &wing.groups);
+        let members = groups.flat_map(|group| {
+            let path = |post: &Post| format!("{}/{}", group.path, post.name);
+            group.posts.iter().filter(|post| post.hangs.load(SeqCst)).map(move |it| (path(it), it))
+        });
+        let crowd = self.crowd.iter().chain(&self.guests);
+        let crowd = crowd.filter(|(_, post)| post.hangs.load(SeqCst));
+        let crowd = crowd.map(|(path, post)| (path.clone(), post));
+        let Some((path, post)) = members.chain(crowd).next() else { return };
+        let post = Arc::clone(post);
+        match self.rng.u8(..3) {
+            0 => self.abort(&path).await,
+            1 => self.terminate(&path, &post).await,
+            _ => drop(self.call("restart", &path, self.handle.restart(&path)).await),
+        }
+    }
+
+    /// Lets a child block its thread, and aborts it, so that it leaks.
+    async fn block(&mut self) {
+        let zone = Arc::clone(&self.zone);
+        let post = pick(&mut self.rng, &zone.wings[0].groups[0].posts);
+        post.order(Order::Block);
+        for _ in 0..200 {
+            if post.blocks.load(SeqCst) {
+                return self.abort(&post.name).await;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn group<'a>(zone: &'a Zone, rng: &mut Rng) -> &'a Group {
+    let wing = pick(rng, &zone.wings);
+    pick(rng, &wing.groups)
+}

@@ -1,0 +1,209 @@
+//! Restart intensity as a naive model: a list of all grants, counted anew each time.
+//!
+//! It is fed by the events and knows nothing of how the library counts. What it can't know is said:
+//! while events are missing, or somebody clears the window at a moment that isn't known, a grant
+//! may or may not count, and both answers are accepted.
+
+use std::time::{Duration, SystemTime};
+
+/// Between our clock and that of the tree.
+pub(super) const SLACK: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Debug)]
+pub(super) struct Budget {
+    /// `None`: any number.
+    max: Option<u32>,
+    period: Duration,
+    grants: Vec<Grant>,
+    /// There may be grants up to here that nobody has told us of.
+    blind_until: Option<SystemTime>,
+    /// The window is cleared at some time in between; without an end, that is still to come.
+    clearing: Option<(SystemTime, Option<SystemTime>)>,
+}
+
+/// Whether an answer could be checked exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sure {
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    at: SystemTime,
+    /// Whether it counts for certain.
+    certain: bool,
+}
+
+impl Budget {
+    pub(super) fn new(max: Option<u32>, period: Duration) -> Self {
+        Self { max, period, grants: Vec::new(), blind_until: None, clearing: None }
+    }
+
+    /// The supervisor begins anew.
+    pub(super) fn reset(&mut self) {
+        self.grants.clear();
+        self.blind_until = None;
+    }
+
+    /// A restart was granted that is charged; not `certain`: if it is charged. Returns whether
+    /// there was any doubt.
+    ///
+    /// # Errors
+    ///
+    /// Says that it was one too many.
+    pub(super) fn grant(&mut self, at: SystemTime, certain: bool) -> Result<Sure, String> {
+        let Some(max) = self.max else { return Ok(Sure::Yes) };
+        self.tidy(at);
+        let sure = self.grants.iter().filter(|grant| grant.certain).count();
+        let certain = certain && self.clearing.is_none();
+        self.grants.push(Grant { at, certain });
+        if certain && sure >= max as usize {
+            let period = self.period;
+            return Err(format!("a restart was granted after {sure} of {max} in {period:?}"));
+        }
+        let all = sure + usize::from(certain) == self.grants.len() && self.blind_until.is_none();
+        Ok(if all { Sure::Yes } else { Sure::No })
+    }
+
+    /// A restart was refused. Returns whether there was any doubt.
+    ///
+    /// # Errors
+    ///
+    /// Says that there was room for it.
+    pub(super) fn refuse(&mut self, at: SystemTime) -> Result<Sure, String> {
+        let Some(max) = self.max else { return Err("refused without a limit".into()) };
+        self.tidy(at);
+        let (most, period) = (self.grants.len(), self.period);
+        if most < max as usize && self.blind_until.is_none() {
+            return Err(format!("a restart was refused after {most} of {max} in {period:?}"));
+        }
+        let sure = self.grants.iter().filter(|grant| grant.certain).count();
+        Ok(if sure >= max as usize { Sure::Yes } else { Sure::No })
+    }
+
+    /// How many grants count at least at `late`, and at most at `early`.
+    pub(super) fn count(&self, early: SystemTime, late: SystemTime) -> (usize, usize) {
+        let counts = |grant: &Grant, now: SystemTime| {
+            now.duration_since(grant.at).unwrap_or_default() <= self.period
+        };
+        let doubt = self.clearing.is_some();
+        let least = self.grants.iter().filter(|it| it.certain && !doubt && counts(it, late));
+        let most = self.grants.iter().filter(|it| counts(it, early));
+        let blind = self.blind_until.is_some_and(|until| early <= until);
+        (least.count(), if blind { usize::MAX } else { most.count() })
+    }
+
+    /// Events are missing that happened before.
+    pub(super) fn blind(&mut self, at: SystemTime) {
+        self.blind_until = Some(at + self.period);
+        self.doubt();
+    }
+
+    /// From now on the window may be cleared.
+    pub(super) fn clears(&mut self, from: SystemTime) {
+        self.clearing = Some((from, None));
+    }
+
+    /// By now it was cleared; not `done`: it may have been.
+    pub(super) fn cleared(&mut self, to: SystemTime, done: bool) {
+        if !done {
+            // What is in doubt stays so, and nothing is dropped.
+            self.clearing = self.clearing.map(|_| (SystemTime::UNIX_EPOCH, Some(to)));
+        } else if let Some((from, _)) = self.clearing {
+            self.clearing = Some((from, Some(to)));
+        }
+    }
+
+    fn tidy(&mut self, now: SystemTime) {
+        if let Some((from, to)) = self.clearing
+            && now + SLACK >= from
+        {
+            self.doubt();
+            if let Some(to) = to
+                && now > to + SLACK
+            {
+                self.grants.retain(|grant| grant.at + SLACK >= from);
+                self.clearing = None;
+            }
+        }
+        let period = self.period;
+        let counts = |at: SystemTime| now.duration_since(at).unwrap_or_default() <= period;
+        self.grants.retain(|grant| counts(grant.at));
+        self.blind_until = self.blind_until.filter(|&until| now <= until);
+    }
+
+    fn doubt(&mut self) {
+        self.grants.iter_mut().for_each(|grant| grant.certain = false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(5);
+    const TICK: Duration = Duration::from_nanos(1);
+    const T0: SystemTime = SystemTime::UNIX_EPOCH;
+
+    fn spent() -> Budget {
+        let mut budget = Budget::new(Some(2), PERIOD);
+        budget.grant(T0, true).unwrap();
+        budget.grant(T0 + TICK, true).unwrap();
+        budget
+    }
+
+    #[test]
+    fn as_many_as_allowed_are_granted_and_the_next_is_refused() {
+        assert!(spent().grant(T0 + PERIOD, true).is_err());
+        assert!(spent().refuse(T0 + PERIOD).is_ok());
+        assert!(spent().grant(T0 + PERIOD + TICK, true).is_ok());
+        assert!(spent().refuse(T0 + PERIOD + TICK).is_err());
+    }
+
+    #[test]
+    fn a_grant_that_may_not_be_charged_excuses_both_answers() {
+        let mut budget = Budget::new(Some(1), PERIOD);
+        budget.grant(T0, false).unwrap();
+
+        assert!(budget.clone().grant(T0, true).is_ok());
+        assert!(budget.refuse(T0).is_ok());
+    }
+
+    #[test]
+    fn who_has_missed_events_doubts_for_one_period() {
+        let mut budget = spent();
+        budget.blind(T0 + TICK);
+
+        assert!(budget.clone().grant(T0 + PERIOD, true).is_ok());
+        assert!(budget.clone().refuse(T0 + TICK + PERIOD).is_ok());
+        assert!(budget.refuse(T0 + TICK + PERIOD + TICK).is_err());
+    }
+
+    #[test]
+    fn a_window_that_was_cleared_counts_from_there() {
+        let later = T0 + Duration::from_secs(1);
+        let mut budget = spent();
+        budget.clears(later);
+        assert!(budget.clone().grant(later, true).is_ok(), "it may be cleared by now");
+        assert!(budget.clone().refuse(later).is_ok(), "or not");
+
+        budget.cleared(later, true);
+
+        let after = later + SLACK + TICK;
+        assert!(budget.clone().refuse(after).is_err());
+        assert!(budget.grant(after, true).is_ok());
+    }
+
+    #[test]
+    fn a_window_that_may_have_been_cleared_stays_in_doubt() {
+        let later = T0 + Duration::from_secs(1);
+        let mut budget = spent();
+        budget.clears(later);
+        budget.cleared(later, false);
+
+        let after = later + SLACK + TICK;
+        assert!(budget.clone().refuse(after).is_ok());
+        assert!(budget.grant(after, true).is_ok());
+    }
+}
