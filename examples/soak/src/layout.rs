@@ -48,6 +48,8 @@ pub(crate) struct Rules {
     /// Whoever starts in turn starts when all before him have passed, and none behind him is up.
     pub(crate) sequential: bool,
     pub(crate) dynamic: bool,
+    /// It keeps a child down that failed too often, and goes on.
+    pub(crate) parks: bool,
     /// A first start that fails is its end.
     pub(crate) fails_first: bool,
     /// Every failure counts.
@@ -124,6 +126,7 @@ const UNLIMITED: Rules = Rules {
     grouped: false,
     sequential: true,
     dynamic: false,
+    parks: false,
     fails_first: false,
     charges_all: false,
     at_once: false,
@@ -222,6 +225,7 @@ impl Drawing<'_> {
             grouped: strategy != Strategy::OneForOne,
             sequential: start == Start::Sequential && !parks,
             dynamic: false,
+            parks,
             fails_first: elixir,
             charges_all: elixir,
             at_once: elixir || wait == 0,

@@ -212,26 +212,33 @@ async fn observe_one((mut events, watch, zone): Feed) {
     let mut ended = false;
     while !ended {
         let mut batch = Vec::new();
-        match tokio::time::timeout(NOTES, events.next()).await {
-            Ok(None) => ended = true,
-            Ok(Some(event)) => {
-                let mut next = Some(event);
-                while let Some(event) = next {
-                    batch.push((events.missed() - missed, event));
-                    missed = events.missed();
-                    next = if batch.len() < BATCH { events.try_next() } else { None };
-                }
+        // When the last look began that found no event.
+        let mut looked = Instant::now();
+        let mut next = match tokio::time::timeout(NOTES, events.next()).await {
+            Ok(next) => {
+                ended = next.is_none();
+                next
             }
-            Err(_) => {}
+            Err(_) => None,
+        };
+        while let Some(event) = next {
+            batch.push((events.missed() - missed, event));
+            missed = events.missed();
+            looked = Instant::now();
+            next = if batch.len() < BATCH { events.try_next() } else { None };
         }
         let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
         // What a child has noted was there before the events that follow from it.
         watch.notes(zone.notebook.take());
+        let all = batch.len() < BATCH;
         for (missed, event) in batch {
             if missed > 0 {
                 watch.missed(missed);
             }
             watch.event(&event);
+        }
+        if all {
+            watch.heard = Some(looked);
         }
     }
 }

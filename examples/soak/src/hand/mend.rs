@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use verger::{ChildKind, Lifecycle, Node};
 
-use super::{Hand, crowd};
-use crate::layout::{GUEST, ROOT};
+use super::Hand;
+use crate::layout::{GUEST, ROOT, crowd};
 use crate::tally::count;
 
 /// How long a zone may take to be all well again.
@@ -69,6 +69,7 @@ impl Hand {
         let mut ill = hanging.map(|post| format!("{} hangs", post.name));
         let mut open = vec![&status.root];
         let mut crowd = None;
+        let mut guests = HashSet::new();
         let mut workers = 0;
         while let Some(node) = open.pop() {
             if node.child.path.name() == "crowd" {
@@ -77,6 +78,9 @@ impl Hand {
             for child in &node.children {
                 workers += usize::from(child.child.kind == ChildKind::Worker);
                 open.push(child);
+                if child.child.path.name().starts_with(GUEST) {
+                    guests.insert(child.child.path.name());
+                }
                 ill = self.mend_child(child).await.or(ill);
             }
         }
@@ -89,7 +93,7 @@ impl Hand {
         if self.zone.plan.leaky {
             return ill;
         }
-        self.guests.clear();
+        self.guests.retain(|(_, post)| guests.contains(&*post.name));
         let Some(crowd) = crowd else { return Some("the crowd is not there".to_owned()) };
         let there: HashSet<_> = crowd.children.iter().map(|it| it.child.path.name()).collect();
         self.crowd
@@ -128,23 +132,35 @@ impl Hand {
 
     /// Compares status, events and notes, until they agree or have had their time.
     async fn audit(&mut self) {
-        let begun = Instant::now();
-        let mut differences = vec!["it can't be looked at".to_owned()];
-        while begun.elapsed() < HEARD {
-            let before = Instant::now();
-            if let Ok(status) = self.handle.status().await {
-                let mut watch = self.watch();
-                // Under the lock, or the observer could take in later ones before.
-                watch.notes(self.zone.notebook.take());
-                differences = watch.compare(&status.root, before);
-                if differences.is_empty() {
-                    watch.adopt(&status.root);
-                    drop(watch);
-                    return count(&self.tally.audits);
-                }
-            }
+        let end = Instant::now() + HEARD;
+        let mut differences = vec![format!("{}: its events don't arrive", self.zone.name)];
+        while Instant::now() < end {
             tokio::time::sleep(AGAIN).await;
+            let before = Instant::now();
+            let Ok(status) = self.handle.status().await else { continue };
+            if !self.heard(Instant::now(), end).await {
+                break;
+            }
+            let mut watch = self.watch();
+            // Under the lock, or the observer could take in later ones before.
+            watch.notes(self.zone.notebook.take());
+            differences = watch.compare(&status.root, before);
+            if differences.is_empty() {
+                watch.adopt(&status.root);
+                return count(&self.tally.audits);
+            }
         }
         self.watch().give_up_on(&differences);
+    }
+
+    /// Waits until the observer has heard all that happened before then.
+    async fn heard(&self, then: Instant, end: Instant) -> bool {
+        while Instant::now() < end {
+            if self.watch().heard >= Some(then) {
+                return true;
+            }
+            tokio::time::sleep(AGAIN / 4).await;
+        }
+        false
     }
 }

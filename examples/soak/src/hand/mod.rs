@@ -3,6 +3,7 @@
 //! A hand makes one call after the other, and holds each answer against what the children say: who
 //! was terminated doesn't live any more, and no call goes unanswered.
 
+mod guests;
 mod mend;
 
 use std::future::Future;
@@ -12,17 +13,15 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use tokio::time::timeout;
-use verger::{CancellationToken, ControlError, Lifecycle, RestartType, SupervisorHandle};
+use verger::{CancellationToken, ControlError, Lifecycle, SupervisorHandle};
 
-use crate::child::{Make, Order, Post, Start};
-use crate::layout::{GUEST, Group, ROOT, Zone, crowd, pick, treated};
+use crate::child::{Order, Post, Start};
+use crate::layout::{Group, ROOT, Zone, pick};
 use crate::tally::{Tally, count};
 use crate::watch::{Mark, Watch};
 
 /// Longer than any call can take, if all graces below it are used up.
 const ANSWER: Duration = Duration::from_secs(120);
-/// Guests of a zone at one time.
-const GUESTS: usize = 16;
 
 pub(crate) struct Hand {
     pub(crate) zone: Arc<Zone>,
@@ -67,8 +66,9 @@ impl Hand {
     async fn act(&mut self) {
         self.release_one().await;
         match self.rng.u32(..1000) {
-            0..400 => self.poke(),
-            400..412 => self.burst(),
+            0..390 => self.poke(),
+            390..408 => self.burst(),
+            408..412 => self.park_and_retry().await,
             412..480 => self.spoil_a_start(),
             480..580 => self.kill().await,
             580..640 => self.stop_one().await,
@@ -156,11 +156,38 @@ impl Hand {
 
     /// Lets more children of a group fail than it allows.
     fn burst(&mut self) {
-        let (zone, rng) = (Arc::clone(&self.zone), &mut self.rng);
-        let group = group(&zone, rng);
-        let most = group.rules.max.unwrap_or_default() as usize + 2;
-        for _ in 0..most {
-            pick(rng, &group.posts).order(Order::Error);
+        let zone = Arc::clone(&self.zone);
+        let group = group(&zone, &mut self.rng);
+        self.spend(group);
+    }
+
+    fn spend(&mut self, group: &Group) {
+        for _ in 0..group.rules.max.unwrap_or_default() + 2 {
+            pick(&mut self.rng, &group.posts).order(Order::Error);
+        }
+    }
+
+    /// Lets a group give up on a child, retries that one at once, and lets the group fail again:
+    /// the earlier restarts must not count then.
+    async fn park_and_retry(&mut self) {
+        let zone = Arc::clone(&self.zone);
+        let groups = zone.wings.iter().flat_map(|wing| &wing.groups);
+        let parking: Vec<_> = groups.filter(|group| group.rules.parks).collect();
+        if parking.is_empty() {
+            return;
+        }
+        let group = *pick(&mut self.rng, &parking);
+        self.spend(group);
+        for _ in 0..30 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let Ok(handle) = self.handle.supervisor(&group.path).await else { return };
+            let children = self.call("which_children", &group.path, handle.which_children()).await;
+            let Some(Ok(children)) = children else { return };
+            let parked = children.iter().find(|child| child.why == Some("given up"));
+            if let Some(child) = parked {
+                self.help(&format!("{}/{}", group.path, child.path.name()), child.lifecycle).await;
+                return self.spend(group);
+            }
         }
     }
 
@@ -209,7 +236,7 @@ impl Hand {
         post.alone.store(false, SeqCst);
     }
 
-    /// Helps up the first of a group that is down or waits.
+    /// Helps up one of a group that is down or waits, best of all one that was given up on.
     async fn help_one(&mut self) {
         let zone = Arc::clone(&self.zone);
         let path = &group(&zone, &mut self.rng).path;
@@ -218,8 +245,11 @@ impl Hand {
         else {
             return;
         };
-        let down = |state| !matches!(state, Lifecycle::Active | Lifecycle::Activating);
-        if let Some(child) = children.iter().find(|child| down(child.lifecycle)) {
+        let given_up = children.iter().find(|child| child.lifecycle == Lifecycle::Errored);
+        let mut others = children
+            .iter()
+            .filter(|child| !matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating));
+        if let Some(child) = given_up.or_else(|| others.next()) {
             let path = format!("{path}/{}", child.path.name());
             self.help(&path, child.lifecycle).await;
         }
@@ -234,72 +264,6 @@ impl Hand {
             Lifecycle::Restarting => self.marked(Mark::Wake, path, self.handle.wake(path)).await,
             Lifecycle::Errored => self.marked(Mark::Retry, path, self.handle.retry(path)).await,
             _ => {}
-        }
-    }
-
-    /// Adds a child to a group, or sends one away.
-    async fn host(&mut self) {
-        let zone = Arc::clone(&self.zone);
-        if self.guests.len() >= GUESTS || (self.rng.bool() && !self.guests.is_empty()) {
-            let index = self.rng.usize(..self.guests.len());
-            let (path, post) = self.guests.swap_remove(index);
-            self.terminate(&path, &post).await;
-            let _ = self.call("delete_child", &path, self.handle.delete_child(&path)).await;
-            return;
-        }
-        let path = &group(&zone, &mut self.rng).path;
-        self.guest += 1;
-        let post = self.newcomer(format!("{GUEST}{}", self.guest));
-        let spec = treated(post.spec(), post.make, &mut self.rng).restart(self.restart_type());
-        let Ok(group) = self.handle.supervisor(path).await else { return };
-        if let Some(Ok(_)) = self.call("start_child", path, group.start_child(spec)).await {
-            self.guests.push((format!("{path}/{}", post.name), post));
-        }
-    }
-
-    fn newcomer(&mut self, name: String) -> Arc<Post> {
-        let make = *pick(&mut self.rng, &[Make::Function, Make::Signal, Make::Object]);
-        Post::new(name, make, &self.zone.notebook, &self.tally)
-    }
-
-    fn restart_type(&mut self) -> RestartType {
-        let types = [RestartType::Permanent, RestartType::Transient, RestartType::Temporary];
-        *pick(&mut self.rng, &types)
-    }
-
-    /// Lets some join the crowd, or leave it.
-    async fn churn(&mut self) {
-        let some = self.rng.usize(1..12);
-        if self.crowd.len() < self.zone.crowd {
-            self.join(some).await;
-        } else {
-            self.leave(some).await;
-        }
-    }
-
-    async fn join(&mut self, some: usize) {
-        let Ok(crowd) = self.handle.supervisor("crowd").await else { return };
-        for _ in 0..some {
-            let post = self.newcomer("c".to_owned());
-            let spec = treated(post.spec(), post.make, &mut self.rng);
-            let spec = spec.restart(self.restart_type());
-            match self.call("start_child", "crowd", crowd.start_child(spec)).await {
-                Some(Ok(child)) => {
-                    let path = format!("crowd/{}", child.name());
-                    // A crowd that was restarted counts from the beginning again.
-                    self.crowd.retain(|(old, _)| *old != path);
-                    self.crowd.push((path, post));
-                }
-                _ => return,
-            }
-        }
-    }
-
-    async fn leave(&mut self, some: usize) {
-        for _ in 0..some.min(self.crowd.len()) {
-            let index = self.rng.usize(..self.crowd.len());
-            let (path, post) = self.crowd.swap_remove(index);
-            self.terminate(&path, &post).await;
         }
     }
 

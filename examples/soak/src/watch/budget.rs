@@ -83,15 +83,13 @@ impl Budget {
     }
 
     /// How many grants count at least at `late`, and at most at `early`.
-    pub(super) fn count(&self, early: SystemTime, late: SystemTime) -> (usize, usize) {
-        let counts = |grant: &Grant, now: SystemTime| {
-            now.duration_since(grant.at).unwrap_or_default() <= self.period
-        };
-        let doubt = self.clearing.is_some();
-        let least = self.grants.iter().filter(|it| it.certain && !doubt && counts(it, late));
-        let most = self.grants.iter().filter(|it| counts(it, early));
-        let blind = self.blind_until.is_some_and(|until| early <= until);
-        (least.count(), if blind { usize::MAX } else { most.count() })
+    pub(super) fn count(&mut self, early: SystemTime, late: SystemTime) -> (usize, usize) {
+        self.tidy(early);
+        let (period, doubt) = (self.period, self.clearing.is_some());
+        let counts = |at: SystemTime| late.duration_since(at).unwrap_or_default() <= period;
+        let least = self.grants.iter().filter(|it| it.certain && !doubt && counts(it.at)).count();
+        let most = if self.blind_until.is_some() { usize::MAX } else { self.grants.len() };
+        (least, most)
     }
 
     /// Events are missing that happened before.

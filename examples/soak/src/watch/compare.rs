@@ -11,7 +11,7 @@ use super::{Seen, Watch, position, split};
 
 impl Watch {
     /// What differs between a snapshot of the zone, taken since `began`, and what is known of it.
-    pub(crate) fn compare(&self, zone: &Node, began: Instant) -> Vec<String> {
+    pub(crate) fn compare(&mut self, zone: &Node, began: Instant) -> Vec<String> {
         let (early, late) =
             (self.clock.wall(began) - SLACK, self.clock.wall(Instant::now()) + SLACK);
         let mut differences = Vec::new();
@@ -47,14 +47,14 @@ impl Watch {
     }
 
     fn compare_supervisor(
-        &self,
+        &mut self,
         node: &Node,
         early: SystemTime,
         late: SystemTime,
         differences: &mut Vec<String>,
     ) {
         let path = node.child.path.as_str();
-        let (Some(info), Some(known)) = (&node.supervisor, self.supervisors.get(path)) else {
+        let (Some(info), Some(known)) = (&node.supervisor, self.supervisors.get_mut(path)) else {
             return;
         };
         let up = node.children.iter().filter(|it| is_up(it.child.lifecycle)).count();

@@ -30,7 +30,7 @@ use verger::{Event, EventKind, Lifecycle};
 
 use self::budget::{Budget, SLACK};
 use self::lives::Lives;
-use self::notes::Launch;
+use self::notes::{Launch, Suspect};
 use crate::layout::{Plan, Rules};
 use crate::tally::{Tally, count};
 
@@ -79,10 +79,13 @@ pub(crate) struct Watch {
     /// Who had a successor while he lived, which only a leak excuses.
     overlapped: HashSet<(String, u32)>,
     launches: Vec<Launch>,
+    suspects: Vec<Suspect>,
     /// Events are missing since all was compared last.
     blind: bool,
     /// Events are missing right before the next one.
     lagged: bool,
+    /// All events that were there then have been taken in.
+    pub(crate) heard: Option<Instant>,
     /// The whole tree is being stopped.
     pub(crate) stopping: bool,
 }
@@ -145,10 +148,12 @@ impl Watch {
             leaks: HashSet::new(),
             overlapped: HashSet::new(),
             launches: Vec::new(),
+            suspects: Vec::new(),
             // The few that leak are up before anybody listens.
             blind: plan.leaky,
             plan,
             lagged: false,
+            heard: None,
             stopping: false,
         }
     }
@@ -164,6 +169,7 @@ impl Watch {
         count(&self.tally.events);
         if std::mem::take(&mut self.lagged) {
             self.blind = true;
+            self.suspects.clear();
             for supervisor in self.supervisors.values_mut() {
                 supervisor.children.clear();
                 supervisor.budget.blind(event.at);

@@ -61,6 +61,7 @@ impl Watch {
         if from == Lifecycle::Errored {
             seen.gave_up = false;
         }
+        self.confirm(path, event.incarnation, to);
         seen.state = Some(to);
         seen.incarnation = Some(event.incarnation);
         seen.since = Some(event.at);

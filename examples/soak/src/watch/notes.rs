@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use verger::StartCause;
+use verger::{Lifecycle, StartCause};
 
 use super::budget::SLACK;
 use super::lives::Oddity;
@@ -27,6 +27,15 @@ pub(super) struct Launch {
     pub(super) earlier: bool,
     /// Its supervisor restarts children together.
     pub(super) grouped: bool,
+}
+
+/// A child was asked to stop although one behind it lives. That is wrong if it was asked with its
+/// group; a child that was not ready in time is asked by itself.
+#[derive(Debug)]
+pub(super) struct Suspect {
+    path: String,
+    incarnation: u32,
+    what: String,
 }
 
 impl Watch {
@@ -66,12 +75,17 @@ impl Watch {
         let path = note.path.as_str();
         let (parent, name) = split(path);
         let Some(rules) = self.plan.supervisors.get(parent) else { return };
-        let ready = self.lives.of(path, note.incarnation, note.at).is_some_and(|life| life.ready);
-        if !rules.dynamic && ready && !self.plan.leaky {
-            let mut siblings = self.lives.living_below(parent);
-            if let Some((later, _)) = siblings.find(|(it, _)| position(it) > position(name)) {
-                let what = format!("{path}: asked to stop while {later} lives, which comes later");
-                self.tally.violation(what);
+        if !rules.dynamic && !self.plan.leaky {
+            // One that was down already may be started again by hand before all others are down.
+            let later = self.lives.living_below(parent).find(|(it, life)| {
+                position(it) > position(name) && life.cause != StartCause::Manual
+            });
+            let suspect = later.map(|(later, life)| {
+                let what = format!("{path}: asked to stop before {later}, which is {life:?}");
+                Suspect { path: path.to_owned(), incarnation: note.incarnation, what }
+            });
+            if let Some(suspect) = suspect {
+                self.suspect(suspect);
             }
         }
         if self.stopping {
@@ -81,6 +95,33 @@ impl Watch {
                 self.tally.violation(what);
             }
         }
+    }
+
+    /// What a child is asked to stop for is told by an event, which may have come or not.
+    fn suspect(&mut self, suspect: Suspect) {
+        let (parent, name) = split(&suspect.path);
+        let seen = self.supervisors.get(parent).and_then(|it| it.children.get(name));
+        let seen = seen.filter(|seen| seen.incarnation == Some(suspect.incarnation));
+        match seen.and_then(|seen| seen.state) {
+            Some(Lifecycle::Deactivating) => self.tally.violation(suspect.what),
+            None | Some(Lifecycle::Activating | Lifecycle::Active) => self.suspects.push(suspect),
+            Some(_) => {}
+        }
+    }
+
+    /// A child has come to a state: was it asked to stop for its group, or because it failed?
+    pub(super) fn confirm(&mut self, path: &str, incarnation: u32, state: Lifecycle) {
+        if matches!(state, Lifecycle::Activating | Lifecycle::Active) || self.suspects.is_empty() {
+            return;
+        }
+        let tally = &self.tally;
+        self.suspects.retain(|suspect| {
+            let same = suspect.path == path && suspect.incarnation == incarnation;
+            if same && state == Lifecycle::Deactivating {
+                tally.violation(&suspect.what);
+            }
+            !same
+        });
     }
 
     /// Whether it is known what to make of a start; if it was out of turn, says so.
