@@ -36,6 +36,8 @@ pub(crate) struct Ordered {
     pub(super) finished: bool,
     /// The last event left work over.
     pub(super) more: Option<Instant>,
+    /// A significant child has ended for good while a range was being stopped.
+    pub(super) recount: bool,
 }
 
 impl Ordered {
@@ -50,6 +52,7 @@ impl Ordered {
             up: false,
             finished: false,
             more: Some(now),
+            recount: false,
         }
     }
 
@@ -140,11 +143,18 @@ impl Ordered {
     fn auto_shutdown(&mut self) {
         match self.children.rules.auto_shutdown {
             AutoShutdown::AnySignificant => self.finish(Finish::AutoShutdown),
-            AutoShutdown::AllSignificant if self.children.significant_left == 0 => {
+            // Who comes back with the group, and who does not, is known when it is down.
+            AutoShutdown::AllSignificant if self.is_stopping_a_range() => self.recount = true,
+            AutoShutdown::AllSignificant if self.all_have_ended() => {
                 self.finish(Finish::AutoShutdown);
             }
             AutoShutdown::AllSignificant | AutoShutdown::Never => {}
         }
+    }
+
+    /// Whether no significant child is left.
+    pub(super) fn all_have_ended(&self) -> bool {
+        self.children.significant_left == 0
     }
 
     /// A child's end is one that its restart type answers with a restart.

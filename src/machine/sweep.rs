@@ -168,6 +168,11 @@ impl Ordered {
         self.sweep.as_ref().is_some_and(|sweep| matches!(sweep.then, Then::Run))
     }
 
+    pub(super) fn is_stopping_a_range(&self) -> bool {
+        let stopping = |sweep: &Sweep| matches!(sweep.phase, Phase::Stopping { .. });
+        self.sweep.as_ref().is_some_and(stopping)
+    }
+
     /// Ends the supervisor, unless that has begun already.
     pub(super) fn finish(&mut self, finish: Finish) {
         if self.is_finishing() {
@@ -374,6 +379,10 @@ impl Ordered {
     }
 
     fn all_down(&mut self, turn: &mut Turn<'_>) -> Step {
+        if std::mem::take(&mut self.recount) && !self.is_finishing() && self.all_have_ended() {
+            self.finish(Finish::AutoShutdown);
+            return Step::Again;
+        }
         let Some(sweep) = &mut self.sweep else { return Step::Wait };
         match &sweep.then {
             Then::Run => {

@@ -1281,6 +1281,41 @@ mod auto_shutdown {
     }
 
     #[test]
+    fn when_the_last_one_ends_while_a_group_stops_it_is_the_group_that_decides() {
+        let all = || Rules { auto_shutdown: AutoShutdown::AllSignificant, ..rest_for_one() };
+        let kids = |last: Kid| {
+            let [u, a] = ["u", "a"].map(kid);
+            [u.temporary().significant(), a, last.significant(), kid("z").stops(secs(1))]
+        };
+        let play = |world: &mut World<Ordered>| {
+            world.fail("a");
+            world.end("u");
+            world.advance(secs(1));
+        };
+
+        let mut world = World::running(all(), kids(kid("x").temporary()));
+        play(&mut world);
+        let acts = "cancel z, removed u, cancel x, removed x, finish auto";
+        assert_eq!(world.acts(), acts, "it is forgotten");
+
+        let mut world = World::running(all(), kids(kid("t").transient()));
+        play(&mut world);
+        let acts = "cancel z, removed u, cancel t, start a#2, start t#2, start z#2";
+        assert_eq!(world.acts(), acts, "it comes back");
+
+        let mut world = World::running(all(), kids(kid("t").transient()));
+        world.end("t");
+        play(&mut world);
+        let acts = "cancel z, removed u, start a#2, start t#2, start z#2";
+        assert_eq!(world.acts(), acts, "it comes back, though it had ended");
+
+        let mut world = World::running(parking(0, all()), kids(kid("t").transient()));
+        play(&mut world);
+        let acts = "gave up a, cancel z, removed u, cancel t, finish auto";
+        assert_eq!(world.acts(), acts, "it stays down");
+    }
+
+    #[test]
     fn a_bystander_of_a_group_restart_ends_nothing() {
         let any = Rules { strategy: Strategy::OneForAll, ..rules(AutoShutdown::AnySignificant) };
         let kids =
