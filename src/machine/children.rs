@@ -7,7 +7,8 @@
 //! # Invariants
 //!
 //! 1. `live` counts the children that have a task: `Activating`, `Active`, `Stopping`.
-//! 2. `significant_left` counts the significant children that run or will run again.
+//! 2. `significant_left` counts the significant children that run or will run again,
+//!    `significant_leaving` those among them that are being stopped by hand.
 //! 3. A requirement is met exactly while the child behind it is `Active`, or ended well.
 //! 4. Only `Activating`, `Backoff` and `Stopping` have a timer.
 
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use super::arena::{Arena, Key};
 use super::ledger::Want;
 use super::requirements::Requirements;
-use super::state::{Down, Pos, Slot, State, Timer, Why, is_left, is_live, is_met};
+use super::state::{Down, Pos, Slot, State, Timer, Why, is_leaving, is_left, is_live, is_met};
 use super::timers::Timers;
 use super::{Answer, Census, Effect, Event, Report, Turn, View};
 use crate::lifecycle::Lifecycle;
@@ -34,6 +35,7 @@ pub(super) struct Children {
     pub(super) window: RestartWindow,
     pub(super) live: u32,
     pub(super) significant_left: u32,
+    pub(super) significant_leaving: u32,
     pub(super) census: Census,
     pub(super) random: fastrand::Rng,
 }
@@ -50,6 +52,7 @@ impl Children {
             window,
             live: 0,
             significant_left: 0,
+            significant_leaving: 0,
             census: Census::default(),
             random: fastrand::Rng::with_seed(seed),
         }
@@ -159,6 +162,8 @@ impl Children {
         if significant {
             self.significant_left += u32::from(is_left(state));
             self.significant_left -= u32::from(is_left(old));
+            self.significant_leaving += u32::from(is_leaving(state));
+            self.significant_leaving -= u32::from(is_leaving(old));
         }
         self.requirements.provide(key, is_met(state));
     }

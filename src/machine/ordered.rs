@@ -152,9 +152,9 @@ impl Ordered {
         }
     }
 
-    /// Whether no significant child is left.
+    /// Whether no significant child is left but those that are being stopped by hand.
     pub(super) fn all_have_ended(&self) -> bool {
-        self.children.significant_left == 0
+        self.children.significant_left == self.children.significant_leaving
     }
 
     /// A child's end is one that its restart type answers with a restart.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::children::Children;
-use super::state::{Down, State, Timer};
+use super::state::{Down, State, Timer, Why};
 use super::{
     Answer, Decision, Dynamic, Effect, Event, Finish, Incarnation, Key, Machine, Ordered, Report,
     Request, RequirementId, SLICE, Ticket,
@@ -657,7 +657,7 @@ impl<M: Subject> World<M> {
     fn check_counts(&self) {
         let children = self.machine.children();
         let mut by_lifecycle = [0; 8];
-        let (mut live, mut left, mut running) = (0, 0, 0);
+        let (mut live, mut left, mut leaving, mut running) = (0, 0, 0, 0);
         for (&key, actor) in self.actors.iter().filter(|(_, actor)| !actor.forgotten) {
             let name = &actor.kid.name;
             let state = children.state(key).expect("a child that was not forgotten");
@@ -667,7 +667,9 @@ impl<M: Subject> World<M> {
             let is_live =
                 matches!(state, State::Activating | State::Active | State::Stopping { .. });
             live += u32::from(is_live);
-            left += u32::from(actor.kid.options.significant && will_run(state));
+            let significant = actor.kid.options.significant;
+            left += u32::from(significant && will_run(state));
+            leaving += u32::from(significant && is_leaving(state));
 
             self.check(view.lifecycle == actor.lifecycle, "the view is what was reported");
             self.check(view.incarnation == actor.incarnation, "the view has the incarnation");
@@ -684,6 +686,7 @@ impl<M: Subject> World<M> {
         }
         self.check(live == children.live && live == running, "live children are counted");
         self.check(left == children.significant_left, "significant children are counted");
+        self.check(leaving == children.significant_leaving, "those that leave are counted");
         let census = self.machine.census();
         self.check(census.by_lifecycle == by_lifecycle, "children are counted by lifecycle");
     }
@@ -906,6 +909,14 @@ fn will_run(state: State) -> bool {
         | State::Backoff
         | State::Awaiting
         | State::Stopping { .. } => true,
+    }
+}
+
+fn is_leaving(state: State) -> bool {
+    match state {
+        State::Stopping { why: Why::ByHand, .. } => true,
+        State::Stopping { why: Why::Failing { by_hand, .. }, .. } => by_hand,
+        _ => false,
     }
 }
 

@@ -128,3 +128,9 @@ pub(super) fn is_met(state: State) -> bool {
 pub(super) fn is_left(state: State) -> bool {
     !matches!(state, State::Down(down) if down != Down::New && down != Down::ByGroup)
 }
+
+/// Whether a child is being stopped by hand. It stays down, unless a group brings it back.
+pub(super) fn is_leaving(state: State) -> bool {
+    let State::Stopping { why, .. } = state else { return false };
+    matches!(why, Why::ByHand | Why::Failing { by_hand: true, .. })
+}

@@ -168,6 +168,7 @@ impl Ordered {
         self.sweep.as_ref().is_some_and(|sweep| matches!(sweep.then, Then::Run))
     }
 
+    /// Whether it is still open who of a range comes back.
     pub(super) fn is_stopping_a_range(&self) -> bool {
         let stopping = |sweep: &Sweep| matches!(sweep.phase, Phase::Stopping { .. });
         self.sweep.as_ref().is_some_and(stopping)

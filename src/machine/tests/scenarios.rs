@@ -1281,6 +1281,28 @@ mod auto_shutdown {
     }
 
     #[test]
+    fn one_that_is_being_stopped_by_hand_counts_as_gone_unless_its_group_brings_it_back() {
+        let all = || Rules { auto_shutdown: AutoShutdown::AllSignificant, ..rest_for_one() };
+        let kids = || {
+            let [u, a, t] = ["u", "a", "t"].map(kid);
+            let u = u.temporary().significant();
+            [u, a, t.transient().significant().stops(secs(1))]
+        };
+        let mut world = World::running(all(), kids());
+        world.ask("t", Request::Terminate);
+        world.end("u");
+        world.advance(secs(1));
+        assert_eq!(world.acts(), "cancel t, removed u, cancel a, finish auto");
+
+        let mut world = World::running(all(), kids());
+        world.ask("t", Request::Terminate);
+        world.fail("a");
+        world.end("u");
+        world.advance(secs(1));
+        assert_eq!(world.acts(), "cancel t, removed u, start a#2, start t#2");
+    }
+
+    #[test]
     fn when_the_last_one_ends_while_a_group_stops_it_is_the_group_that_decides() {
         let all = || Rules { auto_shutdown: AutoShutdown::AllSignificant, ..rest_for_one() };
         let kids = |last: Kid| {
