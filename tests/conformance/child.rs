@@ -1,0 +1,116 @@
+//! Workers with a script, as children of verger.
+//!
+//! A worker does what it is told, and writes down what happens to it, in the words of a trace. It
+//! knows its own path in the scenario and nothing of a tree.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use verger::{Child, Context, Exit, ExitError, async_trait};
+
+use crate::scenario::{End, Outcome};
+
+/// What the workers of a scenario share.
+#[derive(Clone, Default)]
+pub(crate) struct World {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    told: Vec<String>,
+    next_starts: HashMap<String, VecDeque<Outcome>>,
+    running: HashMap<String, UnboundedSender<End>>,
+}
+
+impl World {
+    pub(crate) fn worker(&self, path: &str) -> Worker {
+        Worker { world: self.clone(), path: path.to_owned(), runs: false }
+    }
+
+    pub(crate) fn next_starts(&self, path: &str, outcomes: &[Outcome]) {
+        let mut inner = self.inner.lock().unwrap();
+        inner.next_starts.entry(path.to_owned()).or_default().extend(outcomes);
+    }
+
+    /// Ends a worker, and returns whether there was one.
+    pub(crate) fn end(&self, path: &str, end: End) -> bool {
+        let inner = self.inner.lock().unwrap();
+        inner.running.get(path).is_some_and(|worker| worker.send(end).is_ok())
+    }
+
+    pub(crate) fn tell(&self, what: &str, path: &str) {
+        self.inner.lock().unwrap().told.push(format!("{what} {path}"));
+    }
+
+    /// What has happened since this was asked last.
+    pub(crate) fn told(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner.lock().unwrap().told)
+    }
+}
+
+/// One incarnation of a worker.
+pub(crate) struct Worker {
+    world: World,
+    path: String,
+    /// It has started and not said how it ended.
+    runs: bool,
+}
+
+impl Worker {
+    fn tell(&self, what: &str) {
+        self.world.tell(what, &self.path);
+    }
+}
+
+#[async_trait]
+impl Child for Worker {
+    async fn activate(&mut self, _ctx: &Context) -> Exit {
+        let next = {
+            let mut inner = self.world.inner.lock().unwrap();
+            inner.next_starts.get_mut(&self.path).and_then(VecDeque::pop_front)
+        };
+        let outcome = next.unwrap_or(Outcome::Ok);
+        self.runs = outcome == Outcome::Ok;
+        self.tell(if self.runs { "start" } else { "try" });
+        match outcome {
+            Outcome::Ok => Ok(()),
+            Outcome::Error => Err("no start".into()),
+            // Without the message that a panic hook would print.
+            Outcome::Panic => resume_unwind(Box::new("no start")),
+            Outcome::Ignore => Err(ExitError::ignore()),
+        }
+    }
+
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        let (sender, mut ends) = unbounded_channel();
+        self.world.inner.lock().unwrap().running.insert(self.path.clone(), sender);
+        let end = tokio::select! {
+            biased;
+            Some(end) = ends.recv() => Some(end),
+            () = ctx.cancelled() => None,
+        };
+        self.runs = false;
+        self.tell(if end.is_some() { "end" } else { "stop" });
+        match end {
+            None | Some(End::Normal | End::Shutdown) => Ok(()),
+            Some(End::StopSelf) => {
+                ctx.stop_self();
+                ctx.cancelled().await;
+                Ok(())
+            }
+            Some(End::Error) => Err("failed".into()),
+            Some(End::Panic) => resume_unwind(Box::new("panicked")),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if self.runs {
+            self.tell("kill");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Where verger is known to differ from Erlang/OTP, as far as a scenario can show it.
+//!
+//! Each is a row of the table in the book's *semantics*, word for word, and a matcher that knows it
+//! by as little as can be. Whatever no matcher knows is a mistake, in verger or here.
+
+use std::fmt;
+
+use crate::compare::{Difference, STEPS_BEFORE};
+use crate::scenario::{Scenario, Step, Strategy, is_dynamic, split};
+
+/// A difference that is meant.
+pub(crate) struct Deviation {
+    pub(crate) id: &'static str,
+    /// The columns of the book's table.
+    pub(crate) rule: &'static str,
+    pub(crate) otp: &'static str,
+    pub(crate) verger: &'static str,
+    pub(crate) because: &'static str,
+    /// It is in what a caller is told, and both trees are the same afterwards.
+    pub(crate) goes_on: bool,
+    matches: fn(&Scenario, &Difference) -> bool,
+}
+
+impl fmt::Debug for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+pub(crate) const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        id: "dynamic_child_that_is_gone",
+        rule: "call about a dynamic child that is gone",
+        otp: "a dead pid passes for a child: `terminate_child` says `ok`, `get_childspec` gives the \
+              template",
+        verger: "not found, as in Elixir",
+        because: "a name that was never given and one that is over can't be told apart",
+        goes_on: true,
+        matches: |scenario, difference| {
+            let (Some(Step::TerminateChild(path)) | Some(Step::ChildSpec(path))) =
+                step(scenario, difference)
+            else {
+                return false;
+            };
+            let [otp] = &difference.otp[..] else { return false };
+            is_dynamic(split(path).0)
+                && (otp == "reply ok" || otp.split(' ').count() == 5)
+                && difference.verger == ["reply not_found"]
+        },
+    },
+    Deviation {
+        id: "dynamic_child_by_hand",
+        rule: "`restart_child`, `delete_child` of a dynamic child",
+        otp: "refused, whatever the child does: `simple_one_for_one`",
+        verger: "refused, by what the child does: running, restarting, not found",
+        because: "an answer should say what is the case",
+        goes_on: true,
+        matches: |scenario, difference| {
+            let (Some(Step::RestartChild(path)) | Some(Step::DeleteChild(path))) =
+                step(scenario, difference)
+            else {
+                return false;
+            };
+            let refused = ["reply running", "reply restarting", "reply not_found"];
+            is_dynamic(split(path).0)
+                && difference.otp == ["reply simple_one_for_one"]
+                && refused.iter().any(|it| difference.verger == [*it])
+        },
+    },
+    Deviation {
+        id: "failure_in_a_group_restart",
+        rule: "a failure that falls into a group restart",
+        otp: "while the others stop: absorbed, costs nothing; later: one more group restart",
+        verger: "the same while the range stops; otherwise merged into the one operation, with \
+                 the larger range and the later deadline",
+        because: "there is a wait here, which OTP hasn't, and a failure in it must neither be lost \
+                  nor restart twice",
+        goes_on: false,
+        matches: |scenario, difference| {
+            let Some(Step::Ends(ends)) = step(scenario, difference) else { return false };
+            let parent = split(&ends[0].0).0;
+            ends.len() > 1
+                && scenario.strategy(parent) == Some(Strategy::RestForOne)
+                && starts_twice(parent, &difference.otp)
+        },
+    },
+    Deviation {
+        id: "failure_while_a_child_starts",
+        rule: "start of a child",
+        otp: "runs inside the supervisor, which serves nothing meanwhile; a stop waits for it",
+        verger: "runs in the child's task; the supervisor serves calls, and a stop cancels the start",
+        because: "a slow start must not make a tree deaf",
+        goes_on: false,
+        matches: |scenario, difference| {
+            let Some(Step::Ends(ends)) = step(scenario, difference) else { return false };
+            let parent = split(&ends[0].0).0;
+            let failed = |(path, _): &(String, _)| difference.otp.contains(&format!("try {path}"));
+            ends.len() > 1
+                && (ends.iter().any(failed) || differs_by_cancelled_starts(parent, difference))
+        },
+    },
+];
+
+/// The deviation that explains a difference.
+pub(crate) fn explains(scenario: &Scenario, it: &Difference) -> Option<&'static Deviation> {
+    DEVIATIONS.iter().find(|deviation| (deviation.matches)(scenario, it))
+}
+
+fn step<'a>(scenario: &'a Scenario, difference: &Difference) -> Option<&'a Step> {
+    scenario.steps.get(difference.step.checked_sub(STEPS_BEFORE)?)
+}
+
+/// Whether a line is about something below a supervisor.
+fn is_below(parent: &str, line: &str) -> bool {
+    let path = line.split(' ').nth(1).unwrap_or_default();
+    path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether a child of `parent` is started, and then stopped or started again.
+fn starts_twice(parent: &str, lines: &[String]) -> bool {
+    let mut started = Vec::new();
+    let mut unordered = Vec::new();
+    for line in lines {
+        let mut words = line.split(' ');
+        let (Some(word), Some(path)) = (words.next(), words.next()) else { continue };
+        if split(path).0 != parent {
+            continue;
+        }
+        match word {
+            "start" | "try" if started.contains(&path) => return true,
+            "stop" if started.contains(&path) => return true,
+            "start" | "try" => started.push(path),
+            // Of what has no order, the first may have been before the start.
+            "end" | "kill" | "init" | "down" => {
+                let end = if word == "init" { "start" } else { "end" };
+                if unordered.contains(&(end, path)) {
+                    return true;
+                }
+                unordered.push((end, path));
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether `parent` has ended in both, and ours has started no more than theirs below it.
+fn differs_by_cancelled_starts(parent: &str, difference: &Difference) -> bool {
+    let (ours, theirs) = (&difference.verger, &difference.otp);
+    let above = |lines: &[String]| {
+        let lines = lines.iter().filter(|line| !is_below(parent, line)).cloned();
+        lines.collect::<Vec<_>>()
+    };
+    let mut left = theirs.clone();
+    let mut below = ours.iter().filter(|line| is_below(parent, line)).map(|line| {
+        let found = left.iter().position(|it| it == line);
+        found.map(|index| left.swap_remove(index))
+    });
+    theirs.contains(&format!("down {parent} clean"))
+        && above(theirs) == above(ours)
+        && below.all(|found| found.is_some())
+}
+
+#[test]
+fn each_deviation_is_a_row_of_the_books_table() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/book/src/semantics.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let table = page.split_once("\n## Where verger differs from Erlang/OTP, and why\n").unwrap().1;
+    for Deviation { id, rule, otp, verger, because, .. } in DEVIATIONS {
+        let row = format!("| {rule} | {otp} | {verger} | {because} |");
+        assert!(table.lines().any(|line| line == row), "{id}: the book lacks\n{row}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Scenarios: a tree, and what is done to it, as values that are written as JSON.
+//!
+//! A scenario says nothing of what follows from it, and nothing of who runs it: the words are those
+//! of both worlds. Where these differ, they are translated so:
+//!
+//! | here | Erlang/OTP | verger |
+//! | --- | --- | --- |
+//! | `normal`, `shutdown`, `stop_self` | the exits `normal`, `shutdown`, `{shutdown, _}` | `Ok`, `Ok`, `stop_self()` |
+//! | `error`, `panic` | two other exits | an error, a panic |
+//! | `simple_one_for_one` | the strategy, with a template | a dynamic supervisor, started with equal specs |
+//! | kill | `exit(Pid, kill)` | `kill_child` |
+//! | stop | `gen_server:stop(Pid, shutdown, infinity)` | `stop` |
+//!
+//! A name begins with what it names: `s` a supervisor, `d` a dynamic one, `w` a worker. The root is
+//! `s`, and a path begins with it. Names below a dynamic supervisor are used once.
+
+use serde::{Deserialize, Serialize};
+
+/// A tree, and what is done to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Scenario {
+    pub(crate) tree: Sup,
+    /// What the next starts of children come to, from before the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) starts: Vec<(String, Vec<Outcome>)>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A supervisor. Its period is an hour, which does not pass.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sup {
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) strategy: Strategy,
+    pub(crate) intensity: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) auto_shutdown: Auto,
+    /// With `simple_one_for_one`: the template alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) children: Vec<Spec>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    pub(crate) id: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) restart: Restart,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) significant: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) shutdown: Grace,
+    /// Otherwise it is a worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sup: Option<Sup>,
+}
+
+/// Declares an enum that is written in the same words as JSON and as an Erlang atom.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident: $($variant:ident = $word:literal),+) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub(crate) enum $name {
+            #[default]
+            $(#[serde(rename = $word)] $variant),+
+        }
+
+        impl $name {
+            pub(crate) const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),+
+                }
+            }
+        }
+    };
+}
+
+words!(Strategy:
+    OneForOne = "one_for_one", OneForAll = "one_for_all", RestForOne = "rest_for_one",
+    SimpleOneForOne = "simple_one_for_one");
+words!(Auto: Never = "never", Any = "any_significant", All = "all_significant");
+words!(Restart: Permanent = "permanent", Transient = "transient", Temporary = "temporary");
+words!(
+    /// How long a child may take to stop. None takes any time.
+    Grace: Default = "default", Timeout = "3600000", Infinity = "infinity", Brutal = "brutal_kill");
+words!(
+    /// What a start comes to.
+    Outcome: Ok = "ok", Error = "error", Panic = "panic", Ignore = "ignore");
+words!(
+    /// How a child ends by itself.
+    End: Normal = "normal", Shutdown = "shutdown", StopSelf = "stop_self", Error = "error",
+    Panic = "panic");
+
+/// One thing that is done to a tree. Whoever is named need not be there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Step {
+    /// Starts the whole tree again, if it has ended.
+    Start,
+    /// What the next starts of a worker come to; then they succeed again.
+    NextStarts(String, Vec<Outcome>),
+    /// Workers of one supervisor end, in this order, before it hears of the first.
+    Ends(Vec<(String, End)>),
+    Kill(String),
+    Stop(String),
+    StartChild(String, Spec),
+    /// A child of a dynamic supervisor, by its path.
+    StartDynamic(String),
+    TerminateChild(String),
+    RestartChild(String),
+    DeleteChild(String),
+    ChildSpec(String),
+    WhichChildren(String),
+    CountChildren(String),
+}
+
+impl Scenario {
+    /// The strategy of a supervisor that is in the tree, or is added to it.
+    pub(crate) fn strategy(&self, path: &str) -> Option<Strategy> {
+        fn below(sup: &Sup, at: &str, path: &str) -> Option<Strategy> {
+            if at == path {
+                return Some(sup.strategy);
+            }
+            let rest = path.strip_prefix(at)?.strip_prefix('/')?;
+            let name = rest.split('/').next()?;
+            let dynamic = sup.strategy == Strategy::SimpleOneForOne;
+            let child = sup.children.iter().find(|child| dynamic || child.id == name)?;
+            below(child.sup.as_ref()?, &join(at, name), path)
+        }
+        let mut added = self.steps.iter().filter_map(|step| match step {
+            Step::StartChild(parent, Spec { id, sup: Some(sup), .. }) => {
+                below(sup, &join(parent, id), path)
+            }
+            _ => None,
+        });
+        below(&self.tree, "s", path).or_else(|| added.next_back())
+    }
+}
+
+impl Step {
+    /// Whom it is about.
+    pub(crate) fn path(&self) -> &str {
+        match self {
+            Self::Start => "s",
+            Self::Ends(ends) => ends.first().map_or("", |(path, _)| path),
+            Self::NextStarts(path, _)
+            | Self::StartChild(path, _)
+            | Self::Kill(path)
+            | Self::Stop(path)
+            | Self::StartDynamic(path)
+            | Self::TerminateChild(path)
+            | Self::RestartChild(path)
+            | Self::DeleteChild(path)
+            | Self::ChildSpec(path)
+            | Self::WhichChildren(path)
+            | Self::CountChildren(path) => path,
+        }
+    }
+}
+
+/// The path of the supervisor, and the name of the child below it.
+pub(crate) fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+pub(crate) fn join(parent: &str, name: &str) -> String {
+    format!("{parent}/{name}")
+}
+
+/// Whether a path is that of a dynamic supervisor.
+pub(crate) fn is_dynamic(path: &str) -> bool {
+    split(path).1.starts_with('d')
+}
+
+/// Whether a path is that of a worker.
+pub(crate) fn is_worker(path: &str) -> bool {
+    split(path).1.starts_with('w')
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
