@@ -1,14 +1,17 @@
 //! New scenarios, on both, if there is an Erlang.
 //!
 //! `VERGER_CONFORMANCE_SEED` and `VERGER_CONFORMANCE_CASES` say which, and that there has to be one.
+//! With `VERGER_CONFORMANCE_RECORD`, a folder, they are written there with the traces of OTP, and
+//! become what is replayed.
 
 use std::collections::BTreeMap;
 use std::env;
+use std::path::PathBuf;
 
 use crate::compare::{Difference, Trace, Verdict, compare};
 use crate::otp::{Otp, parallel};
 use crate::scenario::Scenario;
-use crate::{generate, shrink, verger};
+use crate::{generate, recorded, shrink, verger};
 
 /// How many are made unless somebody says so.
 const CASES: u64 = 200;
@@ -30,11 +33,12 @@ fn live() {
         Err(error) if seed.is_some() || cases.is_some() => panic!("nothing was compared: {error}"),
         Err(error) => return println!("conformance: nothing was compared: {error}"),
     };
+    let record = env::var_os("VERGER_CONFORMANCE_RECORD").map(PathBuf::from);
     let (seed, cases) = (seed.unwrap_or(1), cases.unwrap_or(CASES));
     println!("conformance: Erlang/OTP {}, seed {seed}", otp.release);
 
     let (mut divergences, mut known, mut first) = (0, 0, Vec::new());
-    let mut by_id = BTreeMap::new();
+    let (mut by_id, mut recorded) = (BTreeMap::new(), Vec::new());
     let mut left = 0..cases;
     while !left.is_empty() {
         let numbers: Vec<_> = left.by_ref().take(AT_ONCE as usize).collect();
@@ -58,9 +62,15 @@ fn live() {
                 }
             }
         }
+        if record.is_some() {
+            recorded.extend(scenarios.into_iter().zip(traces));
+        }
     }
     for (scenario, difference) in first {
         println!("{}", minimal(&otp, scenario, difference));
+    }
+    if let Some(folder) = record {
+        recorded::write(&folder.join("recorded.zlib"), otp.release.clone(), &recorded);
     }
     for (id, times) in by_id {
         println!("{times} times {id}");
