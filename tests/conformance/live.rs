@@ -2,7 +2,7 @@
 //!
 //! `VERGER_CONFORMANCE_SEED` and `VERGER_CONFORMANCE_CASES` say which, and that there has to be one.
 //! With `VERGER_CONFORMANCE_RECORD`, a folder, they are written there with the traces of OTP, and
-//! become what is replayed.
+//! become what is replayed; the traces of OTP's own cases are renewed, too.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use crate::compare::{Difference, Trace, Verdict, compare};
 use crate::otp::{Otp, parallel};
 use crate::scenario::Scenario;
-use crate::{generate, recorded, shrink, verger};
+use crate::{cases, generate, recorded, shrink, verger};
 
 /// How many are made unless somebody says so.
 const CASES: u64 = 200;
@@ -69,8 +69,12 @@ fn live() {
     for (scenario, difference) in first {
         println!("{}", minimal(&otp, scenario, difference));
     }
-    if let Some(folder) = record {
-        recorded::write(&folder.join("recorded.zlib"), otp.release.clone(), &recorded);
+    match record {
+        Some(folder) => {
+            cases::record(&otp, &folder.join("cases.jsonl"));
+            recorded::write(&folder.join("recorded.zlib"), otp.release.clone(), &recorded);
+        }
+        None => cases::check(&otp),
     }
     for (id, times) in by_id {
         println!("{times} times {id}");

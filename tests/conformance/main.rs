@@ -9,6 +9,7 @@
 //!
 //! makes new ones, runs them on both and compares. What differs is shrunk and shown.
 
+mod cases;
 mod child;
 mod compare;
 mod deviations;
