@@ -21,7 +21,7 @@ pub struct App {
 }
 
 /// Documented as well.
-#[allow(unused_variables)]
+#[allow(unused_variables, reason = "that it is kept is the test")]
 #[worker]
 #[must_use = "or it won't tick"]
 #[inline]
@@ -41,7 +41,7 @@ async fn superfluous() {}
 pub struct Db;
 
 #[worker]
-#[allow(unused_variables)]
+#[allow(unused_variables, reason = "that it is kept is the test")]
 impl Db {
     /// Documented.
     #[inline]

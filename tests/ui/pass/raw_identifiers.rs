@@ -8,7 +8,7 @@ async fn r#type(r#in: Context, r#match: u32) {
     r#in.cancelled().await;
 }
 
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, reason = "keywords are small")]
 #[derive(Clone)]
 struct r#dyn {
     r#as: u32,
@@ -23,7 +23,7 @@ impl r#dyn {
 }
 
 #[supervisor]
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, reason = "keywords are small")]
 struct r#loop {
     #[child]
     r#type: ChildSpec,

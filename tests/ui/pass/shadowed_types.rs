@@ -1,6 +1,6 @@
 //! Items that are called like those of the standard library don't get in the way.
 
-#![allow(dead_code, non_camel_case_types, unused_macros)]
+#![allow(dead_code, non_camel_case_types, unused_macros, reason = "they only stand in the way")]
 
 use verger::{ChildSpec, Context, Supervisor as Derive, supervisor, worker};
 

@@ -1,6 +1,6 @@
 //! Constants, statics and functions that are called like what is written don't get in the way.
 
-#![allow(non_upper_case_globals, dead_code)]
+#![allow(non_upper_case_globals, dead_code, reason = "they only stand in the way")]
 
 use verger::{ChildSpec, Context, DynamicSupervisor, component, supervisor};
 
