@@ -83,9 +83,10 @@
 /// | `#[dynamic]` | [`DynamicSupervisor`](crate::DynamicSupervisor) |
 /// | none | any: data of the struct, which keys may use, as in `max_restarts = self.limit` |
 ///
-/// Children start in the order of the fields. A child is called like its field, the root like the
-/// struct, in snake case. Type parameters may have any bounds, and get those that the fields need;
-/// there can be no lifetime parameters, since children outlive whoever starts them.
+/// Children start in the order of the fields. A field that has a `cfg` is a child only where that
+/// holds. A child is called like its field, the root like the struct, in snake case. Type
+/// parameters may have any bounds, and get those that the fields need; there can be no lifetime
+/// parameters, since children outlive whoever starts them.
 ///
 /// # Keys
 ///
@@ -223,7 +224,10 @@ pub use verger_macros::Supervisor;
 /// ```
 ///
 /// Attributes of the function stay with it, except for `cfg`, `deprecated` and `must_use`, which
-/// concern the constructor. Within the function, its name means the constructor, as elsewhere.
+/// concern the constructor; levels of lints concern both. Within the function, its name means the
+/// constructor, as elsewhere, and the function itself is called `__poll`, which is what a span of
+/// `#[instrument]` is called unless it is given a name. Parameters whose types depend on type
+/// parameters get the bounds that they need.
 ///
 /// # On an `impl` block
 ///

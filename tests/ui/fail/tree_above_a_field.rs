@@ -1,4 +1,4 @@
-use verger::{SupervisorBuilder, Supervisor, supervisor};
+use verger::{Supervisor, SupervisorBuilder, supervisor};
 
 #[supervisor]
 struct App {

@@ -73,7 +73,8 @@ struct App {
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
     let exit = exit("80a".to_owned());
-    let app = App { exit, io: io(), boxed: boxed(""), anyhow: anyhow(), text: text(), block: Block };
+    let app =
+        App { exit, io: io(), boxed: boxed(""), anyhow: anyhow(), text: text(), block: Block };
     let app = app.builder();
     let tree = app.build().unwrap().start().await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;

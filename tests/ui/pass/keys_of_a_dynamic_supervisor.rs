@@ -60,7 +60,10 @@ async fn main() {
 
     let tree = builder.build().unwrap().start().await.unwrap();
     let spec = tree.child_spec("conns").await.unwrap();
-    assert_eq!((spec.restart, spec.shutdown), (RestartType::Transient, Shutdown::from(20 * SECOND)));
+    assert_eq!(
+        (spec.restart, spec.shutdown),
+        (RestartType::Transient, Shutdown::from(20 * SECOND))
+    );
     let status = tree.status().await.unwrap();
     let limits = status.root.children.iter().map(|node| {
         let supervisor = node.supervisor.as_ref().unwrap();

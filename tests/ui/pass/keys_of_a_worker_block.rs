@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use verger::{
-    AutoShutdown, Backoff, Context, OnLeak, RestartType, Shutdown, Supervisor, component, supervisor, worker,
+    AutoShutdown, Backoff, Context, OnLeak, RestartType, Shutdown, Supervisor, component,
+    supervisor, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -60,7 +60,12 @@ impl Db {
     }
 }
 
-#[supervisor(max_restarts = 5, period = "5s", defaults(restart = "transient"), child(shutdown = "1s"))]
+#[supervisor(
+    max_restarts = 5,
+    period = "5s",
+    defaults(restart = "transient"),
+    child(shutdown = "1s")
+)]
 struct App {
     #[child]
     clock: ChildSpec,

@@ -61,16 +61,19 @@ async fn main() {
     let children = tree.which_children().await.unwrap();
     assert!(children.iter().all(|child| child.kind == ChildKind::Supervisor));
     let names: Vec<_> = children.iter().map(|child| child.path.name()).collect();
-    assert_eq!(names, [
-        "annotated",
-        "derived",
-        "by_hand",
-        "builder",
-        "dynamic",
-        "checked",
-        "spec",
-        "also_spec",
-        "also_checked",
-    ]);
+    assert_eq!(
+        names,
+        [
+            "annotated",
+            "derived",
+            "by_hand",
+            "builder",
+            "dynamic",
+            "checked",
+            "spec",
+            "also_spec",
+            "also_checked",
+        ]
+    );
     tree.stop("the test is over").await.unwrap();
 }

@@ -120,7 +120,8 @@ struct App {
 async fn main() {
     let (sender, mut lines) = unbounded_channel();
     let log = || Log(sender.clone());
-    let app = App { least: Least { log: log() }, most: Most::new(log()), mixed: Mixed { log: log() } };
+    let app =
+        App { least: Least { log: log() }, most: Most::new(log()), mixed: Mixed { log: log() } };
     let tree = app.builder().build().unwrap().start().await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(tree.count_children().await.unwrap().specs, 2, "the temporary one has failed");
@@ -129,6 +130,7 @@ async fn main() {
     while let Ok(line) = lines.try_recv() {
         all.push(line);
     }
-    let expected = ["least runs", "app/most has [0, 1]", "most runs", "mixed is active", "most is over"];
+    let expected =
+        ["least runs", "app/most has [0, 1]", "most runs", "mixed is active", "most is over"];
     assert_eq!(all, expected);
 }
