@@ -1,12 +1,12 @@
 //! The macros of verger. Use them through `verger`, which re-exports them and shows what they do.
 //!
-//! Each goes through the same stages: [`args`] reads the keys, [`node`] or [`worker`] takes the item
-//! apart, [`check`] looks at what concerns several keys, and what is left can be expanded without
+//! Each goes through the same stages: `args` reads the keys, `node` or `worker` takes the item
+//! apart, `check` looks at what concerns several keys, and what is left can be expanded without
 //! failing. The expansion is what somebody would have written by hand with the public builder.
 //!
 //! A mistake is told once, with what to write instead, where it can be mended; the item is still
 //! there, so that what uses it is not wrong as well. What only the compiler can find, it tells where
-//! [`shown`] says.
+//! `shown` says.
 
 mod advice;
 mod args;
