@@ -29,7 +29,7 @@ use crate::policy::{
 pub(crate) struct Ordered {
     pub(super) children: Children,
     pub(super) order: BTreeMap<Pos, Key>,
-    next_pos: Pos,
+    pub(super) next_pos: Pos,
     pub(super) sweep: Option<Sweep>,
     /// The first start has passed the last child.
     pub(super) up: bool,

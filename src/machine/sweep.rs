@@ -43,7 +43,7 @@ pub(super) struct Sweep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// All children of the range at `cursor` and behind it are down, and have been told whether
-    /// they come back.
+    /// they come back. Those that were added since are not of the range.
     Stopping {
         cursor: Pos,
         manner: Manner,
@@ -118,13 +118,12 @@ impl Mode {
     }
 }
 
-const ALL: Phase = all(Manner::Ask);
-
-const fn all(manner: Manner) -> Phase {
-    Phase::Stopping { cursor: Pos::MAX, manner }
-}
-
 impl Ordered {
+    /// All that there are now. Whoever is added later neither is stopped nor needs to be told.
+    fn all(&self, manner: Manner) -> Phase {
+        Phase::Stopping { cursor: self.next_pos, manner }
+    }
+
     pub(super) fn is_finishing(&self) -> bool {
         self.finished || self.sweep.as_ref().is_some_and(Sweep::is_finishing)
     }
@@ -179,7 +178,7 @@ impl Ordered {
         if self.is_finishing() {
             return;
         }
-        self.replace(0, ALL, Then::Finish(finish));
+        self.replace(0, self.all(Manner::Ask), Then::Finish(finish));
     }
 
     /// Stops a range and leaves it stopped.
@@ -188,12 +187,12 @@ impl Ordered {
             Some(sweep) if !sweep.is_starting() => sweep.from.min(from),
             _ => from,
         };
-        self.replace(from, ALL, Then::Rest);
+        self.replace(from, self.all(Manner::Ask), Then::Rest);
     }
 
     /// Starts what is down from `from` on, without stopping anything.
     pub(super) fn start_from(&mut self, from: Pos) {
-        self.replace(from, all(Manner::Spare), Then::Run);
+        self.replace(from, self.all(Manner::Spare), Then::Run);
     }
 
     fn replace(&mut self, from: Pos, phase: Phase, then: Then) {
@@ -205,13 +204,14 @@ impl Ordered {
     /// Stops the range that begins at `from` and starts it again at `until`, merging with the
     /// sweep that there is.
     pub(super) fn regroup(&mut self, from: Pos, until: Instant, culprit: Option<Key>) {
+        let all = self.all(Manner::Ask);
         match &mut self.sweep {
             Some(sweep) if sweep.is_finishing() => return,
             Some(sweep) if matches!(sweep.then, Then::Run) && !sweep.is_starting() => {
                 // From the end again, unless those that come back are the same and on their way.
                 let asks = matches!(sweep.phase, Phase::Stopping { manner: Manner::Ask, .. });
                 if !asks || from < sweep.from.max(sweep.start_from) {
-                    sweep.phase = ALL;
+                    sweep.phase = all;
                 }
                 sweep.from = sweep.from.min(from);
                 sweep.start_from = sweep.start_from.min(from);
@@ -228,7 +228,7 @@ impl Ordered {
                 if !self.up {
                     start_from = 0;
                 }
-                let (from, phase, then) = (stop_from, ALL, Then::Run);
+                let (from, phase, then) = (stop_from, all, Then::Run);
                 *sweep = Some(Sweep { from, start_from, phase, until, culprit, then });
             }
         }
@@ -244,20 +244,22 @@ impl Ordered {
 
     /// The child that the group waits for will not come: the rest stays down.
     pub(super) fn abandon(&mut self, culprit: Key) {
+        let all = self.all(Manner::Ask);
         let Some(sweep) = &mut self.sweep else { return };
         if sweep.culprit == Some(culprit) && !sweep.is_finishing() && !sweep.is_starting() {
             sweep.culprit = None;
             sweep.then = Then::Rest;
             // From the end again, to tell the others.
-            sweep.phase = ALL;
+            sweep.phase = all;
             self.children.timers.disarm(Timer::Sweep);
         }
     }
 
     /// Whatever is left of a finishing supervisor is aborted.
     pub(super) fn abort_all(&mut self) {
+        let all = self.all(Manner::Abort);
         if let Some(sweep) = &mut self.sweep {
-            sweep.phase = all(Manner::Abort);
+            sweep.phase = all;
         }
     }
 

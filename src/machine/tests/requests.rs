@@ -341,6 +341,26 @@ fn a_range_that_is_being_parked_takes_in_nobody_but_gives_back_who_is_down_alrea
 }
 
 #[test]
+fn a_child_that_is_added_while_a_range_is_being_parked_is_not_of_the_range() {
+    let rules = Rules { strategy: Strategy::OneForAll, ..parking() };
+    let mut world = World::running(rules, [kid("a"), kid("b").stops(secs(1)), kid("c")]);
+    world.fail("a");
+    let d = world.add(kid("d"));
+    assert_eq!(world.acts(), "gave up a, cancel c, cancel b, start d#1");
+    assert_eq!(world.answer(d), "started 1", "after the last one has gone");
+
+    let rules = Rules { strategy: Strategy::OneForAll, ..parking() };
+    let mut world = World::running(rules, [kid("a"), kid("b").stops(secs(1))]);
+    world.fail("a");
+    let d = world.add(kid("d"));
+    assert_eq!(world.acts(), "gave up a, cancel b, start d#1");
+    assert_eq!(world.answer(d), "started 1", "while the last one goes");
+    world.advance(secs(9));
+    assert_eq!(world.acts(), "");
+    assert_eq!(world.alive(), "d#1");
+}
+
+#[test]
 fn a_child_that_is_deleted_and_added_again_is_the_last() {
     let mut world = World::named(rules(), "a b c");
     world.call("b", Request::Terminate);
