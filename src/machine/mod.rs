@@ -43,6 +43,8 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod timers;
+#[cfg(test)]
+mod witness;
 
 pub(crate) use arena::{Key, trim};
 pub(crate) use dynamic::Dynamic;

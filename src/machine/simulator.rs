@@ -1,22 +1,21 @@
 //! A world around a machine, without tasks and without time that passes by itself.
 //!
 //! Its children do what their [`Kid`] says. Time jumps from one deadline to the next. Whatever the
-//! machine does is carried out as the driver would, and compared with what the module promises:
-//! every test checks every invariant at every event, whatever else it is about.
+//! machine does is carried out as the driver would, and a [`Witness`] compares it with what is
+//! promised: every test checks every invariant at every event, whatever else it is about.
 //!
 //! What happened can be read as text: [`World::acts`] for what was done, [`World::timed`] for when,
 //! [`World::story`] for the way of one child through its lifecycle.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::Display;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::children::Children;
-use super::state::{Down, State, Timer, Why};
+use super::state::State;
+use super::witness::{Nature, Subject, Witness};
 use super::{
-    Answer, Decision, Dynamic, Effect, Event, Finish, Incarnation, Key, Machine, Ordered, Report,
-    Request, RequirementId, SLICE, Ticket,
+    Answer, Decision, Dynamic, Effect, Event, Finish, Incarnation, Key, Ordered, Report, Request,
+    RequirementId, Ticket,
 };
 use crate::exit::{ExitError, ExitReason};
 use crate::lifecycle::Lifecycle;
@@ -166,22 +165,18 @@ impl Kid {
         &self.name
     }
 
+    pub(super) fn nature(&self) -> Arc<Nature> {
+        Arc::new(Nature {
+            name: self.name.as_str().into(),
+            options: Arc::new(self.options.clone()),
+            requires: self.requires.iter().map(|name| name.as_str().into()).collect(),
+        })
+    }
+
     pub(super) fn plays(mut self, plays: impl IntoIterator<Item = Play>) -> Self {
         self.plays.extend(plays);
         self
     }
-}
-
-#[derive(Debug)]
-struct Actor {
-    kid: Kid,
-    lifecycle: Lifecycle,
-    since: Instant,
-    incarnation: Incarnation,
-    live: bool,
-    cancelled: bool,
-    aborted: bool,
-    forgotten: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -200,44 +195,22 @@ enum Line {
     Other,
 }
 
-/// A machine that can be looked into.
-pub(super) trait Subject: Machine {
-    fn children(&self) -> &Children;
-}
-
-impl Subject for Ordered {
-    fn children(&self) -> &Children {
-        &self.children
-    }
-}
-
-impl Subject for Dynamic {
-    fn children(&self) -> &Children {
-        &self.children
-    }
-}
-
 /// See the [module](self).
 pub(super) struct World<M> {
     pub(super) machine: M,
     pub(super) now: Instant,
     began: Instant,
-    actors: BTreeMap<Key, Actor>,
-    names: BTreeMap<String, Key>,
+    witness: Witness,
+    kids: BTreeMap<Key, Kid>,
     provided: BTreeMap<String, RequirementId>,
     agenda: BTreeMap<(Instant, u64), (Key, Incarnation, Happening)>,
     serial: u64,
     transcript: Vec<(Instant, Line, String)>,
     read: usize,
     told: BTreeMap<Key, usize>,
-    waiting: BTreeMap<Ticket, Key>,
     answers: BTreeMap<Ticket, String>,
     tickets: Ticket,
     ticks: usize,
-    up: bool,
-    finished: Option<Instant>,
-    /// The incarnation that ended last.
-    ended: Option<(Key, Incarnation)>,
 }
 
 /// Rules without backoff, as OTP has them, and without a limit.
@@ -261,7 +234,7 @@ impl World<Ordered> {
     pub(super) fn running(rules: Rules, kids: impl IntoIterator<Item = Kid>) -> Self {
         let mut world = Self::ordered(rules, kids);
         world.advance(Duration::ZERO);
-        assert!(world.up, "{}", world.tail());
+        assert!(world.is_up(), "{}", world.tail());
         world.skip();
         world
     }
@@ -292,45 +265,32 @@ impl<M: Subject> World<M> {
             machine,
             now,
             began: now,
-            actors: BTreeMap::new(),
-            names: BTreeMap::new(),
+            witness: Witness::new(),
+            kids: BTreeMap::new(),
             provided: BTreeMap::new(),
             agenda: BTreeMap::new(),
             serial: 0,
             transcript: Vec::new(),
             read: 0,
             told: BTreeMap::new(),
-            waiting: BTreeMap::new(),
             answers: BTreeMap::new(),
             tickets: 0,
             ticks: 0,
-            up: false,
-            finished: None,
-            ended: None,
         }
     }
 
     fn insert(&mut self, mut kid: Kid) -> Key {
         // Whoever requires a name that there has never been is refused before he gets here.
-        kid.requires.retain(|name| self.names.contains_key(name));
-        let key = self.machine.add(Arc::new(kid.options.clone()), self.now);
-        self.names.insert(kid.name.clone(), key);
-        let actor = Actor {
-            kid,
-            lifecycle: Lifecycle::Discovered,
-            since: self.now,
-            incarnation: 0,
-            live: false,
-            cancelled: false,
-            aborted: false,
-            forgotten: false,
-        };
-        assert!(self.actors.insert(key, actor).is_none(), "a key is given once");
+        kid.requires.retain(|name| self.witness.key(name).is_some());
+        let nature = kid.nature();
+        let key = self.machine.add(Arc::clone(&nature.options), self.now);
+        self.witness.added(key, nature, self.now);
+        self.kids.insert(key, kid);
         key
     }
 
     fn link(&mut self, key: Key) {
-        let kid = &self.actors[&key].kid;
+        let kid = &self.kids[&key];
         let provides = self.provided.get(&kid.name).copied();
         let requires = kid.requires.clone();
         if provides.is_none() && requires.is_empty() {
@@ -339,7 +299,7 @@ impl<M: Subject> World<M> {
         let ids = requires.into_iter().map(|name| {
             let id = self.provided.get(&name).copied();
             id.unwrap_or_else(|| {
-                let id = self.machine.provided_by(self.names[&name]);
+                let id = self.machine.provided_by(self.key(&name));
                 self.provided.insert(name, id);
                 id
             })
@@ -359,27 +319,27 @@ impl<M: Subject> World<M> {
     }
 
     pub(super) fn key(&self, name: &str) -> Key {
-        self.names[name]
+        self.witness.key(name).expect("a child")
     }
 
     pub(super) fn kid(&mut self, name: &str) -> &mut Kid {
         let key = self.key(name);
-        &mut self.actors.get_mut(&key).expect("a child").kid
+        self.kids.get_mut(&key).expect("a child")
     }
 
     /// Every child does from now on what it should.
     pub(super) fn heal(&mut self) {
-        let keys: Vec<_> = self.actors.keys().copied().collect();
+        let keys: Vec<_> = self.kids.keys().copied().collect();
         for key in keys {
-            let actor = self.actors.get_mut(&key).expect("a child");
-            let kid = &mut actor.kid;
+            let kid = self.kids.get_mut(&key).expect("a child");
             kid.plays.clear();
             (kid.ready, kid.stops, kid.dies) = (Some(ms(1)), Some(ms(1)), Some(ms(1)));
-            let (live, asked) = (actor.live, actor.cancelled || actor.aborted);
-            let incarnation = actor.incarnation;
+            let child = &self.witness.children[&key];
+            let (live, asked) = (child.live, child.cancelled || child.aborted);
+            let incarnation = child.incarnation;
             if live && asked {
                 self.plan(ms(1), key, incarnation, Happening::Exited(ExitReason::Shutdown));
-            } else if live && actor.lifecycle == Lifecycle::Activating {
+            } else if live && child.lifecycle == Lifecycle::Activating {
                 self.plan(ms(1), key, incarnation, Happening::Ready);
             }
         }
@@ -418,27 +378,17 @@ impl<M: Subject> World<M> {
     }
 
     fn happen(&mut self, key: Key, happening: Happening) {
-        let incarnation = self.actors[&key].incarnation;
+        let incarnation = self.witness.children[&key].incarnation;
         self.deliver(key, incarnation, happening);
     }
 
     fn deliver(&mut self, key: Key, incarnation: Incarnation, happening: Happening) {
-        let actor = self.actors.get_mut(&key).expect("a child");
-        if actor.live && actor.incarnation == incarnation {
-            let event = match happening {
+        if self.live(key) == Some(incarnation) {
+            self.event(match happening {
                 Happening::Ready => Event::Ready { key, incarnation },
-                Happening::Ignored => {
-                    actor.live = false;
-                    self.ended = Some((key, incarnation));
-                    Event::Ignored { key, incarnation }
-                }
-                Happening::Exited(reason) => {
-                    actor.live = false;
-                    self.ended = Some((key, incarnation));
-                    Event::Exited { key, incarnation, reason }
-                }
-            };
-            self.event(event);
+                Happening::Ignored => Event::Ignored { key, incarnation },
+                Happening::Exited(reason) => Event::Exited { key, incarnation, reason },
+            });
         }
     }
 
@@ -450,7 +400,6 @@ impl<M: Subject> World<M> {
     pub(super) fn ask_for(&mut self, key: Key, request: Request) -> Ticket {
         self.tickets += 1;
         let ticket = self.tickets;
-        self.waiting.insert(ticket, key);
         self.event(Event::Request { ticket, key, request });
         ticket
     }
@@ -468,146 +417,74 @@ impl<M: Subject> World<M> {
     }
 
     pub(super) fn event(&mut self, event: Event) {
-        let ending = matches!(event, Event::Stop { .. } | Event::AbortAll);
-        let ending = ending || self.is_ending();
         self.ticks += usize::from(matches!(event, Event::Tick));
-        let what = format!("{event:?}");
-        self.transcript.push((self.now, Line::Other, format!("← {what}")));
+        self.transcript.push((self.now, Line::Other, format!("← {event:?}")));
         let mut effects = Vec::new();
-        self.machine.on_event(event, self.now, &mut effects);
-
-        let visited: BTreeSet<_> = effects.iter().filter_map(subject).collect();
-        self.check(visited.len() <= 2 * SLICE + 2, "an event visits few children");
+        let kept = self.witness.watch(&mut self.machine, event, self.now, &mut effects);
         for effect in effects {
-            self.carry_out(effect, ending);
+            self.carry_out(effect);
         }
-        self.check_counts();
-        self.echo();
-    }
-
-    /// An incarnation that is over says all that it could say.
-    fn echo(&mut self) {
-        let Some((key, incarnation)) = self.ended else { return };
-        let before = self.machine.next_deadline();
-        let reason = ExitReason::Hung;
-        let mut effects = Vec::new();
-        for event in [
-            Event::Ready { key, incarnation },
-            Event::Ignored { key, incarnation },
-            Event::Healthy { key, incarnation },
-            Event::StopSelf { key, incarnation },
-            Event::Exited { key, incarnation, reason },
-        ] {
-            self.machine.on_event(event, self.now, &mut effects);
+        if let Err(broken) = kept {
+            panic!("broken: {broken}\n{}", self.tail());
         }
-        self.check(effects.is_empty(), "what an incarnation says that is over has no effect");
-        let after = self.machine.next_deadline();
-        self.check(before == after, "what an incarnation says that is over moves no deadline");
     }
 
     // What the machine wants.
 
-    fn carry_out(&mut self, effect: Effect, ending: bool) {
-        self.check(self.finished.is_none(), format!("{effect:?} came after the end"));
+    fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Start { key, incarnation, cause } => {
-                let actor = &self.actors[&key];
-                let next = actor.incarnation + 1;
-                let ready = actor.lifecycle == Lifecycle::Activating;
-                self.check(!ending, "nothing is started once the end has begun");
-                self.check(!actor.live, "a child has one live incarnation");
-                self.check(incarnation == next, "incarnations are counted");
-                self.check(ready, "what is started is activating");
-                let name = format!("{}#{incarnation}", actor.kid.name);
+                let name = format!("{}#{incarnation}", self.kids[&key].name);
                 self.transcript.push((self.now, Line::Cause, format!("{name} {cause}")));
                 self.act(format!("start {name}"));
                 self.play(key, incarnation);
             }
             Effect::Cancel { key } => {
-                let actor = self.actors.get_mut(&key).expect("a child");
-                let once = actor.live && !std::mem::replace(&mut actor.cancelled, true);
-                let (stops, incarnation) = (actor.kid.stops, actor.incarnation);
-                let line = format!("cancel {}", actor.kid.name);
-                self.act(line);
-                self.check(once, "a live child is asked once");
-                if let Some(after) = stops {
-                    self.plan(after, key, incarnation, Happening::Exited(ExitReason::Shutdown));
-                }
+                let (name, stops) = (self.kids[&key].name.clone(), self.kids[&key].stops);
+                self.act(format!("cancel {name}"));
+                self.end_after(stops, key, ExitReason::Shutdown);
             }
             Effect::Abort { key } => {
-                let actor = self.actors.get_mut(&key).expect("a child");
-                let once = actor.live && !std::mem::replace(&mut actor.aborted, true);
-                let (dies, incarnation) = (actor.kid.dies, actor.incarnation);
-                let line = format!("abort {}", actor.kid.name);
-                self.act(line);
-                self.check(once, "a live child is aborted once");
-                if let Some(after) = dies {
-                    self.plan(after, key, incarnation, Happening::Exited(ExitReason::Aborted));
-                }
+                let (name, dies) = (self.kids[&key].name.clone(), self.kids[&key].dies);
+                self.act(format!("abort {name}"));
+                self.end_after(dies, key, ExitReason::Aborted);
             }
             Effect::Leaked { key, incarnation } => {
-                let actor = self.actors.get_mut(&key).expect("a child");
-                let right = actor.live && actor.aborted && actor.incarnation == incarnation;
-                actor.live = false;
-                let line = format!("leaked {}#{incarnation}", actor.kid.name);
-                self.act(line);
-                self.check(right, "only what was aborted and is still there has leaked");
-                self.ended = Some((key, incarnation));
+                self.act(format!("leaked {}#{incarnation}", self.kids[&key].name));
             }
             Effect::Decided { key, decision: Decision::GiveUp, .. } => {
-                let line = format!("gave up {}", self.actors[&key].kid.name);
-                self.act(line);
+                self.act(format!("gave up {}", self.kids[&key].name));
             }
             Effect::Decided { .. } | Effect::Ended { .. } => {}
-            Effect::Removed { key, .. } => {
-                let actor = self.actors.get_mut(&key).expect("a child");
-                let gone = !actor.live && actor.lifecycle == Lifecycle::Stopped;
-                let first = !std::mem::replace(&mut actor.forgotten, true);
-                let line = format!("removed {}", actor.kid.name);
-                self.act(line);
-                self.check(gone && first, "a child is forgotten once, and from Stopped");
-                let answered = self.waiting.values().all(|&other| other != key);
-                // The one who asked for it is answered next.
-                let asked = self.waiting.get(&self.tickets) == Some(&key);
-                self.check(answered || asked, "nobody waits for a child that is gone");
-            }
+            Effect::Removed { key, .. } => self.act(format!("removed {}", self.kids[&key].name)),
             Effect::Report(report) => self.report(report),
             Effect::Reply { ticket, answer } => {
-                let waited = self.waiting.remove(&ticket).is_some();
                 let answer = word(&answer);
                 let line = format!("reply {ticket}: {answer}");
                 self.transcript.push((self.now, Line::Other, line));
                 self.answers.insert(ticket, answer);
-                self.check(waited, "a ticket is answered once");
             }
-            Effect::Up => {
-                let first = !std::mem::replace(&mut self.up, true);
-                self.act("up".to_owned());
-                self.check(first, "it comes up once");
-            }
+            Effect::Up => self.act("up".to_owned()),
             Effect::Finish(finish) => {
                 let line = self.last_word(&finish);
                 self.act(line);
-                self.finished = Some(self.now);
-                let live = self.actors.values().any(|actor| actor.live);
-                self.check(!live, "no child is live at the end");
-                let left = |actor: &&Actor| !actor.forgotten;
-                let mut left = self.actors.values().filter(left);
-                let stopped = left.all(|actor| actor.lifecycle == Lifecycle::Stopped);
-                self.check(stopped, "all children are Stopped at the end");
-                self.check(self.waiting.is_empty(), "nobody waits at the end");
             }
         }
     }
 
+    fn end_after(&mut self, after: Option<Duration>, key: Key, reason: ExitReason) {
+        let incarnation = self.witness.children[&key].incarnation;
+        if let Some(after) = after {
+            self.plan(after, key, incarnation, Happening::Exited(reason));
+        }
+    }
+
     fn play(&mut self, key: Key, incarnation: Incarnation) {
-        let actor = self.actors.get_mut(&key).expect("a child");
-        actor.incarnation = incarnation;
-        (actor.live, actor.cancelled, actor.aborted) = (true, false, false);
-        let play = actor.kid.plays.pop_front().unwrap_or(Play::Run);
-        let Some(after) = actor.kid.ready else { return };
+        let kid = self.kids.get_mut(&key).expect("a child");
+        let play = kid.plays.pop_front().unwrap_or(Play::Run);
+        let Some(after) = kid.ready else { return };
         let happening = match play {
-            Play::Run if !actor.kid.options.signals => return,
+            Play::Run if !kid.options.signals => return,
             Play::Run => Happening::Ready,
             Play::Ignore => Happening::Ignored,
             other => Happening::Exited(other.reason()),
@@ -621,24 +498,14 @@ impl<M: Subject> World<M> {
     }
 
     fn report(&mut self, report: Report) {
-        let Report { key, incarnation, from, to, after, ending } = report;
-        let now = self.now;
-        let actor = self.actors.get_mut(&key).expect("a child");
-        let was = std::mem::replace(&mut actor.lifecycle, to);
-        let since = std::mem::replace(&mut actor.since, now);
-        let expected =
-            if to == Lifecycle::Activating { actor.incarnation + 1 } else { actor.incarnation };
+        let Report { key, from, to, ending, .. } = report;
         let ending = ending.map(|ending| format!(" ({ending})")).unwrap_or_default();
-        let line = format!("{}: {from} → {to}{ending}", actor.kid.name);
-        self.transcript.push((now, Line::Edge(key), line));
-        self.check(from.can_become(to), "an edge is legal");
-        self.check(from == was, "an edge begins where the last one ended");
-        self.check(after == now - since, "an edge says how long it took to come");
-        self.check(incarnation == expected, "an edge names the incarnation");
+        let line = format!("{}: {from} → {to}{ending}", self.kids[&key].name);
+        self.transcript.push((self.now, Line::Edge(key), line));
     }
 
     fn last_word(&self, finish: &Finish) -> String {
-        let name = |key: &Key| &self.actors[key].kid.name;
+        let name = |key: &Key| &self.kids[key].name;
         match finish {
             Finish::Stopped => "finish stopped".to_owned(),
             Finish::Aborted => "finish aborted".to_owned(),
@@ -652,65 +519,8 @@ impl<M: Subject> World<M> {
         }
     }
 
-    // What must be true whenever an event has been taken in.
-
-    fn check_counts(&self) {
-        let children = self.machine.children();
-        let mut by_lifecycle = [0; 8];
-        let (mut live, mut left, mut leaving, mut running) = (0, 0, 0, 0);
-        for (&key, actor) in self.actors.iter().filter(|(_, actor)| !actor.forgotten) {
-            let name = &actor.kid.name;
-            let state = children.state(key).expect("a child that was not forgotten");
-            let view = self.machine.view(key).expect("a child that was not forgotten");
-            by_lifecycle[actor.lifecycle as usize] += 1;
-            running += u32::from(actor.live);
-            let is_live =
-                matches!(state, State::Activating | State::Active | State::Stopping { .. });
-            live += u32::from(is_live);
-            let significant = actor.kid.options.significant;
-            left += u32::from(significant && will_run(state));
-            leaving += u32::from(significant && is_leaving(state));
-
-            self.check(view.lifecycle == actor.lifecycle, "the view is what was reported");
-            self.check(view.incarnation == actor.incarnation, "the view has the incarnation");
-            let at = children.timers.at(Timer::Child(key));
-            let idle =
-                matches!(state, State::Down(_) | State::Gated(_) | State::Active | State::Awaiting);
-            self.check(!idle || at.is_none(), format!("{name}: {state:?} has no timer"));
-            let aborted = matches!(state, State::Stopping { aborted: true, .. });
-            self.check(!aborted || at.is_some(), format!("{name}: an abort is timed"));
-            let waits = matches!(state, State::Backoff | State::Awaiting);
-            let due = view.history.is_some_and(|history| history.next.is_some());
-            self.check(due == waits, format!("{name}: {state:?}, next attempt: {due}"));
-            self.check_requirements(key, actor, state);
-        }
-        self.check(live == children.live && live == running, "live children are counted");
-        self.check(left == children.significant_left, "significant children are counted");
-        self.check(leaving == children.significant_leaving, "those that leave are counted");
-        let census = self.machine.census();
-        self.check(census.by_lifecycle == by_lifecycle, "children are counted by lifecycle");
-    }
-
-    fn check_requirements(&self, key: Key, actor: &Actor, state: State) {
-        let children = self.machine.children();
-        for name in &actor.kid.requires {
-            let provider = self.names[name];
-            let Some(provider) = children.state(provider) else { return };
-            let met = matches!(provider, State::Active | State::Down(Down::Finished));
-            let lacks = children.requirements.lacks(key);
-            if !met {
-                self.check(lacks.is_some(), "a requirement is met by one who is there");
-                self.check(state != State::Activating || actor.live, "it may run on");
-            }
-        }
-    }
-
-    fn check(&self, right: bool, what: impl Display) {
+    fn check(&self, right: bool, what: &str) {
         assert!(right, "broken: {what}\n{}", self.tail());
-    }
-
-    fn is_ending(&self) -> bool {
-        matches!(self.machine.admits(), Err(Answer::ShuttingDown))
     }
 
     // Time.
@@ -718,7 +528,7 @@ impl<M: Subject> World<M> {
     /// Lets everything happen that happens now.
     pub(super) fn settle(&mut self) {
         let mut events = 0;
-        while self.finished.is_none() {
+        while !self.finished() {
             let due = self.agenda.first_entry().filter(|entry| entry.key().0 <= self.now);
             if let Some(entry) = due {
                 let (key, incarnation, happening) = entry.remove();
@@ -729,7 +539,7 @@ impl<M: Subject> World<M> {
                 return;
             }
             events += 1;
-            self.check(events < 1_000 + 16 * self.actors.len(), "no instant lasts for ever");
+            self.check(events < 1_000 + 16 * self.kids.len(), "no instant lasts for ever");
         }
     }
 
@@ -760,7 +570,7 @@ impl<M: Subject> World<M> {
     }
 
     fn next_instant(&self) -> Option<Instant> {
-        if self.finished.is_some() {
+        if self.finished() {
             return None;
         }
         let planned = self.agenda.first_key_value().map(|(&(at, _), _)| at);
@@ -775,26 +585,25 @@ impl<M: Subject> World<M> {
     }
 
     pub(super) fn finished(&self) -> bool {
-        self.finished.is_some()
+        self.witness.finished.is_some()
     }
 
     /// The children about which somebody waits for an answer.
     pub(super) fn awaited(&self) -> impl Iterator<Item = Key> {
-        self.waiting.values().copied()
+        self.witness.waiting.values().copied()
     }
 
     pub(super) fn is_up(&self) -> bool {
-        self.up
+        self.witness.up
     }
 
     /// The names of all children that there are, in order of their keys.
     pub(super) fn present(&self) -> Vec<(String, Key)> {
-        let present = self.actors.iter().filter(|(_, actor)| !actor.forgotten);
-        present.map(|(&key, actor)| (actor.kid.name.clone(), key)).collect()
+        self.witness.present().map(|(key, child)| (child.nature.name.to_string(), key)).collect()
     }
 
     pub(super) fn lifecycle(&self, name: &str) -> Lifecycle {
-        self.actors[&self.key(name)].lifecycle
+        self.witness.children[&self.key(name)].lifecycle
     }
 
     /// Why the child is in the state in which it is.
@@ -807,14 +616,14 @@ impl<M: Subject> World<M> {
     }
 
     pub(super) fn live(&self, key: Key) -> Option<Incarnation> {
-        let actor = &self.actors[&key];
-        actor.live.then_some(actor.incarnation)
+        let child = &self.witness.children[&key];
+        child.live.then_some(child.incarnation)
     }
 
     /// The incarnations that are live, as in `a#1 b#2`.
     pub(super) fn alive(&self) -> String {
-        let live = self.actors.values().filter(|actor| actor.live);
-        let names = live.map(|actor| format!("{}#{}", actor.kid.name, actor.incarnation));
+        let live = self.witness.children.values().filter(|child| child.live);
+        let names = live.map(|child| format!("{}#{}", child.nature.name, child.incarnation));
         names.collect::<Vec<_>>().join(" ")
     }
 
@@ -861,7 +670,7 @@ impl<M: Subject> World<M> {
     /// Makes the next look begin here.
     pub(super) fn skip(&mut self) {
         self.read = self.transcript.len();
-        let keys: Vec<_> = self.actors.keys().copied().collect();
+        let keys: Vec<_> = self.kids.keys().copied().collect();
         self.told = keys.into_iter().map(|key| (key, self.read)).collect();
     }
 
@@ -882,41 +691,6 @@ impl<M: Subject> World<M> {
         let lines = self.transcript[from..].iter();
         let lines = lines.map(|(at, _, text)| format!("{:?} {text}", *at - self.began));
         lines.collect::<Vec<_>>().join("\n")
-    }
-}
-
-fn subject(effect: &Effect) -> Option<Key> {
-    match effect {
-        Effect::Start { key, .. }
-        | Effect::Cancel { key }
-        | Effect::Abort { key }
-        | Effect::Leaked { key, .. }
-        | Effect::Ended { key, .. }
-        | Effect::Decided { key, .. }
-        | Effect::Removed { key, .. }
-        | Effect::Report(Report { key, .. }) => Some(*key),
-        Effect::Reply { .. } | Effect::Up | Effect::Finish(_) => None,
-    }
-}
-
-/// Whether a child in this state runs or will run again.
-fn will_run(state: State) -> bool {
-    match state {
-        State::Down(down) => matches!(down, Down::New | Down::ByGroup),
-        State::Gated(_)
-        | State::Activating
-        | State::Active
-        | State::Backoff
-        | State::Awaiting
-        | State::Stopping { .. } => true,
-    }
-}
-
-fn is_leaving(state: State) -> bool {
-    match state {
-        State::Stopping { why: Why::ByHand, .. } => true,
-        State::Stopping { why: Why::Failing { by_hand, .. }, .. } => by_hand,
-        _ => false,
     }
 }
 

@@ -8,8 +8,9 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::super::simulator::{Kid, Play, Subject, World, kid, ms, secs};
+use super::super::simulator::{Kid, Play, World, kid, ms, secs};
 use super::super::state::{Down, State};
+use super::super::witness::Subject;
 use super::super::{Event, Key, Request};
 use super::REQUESTS;
 use crate::exit::{ExitError, ExitReason};

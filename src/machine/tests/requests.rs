@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::simulator::{Kid, Play, Subject, World, kid, ms, rules, secs};
+use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
+use super::super::witness::Subject;
 use super::super::{Dynamic, Event, Ordered, Request};
 use super::REQUESTS;
 use crate::lifecycle::Lifecycle;

@@ -1,0 +1,315 @@
+//! What must be true at every event of any machine, whatever drives it.
+//!
+//! A [`Witness`] shows a machine each event and looks at each effect that comes of it. It keeps its
+//! own account of every child, from events and effects alone, and names the first promise that was
+//! broken. The [simulator](super::simulator) asks it at every event of every test, the exploration
+//! at every event of every order of events.
+//!
+//! It knows neither how children behave nor what a test is about, and decides nothing itself: that
+//! a machine does too little shows only when [nothing more happens](Witness::check_rest).
+//!
+//! # Invariants
+//!
+//! 1. A child has at most one live incarnation, numbered from 1 without gaps; it is asked once and
+//!    aborted once, and only what was aborted leaks.
+//! 2. Each report is a legal edge, begins where the last one ended, and says how long that took.
+//! 3. Nothing is started once the end has begun. It ends once, without a live child, with all
+//!    children Stopped and all callers answered; nothing follows.
+//! 4. A child is forgotten once, from Stopped, and nobody waits for it then. Each ticket is answered
+//!    once, and whoever was not answered is known to the machine.
+//! 5. What an incarnation says that is over changes nothing.
+//!
+//! What is counted and timed is in [`counts`].
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::children::Children;
+use super::{
+    Answer, Dynamic, Effect, Event, Incarnation, Key, Machine, Ordered, Report, SLICE, Ticket,
+};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::ChildOptions;
+
+mod counts;
+
+/// A machine that can be looked into.
+pub(super) trait Subject: Machine {
+    fn children(&self) -> &Children;
+}
+
+impl Subject for Ordered {
+    fn children(&self) -> &Children {
+        &self.children
+    }
+}
+
+impl Subject for Dynamic {
+    fn children(&self) -> &Children {
+        &self.children
+    }
+}
+
+/// Which promise was broken.
+pub(super) type Broken = String;
+
+/// What never changes about a child.
+#[derive(Debug)]
+pub(super) struct Nature {
+    pub(super) name: Arc<str>,
+    pub(super) options: Arc<ChildOptions>,
+    /// The siblings it requires, by name.
+    pub(super) requires: Vec<Arc<str>>,
+}
+
+/// What is known of a child.
+#[derive(Clone, Debug)]
+pub(super) struct Child {
+    pub(super) nature: Arc<Nature>,
+    pub(super) lifecycle: Lifecycle,
+    pub(super) since: Instant,
+    pub(super) incarnation: Incarnation,
+    pub(super) live: bool,
+    pub(super) cancelled: bool,
+    pub(super) aborted: bool,
+    pub(super) forgotten: bool,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Witness {
+    /// All that there ever were.
+    pub(super) children: BTreeMap<Key, Child>,
+    pub(super) waiting: BTreeMap<Ticket, Key>,
+    pub(super) up: bool,
+    pub(super) finished: Option<Instant>,
+    /// The last child of each name.
+    names: BTreeMap<Arc<str>, Key>,
+    /// The incarnation that ended last.
+    ended: Option<(Key, Incarnation)>,
+    /// Whether the end has begun.
+    ending: bool,
+    /// The request that is being taken in.
+    asked: Option<Ticket>,
+}
+
+impl Witness {
+    pub(super) fn new() -> Self {
+        Self {
+            children: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            up: false,
+            finished: None,
+            names: BTreeMap::new(),
+            ended: None,
+            ending: false,
+            asked: None,
+        }
+    }
+
+    /// A child was added.
+    pub(super) fn added(&mut self, key: Key, nature: Arc<Nature>, now: Instant) {
+        self.names.insert(Arc::clone(&nature.name), key);
+        let child = Child {
+            nature,
+            lifecycle: Lifecycle::Discovered,
+            since: now,
+            incarnation: 0,
+            live: false,
+            cancelled: false,
+            aborted: false,
+            forgotten: false,
+        };
+        assert!(self.children.insert(key, child).is_none(), "a key is given once");
+    }
+
+    /// The last child of this name, be it there or not.
+    pub(super) fn key(&self, name: &str) -> Option<Key> {
+        self.names.get(name).copied()
+    }
+
+    /// The children that there are.
+    pub(super) fn present(&self) -> impl Iterator<Item = (Key, &Child)> {
+        let present = self.children.iter().filter(|(_, child)| !child.forgotten);
+        present.map(|(&key, child)| (key, child))
+    }
+
+    fn name(&self, key: Key) -> &str {
+        &self.children[&key].nature.name
+    }
+
+    fn child(&mut self, key: Key) -> &mut Child {
+        self.children.get_mut(&key).expect("a child")
+    }
+
+    /// Has the machine take in an event, and compares what it does about it with what it promises.
+    pub(super) fn watch<M: Subject>(
+        &mut self,
+        machine: &mut M,
+        event: Event,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Broken> {
+        self.before(&event, machine);
+        machine.on_event(event, now, effects);
+
+        let mut visited: Vec<_> = effects.iter().filter_map(subject).collect();
+        visited.sort_unstable();
+        visited.dedup();
+        ensure(visited.len() <= 2 * SLICE + 2, "an event visits few children")?;
+        for effect in &*effects {
+            self.take(effect, now)?;
+        }
+        self.check_counts(machine)?;
+        match self.ended {
+            Some((key, incarnation)) => check_echo(machine, key, incarnation, now),
+            None => Ok(()),
+        }
+    }
+
+    fn before<M: Subject>(&mut self, event: &Event, machine: &M) {
+        self.ending = matches!(event, Event::Stop { .. } | Event::AbortAll) || is_ending(machine);
+        self.asked = None;
+        match event {
+            &Event::Exited { key, incarnation, .. } | &Event::Ignored { key, incarnation } => {
+                let child = self.child(key);
+                if child.incarnation == incarnation {
+                    child.live = false;
+                    self.ended = Some((key, incarnation));
+                }
+            }
+            &Event::Request { ticket, key, .. } => {
+                self.waiting.insert(ticket, key);
+                self.asked = Some(ticket);
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, effect: &Effect, now: Instant) -> Result<(), Broken> {
+        if self.finished.is_some() {
+            return Err(format!("{effect:?} came after the end"));
+        }
+        match effect {
+            &Effect::Start { key, incarnation, .. } => self.started(key, incarnation),
+            &Effect::Cancel { key } => {
+                let child = self.child(key);
+                let once = child.live && !std::mem::replace(&mut child.cancelled, true);
+                ensure(once, "a live child is asked once")
+            }
+            &Effect::Abort { key } => {
+                let child = self.child(key);
+                let once = child.live && !std::mem::replace(&mut child.aborted, true);
+                ensure(once, "a live child is aborted once")
+            }
+            &Effect::Leaked { key, incarnation } => {
+                self.ended = Some((key, incarnation));
+                let child = self.child(key);
+                let was_live = std::mem::replace(&mut child.live, false);
+                let right = was_live && child.aborted && child.incarnation == incarnation;
+                ensure(right, "only what was aborted and is still there has leaked")
+            }
+            Effect::Decided { .. } | Effect::Ended { .. } => Ok(()),
+            &Effect::Removed { key, .. } => self.removed(key),
+            Effect::Report(report) => self.report(*report, now),
+            Effect::Reply { ticket, .. } => {
+                ensure(self.waiting.remove(ticket).is_some(), "a ticket is answered once")
+            }
+            Effect::Up => {
+                let first = !std::mem::replace(&mut self.up, true);
+                ensure(first, "it comes up once")
+            }
+            Effect::Finish(_) => {
+                self.finished = Some(now);
+                let live = self.children.values().any(|child| child.live);
+                ensure(!live, "no child is live at the end")?;
+                let stopped =
+                    self.present().all(|(_, child)| child.lifecycle == Lifecycle::Stopped);
+                ensure(stopped, "all children are Stopped at the end")?;
+                ensure(self.waiting.is_empty(), "nobody waits at the end")
+            }
+        }
+    }
+
+    fn started(&mut self, key: Key, incarnation: Incarnation) -> Result<(), Broken> {
+        ensure(!self.ending, "nothing is started once the end has begun")?;
+        let child = self.child(key);
+        ensure(!child.live, "a child has one live incarnation")?;
+        ensure(incarnation == child.incarnation + 1, "incarnations are counted")?;
+        ensure(child.lifecycle == Lifecycle::Activating, "what is started is activating")?;
+        child.incarnation = incarnation;
+        (child.live, child.cancelled, child.aborted) = (true, false, false);
+        Ok(())
+    }
+
+    fn removed(&mut self, key: Key) -> Result<(), Broken> {
+        let child = self.child(key);
+        let gone = !child.live && child.lifecycle == Lifecycle::Stopped;
+        let first = !std::mem::replace(&mut child.forgotten, true);
+        ensure(gone && first, "a child is forgotten once, and from Stopped")?;
+        // The one who asked for it is answered next.
+        let mut others = self.waiting.iter().filter(|&(&ticket, _)| Some(ticket) != self.asked);
+        ensure(others.all(|(_, &other)| other != key), "nobody waits for a child that is gone")
+    }
+
+    fn report(&mut self, report: Report, now: Instant) -> Result<(), Broken> {
+        let Report { key, incarnation, from, to, after, .. } = report;
+        let child = self.child(key);
+        let was = std::mem::replace(&mut child.lifecycle, to);
+        let since = std::mem::replace(&mut child.since, now);
+        let expected = child.incarnation + u32::from(to == Lifecycle::Activating);
+        ensure(from.can_become(to), "an edge is legal")?;
+        ensure(from == was, "an edge begins where the last one ended")?;
+        ensure(after == now - since, "an edge says how long it took to come")?;
+        ensure(incarnation == expected, "an edge names the incarnation")
+    }
+}
+
+/// Says all that an incarnation could say that is over.
+pub(super) fn check_echo<M: Machine>(
+    machine: &mut M,
+    key: Key,
+    incarnation: Incarnation,
+    now: Instant,
+) -> Result<(), Broken> {
+    let before = machine.next_deadline();
+    let reason = ExitReason::Hung;
+    let mut effects = Vec::new();
+    for event in [
+        Event::Ready { key, incarnation },
+        Event::Ignored { key, incarnation },
+        Event::Healthy { key, incarnation },
+        Event::StopSelf { key, incarnation },
+        Event::Exited { key, incarnation, reason },
+    ] {
+        machine.on_event(event, now, &mut effects);
+    }
+    ensure(effects.is_empty(), "what an incarnation says that is over has no effect")?;
+    let after = machine.next_deadline();
+    ensure(before == after, "what an incarnation says that is over moves no deadline")
+}
+
+pub(super) fn is_ending<M: Machine>(machine: &M) -> bool {
+    matches!(machine.admits(), Err(Answer::ShuttingDown))
+}
+
+fn ensure(right: bool, what: impl Display) -> Result<(), Broken> {
+    if right { Ok(()) } else { Err(what.to_string()) }
+}
+
+fn subject(effect: &Effect) -> Option<Key> {
+    match effect {
+        Effect::Start { key, .. }
+        | Effect::Cancel { key }
+        | Effect::Abort { key }
+        | Effect::Leaked { key, .. }
+        | Effect::Ended { key, .. }
+        | Effect::Decided { key, .. }
+        | Effect::Removed { key, .. }
+        | Effect::Report(Report { key, .. }) => Some(*key),
+        Effect::Reply { .. } | Effect::Up | Effect::Finish(_) => None,
+    }
+}
