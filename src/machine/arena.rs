@@ -22,6 +22,7 @@ impl Key {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Place<T> {
     generation: u32,
     value: Option<T>,
@@ -29,6 +30,7 @@ struct Place<T> {
 
 /// Children by key. Finding one is O(1), adding and removing O(log n).
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Arena<T> {
     places: Vec<Place<T>>,
     /// Empty places, and some that are no more.

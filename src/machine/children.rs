@@ -26,6 +26,7 @@ use crate::policy::{ChildOptions, RestartType, RestartWindow, Rules, Shutdown, S
 
 /// The children of one supervisor and all that is counted over them.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Children {
     pub(super) rules: Rules,
     pub(super) began: Instant,

@@ -20,6 +20,7 @@ use crate::policy::{ChildOptions, OnExhausted, Rules, Shutdown, StartCause};
 
 /// See the [module](self).
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Dynamic {
     pub(super) children: Children,
     count: usize,
@@ -32,13 +33,14 @@ pub(crate) struct Dynamic {
 
 /// One pass over all places, a slice at a time.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Walk {
     /// The places from here on have been visited.
     cursor: usize,
     task: Task,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Task {
     /// Ask every child to stop.
     Stop,
@@ -110,6 +112,17 @@ impl Dynamic {
         self.children.answer(key, |_| true, &left, turn);
         if self.children.remove(key, turn).is_some() {
             self.count -= 1;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn print_walks(&self, print: &mut super::fingerprint::Fingerprint) {
+        use std::hash::Hash;
+
+        (self.up, self.finished, self.finishing.is_some(), self.more.is_some()).hash(print);
+        self.walks.len().hash(print);
+        for walk in &self.walks {
+            (walk.cursor, walk.task).hash(print);
         }
     }
 

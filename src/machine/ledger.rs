@@ -10,6 +10,7 @@ use crate::policy::{Backoff, Random};
 
 /// The state of a child that is seldom needed.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Ledger {
     /// Failures since the child was last healthy: the index for the backoff's curve.
     pub(crate) streak: u32,
@@ -22,7 +23,7 @@ pub(crate) struct Ledger {
 }
 
 /// What a caller waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Want {
     /// The first start of a child that was just added; it is forgotten if that fails.
     Started,

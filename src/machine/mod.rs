@@ -31,6 +31,8 @@ mod arena;
 mod children;
 mod dynamic;
 mod ends;
+#[cfg(test)]
+mod fingerprint;
 mod kind;
 mod ledger;
 mod ordered;

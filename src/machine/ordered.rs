@@ -26,6 +26,7 @@ use crate::policy::{
 
 /// See the [module](self).
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Ordered {
     pub(super) children: Children,
     pub(super) order: BTreeMap<Pos, Key>,

@@ -8,13 +8,18 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
+#[cfg(test)]
+use std::hash::Hash;
 
 use super::Key;
+#[cfg(test)]
+use super::{children::Children, fingerprint::Fingerprint};
 
 /// A name that children require.
 pub(crate) type RequirementId = u32;
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Requirement {
     met: bool,
     provider: Option<Key>,
@@ -22,12 +27,14 @@ struct Requirement {
 }
 
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 struct Links {
     provides: Option<RequirementId>,
     requires: Box<[RequirementId]>,
 }
 
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirements {
     names: Vec<Requirement>,
     links: HashMap<Key, Links>,
@@ -118,6 +125,21 @@ impl Requirements {
 
     pub(super) fn wait(&mut self, key: Key, id: RequirementId) {
         self.names[id as usize].waiters.insert(key);
+    }
+
+    #[cfg(test)]
+    pub(super) fn print(&self, children: &Children, print: &mut Fingerprint) {
+        for name in &self.names {
+            (name.met, name.waiters.len()).hash(print);
+            print.key(name.provider, children);
+            for &waiter in &name.waiters {
+                print.key(Some(waiter), children);
+            }
+        }
+        self.released.len().hash(print);
+        for &key in &self.released {
+            print.key(Some(key), children);
+        }
     }
 
     /// How many wait.

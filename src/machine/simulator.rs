@@ -43,7 +43,7 @@ pub(super) enum Play {
 }
 
 impl Play {
-    fn reason(self) -> ExitReason {
+    pub(super) fn reason(self) -> ExitReason {
         match self {
             Self::Run | Self::Ignore | Self::End => ExitReason::Normal,
             Self::Fail => ExitReason::Failed(ExitError::from("no")),
@@ -59,8 +59,8 @@ impl Play {
 #[derive(Clone, Debug)]
 pub(super) struct Kid {
     name: String,
-    options: ChildOptions,
-    requires: Vec<String>,
+    pub(super) options: ChildOptions,
+    pub(super) requires: Vec<String>,
     /// How long it takes to be ready. `None`: for ever.
     pub(super) ready: Option<Duration>,
     /// How long it takes to end when it is asked to. `None`: it is deaf.
@@ -262,10 +262,10 @@ impl World<Dynamic> {
 impl<M: Subject> World<M> {
     fn around(machine: M, now: Instant) -> Self {
         Self {
+            witness: Witness::of(&machine),
             machine,
             now,
             began: now,
-            witness: Witness::new(),
             kids: BTreeMap::new(),
             provided: BTreeMap::new(),
             agenda: BTreeMap::new(),
@@ -375,6 +375,12 @@ impl<M: Subject> World<M> {
     pub(super) fn stop(&mut self) {
         self.event(Event::Stop { within: None });
         self.settle();
+    }
+
+    /// The incarnation that is there says something.
+    pub(super) fn says(&mut self, name: &str, what: fn(Key, Incarnation) -> Event) {
+        let key = self.key(name);
+        self.event(what(key, self.witness.children[&key].incarnation));
     }
 
     fn happen(&mut self, key: Key, happening: Happening) {
@@ -519,6 +525,13 @@ impl<M: Subject> World<M> {
         }
     }
 
+    /// Nothing more happens by itself: whoever should be up is up.
+    pub(super) fn check_rest(&self) {
+        if let Err(broken) = self.witness.check_rest(&self.machine) {
+            panic!("broken: {broken}\n{}", self.tail());
+        }
+    }
+
     fn check(&self, right: bool, what: &str) {
         assert!(right, "broken: {what}\n{}", self.tail());
     }
@@ -541,6 +554,13 @@ impl<M: Subject> World<M> {
             events += 1;
             self.check(events < 1_000 + 16 * self.kids.len(), "no instant lasts for ever");
         }
+    }
+
+    /// The machine's next deadline comes.
+    pub(super) fn due(&mut self) {
+        let at = self.machine.next_deadline().expect("a deadline");
+        self.now = self.now.max(at);
+        self.event(Event::Tick);
     }
 
     /// Lets time pass, from one deadline to the next.
@@ -586,11 +606,6 @@ impl<M: Subject> World<M> {
 
     pub(super) fn finished(&self) -> bool {
         self.witness.finished.is_some()
-    }
-
-    /// The children about which somebody waits for an answer.
-    pub(super) fn awaited(&self) -> impl Iterator<Item = Key> {
-        self.witness.waiting.values().copied()
     }
 
     pub(super) fn is_up(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::policy::{ChildOptions, StartCause};
 /// A child's place in the start order. Never used again.
 pub(super) type Pos = u64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum State {
     /// There is no task, and none will be started without a reason from outside.
     Down(Down),
@@ -31,7 +31,7 @@ pub(super) enum State {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Down {
     /// It was never started.
     New,
@@ -51,7 +51,7 @@ pub(super) enum Down {
 }
 
 /// Why a task was asked to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Why {
     Group,
     ByHand,
@@ -89,6 +89,7 @@ pub(super) enum Verdict {
 
 /// A child, as small as can be: there may be a million.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Slot {
     pub(super) options: Arc<ChildOptions>,
     pub(super) ledger: Option<Box<Ledger>>,

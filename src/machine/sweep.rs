@@ -18,14 +18,19 @@
 //! [`SLICE`] children then. The cursor never goes back within a phase, so a whole sweep costs
 //! O(log n) for each child of its range.
 
+#[cfg(test)]
+use std::hash::Hash;
 use std::time::Instant;
 
 use super::ordered::Ordered;
 use super::state::{Down, Pos, State, Timer, Why};
 use super::{Effect, Finish, Key, SLICE, Turn};
+#[cfg(test)]
+use super::{children::Children, fingerprint::Fingerprint};
 use crate::policy::{Start, StartCause};
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Sweep {
     /// The first child that is stopped.
     from: Pos,
@@ -56,7 +61,7 @@ enum Phase {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Manner {
     /// Each is asked when the one behind it is down.
     Ask,
@@ -66,7 +71,7 @@ enum Manner {
     Spare,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mode {
     /// Each when the one before has passed.
     InTurn,
@@ -106,6 +111,27 @@ impl Sweep {
 
     fn is_starting(&self) -> bool {
         matches!(self.phase, Phase::Starting { .. })
+    }
+
+    #[cfg(test)]
+    pub(super) fn print(&self, children: &Children, print: &mut Fingerprint) {
+        print.pos(self.from);
+        print.pos(self.start_from);
+        print.at(self.until);
+        print.key(self.culprit, children);
+        std::mem::discriminant(&self.then).hash(print);
+        std::mem::discriminant(&self.phase).hash(print);
+        match self.phase {
+            Phase::Stopping { cursor, manner } => {
+                print.pos(cursor);
+                manner.hash(print);
+            }
+            Phase::Waiting => {}
+            Phase::Starting { cursor, mode } => {
+                print.pos(cursor);
+                mode.hash(print);
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::hash::Hash;
 use std::time::Instant;
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Timers<K> {
     due: BTreeSet<(Instant, K)>,
     at: HashMap<K, Instant>,
@@ -35,6 +36,12 @@ impl<K: Copy + Ord + Hash> Timers<K> {
     /// The deadline of `key`.
     pub(crate) fn at(&self, key: K) -> Option<Instant> {
         self.at.get(&key).copied()
+    }
+
+    /// All deadlines, the nearest first.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Instant, K)> {
+        self.due.iter().copied()
     }
 
     #[cfg(test)]

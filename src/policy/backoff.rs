@@ -131,6 +131,20 @@ impl Backoff {
         self.jitter.apply(self.curve.at(index), self.curve.max(), random)
     }
 
+    /// The longest wait, without jitter.
+    #[cfg(test)]
+    pub(crate) fn longest(&self) -> Duration {
+        self.curve.last()
+    }
+
+    /// The first index from which on the wait is the last one. For curves that get there soon.
+    #[cfg(test)]
+    pub(crate) fn flat_from(&self) -> u32 {
+        (0..)
+            .find(|&index| self.curve.at(index) == self.curve.last())
+            .expect("the curve gets there")
+    }
+
     /// For how long a child has to be active for its next failure to begin at index 0 again.
     pub(crate) fn resets_after(&self) -> Duration {
         self.reset_after.unwrap_or_else(|| self.curve.last().max(MIN_RESET))

@@ -88,6 +88,12 @@ impl RestartWindow {
         self.period
     }
 
+    /// When those were granted that count at `now`.
+    #[cfg(test)]
+    pub(crate) fn granted(&self, now: Instant) -> impl Iterator<Item = Instant> {
+        self.granted.iter().copied().filter(move |&at| !self.has_expired(at, now))
+    }
+
     fn has_expired(&self, at: Instant, now: Instant) -> bool {
         now.saturating_duration_since(at) > self.period
     }

@@ -1,6 +1,7 @@
 //! The rules of supervision, each as a transcript of what a machine did.
 
 mod dynamic;
+mod explore;
 mod otp_scale;
 mod properties;
 mod requests;

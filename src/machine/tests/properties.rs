@@ -14,7 +14,6 @@ use super::super::witness::Subject;
 use super::super::{Event, Key, Request};
 use super::REQUESTS;
 use crate::exit::{ExitError, ExitReason};
-use crate::lifecycle::Lifecycle;
 use crate::policy::{
     AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Rules, Shutdown, Start,
     Strategy as Range,
@@ -292,33 +291,7 @@ fn recover<M: Subject>(world: &mut World<M>) -> Result<(), TestCaseError> {
     if world.finished() {
         return Ok(());
     }
-    prop_assert!(world.is_up());
-    for key in world.awaited() {
-        let gated = matches!(world.state(key), Some(State::Gated(_)));
-        prop_assert!(gated, "an answer is missing");
-    }
-    let met = |key: Key| world.machine.children().requirements.lacks(key).is_none();
-    for (name, key) in world.present() {
-        let state = world.state(key).expect("a child that is there");
-        match state {
-            State::Active => {}
-            State::Gated(_) => prop_assert!(!met(key), "{} waits for nothing", name),
-            State::Down(Down::New | Down::ByGroup) => {
-                prop_assert!(false, "{} was never started", name)
-            }
-            // Parked, or the wait of its group was ended by hand.
-            State::Down(Down::Rested) => {
-                let may_rest = world.machine.children().rules.strategy != Range::OneForOne;
-                prop_assert!(may_rest, "{} was stopped with its group", name);
-            }
-            State::Down(_) => prop_assert_ne!(world.lifecycle(&name), Lifecycle::Active),
-            other => prop_assert!(false, "{} is left in {:?}", name, other),
-        }
-    }
-    // All are found, in order.
-    let found =
-        std::iter::successors(world.machine.next(0), |&(_, place)| world.machine.next(place));
-    prop_assert_eq!(found.count(), world.present().len());
+    world.check_rest();
     Ok(())
 }
 

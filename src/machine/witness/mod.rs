@@ -19,7 +19,8 @@
 //!    once, and whoever was not answered is known to the machine.
 //! 5. What an incarnation says that is over changes nothing.
 //!
-//! What is counted and timed is in [`counts`].
+//! What a failure costs is in [`costs`], who goes with whom in [`order`], what is true between two
+//! events in [`counts`], and what when nothing more happens in [`rest`].
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -27,27 +28,42 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::children::Children;
+use super::state::Timer;
 use super::{
-    Answer, Dynamic, Effect, Event, Incarnation, Key, Machine, Ordered, Report, SLICE, Ticket,
+    Answer, Decision, Dynamic, Effect, Event, Incarnation, Key, Machine, Ordered, Report, Request,
+    SLICE, Ticket,
 };
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::ChildOptions;
+use crate::policy::{Rules, Strategy};
+pub(super) use child::{Child, Nature};
 
+mod account;
+mod child;
+mod costs;
 mod counts;
+mod order;
+mod rest;
 
 /// A machine that can be looked into.
 pub(super) trait Subject: Machine {
+    /// Whether its children have an order.
+    const ORDERED: bool;
+
     fn children(&self) -> &Children;
 }
 
 impl Subject for Ordered {
+    const ORDERED: bool = true;
+
     fn children(&self) -> &Children {
         &self.children
     }
 }
 
 impl Subject for Dynamic {
+    const ORDERED: bool = false;
+
     fn children(&self) -> &Children {
         &self.children
     }
@@ -56,34 +72,12 @@ impl Subject for Dynamic {
 /// Which promise was broken.
 pub(super) type Broken = String;
 
-/// What never changes about a child.
-#[derive(Debug)]
-pub(super) struct Nature {
-    pub(super) name: Arc<str>,
-    pub(super) options: Arc<ChildOptions>,
-    /// The siblings it requires, by name.
-    pub(super) requires: Vec<Arc<str>>,
-}
-
-/// What is known of a child.
-#[derive(Clone, Debug)]
-pub(super) struct Child {
-    pub(super) nature: Arc<Nature>,
-    pub(super) lifecycle: Lifecycle,
-    pub(super) since: Instant,
-    pub(super) incarnation: Incarnation,
-    pub(super) live: bool,
-    pub(super) cancelled: bool,
-    pub(super) aborted: bool,
-    pub(super) forgotten: bool,
-}
-
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Witness {
     /// All that there ever were.
     pub(super) children: BTreeMap<Key, Child>,
-    pub(super) waiting: BTreeMap<Ticket, Key>,
+    pub(super) waiting: BTreeMap<Ticket, (Key, Request)>,
     pub(super) up: bool,
     pub(super) finished: Option<Instant>,
     /// The last child of each name.
@@ -92,12 +86,30 @@ pub(super) struct Witness {
     ended: Option<(Key, Incarnation)>,
     /// Whether the end has begun.
     ending: bool,
-    /// The request that is being taken in.
+    /// And all are aborted, in no order.
+    aborting: bool,
+    /// Restarts that count.
+    granted: Vec<Instant>,
+    rules: Arc<Rules>,
+    strategy: Strategy,
+    ordered: bool,
+
+    // Of the event that is being taken in.
+    /// The request.
     asked: Option<Ticket>,
+    /// Who has ended, was not asked to, and waits for a decision.
+    left: Option<Key>,
+    /// Somebody was told that a start has failed.
+    told_failed: bool,
+    /// A significant child has ended and does not come back.
+    significant_left: bool,
 }
 
 impl Witness {
-    pub(super) fn new() -> Self {
+    /// A witness of a machine that has not begun.
+    pub(super) fn of<M: Subject>(machine: &M) -> Self {
+        let rules = Arc::new(machine.children().rules.clone());
+        let strategy = if M::ORDERED { rules.strategy } else { Strategy::OneForOne };
         Self {
             children: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -106,23 +118,22 @@ impl Witness {
             names: BTreeMap::new(),
             ended: None,
             ending: false,
+            aborting: false,
+            granted: Vec::new(),
+            rules,
+            strategy,
+            ordered: M::ORDERED,
             asked: None,
+            left: None,
+            told_failed: false,
+            significant_left: false,
         }
     }
 
     /// A child was added.
     pub(super) fn added(&mut self, key: Key, nature: Arc<Nature>, now: Instant) {
         self.names.insert(Arc::clone(&nature.name), key);
-        let child = Child {
-            nature,
-            lifecycle: Lifecycle::Discovered,
-            since: now,
-            incarnation: 0,
-            live: false,
-            cancelled: false,
-            aborted: false,
-            forgotten: false,
-        };
+        let child = Child::new(nature, self.children.len() as u64, now);
         assert!(self.children.insert(key, child).is_none(), "a key is given once");
     }
 
@@ -153,7 +164,7 @@ impl Witness {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Broken> {
-        self.before(&event, machine);
+        self.before(&event, machine, now);
         machine.on_event(event, now, effects);
 
         let mut visited: Vec<_> = effects.iter().filter_map(subject).collect();
@@ -164,25 +175,50 @@ impl Witness {
             self.take(effect, now)?;
         }
         self.check_counts(machine)?;
+        self.check_costs(machine, now)?;
+        self.check_end(machine)?;
         match self.ended {
             Some((key, incarnation)) => check_echo(machine, key, incarnation, now),
             None => Ok(()),
         }
     }
 
-    fn before<M: Subject>(&mut self, event: &Event, machine: &M) {
+    /// Whoever is over says again all that he could say. Nothing comes of it.
+    pub(super) fn check_echoes<M: Machine>(
+        &self,
+        machine: &mut M,
+        now: Instant,
+    ) -> Result<(), Broken> {
+        for (&key, child) in &self.children {
+            let over = child.incarnation.saturating_sub(u32::from(child.live));
+            if over > 0 {
+                check_echo(machine, key, over, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn before<M: Subject>(&mut self, event: &Event, machine: &M, now: Instant) {
         self.ending = matches!(event, Event::Stop { .. } | Event::AbortAll) || is_ending(machine);
-        self.asked = None;
+        let total = machine.children().timers.at(Timer::Total).is_some_and(|at| at <= now);
+        self.aborting |= total || matches!(event, Event::AbortAll);
+        (self.asked, self.left) = (None, None);
+        (self.told_failed, self.significant_left) = (false, false);
+        self.note(event, machine, now);
         match event {
             &Event::Exited { key, incarnation, .. } | &Event::Ignored { key, incarnation } => {
                 let child = self.child(key);
                 if child.incarnation == incarnation {
                     child.live = false;
+                    let by_itself = !child.cancelled && !child.aborted;
+                    let free = child.condemned.is_some();
                     self.ended = Some((key, incarnation));
+                    let exited = matches!(event, Event::Exited { .. });
+                    self.left = (by_itself && exited && !free).then_some(key);
                 }
             }
-            &Event::Request { ticket, key, .. } => {
-                self.waiting.insert(ticket, key);
+            &Event::Request { ticket, key, request } => {
+                self.waiting.insert(ticket, (key, request));
                 self.asked = Some(ticket);
             }
             _ => {}
@@ -194,8 +230,12 @@ impl Witness {
             return Err(format!("{effect:?} came after the end"));
         }
         match effect {
-            &Effect::Start { key, incarnation, .. } => self.started(key, incarnation),
+            &Effect::Start { key, incarnation, cause } => {
+                self.check_start(key, cause, now)?;
+                self.started(key, incarnation)
+            }
             &Effect::Cancel { key } => {
+                self.check_cancel(key)?;
                 let child = self.child(key);
                 let once = child.live && !std::mem::replace(&mut child.cancelled, true);
                 ensure(once, "a live child is asked once")
@@ -212,11 +252,24 @@ impl Witness {
                 let right = was_live && child.aborted && child.incarnation == incarnation;
                 ensure(right, "only what was aborted and is still there has leaked")
             }
-            Effect::Decided { .. } | Effect::Ended { .. } => Ok(()),
+            &Effect::Decided { key, ref reason, decision, .. } => {
+                let significant = self.children[&key].nature.options.significant;
+                self.significant_left |= significant && decision == Decision::Leave;
+                self.decided(key, reason, decision, now)
+            }
+            &Effect::Ended { key, lived, .. } => {
+                let child = self.child(key);
+                child.was_active = lived.is_some() || child.itself;
+                Ok(())
+            }
             &Effect::Removed { key, .. } => self.removed(key),
             Effect::Report(report) => self.report(*report, now),
-            Effect::Reply { ticket, .. } => {
-                ensure(self.waiting.remove(ticket).is_some(), "a ticket is answered once")
+            Effect::Reply { ticket, answer } => {
+                self.told_failed |= matches!(answer, Answer::Failed(_));
+                let Some((key, request)) = self.waiting.remove(ticket) else {
+                    return Err("a ticket is answered once".to_owned());
+                };
+                self.check_answer(key, request, answer)
             }
             Effect::Up => {
                 let first = !std::mem::replace(&mut self.up, true);
@@ -242,6 +295,7 @@ impl Witness {
         ensure(child.lifecycle == Lifecycle::Activating, "what is started is activating")?;
         child.incarnation = incarnation;
         (child.live, child.cancelled, child.aborted) = (true, false, false);
+        (child.decided, child.itself, child.condemned) = (false, false, None);
         Ok(())
     }
 
@@ -252,7 +306,7 @@ impl Witness {
         ensure(gone && first, "a child is forgotten once, and from Stopped")?;
         // The one who asked for it is answered next.
         let mut others = self.waiting.iter().filter(|&(&ticket, _)| Some(ticket) != self.asked);
-        ensure(others.all(|(_, &other)| other != key), "nobody waits for a child that is gone")
+        ensure(others.all(|(_, &(other, _))| other != key), "nobody waits for a child that is gone")
     }
 
     fn report(&mut self, report: Report, now: Instant) -> Result<(), Broken> {
@@ -260,16 +314,21 @@ impl Witness {
         let child = self.child(key);
         let was = std::mem::replace(&mut child.lifecycle, to);
         let since = std::mem::replace(&mut child.since, now);
+        if to == Lifecycle::Stopped {
+            child.due = None;
+        }
         let expected = child.incarnation + u32::from(to == Lifecycle::Activating);
         ensure(from.can_become(to), "an edge is legal")?;
         ensure(from == was, "an edge begins where the last one ended")?;
         ensure(after == now - since, "an edge says how long it took to come")?;
-        ensure(incarnation == expected, "an edge names the incarnation")
+        ensure(incarnation == expected, "an edge names the incarnation")?;
+        self.lived(key, from, since, now);
+        Ok(())
     }
 }
 
 /// Says all that an incarnation could say that is over.
-pub(super) fn check_echo<M: Machine>(
+fn check_echo<M: Machine>(
     machine: &mut M,
     key: Key,
     incarnation: Incarnation,

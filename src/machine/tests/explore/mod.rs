@@ -1,0 +1,204 @@
+//! Every order of events, from every configuration of a few children.
+//!
+//! The machine is pure, so it can be put through all that can happen, state by state: exits of each
+//! kind, starts that fail or are declined, readiness, deadlines on time and late, calls, stops and
+//! leaks. What must be true is kept by the [witness](super::super::witness), at each state and on
+//! the way on from each.
+//!
+//! The bound is small here, and only a sample of the plans is taken. `VERGER_EXPLORE` sets another
+//! one; `cargo explore` does that, optimised, with all plans.
+//!
+//! # What is not explored
+//!
+//! 1. More than three children: ranges, merges and orders need no more. What depends on many, the
+//!    slices, is left to the property tests.
+//! 2. Longer scripts than the bound. States are merged where the same can follow (see
+//!    [`fingerprint`](super::super::fingerprint)), so a script is as long as its way through
+//!    *different* states.
+//! 3. All settings with all others. Strategy, restart types, limit, backoff and order of start are
+//!    multiplied out; the rest comes in the six flavours of [`plan`].
+//! 4. Instants between two beats. All times are whole beats, so those are compared like one of the
+//!    beats beside them.
+//! 5. A machine that is told of a deadline later than of the one after it.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::super::fingerprint::Fingerprint;
+use super::super::simulator::{Play, World, kid, ms, rules};
+use super::super::{Dynamic, Event, Ordered, Request};
+use crate::exit::ExitReason;
+use crate::policy::{
+    AutoShutdown, Backoff, FirstStart, OnExhausted, RestartType, Rules, Start, Strategy,
+};
+use plan::{Flavour, Plan, plans};
+use scene::{Cast, Scene};
+use search::{Found, Seen, explore};
+use step::{End, Step};
+
+mod plan;
+mod scene;
+mod search;
+mod step;
+
+/// How far to go.
+struct Bound {
+    children: usize,
+    depth: usize,
+    /// Of how many plans one is explored.
+    sample: usize,
+}
+
+const SMALL: [Bound; 3] = [
+    Bound { children: 1, depth: 3, sample: 4 },
+    Bound { children: 2, depth: 2, sample: 31 },
+    Bound { children: 3, depth: 1, sample: 53 },
+];
+
+/// The bounds that were asked for, as in `1:8 2:4`: children and depth, all plans.
+fn bounds(asked: &str) -> Vec<Bound> {
+    let number = |text: &str| text.parse().expect("VERGER_EXPLORE is like `1:8 2:4`");
+    let bounds = asked.split_whitespace().map(|bound| {
+        let (children, depth) = bound.split_once(':').expect("VERGER_EXPLORE is like `1:8 2:4`");
+        Bound { children: number(children), depth: number(depth), sample: 1 }
+    });
+    bounds.collect()
+}
+
+#[test]
+fn every_order_of_events_keeps_the_promises() {
+    let asked = std::env::var("VERGER_EXPLORE");
+    let bounds = asked.map_or_else(|_| SMALL.into(), |asked| bounds(&asked));
+    for Bound { children, depth, sample } in bounds {
+        let began = Instant::now();
+        let plans: Vec<_> = plans(children).into_iter().step_by(sample).collect();
+        let seen = all(&plans, depth).unwrap_or_else(|found| {
+            panic!("broken: {}\n\n{}\n", found.broken, found.script());
+        });
+        eprintln!(
+            "{children} children, {depth} steps: {} plans, {} states, {} transitions, {:.1?}",
+            plans.len(),
+            seen.states,
+            seen.transitions,
+            began.elapsed(),
+        );
+    }
+}
+
+/// Explores all plans on two threads, as they come.
+fn all(plans: &[Plan], depth: usize) -> Result<Seen, Box<Found>> {
+    let (next, total) = (AtomicUsize::new(0), Mutex::new(Ok(Seen::default())));
+    let work = || {
+        while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let seen = if plan.dynamic {
+                explore::<Dynamic>(plan, depth)
+            } else {
+                explore::<Ordered>(plan, depth)
+            };
+            let mut total = total.lock().expect("no thread panics");
+            match (&mut *total, seen) {
+                (Ok(total), Ok(seen)) => {
+                    total.states += seen.states;
+                    total.transitions += seen.transitions;
+                }
+                (Ok(_), Err(found)) => *total = Err(found),
+                (Err(first), Err(found)) if found.steps.len() < first.steps.len() => {
+                    *total = Err(found);
+                }
+                (Err(_), _) => return,
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    total.into_inner().expect("no thread panics")
+}
+
+/// Runs a script, and gives back the world that it leads to and the script as text.
+macro_rules! pasted {
+    ($world:ident: $($script:tt)*) => {{
+        $($script)*
+        ($world, stringify!($($script)*))
+    }};
+}
+
+#[test]
+fn what_is_printed_can_be_pasted() {
+    use Step::{AbortAll, Add, Ask, Due, Exited, Healthy, Ignored, Pass, Ready, Stop, StopSelf};
+    let plan = Plan {
+        dynamic: false,
+        strategy: Strategy::RestForOne,
+        budget: 2,
+        waits: true,
+        start: Start::Sequential,
+        flavour: Flavour::Slow,
+        types: vec![RestartType::Permanent, RestartType::Temporary],
+    };
+    let steps = vec![
+        Due,
+        Ready(0),
+        Healthy(0),
+        Ignored(1),
+        Add(1),
+        StopSelf(1),
+        Exited(1, End::Normal),
+        Exited(0, End::Failed),
+        Pass(1),
+        Ask(0, Request::Wake),
+        Exited(0, End::Escalated),
+        Stop { hurried: true },
+        AbortAll,
+    ];
+    let (world, text) = pasted! { world:
+        let rules = Rules {
+            strategy: Strategy::RestForOne,
+            start: Start::Sequential,
+            max_restarts: Some(2),
+            period: ms(200),
+            backoff: Backoff::exponential(ms(100), ms(200)).reset_after(ms(100)),
+            leak_timeout: ms(100),
+            on_exhausted: OnExhausted::Escalate,
+            first_start: FirstStart::Retry,
+            charge_everything: false,
+            auto_shutdown: AutoShutdown::Never,
+            ..rules()
+        };
+        let mut world = World::ordered(rules, [
+            kid("a").leaks().restart(RestartType::Permanent).shutdown(ms(100)).signals(None)
+                .activation_timeout(ms(200)),
+            kid("b").leaks().restart(RestartType::Temporary).shutdown(ms(100)).signals(None)
+                .activation_timeout(ms(200)).requires("a")
+        ]);
+        world.due();
+        world.says("a", |key, incarnation| Event::Ready { key, incarnation });
+        world.says("a", |key, incarnation| Event::Healthy { key, incarnation });
+        world.says("b", |key, incarnation| Event::Ignored { key, incarnation });
+        world.add(kid("b").leaks().restart(RestartType::Temporary).shutdown(ms(100)).signals(None)
+            .activation_timeout(ms(200)).requires("a"));
+        world.says("b", |key, incarnation| Event::StopSelf { key, incarnation });
+        world.exit("b", ExitReason::Normal);
+        world.crash("a");
+        world.now += ms(100);
+        world.ask("a", Request::Wake);
+        world.exit("a", Play::Escalate.reason());
+        world.event(Event::Stop { within: Some(ms(100)) });
+        world.event(Event::AbortAll);
+    };
+    let mut scene: Scene<Ordered> = Scene::begin(&plan, &Cast::of(&plan));
+    for &step in &steps {
+        scene.take(step, &Cast::of(&plan)).expect("no promise is broken");
+    }
+    let print = |machine: &Ordered, now| {
+        let mut print = Fingerprint::new(now);
+        machine.print(&mut print);
+        print.read()
+    };
+    assert_eq!(print(&world.machine, world.now), print(&scene.machine, scene.now));
+
+    let broken = String::new();
+    let bare = |text: &str| text.split_whitespace().collect::<String>();
+    assert_eq!(bare(&Found { plan, steps, broken }.script()), bare(text));
+}

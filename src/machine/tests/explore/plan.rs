@@ -1,0 +1,232 @@
+//! What is explored: supervisors and children, each a value that can be written down.
+//!
+//! A [`Plan`] is one supervisor with up to three children who do nothing by themselves. All times
+//! are a few beats, so that they meet, and different enough to come in any order: a grace and a leak
+//! take one, a backoff one and then two, a restart counts for two.
+
+use super::super::super::simulator::{Kid, kid, rules};
+use super::step::{BEAT, name, time};
+use crate::policy::{
+    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Rules, Shutdown, Start,
+    Strategy,
+};
+
+const TYPES: [RestartType; 3] =
+    [RestartType::Permanent, RestartType::Transient, RestartType::Temporary];
+
+/// All that is varied.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) dynamic: bool,
+    pub(super) strategy: Strategy,
+    pub(super) budget: u32,
+    /// Whether there is a backoff.
+    pub(super) waits: bool,
+    pub(super) start: Start,
+    pub(super) flavour: Flavour,
+    pub(super) types: Vec<RestartType>,
+}
+
+/// The rest of what can be set, in combinations that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flavour {
+    /// All as it is by default. Children are active at once.
+    Plain,
+    /// Children say when they are ready, have no time for it, and require the first one.
+    Slow,
+    /// What gives up is parked, and so is what leaks. Some are aborted without being asked.
+    Parked,
+    /// As in OTP: every failure counts, a failed first start is the end. Some are waited for.
+    Strict,
+    /// The first significant child that ends is the end.
+    AnyEnds,
+    /// The last one is.
+    AllEnd,
+}
+
+impl Flavour {
+    const ALL: [Self; 6] =
+        [Self::Plain, Self::Slow, Self::Parked, Self::Strict, Self::AnyEnds, Self::AllEnd];
+}
+
+/// All plans with so many children.
+pub(super) fn plans(children: usize) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for types in lists(children) {
+        for flavour in Flavour::ALL {
+            for budget in 0..=2 {
+                for waits in [false, true] {
+                    for (dynamic, strategy, start) in kinds(children) {
+                        let types = types.clone();
+                        plans.push(Plan {
+                            dynamic,
+                            strategy,
+                            budget,
+                            waits,
+                            start,
+                            flavour,
+                            types,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    // What it says makes no difference here.
+    plans.retain(|plan| !(plan.dynamic && plan.flavour.concerns_siblings()));
+    plans
+}
+
+/// Supervisors that differ with so many children.
+fn kinds(children: usize) -> Vec<(bool, Strategy, Start)> {
+    let (one, all, rest) = (Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne);
+    let strategies = if children == 1 { vec![one, all] } else { vec![one, all, rest] };
+    let starts = if children == 1 {
+        vec![Start::Sequential]
+    } else {
+        vec![Start::Sequential, Start::Concurrent]
+    };
+    let mut kinds = vec![(true, one, Start::Sequential)];
+    for &strategy in &strategies {
+        kinds.extend(starts.iter().map(|&start| (false, strategy, start)));
+    }
+    kinds
+}
+
+/// Every list of so many restart types.
+fn lists(len: usize) -> Vec<Vec<RestartType>> {
+    let mut lists = vec![Vec::new()];
+    for _ in 0..len {
+        let longer = lists.iter().flat_map(|list| {
+            TYPES.map(|restart| list.iter().copied().chain([restart]).collect::<Vec<_>>())
+        });
+        lists = longer.collect();
+    }
+    lists
+}
+
+impl Flavour {
+    fn concerns_siblings(self) -> bool {
+        matches!(self, Self::AnyEnds | Self::AllEnd | Self::Strict)
+    }
+}
+
+impl Plan {
+    pub(super) fn rules(&self) -> Rules {
+        let base = Rules {
+            strategy: self.strategy,
+            start: self.start,
+            max_restarts: Some(self.budget),
+            period: 2 * BEAT,
+            backoff: self.backoff(),
+            leak_timeout: BEAT,
+            ..rules()
+        };
+        match self.flavour {
+            Flavour::Plain | Flavour::Slow => base,
+            Flavour::Parked => Rules { on_exhausted: OnExhausted::Park, ..base },
+            Flavour::Strict => {
+                Rules { first_start: FirstStart::Fail, charge_everything: true, ..base }
+            }
+            Flavour::AnyEnds => Rules { auto_shutdown: AutoShutdown::AnySignificant, ..base },
+            Flavour::AllEnd => Rules { auto_shutdown: AutoShutdown::AllSignificant, ..base },
+        }
+    }
+
+    fn backoff(&self) -> Backoff {
+        if self.waits {
+            Backoff::exponential(BEAT, 2 * BEAT).reset_after(BEAT)
+        } else {
+            Backoff::none()
+        }
+    }
+
+    pub(super) fn kids(&self) -> Vec<Kid> {
+        (0..self.types.len()).map(|number| self.kid(number)).collect()
+    }
+
+    fn kid(&self, number: usize) -> Kid {
+        let mut kid = kid(name(number as u8)).leaks().restart(self.types[number]).shutdown(BEAT);
+        match self.flavour {
+            Flavour::Plain => {}
+            Flavour::Slow => {
+                kid = kid.signals(None).activation_timeout(2 * BEAT);
+                if number > 0 && !self.dynamic {
+                    kid = kid.requires("a");
+                }
+            }
+            Flavour::Parked => {
+                kid = kid.on_leak(OnLeak::Park);
+                if number == 1 {
+                    kid = kid.shutdown(Shutdown::BrutalKill);
+                }
+            }
+            Flavour::Strict => {
+                kid = kid.signals(None);
+                if number == 1 {
+                    kid = kid.shutdown(Shutdown::Infinity);
+                }
+            }
+            Flavour::AnyEnds | Flavour::AllEnd => {
+                if self.types[number] != RestartType::Permanent {
+                    kid = kid.significant();
+                }
+            }
+        }
+        kid
+    }
+
+    /// The rules and the children in the words of the simulator.
+    pub(super) fn script(&self) -> (String, Vec<String>) {
+        let rules = self.rules();
+        let backoff = match self.waits {
+            true => "Backoff::exponential(ms(100), ms(200)).reset_after(ms(100))",
+            false => "Backoff::none()",
+        };
+        let text = format!(
+            "let rules = Rules {{\n    strategy: Strategy::{:?},\n    start: Start::{:?},\n    \
+             max_restarts: {:?},\n    period: {},\n    backoff: {backoff},\n    leak_timeout: {},\n    \
+             on_exhausted: OnExhausted::{:?},\n    first_start: FirstStart::{:?},\n    \
+             charge_everything: {:?},\n    auto_shutdown: AutoShutdown::{:?},\n    ..rules()\n}};",
+            rules.strategy,
+            rules.start,
+            rules.max_restarts,
+            time(rules.period),
+            time(rules.leak_timeout),
+            rules.on_exhausted,
+            rules.first_start,
+            rules.charge_everything,
+            rules.auto_shutdown,
+        );
+        (text, self.kids().iter().map(script).collect())
+    }
+}
+
+fn script(kid: &Kid) -> String {
+    let options = &kid.options;
+    let mut text = format!("kid({:?}).leaks()", kid.name());
+    if let Some(restart) = options.restart {
+        text += &format!(".restart(RestartType::{restart:?})");
+    }
+    match options.shutdown {
+        Some(Shutdown::Timeout(grace)) => text += &format!(".shutdown({})", time(grace)),
+        Some(shutdown) => text += &format!(".shutdown(Shutdown::{shutdown:?})"),
+        None => {}
+    }
+    if options.signals {
+        text += ".signals(None)";
+    }
+    if let Some(timeout) = options.activation_timeout {
+        text += &format!(".activation_timeout({})", time(timeout));
+    }
+    if let Some(on_leak) = options.on_leak {
+        text += &format!(".on_leak(OnLeak::{on_leak:?})");
+    }
+    if options.significant {
+        text += ".significant()";
+    }
+    for required in &kid.requires {
+        text += &format!(".requires({required:?})");
+    }
+    text
+}

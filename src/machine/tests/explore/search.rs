@@ -1,0 +1,232 @@
+//! Walks all orders of events of one plan, breadth first, so that the first script that breaks a
+//! promise is the shortest.
+//!
+//! Each state is kept as its fingerprint and the step that first led to it; whole scenes are kept
+//! only of the states whose steps are still to be taken.
+//!
+//! From each state it also goes straight on, as if nobody failed any more: it must come to rest,
+//! and once asked to stop it must end, whether its children answer or are deaf. Such a continuation
+//! depends on the state alone, so it need not be followed beyond a state from which it was before.
+
+use std::collections::HashSet;
+
+use super::plan::Plan;
+use super::scene::{Cast, Explored, Scene};
+use super::step::Step;
+
+/// How much was seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) states: u64,
+    pub(super) transitions: u64,
+}
+
+/// The way to a state: the state before, and the step from there.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    before: u32,
+    step: Step,
+}
+
+/// A script that breaks a promise.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) plan: Plan,
+    pub(super) steps: Vec<Step>,
+    pub(super) broken: String,
+}
+
+/// How the story goes on when nobody fails any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Rest,
+    Stop { deaf: bool },
+}
+
+const ENDINGS: [Ending; 3] =
+    [Ending::Rest, Ending::Stop { deaf: false }, Ending::Stop { deaf: true }];
+
+/// Longer than any way to rest.
+const LONG: usize = 200;
+
+struct Search<M> {
+    plan: Plan,
+    cast: Cast,
+    seen: Seen,
+    states: HashSet<u128>,
+    nodes: Vec<Node>,
+    /// States whose steps are still to be taken.
+    open: Vec<(u32, Scene<M>)>,
+    /// States from which each ending is known to come about.
+    ends: [HashSet<u128>; 3],
+}
+
+const ROOT: u32 = u32::MAX;
+
+/// Takes every step from every state that is fewer than `depth` steps from one of the beginnings:
+/// a supervisor that has not begun, and one whose children are up.
+pub(super) fn explore<M: Explored>(plan: &Plan, depth: usize) -> Result<Seen, Box<Found>> {
+    let cast = Cast::of(plan);
+    let mut search = Search::<M> {
+        plan: plan.clone(),
+        seen: Seen::default(),
+        states: HashSet::new(),
+        nodes: Vec::new(),
+        open: Vec::new(),
+        ends: Default::default(),
+        cast,
+    };
+    search.begin()?;
+    for left in (0..depth).rev() {
+        for (node, scene) in std::mem::take(&mut search.open) {
+            search.expand(node, &scene, left > 0)?;
+        }
+    }
+    Ok(search.seen)
+}
+
+impl<M: Explored> Search<M> {
+    fn begin(&mut self) -> Result<(), Box<Found>> {
+        let mut scene: Scene<M> = Scene::begin(&self.plan, &self.cast);
+        let mut node = ROOT;
+        if !M::ORDERED {
+            scene = self.take(node, &scene, Step::Due)?;
+            node = self.arrive(node, Step::Due, &scene)?.unwrap_or(node);
+        }
+        self.open.push((node, scene.clone()));
+        if !M::ORDERED {
+            for who in 0..self.plan.types.len() {
+                let step = Step::Add(who as u8);
+                scene = self.take(node, &scene, step)?;
+                node = self.arrive(node, step, &scene)?.unwrap_or(node);
+            }
+        }
+        while let Some(step) = scene.next_if_well(&self.cast, false) {
+            scene = self.take(node, &scene, step)?;
+            node = self.arrive(node, step, &scene)?.unwrap_or(node);
+        }
+        self.open.push((node, scene));
+        Ok(())
+    }
+
+    fn expand(&mut self, node: u32, scene: &Scene<M>, goes_on: bool) -> Result<(), Box<Found>> {
+        let mut steps = Vec::new();
+        scene.steps(&self.cast, &mut steps);
+        for step in steps {
+            let next = self.take(node, scene, step)?;
+            if let Some(node) = self.arrive(node, step, &next)?
+                && goes_on
+            {
+                self.open.push((node, next));
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, from: u32, scene: &Scene<M>, step: Step) -> Result<Scene<M>, Box<Found>> {
+        self.seen.transitions += 1;
+        let mut next = scene.clone();
+        next.take(step, &self.cast).map_err(|broken| self.found(from, &[step], broken))?;
+        Ok(next)
+    }
+
+    /// Notes a state and checks it, unless it was there before.
+    fn arrive(
+        &mut self,
+        before: u32,
+        step: Step,
+        scene: &Scene<M>,
+    ) -> Result<Option<u32>, Box<Found>> {
+        let print = scene.fingerprint();
+        if !self.states.insert(print) {
+            return Ok(None);
+        }
+        self.seen.states += 1;
+        self.nodes.push(Node { before, step });
+        let node = self.nodes.len() as u32 - 1;
+        scene.clone().check_echoes().map_err(|broken| self.found(node, &[], broken))?;
+        for ending in ENDINGS {
+            let mut steps = Vec::new();
+            if let Err(broken) = self.follow(print, scene, ending, &mut steps) {
+                return Err(self.found(node, &steps, broken));
+            }
+        }
+        Ok(Some(node))
+    }
+
+    /// Goes on to an ending, and notes the steps that it took.
+    fn follow(
+        &mut self,
+        print: u128,
+        scene: &Scene<M>,
+        ending: Ending,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), String> {
+        let which = ENDINGS.iter().position(|&other| other == ending).expect("one of them");
+        if self.ends[which].contains(&print) || scene.is_over() {
+            return Ok(());
+        }
+        if ending == Ending::Rest && scene.is_ending() {
+            return Ok(());
+        }
+        let (mut scene, mut path) = (scene.clone(), vec![print]);
+        while !scene.is_over() {
+            let step = match ending {
+                Ending::Rest => scene.next_if_well(&self.cast, false),
+                Ending::Stop { .. } if !scene.is_ending() => Some(Step::Stop { hurried: false }),
+                // Who is waited for without limit has to answer some time.
+                Ending::Stop { deaf } => scene
+                    .next_if_well(&self.cast, deaf)
+                    .or_else(|| scene.next_if_well(&self.cast, false)),
+            };
+            let Some(step) = step else {
+                if ending == Ending::Rest && !scene.is_ending() {
+                    scene.check_rest()?;
+                    break;
+                }
+                return Err("it ends".to_owned());
+            };
+            steps.push(step);
+            scene.take(step, &self.cast)?;
+            if steps.len() > LONG {
+                return Err(format!("it comes to an end: {ending:?}"));
+            }
+            let print = scene.fingerprint();
+            if self.ends[which].contains(&print) {
+                break;
+            }
+            path.push(print);
+        }
+        self.ends[which].extend(path);
+        Ok(())
+    }
+
+    fn found(&self, node: u32, more: &[Step], broken: String) -> Box<Found> {
+        let mut steps: Vec<_> = more.iter().rev().copied().collect();
+        let mut at = node;
+        while at != ROOT {
+            let Node { before, step } = self.nodes[at as usize];
+            steps.push(step);
+            at = before;
+        }
+        steps.reverse();
+        Box::new(Found { plan: self.plan.clone(), steps, broken })
+    }
+}
+
+impl Found {
+    /// A test for the simulator that breaks the promise.
+    pub(super) fn script(&self) -> String {
+        let (rules, kids) = self.plan.script();
+        let (kind, there) = if self.plan.dynamic {
+            ("dynamic", String::new())
+        } else {
+            ("ordered", kids.join(", "))
+        };
+        let mut lines = vec![rules, format!("let mut world = World::{kind}(rules, [{there}]);")];
+        // The simulated one has taken it.
+        let taken = usize::from(self.plan.dynamic);
+        lines.extend(self.steps.iter().skip(taken).map(|step| step.script(&kids)));
+        lines.join("\n")
+    }
+}

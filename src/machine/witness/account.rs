@@ -1,0 +1,26 @@
+//! What a witness keeps, as far as it makes a difference to what it says next.
+//!
+//! See [`fingerprint`](super::super::fingerprint).
+
+use std::hash::Hash;
+
+use super::super::fingerprint::Fingerprint;
+use super::Witness;
+
+impl Witness {
+    /// Children that were forgotten are left out: nothing is said of them any more but that they
+    /// are not there. What the machine shows is left out where it was compared.
+    pub(in super::super) fn print(&self, print: &mut Fingerprint) {
+        self.aborting.hash(print);
+        for (key, child) in self.present() {
+            (key.index(), &child.nature.name).hash(print);
+            (child.live, child.cancelled, child.aborted, child.itself).hash(print);
+            (child.cause, child.was_active, child.decided).hash(print);
+            child.condemned.is_some().hash(print);
+            print.pos(child.condemned.unwrap_or(0));
+            if let Some(due) = child.due {
+                print.at(due);
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What is known of one child.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::Incarnation;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{ChildOptions, StartCause};
+
+/// What never changes about a child.
+#[derive(Debug)]
+pub(in super::super) struct Nature {
+    pub(in super::super) name: Arc<str>,
+    pub(in super::super) options: Arc<ChildOptions>,
+    /// The siblings it requires, by name.
+    pub(in super::super) requires: Vec<Arc<str>>,
+}
+
+/// What is known of a child.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Child {
+    pub(in super::super) nature: Arc<Nature>,
+    pub(in super::super) lifecycle: Lifecycle,
+    pub(in super::super) since: Instant,
+    pub(in super::super) incarnation: Incarnation,
+    pub(in super::super) live: bool,
+    pub(in super::super) cancelled: bool,
+    pub(in super::super) aborted: bool,
+    pub(in super::super) forgotten: bool,
+    /// Where it comes in the order.
+    pub(super) place: u64,
+    /// Why it was started last.
+    pub(super) cause: Option<StartCause>,
+    /// Whether it was ready when its incarnation ended, or asked for the end itself.
+    pub(super) was_active: bool,
+    /// It has asked to be stopped.
+    pub(super) itself: bool,
+    /// It was said what becomes of it, since it was started last.
+    pub(super) decided: bool,
+    /// It must go before anybody from this place on is started.
+    pub(super) condemned: Option<u64>,
+    /// Failures since it was last healthy.
+    pub(super) streak: u32,
+    /// Not restarted before this instant.
+    pub(super) due: Option<Instant>,
+}
+
+impl Child {
+    /// One that was just added.
+    pub(super) fn new(nature: Arc<Nature>, place: u64, now: Instant) -> Self {
+        Self {
+            nature,
+            lifecycle: Lifecycle::Discovered,
+            since: now,
+            incarnation: 0,
+            live: false,
+            cancelled: false,
+            aborted: false,
+            forgotten: false,
+            place,
+            cause: None,
+            was_active: false,
+            itself: false,
+            decided: false,
+            condemned: None,
+            streak: 0,
+            due: None,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a failure costs and how long it waits, reckoned once more and simply.
+//!
+//! Knows ends, decisions and the rules; nothing of ranges, and not how the machine counts.
+//!
+//! # Invariants
+//!
+//! 1. An end is decided once, and by the child's restart type.
+//! 2. A restart that counts is granted if fewer than the limit were granted in the period before it;
+//!    the supervisor gives up only where one that counts is not.
+//! 3. The wait is the one of the backoff's curve, which begins anew after the child was active for
+//!    long enough or said that it is healthy.
+//! 4. The machine counts as many restarts and failures as there were.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::{Decision, Key};
+use super::{Broken, Subject, Witness, ensure};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{FirstStart, OnExhausted, Random};
+
+/// Always draws the same.
+struct Pinned(f64);
+
+impl Random for Pinned {
+    fn unit(&mut self) -> f64 {
+        self.0
+    }
+}
+
+impl Witness {
+    pub(super) fn decided(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+        decision: Decision,
+        now: Instant,
+    ) -> Result<(), Broken> {
+        let (ordered, up) = (self.ordered, self.up);
+        let rules = Arc::clone(&self.rules);
+        self.left.take_if(|left| *left == key);
+        let child = self.child(key);
+        ensure(!std::mem::replace(&mut child.decided, true), "an end is decided once")?;
+        ensure(child.condemned.is_none(), "an end in a range that is being stopped is free")?;
+        let clean = reason.is_clean();
+        let returns = rules.restart(&child.nature.options).restarts(clean);
+        if decision == Decision::Leave {
+            return ensure(!returns, "what its type brings back is not left");
+        }
+        let first = ordered && !up && rules.first_start == FirstStart::Fail;
+        if first && !child.was_active && !clean {
+            self.ending = true;
+            return ensure(decision == Decision::GiveUp, "a first start is not tried again");
+        }
+        ensure(returns, "what its type leaves is not brought back")?;
+        let backoff = rules.backoff(&child.nature.options);
+        let [least, most] = [0.0, 1.0].map(|unit| backoff.delay(child.streak, &mut Pinned(unit)));
+        child.streak += 1;
+        let (streak, since) = (child.streak, child.since);
+        let counts = child.was_active
+            || rules.max_restarts == Some(0)
+            || least.is_zero()
+            || rules.charge_everything
+            || matches!(reason, ExitReason::Escalated { .. });
+        let room = rules.max_restarts.is_none_or(|max| self.granted(now) < max as usize);
+        match decision {
+            Decision::Restart { attempt, delay } => {
+                ensure(room || !counts, "no more restarts than may be")?;
+                ensure(attempt == streak, "an attempt says the how manieth it is")?;
+                ensure((least..=most).contains(&delay), "a wait is the one of the curve")?;
+                if counts && rules.max_restarts.is_some() {
+                    self.granted.push(now);
+                }
+                self.child(key).due = Some(since + delay);
+                self.condemn(key, false);
+            }
+            Decision::GiveUp => {
+                ensure(counts && !room, "it gives up only if the limit is reached")?;
+                match rules.on_exhausted {
+                    OnExhausted::Park => self.condemn(key, false),
+                    OnExhausted::Escalate => self.ending = true,
+                }
+            }
+            Decision::Leave => {}
+        }
+        Ok(())
+    }
+
+    /// How many restarts count at `now`.
+    fn granted(&mut self, now: Instant) -> usize {
+        let period = self.rules.period;
+        self.granted.retain(|&at| now.saturating_duration_since(at) <= period);
+        self.granted.len()
+    }
+
+    /// A child has left a state.
+    pub(super) fn lived(&mut self, key: Key, from: Lifecycle, since: Instant, now: Instant) {
+        let rules = Arc::clone(&self.rules);
+        let child = self.child(key);
+        let resets_after = rules.backoff(&child.nature.options).resets_after();
+        if from == Lifecycle::Active && now - since >= resets_after {
+            child.streak = 0;
+        }
+    }
+
+    pub(super) fn check_costs<M: Subject>(
+        &mut self,
+        machine: &M,
+        now: Instant,
+    ) -> Result<(), Broken> {
+        let granted = self.granted(now);
+        ensure(machine.intensity(now).0 == granted, "restarts are counted")?;
+        let kept = machine.children().window.granted(now);
+        ensure(
+            kept.eq(self.granted.iter().copied()),
+            "restarts count from when they were granted",
+        )?;
+        for (key, child) in self.present() {
+            let history = machine.view(key).and_then(|view| view.history);
+            let attempt = history.map_or(0, |history| history.attempt);
+            ensure(attempt == child.streak, "failures in a row are counted")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Who goes with whom, and in which order.
+//!
+//! A failure *condemns* those of its range that are there: they must go before anybody of the range
+//! is started, and their ends are free. Knows decisions, starts and stops; nothing of sweeps.
+//!
+//! # Invariants
+//!
+//! 1. Nobody of a range is started before all of it has gone, nor before the wait is over.
+//! 2. A restart is one that was decided, and nothing has come between.
+//! 3. In turn, nobody is started while one before him, started in the same way, is not ready.
+//! 4. Whoever is asked to end with others is asked when those behind him have gone.
+//! 5. An end is decided, unless it is free, or told to the one who asked for the start.
+//! 6. A temporary child that has ended is forgotten.
+//! 7. A supervisor that is to end, does.
+
+use std::time::Instant;
+
+use super::super::state::{Down, State};
+use super::super::{Answer, Event, Key, Request};
+use super::{Broken, Subject, Witness, ensure, is_ending};
+use crate::lifecycle::Lifecycle;
+use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
+
+impl Witness {
+    /// Those of the child's range that are there must go.
+    pub(super) fn condemn(&mut self, key: Key, with_itself: bool) {
+        if self.strategy == Strategy::OneForOne {
+            return;
+        }
+        let range = self.strategy.affected(self.children[&key].place);
+        for (&other, child) in &mut self.children {
+            if child.live && range.contains(&child.place) && (with_itself || other != key) {
+                let from = *range.start();
+                child.condemned = Some(child.condemned.map_or(from, |before| before.min(from)));
+            }
+        }
+    }
+
+    /// Notes of an event what cannot be seen of its effects.
+    pub(super) fn note<M: Subject>(&mut self, event: &Event, machine: &M, now: Instant) {
+        match *event {
+            Event::Healthy { key, incarnation } => {
+                let child = self.child(key);
+                if child.live && child.incarnation == incarnation {
+                    child.streak = 0;
+                }
+            }
+            Event::StopSelf { key, incarnation } => {
+                let child = self.child(key);
+                let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
+                child.itself |= runs && child.live && child.incarnation == incarnation;
+            }
+            Event::Request { key, request, .. } if !self.ending => {
+                let child = &self.children[&key];
+                let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
+                let waits = child.lifecycle == Lifecycle::Restarting;
+                match request {
+                    Request::RestartRunning if runs && child.live => self.condemn(key, true),
+                    Request::Wake if waits => self.hurry(key, now),
+                    Request::Retry if is_parked(machine, key) => self.granted.clear(),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The child's wait is over, and so is that of its group.
+    fn hurry(&mut self, key: Key, now: Instant) {
+        for (&other, child) in &mut self.children {
+            if other == key || self.strategy != Strategy::OneForOne {
+                child.due = child.due.map(|due| due.min(now));
+            }
+        }
+    }
+
+    pub(super) fn check_start(
+        &mut self,
+        key: Key,
+        cause: StartCause,
+        now: Instant,
+    ) -> Result<(), Broken> {
+        let child = &self.children[&key];
+        if cause == StartCause::Restart {
+            let decided = child.due.is_some_and(|due| due <= now);
+            ensure(decided, "a restart was decided, and its wait is over")?;
+        }
+        for (_, other) in self.present() {
+            let waits = other.lifecycle == Lifecycle::Restarting;
+            if waits && other.due.is_some_and(|due| due > now) {
+                let range = self.strategy.affected(other.place);
+                ensure(!range.contains(&child.place), "a group waits before it starts")?;
+            }
+            let condemned = other.live && other.condemned.is_some_and(|from| from <= child.place);
+            // Who is down already may be called back while the rest of his range is parked.
+            if condemned && cause != StartCause::Manual {
+                return Err("nobody of a range is started before all of it has gone".to_owned());
+            }
+        }
+        let swept = |cause| matches!(cause, StartCause::Initial | StartCause::Group);
+        if self.ordered && self.rules.start == Start::Sequential && swept(cause) {
+            let early = self.present().any(|(_, other)| {
+                other.place < child.place
+                    && other.lifecycle == Lifecycle::Activating
+                    && other.cause.is_some_and(swept)
+                    && other.nature.requires.is_empty()
+            });
+            let free = !child.nature.requires.is_empty();
+            ensure(free || !early, "each is started when the one before is ready")?;
+        }
+        self.child(key).cause = Some(cause);
+        Ok(())
+    }
+
+    pub(super) fn check_cancel(&self, key: Key) -> Result<(), Broken> {
+        let child = &self.children[&key];
+        let by_itself = child.itself || child.lifecycle == Lifecycle::Errored;
+        let asked = self.asked.and_then(|ticket| self.waiting.get(&ticket));
+        let by_hand =
+            asked.is_some_and(|&(of, request)| of == key && request == Request::Terminate);
+        let together = child.condemned.is_some() || (self.ending && !self.aborting);
+        if !self.ordered || !together || by_itself || by_hand {
+            return Ok(());
+        }
+        let behind = self.present().any(|(_, other)| other.live && other.place > child.place);
+        ensure(!behind, "whoever is asked to end is the last one that is there")
+    }
+
+    /// Checks what was answered to a caller.
+    pub(super) fn check_answer(
+        &self,
+        key: Key,
+        request: Request,
+        answer: &Answer,
+    ) -> Result<(), Broken> {
+        let child = &self.children[&key];
+        match (request, answer) {
+            (Request::Terminate | Request::Delete, Answer::Done) => {
+                ensure(!child.live, "who was told that a child is down finds it down")
+            }
+            (_, Answer::Started(incarnation)) => {
+                ensure(child.incarnation == *incarnation, "an answer names the incarnation")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn check_end<M: Subject>(&self, machine: &M) -> Result<(), Broken> {
+        let over = is_ending(machine) || self.finished.is_some();
+        ensure(over || !self.ending, "what is to end, ends")?;
+        let left = machine.children().significant_left;
+        let auto = match self.rules.auto_shutdown {
+            AutoShutdown::Never => false,
+            AutoShutdown::AnySignificant => self.significant_left,
+            AutoShutdown::AllSignificant => self.significant_left && left == 0,
+        };
+        ensure(over || !auto || !self.ordered, "a significant end is the end of all")?;
+        let mut present = self.present();
+        let stopping = present.any(|(_, other)| other.live && (other.cancelled || other.aborted));
+        let free = self.strategy != Strategy::OneForOne && stopping;
+        ensure(self.left.is_none() || free || self.told_failed || over, "an end is decided")?;
+        for (key, child) in self.present() {
+            let restart = machine.children().restart_type(key);
+            if restart == RestartType::Temporary && child.incarnation > 0 && !child.live && !over {
+                let state = machine.children().state(key);
+                let kept = matches!(state, Some(State::Gated(_) | State::Down(Down::Leaked)));
+                let name = self.name(key);
+                ensure(kept, format!("{name} is temporary and has ended: {state:?}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_parked<M: Subject>(machine: &M, key: Key) -> bool {
+    let state = machine.children().state(key);
+    matches!(state, Some(State::Down(Down::GivenUp | Down::Leaked)))
+}
