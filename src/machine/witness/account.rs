@@ -11,11 +11,12 @@ impl Witness {
     /// Children that were forgotten are left out: nothing is said of them any more but that they
     /// are not there. What the machine shows is left out where it was compared.
     pub(in super::super) fn print(&self, print: &mut Fingerprint) {
-        self.aborting.hash(print);
+        (self.aborting, self.abandoned).hash(print);
         for (key, child) in self.present() {
             (key.index(), &child.nature.name).hash(print);
             (child.live, child.cancelled, child.aborted, child.itself).hash(print);
-            (child.cause, child.was_active, child.decided).hash(print);
+            (child.cause, child.was_active, child.decided, child.leaked).hash(print);
+            child.told_failed.hash(print);
             child.condemned.is_some().hash(print);
             print.pos(child.condemned.unwrap_or(0));
             if let Some(due) = child.due {

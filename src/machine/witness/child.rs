@@ -35,8 +35,12 @@ pub(in super::super) struct Child {
     pub(super) was_active: bool,
     /// It has asked to be stopped.
     pub(super) itself: bool,
+    /// Its last incarnation has leaked.
+    pub(super) leaked: bool,
     /// It was said what becomes of it, since it was started last.
     pub(super) decided: bool,
+    /// Whoever called it back was told that it failed to start.
+    pub(super) told_failed: bool,
     /// It must go before anybody from this place on is started.
     pub(super) condemned: Option<u64>,
     /// Failures since it was last healthy.
@@ -61,7 +65,9 @@ impl Child {
             cause: None,
             was_active: false,
             itself: false,
+            leaked: false,
             decided: false,
+            told_failed: false,
             condemned: None,
             streak: 0,
             due: None,

@@ -78,7 +78,10 @@ impl Witness {
             Decision::GiveUp => {
                 ensure(counts && !room, "it gives up only if the limit is reached")?;
                 match rules.on_exhausted {
-                    OnExhausted::Park => self.condemn(key, false),
+                    OnExhausted::Park => {
+                        self.condemn(key, false);
+                        self.call_off(key);
+                    }
                     OnExhausted::Escalate => self.ending = true,
                 }
             }

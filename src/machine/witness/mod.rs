@@ -51,6 +51,9 @@ pub(super) trait Subject: Machine {
     const ORDERED: bool;
 
     fn children(&self) -> &Children;
+
+    /// Whether it is still open who of a group comes back.
+    fn decides_later(&self) -> bool;
 }
 
 impl Subject for Ordered {
@@ -59,6 +62,10 @@ impl Subject for Ordered {
     fn children(&self) -> &Children {
         &self.children
     }
+
+    fn decides_later(&self) -> bool {
+        self.is_stopping_a_range()
+    }
 }
 
 impl Subject for Dynamic {
@@ -66,6 +73,10 @@ impl Subject for Dynamic {
 
     fn children(&self) -> &Children {
         &self.children
+    }
+
+    fn decides_later(&self) -> bool {
+        false
     }
 }
 
@@ -88,6 +99,8 @@ pub(super) struct Witness {
     ending: bool,
     /// And all are aborted, in no order.
     aborting: bool,
+    /// The child that a group waited for was stopped by hand, and nothing has begun a new one.
+    abandoned: bool,
     /// Restarts that count.
     granted: Vec<Instant>,
     rules: Arc<Rules>,
@@ -95,6 +108,8 @@ pub(super) struct Witness {
     ordered: bool,
 
     // Of the event that is being taken in.
+    /// Who was started.
+    fresh: Vec<Key>,
     /// The request.
     asked: Option<Ticket>,
     /// Who has ended, was not asked to, and waits for a decision.
@@ -119,10 +134,12 @@ impl Witness {
             ended: None,
             ending: false,
             aborting: false,
+            abandoned: false,
             granted: Vec::new(),
             rules,
             strategy,
             ordered: M::ORDERED,
+            fresh: Vec::new(),
             asked: None,
             left: None,
             told_failed: false,
@@ -202,6 +219,7 @@ impl Witness {
         self.ending = matches!(event, Event::Stop { .. } | Event::AbortAll) || is_ending(machine);
         let total = machine.children().timers.at(Timer::Total).is_some_and(|at| at <= now);
         self.aborting |= total || matches!(event, Event::AbortAll);
+        self.fresh.clear();
         (self.asked, self.left) = (None, None);
         (self.told_failed, self.significant_left) = (false, false);
         self.note(event, machine, now);
@@ -249,12 +267,12 @@ impl Witness {
                 self.ended = Some((key, incarnation));
                 let child = self.child(key);
                 let was_live = std::mem::replace(&mut child.live, false);
+                child.leaked = true;
                 let right = was_live && child.aborted && child.incarnation == incarnation;
                 ensure(right, "only what was aborted and is still there has leaked")
             }
             &Effect::Decided { key, ref reason, decision, .. } => {
-                let significant = self.children[&key].nature.options.significant;
-                self.significant_left |= significant && decision == Decision::Leave;
+                self.significant_left |= decision == Decision::Leave && self.is_last(key);
                 self.decided(key, reason, decision, now)
             }
             &Effect::Ended { key, lived, .. } => {
@@ -295,7 +313,9 @@ impl Witness {
         ensure(child.lifecycle == Lifecycle::Activating, "what is started is activating")?;
         child.incarnation = incarnation;
         (child.live, child.cancelled, child.aborted) = (true, false, false);
-        (child.decided, child.itself, child.condemned) = (false, false, None);
+        (child.decided, child.itself, child.leaked) = (false, false, false);
+        (child.condemned, child.told_failed) = (None, false);
+        self.fresh.push(key);
         Ok(())
     }
 

@@ -10,8 +10,11 @@
 //! 3. In turn, nobody is started while one before him, started in the same way, is not ready.
 //! 4. Whoever is asked to end with others is asked when those behind him have gone.
 //! 5. An end is decided, unless it is free, or told to the one who asked for the start.
-//! 6. A temporary child that has ended is forgotten.
-//! 7. A supervisor that is to end, does.
+//! 6. A temporary child that has ended is forgotten, unless it leaked, is yet to be started, or
+//!    whoever called it back by hand was told that it did not come up.
+//! 7. Once the child that a group waits for is stopped by hand, its group stays down.
+//! 8. Nobody is started by hand to be asked to end at once.
+//! 9. A supervisor that is to end, does.
 
 use std::time::Instant;
 
@@ -27,12 +30,24 @@ impl Witness {
         if self.strategy == Strategy::OneForOne {
             return;
         }
+        self.abandoned = false;
         let range = self.strategy.affected(self.children[&key].place);
         for (&other, child) in &mut self.children {
             if child.live && range.contains(&child.place) && (with_itself || other != key) {
                 let from = *range.start();
                 child.condemned = Some(child.condemned.map_or(from, |before| before.min(from)));
             }
+        }
+    }
+
+    /// Those of the child's range that wait for a restart wait for nothing: it is parked.
+    pub(super) fn call_off(&mut self, key: Key) {
+        if self.strategy == Strategy::OneForOne {
+            return;
+        }
+        let range = self.strategy.affected(self.children[&key].place);
+        for child in self.children.values_mut().filter(|child| range.contains(&child.place)) {
+            child.due = None;
         }
     }
 
@@ -57,7 +72,11 @@ impl Witness {
                 match request {
                     Request::RestartRunning if runs && child.live => self.condemn(key, true),
                     Request::Wake if waits => self.hurry(key, now),
-                    Request::Retry if is_parked(machine, key) => self.granted.clear(),
+                    Request::Terminate if waits => self.abandon(key, now),
+                    Request::Retry if is_parked(machine, key) => {
+                        self.granted.clear();
+                        self.abandoned = false;
+                    }
                     _ => {}
                 }
             }
@@ -72,6 +91,14 @@ impl Witness {
                 child.due = child.due.map(|due| due.min(now));
             }
         }
+    }
+
+    /// The rest of the group stays down, if it waits for no other child and has not begun to start.
+    fn abandon(&mut self, key: Key, now: Instant) {
+        let waits = self.children[&key].due.is_some_and(|due| due > now);
+        let others =
+            self.present().any(|(of, child)| of != key && child.lifecycle == Lifecycle::Restarting);
+        self.abandoned |= self.strategy != Strategy::OneForOne && waits && !others;
     }
 
     pub(super) fn check_start(
@@ -97,6 +124,10 @@ impl Witness {
                 return Err("nobody of a range is started before all of it has gone".to_owned());
             }
         }
+        let again = cause == StartCause::Group && child.incarnation > 0;
+        if self.abandoned && again && child.nature.requires.is_empty() {
+            return Err("a group whose wait was ended by hand stays down".to_owned());
+        }
         let swept = |cause| matches!(cause, StartCause::Initial | StartCause::Group);
         if self.ordered && self.rules.start == Start::Sequential && swept(cause) {
             let early = self.present().any(|(_, other)| {
@@ -113,6 +144,8 @@ impl Witness {
     }
 
     pub(super) fn check_cancel(&self, key: Key) -> Result<(), Broken> {
+        let in_vain = self.asked.is_some() && self.fresh.contains(&key);
+        ensure(!in_vain, "nobody is started by hand to be asked to end at once")?;
         let child = &self.children[&key];
         let by_itself = child.itself || child.lifecycle == Lifecycle::Errored;
         let asked = self.asked.and_then(|ticket| self.waiting.get(&ticket));
@@ -122,19 +155,27 @@ impl Witness {
         if !self.ordered || !together || by_itself || by_hand {
             return Ok(());
         }
-        let behind = self.present().any(|(_, other)| other.live && other.place > child.place);
+        // Who was called back by hand meanwhile is not asked.
+        let behind = self.present().any(|(_, other)| {
+            let asked = self.ending || other.condemned.is_some();
+            other.live && other.place > child.place && asked
+        });
         ensure(!behind, "whoever is asked to end is the last one that is there")
     }
 
     /// Checks what was answered to a caller.
     pub(super) fn check_answer(
-        &self,
+        &mut self,
         key: Key,
         request: Request,
         answer: &Answer,
     ) -> Result<(), Broken> {
-        let child = &self.children[&key];
+        let child = self.child(key);
         match (request, answer) {
+            (Request::RestartStopped, Answer::Failed(_)) => {
+                child.told_failed = true;
+                Ok(())
+            }
             (Request::Terminate | Request::Delete, Answer::Done) => {
                 ensure(!child.live, "who was told that a child is down finds it down")
             }
@@ -145,14 +186,31 @@ impl Witness {
         }
     }
 
+    /// Whether the child is a significant one whose end is to be the end of all.
+    pub(super) fn is_last(&self, key: Key) -> bool {
+        let mut others = self.present().filter(|&(other, _)| other != key);
+        let significant = self.children[&key].nature.options.significant;
+        significant
+            && match self.rules.auto_shutdown {
+                AutoShutdown::Never => false,
+                AutoShutdown::AnySignificant => true,
+                AutoShutdown::AllSignificant => others.all(|(_, other)| {
+                    !other.nature.options.significant || other.lifecycle == Lifecycle::Stopped
+                }),
+            }
+    }
+
     pub(super) fn check_end<M: Subject>(&self, machine: &M) -> Result<(), Broken> {
         let over = is_ending(machine) || self.finished.is_some();
         ensure(over || !self.ending, "what is to end, ends")?;
-        let left = machine.children().significant_left;
+        let children = machine.children();
+        let left = children.significant_left - children.significant_leaving;
         let auto = match self.rules.auto_shutdown {
-            AutoShutdown::Never => false,
-            AutoShutdown::AnySignificant => self.significant_left,
-            AutoShutdown::AllSignificant => self.significant_left && left == 0,
+            // A group may be about to start the others, or to say whether it will.
+            AutoShutdown::AllSignificant => {
+                self.significant_left && left == 0 && !machine.decides_later()
+            }
+            AutoShutdown::AnySignificant | AutoShutdown::Never => self.significant_left,
         };
         ensure(over || !auto || !self.ordered, "a significant end is the end of all")?;
         let mut present = self.present();
@@ -161,9 +219,17 @@ impl Witness {
         ensure(self.left.is_none() || free || self.told_failed || over, "an end is decided")?;
         for (key, child) in self.present() {
             let restart = machine.children().restart_type(key);
-            if restart == RestartType::Temporary && child.incarnation > 0 && !child.live && !over {
+            let has_ended = child.incarnation > 0 && !child.live && !child.leaked;
+            if restart == RestartType::Temporary && has_ended && !over {
                 let state = machine.children().state(key);
-                let kept = matches!(state, Some(State::Gated(_) | State::Down(Down::Leaked)));
+                let kept = match state {
+                    Some(State::Gated(_)) => true,
+                    // Its group may have told it since whether it comes back.
+                    Some(State::Down(Down::ByHand | Down::ByGroup | Down::Rested)) => {
+                        child.told_failed
+                    }
+                    _ => false,
+                };
                 let name = self.name(key);
                 ensure(kept, format!("{name} is temporary and has ended: {state:?}"))?;
             }

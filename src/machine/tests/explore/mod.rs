@@ -34,7 +34,7 @@ use crate::policy::{
 };
 use plan::{Flavour, Plan, plans};
 use scene::{Cast, Scene};
-use search::{Found, Seen, explore};
+use search::{Found, Seen, compare_merged, explore};
 use step::{End, Step};
 
 mod plan;
@@ -84,6 +84,20 @@ fn every_order_of_events_keeps_the_promises() {
             began.elapsed(),
         );
     }
+}
+
+#[test]
+fn states_that_are_merged_have_the_same_future() {
+    let mut compared = 0;
+    for (children, depth, sample) in [(1, 4, 13), (2, 2, 101)] {
+        for plan in plans(children).iter().step_by(sample) {
+            compared += match plan.dynamic {
+                true => compare_merged::<Dynamic>(plan, depth),
+                false => compare_merged::<Ordered>(plan, depth),
+            };
+        }
+    }
+    assert!(compared > 1_000, "{compared}");
 }
 
 /// Explores all plans on two threads, as they come.

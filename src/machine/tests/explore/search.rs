@@ -8,7 +8,8 @@
 //! and once asked to stop it must end, whether its children answer or are deaf. Such a continuation
 //! depends on the state alone, so it need not be followed beyond a state from which it was before.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use super::plan::Plan;
 use super::scene::{Cast, Explored, Scene};
@@ -184,12 +185,12 @@ impl<M: Explored> Search<M> {
                     scene.check_rest()?;
                     break;
                 }
-                return Err("it ends".to_owned());
+                return Err("it ends when it is told to".to_owned());
             };
             steps.push(step);
             scene.take(step, &self.cast)?;
             if steps.len() > LONG {
-                return Err(format!("it comes to an end: {ending:?}"));
+                return Err("it comes to rest, or to its end".to_owned());
             }
             let print = scene.fingerprint();
             if self.ends[which].contains(&print) {
@@ -212,6 +213,45 @@ impl<M: Explored> Search<M> {
         steps.reverse();
         Box::new(Found { plan: self.plan.clone(), steps, broken })
     }
+}
+
+/// Compares each state that is merged with the one that it is merged with: the same steps must lead
+/// to the same states. Returns how many were compared.
+pub(super) fn compare_merged<M: Explored>(plan: &Plan, depth: usize) -> u64 {
+    let cast = Cast::of(plan);
+    let future = |scene: &Scene<M>| {
+        let mut steps = Vec::new();
+        scene.steps(&cast, &mut steps);
+        let next = steps.into_iter().map(|step| (step, after(scene, step, &cast).fingerprint()));
+        next.collect::<Vec<_>>()
+    };
+    let mut open: Vec<Scene<M>> = vec![Scene::begin(plan, &cast)];
+    let (mut futures, mut compared) = (HashMap::new(), 0);
+    for _ in 0..depth {
+        for scene in std::mem::take(&mut open) {
+            for (step, print) in future(&scene) {
+                let next = after(&scene, step, &cast);
+                let leads_to = future(&next);
+                match futures.entry(print) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(leads_to);
+                        open.push(next);
+                    }
+                    Entry::Occupied(entry) => {
+                        assert_eq!(*entry.get(), leads_to, "{plan:?}: after {step:?}");
+                        compared += 1;
+                    }
+                }
+            }
+        }
+    }
+    compared
+}
+
+fn after<M: Explored>(scene: &Scene<M>, step: Step, cast: &Cast) -> Scene<M> {
+    let mut next = scene.clone();
+    next.take(step, cast).expect("no promise is broken");
+    next
 }
 
 impl Found {
