@@ -112,8 +112,9 @@ pub use crate::lifecycle::Lifecycle;
 pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
-    AutoShutdown, Backoff, BackoffProblem, FirstStart, OnExhausted, OnLeak, Preset, Readiness,
-    RestartType, Shutdown, Start, StartCause, Strategy, UnknownRestartType,
+    AutoShutdown, Backoff, BackoffProblem, BinarySlots, Curve, Delays, FirstStart, Jitter,
+    OnExhausted, OnLeak, Preset, Random, Readiness, Reset, RestartType, Shutdown, Start,
+    StartCause, Strategy, UnknownRestartType,
 };
 pub use crate::status::{
     ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,

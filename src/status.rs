@@ -80,6 +80,8 @@ pub struct ChildInfo {
     pub incarnation: u32,
     /// How many runs there were before this one.
     pub restarts: u32,
+    /// How often it has failed since it was last healthy, as its backoff sees it.
+    pub failures: u32,
     /// Since when it is where it is in its lifecycle.
     #[serde(rename = "since_ms", serialize_with = "millis::since_epoch")]
     pub since: SystemTime,
@@ -189,6 +191,7 @@ impl ChildInfo {
             why: None,
             incarnation: 1,
             restarts: 0,
+            failures: 0,
             since: SystemTime::UNIX_EPOCH,
             age: Duration::ZERO,
             last_exit: None,

@@ -22,7 +22,7 @@ use super::state::{Down, Pos, Slot, State, Timer, Why, is_leaving, is_left, is_l
 use super::timers::Timers;
 use super::{Answer, Census, Effect, Event, Report, Turn, View};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, RestartType, RestartWindow, Rules, Shutdown, StartCause};
+use crate::policy::{ChildOptions, Dice, RestartType, RestartWindow, Rules, Shutdown, StartCause};
 
 /// The children of one supervisor and all that is counted over them.
 #[derive(Debug)]
@@ -38,12 +38,13 @@ pub(super) struct Children {
     pub(super) significant_left: u32,
     pub(super) significant_leaving: u32,
     pub(super) census: Census,
-    pub(super) random: fastrand::Rng,
+    pub(super) random: Dice,
 }
 
 impl Children {
     pub(super) fn new(rules: Rules, now: Instant, seed: u64) -> Self {
         let window = RestartWindow::new(rules.max_restarts, rules.period);
+        let random = Dice::new(rules.random.as_ref(), seed);
         Self {
             rules,
             began: now,
@@ -55,7 +56,7 @@ impl Children {
             significant_left: 0,
             significant_leaving: 0,
             census: Census::default(),
-            random: fastrand::Rng::with_seed(seed),
+            random,
         }
     }
 
@@ -231,6 +232,7 @@ impl Children {
         self.timers.disarm(Timer::Child(key));
         self.set(key, State::Active);
         self.enter(key, Lifecycle::Active, None, turn);
+        self.is_ready(key);
         let incarnation = self.slot(key).incarnation;
         self.answer(key, |want| want != Want::Down, &Answer::Started(incarnation), turn);
     }
@@ -316,7 +318,7 @@ impl Children {
         Some(slot)
     }
 
-    pub(super) fn view(&self, key: Key) -> Option<View> {
+    pub(super) fn view(&self, key: Key, now: Instant) -> Option<View> {
         let slot = self.slots.get(key)?;
         let why = match slot.state {
             State::Down(Down::Finished) => Some("finished"),
@@ -334,7 +336,11 @@ impl Children {
             incarnation: slot.incarnation,
             since: self.began + Duration::from_nanos(slot.since),
             why,
-            history: slot.ledger.as_ref().map(|ledger| ledger.history()),
+            history: slot.ledger.as_ref().map(|ledger| {
+                let life = Duration::from_nanos(self.age(now).saturating_sub(slot.since));
+                let life = (slot.state == State::Active).then_some(life);
+                ledger.history(self.rules.backoff(&slot.options), life)
+            }),
         })
     }
 

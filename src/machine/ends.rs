@@ -10,7 +10,7 @@ use super::state::{State, Timer, Verdict, Why};
 use super::{Decision, Effect, Key, Turn};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::StartCause;
+use crate::policy::{Reset, StartCause};
 
 impl Children {
     /// Reports the end of an incarnation that nobody asked to end, and returns whether it was
@@ -103,7 +103,11 @@ impl Children {
         let slot = self.slots.get_mut(key).expect("the child that failed");
         let backoff = self.rules.backoff(&slot.options);
         let ledger = slot.ledger.get_or_insert_default();
-        let delay = ledger.fail(backoff, &mut self.random);
+        let Some(delay) = ledger.fail(backoff, &mut self.random) else {
+            ledger.next = None;
+            self.tell_decision(key, reason, Decision::GiveUp, turn);
+            return Verdict::Exhausted;
+        };
         // An outage is not a bug: as long as the child is held back by a delay, a start that
         // fails is no sign of a tree that cannot work. Unless there are to be no restarts at all.
         let charged = active
@@ -147,17 +151,35 @@ impl Children {
         let age = self.age(now);
         let slot = self.slots.get_mut(key).expect("the child that ended");
         let lived = Duration::from_nanos(age.saturating_sub(slot.since));
-        if let Some(ledger) = &mut slot.ledger
-            && lived >= self.rules.backoff(&slot.options).resets_after()
-        {
-            ledger.streak = 0;
+        let backoff = self.rules.backoff(&slot.options);
+        // Only then does it matter that a child was well that has never failed.
+        if slot.ledger.is_none() && backoff.is_at_once(true) {
+            slot.ledger = Some(Box::default());
+        }
+        if let Some(ledger) = &mut slot.ledger {
+            ledger.forgive(backoff, lived);
         }
     }
 
     /// The child says itself that it is well.
     pub(super) fn healthy(&mut self, key: Key) {
-        if let Some(ledger) = &mut self.slot(key).ledger {
-            ledger.streak = 0;
+        let slot = self.slots.get_mut(key).expect("the child that says so");
+        let backoff = self.rules.backoff(&slot.options);
+        if let Some(ledger) = &mut slot.ledger
+            && !backoff.resets_on(Reset::Never)
+        {
+            ledger.recover();
+        }
+    }
+
+    /// The child has become ready, which may be all that it takes.
+    pub(super) fn is_ready(&mut self, key: Key) {
+        let slot = self.slots.get_mut(key).expect("the child that is ready");
+        let backoff = self.rules.backoff(&slot.options);
+        if let Some(ledger) = &mut slot.ledger
+            && backoff.resets_on(Reset::OnReady)
+        {
+            ledger.recover();
         }
     }
 

@@ -137,7 +137,9 @@ impl Children {
         streak.hash(print);
         let since = self.began + Duration::from_nanos(slot.since);
         match slot.state {
-            State::Active if streak > 0 => print.since(since, backoff.resets_after()),
+            State::Active if streak > 0 => {
+                print.since(since, backoff.resets_after().unwrap_or_default());
+            }
             State::Stopping { why: Why::Failing { .. }, .. } => {
                 print.since(since, backoff.longest());
                 ledger.last.as_ref().map(|last| last.kind()).hash(print);

@@ -140,8 +140,8 @@ impl<K: Kind> Machine for K {
         self.children().slots.get(key).map(|slot| &slot.options)
     }
 
-    fn view(&self, key: Key) -> Option<View> {
-        let mut view = self.children().view(key)?;
+    fn view(&self, key: Key, now: Instant) -> Option<View> {
+        let mut view = self.children().view(key, now)?;
         if let Some(moved) = self.moved_deadline(key)
             && let Some((at, _)) = view.history.as_mut().and_then(|history| history.next.as_mut())
         {

@@ -6,14 +6,18 @@ use std::time::{Duration, Instant};
 
 use super::{History, Ticket};
 use crate::exit::ExitReason;
-use crate::policy::{Backoff, Random};
+use crate::policy::{Backoff, Place, Random};
 
 /// The state of a child that is seldom needed.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Ledger {
-    /// Failures since the child was last healthy: the index for the backoff's curve.
+    /// Failures since the child was last healthy.
     pub(crate) streak: u32,
+    /// Where it is on its backoff's curve.
+    place: Place,
+    /// It was healthy, for what its backoff takes for that, since it failed last.
+    well: bool,
     /// How the last incarnation ended.
     pub(crate) last: Option<ExitReason>,
     /// When the next attempt is due, and the wait that was drawn for it.
@@ -36,11 +40,40 @@ pub(crate) enum Want {
 }
 
 impl Ledger {
-    /// Draws the wait before the next attempt.
-    pub(crate) fn fail(&mut self, backoff: &Backoff, random: &mut dyn Random) -> Duration {
-        let delay = backoff.delay(self.streak, random);
+    /// Draws the wait before the next attempt; `None` if the backoff has no more.
+    pub(crate) fn fail(&mut self, backoff: &Backoff, random: &mut dyn Random) -> Option<Duration> {
+        let first = self.streak == 0;
         self.streak = self.streak.saturating_add(1);
-        delay
+        if first && backoff.is_at_once(std::mem::take(&mut self.well)) {
+            return Some(Duration::ZERO);
+        }
+        backoff.next_wait(&mut self.place, random)
+    }
+
+    /// The child was well: its failures in a row are over, and its backoff begins again.
+    pub(crate) fn recover(&mut self) {
+        self.streak = 0;
+        self.place.reset();
+        self.well = true;
+    }
+
+    /// The child was active for `life`: forgets what its backoff says is to be forgotten.
+    pub(crate) fn forgive(&mut self, backoff: &Backoff, life: Duration) {
+        let streak = self.streak_after(backoff, life);
+        if has_recovered(backoff, life) {
+            self.recover();
+        } else if streak < self.streak {
+            self.streak = streak;
+            self.place.halve(half_lives(backoff, life));
+        }
+    }
+
+    /// The failures in a row of a child that has been active for `life`.
+    fn streak_after(&self, backoff: &Backoff, life: Duration) -> u32 {
+        match has_recovered(backoff, life) {
+            true => 0,
+            false => self.streak.checked_shr(half_lives(backoff, life)).unwrap_or(0),
+        }
     }
 
     /// Whether a caller waits for a start that nobody but him is to hear the failure of.
@@ -49,7 +82,20 @@ impl Ledger {
         wants.find(|want| matches!(want, Want::Started | Want::StartedAgain))
     }
 
-    pub(crate) fn history(&self) -> History {
-        History { attempt: self.streak, next: self.next, last: self.last.clone() }
+    /// What there is to tell of a child that has been active for `life`, if it is.
+    pub(crate) fn history(&self, backoff: &Backoff, life: Option<Duration>) -> History {
+        let attempt = life.map_or(self.streak, |life| self.streak_after(backoff, life));
+        History { attempt, next: self.next, last: self.last.clone() }
     }
+}
+
+fn has_recovered(backoff: &Backoff, life: Duration) -> bool {
+    backoff.resets_after().is_some_and(|enough| life >= enough)
+}
+
+/// How many half-lives of the backoff a life is.
+fn half_lives(backoff: &Backoff, life: Duration) -> u32 {
+    let half_lives =
+        backoff.half_life().and_then(|half| life.as_nanos().checked_div(half.as_nanos()));
+    u32::try_from(half_lives.unwrap_or(0)).unwrap_or(u32::MAX)
 }

@@ -289,7 +289,7 @@ pub(crate) trait Machine {
     /// happens at each start or end.
     fn options(&self, key: Key) -> Option<&Arc<ChildOptions>>;
 
-    fn view(&self, key: Key) -> Option<View>;
+    fn view(&self, key: Key, now: Instant) -> Option<View>;
 
     /// The first child at or behind a place in the start order, and the place behind it. Places
     /// are numbered from 0, and stay where they are when a child goes.

@@ -623,7 +623,7 @@ impl<M: Subject> World<M> {
 
     /// Why the child is in the state in which it is.
     pub(super) fn why(&self, name: &str) -> Option<&'static str> {
-        self.machine.view(self.key(name)).and_then(|view| view.why)
+        self.machine.view(self.key(name), self.now).and_then(|view| view.why)
     }
 
     pub(super) fn state(&self, key: Key) -> Option<State> {

@@ -7,20 +7,23 @@ mod backoff;
 mod limits;
 mod options;
 mod preset;
+mod random;
 mod restart;
 mod shutdown;
 mod start;
 mod strategy;
 mod window;
 
-pub use self::backoff::{Backoff, BackoffProblem};
+pub(crate) use self::backoff::Place;
+pub use self::backoff::{Backoff, BackoffProblem, BinarySlots, Curve, Delays, Jitter, Reset};
 pub use self::limits::{OnExhausted, OnLeak};
 pub use self::preset::Preset;
+pub use self::random::Random;
+pub(crate) use self::random::{Dice, Sources};
 pub use self::restart::{RestartType, UnknownRestartType};
 pub use self::shutdown::Shutdown;
 pub use self::start::{FirstStart, Readiness, Start, StartCause};
 pub use self::strategy::{AutoShutdown, Strategy};
 
-pub(crate) use self::backoff::Random;
 pub(crate) use self::options::{ChildOptions, Rules};
 pub(crate) use self::window::RestartWindow;

@@ -9,7 +9,8 @@
 use std::time::Duration;
 
 use super::{
-    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Shutdown, Start, Strategy,
+    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Shutdown, Sources, Start,
+    Strategy,
 };
 
 /// What the author of a child asked for.
@@ -53,6 +54,8 @@ pub(crate) struct Rules {
     pub(crate) defaults: ChildOptions,
     /// The backoff behind `defaults`.
     pub(crate) backoff: Backoff,
+    /// Where random numbers come from, if not from a seed.
+    pub(crate) random: Option<Sources>,
 }
 
 impl Default for Rules {
@@ -72,6 +75,7 @@ impl Default for Rules {
             max_children: None,
             defaults: ChildOptions::default(),
             backoff: Backoff::default(),
+            random: None,
         }
     }
 }

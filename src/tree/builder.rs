@@ -7,7 +7,9 @@ use super::check;
 use crate::child::{ChildDefaults, ChildSpec, Nested, Recipe, Resolved};
 use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
-use crate::policy::{AutoShutdown, FirstStart, OnExhausted, Preset, Start, Strategy};
+use crate::policy::{
+    AutoShutdown, FirstStart, OnExhausted, Preset, Random, Sources, Start, Strategy,
+};
 
 /// What either kind of supervisor can be told.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +25,7 @@ pub(super) struct Options {
     pub(super) max_children: Option<usize>,
     pub(super) preset: Option<Preset>,
     pub(super) defaults: ChildDefaults,
+    pub(super) random: Option<Sources>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +167,19 @@ macro_rules! common_options {
         /// ```
         pub fn defaults(mut self, set: impl FnOnce(ChildDefaults) -> ChildDefaults) -> Self {
             self.options.defaults = set(self.options.defaults);
+            self
+        }
+
+        /// Where the random numbers for [jitter](crate::Jitter) come from: called each time the
+        /// supervisor is started. Default: a source that is seeded anew each time.
+        ///
+        /// For tests, in which waits are to be the same each time. Supervisors below have their
+        /// own.
+        pub fn random<R: Random + 'static>(
+            mut self,
+            source: impl Fn() -> R + Send + Sync + 'static,
+        ) -> Self {
+            self.options.random = Some(Sources::new(source));
             self
         }
 

@@ -160,6 +160,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
         max_children: options.max_children,
         defaults: options.defaults.options.clone(),
         backoff: preset.map_or(default.backoff, |preset| preset.backoff.clone()),
+        random: options.random.clone(),
     })
 }
 

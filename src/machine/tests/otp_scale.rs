@@ -35,7 +35,7 @@ impl<M: Machine> World<M> {
             for effect in effects {
                 match effect {
                     Effect::Cancel { key } => {
-                        let incarnation = self.machine.view(key).unwrap().incarnation;
+                        let incarnation = self.machine.view(key, self.now).unwrap().incarnation;
                         let reason = ExitReason::Shutdown;
                         pending.push(Event::Exited { key, incarnation, reason });
                     }

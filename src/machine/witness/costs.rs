@@ -18,16 +18,7 @@ use super::super::{Decision, Key};
 use super::{Broken, Subject, Witness, ensure};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{FirstStart, OnExhausted, Random};
-
-/// Always draws the same.
-struct Pinned(f64);
-
-impl Random for Pinned {
-    fn unit(&mut self) -> f64 {
-        self.0
-    }
-}
+use crate::policy::{FirstStart, OnExhausted};
 
 impl Witness {
     pub(super) fn decided(
@@ -55,7 +46,8 @@ impl Witness {
         }
         ensure(returns, "what its type leaves is not brought back")?;
         let backoff = rules.backoff(&child.nature.options);
-        let [least, most] = [0.0, 1.0].map(|unit| backoff.delay(child.streak, &mut Pinned(unit)));
+        let [least, most] = [0.0, 1.0]
+            .map(|unit| backoff.delay(child.streak, &mut || unit).expect("a curve without an end"));
         child.streak += 1;
         let (streak, since) = (child.streak, child.since);
         let counts = child.was_active
@@ -102,7 +94,7 @@ impl Witness {
         let rules = Arc::clone(&self.rules);
         let child = self.child(key);
         let resets_after = rules.backoff(&child.nature.options).resets_after();
-        if from == Lifecycle::Active && now - since >= resets_after {
+        if from == Lifecycle::Active && resets_after.is_some_and(|enough| now - since >= enough) {
             child.streak = 0;
         }
     }
@@ -120,9 +112,13 @@ impl Witness {
             "restarts count from when they were granted",
         )?;
         for (key, child) in self.present() {
-            let history = machine.view(key).and_then(|view| view.history);
+            let history = machine.view(key, now).and_then(|view| view.history);
             let attempt = history.map_or(0, |history| history.attempt);
-            ensure(attempt == child.streak, "failures in a row are counted")?;
+            let resets_after = self.rules.backoff(&child.nature.options).resets_after();
+            let well = child.lifecycle == Lifecycle::Active
+                && resets_after.is_some_and(|enough| now - child.since >= enough);
+            let streak = if well { 0 } else { child.streak };
+            ensure(attempt == streak, "failures in a row are counted")?;
         }
         Ok(())
     }

@@ -12,18 +12,20 @@
 //! 4. A requirement is met by one who is there.
 //! 5. The machine knows all who wait for an answer.
 
+use std::time::Instant;
+
 use super::super::state::{Down, State, Timer, Why};
 use super::super::{Key, View};
 use super::{Broken, Child, Subject, Witness, ensure};
 
 impl Witness {
-    pub(super) fn check_counts<M: Subject>(&self, machine: &M) -> Result<(), Broken> {
+    pub(super) fn check_counts<M: Subject>(&self, machine: &M, now: Instant) -> Result<(), Broken> {
         let children = machine.children();
         let mut by_lifecycle = [0; 8];
         let (mut live, mut left, mut leaving, mut running) = (0, 0, 0, 0);
         for (key, child) in self.present() {
             let state = children.state(key).expect("a child that was not forgotten");
-            let view = machine.view(key).expect("a child that was not forgotten");
+            let view = machine.view(key, now).expect("a child that was not forgotten");
             by_lifecycle[child.lifecycle as usize] += 1;
             running += u32::from(child.live);
             let is_live =

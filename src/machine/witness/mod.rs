@@ -191,7 +191,7 @@ impl Witness {
         for effect in &*effects {
             self.take(effect, now)?;
         }
-        self.check_counts(machine)?;
+        self.check_counts(machine, now)?;
         self.check_costs(machine, now)?;
         self.check_end(machine)?;
         match self.ended {

@@ -114,7 +114,7 @@ impl<M: Machine> Driver<M> {
         }
         if heard {
             let waits = report.to == Lifecycle::Restarting;
-            let view = waits.then(|| self.machine.view(report.key)).flatten();
+            let view = waits.then(|| self.machine.view(report.key, now)).flatten();
             let history = view.and_then(|view| view.history);
             let wait = history.and_then(|history| Some((history.attempt, history.next?.1)));
             let (from, to, after) = (report.from, report.to, report.after);

@@ -25,7 +25,7 @@ impl<M: Machine> Driver<M> {
             }
             Request::Spec { segment, answer } => {
                 let key = self.tasks.find(&segment);
-                let view = key.and_then(|key| self.machine.view(key));
+                let view = key.and_then(|key| self.machine.view(key, now));
                 let spec = view.map(|view| self.blueprint.describe(segment.clone(), &view.options));
                 drop(answer.send(spec.ok_or_else(|| self.not_found(&segment))));
             }
@@ -54,7 +54,7 @@ impl<M: Machine> Driver<M> {
     }
 
     fn start_child(&mut self, spec: &ChildSpec, answer: Answer<Started>, now: Instant) {
-        if let Err(error) = self.check_new(spec) {
+        if let Err(error) = self.check_new(spec, now) {
             return drop(answer.send(Err(error)));
         }
         let key = self.add(spec, now);
@@ -65,7 +65,7 @@ impl<M: Machine> Driver<M> {
     }
 
     /// What can only be checked among the children there are.
-    fn check_new(&self, spec: &ChildSpec) -> Result<(), ControlError> {
+    fn check_new(&self, spec: &ChildSpec, now: Instant) -> Result<(), ControlError> {
         match self.machine.admits() {
             Ok(()) => {}
             Err(machine::Answer::MaxChildren(max)) => return Err(self.max_children(max)),
@@ -75,7 +75,8 @@ impl<M: Machine> Driver<M> {
         if self.blueprint.dynamic {
             return Ok(());
         }
-        if let Some(view) = self.tasks.find(spec.name()).and_then(|key| self.machine.view(key)) {
+        if let Some(view) = self.tasks.find(spec.name()).and_then(|key| self.machine.view(key, now))
+        {
             let state = view.lifecycle;
             return Err(match state {
                 Lifecycle::Activating | Lifecycle::Active | Lifecycle::Deactivating => {
@@ -132,7 +133,7 @@ impl<M: Machine> Driver<M> {
     }
 
     fn info(&self, key: Key, now: Instant) -> Option<ChildInfo> {
-        let view = self.machine.view(key)?;
+        let view = self.machine.view(key, now)?;
         let history = view.history;
         let next = history.as_ref().and_then(|history| {
             let (at, delay) = history.next?;
@@ -150,6 +151,7 @@ impl<M: Machine> Driver<M> {
             restarts: view.incarnation.saturating_sub(1),
             since: self.hub.tree.wall(view.since),
             age: now.saturating_duration_since(view.since),
+            failures: history.as_ref().map_or(0, |history| history.attempt),
             last_exit: history.and_then(|history| history.last),
             next,
             status: self.tasks.status(key),

@@ -124,6 +124,7 @@ impl Hub {
             why: None,
             incarnation: 1,
             restarts: 0,
+            failures: 0,
             since: self.tree.wall(self.began),
             age: now.saturating_duration_since(self.began),
             last_exit: None,

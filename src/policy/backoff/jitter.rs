@@ -1,0 +1,165 @@
+//! Jitter: how a wait is spread, so that those who failed together don't come back together.
+//!
+//! Turns one wait into another, given a random number. Knows no curve, and no bound: see
+//! [`Backoff`](super::Backoff).
+
+use std::time::Duration;
+
+use super::BackoffProblem;
+use crate::policy::random::{Random, draw};
+
+/// How a wait is spread by chance.
+///
+/// A number converts into [`Additive`](Self::Additive), the kind that keeps a wait as long as it
+/// was asked for at least: `backoff.jitter(0.2)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Jitter {
+    /// Every wait is what the curve says.
+    #[default]
+    None,
+    /// Longer or shorter by up to this fraction, from 0 to 1. actor-ts.
+    Symmetric(f64),
+    /// Longer by up to this fraction, from 0 to 1. Akka and Pekko.
+    Additive(f64),
+    /// Longer by up to this time, however short the wait. systemd's `RestartRandomizedDelaySec`.
+    AdditiveAbs(Duration),
+    /// Anything from nothing to the whole wait: the widest spread, and the least load on what has
+    /// failed. From "Exponential Backoff And Jitter" (AWS, 2015), as is `Equal`.
+    Full,
+    /// At least half of the wait, and anything from nothing to the other half besides.
+    Equal,
+}
+
+impl Jitter {
+    /// Spreads `base`. Draws once, and only if there is something to draw.
+    pub(crate) fn apply(self, base: Duration, random: &mut dyn Random) -> Duration {
+        let (least, most) = self.bounds(base);
+        if least == most { least } else { least + scaled(most - least, draw(random)) }
+    }
+
+    /// The shortest and the longest that `base` can become.
+    pub(super) fn bounds(self, base: Duration) -> (Duration, Duration) {
+        match self {
+            Self::None => (base, base),
+            Self::Symmetric(fraction) => {
+                let part = scaled(base, sane(fraction));
+                (base - part, base.saturating_add(part))
+            }
+            Self::Additive(fraction) => (base, base.saturating_add(scaled(base, sane(fraction)))),
+            Self::AdditiveAbs(most) => (base, base.saturating_add(most)),
+            Self::Full => (Duration::ZERO, base),
+            Self::Equal => (base - scaled(base, 0.5), base),
+        }
+    }
+
+    pub(super) fn check(self) -> Result<(), BackoffProblem> {
+        match self {
+            Self::Symmetric(fraction) | Self::Additive(fraction)
+                if !(0.0..=1.0).contains(&fraction) =>
+            {
+                Err(BackoffProblem::new(
+                    "jitter",
+                    fraction.to_string(),
+                    "write a fraction from 0 to 1, such as 0.2",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<f64> for Jitter {
+    fn from(fraction: f64) -> Self {
+        if fraction == 0.0 { Self::None } else { Self::Additive(fraction) }
+    }
+}
+
+/// A fraction without a meaning is taken to be the nearest with one, so that a wait is one of any
+/// values.
+fn sane(fraction: f64) -> f64 {
+    if fraction.is_nan() { 0.0 } else { fraction.clamp(0.0, 1.0) }
+}
+
+/// A part of `whole`, where `fraction` is from 0 to 1.
+fn scaled(whole: Duration, fraction: f64) -> Duration {
+    let part = Duration::try_from_secs_f64(whole.as_secs_f64() * fraction).unwrap_or(whole);
+    part.min(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_wait_of_a_second_is_spread_like_this() {
+        let table = [
+            // jitter, at 0, at a half, at almost one
+            (Jitter::None, 1_000, 1_000, 1_000),
+            (Jitter::Symmetric(0.2), 800, 1_000, 1_199),
+            (Jitter::Symmetric(1.0), 0, 1_000, 1_999),
+            (Jitter::Additive(0.2), 1_000, 1_100, 1_199),
+            (Jitter::AdditiveAbs(ms(300)), 1_000, 1_150, 1_299),
+            (Jitter::Full, 0, 500, 999),
+            (Jitter::Equal, 500, 750, 999),
+        ];
+        for (jitter, zero, half, one) in table {
+            for (drawn, expected) in [(0.0, zero), (0.5, half), (0.999_999, one)] {
+                let wait = jitter.apply(ms(1_000), &mut || drawn);
+                assert_eq!(wait.as_millis(), expected, "{jitter:?} at {drawn}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fraction_of_nothing_is_nothing_but_a_time_is_added_to_it() {
+        let mut never = || panic!("there is nothing to draw");
+        for jitter in [0.0.into(), Jitter::Symmetric(1.0), 1.0.into(), Jitter::Full, Jitter::Equal]
+        {
+            assert_eq!(jitter.apply(Duration::ZERO, &mut never), Duration::ZERO, "{jitter:?}");
+        }
+        let wait = Jitter::AdditiveAbs(ms(100)).apply(Duration::ZERO, &mut || 0.5);
+        assert_eq!(wait, ms(50));
+    }
+
+    #[test]
+    fn a_fraction_without_a_meaning_is_refused_and_taken_to_be_the_nearest_with_one() {
+        let table = [(-0.5, 1_000), (f64::NAN, 1_000), (1.5, 1_500), (f64::INFINITY, 1_500)];
+        for (fraction, expected) in table {
+            let jitter = Jitter::Additive(fraction);
+            assert_eq!(jitter.apply(ms(1_000), &mut || 0.5), ms(expected), "{fraction}");
+            assert!(jitter.check().is_err(), "{fraction}");
+        }
+    }
+
+    #[test]
+    fn kin_04_the_bounds_of_a_symmetric_jitter_are_met_exactly() {
+        let jitter = Jitter::Symmetric(0.5);
+        assert_eq!(jitter.apply(ms(1_000), &mut || 0.0), ms(500));
+        assert_eq!(jitter.apply(ms(1_000), &mut || 1.0).as_millis(), 1_500);
+        assert_eq!(jitter.bounds(ms(1_000)), (ms(500), ms(1_500)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_wait_leaves_its_bounds(base: Duration, fraction: f64, add: Duration, drawn: f64) {
+            let kinds = [
+                Jitter::None,
+                Jitter::Symmetric(fraction),
+                Jitter::Additive(fraction),
+                Jitter::AdditiveAbs(add),
+                Jitter::Full,
+                Jitter::Equal,
+            ];
+            for jitter in kinds {
+                let (least, most) = jitter.bounds(base);
+                let wait = jitter.apply(base, &mut || drawn);
+                proptest::prop_assert!((least..=most).contains(&wait), "{:?}: {:?}", jitter, wait);
+            }
+        }
+    }
+}

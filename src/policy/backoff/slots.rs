@@ -1,0 +1,289 @@
+//! Truncated binary exponential backoff: waits of a random number of slots, as on the old Ethernet.
+//!
+//! Raymond Roestenburg described it for actors in 2012 ("Exponential backoff with Akka actors"). A
+//! [`BinarySlots`] is one state of it, and immutable: what comes next is another value.
+
+use std::time::Duration;
+
+use crate::policy::random::{Random, draw};
+
+/// The most slots that a wait can be made of are 2 to the power of this.
+const HIGHEST: u32 = 63;
+
+/// A backoff of random numbers of slots, and how far it has come.
+///
+/// In slot `n` it draws a whole number from 0 to `n` and waits 2 to the power of it, less one,
+/// slots: nothing or one slot at first, then up to three, up to seven, and so on. Zero is a wait
+/// like others. At the ceiling it begins again, or stays if it was told to.
+///
+/// Immutable: [`next`](Self::next) and [`reset`](Self::reset) return what follows. To restart
+/// children like that there is [`Backoff::binary_slots`](crate::Backoff::binary_slots).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::BinarySlots;
+///
+/// let slot = Duration::from_millis(10);
+/// let first = BinarySlots::new(slot).next(&mut || 0.9);
+/// assert_eq!(first.wait(), slot);
+/// let second = first.next(&mut || 0.9);
+/// assert_eq!(second.wait(), 3 * slot);
+/// assert_eq!(first.wait(), slot, "it is still what it was");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BinarySlots {
+    slot_time: Duration,
+    ceiling: u32,
+    stays: bool,
+    slot: u32,
+    wait: Duration,
+    retries: u32,
+    resets: u32,
+    total_retries: u32,
+}
+
+impl BinarySlots {
+    /// Slots of this length, up to the tenth, and then from the first again.
+    #[must_use]
+    pub const fn new(slot_time: Duration) -> Self {
+        Self {
+            slot_time,
+            ceiling: 10,
+            stays: false,
+            slot: 1,
+            wait: Duration::ZERO,
+            retries: 0,
+            resets: 0,
+            total_retries: 0,
+        }
+    }
+
+    /// The last slot, from 1. 10 by default.
+    #[must_use]
+    pub const fn ceiling(mut self, ceiling: u32) -> Self {
+        self.ceiling = if ceiling == 0 { 1 } else { ceiling };
+        self
+    }
+
+    /// Goes on in the last slot instead of beginning again.
+    #[must_use]
+    pub const fn stay_at_ceiling(mut self) -> Self {
+        self.stays = true;
+        self
+    }
+
+    /// What follows one more failure: a wait is drawn, and the slot grows.
+    ///
+    /// At the ceiling, unless it stays there, it is a [`reset`](Self::reset) instead: no wait, and
+    /// no retry either.
+    #[must_use]
+    pub fn next(&self, random: &mut dyn Random) -> Self {
+        if self.slot >= self.ceiling && !self.stays {
+            return self.reset();
+        }
+        Self {
+            slot: self.slot.saturating_add(1).min(self.ceiling),
+            wait: self.slot_time.saturating_mul(slots(self.slot, random)),
+            retries: self.retries.saturating_add(1),
+            total_retries: self.total_retries.saturating_add(1),
+            ..*self
+        }
+    }
+
+    /// What follows a success: the first slot, and no retries. Counted if it changes anything.
+    #[must_use]
+    pub fn reset(&self) -> Self {
+        let resets = self.resets.saturating_add(u32::from(self.is_started()));
+        Self { slot: 1, wait: Duration::ZERO, retries: 0, resets, ..*self }
+    }
+
+    /// Whether there was a failure since the last reset.
+    #[must_use]
+    pub const fn is_started(&self) -> bool {
+        self.retries > 0
+    }
+
+    /// How long to wait now.
+    #[must_use]
+    pub const fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// The slot that the next wait is drawn in, from 1.
+    #[must_use]
+    pub const fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// How many failures there were since the last reset.
+    #[must_use]
+    pub const fn retries(&self) -> u32 {
+        self.retries
+    }
+
+    /// How many resets there were.
+    #[must_use]
+    pub const fn resets(&self) -> u32 {
+        self.resets
+    }
+
+    /// How many failures there were at all.
+    #[must_use]
+    pub const fn total_retries(&self) -> u32 {
+        self.total_retries
+    }
+
+    /// The state after `index` failures in a row, whatever was drawn.
+    pub(super) fn at(self, index: u32) -> Self {
+        let slot = match (self.stays, self.ceiling) {
+            (true, ceiling) => index.saturating_add(1).min(ceiling),
+            (false, ceiling) => index % ceiling + 1,
+        };
+        Self { slot, ..self }
+    }
+
+    /// The longest wait that can be drawn at all.
+    pub(super) fn longest(self) -> Duration {
+        let slot = if self.stays { self.ceiling } else { self.ceiling - 1 };
+        self.slot_time.saturating_mul(count(slot))
+    }
+}
+
+/// How many slots are waited for.
+fn slots(slot: u32, random: &mut dyn Random) -> u32 {
+    // From 0 to `slot`, both included.
+    count((draw(random) * (f64::from(slot) + 1.0)) as u32)
+}
+
+fn count(exponent: u32) -> u32 {
+    let slots = (1_u64 << exponent.min(HIGHEST)) - 1;
+    u32::try_from(slots).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const SLOT: Duration = Duration::from_millis(10);
+
+    /// All that can be drawn next, in slots.
+    fn draws(slots: BinarySlots) -> BTreeSet<u128> {
+        let waits = (0..1_000).map(|n| slots.next(&mut || f64::from(n) / 1_000.0).wait());
+        waits.map(|wait| wait.as_nanos() / SLOT.as_nanos()).collect()
+    }
+
+    fn after(failures: u32, slots: BinarySlots) -> BinarySlots {
+        (0..failures).fold(slots, |slots, _| slots.next(&mut || 0.5))
+    }
+
+    #[test]
+    fn seed2_02_a_backoff_of_slots_is_a_value_and_what_follows_is_another() {
+        let first = BinarySlots::new(SLOT);
+        let second = first.next(&mut || 0.9);
+        let third = second.reset();
+        assert_eq!(first, BinarySlots::new(SLOT));
+        assert_eq!((second.retries(), third.retries()), (1, 0));
+    }
+
+    #[test]
+    fn seed2_03_it_begins_in_the_first_of_ten_slots_and_has_waited_for_nothing() {
+        let fresh = BinarySlots::new(SLOT);
+        assert_eq!(fresh.ceiling, 10);
+        assert!(!fresh.stays);
+        assert_eq!((fresh.slot(), fresh.wait()), (1, Duration::ZERO));
+        assert_eq!((fresh.retries(), fresh.resets(), fresh.total_retries()), (0, 0, 0));
+    }
+
+    #[test]
+    fn seed2_04_it_is_started_while_there_are_retries() {
+        let fresh = BinarySlots::new(SLOT);
+        assert!(!fresh.is_started());
+        assert!(fresh.next(&mut || 0.0).is_started());
+        assert!(!fresh.next(&mut || 0.0).reset().is_started());
+    }
+
+    #[test]
+    fn seed2_05_a_wait_is_a_power_of_two_less_one_slots_and_may_be_none() {
+        let sets: [&[u128]; 3] = [&[0, 1], &[0, 1, 3], &[0, 1, 3, 7]];
+        for (failures, expected) in (0..).zip(sets) {
+            let drawn = draws(after(failures, BinarySlots::new(SLOT)));
+            assert_eq!(drawn, expected.iter().copied().collect(), "after {failures}");
+        }
+    }
+
+    #[test]
+    fn kin_12_the_first_wait_is_none_or_one_slot() {
+        assert_eq!(draws(BinarySlots::new(SLOT)), [0, 1].into());
+        assert_eq!(BinarySlots::new(SLOT).resets(), 0);
+    }
+
+    #[test]
+    fn kin_13_the_second_and_the_third_wait_are_of_exactly_these_sets() {
+        assert_eq!(draws(after(1, BinarySlots::new(SLOT))), [0, 1, 3].into());
+        assert_eq!(draws(after(2, BinarySlots::new(SLOT))), [0, 1, 3, 7].into());
+    }
+
+    #[test]
+    fn seed2_06_each_failure_takes_it_to_the_next_slot_and_is_counted() {
+        let ninth = after(9, BinarySlots::new(SLOT));
+        assert_eq!((ninth.slot(), ninth.retries(), ninth.total_retries()), (10, 9, 9));
+    }
+
+    #[test]
+    fn seed2_07_at_the_ceiling_it_begins_again_which_is_no_retry() {
+        let ninth = after(9, BinarySlots::new(SLOT));
+        let tenth = ninth.next(&mut || 0.99);
+        assert_eq!((tenth.slot(), tenth.wait()), (1, Duration::ZERO));
+        assert_eq!((tenth.retries(), tenth.resets(), tenth.total_retries()), (0, 1, 9));
+        assert_eq!(BinarySlots::new(SLOT).longest(), 511 * SLOT);
+        let longest = after(8, BinarySlots::new(SLOT)).next(&mut || 0.999);
+        assert_eq!(longest.wait(), 511 * SLOT);
+    }
+
+    #[test]
+    fn kin_14_the_wait_after_a_reset_at_the_ceiling_is_none_or_one_slot() {
+        let tenth = after(10, BinarySlots::new(SLOT));
+        assert_eq!(tenth.resets(), 1);
+        assert_eq!(draws(tenth), [0, 1].into());
+    }
+
+    #[test]
+    fn seed2_08_it_stays_at_the_ceiling_if_it_was_told_to() {
+        let fiftieth = after(50, BinarySlots::new(SLOT).stay_at_ceiling());
+        assert_eq!((fiftieth.slot(), fiftieth.resets()), (10, 0));
+        assert_eq!(fiftieth.next(&mut || 0.999).wait(), 1_023 * SLOT);
+        assert_eq!(fiftieth.longest(), 1_023 * SLOT);
+    }
+
+    #[test]
+    fn seed2_09_a_reset_keeps_the_total_and_counts_only_if_it_changes_something() {
+        let third = after(3, BinarySlots::new(SLOT));
+        let reset = third.reset();
+        assert_eq!((reset.retries(), reset.total_retries(), reset.resets()), (0, 3, 1));
+        assert_eq!(reset.reset(), reset);
+    }
+
+    #[test]
+    fn no_ceiling_is_too_high_and_none_is_too_low() {
+        let high = BinarySlots::new(Duration::from_secs(1)).ceiling(u32::MAX).stay_at_ceiling();
+        assert_eq!(high.at(u32::MAX).next(&mut || 1.0).wait(), high.slot_time * u32::MAX);
+        let low = BinarySlots::new(SLOT).ceiling(0);
+        assert_eq!(low.next(&mut || 1.0).wait(), Duration::ZERO);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_state_after_so_many_failures_can_be_told(
+            failures in 0..64_u32,
+            ceiling in 1..12_u32,
+            stays: bool,
+        ) {
+            let fresh = BinarySlots::new(SLOT).ceiling(ceiling);
+            let fresh = if stays { fresh.stay_at_ceiling() } else { fresh };
+            proptest::prop_assert_eq!(after(failures, fresh).slot(), fresh.at(failures).slot());
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Waits that other systems are known to make, and tests that they run on themselves.
+
+use super::*;
+
+/// The waits before the first restarts in a row, in the unit that the table is written in.
+fn first(backoff: &Backoff, count: usize, unit: Duration) -> Vec<f64> {
+    let waits = backoff.delays().random(|| 0.0).take(count);
+    waits.map(|wait| wait.as_secs_f64() / unit.as_secs_f64()).collect()
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+const MILLI: Duration = Duration::from_millis(1);
+
+#[test]
+fn seed1_01_a_backoff_maps_an_index_and_what_is_drawn_to_a_wait_and_nothing_else() {
+    fn shareable<T: Send + Sync + Clone>(_: &T) {}
+    let backoff = Backoff::default();
+    shareable(&backoff);
+    for index in 0..9 {
+        let waits = [(); 2].map(|()| backoff.delay(index, &mut Always(0.3)));
+        assert_eq!(waits[0], waits[1]);
+    }
+}
+
+#[test]
+fn seed1_02_the_first_wait_is_at_index_zero_and_is_min() {
+    assert_eq!(wait(&Backoff::exponential(ms(70), secs(1)), 0, &mut Never), ms(70));
+}
+
+#[test]
+fn seed1_03_waits_are_durations_and_may_be_shorter_than_a_millisecond() {
+    let backoff = Backoff::exponential(Duration::from_nanos(300), secs(1));
+    assert_eq!(wait(&backoff, 3, &mut Never), Duration::from_nanos(2_400));
+}
+
+#[test]
+fn seed1_04_a_loop_of_ones_own_needs_no_supervisor_and_no_runtime() {
+    let waits: Vec<_> = Backoff::linear(ms(5), ms(5), ms(12)).delays().take(4).collect();
+    assert_eq!(waits, [ms(5), ms(10), ms(12), ms(12)]);
+}
+
+#[test]
+fn seed1_05_an_exponential_backoff_doubles_from_min_to_max() {
+    let backoff = Backoff::exponential(ms(200), ms(10_000)).jitter(Jitter::Symmetric(0.2));
+    let expected = [200, 400, 800, 1_600, 3_200, 6_400, 10_000];
+    for (index, millis) in (0..).zip(expected) {
+        assert_eq!(wait(&backoff, index, &mut Always(0.5)), ms(millis), "{index}");
+    }
+    assert_eq!(wait(&backoff, 30, &mut Always(0.5)), ms(10_000));
+}
+
+#[test]
+fn seed1_06_whether_jitter_may_go_below_min_can_be_said() {
+    let below = Backoff::exponential(ms(1_000), secs(9)).jitter(Jitter::Symmetric(0.2));
+    assert_eq!(wait(&below, 0, &mut Always(0.0)), ms(800));
+    assert_eq!(wait(&below.hard_floor(), 0, &mut Always(0.0)), ms(1_000));
+}
+
+#[test]
+fn seed1_07_whether_jitter_may_go_beyond_max_can_be_said() {
+    let hard = Backoff::exponential(ms(1_000), ms(1_000)).jitter(Jitter::Symmetric(0.5));
+    assert_eq!(wait(&hard, 9, &mut Always(ALMOST_ONE)), ms(1_000));
+    let soft = wait(&hard.soft_cap(), 9, &mut Always(ALMOST_ONE));
+    assert_eq!(soft, ms(1_500), "half as much more");
+}
+
+#[test]
+fn seed1_08_jitter_is_a_fifth_by_default_and_none_if_it_is_zero() {
+    let backoff = Backoff::constant(ms(1_000)).jitter(Jitter::Symmetric(0.2));
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..200 {
+        let drawn = wait(&backoff, 0, &mut random);
+        assert!((ms(800)..=ms(1_200)).contains(&drawn), "{drawn:?}");
+    }
+    assert_eq!(Backoff::default().jitter, Jitter::Additive(0.2));
+    assert_eq!(wait(&Backoff::constant(ms(7)).jitter(0.0), 0, &mut Never), ms(7));
+}
+
+#[test]
+fn seed1_09_the_greatest_index_gives_max() {
+    let backoff = Backoff::exponential(ms(200), secs(10));
+    assert_eq!(wait(&backoff, u32::MAX, &mut Never), secs(10));
+}
+
+#[test]
+fn seed1_10_a_linear_backoff_grows_by_its_step() {
+    let backoff = Backoff::linear(ms(500), ms(500), ms(5_000));
+    let table = [(0, 500), (1, 1_000), (2, 1_500), (3, 2_000), (8, 4_500), (9, 5_000), (20, 5_000)];
+    for (index, millis) in table {
+        assert_eq!(wait(&backoff, index, &mut Never), ms(millis), "{index}");
+    }
+}
+
+/// A step can't be negative: its type says so.
+#[test]
+fn seed1_11_a_step_of_zero_is_a_constant_wait() {
+    let backoff = Backoff::linear(ms(500), Duration::ZERO, ms(5_000));
+    assert_eq!(backoff.check(), Ok(()));
+    assert_eq!(waits(&backoff), [500; 8]);
+}
+
+/// `min` and `max` can't be negative or without an end: their type says so.
+#[test]
+fn seed1_12_a_problem_names_the_field() {
+    let table = [
+        (Backoff::exponential(Duration::ZERO, secs(1)), "min"),
+        (Backoff::exponential(secs(2), secs(1)), "max"),
+        (Backoff::constant(secs(1)).jitter(1.5), "jitter"),
+        (Backoff::constant(secs(1)).jitter(Jitter::Symmetric(f64::NAN)), "jitter"),
+    ];
+    for (backoff, field) in table {
+        let text = backoff.check().unwrap_err().to_string();
+        assert!(text.starts_with(&format!("`{field}` of the backoff is ")), "{text}");
+    }
+}
+
+#[test]
+fn seed1_13_a_wait_is_never_negative() {
+    let backoff = Backoff::constant(secs(1)).jitter(Jitter::Symmetric(1.0));
+    assert_eq!(wait(&backoff, 0, &mut Always(0.0)), Duration::ZERO);
+}
+
+#[test]
+fn seed1_14_the_same_seed_gives_the_same_waits() {
+    let waits = || {
+        let random = fastrand::Rng::with_seed(9);
+        Backoff::default().delays().random(random).take(9).collect::<Vec<_>>()
+    };
+    assert_eq!(waits(), waits());
+}
+
+struct Fib;
+
+impl Curve for Fib {
+    fn delay(&self, index: u32) -> Duration {
+        let (mut a, mut b) = (100, 100);
+        for _ in 0..index.min(40) {
+            (a, b) = (b, a + b);
+        }
+        ms(a)
+    }
+}
+
+#[test]
+fn seed1_18_a_curve_of_ones_own_is_one_method() {
+    let own = Backoff::custom(Fib).cap(ms(500));
+    assert_eq!(first(&own, 7, MILLI), [100.0, 100.0, 200.0, 300.0, 500.0, 500.0, 500.0]);
+    let ours = Backoff::fibonacci(ms(100), ms(500));
+    assert_eq!(first(&ours, 7, MILLI), first(&own, 7, MILLI));
+    assert_eq!(wait(&ours, u32::MAX, &mut Never), ms(500));
+}
+
+#[test]
+fn a_curve_that_panics_has_no_more_waits() {
+    struct Bad;
+    impl Curve for Bad {
+        fn delay(&self, index: u32) -> Duration {
+            assert!(index < 2, "no more");
+            ms(5)
+        }
+    }
+    assert_eq!(Backoff::custom(Bad).delays().count(), 2);
+    let bad = Backoff::iter(|| std::iter::from_fn(|| panic!("never any")));
+    assert_eq!(bad.delays().next(), None);
+}
+
+#[test]
+fn an_iterator_is_asked_once_for_each_wait_and_made_anew_after_a_reset() {
+    let backoff = Backoff::iter(|| [ms(1), ms(2), ms(3)]);
+    let mut delays = backoff.delays();
+    assert_eq!(delays.by_ref().collect::<Vec<_>>(), [ms(1), ms(2), ms(3)]);
+    assert_eq!(delays.next(), None);
+    delays.reset();
+    assert_eq!(delays.next(), Some(ms(1)));
+
+    let mut place = Place::default();
+    backoff.next_wait(&mut place, &mut Never);
+    let mut copy = place.clone();
+    for place in [&mut place, &mut copy] {
+        assert_eq!(backoff.next_wait(place, &mut Never), Some(ms(2)), "also without a short cut");
+    }
+    assert_eq!(backoff.delay(2, &mut Never), Some(ms(3)));
+    assert_eq!(backoff.delay(3, &mut Never), None);
+}
+
+#[test]
+fn seed3_23_constant_linear_and_doubled_waits_from_two_seconds() {
+    let base = secs(2);
+    let table = [
+        (Backoff::constant(base), vec![2.0, 2.0, 2.0]),
+        (Backoff::linear(base, base, secs(60)), vec![2.0, 4.0, 6.0]),
+        (Backoff::exponential(base, secs(60)), vec![2.0, 4.0, 8.0, 16.0]),
+    ];
+    for (backoff, expected) in table {
+        assert_eq!(first(&backoff, expected.len(), SECOND), expected, "{backoff:?}");
+    }
+}
+
+#[test]
+fn seed3_24_a_wait_is_capped_where_its_author_says() {
+    let backoff = Backoff::exponential(secs(2), secs(60));
+    assert_eq!(wait(&backoff, 9, &mut Never), secs(60));
+}
+
+#[test]
+fn seed4_31_four_to_thirty_six_seconds_in_five_steps() {
+    let backoff = Backoff::exponential(secs(4), secs(36));
+    assert_eq!(first(&backoff, 5, SECOND), [4.0, 8.0, 16.0, 32.0, 36.0]);
+}
+
+/// A `max` below `min` and a factor below 1 are refused when the tree is built. The values stay
+/// within their bounds all the same.
+#[test]
+fn seed4_32_values_without_a_meaning_are_refused_and_do_no_harm() {
+    let backoff = Backoff::exponential(secs(4), secs(2));
+    assert!(backoff.check().is_err());
+    assert_eq!(wait(&backoff, 0, &mut Never), secs(2));
+    for factor in [0.5, f64::NAN, f64::NEG_INFINITY, -3.0] {
+        let backoff = Backoff::exponential(secs(4), secs(36)).factor(factor);
+        assert!(backoff.check().is_err(), "{factor}");
+        assert_eq!(first(&backoff, 3, SECOND), [4.0, 4.0, 4.0], "{factor}");
+    }
+}
+
+#[test]
+fn seed4_33_the_factor_is_two_by_default() {
+    let (min, max) = (secs(3), secs(100));
+    assert_eq!(Backoff::exponential(min, max), Backoff::exponential(min, max).factor(2.0));
+}
+
+#[test]
+fn seed4_38_what_a_float_can_not_hold_is_max() {
+    let backoff = Backoff::exponential(secs(1), secs(60)).factor(1.5);
+    assert_eq!(wait(&backoff, 5_000, &mut Never), secs(60));
+}
+
+#[test]
+fn kin_01_doubled_per_restart_and_limited() {
+    let backoff = Backoff::exponential(ms(100), ms(800));
+    for (index, millis) in [(0, 100), (1, 200), (2, 400), (3, 800), (4, 800), (20, 800)] {
+        assert_eq!(wait(&backoff, index, &mut Never), ms(millis), "{index}");
+    }
+}
+
+#[test]
+fn kin_02_jitter_is_bounded_and_not_always_the_same() {
+    let backoff = Backoff::constant(ms(1_000)).jitter(Jitter::Symmetric(0.2));
+    let mut random = fastrand::Rng::with_seed(2);
+    let drawn: Vec<_> = (0..200).map(|_| wait(&backoff, 0, &mut random)).collect();
+    assert!(drawn.iter().all(|wait| (ms(800)..=ms(1_200)).contains(wait)));
+    assert!(drawn.iter().any(|wait| *wait != drawn[0]));
+}
+
+#[test]
+fn kin_03_without_jitter_each_index_has_one_wait() {
+    let backoff = Backoff::exponential(ms(100), secs(8)).jitter(Jitter::Symmetric(0.0));
+    for index in 0..12 {
+        let twice = [(); 2].map(|()| wait(&backoff, index, &mut Never));
+        assert_eq!(twice[0], twice[1]);
+    }
+}
+
+#[test]
+fn kin_05_a_huge_index_gives_the_cap() {
+    let backoff = Backoff::exponential(ms(100), secs(60));
+    for index in [1_000, u32::MAX] {
+        assert_eq!(wait(&backoff, index, &mut Never), secs(60), "{index}");
+    }
+}
+
+/// An index can't be negative: its type says so.
+#[test]
+fn kin_06_index_zero_is_min_for_every_curve_that_has_one() {
+    let min = ms(300);
+    let backoffs = [
+        Backoff::exponential(min, secs(9)),
+        Backoff::linear(min, secs(1), secs(9)),
+        Backoff::geometric(min, secs(9), 4),
+        Backoff::fibonacci(min, secs(9)),
+        Backoff::constant(min),
+    ];
+    for backoff in backoffs {
+        assert_eq!(wait(&backoff, 0, &mut Never), min, "{backoff:?}");
+    }
+}
+
+#[test]
+fn kin_07_nonsense_is_refused_with_the_name_of_the_field() {
+    let table = [
+        (Backoff::exponential(ms(9), ms(8)), "`max` "),
+        (Backoff::exponential(Duration::ZERO, ms(8)), "`min` "),
+        (Backoff::exponential(ms(1), ms(8)).jitter(Jitter::Symmetric(1.5)), "`jitter` "),
+        (Backoff::exponential(ms(1), ms(8)).jitter(-0.1), "`jitter` "),
+        (Backoff::exponential(ms(1), ms(8)).jitter(f64::NAN), "`jitter` "),
+        (Backoff::geometric(ms(1), ms(8), 0), "`steps` "),
+        (Backoff::fibonacci(ms(1), Duration::ZERO), "`max` "),
+        (Backoff::binary_slots(BinarySlots::new(ms(1)).ceiling(1)), "`ceiling` "),
+        (Backoff::binary_slots(BinarySlots::new(Duration::ZERO)), "`ceiling` "),
+        (Backoff::constant(ms(5)).cap(ms(4)), "`cap` "),
+        (Backoff::none().reset(Reset::Decay { half_life: Duration::ZERO }), "`half_life` "),
+        (Backoff::none().reset(Reset::Never).reset(Reset::OnReady), "`reset` "),
+        (Backoff::constant(ms(5)).compounding(), "`compounding` "),
+    ];
+    for (backoff, field) in table {
+        let text = backoff.check().unwrap_err().to_string();
+        assert!(text.starts_with(field), "{text}");
+    }
+}
+
+#[test]
+fn kin_08_linear_grows_by_its_step_to_its_max() {
+    let backoff = Backoff::linear(ms(100), ms(100), ms(500));
+    for (index, millis) in [(0, 100), (1, 200), (4, 500), (10, 500)] {
+        assert_eq!(wait(&backoff, index, &mut Never), ms(millis), "{index}");
+    }
+}
+
+#[test]
+fn kin_09_the_delay_is_right_for_every_size() {
+    let (minute, day) = (secs(60), secs(24 * 3600));
+    let table = [
+        (0, Duration::ZERO, Duration::ZERO, Duration::ZERO),
+        (0, 5 * minute, 7 * minute, 5 * minute),
+        (2, secs(5), secs(7), secs(7)),
+        (2, secs(5), 7 * day, secs(20)),
+        (29, 5 * minute, 10 * minute, 10 * minute),
+        (29, 10_000 * day, 10_000 * day, 10_000 * day),
+        (i32::MAX as u32, 10_000 * day, 10_000 * day, 10_000 * day),
+    ];
+    for (index, min, max, expected) in table {
+        assert_eq!(wait(&Backoff::exponential(min, max), index, &mut Never), expected, "{index}");
+    }
+}
+
+#[test]
+fn kin_15_constant_linear_and_doubled_from_a_second_up_to_a_minute() {
+    let table = [
+        (Backoff::constant(SECOND), [1.0, 1.0, 1.0, 1.0]),
+        (Backoff::linear(SECOND, SECOND, secs(60)), [1.0, 2.0, 3.0, 4.0]),
+        (Backoff::exponential(SECOND, secs(60)), [1.0, 2.0, 4.0, 8.0]),
+    ];
+    for (backoff, expected) in table {
+        assert_eq!(first(&backoff, 4, SECOND), expected, "{backoff:?}");
+        assert!(wait(&backoff, 99, &mut Never) <= secs(60));
+    }
+}
+
+/// The wait that follows another one.
+fn after(backoff: &Backoff, previous: Duration) -> Duration {
+    let mut place = Place { index: 1, previous: Some(previous), left: None };
+    backoff.next_wait(&mut place, &mut Never).expect("there is one")
+}
+
+#[test]
+fn kin_16_a_compounding_backoff_goes_on_from_the_last_wait_whatever_the_settings_were() {
+    let doubled = Backoff::exponential(ms(500), secs(30)).compounding();
+    assert_eq!(wait(&doubled, 0, &mut Never), ms(500));
+    for (previous, next) in [(500, 1_000), (16_000, 30_000), (30_000, 30_000), (1_000_000, 30_000)]
+    {
+        assert_eq!(after(&doubled, ms(previous)), ms(next), "{previous}");
+    }
+    let half_more = Backoff::exponential(secs(1), secs(60)).factor(1.5).compounding();
+    assert_eq!(wait(&half_more, 0, &mut Never), secs(1));
+    for (previous, next) in [(1_000, 1_500), (1_500, 2_250), (50_000, 60_000), (70_000, 60_000)] {
+        assert_eq!(after(&half_more, ms(previous)), ms(next), "{previous}");
+    }
+}
+
+#[test]
+fn kin_17_a_tenth_on_top_is_spread_evenly() {
+    let backoff = Backoff::constant(secs(3)).jitter(0.1);
+    let mut random = fastrand::Rng::with_seed(17);
+    let mut thirds = [0; 3];
+    for _ in 0..3_000 {
+        let extra = (wait(&backoff, 0, &mut random) - secs(3)).as_millis();
+        assert!(extra < 300, "{extra}");
+        thirds[usize::try_from(extra / 100).unwrap()] += 1;
+    }
+    assert!(thirds.iter().all(|count| (800..=1_200).contains(count)), "{thirds:?}");
+}
+
+#[test]
+fn kin_18_from_a_second_doubled_to_fifty() {
+    let backoff = Backoff::exponential(SECOND, secs(50)).first_at_once();
+    let mut delays = backoff.delays();
+    let waits: Vec<_> = delays.by_ref().take(9).map(|wait| wait.as_secs()).collect();
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 50, 50, 50]);
+    delays.reset();
+    assert_eq!(delays.next(), Some(SECOND));
+}
+
+#[test]
+fn kin_23_a_compounding_jitter_stays_above_the_double_until_the_cap() {
+    let cap = secs(60);
+    let backoff = Backoff::exponential(ms(100), cap).jitter(0.05).jitter_before_cap().compounding();
+    let waits: Vec<_> = backoff.delays().random(fastrand::Rng::with_seed(23)).take(20).collect();
+    for pair in waits.windows(2) {
+        let (previous, next) = (pair[0], pair[1]);
+        let within = previous * 2 <= next && next <= previous * 2 + previous / 10;
+        assert!(within || next == cap, "{previous:?}, {next:?}");
+    }
+    assert_eq!(waits[19], cap, "it gets there");
+}
+
+#[test]
+fn kin_24_two_seconds_to_sixteen_in_three_steps() {
+    let backoff = Backoff::geometric(secs(2), secs(16), 3);
+    assert_eq!(first(&backoff, 5, SECOND), [2.0, 4.0, 8.0, 16.0, 16.0]);
+}

@@ -1,0 +1,251 @@
+mod known;
+mod properties;
+
+use super::*;
+
+/// Draws the same number each time.
+struct Always(f64);
+
+impl Random for Always {
+    fn unit(&mut self) -> f64 {
+        self.0
+    }
+}
+
+/// The wait of a backoff that has one.
+fn wait(backoff: &Backoff, index: u32, random: &mut dyn Random) -> Duration {
+    backoff.delay(index, random).expect("there is one")
+}
+
+/// Must not be asked.
+struct Never;
+
+impl Random for Never {
+    fn unit(&mut self) -> f64 {
+        panic!("there is nothing to draw")
+    }
+}
+
+/// The largest number below 1.
+const ALMOST_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// The first eight waits, in milliseconds, without jitter.
+fn waits(backoff: &Backoff) -> [u128; 8] {
+    [0, 1, 2, 3, 4, 5, 6, 7].map(|index| wait(&backoff, index, &mut Never).as_millis())
+}
+
+#[test]
+fn a_curve_gives_these_waits() {
+    let exponential = Backoff::exponential(ms(200), secs(30));
+    let linear = Backoff::linear(ms(500), ms(250), ms(1_400));
+    let table = [
+        (exponential.clone(), [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600]),
+        (exponential.clone().factor(3.0), [200, 600, 1_800, 5_400, 16_200, 30_000, 30_000, 30_000]),
+        (exponential.clone().factor(1.0), [200; 8]),
+        (exponential.factor(1.5), [200, 300, 450, 675, 1_012, 1_518, 2_278, 3_417]),
+        (linear, [500, 750, 1_000, 1_250, 1_400, 1_400, 1_400, 1_400]),
+        (Backoff::linear(ms(500), ms(0), secs(9)), [500; 8]),
+        (Backoff::constant(ms(700)), [700; 8]),
+        (Backoff::none(), [0; 8]),
+    ];
+    for (backoff, expected) in table {
+        assert_eq!(waits(&backoff), expected, "{backoff:?}");
+    }
+}
+
+#[test]
+fn by_default_it_is_200_ms_doubled_to_30_s_with_a_fifth_on_top() {
+    let backoff = Backoff::default();
+
+    assert_eq!(backoff, Backoff::exponential(ms(200), secs(30)).factor(2.0).jitter(0.2));
+    assert_eq!(
+        waits(&backoff.clone().jitter(0.0)),
+        [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600]
+    );
+    assert_eq!(wait(&backoff, 0, &mut Always(0.5)), ms(220));
+    assert_eq!(backoff.resets_after(), Some(secs(30)));
+    assert_eq!(backoff.check(), Ok(()));
+}
+
+#[test]
+fn whole_factors_are_exact_as_far_as_a_duration_goes() {
+    let backoff = Backoff::exponential(Duration::from_nanos(1), Duration::MAX);
+    for index in 0..64 {
+        let expected = Duration::from_nanos(1 << index);
+        assert_eq!(wait(&backoff, index, &mut Never), expected, "2^{index}");
+    }
+
+    let backoff = Backoff::exponential(Duration::from_nanos(7), Duration::MAX).factor(10.0);
+    let expected = Duration::new(7_000_000_000_000_000_000, 0);
+    assert_eq!(wait(&backoff, 27, &mut Never), expected, "more digits than an f64 has");
+}
+
+#[test]
+fn jitter_makes_a_wait_longer_by_a_part_of_itself_but_not_beyond_max() {
+    let exponential = Backoff::exponential(ms(200), secs(30)).jitter(0.5);
+    let linear = Backoff::linear(ms(500), ms(250), ms(1_000)).jitter(1.0);
+    let constant = Backoff::constant(ms(1_000)).jitter(0.2);
+    let table = [
+        (&exponential, 0, 0.0, ms(200)),
+        (&exponential, 0, 0.5, ms(250)),
+        (&exponential, 1, 0.5, ms(500)),
+        (&exponential, 7, 0.25, ms(28_800)),
+        (&exponential, 7, 0.75, secs(30)),
+        (&exponential, 8, 0.0, secs(30)),
+        (&exponential, 8, 0.5, secs(30)),
+        (&linear, 0, 0.5, ms(750)),
+        (&linear, 0, ALMOST_ONE, ms(1_000)),
+        (&linear, 1, 0.5, ms(1_000)),
+        (&constant, 0, 0.0, ms(1_000)),
+        (&constant, 3, 0.5, ms(1_100)),
+        (&constant, 9, ALMOST_ONE, ms(1_200)),
+    ];
+    for (backoff, index, drawn, expected) in table {
+        assert_eq!(wait(&backoff, index, &mut Always(drawn)), expected, "{backoff:?} at {index}");
+    }
+}
+
+#[test]
+fn a_jitter_without_a_meaning_is_taken_to_be_the_nearest_with_one() {
+    for (fraction, expected) in [
+        (-0.5, 1_000),
+        (f64::NEG_INFINITY, 1_000),
+        (f64::NAN, 1_000),
+        (1.5, 1_500),
+        (f64::INFINITY, 1_500),
+    ] {
+        let delay = Backoff::constant(secs(1)).jitter(fraction).delay(0, &mut Always(0.5));
+        assert_eq!(delay, Some(ms(expected)), "{fraction}");
+    }
+}
+
+#[test]
+fn nothing_is_drawn_where_there_is_nothing_to_spread() {
+    assert_eq!(wait(&Backoff::none().jitter(1.0), 0, &mut Never), Duration::ZERO);
+    assert_eq!(wait(&Backoff::constant(ms(5)).jitter(0.0), 0, &mut Never), ms(5));
+}
+
+#[test]
+fn a_backoff_begins_again_after_its_longest_wait_but_not_before_ten_seconds() {
+    let table = [
+        (Backoff::none(), secs(10)),
+        (Backoff::constant(secs(3)), secs(10)),
+        (Backoff::constant(secs(12)).jitter(0.5), secs(12)),
+        (Backoff::exponential(ms(200), secs(9)), secs(10)),
+        (Backoff::exponential(ms(200), secs(30)), secs(30)),
+        (Backoff::linear(ms(200), ms(1), secs(60)), secs(60)),
+        (Backoff::linear(ms(200), ms(1), secs(60)).reset_after(ms(1)), ms(1)),
+        (Backoff::none().reset_after(Duration::ZERO), Duration::ZERO),
+    ];
+    for (backoff, expected) in table {
+        assert_eq!(backoff.resets_after(), Some(expected), "{backoff:?}");
+    }
+}
+
+#[test]
+fn values_without_a_meaning_are_refused_with_what_to_write() {
+    let exponential = || Backoff::exponential(ms(200), secs(30));
+    let table = [
+        (
+            Backoff::exponential(Duration::ZERO, secs(1)),
+            "`min` of the backoff is 0s; write a first wait above zero, or `Backoff::none()` \
+             for no wait at all",
+        ),
+        (
+            Backoff::linear(Duration::ZERO, ms(1), secs(1)),
+            "`min` of the backoff is 0s; write a first wait above zero, or `Backoff::none()` \
+             for no wait at all",
+        ),
+        (
+            Backoff::exponential(secs(2), secs(1)),
+            "`max` of the backoff is 1s; write at least `min`, which is 2s",
+        ),
+        (
+            Backoff::linear(secs(2), ms(1), ms(1_999)),
+            "`max` of the backoff is 1s 999ms; write at least `min`, which is 2s",
+        ),
+        (
+            exponential().factor(0.5),
+            "`factor` of the backoff is 0.5; write a finite number of at least 1, such as 2",
+        ),
+        (
+            exponential().factor(f64::NAN),
+            "`factor` of the backoff is NaN; write a finite number of at least 1, such as 2",
+        ),
+        (
+            exponential().factor(f64::INFINITY),
+            "`factor` of the backoff is inf; write a finite number of at least 1, such as 2",
+        ),
+        (
+            Backoff::constant(secs(1)).factor(2.0),
+            "`factor` of the backoff is 2; leave it out, or use `Backoff::exponential`, the \
+             only one that has a factor",
+        ),
+        (
+            exponential().jitter(1.5),
+            "`jitter` of the backoff is 1.5; write a fraction from 0 to 1, such as 0.2",
+        ),
+        (
+            exponential().jitter(-0.1),
+            "`jitter` of the backoff is -0.1; write a fraction from 0 to 1, such as 0.2",
+        ),
+        (
+            Backoff::constant(secs(1)).jitter(f64::NAN),
+            "`jitter` of the backoff is NaN; write a fraction from 0 to 1, such as 0.2",
+        ),
+    ];
+    for (backoff, expected) in table {
+        assert_eq!(backoff.check().unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn values_on_the_edge_of_their_meaning_are_accepted() {
+    let accepted = [
+        Backoff::none(),
+        Backoff::constant(Duration::MAX),
+        Backoff::exponential(secs(1), secs(1)).factor(1.0).jitter(0.0),
+        Backoff::exponential(Duration::from_nanos(1), Duration::MAX).factor(f64::MAX).jitter(1.0),
+        Backoff::linear(secs(1), Duration::ZERO, secs(1)).reset_after(Duration::ZERO),
+    ];
+    for backoff in accepted {
+        assert_eq!(backoff.check(), Ok(()), "{backoff:?}");
+    }
+}
+
+#[test]
+fn this_many_restarts_fit_into_a_period() {
+    let doubled = Backoff::exponential(ms(200), secs(30));
+    let second = Backoff::constant(secs(1));
+    let table = [
+        // Failures at 0, 0.2, 0.6, 1.4, 3, 6.2, 12.6, 25.4, 51 s; the next one at 81 s.
+        (doubled.clone(), secs(60), 9),
+        (doubled.clone(), secs(81), 10),
+        (doubled.clone(), secs(111) - Duration::from_nanos(1), 10),
+        (doubled.clone(), secs(111), 11),
+        (doubled.clone(), ms(600) - Duration::from_nanos(1), 2),
+        (doubled.clone(), ms(600), 3),
+        (doubled.clone(), Duration::ZERO, 1),
+        (doubled.jitter(1.0), secs(60), 9),
+        (second.clone(), secs(5), 6),
+        (second, secs(5) - Duration::from_nanos(1), 5),
+        (Backoff::linear(secs(1), secs(1), secs(3)), secs(6), 4),
+        (Backoff::linear(secs(1), secs(1), secs(3)), secs(12), 6),
+        (Backoff::exponential(ms(1), secs(1)).factor(1.0), secs(60), 60_001),
+        (Backoff::exponential(ms(200), secs(30)).reset_after(Duration::ZERO), secs(60), 301),
+        (Backoff::none(), secs(60), u64::MAX),
+        (Backoff::none(), Duration::ZERO, u64::MAX),
+        (Backoff::constant(Duration::from_nanos(1)), Duration::MAX, u64::MAX),
+    ];
+    for (backoff, period, expected) in table {
+        assert_eq!(backoff.restarts_within(period), expected, "{backoff:?} in {period:?}");
+    }
+}

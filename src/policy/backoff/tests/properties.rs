@@ -1,0 +1,177 @@
+//! What holds for any backoff.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Values that make sense, of every kind of curve that is not of chance.
+fn sensible() -> impl Strategy<Value = Shape> {
+    let millis = 1_u64..100_000;
+    prop_oneof![
+        (0..100_000_u64).prop_map(|delay| Shape::Constant(ms(delay))),
+        (millis.clone(), 0..10_000_u64, 0..100_000_u64).prop_map(|(min, step, more)| {
+            Shape::Linear { min: ms(min), step: ms(step), max: ms(min + more) }
+        }),
+        (millis.clone(), 1.0..5.0_f64, 0..100_000_u64, any::<bool>(), any::<bool>()).prop_map(
+            |(min, factor, more, whole, compounding)| Shape::Exponential {
+                min: ms(min),
+                factor: if whole { factor.floor() } else { factor },
+                max: ms(min + more),
+                compounding,
+            }
+        ),
+        (millis.clone(), 1..100_u32, 0..100_000_u64).prop_map(|(min, steps, more)| {
+            Shape::Geometric { min: ms(min), steps, max: ms(min + more) }
+        }),
+        (millis, 0..100_000_u64)
+            .prop_map(|(min, more)| Shape::Fibonacci { min: ms(min), max: ms(min + more) }),
+    ]
+}
+
+/// Any values, sensible or not.
+fn arbitrary() -> impl Strategy<Value = Shape> {
+    let two = any::<(Duration, Duration)>();
+    prop_oneof![
+        any::<Duration>().prop_map(Shape::Constant),
+        any::<(Duration, Duration, Duration)>().prop_map(|(min, step, max)| Shape::Linear {
+            min,
+            step,
+            max
+        }),
+        (two, proptest::num::f64::ANY, any::<bool>()).prop_map(
+            |((min, max), factor, compounding)| Shape::Exponential {
+                min,
+                factor,
+                max,
+                compounding
+            }
+        ),
+        (any::<(Duration, Duration)>(), any::<u32>())
+            .prop_map(|((min, max), steps)| Shape::Geometric { min, steps, max }),
+        any::<(Duration, Duration)>().prop_map(|(min, max)| Shape::Fibonacci { min, max }),
+        (any::<Duration>(), any::<u32>(), any::<bool>()).prop_map(|(slot, ceiling, stays)| {
+            let slots = BinarySlots::new(slot).ceiling(ceiling);
+            Shape::Slots(if stays { slots.stay_at_ceiling() } else { slots })
+        }),
+    ]
+}
+
+fn jitters(fraction: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = Jitter> {
+    prop_oneof![
+        Just(Jitter::None),
+        fraction.clone().prop_map(Jitter::Symmetric),
+        fraction.prop_map(Jitter::Additive),
+        any::<Duration>().prop_map(Jitter::AdditiveAbs),
+        Just(Jitter::Full),
+        Just(Jitter::Equal),
+    ]
+}
+
+/// Bounds of every kind.
+fn bounded(shape: Shape, jitter: Jitter, [first, soft, floor]: [bool; 3]) -> Backoff {
+    let mut backoff = Backoff::with(shape).jitter(jitter);
+    (backoff.jitter_first, backoff.soft_cap, backoff.hard_floor) = (first, soft, floor);
+    backoff
+}
+
+proptest! {
+    #[test]
+    fn any_values_give_a_wait(
+        shape in arbitrary(),
+        jitter in jitters(proptest::num::f64::ANY),
+        bounds: [bool; 3],
+        index: u32,
+        unit: f64,
+    ) {
+        let backoff = bounded(shape, jitter, bounds);
+        prop_assert!(backoff.delay(index, &mut Always(unit)).is_some());
+        let _ = backoff.check();
+        prop_assert!(backoff.restarts_within(secs(60)) >= 1);
+    }
+
+    #[test]
+    fn a_wait_stays_within_its_bounds(
+        shape in sensible(),
+        jitter in jitters(0.0..=1.0),
+        bounds: [bool; 3],
+        index: u32,
+        unit in 0.0..1.0_f64,
+    ) {
+        let backoff = bounded(shape, jitter, bounds);
+        prop_assert_eq!(backoff.check(), Ok(()));
+        let (min, max) = (backoff.shape.min().unwrap(), backoff.shape.max());
+        let mut place = Place::default();
+        for index in [index, index % 64] {
+            let stepped = backoff.next_wait(&mut place, &mut Always(unit)).unwrap();
+            for delay in [wait(&backoff, index, &mut Always(unit)), stepped] {
+                if let Some(max) = max.filter(|_| !backoff.soft_cap) {
+                    prop_assert!(delay <= max, "{:?} at {}", delay, index);
+                }
+                let shortens = matches!(jitter, Jitter::Symmetric(_) | Jitter::Full | Jitter::Equal);
+                if backoff.hard_floor || !shortens {
+                    prop_assert!(delay >= min, "{:?} at {}", delay, index);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_jitter_no_wait_is_shorter_than_the_one_before(
+        shape in sensible(),
+        index in 0..200_u32,
+        further in 0..200_u32,
+    ) {
+        let backoff = Backoff::with(shape);
+        let later = wait(&backoff, index + further, &mut Never);
+        prop_assert!(wait(&backoff, index, &mut Never) <= later);
+    }
+
+    #[test]
+    fn going_step_by_step_is_the_same_as_asking_for_an_index(shape in sensible()) {
+        // A broken factor is rounded in each step.
+        prop_assume!(!matches!(shape, Shape::Exponential { compounding: true, factor, .. }
+            if factor.fract() > 0.0));
+        let backoff = Backoff::with(shape);
+        let stepped: Vec<_> = backoff.delays().random(Never).take(20).collect();
+        let asked: Vec<_> = (0..20).map(|index| wait(&backoff, index, &mut Never)).collect();
+        prop_assert_eq!(stepped, asked);
+    }
+
+    #[test]
+    fn as_many_restarts_fit_as_can_be_counted(shape in sensible(), period in 0..10_000_u64) {
+        let backoff = Backoff::with(shape);
+        prop_assume!(!wait(&backoff, 0, &mut Never).is_zero());
+        let period = ms(period);
+        let mut at = Duration::ZERO;
+        let mut counted = 0;
+        // Long enough for every wait of a millisecond or more.
+        while at <= period && counted < 1_000 {
+            at += wait(&backoff, counted, &mut Never);
+            counted += 1;
+        }
+        prop_assume!(at > period);
+        prop_assert_eq!(backoff.restarts_within(period), u64::from(counted));
+    }
+
+    #[test]
+    fn jitter_never_lets_more_restarts_fit_than_was_said(
+        shape in sensible(),
+        jitter in jitters(0.0..=1.0),
+        bounds: [bool; 3],
+        period in 0..10_000_u64,
+        seed: u64,
+    ) {
+        let backoff = bounded(shape, jitter, bounds);
+        let period = ms(period);
+        let most = backoff.restarts_within(period);
+        let mut at = Duration::ZERO;
+        let mut counted = 0_u64;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut place = Place::default();
+        while at <= period && counted <= most.min(2_000) {
+            at += backoff.next_wait(&mut place, &mut random).unwrap();
+            counted += 1;
+        }
+        prop_assert!(counted <= most, "{} of {}", counted, most);
+    }
+}

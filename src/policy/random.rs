@@ -1,0 +1,133 @@
+//! Random numbers, as an argument: so that a test can say what is drawn.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A source of random numbers.
+///
+/// Jitter is drawn from it, once for each wait. `verger` uses [`fastrand`] unless it is given
+/// another one with [`random`](crate::SupervisorBuilder::random); a closure that returns numbers is
+/// one, too.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::Backoff;
+///
+/// let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(60)).jitter(0.2);
+/// let always_half = || 0.5;
+/// let wait = backoff.delays().random(always_half).next();
+/// assert_eq!(wait, Some(Duration::from_millis(1_100)));
+/// ```
+///
+/// [`fastrand`]: https://docs.rs/fastrand
+pub trait Random: Send {
+    /// A number of at least 0 and below 1. Anything else is taken to be the nearest such number.
+    fn unit(&mut self) -> f64;
+}
+
+impl Random for fastrand::Rng {
+    fn unit(&mut self) -> f64 {
+        self.f64()
+    }
+}
+
+impl<F: FnMut() -> f64 + Send> Random for F {
+    fn unit(&mut self) -> f64 {
+        self()
+    }
+}
+
+/// Makes a source for each supervisor that is started.
+#[derive(Clone)]
+pub(crate) struct Sources(Arc<dyn Fn() -> Box<dyn Random> + Send + Sync>);
+
+impl Sources {
+    pub(crate) fn new<R: Random + 'static>(make: impl Fn() -> R + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move || Box::new(make())))
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sources")
+    }
+}
+
+/// The source of one supervisor.
+pub(crate) enum Dice {
+    Seeded(fastrand::Rng),
+    Given(Box<dyn Random>),
+}
+
+impl Dice {
+    pub(crate) fn new(sources: Option<&Sources>, seed: u64) -> Self {
+        match sources {
+            Some(Sources(make)) => Self::Given(make()),
+            None => Self::Seeded(fastrand::Rng::with_seed(seed)),
+        }
+    }
+}
+
+impl Random for Dice {
+    fn unit(&mut self) -> f64 {
+        match self {
+            Self::Seeded(random) => random.f64(),
+            Self::Given(random) => random.unit(),
+        }
+    }
+}
+
+/// For the exploration, which seeds.
+#[cfg(test)]
+impl Clone for Dice {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Seeded(random) => Self::Seeded(random.clone()),
+            Self::Given(_) => unreachable!("a source that was given can't be doubled"),
+        }
+    }
+}
+
+impl fmt::Debug for Dice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Dice")
+    }
+}
+
+/// The largest number below 1.
+const ALMOST_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
+
+/// A number of `0.0..1.0`, whatever the source gives.
+pub(super) fn draw(random: &mut dyn Random) -> f64 {
+    let unit = random.unit();
+    if unit.is_nan() { 0.0 } else { unit.clamp(0.0, ALMOST_ONE) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_drawn_is_at_least_zero_and_below_one() {
+        let table = [
+            (0.0, 0.0),
+            (0.5, 0.5),
+            (-1.0, 0.0),
+            (1.0, ALMOST_ONE),
+            (f64::INFINITY, ALMOST_ONE),
+            (f64::NAN, 0.0),
+        ];
+        for (given, expected) in table {
+            assert_eq!(draw(&mut || given), expected, "{given}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_random_numbers_of_fastrand_are_below_one(seed: u64) {
+            let unit = fastrand::Rng::with_seed(seed).unit();
+            proptest::prop_assert!((0.0..1.0).contains(&unit), "{}", unit);
+        }
+    }
+}
