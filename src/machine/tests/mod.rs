@@ -2,6 +2,7 @@
 
 mod dynamic;
 mod explore;
+mod ledger;
 mod otp_scale;
 mod properties;
 mod requests;
