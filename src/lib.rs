@@ -73,7 +73,9 @@
 //! * `testing`: [`testing`], a kit for testing trees.
 
 mod app;
+mod calls;
 mod child;
+mod clock;
 mod dead_letter;
 mod error;
 mod event;
@@ -99,6 +101,7 @@ pub use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "signal")]
 pub use crate::app::{Signals, signals};
+pub use crate::calls::{CallError, CircuitBreaker, Retry, retry};
 pub use crate::child::{
     Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, child, component, worker,
     worker_with,
@@ -112,8 +115,8 @@ pub use crate::lifecycle::Lifecycle;
 pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
-    AutoShutdown, Backoff, BackoffProblem, BinarySlots, Curve, Delays, FirstStart, Jitter,
-    OnExhausted, OnLeak, Preset, Random, Readiness, Reset, RestartType, Shutdown, Start,
+    AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FirstStart,
+    Jitter, OnExhausted, OnLeak, Preset, Random, Readiness, Reset, RestartType, Shutdown, Start,
     StartCause, Strategy, UnknownRestartType,
 };
 pub use crate::status::{

@@ -22,6 +22,7 @@ use super::state::{Down, Pos, Slot, State, Timer, Why, is_leaving, is_left, is_l
 use super::timers::Timers;
 use super::{Answer, Census, Effect, Event, Report, Turn, View};
 use crate::lifecycle::Lifecycle;
+pub(super) use crate::policy::later;
 use crate::policy::{ChildOptions, Dice, RestartType, RestartWindow, Rules, Shutdown, StartCause};
 
 /// The children of one supervisor and all that is counted over them.
@@ -352,12 +353,6 @@ impl Children {
         let age = now.saturating_duration_since(self.began);
         u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)
     }
-}
-
-/// `now + wait`, where a wait too long for the clock is one of a century.
-pub(super) fn later(now: Instant, wait: Duration) -> Instant {
-    const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-    now.checked_add(wait.min(CENTURY)).unwrap_or(now)
 }
 
 #[cfg(test)]

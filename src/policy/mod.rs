@@ -4,6 +4,8 @@
 //! clock; instants and random numbers are arguments. What a policy leads to is up to the machine.
 
 mod backoff;
+mod circuit;
+mod instant;
 mod limits;
 mod options;
 mod preset;
@@ -25,5 +27,8 @@ pub use self::shutdown::Shutdown;
 pub use self::start::{FirstStart, Readiness, Start, StartCause};
 pub use self::strategy::{AutoShutdown, Strategy};
 
+pub use self::circuit::CircuitState;
+pub(crate) use self::circuit::{Change, Circuit, Permit};
+pub(crate) use self::instant::later;
 pub(crate) use self::options::{ChildOptions, Rules};
 pub(crate) use self::window::RestartWindow;

@@ -227,7 +227,7 @@ impl Hub {
         let leak = self.leak(key, incarnation);
         let Some((_, path)) = self.tree.leaked.lock().remove(&leak) else { return };
         super::trace::leak_ended(&path, incarnation);
-        self.publish(super::clock::now(), path, incarnation, || EventKind::LeakEnded);
+        self.publish(crate::clock::now(), path, incarnation, || EventKind::LeakEnded);
     }
 
     /// The children below that were aborted and are still there.
@@ -268,7 +268,7 @@ impl Parent for Hub {
             "deactivate failed"
         );
         let kind = || EventKind::DeactivateFailed { reason: Arc::new(reason) };
-        self.publish(super::clock::now(), path, run.incarnation, kind);
+        self.publish(crate::clock::now(), path, run.incarnation, kind);
     }
 
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {

@@ -7,10 +7,8 @@
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
 //! | `handle`, `request` | what callers ask for, and how they are answered |
 //! | `outcome` | how it ended |
-//! | `clock` | the only reader of the clocks |
 
 mod blueprint;
-pub(crate) mod clock;
 mod driver;
 mod handle;
 mod hub;
@@ -31,9 +29,9 @@ pub(crate) use self::hub::{Hub, Tree};
 pub(crate) use self::outcome::{End, Outcome};
 pub use self::subscription::Subscription;
 
-use self::clock::now;
 use self::driver::Driver;
 use crate::child::Context;
+use crate::clock::now;
 use crate::machine::{Dynamic, Machine, Ordered};
 
 /// Runs a supervisor to its end, and tells whoever waits for that.

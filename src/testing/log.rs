@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::expect::{Expect, written};
+use crate::clock::now;
 use crate::dead_letter::DeadLetter;
 use crate::error::RunError;
 use crate::event::{Event, EventKind};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::supervisor::clock::now;
 use crate::supervisor::{Subscription, SupervisorHandle};
 use crate::sync::Mutex;
 

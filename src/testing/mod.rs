@@ -113,8 +113,10 @@ mod builder;
 mod expect;
 mod faults;
 mod log;
+mod random;
 mod tree;
 
 pub use self::builder::Builder;
 pub use self::expect::Expect;
+pub use self::random::Lcg;
 pub use self::tree::TestTree;

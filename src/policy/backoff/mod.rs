@@ -293,7 +293,6 @@ impl Backoff {
     /// let waits: Vec<_> = backoff.delays().take(4).map(|wait| wait.as_millis()).collect();
     /// assert_eq!(waits, [200, 400, 800, 1_000]);
     /// ```
-    #[must_use]
     pub fn delays(&self) -> Delays {
         Delays::new(self.clone())
     }

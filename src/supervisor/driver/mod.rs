@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
 use super::blueprint::Blueprint;
-use super::clock::now;
 use super::hub::Hub;
 use super::inbox::{Batch, StopRequest};
 use super::outcome::{End, Outcome};
@@ -32,6 +31,7 @@ use super::request::{Answer, Request, Segment, Started};
 use super::tasks::Tasks;
 use super::trace;
 use crate::child::{ChildSpec, Context, StopLevel};
+use crate::clock::now;
 use crate::exit::ExitReason;
 use crate::machine::{Effect, Event, Incarnation, Key, Machine, RequirementId, Ticket};
 use crate::path::Path;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 pub use self::snapshot::{StatusChange, StatusStream};
 use super::blueprint::Blueprint;
-use super::clock::{now, wall};
 use super::hub::{Hub, Phase};
 use super::inbox::StopRequest;
 use super::request::{Begun, Request, Started};
 use super::subscription::Subscription;
 use crate::child::{ChildSpec, Context};
+use crate::clock::{now, wall};
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
 use crate::event::Event;

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::SupervisorHandle;
+use crate::clock::now;
 use crate::error::ControlError;
 use crate::event::{Event, EventKind};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
 use crate::status::{ChildInfo, ChildKind, Node, Status, SupervisorInfo};
-use crate::supervisor::clock::now;
 use crate::supervisor::hub::{Hub, Phase};
 use crate::supervisor::request::Request;
 use crate::supervisor::subscription::Subscription;

@@ -39,7 +39,7 @@ fn secs(secs: u64) -> Duration {
 
 /// The first eight waits, in milliseconds, without jitter.
 fn waits(backoff: &Backoff) -> [u128; 8] {
-    [0, 1, 2, 3, 4, 5, 6, 7].map(|index| wait(&backoff, index, &mut Never).as_millis())
+    [0, 1, 2, 3, 4, 5, 6, 7].map(|index| wait(backoff, index, &mut Never).as_millis())
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn jitter_makes_a_wait_longer_by_a_part_of_itself_but_not_beyond_max() {
         (&constant, 9, ALMOST_ONE, ms(1_200)),
     ];
     for (backoff, index, drawn, expected) in table {
-        assert_eq!(wait(&backoff, index, &mut Always(drawn)), expected, "{backoff:?} at {index}");
+        assert_eq!(wait(backoff, index, &mut Always(drawn)), expected, "{backoff:?} at {index}");
     }
 }
 

@@ -1,0 +1,264 @@
+//! Calls that are tried again, and calls that are not made for a while.
+
+use std::cell::Cell;
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use verger::{Backoff, CallError, CircuitBreaker, CircuitState, Jitter, Retry, retry};
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// The calls made, and when each was.
+#[derive(Default)]
+struct Calls {
+    at: Mutex<Vec<u64>>,
+    began: Cell<Option<Instant>>,
+}
+
+impl Calls {
+    /// A call that works from the `nth` on.
+    fn works_from(&self, nth: usize) -> impl Future<Output = Result<usize, String>> + use<> {
+        let began = self.began.get().unwrap_or_else(Instant::now);
+        self.began.set(Some(began));
+        let mut at = self.at.lock().unwrap();
+        at.push(began.elapsed().as_millis() as u64);
+        let count = at.len();
+        let result = if count >= nth { Ok(count) } else { Err(format!("no {count}")) };
+        std::future::ready(result)
+    }
+
+    fn at(&self) -> Vec<u64> {
+        self.at.lock().unwrap().clone()
+    }
+}
+
+const NEVER: usize = usize::MAX;
+
+#[tokio::test(start_paused = true)]
+async fn kin_165_a_call_that_works_is_made_once() {
+    let calls = Calls::default();
+    assert_eq!(retry(Retry::attempts(9), || calls.works_from(1)).await, Ok(1));
+    assert_eq!(calls.at(), [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_165_after_the_last_attempt_its_error_is_returned() {
+    let calls = Calls::default();
+    let result = retry(Retry::attempts(3), || calls.works_from(NEVER)).await;
+    assert_eq!(result, Err("no 3".to_owned()));
+    assert_eq!(calls.at().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_165_with_no_attempts_one_is_made() {
+    let calls = Calls::default();
+    assert!(retry(Retry::attempts(0), || calls.works_from(NEVER)).await.is_err());
+    assert_eq!(calls.at().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_165_a_value_that_is_not_accepted_is_tried_again() {
+    let calls = Calls::default();
+    let policy = Retry::attempts(9).accept_if(|value| *value >= 3);
+    assert_eq!(retry(policy, || calls.works_from(1)).await, Ok(3));
+
+    let calls = Calls::default();
+    let policy = Retry::attempts(2).accept_if(|value| *value >= 3);
+    assert_eq!(retry(policy, || calls.works_from(1)).await, Ok(2), "the last is returned as it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_165_an_error_that_is_not_worth_it_is_not_tried_again() {
+    let calls = Calls::default();
+    let policy = Retry::attempts(9).again_if(|error: &String, _| error != "no 2");
+    assert_eq!(retry(policy, || calls.works_from(NEVER)).await, Err("no 2".to_owned()));
+}
+
+/// A panic is not an error that a call returns: it passes through.
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "of the call itself")]
+async fn kin_165_a_panic_of_the_call_is_the_callers() {
+    let policy: Retry<(), String> = Retry::attempts(9);
+    let _ = retry(policy, || -> std::future::Ready<_> { panic!("of the call itself") }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed1_16_nobody_waits_after_the_last_attempt() {
+    let calls = Calls::default();
+    let backoff = Backoff::constant(ms(100));
+    let policy = Retry::attempts(5).backoff(backoff);
+    assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
+    assert_eq!(calls.at(), [0, 100, 200, 300, 400]);
+    assert_eq!(calls.began.get().unwrap().elapsed(), ms(400));
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed1_17_six_attempts_wait_five_times_each_twice_as_long_up_to_the_cap() {
+    let calls = Calls::default();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let policy = Retry::attempts(6).backoff(Backoff::exponential(ms(200), ms(5_000))).on_failure(
+        move |error: &String, attempt, wait: Option<Duration>| {
+            let wait = wait.map(|wait| wait.as_millis());
+            tell.lock().unwrap().push((error.clone(), attempt, wait));
+        },
+    );
+    assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
+    assert_eq!(calls.at(), [0, 200, 600, 1_400, 3_000, 6_200]);
+    let waits = [Some(200), Some(400), Some(800), Some(1_600), Some(3_200), None];
+    let expected: Vec<_> =
+        (1..).zip(waits).map(|(attempt, wait)| (format!("no {attempt}"), attempt, wait)).collect();
+    assert_eq!(*told.lock().unwrap(), expected, "also of the last failure");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jitter_can_be_drawn_from_a_source_of_ones_own_and_a_backoff_may_have_an_end() {
+    let calls = Calls::default();
+    let backoff = Backoff::iter(|| [ms(100), ms(200)]).jitter(Jitter::Symmetric(0.5));
+    let policy = Retry::attempts(9).backoff(backoff).random(|| 0.0);
+    assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
+    assert_eq!(calls.at(), [0, 50, 150]);
+}
+
+/// What a breaker has told.
+type Changes = Arc<Mutex<Vec<(CircuitState, CircuitState)>>>;
+
+fn breaker() -> (CircuitBreaker<&'static str>, Changes) {
+    let changes = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&changes);
+    let breaker = CircuitBreaker::new("db")
+        .max_failures(3)
+        .reset_after(ms(10_000))
+        .on_change(move |from, to| tell.lock().unwrap().push((from, to)));
+    (breaker, changes)
+}
+
+async fn open() -> (CircuitBreaker<&'static str>, Changes) {
+    let (breaker, changes) = breaker();
+    for _ in 0..3 {
+        assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")));
+    }
+    assert_eq!(breaker.state(), CircuitState::Open);
+    (breaker, changes)
+}
+
+async fn fail(breaker: &CircuitBreaker<&'static str>) -> Result<(), CallError<&'static str>> {
+    breaker.call(async || Err("no")).await
+}
+
+async fn work(breaker: &CircuitBreaker<&'static str>) -> Result<u8, CallError<&'static str>> {
+    breaker.call(async || Ok(7)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_166_a_closed_one_makes_the_calls() {
+    let (breaker, changes) = breaker();
+    assert_eq!(work(&breaker).await, Ok(7));
+    assert_eq!(breaker.state(), CircuitState::Closed);
+    assert!(changes.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_166_an_open_one_refuses_at_once_with_an_error_of_its_own() {
+    let (breaker, _) = open().await;
+    let refused = work(&breaker).await.unwrap_err();
+    assert_eq!(refused.to_string(), "db: the circuit is open for another 10s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_166_after_the_reset_time_one_probe_decides() {
+    let (breaker, changes) = open().await;
+    tokio::time::advance(ms(10_000)).await;
+    assert_eq!(breaker.state(), CircuitState::Open, "it is noticed by the next call");
+    assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")));
+    tokio::time::advance(ms(9_999)).await;
+    assert!(matches!(work(&breaker).await, Err(CallError::Open { .. })), "a fresh deadline");
+    tokio::time::advance(ms(1)).await;
+    assert_eq!(work(&breaker).await, Ok(7));
+    use CircuitState::{Closed, HalfOpen, Open};
+    let expected =
+        [(Closed, Open), (Open, HalfOpen), (HalfOpen, Open), (Open, HalfOpen), (HalfOpen, Closed)];
+    assert_eq!(*changes.lock().unwrap(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_166_while_a_probe_is_under_way_others_are_refused() {
+    let (breaker, _) = open().await;
+    tokio::time::advance(ms(10_000)).await;
+    let probe = breaker.clone();
+    let probe = tokio::spawn(async move {
+        probe
+            .call(async || {
+                tokio::time::sleep(ms(50)).await;
+                Ok(())
+            })
+            .await
+    });
+    tokio::task::yield_now().await;
+    let refused = work(&breaker).await.unwrap_err();
+    assert_eq!(refused.to_string(), "db: the circuit is half open, and its one call is under way");
+    assert_eq!(probe.await.unwrap(), Ok(()));
+    assert_eq!(work(&breaker).await, Ok(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_166_a_slow_call_is_a_failure() {
+    let breaker = CircuitBreaker::<&str>::new("db").max_failures(1).call_timeout(ms(20));
+    let slow = breaker.call(pending::<Result<(), _>>).await.unwrap_err();
+    assert_eq!(slow.to_string(), "db: no answer within 20ms");
+    assert_eq!(breaker.state(), CircuitState::Open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_166_an_error_that_is_filtered_out_does_not_count() {
+    let breaker = CircuitBreaker::new("db").max_failures(1).fails_if(|error| *error != "no");
+    assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")), "the caller has it anyway");
+    assert_eq!(breaker.state(), CircuitState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_166_with_no_reset_time_the_next_call_is_a_probe() {
+    let breaker = CircuitBreaker::new("db").max_failures(1).reset_after(Duration::ZERO);
+    assert!(fail(&breaker).await.is_err());
+    assert_eq!(work(&breaker).await, Ok(7));
+}
+
+/// Of the options none can be bad but a limit of no failures, which is one of one.
+#[tokio::test(start_paused = true)]
+async fn kin_166_a_limit_of_no_failures_is_one_of_one() {
+    let breaker = CircuitBreaker::new("db").max_failures(0);
+    assert_eq!(work(&breaker).await, Ok(7));
+    assert!(fail(&breaker).await.is_err());
+    assert_eq!(breaker.state(), CircuitState::Open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed1_21_a_call_that_panics_is_a_failure_and_one_that_is_dropped_is_not() {
+    let breaker = CircuitBreaker::<&str>::new("db").max_failures(1);
+    let dropped = breaker.clone();
+    let task = tokio::spawn(async move { dropped.call(pending::<Result<(), _>>).await });
+    tokio::task::yield_now().await;
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    assert_eq!(breaker.state(), CircuitState::Closed);
+
+    let panics = breaker.clone();
+    let task = tokio::spawn(async move {
+        panics.call(async || -> Result<(), _> { panic!("by itself") }).await
+    });
+    assert!(task.await.unwrap_err().is_panic());
+    assert_eq!(breaker.state(), CircuitState::Open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_is_dropped_leaves_its_place_to_the_next() {
+    let (breaker, _) = open().await;
+    tokio::time::advance(ms(10_000)).await;
+    let slow = breaker.call(pending::<Result<(), _>>);
+    assert!(tokio::time::timeout(ms(5), slow).await.is_err());
+    assert_eq!(work(&breaker).await, Ok(7));
+}
