@@ -117,7 +117,7 @@ pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FirstStart,
     Jitter, OnExhausted, OnLeak, Preset, Random, Readiness, Reset, RestartType, Shutdown, Start,
-    StartCause, Strategy, UnknownRestartType,
+    StartCause, Strategy, UnknownRestartType, UnknownShutdown, UnknownWord,
 };
 pub use crate::status::{
     ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,

@@ -167,7 +167,6 @@ pub struct ChildSpecInfo {
     /// See [`ChildSpec::shutdown`](crate::ChildSpec::shutdown).
     pub shutdown: Shutdown,
     /// See [`ChildSpec::backoff`](crate::ChildSpec::backoff).
-    #[serde(skip)]
     pub backoff: Backoff,
     /// See [`ChildSpec::significant`](crate::ChildSpec::significant).
     pub significant: bool,

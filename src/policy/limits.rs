@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::word::words;
+
 use serde::Serialize;
 
 /// What a supervisor does with a failure that its restart intensity no longer allows to restart.
@@ -35,8 +37,7 @@ impl fmt::Display for OnExhausted {
 ///
 /// A task can be aborted only where it awaits; code that blocks its thread runs on. A leaked
 /// incarnation is always reported. OTP has no such case, because it can kill any process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnLeak {
     /// Starts the next incarnation like after any failure. The old one may still be at work beside
     /// it, so this suits children that own nothing exclusively. The default.
@@ -46,14 +47,11 @@ pub enum OnLeak {
     Park,
 }
 
-impl fmt::Display for OnLeak {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Restart => "restart",
-            Self::Park => "park",
-        })
-    }
-}
+words!(
+    OnLeak, "answer to a leak":
+    Restart = "restart",
+    Park = "park",
+);
 
 #[cfg(test)]
 mod tests {
@@ -76,7 +74,5 @@ mod tests {
 
         both(OnExhausted::Escalate, "escalate");
         both(OnExhausted::Park, "park");
-        both(OnLeak::Restart, "restart");
-        both(OnLeak::Park, "park");
     }
 }

@@ -5,6 +5,7 @@
 
 mod backoff;
 mod circuit;
+mod duration;
 mod instant;
 mod limits;
 mod options;
@@ -15,6 +16,7 @@ mod shutdown;
 mod start;
 mod strategy;
 mod window;
+mod word;
 
 pub(crate) use self::backoff::Place;
 pub use self::backoff::{Backoff, BackoffProblem, BinarySlots, Curve, Delays, Jitter, Reset};
@@ -23,7 +25,7 @@ pub use self::preset::Preset;
 pub use self::random::Random;
 pub(crate) use self::random::{Dice, Sources};
 pub use self::restart::{RestartType, UnknownRestartType};
-pub use self::shutdown::Shutdown;
+pub use self::shutdown::{Shutdown, UnknownShutdown};
 pub use self::start::{FirstStart, Readiness, Start, StartCause};
 pub use self::strategy::{AutoShutdown, Strategy};
 
@@ -32,3 +34,4 @@ pub(crate) use self::circuit::{Change, Circuit, Permit};
 pub(crate) use self::instant::later;
 pub(crate) use self::options::{ChildOptions, Rules};
 pub(crate) use self::window::RestartWindow;
+pub use self::word::UnknownWord;

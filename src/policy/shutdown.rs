@@ -3,11 +3,16 @@
 //! A [`Shutdown`] is one child's grace. It doesn't know how long an abort takes, nor the bounds
 //! that a supervisor or a termination sets on the whole stop.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use humantime_serde::re::humantime::format_duration;
-use serde::{Serialize, Serializer};
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::duration;
 
 /// How a child is stopped, and how long it may take.
 ///
@@ -63,9 +68,54 @@ impl Serialize for Shutdown {
     }
 }
 
+impl FromStr for Shutdown {
+    type Err = UnknownShutdown;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "brutal_kill" => Ok(Self::BrutalKill),
+            "infinity" => Ok(Self::Infinity),
+            _ => duration::parse(text)
+                .map(Self::Timeout)
+                .map_err(|_| UnknownShutdown { text: text.to_owned() }),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Shutdown {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+/// A text that is no [`Shutdown`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown shutdown `{text}`; write a time such as `5s`, `brutal_kill` or `infinity`")]
+pub struct UnknownShutdown {
+    text: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shutdown_is_read_as_it_is_written() {
+        for (text, shutdown) in [
+            ("brutal_kill", Shutdown::BrutalKill),
+            ("infinity", Shutdown::Infinity),
+            ("1m 30s", Shutdown::Timeout(Duration::from_secs(90))),
+        ] {
+            assert_eq!(text.parse(), Ok(shutdown));
+            let json = serde_json::to_value(shutdown).unwrap();
+            assert_eq!(serde_json::from_value::<Shutdown>(json).unwrap(), shutdown);
+        }
+        let error = serde_json::from_str::<Shutdown>("\"5\"").unwrap_err().to_string();
+        let expected = "unknown shutdown `5`; write a time such as `5s`, `brutal_kill` or \
+                        `infinity`";
+        assert!(error.starts_with(expected), "{error}");
+    }
 
     #[test]
     fn a_worker_has_five_seconds_as_in_otp() {

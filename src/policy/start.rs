@@ -2,13 +2,10 @@
 //!
 //! These are names for choices, without any rule of their own; the machine acts on them.
 
-use std::fmt;
-
-use serde::Serialize;
+use super::word::words;
 
 /// Whether the children of a supervisor start one after the other or all at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Start {
     /// Each child starts when the one before it has passed: it is active, or down for good.
     ///
@@ -19,18 +16,14 @@ pub enum Start {
     Concurrent,
 }
 
-impl fmt::Display for Start {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Sequential => "sequential",
-            Self::Concurrent => "concurrent",
-        })
-    }
-}
+words!(
+    Start, "start":
+    Sequential = "sequential",
+    Concurrent = "concurrent",
+);
 
 /// What a supervisor does when a child can't be started the very first time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FirstStart {
     /// Treats it like any failure, so that a service comes up when what it depends on does.
     ///
@@ -43,18 +36,14 @@ pub enum FirstStart {
     Fail,
 }
 
-impl fmt::Display for FirstStart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Retry => "retry",
-            Self::Fail => "fail",
-        })
-    }
-}
+words!(
+    FirstStart, "first start":
+    Retry = "retry",
+    Fail = "fail",
+);
 
 /// When a started child counts as active, so that what comes after it may start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Readiness {
     /// As soon as its task is spawned. The default for workers that are functions.
     #[default]
@@ -64,18 +53,14 @@ pub enum Readiness {
     Signal,
 }
 
-impl fmt::Display for Readiness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::OnStart => "on_start",
-            Self::Signal => "signal",
-        })
-    }
-}
+words!(
+    Readiness, "readiness":
+    OnStart = "on_start",
+    Signal = "signal",
+);
 
 /// Why an incarnation was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StartCause {
     /// Its supervisor started for the first time.
@@ -88,20 +73,16 @@ pub enum StartCause {
     Group,
 }
 
-impl fmt::Display for StartCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Initial => "initial",
-            Self::Manual => "manual",
-            Self::Restart => "restart",
-            Self::Group => "group",
-        })
-    }
-}
+words!(
+    StartCause, "start cause":
+    Initial = "initial",
+    Manual = "manual",
+    Restart = "restart",
+    Group = "group",
+);
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Display;
 
     use super::*;
 
@@ -110,24 +91,5 @@ mod tests {
         assert_eq!(Start::default(), Start::Sequential);
         assert_eq!(FirstStart::default(), FirstStart::Retry);
         assert_eq!(Readiness::default(), Readiness::OnStart);
-    }
-
-    #[test]
-    fn choices_are_shown_and_serialised_as_the_same_word() {
-        fn both<T: Display + Serialize>(choice: T, word: &str) {
-            assert_eq!(choice.to_string(), word);
-            assert_eq!(serde_json::to_value(choice).unwrap(), word);
-        }
-
-        both(Start::Sequential, "sequential");
-        both(Start::Concurrent, "concurrent");
-        both(FirstStart::Retry, "retry");
-        both(FirstStart::Fail, "fail");
-        both(Readiness::OnStart, "on_start");
-        both(Readiness::Signal, "signal");
-        both(StartCause::Initial, "initial");
-        both(StartCause::Manual, "manual");
-        both(StartCause::Restart, "restart");
-        both(StartCause::Group, "group");
     }
 }

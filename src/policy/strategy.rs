@@ -8,17 +8,15 @@
 //! 1. [`Strategy::affected`] is the only place that tells the strategies apart.
 //! 2. The range always contains the child that failed.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 
-use serde::Serialize;
+use super::word::words;
 
 /// Which siblings are restarted together with a failed child.
 ///
 /// The strategies are OTP's. The affected children stop in the reverse of their start order, each
 /// with its own [`Shutdown`](crate::Shutdown), and start again in start order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
     /// Only the child that failed. The default, as in OTP.
@@ -44,15 +42,12 @@ impl Strategy {
     }
 }
 
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::OneForOne => "one_for_one",
-            Self::OneForAll => "one_for_all",
-            Self::RestForOne => "rest_for_one",
-        })
-    }
-}
+words!(
+    Strategy, "strategy":
+    OneForOne = "one_for_one",
+    OneForAll = "one_for_all",
+    RestForOne = "rest_for_one",
+);
 
 /// Whether a supervisor ends when its significant children have.
 ///
@@ -61,8 +56,7 @@ impl fmt::Display for Strategy {
 /// terminated by a call, or stopped because its group is restarted, doesn't count. The supervisor
 /// then stops the other children in reverse order and ends as
 /// [`Normal`](crate::ExitReason::Normal).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AutoShutdown {
     /// The supervisor goes on, also without children. The default, as in OTP.
     #[default]
@@ -73,15 +67,12 @@ pub enum AutoShutdown {
     AllSignificant,
 }
 
-impl fmt::Display for AutoShutdown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Never => "never",
-            Self::AnySignificant => "any_significant",
-            Self::AllSignificant => "all_significant",
-        })
-    }
-}
+words!(
+    AutoShutdown, "auto-shutdown":
+    Never = "never",
+    AnySignificant = "any_significant",
+    AllSignificant = "all_significant",
+);
 
 #[cfg(test)]
 mod tests {
@@ -120,28 +111,5 @@ mod tests {
     fn the_defaults_are_those_of_otp() {
         assert_eq!(Strategy::default(), Strategy::OneForOne);
         assert_eq!(AutoShutdown::default(), AutoShutdown::Never);
-    }
-
-    #[test]
-    fn choices_are_shown_and_serialised_as_the_same_word() {
-        let strategies = [
-            (Strategy::OneForOne, "one_for_one"),
-            (Strategy::OneForAll, "one_for_all"),
-            (Strategy::RestForOne, "rest_for_one"),
-        ];
-        for (strategy, word) in strategies {
-            assert_eq!(strategy.to_string(), word);
-            assert_eq!(serde_json::to_value(strategy).unwrap(), word);
-        }
-
-        let modes = [
-            (AutoShutdown::Never, "never"),
-            (AutoShutdown::AnySignificant, "any_significant"),
-            (AutoShutdown::AllSignificant, "all_significant"),
-        ];
-        for (mode, word) in modes {
-            assert_eq!(mode.to_string(), word);
-            assert_eq!(serde_json::to_value(mode).unwrap(), word);
-        }
     }
 }

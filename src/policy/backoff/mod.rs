@@ -22,6 +22,7 @@ mod problem;
 mod reach;
 mod reset;
 mod slots;
+mod written;
 
 use std::sync::Arc;
 use std::time::Duration;

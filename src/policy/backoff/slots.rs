@@ -143,6 +143,11 @@ impl BinarySlots {
         Self { slot, ..self }
     }
 
+    /// The length of a slot, the last one, and whether it stays there.
+    pub(super) fn settings(self) -> (Duration, u32, bool) {
+        (self.slot_time, self.ceiling, self.stays)
+    }
+
     /// The longest wait that can be drawn at all.
     pub(super) fn longest(self) -> Duration {
         let slot = if self.stays { self.ceiling } else { self.ceiling - 1 };

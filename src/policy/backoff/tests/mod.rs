@@ -1,5 +1,6 @@
 mod known;
 mod properties;
+mod written;
 
 use super::*;
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Values that make sense, of every kind of curve that is not of chance.
-fn sensible() -> impl Strategy<Value = Shape> {
+pub(super) fn sensible() -> impl Strategy<Value = Shape> {
     let millis = 1_u64..100_000;
     prop_oneof![
         (0..100_000_u64).prop_map(|delay| Shape::Constant(ms(delay))),
@@ -56,7 +56,9 @@ fn arbitrary() -> impl Strategy<Value = Shape> {
     ]
 }
 
-fn jitters(fraction: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = Jitter> {
+pub(super) fn jitters(
+    fraction: impl Strategy<Value = f64> + Clone,
+) -> impl Strategy<Value = Jitter> {
     prop_oneof![
         Just(Jitter::None),
         fraction.clone().prop_map(Jitter::Symmetric),
