@@ -115,9 +115,10 @@ pub use crate::lifecycle::Lifecycle;
 pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
-    AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FirstStart,
-    Jitter, OnExhausted, OnLeak, Preset, Random, Readiness, Reset, RestartType, Shutdown, Start,
-    StartCause, Strategy, UnknownRestartType, UnknownShutdown, UnknownWord,
+    AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FailureLog,
+    FirstStart, Jitter, LogLevel, OnExhausted, OnLeak, Preset, Random, Readiness, Reset,
+    RestartType, Shutdown, Start, StartCause, Strategy, UnknownRestartType, UnknownShutdown,
+    UnknownWord,
 };
 pub use crate::status::{
     ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,

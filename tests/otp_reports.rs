@@ -16,8 +16,8 @@ use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::DefaultGuard;
 use verger::{
-    Backoff, DynamicSupervisor, EventKind, OnExhausted, Preset, RestartType, Shutdown, Strategy,
-    Supervisor, SupervisorBuilder, worker,
+    Backoff, DynamicSupervisor, EventKind, FailureLog, LogLevel, OnExhausted, Preset, RestartType,
+    Shutdown, Strategy, Supervisor, SupervisorBuilder, worker,
 };
 
 /// What is logged on this thread, as text.
@@ -351,4 +351,29 @@ async fn otp_92_a_child_that_a_caller_starts_is_no_line_at_info() {
     let lines = log.lines();
     let active = "DEBUG verger::lifecycle: active child=app/c incarnation=1";
     assert_eq!(lines.last().unwrap(), active, "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_71_a_child_that_fails_on_and_on_is_logged_louder_until_it_is_well_again() {
+    let log = Log::at(LevelFilter::INFO);
+    let world = World::new();
+    let backoff = Backoff::constant(seconds(1)).reset_after(seconds(60));
+    let child = world.child("a").backoff(backoff);
+    let child = child.failure_log(FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3));
+    let tree = start(app().unlimited_restarts().child(child)).await;
+    let levels = || {
+        let lines = log.lines().into_iter().filter(|line| line.contains("restarting"));
+        lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for _ in 0..5 {
+        tree.kill_child("a").await.unwrap();
+        sleep(seconds(1)).await;
+        settle().await;
+    }
+    assert_eq!(levels(), ["INFO", "INFO", "INFO", "ERROR", "ERROR"]);
+
+    sleep(seconds(60)).await;
+    tree.kill_child("a").await.unwrap();
+    assert_eq!(levels(), ["INFO"]);
+    tree.stop("enough").await.unwrap();
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::seed::{Nested, Recipe, Resolved, Seed};
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, check_name};
-use crate::policy::{Backoff, ChildOptions, OnLeak, Readiness, RestartType, Shutdown};
+use crate::policy::{Backoff, ChildOptions, FailureLog, OnLeak, Readiness, RestartType, Shutdown};
 
 /// How a child is made, and what is done with it.
 ///
@@ -139,6 +139,12 @@ impl ChildSpec {
         self
     }
 
+    /// How loudly its failures are logged. Default: each as a warning.
+    pub fn failure_log(mut self, log: FailureLog) -> Self {
+        self.edit().failure_log = Some(log);
+        self
+    }
+
     /// The child's name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -254,6 +260,12 @@ impl ChildDefaults {
     /// See [`ChildSpec::activation_timeout`].
     pub fn activation_timeout(mut self, timeout: Duration) -> Self {
         self.options.activation_timeout = Some(timeout);
+        self
+    }
+
+    /// See [`ChildSpec::failure_log`].
+    pub fn failure_log(mut self, log: FailureLog) -> Self {
+        self.options.failure_log = Some(log);
         self
     }
 

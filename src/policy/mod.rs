@@ -6,6 +6,7 @@
 mod backoff;
 mod circuit;
 mod duration;
+mod failure_log;
 mod instant;
 mod limits;
 mod options;
@@ -20,6 +21,7 @@ mod word;
 
 pub(crate) use self::backoff::Place;
 pub use self::backoff::{Backoff, BackoffProblem, BinarySlots, Curve, Delays, Jitter, Reset};
+pub use self::failure_log::{FailureLog, LogLevel};
 pub use self::limits::{OnExhausted, OnLeak};
 pub use self::preset::Preset;
 pub use self::random::Random;

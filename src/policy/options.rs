@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use super::{
-    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Shutdown, Sources, Start,
-    Strategy,
+    AutoShutdown, Backoff, FailureLog, FirstStart, OnExhausted, OnLeak, RestartType, Shutdown,
+    Sources, Start, Strategy,
 };
 
 /// What the author of a child asked for.
@@ -21,6 +21,7 @@ pub(crate) struct ChildOptions {
     pub(crate) backoff: Option<Backoff>,
     pub(crate) activation_timeout: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
+    pub(crate) failure_log: Option<FailureLog>,
     pub(crate) significant: bool,
     /// Active only once the child has said so, not as soon as its task exists.
     pub(crate) signals: bool,
@@ -104,6 +105,10 @@ impl Rules {
 
     pub(crate) fn on_leak(&self, child: &ChildOptions) -> OnLeak {
         child.on_leak.or(self.defaults.on_leak).unwrap_or_default()
+    }
+
+    pub(crate) fn failure_log(&self, child: &ChildOptions) -> FailureLog {
+        child.failure_log.or(self.defaults.failure_log).unwrap_or_default()
     }
 
     /// How long an aborted child may take to disappear before it counts as leaked.

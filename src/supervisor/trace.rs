@@ -15,6 +15,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::machine::{Decision, Report};
 use crate::path::Path;
+use crate::policy::{FailureLog, LogLevel};
 
 /// Whether anybody wants to read anything about the lifecycle at all.
 pub(super) fn is_read() -> bool {
@@ -70,12 +71,27 @@ pub(super) fn decided(
     cause: &ExitReason,
     lived: Duration,
     decision: Decision,
+    log: FailureLog,
 ) {
     match decision {
-        Decision::Restart { attempt, delay } => warn!(
-            target: "verger::restart",
-            %child, incarnation, %cause, attempt, ?delay, ?lived, "restarting"
-        ),
+        Decision::Restart { attempt, delay } => {
+            /// A level is a part of the place in the code that logs, so there is one for each.
+            macro_rules! restarting {
+                ($level:expr) => {
+                    tracing::event!(
+                        target: "verger::restart", $level,
+                        %child, incarnation, %cause, attempt, ?delay, ?lived, "restarting"
+                    )
+                };
+            }
+            match log.level(attempt) {
+                LogLevel::Trace => restarting!(Level::TRACE),
+                LogLevel::Debug => restarting!(Level::DEBUG),
+                LogLevel::Info => restarting!(Level::INFO),
+                LogLevel::Warn => restarting!(Level::WARN),
+                LogLevel::Error => restarting!(Level::ERROR),
+            }
+        }
         Decision::Leave if cause.is_clean() => {
             info!(target: "verger::lifecycle", %child, incarnation, ?lived, "ended normally");
         }

@@ -142,7 +142,10 @@ impl<M: Machine> Driver<M> {
         let ending = self.ending.as_ref();
         let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
         let lived = ending.and_then(|ending| ending.lived).unwrap_or_default();
-        trace::decided(&self.hub, &path, incarnation, &reason, lived, decision);
+        let options = self.machine.options(key);
+        let log = options.map(|options| self.blueprint.rules.failure_log(options));
+        let log = log.unwrap_or_default();
+        trace::decided(&self.hub, &path, incarnation, &reason, lived, decision, log);
         if decision == Decision::GiveUp {
             let reason = Arc::new(reason);
             self.hub.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
