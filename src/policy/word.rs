@@ -106,7 +106,8 @@ mod tests {
     use serde::de::DeserializeOwned;
 
     use crate::policy::{
-        AutoShutdown, FirstStart, OnLeak, Readiness, Start, StartCause, Strategy, UnknownWord,
+        AutoShutdown, FirstStart, LogLevel, OnLeak, Readiness, Start, StartCause, Strategy,
+        UnknownWord,
     };
 
     #[test]
@@ -134,6 +135,7 @@ mod tests {
         all(Readiness::ALL);
         all(StartCause::ALL);
         all(OnLeak::ALL);
+        all(LogLevel::ALL);
     }
 
     #[test]
