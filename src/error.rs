@@ -76,9 +76,10 @@ pub enum BuildError {
         /// The children, from one back to itself.
         circle: String,
     },
-    /// A child is both significant and permanent, so that its end would end nothing.
+    /// A child is both significant and permanent, or restarted after every end for another reason,
+    /// so that its end would end nothing.
     #[error(
-        "`{path}` is significant and permanent, but a permanent child never ends for good; make \
+        "`{path}` is significant, but restarted after every end, as a permanent child is; make \
          it transient or temporary"
     )]
     SignificantPermanent {

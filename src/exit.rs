@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::path::Path;
 
@@ -193,23 +193,48 @@ impl ExitReason {
     /// Whether this is a clean end: [`Normal`](Self::Normal) or [`Shutdown`](Self::Shutdown).
     #[must_use]
     pub const fn is_clean(&self) -> bool {
-        matches!(self, Self::Normal | Self::Shutdown)
+        self.exit_kind().is_clean()
     }
 
     /// The variant's name in snake case, for logs, metrics and files. It won't change.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
+        self.exit_kind().word()
+    }
+
+    /// Which variant it is, without what that holds.
+    #[must_use]
+    pub const fn exit_kind(&self) -> ExitKind {
         match self {
-            Self::Normal => "normal",
-            Self::Shutdown => "shutdown",
-            Self::Failed(_) => "failed",
-            Self::Panicked(_) => "panicked",
-            Self::ActivationFailed(_) => "activation_failed",
-            Self::ActivationTimedOut => "activation_timed_out",
-            Self::Hung => "hung",
-            Self::Aborted => "aborted",
-            Self::Killed => "killed",
-            Self::Escalated { .. } => "escalated",
+            Self::Normal => ExitKind::Normal,
+            Self::Shutdown => ExitKind::Shutdown,
+            Self::Failed(_) => ExitKind::Failed,
+            Self::Panicked(_) => ExitKind::Panicked,
+            Self::ActivationFailed(_) => ExitKind::ActivationFailed,
+            Self::ActivationTimedOut => ExitKind::ActivationTimedOut,
+            Self::Hung => ExitKind::Hung,
+            Self::Aborted => ExitKind::Aborted,
+            Self::Killed => ExitKind::Killed,
+            Self::Escalated { .. } => ExitKind::Escalated,
+        }
+    }
+
+    /// The error it came from: that of the child, or of the one whose failure was escalated.
+    pub(crate) fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        let mut reason = self;
+        while let Self::Escalated { source, .. } = reason {
+            reason = source;
+        }
+        match reason {
+            Self::Failed(error) | Self::ActivationFailed(error) => error.as_error(),
+            Self::Normal
+            | Self::Shutdown
+            | Self::Panicked(_)
+            | Self::ActivationTimedOut
+            | Self::Hung
+            | Self::Aborted
+            | Self::Killed
+            | Self::Escalated { .. } => None,
         }
     }
 }
@@ -234,6 +259,78 @@ impl fmt::Display for ExitReason {
             Self::Killed => f.write_str("killed"),
             Self::Escalated { .. } => unreachable!("followed to its source above"),
         }
+    }
+}
+
+/// The kinds of [`ExitReason`], each named like the variant it stands for.
+///
+/// Written and read as the words of [`ExitReason::kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ExitKind {
+    /// See [`ExitReason::Normal`].
+    Normal,
+    /// See [`ExitReason::Shutdown`].
+    Shutdown,
+    /// See [`ExitReason::Failed`].
+    Failed,
+    /// See [`ExitReason::Panicked`].
+    Panicked,
+    /// See [`ExitReason::ActivationFailed`].
+    ActivationFailed,
+    /// See [`ExitReason::ActivationTimedOut`].
+    ActivationTimedOut,
+    /// See [`ExitReason::Hung`].
+    Hung,
+    /// See [`ExitReason::Aborted`].
+    Aborted,
+    /// See [`ExitReason::Killed`].
+    Killed,
+    /// See [`ExitReason::Escalated`].
+    Escalated,
+}
+
+impl ExitKind {
+    /// All of them, each at the place of its number.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Normal,
+        Self::Shutdown,
+        Self::Failed,
+        Self::Panicked,
+        Self::ActivationFailed,
+        Self::ActivationTimedOut,
+        Self::Hung,
+        Self::Aborted,
+        Self::Killed,
+        Self::Escalated,
+    ];
+
+    /// Whether such an end is clean; see [`ExitReason::is_clean`].
+    #[must_use]
+    pub const fn is_clean(self) -> bool {
+        matches!(self, Self::Normal | Self::Shutdown)
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Shutdown => "shutdown",
+            Self::Failed => "failed",
+            Self::Panicked => "panicked",
+            Self::ActivationFailed => "activation_failed",
+            Self::ActivationTimedOut => "activation_timed_out",
+            Self::Hung => "hung",
+            Self::Aborted => "aborted",
+            Self::Killed => "killed",
+            Self::Escalated => "escalated",
+        }
+    }
+}
+
+impl fmt::Display for ExitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
     }
 }
 
@@ -438,12 +535,26 @@ mod tests {
     fn a_reason_tells_its_kind_and_its_whole_story() {
         for (reason, kind, _, message) in reasons() {
             assert_eq!(reason.kind(), kind);
+            assert_eq!(reason.exit_kind().to_string(), kind);
+            assert_eq!(serde_json::to_value(reason.exit_kind()).unwrap(), kind);
+            let read: ExitKind = serde_json::from_value(kind.into()).unwrap();
+            assert_eq!(read, reason.exit_kind());
             assert_eq!(reason.to_string(), message);
             assert_eq!(
                 serde_json::to_value(&reason).unwrap(),
                 serde_json::json!({ "kind": kind, "message": message }),
             );
         }
+    }
+
+    #[test]
+    fn each_kind_is_listed_at_its_number() {
+        for (number, kind) in ExitKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, number, "{kind}");
+        }
+        let mut kinds = reasons().map(|(reason, ..)| reason.exit_kind()).to_vec();
+        kinds.dedup();
+        assert_eq!(kinds, ExitKind::ALL);
     }
 
     #[test]

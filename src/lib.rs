@@ -109,16 +109,16 @@ pub use crate::child::{
 pub use crate::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};
 pub use crate::event::{Event, EventKind};
-pub use crate::exit::{Exit, ExitError, ExitReason, Outcome};
+pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
 pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FailureLog,
-    FirstStart, Jitter, LogLevel, OnExhausted, OnLeak, Preset, Random, Readiness, Reset,
-    RestartType, Shutdown, Start, StartCause, Strategy, UnknownRestartType, UnknownShutdown,
-    UnknownWord,
+    FirstStart, Jitter, LogLevel, OnExhausted, OnExit, OnLeak, Preset, Random, Readiness, Reset,
+    RestartType, Shutdown, Start, StartCause, Strategy, Trigger, UnknownRestartType,
+    UnknownShutdown, UnknownWord,
 };
 pub use crate::status::{
     ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,

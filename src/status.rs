@@ -10,7 +10,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::millis;
 use crate::path::Path;
-use crate::policy::{Backoff, OnLeak, RestartType, Shutdown};
+use crate::policy::{Backoff, OnLeak, RestartType, Shutdown, Trigger};
 
 /// A snapshot of a tree, or of the part of it below one supervisor.
 ///
@@ -68,7 +68,7 @@ pub struct ChildInfo {
     pub path: Path,
     /// What it is.
     pub kind: ChildKind,
-    /// Whether its end is one that restarts it.
+    /// Which of its ends restart it, exceptions aside.
     pub restart: RestartType,
     /// Whether its end may end its supervisor.
     pub significant: bool,
@@ -164,6 +164,8 @@ pub struct ChildSpecInfo {
     pub kind: ChildKind,
     /// See [`ChildSpec::restart`](crate::ChildSpec::restart).
     pub restart: RestartType,
+    /// The same, with all exceptions to it.
+    pub trigger: Trigger,
     /// See [`ChildSpec::shutdown`](crate::ChildSpec::shutdown).
     pub shutdown: Shutdown,
     /// See [`ChildSpec::backoff`](crate::ChildSpec::backoff).

@@ -1,13 +1,17 @@
 //! Child specs: how a child is made, and what is done with it.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::seed::{Nested, Recipe, Resolved, Seed};
 use crate::error::{BuildError, BuildWarning};
+use crate::exit::ExitKind;
 use crate::path::{Path, check_name};
-use crate::policy::{Backoff, ChildOptions, FailureLog, OnLeak, Readiness, RestartType, Shutdown};
+use crate::policy::{
+    Backoff, ChildOptions, FailureLog, OnExit, OnLeak, Readiness, Shutdown, Trigger,
+};
 
 /// How a child is made, and what is done with it.
 ///
@@ -78,11 +82,68 @@ impl ChildSpec {
         self
     }
 
-    /// When the child is started again after it has ended. Default: [`RestartType::Permanent`],
-    /// always.
-    pub fn restart(mut self, restart: RestartType) -> Self {
-        self.edit().restart = Some(restart);
+    /// When the child is started again after it has ended: a
+    /// [`RestartType`](crate::RestartType) or a [`Trigger`]. Default:
+    /// [`RestartType::Permanent`](crate::RestartType::Permanent), always.
+    ///
+    /// It replaces the supervisor's default as a whole. Exceptions of the child's own, made by
+    /// [`restart_if`](Self::restart_if), [`leave_if`](Self::leave_if),
+    /// [`on_error`](Self::on_error) and [`on_exit`](Self::on_exit), are not replaced, be they
+    /// written before or after this. They are added to what is said here or, if nothing is, to the
+    /// default, and come before the exceptions that are made there.
+    pub fn restart(mut self, restart: impl Into<Trigger>) -> Self {
+        self.edit().restart = Some(restart.into());
         self
+    }
+
+    /// What an end of this kind leads to, whatever the restart type says. See [`Trigger::on`].
+    pub fn on_exit(mut self, kind: ExitKind, then: OnExit) -> Self {
+        self.edit().exceptions.on_exit(kind, then);
+        self
+    }
+
+    /// What an error leads to of which the answer is yes. See [`Trigger::on_error`].
+    pub fn on_error<E: Error + 'static>(
+        mut self,
+        matches: impl Fn(&E) -> bool + Send + Sync + 'static,
+        then: OnExit,
+    ) -> Self {
+        self.edit().exceptions.on_error(matches, then);
+        self
+    }
+
+    /// Restarts the child after an error of which the answer is yes, whatever its restart type. See
+    /// [`Trigger::restart_if`].
+    ///
+    /// ```
+    /// use std::io;
+    ///
+    /// use verger::{Context, Exit, RestartType, worker};
+    ///
+    /// async fn poll(ctx: Context) -> Exit {
+    ///     ctx.cancelled().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// let poller = worker("poller", poll)
+    ///     .restart(RestartType::OnAbnormal)
+    ///     .restart_if(|error: &io::Error| error.kind() == io::ErrorKind::ConnectionReset);
+    /// # drop(poller);
+    /// ```
+    pub fn restart_if<E: Error + 'static>(
+        self,
+        matches: impl Fn(&E) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.on_error(matches, OnExit::Restart)
+    }
+
+    /// Leaves the child after an error of which the answer is yes, whatever its restart type. See
+    /// [`Trigger::leave_if`].
+    pub fn leave_if<E: Error + 'static>(
+        self,
+        matches: impl Fn(&E) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.on_error(matches, OnExit::Leave)
     }
 
     /// How long the child may take to stop before it is aborted: a [`Duration`] or a [`Shutdown`].
@@ -101,7 +162,8 @@ impl ChildSpec {
     }
 
     /// Lets the end of this child end its supervisor, which must have an
-    /// [`AutoShutdown`](crate::AutoShutdown). Not for permanent children.
+    /// [`AutoShutdown`](crate::AutoShutdown). Not for children that are restarted after every end,
+    /// as permanent ones are.
     pub fn significant(mut self) -> Self {
         self.edit().significant = true;
         self
@@ -238,9 +300,9 @@ pub struct ChildDefaults {
 }
 
 impl ChildDefaults {
-    /// See [`ChildSpec::restart`].
-    pub fn restart(mut self, restart: RestartType) -> Self {
-        self.options.restart = Some(restart);
+    /// See [`ChildSpec::restart`]. Exceptions are part of a [`Trigger`].
+    pub fn restart(mut self, restart: impl Into<Trigger>) -> Self {
+        self.options.restart = Some(restart.into());
         self
     }
 

@@ -21,9 +21,12 @@ use super::requirements::Requirements;
 use super::state::{Down, Pos, Slot, State, Timer, Why, is_leaving, is_left, is_live, is_met};
 use super::timers::Timers;
 use super::{Answer, Census, Effect, Event, Report, Turn, View};
+use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 pub(super) use crate::policy::later;
-use crate::policy::{ChildOptions, Dice, RestartType, RestartWindow, Rules, Shutdown, StartCause};
+use crate::policy::{
+    ChildOptions, Dice, OnExit, RestartType, RestartWindow, Rules, Shutdown, StartCause,
+};
 
 /// The children of one supervisor and all that is counted over them.
 #[derive(Debug)]
@@ -93,9 +96,19 @@ impl Children {
         match why {
             Why::Group | Why::Renew => true,
             Why::ByHand | Why::Failing { by_hand: true, .. } => false,
-            Why::Itself => self.restart_type(key).restarts(true),
-            Why::Failing { .. } => self.restart_type(key).restarts(false),
+            Why::Itself => self.on_exit(key, true, &ExitReason::Normal) == OnExit::Restart,
+            Why::Failing { active, .. } => {
+                let ledger = self.slots.get(key).and_then(|slot| slot.ledger.as_ref());
+                let last = ledger.and_then(|ledger| ledger.last.as_ref());
+                self.on_exit(key, active, last.unwrap_or(&ExitReason::Killed)) == OnExit::Restart
+            }
         }
+    }
+
+    /// What the end of a child that nobody asked to end leads to.
+    pub(super) fn on_exit(&self, key: Key, active: bool, reason: &ExitReason) -> OnExit {
+        let slot = self.slots.get(key);
+        slot.map_or(OnExit::Leave, |slot| self.rules.on_exit(&slot.options, reason, active))
     }
 
     /// Leaves a child that is being stopped down when it is gone, whatever it was stopped for.
@@ -327,6 +340,7 @@ impl Children {
             State::Down(Down::ByGroup | Down::Rested) => Some("stopped with its group"),
             State::Down(Down::Ignored) => Some("declined to start"),
             State::Down(Down::GivenUp) => Some("given up"),
+            State::Down(Down::Left) => Some("not restarted"),
             State::Down(Down::Leaked) => Some("leaked"),
             State::Gated(_) => Some("waits for a requirement"),
             _ => None,

@@ -16,7 +16,7 @@ use super::ledger::Want;
 use super::state::{Down, State, Timer, Verdict, Why};
 use super::{Answer, Decision, Effect, Finish, Key, Request, SLICE, Ticket, Turn};
 use crate::exit::ExitReason;
-use crate::policy::{ChildOptions, OnExhausted, Rules, Shutdown, StartCause};
+use crate::policy::{ChildOptions, OnExhausted, OnExit, Rules, Shutdown, StartCause};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -72,19 +72,9 @@ impl Dynamic {
                 return self.forget(key, turn);
             }
         }
-        let restarts = self.children.restart_type(key).restarts(clean);
-        if self.finishing.is_some() || !restarts {
-            let incarnation = self.children.slot(key).incarnation;
-            self.children.answer(
-                key,
-                |want| want != Want::Down,
-                &Answer::Started(incarnation),
-                turn,
-            );
-            if !restarts {
-                self.children.tell_decision(key, &reason, Decision::Leave, turn);
-            }
-            return self.forget(key, turn);
+        let then = self.children.on_exit(key, active, &reason);
+        if self.finishing.is_some() || then != OnExit::Restart {
+            return self.leave(key, then, reason, turn);
         }
         match self.children.charge(key, active, &reason, turn) {
             Verdict::RestartAt(at) => self.children.back_off(key, at, turn),
@@ -95,6 +85,30 @@ impl Dynamic {
                     self.finish(Finish::Escalated { key, reason });
                 }
             },
+        }
+    }
+
+    /// A child that has ended by itself is forgotten. Nothing else comes of its end any more if the
+    /// supervisor ends already.
+    fn leave(&mut self, key: Key, then: OnExit, reason: ExitReason, turn: &mut Turn<'_>) {
+        let over = self.finishing.is_some();
+        let incarnation = self.children.slot(key).incarnation;
+        let up = Answer::Started(incarnation);
+        self.children.answer(key, |want| want != Want::Down, &up, turn);
+        let decision = match then {
+            OnExit::Leave => Some(Decision::Leave),
+            OnExit::EndSupervisor => Some(Decision::EndSupervisor).filter(|_| !over),
+            OnExit::FailSupervisor => Some(Decision::FailSupervisor).filter(|_| !over),
+            OnExit::Restart => None,
+        };
+        if let Some(decision) = decision {
+            self.children.tell_decision(key, &reason, decision, turn);
+        }
+        self.forget(key, turn);
+        match then {
+            OnExit::EndSupervisor => self.finish(Finish::AutoShutdown),
+            OnExit::FailSupervisor => self.finish(Finish::Failed { key, reason }),
+            OnExit::Leave | OnExit::Restart => {}
         }
     }
 

@@ -16,7 +16,8 @@
 //!    as the places they point to. What no child is behind any more finds nothing, as the arena's
 //!    tests check.
 //! 4. *Who waits for an answer.* Callers who want the same of a child are answered together.
-//! 5. *How a child ended.* Looked at again only where it failed and its task is still there.
+//! 5. *How a child ended.* Looked at again only where it failed and its task is still there, and
+//!    then only its kind: explored children are not asked which error they returned.
 //! 6. *Chance.* Explored backoffs have no jitter, so nothing is drawn.
 
 use std::collections::hash_map::DefaultHasher;

@@ -173,10 +173,14 @@ pub(crate) enum Effect {
 pub(crate) enum Decision {
     /// It is started again: the `attempt`th time since it was last healthy, after `delay`.
     Restart { attempt: u32, delay: Duration },
-    /// It is not started again: that is what its restart type says.
+    /// It is not started again: that is what its trigger says.
     Leave,
     /// It has failed too often.
     GiveUp,
+    /// Its end is the end of the supervisor.
+    EndSupervisor,
+    /// Its end is a failure of the supervisor.
+    FailSupervisor,
 }
 
 /// One edge of a child's lifecycle.
@@ -199,10 +203,12 @@ pub(crate) enum Finish {
     Stopped,
     /// It was made to: what was left was aborted.
     Aborted,
-    /// Its significant children have ended.
+    /// Its significant children have ended, or one whose end is to be its own.
     AutoShutdown,
     /// It gave up on a child.
     Escalated { key: Key, reason: ExitReason },
+    /// It fails because a child has ended, whatever it does when it gives up.
+    Failed { key: Key, reason: ExitReason },
     /// A child could not be started for the first time.
     StartFailed { key: Key, reason: ExitReason },
 }

@@ -21,7 +21,7 @@ use super::{Answer, Decision, Finish, Key, Request, Ticket, Turn};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    AutoShutdown, ChildOptions, FirstStart, OnExhausted, RestartType, Rules, StartCause,
+    AutoShutdown, ChildOptions, FirstStart, OnExhausted, OnExit, RestartType, Rules, StartCause,
 };
 
 /// See the [module](self).
@@ -122,22 +122,38 @@ impl Ordered {
                 return self.finish(Finish::StartFailed { key, reason });
             }
         }
-        let restart = self.children.restart_type(key);
-        if restart.restarts(clean) {
-            return self.failed(key, active, reason, turn);
+        match self.children.on_exit(key, active, &reason) {
+            OnExit::Restart => self.failed(key, active, reason, turn),
+            OnExit::Leave => {
+                let significant = self.children.slot(key).options.significant;
+                self.leave(key, &reason, Decision::Leave, turn);
+                if significant {
+                    self.auto_shutdown();
+                }
+            }
+            OnExit::EndSupervisor => {
+                self.leave(key, &reason, Decision::EndSupervisor, turn);
+                self.finish(Finish::AutoShutdown);
+            }
+            OnExit::FailSupervisor => {
+                self.leave(key, &reason, Decision::FailSupervisor, turn);
+                self.finish(Finish::Failed { key, reason });
+            }
         }
-        let slot = self.children.slot(key);
-        let (significant, incarnation) = (slot.options.significant, slot.incarnation);
+    }
+
+    /// A child that has ended by itself stays down: Stopped if it ended well, else Errored.
+    fn leave(&mut self, key: Key, reason: &ExitReason, decision: Decision, turn: &mut Turn<'_>) {
+        let incarnation = self.children.slot(key).incarnation;
         self.children.answer(key, |_| true, &Answer::Started(incarnation), turn);
-        self.children.tell_decision(key, &reason, Decision::Leave, turn);
-        self.children.enter_stopped(key, turn);
-        if restart == RestartType::Temporary {
-            self.forget(key, clean, turn);
-        } else {
+        self.children.tell_decision(key, reason, decision, turn);
+        if self.children.restart_type(key) == RestartType::Temporary {
+            self.children.enter_stopped(key, turn);
+            self.forget(key, reason.is_clean(), turn);
+        } else if reason.is_clean() {
             self.lay_down(key, Down::Finished, turn);
-        }
-        if significant {
-            self.auto_shutdown();
+        } else {
+            self.lay_down(key, Down::Left, turn);
         }
     }
 
@@ -158,7 +174,7 @@ impl Ordered {
         self.children.significant_left == self.children.significant_leaving
     }
 
-    /// A child's end is one that its restart type answers with a restart.
+    /// A child's end is one that its trigger answers with a restart.
     fn failed(&mut self, key: Key, active: bool, reason: ExitReason, turn: &mut Turn<'_>) {
         match self.children.charge(key, active, &reason, turn) {
             Verdict::Exhausted => self.exhausted(key, reason, turn),

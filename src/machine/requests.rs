@@ -88,18 +88,23 @@ impl Ordered {
         match state {
             State::Down(_) if returns => Some(Answer::Restarting),
             State::Down(_) => {
-                self.children.wait(key, ticket, Want::StartedAgain);
-                // In a group it waits for its turn like the others.
-                self.children.set(key, State::Down(Down::ByGroup));
-                if self.will_be_started(key) || self.is_being_swept(key) {
-                    self.turn_away(key, turn);
-                } else {
-                    self.children.launch(key, StartCause::Manual, turn);
-                }
+                self.start_again(ticket, key, Want::StartedAgain, turn);
                 None
             }
             State::Gated(_) | State::Backoff | State::Awaiting => Some(Answer::Restarting),
             State::Activating | State::Active | State::Stopping { .. } => Some(Answer::Running),
+        }
+    }
+
+    /// Starts a child that is down, and nobody besides.
+    fn start_again(&mut self, ticket: Ticket, key: Key, want: Want, turn: &mut Turn<'_>) {
+        self.children.wait(key, ticket, want);
+        // In a group it waits for its turn like the others.
+        self.children.set(key, State::Down(Down::ByGroup));
+        if self.will_be_started(key) || self.is_being_swept(key) {
+            self.turn_away(key, turn);
+        } else {
+            self.children.launch(key, StartCause::Manual, turn);
         }
     }
 
@@ -158,6 +163,11 @@ impl Ordered {
     fn retry(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
         let slot = self.children.slot(key);
         let lifecycle = slot.lifecycle;
+        if slot.state == State::Down(Down::Left) {
+            // It has used up nothing, and took nobody with it.
+            self.start_again(ticket, key, Want::Renewed, turn);
+            return None;
+        }
         if !matches!(slot.state, State::Down(Down::GivenUp | Down::Leaked)) {
             return Some(Answer::Unfit(lifecycle));
         }

@@ -17,10 +17,12 @@ use super::{
     Answer, Decision, Dynamic, Effect, Event, Finish, Incarnation, Key, Ordered, Report, Request,
     RequirementId, Ticket,
 };
-use crate::exit::{ExitError, ExitReason};
+use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::policy::{Backoff, ChildOptions, OnLeak, RestartType, Rules, Shutdown};
+use crate::policy::{
+    Backoff, ChildOptions, Exceptions, OnExit, OnLeak, RestartType, Rules, Shutdown, Trigger,
+};
 
 pub(super) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -60,6 +62,8 @@ impl Play {
 pub(super) struct Kid {
     name: String,
     pub(super) options: ChildOptions,
+    /// The exceptions by kind, as they were said.
+    pub(super) on_exit: Vec<(ExitKind, OnExit)>,
     pub(super) requires: Vec<String>,
     /// How long it takes to be ready. `None`: for ever.
     pub(super) ready: Option<Duration>,
@@ -76,6 +80,7 @@ pub(super) fn kid(name: &str) -> Kid {
     Kid {
         name: name.to_owned(),
         options: ChildOptions::default(),
+        on_exit: Vec::new(),
         requires: Vec::new(),
         ready: Some(Duration::ZERO),
         stops: Some(Duration::ZERO),
@@ -86,8 +91,26 @@ pub(super) fn kid(name: &str) -> Kid {
 
 impl Kid {
     pub(super) fn restart(mut self, restart: RestartType) -> Self {
-        self.options.restart = Some(restart);
+        self.options.restart = Some(restart.into());
         self
+    }
+
+    pub(super) fn trigger(mut self, trigger: Trigger) -> Self {
+        self.options.restart = Some(trigger);
+        self
+    }
+
+    pub(super) fn on_exit(mut self, kind: ExitKind, then: OnExit) -> Self {
+        self.options.exceptions.on_exit(kind, then);
+        self.on_exit.push((kind, then));
+        self
+    }
+
+    /// Comes back after any end, whatever was said before.
+    pub(super) fn always_restarts(mut self) -> Self {
+        self.options.exceptions = Exceptions::default();
+        self.on_exit.clear();
+        self.restart(RestartType::Permanent)
     }
 
     pub(super) fn transient(self) -> Self {
@@ -461,6 +484,12 @@ impl<M: Subject> World<M> {
             Effect::Decided { key, decision: Decision::GiveUp, .. } => {
                 self.act(format!("gave up {}", self.kids[&key].name));
             }
+            Effect::Decided { key, decision: Decision::EndSupervisor, .. } => {
+                self.act(format!("{} ends all", self.kids[&key].name));
+            }
+            Effect::Decided { key, decision: Decision::FailSupervisor, .. } => {
+                self.act(format!("{} fails all", self.kids[&key].name));
+            }
             Effect::Decided { .. } | Effect::Ended { .. } => {}
             Effect::Removed { key, .. } => self.act(format!("removed {}", self.kids[&key].name)),
             Effect::Report(report) => self.report(report),
@@ -516,6 +545,9 @@ impl<M: Subject> World<M> {
             Finish::Stopped => "finish stopped".to_owned(),
             Finish::Aborted => "finish aborted".to_owned(),
             Finish::AutoShutdown => "finish auto".to_owned(),
+            Finish::Failed { key, reason } => {
+                format!("finish failed {}: {}", name(key), reason.kind())
+            }
             Finish::Escalated { key, reason } => {
                 format!("finish escalated {}: {}", name(key), reason.kind())
             }

@@ -46,6 +46,8 @@ pub(super) enum Down {
     Ignored,
     /// The supervisor gave up on it.
     GivenUp,
+    /// It failed, and such a failure is not answered with a restart.
+    Left,
     /// It could not be stopped and is not to be started beside itself.
     Leaked,
 }

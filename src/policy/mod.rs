@@ -16,6 +16,7 @@ mod restart;
 mod shutdown;
 mod start;
 mod strategy;
+mod trigger;
 mod window;
 mod word;
 
@@ -30,10 +31,12 @@ pub use self::restart::{RestartType, UnknownRestartType};
 pub use self::shutdown::{Shutdown, UnknownShutdown};
 pub use self::start::{FirstStart, Readiness, Start, StartCause};
 pub use self::strategy::{AutoShutdown, Strategy};
+pub use self::trigger::{OnExit, Trigger};
 
 pub use self::circuit::CircuitState;
 pub(crate) use self::circuit::{Change, Circuit, Permit};
 pub(crate) use self::instant::later;
 pub(crate) use self::options::{ChildOptions, Rules};
+pub(crate) use self::trigger::Exceptions;
 pub(crate) use self::window::RestartWindow;
 pub use self::word::UnknownWord;

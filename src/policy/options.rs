@@ -9,14 +9,17 @@
 use std::time::Duration;
 
 use super::{
-    AutoShutdown, Backoff, FailureLog, FirstStart, OnExhausted, OnLeak, RestartType, Shutdown,
-    Sources, Start, Strategy,
+    AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, OnExhausted, OnExit, OnLeak,
+    RestartType, Shutdown, Sources, Start, Strategy, Trigger,
 };
+use crate::exit::ExitReason;
 
 /// What the author of a child asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChildOptions {
-    pub(crate) restart: Option<RestartType>,
+    pub(crate) restart: Option<Trigger>,
+    /// Come before those of `restart`, be that the child's own or the default.
+    pub(crate) exceptions: Exceptions,
     pub(crate) shutdown: Option<Shutdown>,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) activation_timeout: Option<Duration>,
@@ -83,7 +86,30 @@ impl Default for Rules {
 
 impl Rules {
     pub(crate) fn restart(&self, child: &ChildOptions) -> RestartType {
-        child.restart.or(self.defaults.restart).unwrap_or_default()
+        self.base(child).map(Trigger::restart_type).unwrap_or_default()
+    }
+
+    /// What an end of the child leads to; `active`: it was active when it came.
+    pub(crate) fn on_exit(
+        &self,
+        child: &ChildOptions,
+        reason: &ExitReason,
+        active: bool,
+    ) -> OnExit {
+        match self.base(child) {
+            Some(trigger) => trigger.after(&child.exceptions, reason, active),
+            None => Trigger::default().after(&child.exceptions, reason, active),
+        }
+    }
+
+    /// The child's trigger with all its exceptions.
+    pub(crate) fn trigger(&self, child: &ChildOptions) -> Trigger {
+        self.base(child).cloned().unwrap_or_default().with(&child.exceptions)
+    }
+
+    /// A child's own trigger replaces the default as a whole.
+    fn base<'a>(&'a self, child: &'a ChildOptions) -> Option<&'a Trigger> {
+        child.restart.as_ref().or(self.defaults.restart.as_ref())
     }
 
     /// A child supervisor needs time for all that is below it, so only its own setting limits it.

@@ -1,27 +1,55 @@
-//! Restart types: whether a child that ended comes back.
+//! Restart types: which ends of a child bring it back.
 //!
-//! A [`RestartType`] answers one question, *does this kind of end call for a restart*, and looks
-//! only at whether the end was clean. Whether the restart is allowed is up to the restart
-//! intensity, when it happens is up to the backoff.
+//! A [`RestartType`] is a table: for each kind of end, what follows. It knows nothing of errors;
+//! exceptions to the table are made by a [`Trigger`](super::Trigger). Whether a restart is allowed
+//! is up to the restart intensity, when it happens is up to the backoff.
 //!
 //! # Invariants
 //!
-//! 1. Whatever comes back after a clean end also comes back after a failure.
-//! 2. What [`Display`](fmt::Display) writes, [`FromStr`] reads.
+//! 1. What [`Display`](fmt::Display) writes, [`FromStr`] reads.
+//! 2. Only [`Temporary`](RestartType::Temporary) children are forgotten when they have ended.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::OnExit;
+use crate::exit::ExitKind;
+
 /// Which ends of a child are followed by a restart.
 ///
-/// The three types and their meaning are OTP's. An end is *clean* if it is
-/// [`Normal`](crate::ExitReason::Normal) or [`Shutdown`](crate::ExitReason::Shutdown), and a
-/// failure otherwise. A child that is asked to stop is never restarted, whatever its type.
+/// The first three and their meaning are OTP's, `OnStop` is for a child that is to run again and
+/// again as long as it ends well, and the rest are systemd's. A child that is asked to stop is
+/// never restarted, whatever its type.
 ///
-/// Written and read as `permanent`, `transient` or `temporary`. When read, for example from a
-/// configuration file, `always`, `on_failure` and `never` are understood as well, in this order.
+/// | an end that is | is an [`ExitReason`](crate::ExitReason) |
+/// | --- | --- |
+/// | clean | `Normal`, `Shutdown` |
+/// | an error | `Failed`, `ActivationFailed`, `Escalated` |
+/// | violent | `Panicked`, `Aborted`, `Killed` |
+/// | too late | `ActivationTimedOut` |
+/// | no sign of life | `Hung` |
+///
+/// | | clean | an error | violent | too late | no sign of life | systemd |
+/// | --- | --- | --- | --- | --- | --- | --- |
+/// | `Permanent` | restart | restart | restart | restart | restart | `always` |
+/// | `Transient` | – | restart | restart | restart | restart | `on-failure` |
+/// | `Temporary` | – | – | – | – | – | `no` |
+/// | `OnStop` | restart | fail | fail | fail | fail | |
+/// | `OnSuccess` | restart | – | – | – | – | `on-success` |
+/// | `OnAbnormal` | – | – | restart | restart | restart | `on-abnormal` |
+/// | `OnAbort` | – | – | restart | – | – | `on-abort` |
+/// | `OnWatchdog` | – | – | – | – | restart | `on-watchdog` |
+///
+/// *Restart* counts and is delayed like a failure, also after a clean end. *Fail* is the end of the
+/// supervisor: see [`OnExit::FailSupervisor`]. After all others the child is down, and can be
+/// started by hand: *stopped* if its end was clean, *errored* if it has failed. Only a temporary
+/// child is forgotten, where systemd would keep it. For one that is kept and never restarted, write
+/// `Trigger::from(RestartType::Transient).on_failure(OnExit::Leave)`.
+///
+/// Written and read in snake case, as in `on_stop`. When read, for example from a configuration
+/// file, `always` is `permanent`, `on_failure` is `transient`, and `never` and `no` are `temporary`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -35,26 +63,61 @@ pub enum RestartType {
     Transient,
     /// Never restarted. Its spec is forgotten when it ends, and also when its group is restarted.
     Temporary,
+    /// Restarted after a clean end. A failure fails the supervisor, and is not charged.
+    OnStop,
+    /// Restarted after a clean end. After a failure it stays errored.
+    OnSuccess,
+    /// Restarted after any failure but an error that was returned.
+    OnAbnormal,
+    /// Restarted after a panic or an abort.
+    OnAbort,
+    /// Restarted when it hung, that is, when it missed the heartbeats that it had promised.
+    OnWatchdog,
 }
 
 impl RestartType {
-    /// Whether an end calls for a restart; `clean` says which kind of end it was.
-    pub(crate) fn restarts(self, clean: bool) -> bool {
+    /// What follows an end of this kind.
+    pub(crate) const fn after(self, kind: ExitKind) -> OnExit {
+        use OnExit::{FailSupervisor, Leave, Restart};
+        // Clean, an error, violent, too late, no sign of life.
+        let row = match self {
+            Self::Permanent => [Restart, Restart, Restart, Restart, Restart],
+            Self::Transient => [Leave, Restart, Restart, Restart, Restart],
+            Self::Temporary => [Leave, Leave, Leave, Leave, Leave],
+            Self::OnStop => {
+                [Restart, FailSupervisor, FailSupervisor, FailSupervisor, FailSupervisor]
+            }
+            Self::OnSuccess => [Restart, Leave, Leave, Leave, Leave],
+            Self::OnAbnormal => [Leave, Leave, Restart, Restart, Restart],
+            Self::OnAbort => [Leave, Leave, Restart, Leave, Leave],
+            Self::OnWatchdog => [Leave, Leave, Leave, Leave, Restart],
+        };
+        match kind {
+            ExitKind::Normal | ExitKind::Shutdown => row[0],
+            ExitKind::Failed | ExitKind::ActivationFailed | ExitKind::Escalated => row[1],
+            ExitKind::Panicked | ExitKind::Aborted | ExitKind::Killed => row[2],
+            ExitKind::ActivationTimedOut => row[3],
+            ExitKind::Hung => row[4],
+        }
+    }
+
+    const fn word(self) -> &'static str {
         match self {
-            Self::Permanent => true,
-            Self::Transient => !clean,
-            Self::Temporary => false,
+            Self::Permanent => "permanent",
+            Self::Transient => "transient",
+            Self::Temporary => "temporary",
+            Self::OnStop => "on_stop",
+            Self::OnSuccess => "on_success",
+            Self::OnAbnormal => "on_abnormal",
+            Self::OnAbort => "on_abort",
+            Self::OnWatchdog => "on_watchdog",
         }
     }
 }
 
 impl fmt::Display for RestartType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Permanent => "permanent",
-            Self::Transient => "transient",
-            Self::Temporary => "temporary",
-        })
+        f.pad(self.word())
     }
 }
 
@@ -65,7 +128,12 @@ impl FromStr for RestartType {
         match word {
             "permanent" | "always" => Ok(Self::Permanent),
             "transient" | "on_failure" => Ok(Self::Transient),
-            "temporary" | "never" => Ok(Self::Temporary),
+            "temporary" | "never" | "no" => Ok(Self::Temporary),
+            "on_stop" => Ok(Self::OnStop),
+            "on_success" => Ok(Self::OnSuccess),
+            "on_abnormal" => Ok(Self::OnAbnormal),
+            "on_abort" => Ok(Self::OnAbort),
+            "on_watchdog" => Ok(Self::OnWatchdog),
             _ => Err(UnknownRestartType { word: word.to_owned() }),
         }
     }
@@ -81,36 +149,75 @@ impl<'de> Deserialize<'de> for RestartType {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown restart type `{word}`; write `permanent` (or `always`), `transient` (or \
-     `on_failure`) or `temporary` (or `never`)"
+     `on_failure`), `temporary` (or `never`, `no`), `on_stop`, `on_success`, `on_abnormal`, \
+     `on_abort` or `on_watchdog`"
 )]
 pub struct UnknownRestartType {
     word: String,
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use super::OnExit::{FailSupervisor, Leave, Restart};
     use super::*;
 
-    const ALL: [RestartType; 3] =
-        [RestartType::Permanent, RestartType::Transient, RestartType::Temporary];
+    pub(crate) const ALL: [RestartType; 8] = [
+        RestartType::Permanent,
+        RestartType::Transient,
+        RestartType::Temporary,
+        RestartType::OnStop,
+        RestartType::OnSuccess,
+        RestartType::OnAbnormal,
+        RestartType::OnAbort,
+        RestartType::OnWatchdog,
+    ];
 
-    #[test]
-    fn a_restart_follows_an_end_as_in_otp() {
-        let table = [
-            // type, after a clean end, after a failure
-            (RestartType::Permanent, true, true),
-            (RestartType::Transient, false, true),
-            (RestartType::Temporary, false, false),
-        ];
-        for (restart, after_clean_end, after_failure) in table {
-            assert_eq!(restart.restarts(true), after_clean_end, "{restart}, clean");
-            assert_eq!(restart.restarts(false), after_failure, "{restart}, failed");
+    /// Each kind of end, and where it stands in systemd's table: 0 is a clean exit, 1 an unclean
+    /// code, 2 a signal, 3 a time-out, 4 the watchdog.
+    const COLUMNS: [(ExitKind, usize); 10] = [
+        (ExitKind::Normal, 0),
+        (ExitKind::Shutdown, 0),
+        (ExitKind::Failed, 1),
+        (ExitKind::Panicked, 2),
+        (ExitKind::ActivationFailed, 1),
+        (ExitKind::ActivationTimedOut, 3),
+        (ExitKind::Hung, 4),
+        (ExitKind::Aborted, 2),
+        (ExitKind::Killed, 2),
+        (ExitKind::Escalated, 1),
+    ];
+
+    fn assert_rows<const N: usize>(rows: [(&str, [OnExit; 5]); N]) {
+        assert_eq!(COLUMNS.map(|(kind, _)| kind), ExitKind::ALL);
+        for (word, row) in rows {
+            let restart: RestartType = word.parse().unwrap();
+            for (kind, column) in COLUMNS {
+                assert_eq!(restart.after(kind), row[column], "{word}, {kind}");
+            }
         }
     }
 
     #[test]
-    fn what_comes_back_after_a_clean_end_comes_back_after_a_failure() {
-        assert!(ALL.into_iter().all(|restart| restart.restarts(false) >= restart.restarts(true)));
+    fn systemd_and_kin_39_each_word_restarts_after_the_ends_of_its_row() {
+        assert_rows([
+            ("no", [Leave, Leave, Leave, Leave, Leave]),
+            ("always", [Restart, Restart, Restart, Restart, Restart]),
+            ("on_success", [Restart, Leave, Leave, Leave, Leave]),
+            ("on_failure", [Leave, Restart, Restart, Restart, Restart]),
+            ("on_abnormal", [Leave, Leave, Restart, Restart, Restart]),
+            ("on_abort", [Leave, Leave, Restart, Leave, Leave]),
+            ("on_watchdog", [Leave, Leave, Leave, Leave, Restart]),
+        ]);
+    }
+
+    #[test]
+    fn a_restart_follows_an_end_as_in_otp_and_a_failure_ends_what_restarts_on_stop() {
+        assert_rows([
+            ("permanent", [Restart; 5]),
+            ("transient", [Leave, Restart, Restart, Restart, Restart]),
+            ("temporary", [Leave; 5]),
+            ("on_stop", [Restart, FailSupervisor, FailSupervisor, FailSupervisor, FailSupervisor]),
+        ]);
     }
 
     #[test]
@@ -119,26 +226,35 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_written_in_one_way_and_read_in_two() {
-        let table = [
-            (RestartType::Permanent, "permanent", "always"),
-            (RestartType::Transient, "transient", "on_failure"),
-            (RestartType::Temporary, "temporary", "never"),
+    fn a_type_is_written_in_one_way_and_read_in_others_too() {
+        let table: [(RestartType, &str, &[&str]); 8] = [
+            (RestartType::Permanent, "permanent", &["always"]),
+            (RestartType::Transient, "transient", &["on_failure"]),
+            (RestartType::Temporary, "temporary", &["never", "no"]),
+            (RestartType::OnStop, "on_stop", &[]),
+            (RestartType::OnSuccess, "on_success", &[]),
+            (RestartType::OnAbnormal, "on_abnormal", &[]),
+            (RestartType::OnAbort, "on_abort", &[]),
+            (RestartType::OnWatchdog, "on_watchdog", &[]),
         ];
-        for (restart, word, synonym) in table {
+        assert_eq!(table.map(|(restart, ..)| restart), ALL);
+        for (restart, word, synonyms) in table {
             let json = format!("{word:?}");
             assert_eq!(restart.to_string(), word);
             assert_eq!(serde_json::to_string(&restart).unwrap(), json);
             assert_eq!(serde_json::from_str::<RestartType>(&json).unwrap(), restart);
             assert_eq!(word.parse(), Ok(restart));
-            assert_eq!(synonym.parse(), Ok(restart));
+            for synonym in synonyms {
+                assert_eq!(synonym.parse(), Ok(restart));
+            }
         }
     }
 
     #[test]
     fn an_unknown_word_is_answered_with_the_known_ones() {
         let expected = "unknown restart type `Permanent`; write `permanent` (or `always`), \
-                        `transient` (or `on_failure`) or `temporary` (or `never`)";
+                        `transient` (or `on_failure`), `temporary` (or `never`, `no`), `on_stop`, \
+                        `on_success`, `on_abnormal`, `on_abort` or `on_watchdog`";
 
         assert_eq!("Permanent".parse::<RestartType>().unwrap_err().to_string(), expected);
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::child::ChildSpec;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
-use crate::policy::{AutoShutdown, ChildOptions, RestartType, Rules, Shutdown};
+use crate::policy::{AutoShutdown, ChildOptions, Rules, Shutdown};
 use crate::status::{ChildKind, ChildSpecInfo};
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Blueprint {
             let remedy = "its children come and go; remove `significant()`";
             return Err(BuildError::NotForDynamic { path: own(), option: "significant", remedy });
         }
-        if self.rules.restart(options) == RestartType::Permanent {
+        if self.rules.trigger(options).always_restarts() {
             return Err(BuildError::SignificantPermanent { path: own() });
         }
         if self.rules.auto_shutdown == AutoShutdown::Never {
@@ -69,6 +69,7 @@ impl Blueprint {
             name,
             kind: kind(options),
             restart: rules.restart(options),
+            trigger: rules.trigger(options),
             shutdown: rules.shutdown(options),
             backoff: rules.backoff(options).clone(),
             significant: options.significant,

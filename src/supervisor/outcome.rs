@@ -18,7 +18,7 @@ pub(crate) struct Outcome {
 pub(crate) enum End {
     /// It was asked to stop.
     Stopped,
-    /// Its significant children have ended.
+    /// Its significant children have ended, or one whose end was to be its own.
     AutoShutdown,
     /// It was aborted.
     Aborted,

@@ -2,8 +2,8 @@
 //!
 //! | target | what |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child is up (`info`), every other edge (`debug`) |
-//! | `verger::restart` | it will be started again (`warn`), its supervisor gave up (`error`) |
+//! | `verger::lifecycle` | a child is up, or its end is that of its supervisor (`info`), every other edge (`debug`) |
+//! | `verger::restart` | it will be started again (`warn`), its supervisor gave up or fails with it (`error`) |
 //! | `verger::shutdown` | a supervisor stops (`info`), who had to be killed (`warn`) or leaked (`error`) |
 
 use std::time::Duration;
@@ -101,6 +101,14 @@ pub(super) fn decided(
         Decision::GiveUp => error!(
             target: "verger::restart",
             supervisor = %hub.path, %child, incarnation, %cause, ?lived, "gave up"
+        ),
+        Decision::EndSupervisor => info!(
+            target: "verger::lifecycle",
+            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "ends its supervisor"
+        ),
+        Decision::FailSupervisor => error!(
+            target: "verger::restart",
+            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "fails its supervisor"
         ),
     }
 }

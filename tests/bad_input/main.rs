@@ -237,8 +237,8 @@ fn a_significant_child_that_ends_nothing_is_refused() {
 
     assert_eq!(
         refused(app().child(auto().child(worker("migrate", idle).significant()))),
-        "`app/jobs/migrate` is significant and permanent, but a permanent child never ends for \
-         good; make it transient or temporary",
+        "`app/jobs/migrate` is significant, but restarted after every end, as a permanent child \
+         is; make it transient or temporary",
     );
     assert_eq!(
         refused_below(transient()),
@@ -312,8 +312,8 @@ async fn a_child_that_is_added_is_refused_in_the_same_words() {
         (zero, "the activation timeout of `app/ingest/db` is zero; write a duration such as `10s`"),
         (
             worker("db", idle).significant(),
-            "`app/ingest/db` is significant and permanent, but a permanent child never ends for \
-             good; make it transient or temporary",
+            "`app/ingest/db` is significant, but restarted after every end, as a permanent child \
+             is; make it transient or temporary",
         ),
         (
             transient,

@@ -7,6 +7,7 @@ mod otp_scale;
 mod properties;
 mod requests;
 mod scenarios;
+mod triggers;
 
 use super::Request;
 

@@ -13,10 +13,10 @@ use super::super::state::{Down, State};
 use super::super::witness::Subject;
 use super::super::{Event, Key, Request};
 use super::REQUESTS;
-use crate::exit::{ExitError, ExitReason};
+use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Rules, Shutdown, Start,
-    Strategy as Range,
+    AutoShutdown, Backoff, FirstStart, OnExhausted, OnExit, OnLeak, RestartType, Rules, Shutdown,
+    Start, Strategy as Range,
 };
 
 #[derive(Clone, Debug)]
@@ -79,7 +79,30 @@ fn a_time() -> impl Strategy<Value = Option<Duration>> {
 fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
     let play =
         select(&[Play::Run, Play::Fail, Play::Panic, Play::Ignore, Play::End, Play::Escalate]);
-    let restart = select(&[RestartType::Permanent, RestartType::Transient, RestartType::Temporary]);
+    let restart = select(&[
+        RestartType::Permanent,
+        RestartType::Transient,
+        RestartType::Temporary,
+        RestartType::OnSuccess,
+        RestartType::OnAbnormal,
+        RestartType::OnAbort,
+    ]);
+    let exception = (
+        select(&[
+            ExitKind::Normal,
+            ExitKind::Failed,
+            ExitKind::ActivationFailed,
+            ExitKind::Panicked,
+        ]),
+        select(&[
+            OnExit::Restart,
+            OnExit::Restart,
+            OnExit::Leave,
+            OnExit::Leave,
+            OnExit::EndSupervisor,
+            OnExit::FailSupervisor,
+        ]),
+    );
     let shutdown = prop_oneof![
         1 => Just(Shutdown::BrutalKill),
         1 => Just(Shutdown::Infinity),
@@ -89,8 +112,8 @@ fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
     let options = (restart, any::<bool>(), option::of(shutdown), any::<bool>(), any::<bool>());
     // Never ready only with a time-out, so that all can come up once nothing fails any more.
     let script = (a_time(), a_time(), a_time(), vec(play, 0..3));
-    let links = (vec(0..8_usize, 0..2), option::of(1..400_u64));
-    (options, script, links).prop_map(move |(options, script, (requires, timeout))| {
+    let links = (vec(0..8_usize, 0..2), option::of(1..400_u64), option::weighted(0.2, exception));
+    (options, script, links).prop_map(move |(options, script, (requires, timeout, exception))| {
         let (restart, significant, shutdown, signals, parks) = options;
         let (ready, stops, dies, plays) = script;
         let mut kid = kid(&name(number)).restart(restart).stops(stops).plays(plays);
@@ -103,6 +126,9 @@ fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
         }
         if let Some(shutdown) = shutdown {
             kid = kid.shutdown(shutdown);
+        }
+        if let Some((kind, then)) = exception {
+            kid = kid.on_exit(kind, then);
         }
         if parks {
             kid = kid.on_leak(OnLeak::Park);
@@ -341,7 +367,7 @@ proptest! {
             first_start: FirstStart::Retry,
             ..rules
         };
-        let kids: Vec<_> = kids.into_iter().map(|kid| kid.restart(RestartType::Permanent)).collect();
+        let kids: Vec<_> = kids.into_iter().map(Kid::always_restarts).collect();
         let mut world = World::ordered(rules, kids);
         for (who, wait) in crashes {
             let present = world.present();

@@ -6,8 +6,9 @@ use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
 use super::super::witness::Subject;
 use super::super::{Dynamic, Event, Ordered, Request};
 use super::REQUESTS;
+use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Shutdown, Strategy};
+use crate::policy::{Backoff, OnExhausted, OnExit, OnLeak, Rules, Shutdown, Strategy};
 
 fn waiting() -> Rules {
     Rules { backoff: Backoff::constant(secs(9)), ..rules() }
@@ -118,6 +119,12 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
             world.fail("b");
             world
         }),
+        row("left", || {
+            let mut world =
+                begin(group(), [kid("a"), slow().on_exit(ExitKind::Failed, OnExit::Leave)]);
+            world.fail("b");
+            world
+        }),
         row("parked group", || {
             let mut world =
                 begin(Rules { strategy: Strategy::OneForAll, ..parking() }, [kid("a"), slow()]);
@@ -153,6 +160,7 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
         "by hand       ·         done      started 2  ·          ·    done       ·         ·",
         "ignored       ·         done      started 2  ·          ·    done       ·         ·",
         "given up      ·         done      started 2  ·          ·    done       started 2 ·",
+        "left          ·         done      started 2  ·          ·    done       started 2 ·",
         "parked group  ·         done      started 2  ·          ·    done       ·         ·",
         "leaked        ·         done      started 2  ·          ·    done       started 2 ·",
     ];

@@ -39,6 +39,8 @@ pub(in super::super) struct Child {
     pub(super) leaked: bool,
     /// It was said what becomes of it, since it was started last.
     pub(super) decided: bool,
+    /// Its last end was one that brings it back.
+    pub(super) returns: bool,
     /// Whoever called it back was told that it failed to start.
     pub(super) told_failed: bool,
     /// It must go before anybody from this place on is started.
@@ -67,6 +69,7 @@ impl Child {
             itself: false,
             leaked: false,
             decided: false,
+            returns: false,
             told_failed: false,
             condemned: None,
             streak: 0,

@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //!
-//! 1. An end is decided once, and by the child's restart type.
+//! 1. An end is decided once, and by the child's trigger.
 //! 2. A restart that counts is granted if fewer than the limit were granted in the period before it;
 //!    the supervisor gives up only where one that counts is not.
 //! 3. The wait is the one of the backoff's curve, which begins anew after the child was active for
@@ -18,7 +18,7 @@ use super::super::{Decision, Key};
 use super::{Broken, Subject, Witness, ensure};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{FirstStart, OnExhausted};
+use crate::policy::{FirstStart, OnExhausted, OnExit};
 
 impl Witness {
     pub(super) fn decided(
@@ -35,16 +35,24 @@ impl Witness {
         ensure(!std::mem::replace(&mut child.decided, true), "an end is decided once")?;
         ensure(child.condemned.is_none(), "an end in a range that is being stopped is free")?;
         let clean = reason.is_clean();
-        let returns = rules.restart(&child.nature.options).restarts(clean);
-        if decision == Decision::Leave {
-            return ensure(!returns, "what its type brings back is not left");
-        }
         let first = ordered && !up && rules.first_start == FirstStart::Fail;
         if first && !child.was_active && !clean {
             self.ending = true;
             return ensure(decision == Decision::GiveUp, "a first start is not tried again");
         }
-        ensure(returns, "what its type leaves is not brought back")?;
+        let then = rules.on_exit(&child.nature.options, reason, child.was_active);
+        let right = match decision {
+            Decision::Leave => then == OnExit::Leave,
+            Decision::EndSupervisor => then == OnExit::EndSupervisor,
+            Decision::FailSupervisor => then == OnExit::FailSupervisor,
+            Decision::Restart { .. } | Decision::GiveUp => then == OnExit::Restart,
+        };
+        ensure(right, "what becomes of a child is what its trigger says")?;
+        child.returns = then == OnExit::Restart;
+        if !child.returns {
+            self.ending |= then != OnExit::Leave;
+            return Ok(());
+        }
         let backoff = rules.backoff(&child.nature.options);
         let [least, most] = [0.0, 1.0]
             .map(|unit| backoff.delay(child.streak, &mut || unit).expect("a curve without an end"));
@@ -77,7 +85,7 @@ impl Witness {
                     OnExhausted::Escalate => self.ending = true,
                 }
             }
-            Decision::Leave => {}
+            Decision::Leave | Decision::EndSupervisor | Decision::FailSupervisor => {}
         }
         Ok(())
     }

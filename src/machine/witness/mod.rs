@@ -314,7 +314,7 @@ impl Witness {
         child.incarnation = incarnation;
         (child.live, child.cancelled, child.aborted) = (true, false, false);
         (child.decided, child.itself, child.leaked) = (false, false, false);
-        (child.condemned, child.told_failed) = (None, false);
+        (child.condemned, child.told_failed, child.returns) = (None, false, false);
         self.fresh.push(key);
         Ok(())
     }

@@ -10,8 +10,8 @@
 //! 3. In turn, nobody is started while one before him, started in the same way, is not ready.
 //! 4. Whoever is asked to end with others is asked when those behind him have gone.
 //! 5. An end is decided, unless it is free, or told to the one who asked for the start.
-//! 6. A temporary child that has ended is forgotten, unless it leaked, is yet to be started, or
-//!    whoever called it back by hand was told that it did not come up.
+//! 6. A temporary child that has ended is forgotten, unless it leaked, is yet to be started, was to
+//!    be restarted, or whoever called it back by hand was told that it did not come up.
 //! 7. Once the child that a group waits for is stopped by hand, its group stays down.
 //! 8. Nobody is started by hand to be asked to end at once.
 //! 9. A supervisor that is to end, does.
@@ -224,6 +224,10 @@ impl Witness {
                 let state = machine.children().state(key);
                 let kept = match state {
                     Some(State::Gated(_)) => true,
+                    // An exception to its type brings it back.
+                    Some(State::Backoff | State::Awaiting | State::Down(_)) if child.returns => {
+                        true
+                    }
                     // Its group may have told it since whether it comes back.
                     Some(State::Down(Down::ByHand | Down::ByGroup | Down::Rested)) => {
                         child.told_failed

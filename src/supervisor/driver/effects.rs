@@ -87,6 +87,9 @@ impl<M: Machine> Driver<M> {
             Finish::Aborted => End::Aborted,
             Finish::AutoShutdown => End::AutoShutdown,
             Finish::StartFailed { key, reason } => End::StartFailed { child: path(key), reason },
+            Finish::Failed { key, reason } => {
+                End::GaveUp { child: path(key), reason, cleanly: false }
+            }
             Finish::Escalated { key, reason } => {
                 let cleanly = self.blueprint.rules.gives_up_cleanly;
                 End::GaveUp { child: path(key), reason, cleanly }
@@ -146,7 +149,7 @@ impl<M: Machine> Driver<M> {
         let log = options.map(|options| self.blueprint.rules.failure_log(options));
         let log = log.unwrap_or_default();
         trace::decided(&self.hub, &path, incarnation, &reason, lived, decision, log);
-        if decision == Decision::GiveUp {
+        if matches!(decision, Decision::GiveUp | Decision::FailSupervisor) {
             let reason = Arc::new(reason);
             self.hub.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
                 reason: Arc::clone(&reason),

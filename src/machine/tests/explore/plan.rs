@@ -6,9 +6,10 @@
 
 use super::super::super::simulator::{Kid, kid, rules};
 use super::step::{BEAT, name, time};
+use crate::exit::ExitKind;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Rules, Shutdown, Start,
-    Strategy,
+    AutoShutdown, Backoff, FirstStart, OnExhausted, OnExit, OnLeak, RestartType, Rules, Shutdown,
+    Start, Strategy,
 };
 
 const TYPES: [RestartType; 3] =
@@ -42,11 +43,21 @@ pub(super) enum Flavour {
     AnyEnds,
     /// The last one is.
     AllEnd,
+    /// There are exceptions to the restart types: one is left, ends all, fails all, or comes back
+    /// where its type says otherwise.
+    Excepted,
 }
 
 impl Flavour {
-    const ALL: [Self; 6] =
-        [Self::Plain, Self::Slow, Self::Parked, Self::Strict, Self::AnyEnds, Self::AllEnd];
+    const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::Slow,
+        Self::Parked,
+        Self::Strict,
+        Self::AnyEnds,
+        Self::AllEnd,
+        Self::Excepted,
+    ];
 }
 
 /// All plans with so many children.
@@ -123,7 +134,7 @@ impl Plan {
             ..rules()
         };
         match self.flavour {
-            Flavour::Plain | Flavour::Slow => base,
+            Flavour::Plain | Flavour::Slow | Flavour::Excepted => base,
             Flavour::Parked => Rules { on_exhausted: OnExhausted::Park, ..base },
             Flavour::Strict => {
                 Rules { first_start: FirstStart::Fail, charge_everything: true, ..base }
@@ -167,6 +178,18 @@ impl Plan {
                     kid = kid.shutdown(Shutdown::Infinity);
                 }
             }
+            Flavour::Excepted => {
+                kid = match self.types[number] {
+                    RestartType::Transient => kid.on_exit(ExitKind::Normal, OnExit::EndSupervisor),
+                    RestartType::Temporary => kid
+                        .on_exit(ExitKind::Normal, OnExit::Restart)
+                        .on_exit(ExitKind::Failed, OnExit::FailSupervisor),
+                    _ => kid.on_exit(ExitKind::Failed, OnExit::Leave),
+                };
+                if number == 0 {
+                    kid = kid.signals(None);
+                }
+            }
             Flavour::AnyEnds | Flavour::AllEnd => {
                 if self.types[number] != RestartType::Permanent {
                     kid = kid.significant();
@@ -205,8 +228,11 @@ impl Plan {
 fn script(kid: &Kid) -> String {
     let options = &kid.options;
     let mut text = format!("kid({:?}).leaks()", kid.name());
-    if let Some(restart) = options.restart {
-        text += &format!(".restart(RestartType::{restart:?})");
+    if let Some(trigger) = &options.restart {
+        text += &format!(".restart(RestartType::{:?})", trigger.restart_type());
+    }
+    for (kind, then) in &kid.on_exit {
+        text += &format!(".on_exit(ExitKind::{kind:?}, OnExit::{then:?})");
     }
     match options.shutdown {
         Some(Shutdown::Timeout(grace)) => text += &format!(".shutdown({})", time(grace)),
