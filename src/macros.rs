@@ -121,7 +121,7 @@
 /// | key | |
 /// | --- | --- |
 /// | `name` | instead of the field's |
-/// | `restart` | `"permanent"` (`"always"`), `"transient"` (`"on_failure"`), `"temporary"` (`"never"`) |
+/// | `restart` | `"permanent"` (`"always"`), `"transient"` (`"on_failure"`), `"temporary"` (`"never"`, `"no"`), `"on_stop"`, `"on_success"`, `"on_abnormal"`, `"on_abort"`, `"on_watchdog"` |
 /// | `shutdown` | a duration, `"brutal_kill"`, `"infinity"` |
 /// | `backoff(…)` | see below |
 /// | `significant` | stands alone |

@@ -140,6 +140,12 @@ const RESTART: Words = Words {
         ("always", "Permanent"),
         ("on_failure", "Transient"),
         ("never", "Temporary"),
+        ("no", "Temporary"),
+        ("on_stop", "OnStop"),
+        ("on_success", "OnSuccess"),
+        ("on_abnormal", "OnAbnormal"),
+        ("on_abort", "OnAbort"),
+        ("on_watchdog", "OnWatchdog"),
     ],
 };
 

@@ -51,7 +51,13 @@ fn main() {
         "temporary" is RestartType::Temporary,
         "always" is RestartType::Permanent,
         "on_failure" is RestartType::Transient,
-        "never" is RestartType::Temporary
+        "never" is RestartType::Temporary,
+        "no" is RestartType::Temporary,
+        "on_stop" is RestartType::OnStop,
+        "on_success" is RestartType::OnSuccess,
+        "on_abnormal" is RestartType::OnAbnormal,
+        "on_abort" is RestartType::OnAbort,
+        "on_watchdog" is RestartType::OnWatchdog
         => above function);
     same!(shutdown:
         "brutal_kill" is Shutdown::BrutalKill,
