@@ -35,7 +35,7 @@ pub struct DeadLetter {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DeadLetterReason {
-    /// The supervisor gave up on the child.
+    /// The supervisor gave up on the child, or fails with it.
     GaveUp,
 }
 

@@ -176,7 +176,8 @@ pub enum RunError {
     /// The tree did not come up.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// A child failed more often than its supervisor allows.
+    /// A child failed more often than its supervisor allows, or its end was to be a failure of its
+    /// supervisor ([`OnExit::FailSupervisor`](crate::OnExit::FailSupervisor)).
     #[error("`{path}` gave up on `{child}`: {reason}")]
     GaveUp {
         /// The supervisor.

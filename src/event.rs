@@ -52,7 +52,7 @@ pub enum EventKind {
         #[serde(serialize_with = "millis::wait")]
         wait: Option<(u32, Duration)>,
     },
-    /// Its supervisor gave up on it.
+    /// Its supervisor gave up on it, or fails with it.
     GaveUp {
         /// How it ended, the last time.
         reason: Arc<ExitReason>,

@@ -178,11 +178,12 @@ pub enum ExitReason {
     /// It was aborted by its supervisor: its grace was over and it hadn't stopped, it has none, or
     /// the supervisor was aborted itself.
     Killed,
-    /// It is a supervisor and gave up, because one of its children failed too often.
+    /// It is a supervisor and gave up, because one of its children failed too often, or fails with
+    /// one ([`OnExit::FailSupervisor`](crate::OnExit::FailSupervisor)).
     ///
     /// OTP says `shutdown` here, a clean end, and so loses transient supervisors silently.
     Escalated {
-        /// The child that failed.
+        /// The child.
         child: Path,
         /// How it ended, the last time.
         source: Arc<ExitReason>,

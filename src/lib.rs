@@ -57,8 +57,8 @@
 //!
 //! | target | what |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child or a supervisor is up (`INFO`); every step of a [`Lifecycle`] (`DEBUG`) |
-//! | `verger::restart` | a child will be started again, or won't (`WARN`); its supervisor gave up (`ERROR`) |
+//! | `verger::lifecycle` | a child or a supervisor is up, a child ends its supervisor (`INFO`); every step of a [`Lifecycle`] (`DEBUG`) |
+//! | `verger::restart` | a child will be started again, or won't (`WARN`); its supervisor gave up, or fails with it (`ERROR`) |
 //! | `verger::shutdown` | a supervisor stops (`INFO`), a child was killed (`WARN`) or leaked (`ERROR`) |
 //!
 //! What is started or stopped by hand, through a handle, is at `DEBUG`. What a child logs itself

@@ -59,7 +59,9 @@ impl fmt::Display for OnExit {
 /// Which end of a child leads to what: a [`RestartType`], and exceptions to it.
 ///
 /// This is asked when a child has ended by itself. A child that was told to stop (by hand, with its
-/// group, or because its supervisor ends) isn't restarted, whatever is said here.
+/// group, or because its supervisor ends) isn't restarted, whatever is said here. Nor is it asked of
+/// a start whose failure goes to the caller of `start_child` or `restart_child`, or is the end of
+/// the first start ([`FirstStart::Fail`](crate::FirstStart::Fail)).
 ///
 /// The first of these that matches decides, which is the order of systemd, from
 /// `RestartPreventExitStatus` by `RestartForceExitStatus` to `Restart`:

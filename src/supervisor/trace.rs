@@ -2,8 +2,8 @@
 //!
 //! | target | what |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child is up, or its end is that of its supervisor (`info`), every other edge (`debug`) |
-//! | `verger::restart` | it will be started again (`warn`), its supervisor gave up or fails with it (`error`) |
+//! | `verger::lifecycle` | a child is up, or ends its supervisor (`info`), every other edge (`debug`) |
+//! | `verger::restart` | it will be started again (`warn`), its supervisor gave up, or fails with it (`error`) |
 //! | `verger::shutdown` | a supervisor stops (`info`), who had to be killed (`warn`) or leaked (`error`) |
 
 use std::time::Duration;

@@ -206,7 +206,8 @@ impl SupervisorHandle {
 
     /// Tries a child again that its supervisor gave up on ([`OnExhausted::Park`]) or that had
     /// leaked ([`OnLeak::Park`]), together with what its strategy restarts with it. The restarts
-    /// so far are forgotten. Resolves when the child is up.
+    /// so far are forgotten. Or starts one, by itself, that stayed errored because its
+    /// [`Trigger`](crate::Trigger) left it. Resolves when the child is up.
     ///
     /// # Errors
     ///
