@@ -94,7 +94,8 @@ impl Children {
     /// Whether a child that is stopped for this reason is started again when it is down.
     pub(super) fn returns(&self, key: Key, why: Why) -> bool {
         match why {
-            Why::Group | Why::Renew => true,
+            Why::Renew => true,
+            Why::Group => self.restart_type(key) != RestartType::Temporary,
             Why::ByHand | Why::Failing { by_hand: true, .. } => false,
             Why::Itself => self.on_exit(key, true, &ExitReason::Normal) == OnExit::Restart,
             Why::Failing { active, .. } => {

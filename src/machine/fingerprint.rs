@@ -93,6 +93,9 @@ impl Ordered {
         if let Some(sweep) = &self.sweep {
             sweep.print(&self.children, print);
         }
+        for &pos in &self.dismissed {
+            print.pos(pos);
+        }
     }
 }
 

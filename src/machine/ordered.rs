@@ -8,7 +8,7 @@
 //!
 //! It keeps the promises of [`super`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,6 +32,8 @@ pub(crate) struct Ordered {
     pub(super) order: BTreeMap<Pos, Key>,
     pub(super) next_pos: Pos,
     pub(super) sweep: Option<Sweep>,
+    /// Who was stopped by hand since the sweep began: it doesn't start them.
+    pub(super) dismissed: BTreeSet<Pos>,
     /// The first start has passed the last child.
     pub(super) up: bool,
     pub(super) finished: bool,
@@ -50,6 +52,7 @@ impl Ordered {
             order: BTreeMap::new(),
             next_pos: 0,
             sweep,
+            dismissed: BTreeSet::new(),
             up: false,
             finished: false,
             more: Some(now),
@@ -97,7 +100,8 @@ impl Ordered {
         if self.children.restart_type(key) == RestartType::Temporary {
             self.forget(key, false, turn);
         } else {
-            self.lay_down(key, Down::ByGroup, turn);
+            let down = if self.is_dismissed(key) { Down::ByHand } else { Down::ByGroup };
+            self.lay_down(key, down, turn);
         }
     }
 

@@ -54,7 +54,28 @@ impl Ordered {
         None
     }
 
+    /// Whether the child was stopped by hand since the sweep began.
+    pub(super) fn is_dismissed(&self, key: Key) -> bool {
+        let slot = self.children.slots.get(key);
+        slot.is_some_and(|slot| self.dismissed.contains(&slot.pos))
+    }
+
+    /// The child is not to be started by the sweep that there is, whatever becomes of that. One
+    /// that ends the supervisor starts nobody.
+    fn dismiss(&mut self, key: Key) {
+        if self.sweep.is_some() {
+            let pos = self.children.slot(key).pos;
+            self.dismissed.insert(pos);
+        }
+    }
+
+    fn recall(&mut self, key: Key) {
+        let pos = self.children.slot(key).pos;
+        self.dismissed.remove(&pos);
+    }
+
     fn terminate(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        self.dismiss(key);
         match self.children.slot(key).state {
             State::Down(_) | State::Gated(_) | State::Backoff | State::Awaiting => {
                 self.abandon(key);
@@ -98,6 +119,7 @@ impl Ordered {
 
     /// Starts a child that is down, and nobody besides.
     fn start_again(&mut self, ticket: Ticket, key: Key, want: Want, turn: &mut Turn<'_>) {
+        self.recall(key);
         self.children.wait(key, ticket, want);
         // In a group it waits for its turn like the others.
         self.children.set(key, State::Down(Down::ByGroup));
@@ -121,6 +143,7 @@ impl Ordered {
             }
             State::Stopping { why, .. }
                 if !self.children.returns(key, why)
+                    || self.is_dismissed(key)
                     || (why == Why::Group && !self.group_returns()) =>
             {
                 Some(Answer::Unfit(lifecycle))
@@ -171,6 +194,7 @@ impl Ordered {
         if !matches!(slot.state, State::Down(Down::GivenUp | Down::Leaked)) {
             return Some(Answer::Unfit(lifecycle));
         }
+        self.recall(key);
         // In a group it waits for its turn like the others.
         self.children.set(key, State::Down(Down::ByGroup));
         self.children.wait(key, ticket, Want::Renewed);

@@ -179,6 +179,7 @@ impl Ordered {
             Phase::Stopping { cursor, .. } if (sweep.from..cursor).contains(&slot.pos) => {
                 return slot.pos >= sweep.start_from
                     && matches!(sweep.then, Then::Run)
+                    && !self.is_dismissed(key)
                     && slot.state != State::Down(Down::Leaked);
             }
             Phase::Stopping { .. } | Phase::Waiting => slot.pos >= sweep.start_from,
@@ -344,6 +345,7 @@ impl Ordered {
                 }
                 None => {
                     self.sweep = None;
+                    self.dismissed.clear();
                     self.come_up(turn);
                     Step::Wait
                 }
@@ -353,7 +355,8 @@ impl Ordered {
 
     fn stop_next(&mut self, pos: Pos, key: Key, manner: Manner, turn: &mut Turn<'_>) -> Step {
         let Some(sweep) = &self.sweep else { return Step::Wait };
-        let returns = matches!(sweep.then, Then::Run) && pos >= sweep.start_from;
+        let returns =
+            matches!(sweep.then, Then::Run) && pos >= sweep.start_from && !self.is_dismissed(key);
         let awaited = returns && sweep.culprit == Some(key);
         match (self.children.slot(key).state, manner) {
             (State::Down(down), _) => self.tell(key, down, returns, turn),

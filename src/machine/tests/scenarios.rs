@@ -750,6 +750,60 @@ mod group {
     }
 
     #[test]
+    fn one_that_is_terminated_while_the_group_stops_stays_down() {
+        for slow in ["b", "c"] {
+            let kids = ["a", "b", "c"].map(|name| match name == slow {
+                true => kid(name).stops(secs(1)),
+                false => kid(name),
+            });
+            let mut world = begin(waiting(one_for_all()), kids);
+            world.fail("a");
+            let terminated = world.ask("b", Request::Terminate);
+            world.advance(secs(2));
+            assert_eq!(world.answer(terminated), "done");
+            assert_eq!(world.why("b"), Some("stopped by hand"), "{slow} is slow");
+            world.skip();
+            world.fail("a");
+            world.advance(secs(5));
+            assert!(world.acts().contains("start b#2"), "the next group brings it back");
+        }
+    }
+
+    #[test]
+    fn one_that_is_terminated_while_the_group_stops_stays_down_also_if_that_begins_anew() {
+        let kids = [kid("a"), kid("b"), kid("c").stops(secs(1))];
+        let mut world = begin(waiting(rest_for_one()), kids);
+        world.fail("b");
+        assert_eq!(world.call("b", Request::Terminate), "done");
+        world.fail("a");
+        world.advance(secs(5));
+        assert_eq!(world.why("b"), Some("stopped by hand"));
+        assert!(world.acts().ends_with("start a#2, start c#2"));
+    }
+
+    #[test]
+    fn one_that_is_wanted_again_while_the_group_stops_comes_back_with_it() {
+        let mut world =
+            begin(waiting(one_for_all()), [kid("a"), kid("b"), kid("c").stops(secs(1))]);
+        world.fail("a");
+        let terminated = world.ask("c", Request::Terminate);
+        assert_eq!(world.call("c", Request::RestartRunning), "unfit deactivating");
+        world.advance(secs(1));
+        assert_eq!(world.answer(terminated), "done");
+        let ticket = world.ask("c", Request::RestartStopped);
+        world.advance(secs(1));
+        assert_eq!(world.answer(ticket), "started 2");
+    }
+
+    #[test]
+    fn a_temporary_child_that_is_stopped_with_its_group_is_not_restarting() {
+        let kids = [kid("a"), kid("b").restart(RestartType::Temporary).stops(secs(1))];
+        let mut world = begin(waiting(one_for_all()), kids);
+        world.fail("a");
+        assert_eq!(world.call("b", Request::RestartRunning), "unfit deactivating");
+    }
+
+    #[test]
     fn each_is_told_why_it_is_started() {
         let mut world = begin(rest_for_one(), [kid("a"), kid("b"), kid("c")]);
         assert_eq!(world.causes(), "a#1 initial, b#1 initial, c#1 initial");
