@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
-use super::super::{Machine, Request};
+use super::super::{Event, Machine, Request, SLICE};
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -177,7 +177,7 @@ mod the_supervisor {
 
     #[test]
     fn that_ends_already_ends_as_it_was_to() {
-        let deaf = |name, then| kid(name).stops(None).on_exit(ExitKind::Failed, then);
+        let deaf = |name: &str, then| kid(name).stops(None).on_exit(ExitKind::Failed, then);
         let kids = || [deaf("a", OnExit::EndSupervisor), deaf("b", OnExit::FailSupervisor)];
         let mut world = World::running(rules(), kids());
         world.stop();
@@ -192,6 +192,14 @@ mod the_supervisor {
             world.fail(name);
         }
         assert_eq!(world.acts(), "cancel b, cancel a, removed b, removed a, finish stopped");
+
+        // One that fails before its turn to be asked has come.
+        let many = (0..2 * SLICE).map(|number| deaf(&number.to_string(), OnExit::FailSupervisor));
+        let mut world = World::dynamic(rules(), many);
+        world.event(Event::Stop { within: None });
+        world.skip();
+        world.fail("0");
+        assert!(world.acts().starts_with("removed 0, cancel "), "nothing is told of it");
     }
 }
 
@@ -296,12 +304,12 @@ fn the_real_reason_counts() {
 fn one_that_stops_itself_ends_well() {
     let a = || kid("a").trigger(Trigger::failure());
     let mut world = World::running(rules(), [a()]);
-    world.says("a", |key, incarnation| super::super::Event::StopSelf { key, incarnation });
+    world.says("a", |key, incarnation| Event::StopSelf { key, incarnation });
     world.settle();
     assert_eq!(world.acts(), "cancel a, a ends all, finish auto");
 
     let mut world = World::running(rules(), [kid("a").trigger(Trigger::stop())]);
-    world.says("a", |key, incarnation| super::super::Event::StopSelf { key, incarnation });
+    world.says("a", |key, incarnation| Event::StopSelf { key, incarnation });
     world.settle();
     assert_eq!(world.acts(), "cancel a, start a#2");
 }
