@@ -1,0 +1,89 @@
+//! supervised: services that say when they are ready, and one that asks for the shutdown.
+
+use std::time::Duration;
+
+use supervised::{
+    Context, ErrorAction, RestartPolicy, ServiceExt, ServiceOutcome, SupervisorBuilder,
+    SupervisorReadiness, service_fn,
+};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::board::{self, live};
+use crate::peer::{Clock, Peer, Plan};
+use crate::probe::{Probe, Verdict};
+
+pub struct Supervised;
+
+impl Peer for Supervised {
+    const PACKAGES: &[&str] = &["supervised"];
+    const CLOCK: Clock = Clock::Paused;
+    type Tree = (CancellationToken, JoinHandle<()>);
+
+    async fn start(plan: Plan) -> Self::Tree {
+        let stop = CancellationToken::new();
+        let restarts =
+            RestartPolicy::attempts(plan.restarts, Duration::ZERO, ErrorAction::Shutdown);
+        let mut builder = SupervisorBuilder::new(()).default_restart_policy(restarts);
+        for child in plan.children {
+            let service = service_fn(child.name, move |ctx: Context<()>| async move {
+                let ready = ctx.readiness().clone();
+                live(child, move || ready.mark_ready(), ctx.token().cancelled()).await
+            });
+            builder = builder.add(service.when_ready());
+        }
+        let asked = stop.clone();
+        let supervisor = builder
+            .add(service_fn("stop", move |ctx: Context<()>| {
+                let asked = asked.clone();
+                async move {
+                    let asked = ctx.token().run_until_cancelled(asked.cancelled()).await;
+                    asked.map_or(ServiceOutcome::Cancelled, |()| {
+                        ServiceOutcome::requested_shutdown()
+                    })
+                }
+            }))
+            .build();
+
+        let mut readiness = supervisor.readiness();
+        let running = tokio::spawn(async move {
+            let summary = supervisor.run().await.expect("there are services");
+            board::saw("the summary", format!("{summary:?}"));
+        });
+        let ready = readiness.wait_for(|state| *state == SupervisorReadiness::Ready);
+        ready.await.expect("it goes on running");
+        (stop, running)
+    }
+
+    async fn stop((stop, running): Self::Tree) {
+        stop.cancel();
+        running.await.expect("nothing panics but children");
+    }
+
+    async fn start_nested(_inner: Plan) -> Self::Tree {
+        unreachable!("declined")
+    }
+
+    fn declines(probe: Probe) -> Option<Verdict> {
+        Some(match probe {
+            Probe::Group | Probe::Busy | Probe::Finished | Probe::Hung | Probe::Twice => {
+                Verdict::not_claimed("there are no groups: a service is restarted alone")
+            }
+            Probe::Window => {
+                Verdict::not_claimed("a limit has no period: \"retries a bounded number of times\"")
+            }
+            Probe::Escalation => Verdict::not_claimed(
+                "supervisors aren't nested; what isn't retried any more ends the whole run",
+            ),
+            _ => return None,
+        })
+    }
+
+    fn disclaims(probe: Probe) -> Option<&'static str> {
+        match probe {
+            Probe::Order => Some("readiness is one state of the whole, not an order"),
+            Probe::Reverse => Some("a shutdown cancels one token, which all services watch"),
+            _ => None,
+        }
+    }
+}
