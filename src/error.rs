@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::{NameProblem, Path};
-use crate::policy::BackoffProblem;
+use crate::policy::{BackoffProblem, Unreachable};
 
 /// Why a tree, or a child that was to be added to one, is not what it could run.
 ///
@@ -44,6 +44,50 @@ pub enum BuildError {
         path: Path,
         /// The restarts that were to be allowed.
         max: u32,
+    },
+    /// The limit of a score is not a number from 0 up.
+    #[error(
+        "`{path}` allows a score of {max}; write a number such as 5.0, or, to allow any number of \
+         restarts, no limit"
+    )]
+    BadScore {
+        /// The supervisor or the child.
+        path: Path,
+        /// What was written.
+        max: f64,
+    },
+    /// A limit was set twice, so that it cannot be told which one is meant.
+    #[error("`{path}` has both `{first}` and `{second}`, which set the same; remove one of them")]
+    SetTwice {
+        /// The supervisor or the child.
+        path: Path,
+        /// What was written first.
+        first: String,
+        /// What was written then.
+        second: String,
+    },
+    /// A child could fail and be restarted without end, at once and each time as if for the first
+    /// time, because nothing counts its failures together.
+    #[error(
+        "the backoff of `{path}` begins again as soon as it is active, and nothing limits its \
+         restarts in a time: if it fails at once each time, it is restarted without end, whatever \
+         other limit there is; write a `reset_after` above zero, or limit its restarts with \
+         `restarts(5, Duration::from_secs(60))`"
+    )]
+    EndlessRestarts {
+        /// The child, or the supervisor whose default it is.
+        path: Path,
+    },
+    /// A fallback requires a sibling, but takes the place of a child that has its requirements.
+    #[error(
+        "the fallback of `{path}` requires `{requirement}`, but a fallback starts when what \
+         `{path}` requires is there; write `requires({requirement:?})` on that instead"
+    )]
+    FallbackRequires {
+        /// The child.
+        path: Path,
+        /// What its fallback requires.
+        requirement: String,
     },
     /// A child waits for a sibling that there is not.
     #[error("`{path}` requires `{requirement}`, but `{parent}` has no such child; it has {known}")]
@@ -187,6 +231,19 @@ pub enum RunError {
         /// How it ended, the last time.
         reason: ExitReason,
     },
+    /// A child failed too often, and the program is to end with this code: see
+    /// [`OnExhausted::Exit`](crate::OnExhausted::Exit).
+    #[error("`{path}` ended the program with code {code} because of `{child}`: {reason}")]
+    Exited {
+        /// The root.
+        path: Path,
+        /// The exit code; not 0.
+        code: u8,
+        /// The child that failed last.
+        child: Path,
+        /// How it ended, the last time.
+        reason: ExitReason,
+    },
     /// Children were aborted and are still there: they block their thread.
     #[error("stopped, but still running after they were aborted: {}", Paths(.children))]
     Leaked {
@@ -203,12 +260,13 @@ pub enum RunError {
 
 impl RunError {
     /// The exit code of a program that ends with this: 2 if the tree could not be built, 3 if
-    /// something leaked, otherwise 1.
+    /// something leaked, the code of an [`Exited`](Self::Exited), otherwise 1.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Build(_) => 2,
             Self::Leaked { .. } => 3,
+            Self::Exited { code, .. } => *code,
             Self::Start(_) | Self::GaveUp { .. } | Self::Aborted { .. } => 1,
         }
     }
@@ -379,12 +437,12 @@ pub enum ControlError {
 }
 
 /// A setting that is legal, and probably not what its author meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildWarning {
     /// The restarts are so slow that the limit on them can never be reached.
     UnreachableLimit {
-        /// The supervisor.
+        /// The supervisor or the child.
         path: Path,
         /// The restarts it allows.
         max: u32,
@@ -393,11 +451,44 @@ pub enum BuildWarning {
         /// How many there can be at most.
         most: u64,
     },
+    /// The restarts are so slow that the score which they add up to can never exceed its limit.
+    UnreachableScore {
+        /// The supervisor or the child.
+        path: Path,
+        /// The limit of the score.
+        max: f64,
+        /// The time in which it is halved.
+        half_life: Duration,
+        /// What it can come to at most.
+        most: f64,
+    },
+    /// No two restarts of the child are ever in a row, because its backoff begins again as soon as
+    /// it is active.
+    NeverInARow {
+        /// The child.
+        path: Path,
+        /// The limit on restarts in a row, as it was written.
+        limit: String,
+    },
     /// A child may take for ever to stop, and so may the tree.
     UnboundedStop {
         /// The child.
         path: Path,
     },
+}
+
+impl BuildWarning {
+    pub(crate) fn unreachable(path: &Path, limit: Unreachable) -> Self {
+        let path = path.clone();
+        match limit {
+            Unreachable::Restarts { max, period, most } => {
+                Self::UnreachableLimit { path, max, period, most }
+            }
+            Unreachable::Score { max, half_life, most } => {
+                Self::UnreachableScore { path, max, half_life, most }
+            }
+        }
+    }
 }
 
 impl fmt::Display for BuildWarning {
@@ -407,6 +498,16 @@ impl fmt::Display for BuildWarning {
                 f,
                 "`{path}` gives up after {max} restarts in {period:?}, but with its backoff there \
                  can be {most} at most: it will never give up"
+            ),
+            Self::UnreachableScore { path, max, half_life, most } => write!(
+                f,
+                "`{path}` gives up at a score above {max} that is halved every {half_life:?}, but \
+                 with its backoff it comes to {most:.2} at most: it will never give up"
+            ),
+            Self::NeverInARow { path, limit } => write!(
+                f,
+                "`{path}` has `{limit}`, but its backoff begins again as soon as it is active: it \
+                 will never give up"
             ),
             Self::UnboundedStop { path } => {
                 write!(f, "`{path}` is a worker with `Shutdown::Infinity`: stopping may never end")

@@ -57,6 +57,21 @@ pub enum EventKind {
         /// How it ended, the last time.
         reason: Arc<ExitReason>,
     },
+    /// It failed too often, and its fallback takes its place: see
+    /// [`ChildSpec::fallback`](crate::ChildSpec::fallback).
+    FellBack {
+        /// How it ended, the last time.
+        reason: Arc<ExitReason>,
+    },
+    /// It failed too often, and is started again when the pause is over: see
+    /// [`OnExhausted::Pause`](crate::OnExhausted::Pause).
+    Paused {
+        /// How it ended, the last time.
+        reason: Arc<ExitReason>,
+        /// How long the pause is.
+        #[serde(rename = "length_ms", serialize_with = "millis::duration")]
+        length: Duration,
+    },
     /// It was aborted and is still there: it blocks its thread.
     Leaked,
     /// It had leaked, and has ended now.

@@ -150,8 +150,8 @@ fn ends_with_words(text: &str, words: &str) -> bool {
 
 /// Why an incarnation of a child ended.
 ///
-/// [`Normal`](Self::Normal) and [`Shutdown`](Self::Shutdown) are clean, everything else is a
-/// failure. `Display` writes the whole story down to the first cause; it is serialised as `kind`
+/// [`Normal`](Self::Normal) and [`Shutdown`](Self::Shutdown) are clean, and so is an
+/// [`Exit`](Self::Exit) with code 0; everything else is a failure. `Display` writes the whole story down to the first cause; it is serialised as `kind`
 /// (see [`kind`](Self::kind)) and `message` (the same story).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -188,13 +188,42 @@ pub enum ExitReason {
         /// How it ended, the last time.
         source: Arc<ExitReason>,
     },
+    /// It is a supervisor, and the program is to end with this code, since a child failed too often
+    /// for which that is what follows: see [`OnExhausted::Exit`](crate::OnExhausted::Exit). Its own
+    /// supervisor ends with the same. Clean if the code is 0.
+    Exit {
+        /// The exit code of the program.
+        code: u8,
+        /// The child that failed, however far below.
+        child: Path,
+        /// How it ended, the last time.
+        source: Arc<ExitReason>,
+    },
 }
 
 impl ExitReason {
-    /// Whether this is a clean end: [`Normal`](Self::Normal) or [`Shutdown`](Self::Shutdown).
+    /// Whether this is a clean end: [`Normal`](Self::Normal), [`Shutdown`](Self::Shutdown), or an
+    /// [`Exit`](Self::Exit) with code 0.
     #[must_use]
     pub const fn is_clean(&self) -> bool {
-        self.exit_kind().is_clean()
+        self.exit_kind().is_clean() || matches!(self, Self::Exit { code: 0, .. })
+    }
+
+    /// The code with which the program is to end because of this, if it is.
+    pub(crate) const fn exit_code(&self) -> Option<u8> {
+        match self {
+            Self::Exit { code, .. } => Some(*code),
+            Self::Normal
+            | Self::Shutdown
+            | Self::Failed(_)
+            | Self::Panicked(_)
+            | Self::ActivationFailed(_)
+            | Self::ActivationTimedOut
+            | Self::Hung
+            | Self::Aborted
+            | Self::Killed
+            | Self::Escalated { .. } => None,
+        }
     }
 
     /// The variant's name in snake case, for logs, metrics and files. It won't change.
@@ -217,13 +246,14 @@ impl ExitReason {
             Self::Aborted => ExitKind::Aborted,
             Self::Killed => ExitKind::Killed,
             Self::Escalated { .. } => ExitKind::Escalated,
+            Self::Exit { .. } => ExitKind::Exit,
         }
     }
 
     /// The error it came from: that of the child, or of the one whose failure was escalated.
     pub(crate) fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         let mut reason = self;
-        while let Self::Escalated { source, .. } = reason {
+        while let Self::Escalated { source, .. } | Self::Exit { source, .. } = reason {
             reason = source;
         }
         match reason {
@@ -235,7 +265,8 @@ impl ExitReason {
             | Self::Hung
             | Self::Aborted
             | Self::Killed
-            | Self::Escalated { .. } => None,
+            | Self::Escalated { .. }
+            | Self::Exit { .. } => None,
         }
     }
 }
@@ -244,9 +275,18 @@ impl fmt::Display for ExitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A loop and not a recursion, because a tree may be a thousand levels deep.
         let mut reason = self;
-        while let Self::Escalated { child, source } = reason {
-            write!(f, "escalated: child {child}: ")?;
-            reason = source;
+        loop {
+            match reason {
+                Self::Escalated { child, source } => {
+                    write!(f, "escalated: child {child}: ")?;
+                    reason = source;
+                }
+                Self::Exit { code, child, source } => {
+                    write!(f, "exit {code}: child {child}: ")?;
+                    reason = source;
+                }
+                _ => break,
+            }
         }
         match reason {
             Self::Normal => f.write_str("ended normally"),
@@ -258,7 +298,9 @@ impl fmt::Display for ExitReason {
             Self::Hung => f.write_str("hung"),
             Self::Aborted => f.write_str("aborted"),
             Self::Killed => f.write_str("killed"),
-            Self::Escalated { .. } => unreachable!("followed to its source above"),
+            Self::Escalated { .. } | Self::Exit { .. } => {
+                unreachable!("followed to its source above")
+            }
         }
     }
 }
@@ -290,11 +332,13 @@ pub enum ExitKind {
     Killed,
     /// See [`ExitReason::Escalated`].
     Escalated,
+    /// See [`ExitReason::Exit`].
+    Exit,
 }
 
 impl ExitKind {
     /// All of them, each at the place of its number.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Normal,
         Self::Shutdown,
         Self::Failed,
@@ -305,6 +349,7 @@ impl ExitKind {
         Self::Aborted,
         Self::Killed,
         Self::Escalated,
+        Self::Exit,
     ];
 
     /// Whether such an end is clean; see [`ExitReason::is_clean`].
@@ -325,6 +370,7 @@ impl ExitKind {
             Self::Aborted => "aborted",
             Self::Killed => "killed",
             Self::Escalated => "escalated",
+            Self::Exit => "exit",
         }
     }
 }
@@ -489,7 +535,7 @@ mod tests {
     }
 
     /// One of each reason, with what is true for it.
-    fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 11] {
+    fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 12] {
         let app = Path::root("app");
         let failed = ExitReason::Failed(because("no database", refused()).into());
         let pool =
@@ -521,6 +567,16 @@ mod tests {
                 false,
                 "escalated: child app/db: escalated: child app/db/pool: failed: no database: \
                  connection refused",
+            ),
+            (
+                ExitReason::Exit {
+                    code: 3,
+                    child: app.join("db"),
+                    source: ExitReason::Hung.into(),
+                },
+                "exit",
+                false,
+                "exit 3: child app/db: hung",
             ),
         ]
     }

@@ -116,9 +116,9 @@ pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FailureLog,
-    FirstStart, Jitter, LogLevel, OnExhausted, OnExit, OnLeak, Preset, Random, Readiness, Reset,
-    RestartType, Shutdown, Start, StartCause, Strategy, Trigger, UnknownRestartType,
-    UnknownShutdown, UnknownWord,
+    FirstStart, Intensity, Jitter, LogLevel, OnExhausted, OnExit, OnLeak, Preset, Random,
+    Readiness, Reset, RestartType, Shutdown, Start, StartCause, Strategy, Trigger,
+    UnknownRestartType, UnknownShutdown, UnknownWord,
 };
 pub use crate::status::{
     ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,

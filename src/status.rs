@@ -10,7 +10,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::millis;
 use crate::path::Path;
-use crate::policy::{Backoff, OnLeak, RestartType, Shutdown, Trigger};
+use crate::policy::{Backoff, Intensity, OnExhausted, OnLeak, RestartType, Shutdown, Trigger};
 
 /// A snapshot of a tree, or of the part of it below one supervisor.
 ///
@@ -127,11 +127,12 @@ pub struct NextAttempt {
 pub struct SupervisorInfo {
     /// `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
     pub strategy: String,
-    /// Restarts that count just now.
+    /// Restarts that count just now. Of a [decaying](crate::Intensity::decaying) intensity, as many
+    /// of the restarts that may come at once as its score leaves no room for.
     pub restarts_in_period: usize,
     /// How many may; `None`: any number.
     pub max_restarts: Option<u32>,
-    /// In what time.
+    /// In what time; of a decaying intensity, its half-life.
     #[serde(rename = "period_ms", serialize_with = "millis::duration")]
     pub period: Duration,
     /// How many children there are.
@@ -177,6 +178,16 @@ pub struct ChildSpecInfo {
     pub activation_timeout: Option<Duration>,
     /// See [`ChildSpec::on_leak`](crate::ChildSpec::on_leak).
     pub on_leak: OnLeak,
+    /// See [`ChildSpec::intensity`](crate::ChildSpec::intensity).
+    #[serde(skip)]
+    pub intensity: Option<Intensity>,
+    /// See [`ChildSpec::consecutive_restarts`](crate::ChildSpec::consecutive_restarts).
+    pub consecutive_restarts: Option<u32>,
+    /// See [`ChildSpec::failing_for`](crate::ChildSpec::failing_for).
+    #[serde(rename = "failing_for_ms", serialize_with = "millis::optional")]
+    pub failing_for: Option<Duration>,
+    /// See [`ChildSpec::on_exhausted`](crate::ChildSpec::on_exhausted).
+    pub on_exhausted: OnExhausted,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod cancelled;
 mod component;
 mod context;
+mod limits;
 mod run;
 mod seed;
 mod spec;
@@ -18,6 +19,7 @@ use async_trait::async_trait;
 pub use self::cancelled::Cancelled;
 pub use self::component::{Component, component};
 pub use self::context::Context;
+pub(crate) use self::limits::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub(crate) use self::run::{Parent, Run, StopLevel};
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
 pub use self::spec::{ChildDefaults, ChildSpec};

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::limits::check_limits;
 use super::seed::{Nested, Recipe, Resolved, Seed};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
@@ -29,6 +30,8 @@ pub struct ChildSpec {
     pub(crate) seed: Arc<Seed>,
     pub(crate) options: Arc<ChildOptions>,
     pub(crate) requires: Vec<String>,
+    /// What takes its place when it has failed too often.
+    pub(crate) fallback: Option<Arc<ChildSpec>>,
 }
 
 impl ChildSpec {
@@ -39,13 +42,23 @@ impl ChildSpec {
         let signals_itself = supervisor.is_some();
         let options =
             ChildOptions { signals, signals_itself, supervisor, ..ChildOptions::default() };
-        Self { seed: Arc::new(seed), options: Arc::new(options), requires: Vec::new() }
+        Self::of(seed, options)
     }
 
     /// A supervisor that was checked already, and how long it may take to abort what is below it.
     pub(crate) fn of_supervisor(seed: Seed, abort_bound: Duration) -> Self {
-        let spec = Self { seed: Arc::new(seed), options: Arc::default(), requires: Vec::new() };
-        spec.supervising(abort_bound)
+        Self::of(seed, ChildOptions::default()).supervising(abort_bound)
+    }
+
+    fn of(seed: Seed, options: ChildOptions) -> Self {
+        let (seed, options) = (Arc::new(seed), Arc::new(options));
+        Self { seed, options, requires: Vec::new(), fallback: None }
+    }
+
+    /// What its type says of it has been said; what is said from now on stands above that.
+    pub(crate) fn layer(mut self) -> Self {
+        self.edit().limits.layer();
+        self
     }
 
     /// The same as a supervisor: it says itself when it is up, and needs time for all below it.
@@ -213,7 +226,7 @@ impl ChildSpec {
         &self.seed.name
     }
 
-    fn edit(&mut self) -> &mut ChildOptions {
+    pub(super) fn edit(&mut self) -> &mut ChildOptions {
         Arc::make_mut(&mut self.options)
     }
 
@@ -234,13 +247,14 @@ impl ChildSpec {
         let mut open: Vec<Open<'_>> = Vec::new();
         let mut spec = self;
         loop {
-            let path = spec.check(open.last().map_or(parent, |open| &open.path))?;
+            let above = open.last().map_or(parent, |open| &open.path);
+            let path = spec.check(above)?;
             let mut resolved = None;
             if let Recipe::Nested(nested) = spec.seed.recipe() {
                 nested.check(&path)?;
                 open.push(Open { spec, nested: &**nested, path, children: Vec::new() });
             } else {
-                resolved = Some(spec.clone());
+                resolved = Some(spec.clone().with_fallback(above, warnings)?);
             }
             // Up to the next child that is not resolved.
             spec = loop {
@@ -257,7 +271,8 @@ impl ChildSpec {
                 let mut runnable = spec.clone();
                 runnable.seed = seed;
                 runnable.edit().supervisor = Some(abort_bound);
-                resolved = Some(runnable);
+                let above = open.last().map_or(parent, |open| &open.path);
+                resolved = Some(runnable.with_fallback(above, warnings)?);
             };
         }
     }
@@ -273,6 +288,7 @@ impl ChildSpec {
                 BuildError::BadBackoff { path, problem }
             })?;
         }
+        check_limits(&self.options, &path)?;
         if self.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
             let example = Duration::from_secs(10);
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });

@@ -75,5 +75,5 @@ pub fn child<C: Child>(
     factory: impl Fn() -> C + Send + Sync + 'static,
 ) -> ChildSpec {
     let recipe = Recipe::Object(Box::new(move || Box::new(factory())));
-    C::child_spec(ChildSpec::new(name.into(), recipe))
+    C::child_spec(ChildSpec::new(name.into(), recipe)).layer()
 }

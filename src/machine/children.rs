@@ -38,6 +38,8 @@ pub(super) struct Children {
     pub(super) timers: Timers<Timer>,
     pub(super) requirements: Requirements,
     pub(super) window: RestartWindow,
+    /// Until then nobody who fails is charged, nor restarted.
+    pub(super) paused: Option<Instant>,
     pub(super) live: u32,
     pub(super) significant_left: u32,
     pub(super) significant_leaving: u32,
@@ -47,7 +49,7 @@ pub(super) struct Children {
 
 impl Children {
     pub(super) fn new(rules: Rules, now: Instant, seed: u64) -> Self {
-        let window = RestartWindow::new(rules.max_restarts, rules.period);
+        let window = RestartWindow::new(rules.intensity);
         let random = Dice::new(rules.random.as_ref(), seed);
         Self {
             rules,
@@ -56,6 +58,7 @@ impl Children {
             timers: Timers::default(),
             requirements: Requirements::default(),
             window,
+            paused: None,
             live: 0,
             significant_left: 0,
             significant_leaving: 0,
@@ -344,6 +347,7 @@ impl Children {
             State::Down(Down::Left) => Some("not restarted"),
             State::Down(Down::Leaked) => Some("leaked"),
             State::Gated(_) => Some("waits for a requirement"),
+            _ if slot.options.is_fallback => Some("fallback"),
             _ => None,
         };
         Some(View {

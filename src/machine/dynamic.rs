@@ -78,13 +78,21 @@ impl Dynamic {
         }
         match self.children.charge(key, active, &reason, turn) {
             Verdict::RestartAt(at) => self.children.back_off(key, at, turn),
-            Verdict::Exhausted => match self.children.rules.on_exhausted {
-                OnExhausted::Park => self.lay_down(key, Down::GivenUp, turn),
-                OnExhausted::Escalate => {
-                    self.forget(key, turn);
-                    self.finish(Finish::Escalated { key, reason });
-                }
-            },
+            Verdict::Exhausted(OnExhausted::Park | OnExhausted::Pause(_)) => {
+                self.lay_down(key, Down::GivenUp, turn);
+            }
+            Verdict::Exhausted(OnExhausted::StopChild) => {
+                self.children.enter_stopped(key, turn);
+                self.lay_down(key, Down::GivenUp, turn);
+            }
+            Verdict::Exhausted(OnExhausted::Escalate) => {
+                self.forget(key, turn);
+                self.finish(Finish::Escalated { key, reason });
+            }
+            Verdict::Exhausted(OnExhausted::Exit(code)) => {
+                self.forget(key, turn);
+                self.finish(Finish::Exit { key, reason, code });
+            }
         }
     }
 
@@ -228,7 +236,7 @@ impl Dynamic {
                 Some(Answer::Done)
             }
             (Request::Retry, State::Down(Down::GivenUp | Down::Leaked)) => {
-                self.children.window.clear();
+                self.children.pardon(key);
                 let waits = self.children.wait(key, ticket, Want::Renewed);
                 self.children.launch(key, StartCause::Manual, turn);
                 waits
@@ -309,6 +317,9 @@ impl Kind for Dynamic {
 
     fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
         let (active, reason) = self.children.ended(key, reason, turn);
+        if reason.exit_code().is_some() && self.finishing.is_none() {
+            return self.exit(key, reason, turn);
+        }
         self.decide(key, active, reason, turn);
     }
 
@@ -326,6 +337,14 @@ impl Kind for Dynamic {
                 let reason = self.children.failure(key);
                 self.decide(key, active, reason, turn);
             }
+        }
+    }
+
+    fn exit(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        self.children.tell_decision(key, &reason, Decision::Exit, turn);
+        self.forget(key, turn);
+        if let Some(code) = reason.exit_code() {
+            self.finish(Finish::Exit { key, reason, code });
         }
     }
 

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::children::{Children, later};
+use super::exhausted::Refused;
 use super::state::{State, Timer, Verdict, Why};
 use super::{Decision, Effect, Key, Turn};
 use crate::exit::ExitReason;
@@ -102,11 +103,13 @@ impl Children {
     ) -> Verdict {
         let slot = self.slots.get_mut(key).expect("the child that failed");
         let backoff = self.rules.backoff(&slot.options);
+        let limits = self.rules.limits(&slot.options);
         let ledger = slot.ledger.get_or_insert_default();
+        // It counts from the failure, which may lie before the end of the task.
+        let failed = self.began + Duration::from_nanos(slot.since);
         let Some(delay) = ledger.fail(backoff, &mut self.random) else {
-            ledger.next = None;
-            self.tell_decision(key, reason, Decision::GiveUp, turn);
-            return Verdict::Exhausted;
+            let refused = Refused { by_supervisor: false, by_child: true };
+            return self.refuse(key, failed, refused, reason, turn);
         };
         // An outage is not a bug: as long as the child is held back by a delay, a start that
         // fails is no sign of a tree that cannot work. Unless there are to be no restarts at all.
@@ -115,14 +118,25 @@ impl Children {
             || delay.is_zero()
             || self.rules.charge_everything
             || matches!(reason, ExitReason::Escalated { .. });
-        if charged && !self.window.admit(turn.now) {
-            ledger.next = None;
-            self.tell_decision(key, reason, Decision::GiveUp, turn);
-            return Verdict::Exhausted;
-        }
-        // It counts from the failure, which may lie before the end of the task.
-        let failed = self.began + Duration::from_nanos(slot.since);
-        let (at, attempt) = (later(failed, delay), ledger.streak);
+        let attempt = ledger.streak;
+        let at = if let Some(until) = self.pauses_until(turn.now) {
+            later(failed, delay).max(until)
+        } else {
+            let quota = &self.slot(key).ledger().quota;
+            let by_child = !quota.admits(&limits, failed, turn.now);
+            let by_supervisor = charged && !self.window.admits(turn.now);
+            if by_child || by_supervisor {
+                let refused = Refused { by_supervisor, by_child };
+                return self.refuse(key, failed, refused, reason, turn);
+            }
+            if charged {
+                self.window.record(turn.now);
+            }
+            self.slot(key).ledger().quota.record(&limits, failed, turn.now);
+            later(failed, delay)
+        };
+        let delay = at.saturating_duration_since(failed);
+        let ledger = self.slot(key).ledger();
         ledger.next = Some((at, delay));
         self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);
         Verdict::RestartAt(at)

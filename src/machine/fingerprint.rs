@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use super::children::Children;
 use super::state::{Pos, Slot, State, Timer, Why};
 use super::{Dynamic, Key, Ordered};
+use crate::policy::RestartWindow;
 
 /// See the [module](self).
 pub(super) struct Fingerprint {
@@ -70,6 +71,16 @@ impl Fingerprint {
     /// An instant of which somebody asks how long it is past, but not beyond a limit.
     pub(super) fn since(&mut self, at: Instant, limit: Duration) {
         self.now.saturating_duration_since(at).min(limit).hash(self);
+    }
+
+    /// The restarts that count.
+    fn window(&mut self, window: &RestartWindow) {
+        for at in window.granted(self.now) {
+            self.since(at, window.period());
+        }
+        if let Some((age, score)) = window.counted(self.now) {
+            (age, score.to_bits()).hash(self);
+        }
     }
 
     pub(super) fn pos(&mut self, pos: Pos) {
@@ -127,8 +138,10 @@ impl Children {
             }
         }
         self.requirements.print(self, print);
-        for at in self.window.granted(print.now) {
-            print.since(at, self.window.period());
+        print.window(&self.window);
+        self.paused.is_some_and(|until| until > print.now).hash(print);
+        if let Some(until) = self.pauses_until(print.now) {
+            print.at(until);
         }
     }
 
@@ -139,6 +152,17 @@ impl Children {
         let backoff = self.rules.backoff(&slot.options);
         let streak = ledger.streak.min(backoff.flat_from());
         streak.hash(print);
+        slot.options.is_fallback.hash(print);
+        ledger.quota.window().is_some().hash(print);
+        if let Some(window) = ledger.quota.window() {
+            print.window(window);
+        }
+        let (in_a_row, failing_since) = ledger.quota.in_a_row();
+        in_a_row.hash(print);
+        if let Some(since) = failing_since {
+            let most = self.rules.limits(&slot.options).failing_for.unwrap_or_default();
+            print.since(since, most.saturating_add(Duration::from_millis(1)));
+        }
         let since = self.began + Duration::from_nanos(slot.since);
         match slot.state {
             State::Active if streak > 0 => {

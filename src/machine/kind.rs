@@ -44,6 +44,10 @@ pub(super) trait Kind {
     /// A child that was asked to end is gone.
     fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>);
 
+    /// A child has ended, or is gone, that says the program is to end; nothing has begun that wins
+    /// over that.
+    fn exit(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>);
+
     /// A child declines to run. It is Stopped.
     fn ignored(&mut self, key: Key, turn: &mut Turn<'_>);
 
@@ -167,8 +171,12 @@ fn exited<K: Kind + ?Sized>(kind: &mut K, key: Key, reason: ExitReason, turn: &m
     let children = kind.children_mut();
     children.timers.disarm(Timer::Child(key));
     if let State::Stopping { why, .. } = children.slot(key).state {
+        let exits = reason.exit_code().is_some().then(|| reason.clone());
         children.ended_on_request(key, reason, turn);
-        kind.gone(key, why, turn);
+        match exits.filter(|_| !kind.is_finishing()) {
+            Some(reason) => kind.exit(key, reason, turn),
+            None => kind.gone(key, why, turn),
+        }
     } else {
         kind.ended(key, reason, turn);
     }

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::quota::Quota;
 use super::{History, Ticket};
 use crate::exit::ExitReason;
 use crate::policy::{Backoff, Place, Random};
@@ -24,6 +25,8 @@ pub(crate) struct Ledger {
     pub(crate) next: Option<(Instant, Duration)>,
     /// Whom to tell about what becomes of the child.
     pub(crate) waiting: Vec<(Ticket, Want)>,
+    /// What is left of the child's own limits.
+    pub(crate) quota: Quota,
 }
 
 /// What a caller waits for.
@@ -47,13 +50,19 @@ impl Ledger {
         if first && backoff.is_at_once(std::mem::take(&mut self.well)) {
             return Some(Duration::ZERO);
         }
-        backoff.next_wait(&mut self.place, random)
+        let wait = backoff.next_wait(&mut self.place, random);
+        if wait.is_none() {
+            // Who tries the child again begins again.
+            self.place.reset();
+        }
+        wait
     }
 
     /// The child was well: its failures in a row are over, and its backoff begins again.
     pub(crate) fn recover(&mut self) {
         self.streak = 0;
         self.place.reset();
+        self.quota.reset();
         self.well = true;
     }
 

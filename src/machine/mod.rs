@@ -31,11 +31,13 @@ mod arena;
 mod children;
 mod dynamic;
 mod ends;
+mod exhausted;
 #[cfg(test)]
 mod fingerprint;
 mod kind;
 mod ledger;
 mod ordered;
+mod quota;
 mod requests;
 mod requirements;
 #[cfg(test)]
@@ -158,6 +160,8 @@ pub(crate) enum Effect {
     },
     /// What becomes of a child that has ended by itself.
     Decided { key: Key, incarnation: Incarnation, reason: ExitReason, decision: Decision },
+    /// The child's fallback has taken its place; from now on it is started in its stead.
+    Replaced { key: Key },
     /// Answer a caller.
     Reply { ticket: Ticket, answer: Answer },
     /// Forget the child.
@@ -181,6 +185,12 @@ pub(crate) enum Decision {
     EndSupervisor,
     /// Its end is a failure of the supervisor.
     FailSupervisor,
+    /// It has failed too often, and its fallback takes its place.
+    FallBack,
+    /// It has failed too often, and is started again when this time is over.
+    Pause { length: Duration },
+    /// It has ended the program, and its supervisor ends with it.
+    Exit,
 }
 
 /// One edge of a child's lifecycle.
@@ -209,6 +219,9 @@ pub(crate) enum Finish {
     Escalated { key: Key, reason: ExitReason },
     /// It fails because a child has ended, whatever it does when it gives up.
     Failed { key: Key, reason: ExitReason },
+    /// The program is to end with this code: because of a child that failed too often, or since a
+    /// supervisor below says so.
+    Exit { key: Key, reason: ExitReason, code: u8 },
     /// A child could not be started for the first time.
     StartFailed { key: Key, reason: ExitReason },
 }
@@ -260,6 +273,12 @@ impl Census {
     fn remove(&mut self, options: &ChildOptions, last: Lifecycle) {
         self.by_lifecycle[last as usize] -= 1;
         self.supervisors -= u32::from(options.supervisor.is_some());
+    }
+
+    /// A child goes on with other options.
+    fn replaced(&mut self, old: &ChildOptions, new: &ChildOptions) {
+        self.supervisors += u32::from(new.supervisor.is_some());
+        self.supervisors -= u32::from(old.supervisor.is_some());
     }
 
     fn moved(&mut self, from: Lifecycle, to: Lifecycle) {

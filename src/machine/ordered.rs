@@ -181,7 +181,7 @@ impl Ordered {
     /// A child's end is one that its trigger answers with a restart.
     fn failed(&mut self, key: Key, active: bool, reason: ExitReason, turn: &mut Turn<'_>) {
         match self.children.charge(key, active, &reason, turn) {
-            Verdict::Exhausted => self.exhausted(key, reason, turn),
+            Verdict::Exhausted(what) => self.exhausted(key, reason, what, turn),
             Verdict::RestartAt(at) => match self.group(key) {
                 None => self.children.back_off(key, at, turn),
                 Some(from) => {
@@ -193,20 +193,20 @@ impl Ordered {
         }
     }
 
-    fn exhausted(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        match self.children.rules.on_exhausted {
-            OnExhausted::Park => {
-                let group = self.group(key);
-                self.lay_down(key, Down::GivenUp, turn);
+    fn exhausted(&mut self, key: Key, reason: ExitReason, what: OnExhausted, turn: &mut Turn<'_>) {
+        if !matches!(what, OnExhausted::Park | OnExhausted::Pause(_)) {
+            self.children.enter_stopped(key, turn);
+        }
+        let group = self.group(key);
+        self.lay_down(key, Down::GivenUp, turn);
+        match what {
+            OnExhausted::Park | OnExhausted::StopChild | OnExhausted::Pause(_) => {
                 if let Some(from) = group {
                     self.rest(from);
                 }
             }
-            OnExhausted::Escalate => {
-                self.children.enter_stopped(key, turn);
-                self.lay_down(key, Down::GivenUp, turn);
-                self.finish(Finish::Escalated { key, reason });
-            }
+            OnExhausted::Escalate => self.finish(Finish::Escalated { key, reason }),
+            OnExhausted::Exit(code) => self.finish(Finish::Exit { key, reason, code }),
         }
     }
 }
@@ -260,7 +260,9 @@ impl Kind for Ordered {
 
     fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
         let (active, reason) = self.children.ended(key, reason, turn);
-        if self.is_being_swept(key) {
+        if reason.exit_code().is_some() && !self.is_finishing() {
+            self.exit(key, reason, turn);
+        } else if self.is_being_swept(key) {
             self.swept(key, turn);
         } else {
             self.decide(key, active, reason, turn);
@@ -287,6 +289,15 @@ impl Kind for Ordered {
                 let reason = self.children.failure(key);
                 self.decide(key, active, reason, turn);
             }
+        }
+    }
+
+    fn exit(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        self.children.tell_decision(key, &reason, Decision::Exit, turn);
+        self.children.enter_stopped(key, turn);
+        self.lay_down(key, Down::GivenUp, turn);
+        if let Some(code) = reason.exit_code() {
+            self.finish(Finish::Exit { key, reason, code });
         }
     }
 

@@ -198,7 +198,7 @@ impl Ordered {
         // In a group it waits for its turn like the others.
         self.children.set(key, State::Down(Down::ByGroup));
         self.children.wait(key, ticket, Want::Renewed);
-        self.children.window.clear();
+        self.children.pardon(key);
         match self.group(key) {
             None => self.children.launch(key, StartCause::Manual, turn),
             Some(from) if self.sweep.is_some() => self.regroup(from, turn.now, None),

@@ -21,7 +21,8 @@ use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::{
-    Backoff, ChildOptions, Exceptions, OnExit, OnLeak, RestartType, Rules, Shutdown, Trigger,
+    Backoff, ChildOptions, Exceptions, Intensity, OnExhausted, OnExit, OnLeak, RestartType, Rules,
+    Shutdown, Trigger, WrittenLimits,
 };
 
 pub(super) fn ms(millis: u64) -> Duration {
@@ -42,6 +43,8 @@ pub(super) enum Play {
     Ignore,
     End,
     Escalate,
+    /// Ends the program, as a supervisor would.
+    Exit,
 }
 
 impl Play {
@@ -50,6 +53,11 @@ impl Play {
             Self::Run | Self::Ignore | Self::End => ExitReason::Normal,
             Self::Fail => ExitReason::Failed(ExitError::from("no")),
             Self::Panic => ExitReason::Panicked("oh".to_owned()),
+            Self::Exit => ExitReason::Exit {
+                code: 3,
+                child: Path::root("x"),
+                source: Arc::new(ExitReason::Hung),
+            },
             Self::Escalate => {
                 ExitReason::Escalated { child: Path::root("x"), source: Arc::new(ExitReason::Hung) }
             }
@@ -73,6 +81,8 @@ pub(super) struct Kid {
     pub(super) dies: Option<Duration>,
     /// What the next incarnations do. Those after them run.
     pub(super) plays: VecDeque<Play>,
+    /// Who takes its place.
+    fallback: Option<Box<Kid>>,
 }
 
 /// A child that is active at once, runs until it is asked to end and then ends at once.
@@ -86,6 +96,7 @@ pub(super) fn kid(name: &str) -> Kid {
         stops: Some(Duration::ZERO),
         dies: Some(Duration::ZERO),
         plays: VecDeque::new(),
+        fallback: None,
     }
 }
 
@@ -141,6 +152,42 @@ impl Kid {
         self
     }
 
+    pub(super) fn intensity(mut self, intensity: Intensity) -> Self {
+        self.options.limits.intensity(intensity);
+        self
+    }
+
+    pub(super) fn consecutive(mut self, max: u32) -> Self {
+        self.options.limits.consecutive(max);
+        self
+    }
+
+    pub(super) fn failing_for(mut self, max: Duration) -> Self {
+        self.options.limits.failing_for(max);
+        self
+    }
+
+    pub(super) fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
+        self.options.on_exhausted = Some(on_exhausted);
+        self
+    }
+
+    /// That one takes its place when it has failed too often, under its name.
+    pub(super) fn fallback(mut self, mut fallback: Self) -> Self {
+        fallback.options.is_fallback = true;
+        fallback.name.clone_from(&self.name);
+        self.options.fallback = Some(Arc::new(fallback.options.clone()));
+        self.fallback = Some(Box::new(fallback));
+        self
+    }
+
+    /// Has no limits of its own, and does not end the program.
+    pub(super) fn endless(mut self) -> Self {
+        self.options.limits = WrittenLimits::default();
+        self.plays.retain(|&play| play != Play::Exit);
+        self
+    }
+
     pub(super) fn on_leak(mut self, on_leak: OnLeak) -> Self {
         self.options.on_leak = Some(on_leak);
         self
@@ -182,6 +229,10 @@ impl Kid {
         self.requires.clear();
         self.options.significant = false;
         self
+    }
+
+    pub(super) fn replacement(&self) -> Option<&Self> {
+        self.fallback.as_deref()
     }
 
     pub(super) fn name(&self) -> &str {
@@ -238,7 +289,12 @@ pub(super) struct World<M> {
 
 /// Rules without backoff, as OTP has them, and without a limit.
 pub(super) fn rules() -> Rules {
-    Rules { backoff: Backoff::none(), max_restarts: None, ..Rules::default() }
+    Rules { backoff: Backoff::none(), intensity: None, ..Rules::default() }
+}
+
+/// So many restarts a minute.
+pub(super) fn at_most(max: u32) -> Option<Intensity> {
+    Some(Intensity::sliding(max, secs(60)))
 }
 
 impl World<Ordered> {
@@ -490,7 +546,15 @@ impl<M: Subject> World<M> {
             Effect::Decided { key, decision: Decision::FailSupervisor, .. } => {
                 self.act(format!("{} fails all", self.kids[&key].name));
             }
+            Effect::Decided { key, decision: Decision::Pause { .. }, .. } => {
+                self.act(format!("pause {}", self.kids[&key].name));
+            }
             Effect::Decided { .. } | Effect::Ended { .. } => {}
+            Effect::Replaced { key } => {
+                self.act(format!("replaced {}", self.kids[&key].name));
+                let kid = self.kids.get_mut(&key).expect("a child");
+                *kid = *kid.fallback.take().expect("a fallback");
+            }
             Effect::Removed { key, .. } => self.act(format!("removed {}", self.kids[&key].name)),
             Effect::Report(report) => self.report(report),
             Effect::Reply { ticket, answer } => {
@@ -550,6 +614,9 @@ impl<M: Subject> World<M> {
             }
             Finish::Escalated { key, reason } => {
                 format!("finish escalated {}: {}", name(key), reason.kind())
+            }
+            Finish::Exit { key, reason, code } => {
+                format!("finish exit {code} {}: {}", name(key), reason.kind())
             }
             Finish::StartFailed { key, reason } => {
                 format!("finish start failed {}: {}", name(key), reason.kind())

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::ledger::{Ledger, Want};
 use super::{Incarnation, Key};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, StartCause};
+use crate::policy::{ChildOptions, OnExhausted, StartCause};
 
 /// A child's place in the start order. Never used again.
 pub(super) type Pos = u64;
@@ -85,8 +85,8 @@ pub(super) enum Timer {
 pub(super) enum Verdict {
     /// One more attempt, at this instant.
     RestartAt(Instant),
-    /// The supervisor's intensity is exceeded.
-    Exhausted,
+    /// It has failed too often, and this follows. It is not a pause, which is an attempt.
+    Exhausted(OnExhausted),
 }
 
 /// A child, as small as can be: there may be a million.

@@ -211,6 +211,9 @@ fn time(child: &ChildInfo) -> String {
 /// The restarts that count just now, how many may, and within what.
 fn budget(supervisor: &SupervisorInfo) -> String {
     match supervisor.max_restarts {
+        Some(max) if supervisor.period == Duration::MAX => {
+            format!("{}/{max} for ever", supervisor.restarts_in_period)
+        }
         Some(max) => {
             format!("{}/{max} in {}", supervisor.restarts_in_period, exactly(supervisor.period))
         }

@@ -6,11 +6,12 @@
 //!
 //! Nothing here is checked: a value that exists in a built tree has passed `tree::check`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, OnExhausted, OnExit, OnLeak,
-    RestartType, Shutdown, Sources, Start, Strategy, Trigger,
+    AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, Intensity, Limits, OnExhausted,
+    OnExit, OnLeak, RestartType, Shutdown, Sources, Start, Strategy, Trigger, WrittenLimits,
 };
 use crate::exit::ExitReason;
 
@@ -25,6 +26,12 @@ pub(crate) struct ChildOptions {
     pub(crate) activation_timeout: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
     pub(crate) failure_log: Option<FailureLog>,
+    pub(crate) limits: WrittenLimits,
+    pub(crate) on_exhausted: Option<OnExhausted>,
+    /// What takes its place when it has failed too often.
+    pub(crate) fallback: Option<Arc<ChildOptions>>,
+    /// It is one.
+    pub(crate) is_fallback: bool,
     pub(crate) significant: bool,
     /// Active only once the child has said so, not as soon as its task exists.
     pub(crate) signals: bool,
@@ -43,8 +50,7 @@ pub(crate) struct Rules {
     pub(crate) first_start: FirstStart,
     pub(crate) on_exhausted: OnExhausted,
     /// `None`: unlimited.
-    pub(crate) max_restarts: Option<u32>,
-    pub(crate) period: Duration,
+    pub(crate) intensity: Option<Intensity>,
     /// Failures before Active count too, whatever their delay.
     pub(crate) charge_everything: bool,
     /// Giving up is a clean end, as in OTP.
@@ -70,8 +76,7 @@ impl Default for Rules {
             start: Start::Sequential,
             first_start: FirstStart::Retry,
             on_exhausted: OnExhausted::Escalate,
-            max_restarts: Some(5),
-            period: Duration::from_secs(60),
+            intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
             charge_everything: false,
             gives_up_cleanly: false,
             leak_timeout: Duration::from_secs(1),
@@ -135,6 +140,15 @@ impl Rules {
 
     pub(crate) fn failure_log(&self, child: &ChildOptions) -> FailureLog {
         child.failure_log.or(self.defaults.failure_log).unwrap_or_default()
+    }
+
+    /// How often is too often for this child, besides what is too often for all together.
+    pub(crate) fn limits(&self, child: &ChildOptions) -> Limits {
+        child.limits.get().or(self.defaults.limits.get())
+    }
+
+    pub(crate) fn on_exhausted(&self, child: &ChildOptions) -> OnExhausted {
+        child.on_exhausted.or(self.defaults.on_exhausted).unwrap_or(self.on_exhausted)
     }
 
     /// How long an aborted child may take to disappear before it counts as leaked.

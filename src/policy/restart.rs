@@ -94,7 +94,10 @@ impl RestartType {
         };
         match kind {
             ExitKind::Normal | ExitKind::Shutdown => row[0],
-            ExitKind::Failed | ExitKind::ActivationFailed | ExitKind::Escalated => row[1],
+            ExitKind::Failed
+            | ExitKind::ActivationFailed
+            | ExitKind::Escalated
+            | ExitKind::Exit => row[1],
             ExitKind::Panicked | ExitKind::Aborted | ExitKind::Killed => row[2],
             ExitKind::ActivationTimedOut => row[3],
             ExitKind::Hung => row[4],
@@ -174,7 +177,7 @@ pub(crate) mod tests {
 
     /// Each kind of end, and where it stands in systemd's table: 0 is a clean exit, 1 an unclean
     /// code, 2 a signal, 3 a time-out, 4 the watchdog.
-    const COLUMNS: [(ExitKind, usize); 10] = [
+    const COLUMNS: [(ExitKind, usize); 11] = [
         (ExitKind::Normal, 0),
         (ExitKind::Shutdown, 0),
         (ExitKind::Failed, 1),
@@ -185,6 +188,7 @@ pub(crate) mod tests {
         (ExitKind::Aborted, 2),
         (ExitKind::Killed, 2),
         (ExitKind::Escalated, 1),
+        (ExitKind::Exit, 1),
     ];
 
     fn assert_rows<const N: usize>(rows: [(&str, [OnExit; 5]); N]) {

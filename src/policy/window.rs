@@ -1,4 +1,4 @@
-//! Restart intensity: how many restarts a supervisor tolerates within a period.
+//! Restart intensity: whether one more restart is still within an [`Intensity`].
 //!
 //! A [`RestartWindow`] is bookkeeping over instants that the caller passes in. It never reads a
 //! clock, so a test can place restarts exactly on the edge where the answer changes.
@@ -8,33 +8,39 @@
 //!
 //! # Invariants
 //!
-//! 1. Instants are kept oldest first, only those that were granted, and never more than `max`.
-//! 2. No call looks at more than three of them, except [`count`](RestartWindow::count), which
+//! 1. A restart is recorded only if it was granted. What slides keeps instants oldest first, and
+//!    never more than `max`; what tumbles and what lasts for ever keeps a number, a score is one.
+//! 2. No call looks at more than three instants, except [`count`](RestartWindow::count), which
 //!    halves its way. Only a growing or shrinking buffer copies them, ever more rarely.
 //! 3. There is never room for more than `max`, and after a burst the room is given back.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::Intensity;
+use super::intensity::Kind;
+
 /// A buffer of this many instants isn't worth shrinking.
 const SMALL: usize = 8;
 
-/// A sliding window over granted restarts.
+/// The restarts that were granted, as far as they count.
 ///
 /// OTP counts in whole seconds and so keeps restarts for up to a second longer than asked; this
 /// window is exact.
 #[derive(Clone, Debug)]
 pub(crate) struct RestartWindow {
     /// `None` is unlimited.
-    max: Option<u32>,
-    period: Duration,
+    intensity: Option<Intensity>,
+    /// The ones that slide.
     granted: VecDeque<Instant>,
+    /// The ones that don't: when their count began or was last brought up to date, and it.
+    counted: Option<(Instant, f64)>,
 }
 
 impl RestartWindow {
-    /// A window that grants `max` restarts within any `period`, or any number if `max` is `None`.
-    pub(crate) fn new(max: Option<u32>, period: Duration) -> Self {
-        Self { max, period, granted: VecDeque::new() }
+    /// A window that grants what `intensity` allows, or any number of restarts without one.
+    pub(crate) fn new(intensity: Option<Intensity>) -> Self {
+        Self { intensity, granted: VecDeque::new(), counted: None }
     }
 
     /// Decides whether a restart is allowed at `now`, and records it if so.
@@ -44,12 +50,126 @@ impl RestartWindow {
     /// an unlimited window always grants and records nothing.
     ///
     /// An instant that is earlier than one granted before is taken to be that one.
+    #[cfg(test)]
     #[must_use]
     pub(crate) fn admit(&mut self, now: Instant) -> bool {
-        let Some(max) = self.max else { return true };
-        let max = usize::try_from(max).unwrap_or(usize::MAX);
-        let now = self.granted.back().map_or(now, |&last| now.max(last));
+        let admitted = self.admits(now);
+        if admitted {
+            self.record(now);
+        }
+        admitted
+    }
 
+    /// Whether a restart is allowed at `now`. Nothing is recorded.
+    #[must_use]
+    pub(crate) fn admits(&self, now: Instant) -> bool {
+        let Some(intensity) = self.intensity else { return true };
+        match intensity.0 {
+            Kind::Sliding { max, period } if period != Duration::MAX => {
+                let now = self.granted.back().map_or(now, |&last| now.max(last));
+                // Only a full queue refuses, and it has room if its first one has expired.
+                let expired = |&at: &Instant| self.has_expired(at, now);
+                self.granted.len() < places(max) || self.granted.front().is_some_and(expired)
+            }
+            Kind::Sliding { max, .. } | Kind::Tumbling { max, .. } => {
+                self.score(now) < f64::from(max)
+            }
+            Kind::Decaying { max, .. } => max - self.score(now) >= 1.0,
+        }
+    }
+
+    /// Records a restart that is granted at `now`.
+    pub(crate) fn record(&mut self, now: Instant) {
+        let Some(intensity) = self.intensity else { return };
+        match intensity.0 {
+            Kind::Sliding { max, period } if period != Duration::MAX => {
+                self.slide(now, places(max));
+            }
+            Kind::Sliding { .. } | Kind::Tumbling { .. } => {
+                let score = self.score(now);
+                let began = self.counted.filter(|_| score > 0.0).map_or(now, |(began, _)| began);
+                self.counted = Some((began, score + 1.0));
+            }
+            Kind::Decaying { .. } => {
+                let score = self.score(now);
+                let at = self.counted.map_or(now, |(at, _)| at.max(now));
+                self.counted = Some((at, score + 1.0));
+            }
+        }
+    }
+
+    /// How many of the restarts that may be are used up at `now`; always 0 for an unlimited window.
+    ///
+    /// It is [`max`](Self::max) exactly if the next one would be refused.
+    pub(crate) fn count(&self, now: Instant) -> usize {
+        let Some(intensity) = self.intensity else { return 0 };
+        match intensity.0 {
+            Kind::Sliding { period, .. } if period != Duration::MAX => {
+                let expired = self.granted.partition_point(|&at| self.has_expired(at, now));
+                self.granted.len() - expired
+            }
+            Kind::Sliding { .. } | Kind::Tumbling { .. } => self.score(now) as usize,
+            Kind::Decaying { max, .. } => {
+                let left = (max - self.score(now)).max(0.0) as usize;
+                places(intensity.max()).saturating_sub(left)
+            }
+        }
+    }
+
+    /// Forgets all restarts.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.intensity);
+    }
+
+    /// The number of restarts granted one right after the other, `None` if there is no limit.
+    pub(crate) fn max(&self) -> Option<u32> {
+        self.intensity.map(Intensity::max)
+    }
+
+    /// For how long a restart counts, or until it counts by half.
+    pub(crate) fn period(&self) -> Duration {
+        self.intensity.map_or(Duration::ZERO, Intensity::period)
+    }
+
+    /// When those were granted that count at `now`, each by itself.
+    #[cfg(test)]
+    pub(crate) fn granted(&self, now: Instant) -> impl Iterator<Item = Instant> {
+        self.granted.iter().copied().filter(move |&at| !self.has_expired(at, now))
+    }
+
+    /// What was counted besides, as of `now`, and how old the count is.
+    #[cfg(test)]
+    pub(crate) fn counted(&self, now: Instant) -> Option<(Duration, f64)> {
+        let (began, _) = self.counted?;
+        let score = self.score(now);
+        let age = match self.intensity?.0 {
+            Kind::Tumbling { period, .. } if period != Duration::MAX => {
+                now.saturating_duration_since(began)
+            }
+            Kind::Sliding { .. } | Kind::Tumbling { .. } | Kind::Decaying { .. } => Duration::ZERO,
+        };
+        (score > 0.0).then_some((age, score))
+    }
+
+    /// What was counted and has not been forgotten at `now`.
+    fn score(&self, now: Instant) -> f64 {
+        let (Some(intensity), Some((at, score))) = (self.intensity, self.counted) else {
+            return 0.0;
+        };
+        match intensity.0 {
+            Kind::Sliding { .. } => score,
+            Kind::Tumbling { .. } if self.has_expired(at, now) => 0.0,
+            Kind::Tumbling { .. } => score,
+            Kind::Decaying { half_life, .. } => score * remains(at, now, half_life),
+        }
+    }
+
+    fn has_expired(&self, at: Instant, now: Instant) -> bool {
+        now.saturating_duration_since(at) > self.period()
+    }
+
+    fn slide(&mut self, now: Instant, max: usize) {
+        let now = self.granted.back().map_or(now, |&last| now.max(last));
         // At most one instant comes in with each call, so dropping two lets the queue shrink; what
         // is expired but still there does no harm, as only a full queue refuses.
         for _ in 0..2 {
@@ -58,51 +178,15 @@ impl RestartWindow {
             }
         }
         self.give_back_room();
-
-        if self.granted.len() >= max {
-            return false;
-        }
         self.make_room(max);
         self.granted.push_back(now);
-        true
-    }
-
-    /// How many granted restarts count at `now`; always 0 for an unlimited window.
-    pub(crate) fn count(&self, now: Instant) -> usize {
-        let expired = self.granted.partition_point(|&at| self.has_expired(at, now));
-        self.granted.len() - expired
-    }
-
-    /// Forgets all restarts.
-    pub(crate) fn clear(&mut self) {
-        self.granted = VecDeque::new();
-    }
-
-    /// The number of restarts granted within a period, `None` if there is no limit.
-    pub(crate) fn max(&self) -> Option<u32> {
-        self.max
-    }
-
-    /// For how long a restart counts.
-    pub(crate) fn period(&self) -> Duration {
-        self.period
-    }
-
-    /// When those were granted that count at `now`.
-    #[cfg(test)]
-    pub(crate) fn granted(&self, now: Instant) -> impl Iterator<Item = Instant> {
-        self.granted.iter().copied().filter(move |&at| !self.has_expired(at, now))
-    }
-
-    fn has_expired(&self, at: Instant, now: Instant) -> bool {
-        now.saturating_duration_since(at) > self.period
     }
 
     /// Grows a full buffer to twice its size, but not beyond `max`.
     fn make_room(&mut self, max: usize) {
         let len = self.granted.len();
         if len == self.granted.capacity() {
-            self.granted.reserve_exact(len.max(SMALL / 2).min(max - len));
+            self.granted.reserve_exact(len.max(SMALL / 2).min(max.saturating_sub(len)));
         }
     }
 
@@ -113,6 +197,23 @@ impl RestartWindow {
             self.granted.shrink_to(room / 2);
         }
     }
+}
+
+fn places(max: u32) -> usize {
+    usize::try_from(max).unwrap_or(usize::MAX)
+}
+
+/// What remains at `now` of one restart at `at`.
+pub(super) fn remains(at: Instant, now: Instant, half_life: Duration) -> f64 {
+    decayed(now.saturating_duration_since(at), half_life)
+}
+
+/// What remains of one restart after so long.
+pub(super) fn decayed(age: Duration, half_life: Duration) -> f64 {
+    if half_life == Duration::MAX || age.is_zero() {
+        return 1.0;
+    }
+    (-age.div_duration_f64(half_life)).exp2()
 }
 
 #[cfg(test)]
@@ -126,7 +227,7 @@ mod tests {
     const TICK: Duration = Duration::from_nanos(1);
 
     fn window(max: u32) -> (RestartWindow, Instant) {
-        (RestartWindow::new(Some(max), PERIOD), Instant::now())
+        (RestartWindow::new(Some(Intensity::sliding(max, PERIOD))), Instant::now())
     }
 
     #[test]
@@ -183,7 +284,7 @@ mod tests {
     #[test]
     fn an_unlimited_window_always_grants_and_keeps_nothing() {
         let t0 = Instant::now();
-        let mut window = RestartWindow::new(None, PERIOD);
+        let mut window = RestartWindow::new(None);
 
         assert!((0..1_000).all(|_| window.admit(t0)));
         assert_eq!(window.count(t0), 0);
@@ -204,7 +305,7 @@ mod tests {
     fn a_window_tells_its_limits() {
         let (window, _) = window(3);
         assert_eq!((window.max(), window.period()), (Some(3), PERIOD));
-        assert_eq!(RestartWindow::new(None, PERIOD).max(), None);
+        assert_eq!(RestartWindow::new(None).max(), None);
     }
 
     #[test]
@@ -239,35 +340,211 @@ mod tests {
         assert!(window.granted.capacity() <= SMALL);
     }
 
-    /// The rule as it is spoken: all granted restarts, counted each time.
+    fn of(intensity: Intensity) -> (RestartWindow, Instant) {
+        (RestartWindow::new(Some(intensity)), Instant::now())
+    }
+
+    /// Asks at these milliseconds, and says which of them were granted.
+    fn ask<const N: usize>(intensity: Intensity, at: [u64; N]) -> [bool; N] {
+        let (mut window, t0) = of(intensity);
+        at.map(|at| window.admit(t0 + Duration::from_millis(at)))
+    }
+
+    #[test]
+    fn kin_27_exactly_as_many_are_granted_as_are_allowed() {
+        let answers = [true, true, true, false, false];
+        for of in [Intensity::sliding, Intensity::tumbling] {
+            assert_eq!(ask(of(3, PERIOD), [0; 5]), answers);
+        }
+        assert_eq!(ask(Intensity::decaying(3.0, PERIOD), [0; 5]), answers);
+    }
+
+    #[test]
+    fn kin_28_of_none_the_first_is_refused_and_nothing_is_recorded() {
+        let none = [
+            Intensity::sliding(0, PERIOD),
+            Intensity::tumbling(0, PERIOD),
+            Intensity::decaying(0.0, PERIOD),
+            Intensity::decaying(0.99, PERIOD),
+            Intensity::sliding(0, Duration::MAX),
+        ];
+        for intensity in none {
+            let (mut window, t0) = of(intensity);
+            assert!(!window.admit(t0), "{intensity}");
+            assert_eq!((window.count(t0), window.counted(t0)), (0, None), "{intensity}");
+            assert_eq!(window.granted.capacity(), 0, "{intensity}");
+        }
+    }
+
+    #[test]
+    fn kin_29_without_a_limit_all_are_granted_and_none_is_recorded() {
+        let (mut window, t0) = (RestartWindow::new(None), Instant::now());
+        assert!((0..1_000).all(|_| window.admit(t0)));
+        assert_eq!((window.granted.capacity(), window.counted(t0)), (0, None));
+    }
+
+    #[test]
+    fn kin_30_the_window_slides() {
+        let two = Intensity::sliding(2, Duration::from_secs(1));
+        assert_eq!(ask(two, [0, 10, 500, 1_011, 1_011]), [true, true, false, true, true]);
+    }
+
+    #[test]
+    fn kin_31_a_window_of_which_a_part_has_aged_frees_exactly_that_part() {
+        let two = Intensity::sliding(2, Duration::from_secs(1));
+        assert_eq!(ask(two, [0, 600, 1_001, 1_001]), [true, true, true, false]);
+    }
+
+    /// There the period is written as 0.
+    #[test]
+    fn kin_32_a_limit_for_ever_is_one_for_life_and_needs_no_memory() {
+        const YEAR: u64 = 365 * 24 * 3_600_000;
+        for of in [Intensity::sliding, Intensity::tumbling] {
+            let two = of(2, Duration::MAX);
+            assert_eq!(ask(two, [0, YEAR, 2 * YEAR, 100 * YEAR]), [true, true, false, false]);
+        }
+        let two = Intensity::decaying(2.0, Duration::MAX);
+        assert_eq!(ask(two, [0, YEAR, 2 * YEAR, 100 * YEAR]), [true, true, false, false]);
+
+        let (mut window, t0) = of(Intensity::sliding(u32::MAX, Duration::MAX));
+        assert!((0..10_000).all(|_| window.admit(t0)));
+        assert_eq!((window.count(t0), window.granted.capacity()), (10_000, 0));
+    }
+
+    /// And so does each child, since a window is made from an intensity and not shared.
+    #[test]
+    fn kin_33_two_windows_of_one_intensity_count_apart() {
+        let one = Intensity::sliding(1, PERIOD);
+        let ((mut first, t0), (mut second, _)) = (of(one), of(one));
+        assert!(first.admit(t0));
+        assert!(!first.admit(t0));
+        assert!(second.admit(t0));
+    }
+
+    #[test]
+    fn kin_36_a_window_that_never_ends_grants_its_number_once() {
+        let three = Intensity::tumbling(3, Duration::MAX);
+        assert_eq!(ask(three, [0, 1, 2, 3]), [true, true, true, false]);
+    }
+
+    #[test]
+    fn kin_37_a_window_of_thirty_days_does_not_overflow() {
+        const DAY: u64 = 24 * 3_600_000;
+        let month = Duration::from_secs(30 * 24 * 3600);
+        for of in [Intensity::sliding, Intensity::tumbling] {
+            assert_eq!(ask(of(2, month), [0, DAY, 30 * DAY]), [true, true, false]);
+            assert_eq!(ask(of(2, month), [0, DAY, 30 * DAY + 1]), [true; 3]);
+        }
+        assert_eq!(ask(Intensity::decaying(2.0, month), [0, 0, 29 * DAY]), [true, true, false]);
+        assert_eq!(ask(Intensity::decaying(2.0, month), [0, 0, 30 * DAY]), [true; 3]);
+    }
+
+    #[test]
+    fn kin_39_a_window_that_tumbles_forgets_all_at_once() {
+        let two = Intensity::tumbling(2, Duration::from_secs(2));
+        assert_eq!(
+            ask(two, [0, 1_900, 2_000, 2_100, 2_100, 2_100, 4_100, 4_101]),
+            [true, true, false, true, true, false, false, true],
+            "a restart that is exactly a period old still counts"
+        );
+    }
+
+    #[test]
+    fn kin_41_one_in_five_seconds_is_not_exceeded_by_the_first() {
+        assert_eq!(ask(Intensity::sliding(1, PERIOD), [1_000, 2_000]), [true, false]);
+    }
+
+    #[test]
+    fn kin_42_a_score_is_halved_each_half_life_and_grows_by_one() {
+        let half_life = Duration::from_secs(30);
+        let (mut window, t0) = of(Intensity::decaying(3.5, half_life));
+        assert!(window.admit(t0) && window.admit(t0));
+        assert_eq!(window.counted(t0), Some((Duration::ZERO, 2.0)));
+
+        assert!(window.admit(t0 + half_life));
+        assert_eq!(window.counted(t0 + half_life), Some((Duration::ZERO, 2.0)), "halved, plus one");
+
+        assert!(window.admit(t0 + half_life));
+        assert!(!window.admit(t0 + half_life), "4 is more than 3.5");
+        assert_eq!(window.count(t0 + half_life), 3, "as many as may be");
+        assert_eq!(window.count(t0 + half_life * 2), 1, "1.5 leaves two");
+    }
+
+    #[test]
+    fn kin_43_events_are_seen_for_exactly_as_long_as_the_window_is() {
+        let at = |secs: u64| Duration::from_secs(secs - 100);
+        let seen = |period, now| {
+            let (mut window, t0) = of(Intensity::sliding(10, Duration::from_secs(period)));
+            assert!([100, 110, 150].into_iter().all(|event| window.admit(t0 + at(event))));
+            window.count(t0 + at(now))
+        };
+        assert_eq!((seen(60, 150), seen(60, 165), seen(10, 155)), (3, 2, 1));
+    }
+
+    #[test]
+    fn a_year_is_not_too_long_for_a_score() {
+        let (mut window, t0) = of(Intensity::decaying(1.0, Duration::from_nanos(1)));
+        assert!(window.admit(t0));
+        assert!(window.admit(t0 + Duration::from_secs(365 * 24 * 3600)));
+    }
+
+    /// The rules as they are spoken: all granted restarts, counted each time.
     struct Naive {
-        max: usize,
+        intensity: Intensity,
         granted: Vec<Instant>,
     }
 
     impl Naive {
-        fn count(&self, now: Instant) -> usize {
-            self.granted.iter().filter(|&&at| now - at <= PERIOD).count()
-        }
-
         fn admit(&mut self, now: Instant) -> bool {
-            let admitted = self.count(now) < self.max;
-            if admitted {
+            let fits = match self.intensity.0 {
+                Kind::Sliding { max, period } => {
+                    let recent = self.granted.iter().filter(|&&at| now - at <= period);
+                    recent.count() < max as usize
+                }
+                Kind::Tumbling { max, period } => {
+                    // Windows, one after the other, each from a restart on.
+                    let mut windows: Vec<Vec<Instant>> = Vec::new();
+                    for &at in &self.granted {
+                        match windows.last_mut().filter(|window| at - window[0] <= period) {
+                            Some(window) => window.push(at),
+                            None => windows.push(vec![at]),
+                        }
+                    }
+                    let open = windows.last().filter(|window| now - window[0] <= period);
+                    open.map_or(0, Vec::len) < max as usize
+                }
+                Kind::Decaying { max, half_life } => {
+                    let of = |&at: &Instant| {
+                        0.5_f64.powf((now - at).as_secs_f64() / half_life.as_secs_f64())
+                    };
+                    self.granted.iter().map(of).sum::<f64>() + 1.0 <= max
+                }
+            };
+            if fits {
                 self.granted.push(now);
             }
-            admitted
+            fits
         }
+    }
+
+    fn intensities() -> impl Strategy<Value = Intensity> {
+        prop_oneof![
+            (0_u32..8).prop_map(|max| Intensity::sliding(max, PERIOD)),
+            (0_u32..8).prop_map(|max| Intensity::tumbling(max, PERIOD)),
+            // Far from what the powers of two come to in these steps, as both sides round.
+            (0_u32..8).prop_map(|max| Intensity::decaying(f64::from(max) + 0.234_567, PERIOD)),
+        ]
     }
 
     proptest! {
         #[test]
         fn a_window_answers_as_the_rule_does(
-            max in 0_u32..8,
+            intensity in intensities(),
             // Steps that often land exactly on an edge.
             steps in vec((0_u32..6, -1_i64..=1), 0..200),
         ) {
-            let (mut window, mut now) = window(max);
-            let mut naive = Naive { max: max as usize, granted: Vec::new() };
+            let (mut window, mut now) = of(intensity);
+            let mut naive = Naive { intensity, granted: Vec::new() };
             for (fifths, ticks) in steps {
                 let step = PERIOD * fifths / 5;
                 now += match ticks {
@@ -275,11 +552,17 @@ mod tests {
                     0 => step,
                     _ => step + TICK,
                 };
-                prop_assert_eq!(window.count(now), naive.count(now));
-                prop_assert_eq!(window.admit(now), naive.admit(now));
-                prop_assert_eq!(window.count(now), naive.count(now));
+                let before = (window.granted.clone(), window.counted);
+                let admits = window.admits(now);
+                prop_assert_eq!(&before, &(window.granted.clone(), window.counted), "it only looks");
+                prop_assert_eq!(window.count(now) < intensity.max() as usize, admits);
+                prop_assert_eq!(window.admit(now), admits);
+                prop_assert_eq!(naive.admit(now), admits, "{} at {:?}", intensity, now);
+                if !admits {
+                    prop_assert_eq!(&before, &(window.granted.clone(), window.counted), "invariant 1");
+                }
                 prop_assert!(window.granted.iter().is_sorted(), "invariant 1");
-                prop_assert!(window.granted.capacity() <= max as usize, "invariant 3");
+                prop_assert!(window.granted.capacity() <= intensity.max() as usize, "invariant 3");
             }
         }
     }

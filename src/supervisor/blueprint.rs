@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::child::ChildSpec;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
-use crate::policy::{AutoShutdown, ChildOptions, Rules, Shutdown};
+use crate::policy::{AutoShutdown, ChildOptions, Reset, Rules, Shutdown, unreachable};
 use crate::status::{ChildKind, ChildSpecInfo};
 
 #[derive(Debug)]
@@ -21,7 +21,8 @@ pub(crate) struct Blueprint {
 impl Blueprint {
     /// How long it takes at most to abort all that is below, and to tell what has leaked.
     pub(crate) fn abort_bound(&self) -> Duration {
-        let below = self.children.iter().filter_map(|child| child.options.supervisor).max();
+        let options = self.children.iter().flat_map(|child| with_fallbacks(&child.options));
+        let below = options.filter_map(|options| options.supervisor).max();
         self.rules.leak_timeout.saturating_add(below.unwrap_or_default())
     }
 
@@ -38,6 +39,10 @@ impl Blueprint {
     ) -> Result<(), BuildError> {
         let own = || path.join(child.name());
         let options = &child.options;
+        if let Some(fallback) = &child.fallback {
+            self.check_child(path, fallback, warnings)?;
+        }
+        self.check_limits(options, own, warnings)?;
         if options.supervisor.is_none() && self.rules.shutdown(options) == Shutdown::Infinity {
             warnings.push(BuildWarning::UnboundedStop { path: own() });
         }
@@ -62,6 +67,33 @@ impl Blueprint {
         Ok(())
     }
 
+    /// Checks what limits the restarts of a child, or of a fallback.
+    fn check_limits(
+        &self,
+        options: &ChildOptions,
+        own: impl Fn() -> Path,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<(), BuildError> {
+        let (backoff, limits) = (self.rules.backoff(options), self.rules.limits(options));
+        // As for rules that forgive in other ways: this is about a child that was active for no
+        // time at all.
+        let at_once = backoff.resets_after().is_some_and(|life| life.is_zero());
+        if at_once || (backoff.resets_on(Reset::OnReady) && !options.signals) {
+            if self.rules.intensity.is_none() && limits.intensity.is_none() {
+                return Err(BuildError::EndlessRestarts { path: own() });
+            }
+            // One that isn't active at once may fail before it is, and is not forgiven then.
+            if !options.signals {
+                let never = |limit| BuildWarning::NeverInARow { path: own(), limit };
+                warnings.extend(limits.in_a_row().map(never));
+            }
+        }
+        let unreachable =
+            limits.intensity.and_then(|limit| unreachable(limit, std::iter::once(backoff)));
+        warnings.extend(unreachable.map(|limit| BuildWarning::unreachable(&own(), limit)));
+        Ok(())
+    }
+
     /// How a child is treated, every default filled in.
     pub(crate) fn describe(&self, name: String, options: &ChildOptions) -> ChildSpecInfo {
         let rules = &self.rules;
@@ -75,8 +107,17 @@ impl Blueprint {
             significant: options.significant,
             activation_timeout: rules.activation_timeout(options),
             on_leak: rules.on_leak(options),
+            intensity: rules.limits(options).intensity,
+            consecutive_restarts: rules.limits(options).consecutive,
+            failing_for: rules.limits(options).failing_for,
+            on_exhausted: rules.on_exhausted(options),
         }
     }
+}
+
+/// What a child is told, and then what each is told that may take its place.
+fn with_fallbacks(options: &Arc<ChildOptions>) -> impl Iterator<Item = &Arc<ChildOptions>> {
+    std::iter::successors(Some(options), |options| options.fallback.as_ref())
 }
 
 pub(crate) fn kind(options: &ChildOptions) -> ChildKind {

@@ -28,6 +28,12 @@ pub(crate) enum End {
         /// It wants its own supervisor to see a clean end.
         cleanly: bool,
     },
+    /// The program is to end with this code.
+    Exit {
+        code: u8,
+        child: Path,
+        reason: ExitReason,
+    },
     StartFailed {
         child: Path,
         reason: ExitReason,
@@ -43,6 +49,12 @@ impl Outcome {
                 Err(RunError::GaveUp { path, child: child.clone(), reason: reason.clone() })
             }
             End::StartFailed { child, reason } => Err(start_failed(child, reason).into()),
+            // The code is what was asked for, whatever else there is to say.
+            End::Exit { code: 0, .. } => Ok(()),
+            End::Exit { code, child, reason } => {
+                let (code, child, reason) = (*code, child.clone(), reason.clone());
+                Err(RunError::Exited { path, code, child, reason })
+            }
             End::Aborted => Err(RunError::Aborted { path }),
             End::Stopped | End::AutoShutdown if self.leaked.is_empty() => Ok(()),
             End::Stopped | End::AutoShutdown => {
@@ -64,6 +76,10 @@ impl Outcome {
                 let error: Box<dyn std::error::Error + Send + Sync> =
                     start_failed(&child, &reason).into();
                 Err(error.into())
+            }
+            End::Exit { code, child, reason } => {
+                let source = Arc::new(reason);
+                Err(ExitError::from_reason(ExitReason::Exit { code, child, source }))
             }
             End::Aborted => Err(ExitError::from_reason(ExitReason::Killed)),
         }

@@ -75,6 +75,13 @@ impl Tasks {
         self.entries[key.index()] = Some(Entry { key, seed, serial, task: None });
     }
 
+    /// The child is made from another seed of the same name from now on.
+    pub(super) fn replace(&mut self, key: Key, seed: Arc<Seed>) {
+        if let Some(entry) = self.entry_mut(key) {
+            entry.seed = seed;
+        }
+    }
+
     pub(super) fn remove(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
         match (&mut self.names, entry.serial) {

@@ -98,6 +98,18 @@ pub(super) fn decided(
         Decision::Leave => {
             warn!(target: "verger::restart", %child, incarnation, %cause, ?lived, "not restarted");
         }
+        Decision::FallBack => error!(
+            target: "verger::restart",
+            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "falls back"
+        ),
+        Decision::Pause { length } => error!(
+            target: "verger::restart",
+            supervisor = %hub.path, %child, incarnation, %cause, ?lived, ?length, "pauses"
+        ),
+        Decision::Exit => error!(
+            target: "verger::restart",
+            supervisor = %hub.path, %child, incarnation, %cause, "ends the program"
+        ),
         Decision::GiveUp => error!(
             target: "verger::restart",
             supervisor = %hub.path, %child, incarnation, %cause, ?lived, "gave up"

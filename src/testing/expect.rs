@@ -54,14 +54,17 @@ enum Never {
 }
 
 const GAVE_UP: &str = "gave up";
+const FELL_BACK: &str = "fell back";
+const PAUSED: &str = "paused";
 const LEAKED: &str = "leaked";
 const LEAK_ENDED: &str = "leak ended";
 const DEACTIVATE_FAILED: &str = "deactivate failed";
 const REMOVED: &str = "removed";
-const HAPPENINGS: [&str; 5] = [GAVE_UP, LEAKED, LEAK_ENDED, DEACTIVATE_FAILED, REMOVED];
+const HAPPENINGS: [&str; 7] =
+    [GAVE_UP, FELL_BACK, PAUSED, LEAKED, LEAK_ENDED, DEACTIVATE_FAILED, REMOVED];
 
 /// All that [`ExitReason::kind`](crate::ExitReason::kind) returns.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "normal",
     "shutdown",
     "failed",
@@ -72,6 +75,7 @@ const KINDS: [&str; 10] = [
     "aborted",
     "killed",
     "escalated",
+    "exit",
 ];
 
 impl Expect {
@@ -95,6 +99,18 @@ impl Expect {
     #[must_use]
     pub fn gave_up(path: impl Into<String>) -> Self {
         Self::new(path, What::Happened(GAVE_UP))
+    }
+
+    /// The child has failed too often, and its fallback takes its place.
+    #[must_use]
+    pub fn fell_back(path: impl Into<String>) -> Self {
+        Self::new(path, What::Happened(FELL_BACK))
+    }
+
+    /// The child has failed too often, and pauses.
+    #[must_use]
+    pub fn paused(path: impl Into<String>) -> Self {
+        Self::new(path, What::Happened(PAUSED))
     }
 
     /// The child was aborted, and is still there when the leak timeout has passed.
@@ -262,6 +278,8 @@ fn happened(kind: &EventKind) -> Option<&'static str> {
     match kind {
         EventKind::Moved { .. } => None,
         EventKind::GaveUp { .. } => Some(GAVE_UP),
+        EventKind::FellBack { .. } => Some(FELL_BACK),
+        EventKind::Paused { .. } => Some(PAUSED),
         EventKind::Leaked => Some(LEAKED),
         EventKind::LeakEnded => Some(LEAK_ENDED),
         EventKind::DeactivateFailed { .. } => Some(DEACTIVATE_FAILED),
@@ -272,9 +290,10 @@ fn happened(kind: &EventKind) -> Option<&'static str> {
 fn reason_of(kind: &EventKind) -> Option<&'static str> {
     match kind {
         EventKind::Moved { reason, .. } => reason.as_ref().map(|reason| reason.kind()),
-        EventKind::GaveUp { reason } | EventKind::DeactivateFailed { reason } => {
-            Some(reason.kind())
-        }
+        EventKind::GaveUp { reason }
+        | EventKind::FellBack { reason }
+        | EventKind::Paused { reason, .. }
+        | EventKind::DeactivateFailed { reason } => Some(reason.kind()),
         EventKind::Leaked | EventKind::LeakEnded | EventKind::Removed => None,
     }
 }

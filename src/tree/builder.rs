@@ -8,7 +8,8 @@ use crate::child::{ChildDefaults, ChildSpec, Nested, Recipe, Resolved};
 use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
 use crate::policy::{
-    AutoShutdown, FirstStart, OnExhausted, Preset, Random, Sources, Start, Strategy,
+    self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, SetTwice, Sources,
+    Start, Strategy,
 };
 
 /// What either kind of supervisor can be told.
@@ -20,6 +21,7 @@ pub(super) struct Options {
     pub(super) first_start: Option<FirstStart>,
     pub(super) on_exhausted: OnExhausted,
     pub(super) restarts: Option<Restarts>,
+    pub(super) twice: Option<SetTwice>,
     pub(super) leak_timeout: Option<Duration>,
     pub(super) stop_deadline: Option<Duration>,
     pub(super) max_children: Option<usize>,
@@ -31,7 +33,17 @@ pub(super) struct Options {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Restarts {
     Unlimited,
-    Within(u32, Duration),
+    Within(Intensity),
+}
+
+impl Options {
+    fn restarts(&mut self, restarts: Restarts) {
+        let text = |restarts: &Restarts| match restarts {
+            Restarts::Unlimited => "unlimited_restarts()".to_owned(),
+            Restarts::Within(intensity) => intensity.to_string(),
+        };
+        policy::set(&mut self.restarts, restarts, &mut self.twice, text);
+    }
 }
 
 /// Describes a [`Supervisor`] whose children have an order.
@@ -116,20 +128,29 @@ macro_rules! common_options {
         ///
         /// The window slides, and an instant exactly `period` ago still counts. A child that fails
         /// before it was active is not counted as long as it waits between attempts, so that an
-        /// outage does not look like a bug. Default: 5 in 60 s.
-        pub fn restarts(mut self, max: u32, period: Duration) -> Self {
-            self.options.restarts = Some(Restarts::Within(max, period));
+        /// outage does not look like a bug. With [`Duration::MAX`] it is `max` restarts for as long
+        /// as the supervisor lives. Default: 5 in 60 s.
+        ///
+        /// A child may have limits of its own besides: see
+        /// [`ChildSpec::restarts`](crate::ChildSpec::restarts).
+        pub fn restarts(self, max: u32, period: Duration) -> Self {
+            self.intensity(Intensity::sliding(max, period))
+        }
+
+        /// The same as [`restarts`](Self::restarts) with another kind of window.
+        pub fn intensity(mut self, intensity: Intensity) -> Self {
+            self.options.restarts(Restarts::Within(intensity));
             self
         }
 
-        /// Restarts children for ever.
+        /// Restarts children for ever, as far as it is up to the supervisor.
         pub fn unlimited_restarts(mut self) -> Self {
-            self.options.restarts = Some(Restarts::Unlimited);
+            self.options.restarts(Restarts::Unlimited);
             self
         }
 
-        /// What to do when a child has failed more often than is allowed. Default:
-        /// [`OnExhausted::Escalate`].
+        /// What follows when a child has failed more often than is allowed. A child may say
+        /// [otherwise](crate::ChildSpec::on_exhausted). Default: [`OnExhausted::Escalate`].
         pub fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
             self.options.on_exhausted = on_exhausted;
             self

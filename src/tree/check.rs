@@ -7,10 +7,12 @@ use std::time::Duration;
 use super::builder::{DynamicSupervisorBuilder, Options, Restarts, SupervisorBuilder};
 use super::order;
 use super::run::{Supervisor, seed_of};
-use crate::child::{ChildSpec, Resolved};
+use crate::child::{
+    ChildSpec, Resolved, check_intensity, check_limits, check_on_exhausted, check_twice,
+};
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, check_name};
-use crate::policy::Rules;
+use crate::policy::{Intensity, Rules, unreachable};
 use crate::supervisor::Blueprint;
 
 /// What there is to check of a builder of either kind.
@@ -120,15 +122,18 @@ fn blueprint(
 fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
     let preset = options.preset.as_ref();
     let default = Rules::default();
-    let (max_restarts, period) = match (options.restarts, preset) {
-        (Some(Restarts::Unlimited), _) => (None, default.period),
-        (Some(Restarts::Within(max, period)), _) => (Some(max), period),
-        (None, Some(preset)) => (Some(preset.max_restarts), preset.period),
-        (None, None) => (default.max_restarts, default.period),
+    let intensity = match (options.restarts, preset) {
+        (Some(Restarts::Unlimited), _) => None,
+        (Some(Restarts::Within(intensity)), _) => Some(intensity),
+        (None, Some(preset)) => Some(Intensity::sliding(preset.max_restarts, preset.period)),
+        (None, None) => default.intensity,
     };
-    if let (Some(max), true) = (max_restarts, period.is_zero()) {
-        return Err(BuildError::ZeroPeriod { path: path.clone(), max });
+    check_twice(options.twice.as_ref(), path)?;
+    if let Some(intensity) = intensity {
+        check_intensity(intensity, path)?;
     }
+    check_on_exhausted(options.on_exhausted, path)?;
+    check_limits(&options.defaults.options, path)?;
     let example = Duration::from_secs(10);
     let zero = |option| BuildError::ZeroDuration { path: path.clone(), option, example };
     if options.defaults.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
@@ -151,8 +156,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
             .first_start
             .unwrap_or_else(|| preset.map_or(default.first_start, |preset| preset.first_start)),
         on_exhausted: options.on_exhausted,
-        max_restarts,
-        period,
+        intensity,
         charge_everything: preset.is_some_and(|preset| preset.charge_everything),
         gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
         leak_timeout: options.leak_timeout.unwrap_or(default.leak_timeout),
@@ -167,10 +171,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
 /// A limit that all children together can't reach, even if they fail whenever they may.
 fn unreachable_limit(blueprint: &Blueprint, path: &Path) -> Option<BuildWarning> {
     let rules = &blueprint.rules;
-    let max = rules.max_restarts.filter(|_| !blueprint.children.is_empty())?;
-    let most = blueprint.children.iter().fold(0_u64, |most, child| {
-        most.saturating_add(rules.backoff(&child.options).restarts_within(rules.period))
-    });
-    let (path, period) = (path.clone(), rules.period);
-    (most <= u64::from(max)).then_some(BuildWarning::UnreachableLimit { path, max, period, most })
+    let intensity = rules.intensity.filter(|_| !blueprint.children.is_empty())?;
+    let backoffs = blueprint.children.iter().map(|child| rules.backoff(&child.options));
+    unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(path, limit))
 }

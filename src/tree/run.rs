@@ -108,6 +108,9 @@ impl Supervisor {
     /// | 0 | it finished, or was asked to stop |
     /// | 1 | it gave up, could not start, or was aborted |
     /// | 3 | it stopped, but something leaked |
+    /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`] |
+    ///
+    /// [`OnExhausted::Exit`]: crate::OnExhausted::Exit
     ///
     /// Code that blocks its thread would keep the runtime, and so the process, from ending: if
     /// something has leaked, the process is exited from here.
@@ -228,7 +231,7 @@ impl Root {
         match (&outcome.end, outcome.result(&self.hub.path)) {
             (_, Err(RunError::Start(error))) => Err(error),
             (_, Err(error)) => Err(StartError::Ended(Box::new(error))),
-            (End::AutoShutdown, Ok(())) => Ok(()),
+            (End::AutoShutdown | End::Exit { .. }, Ok(())) => Ok(()),
             (_, Ok(())) => Err(StartError::Stopped { path: self.hub.path.clone() }),
         }
     }

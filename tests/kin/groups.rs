@@ -10,7 +10,7 @@ use verger::{
     child, worker_with,
 };
 
-use super::{eager, endings, lifecycle, runs, secs, start};
+use super::{eager, endings, lifecycle, limited, runs, secs, start};
 use crate::common::{End, NextStart, World, settle};
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +185,7 @@ async fn kin_106_a_supervisor_that_failed_comes_back_when_all_its_children_have_
 async fn kin_107_a_supervisor_that_fails_to_start_first_stops_what_it_had_started() {
     let world = World::new();
     world.next_starts("b", [NextStart::Error, NextStart::Error, NextStart::Ok, NextStart::Error]);
-    let mid = eager("mid").first_start(FirstStart::Fail).restarts(0, secs(60));
+    let mid = limited("mid", 0).first_start(FirstStart::Fail);
     let mid = mid.child(world.child("a")).child(world.child("b"));
     let app = start(eager("app").child(mid)).await;
     let attempt = ["start a", "try b", "stop a"];
@@ -218,7 +218,7 @@ async fn kin_109_strategies_restart_these_children_and_no_others() {
 #[tokio::test(start_paused = true)]
 async fn kin_110_a_supervisor_that_gives_up_names_the_child() {
     let world = World::new();
-    let mid = eager("mid").restarts(2, secs(60)).child(world.child("leaf"));
+    let mid = limited("mid", 2).child(world.child("leaf"));
     let app = start(Supervisor::builder("app").child(mid)).await;
     let mut letters = app.dead_letters();
     for _ in 0..3 {
@@ -255,7 +255,7 @@ async fn kin_111_restarting_passes_and_supervisors_are_told_from_workers() {
 #[tokio::test(start_paused = true)]
 async fn kin_112_supervision_ends_with_the_third_failure_and_with_the_supervisor() {
     let world = World::new();
-    let app = start(eager("app").restarts(2, secs(60)).child(world.child("a"))).await;
+    let app = start(limited("app", 2).child(world.child("a"))).await;
     let waiting = app.clone();
     let end = tokio::spawn(async move { waiting.wait().await });
     for _ in 0..3 {

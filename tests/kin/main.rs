@@ -36,7 +36,15 @@ fn secs(secs: u64) -> Duration {
 
 /// A supervisor that restarts at once, and as often as it takes.
 fn eager(name: &str) -> SupervisorBuilder {
-    let builder = Supervisor::builder(name).unlimited_restarts();
+    at_once(Supervisor::builder(name).unlimited_restarts())
+}
+
+/// A supervisor that restarts at once, and so often a minute.
+fn limited(name: &str, max: u32) -> SupervisorBuilder {
+    at_once(Supervisor::builder(name).restarts(max, secs(60)))
+}
+
+fn at_once(builder: SupervisorBuilder) -> SupervisorBuilder {
     builder.defaults(|child| child.backoff(Backoff::none()))
 }
 

@@ -9,7 +9,7 @@ use verger::{
     RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder, worker, worker_with,
 };
 
-use super::{eager, endings, lifecycle, runs, secs, start};
+use super::{eager, endings, lifecycle, limited, runs, secs, start};
 use crate::common::{End, World, settle};
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,7 @@ async fn kin_119_without_a_limit_it_never_gives_up_and_a_tree_ends_with_its_last
 #[tokio::test(start_paused = true)]
 async fn kin_120_a_service_that_failed_too_often_is_parked_and_the_other_goes_on() {
     let world = World::new();
-    let tree = eager("app").restarts(3, secs(60)).on_exhausted(OnExhausted::Park);
+    let tree = limited("app", 3).on_exhausted(OnExhausted::Park);
     let app = start(tree.child(world.child("a")).child(world.child("b"))).await;
     let mut events = app.events();
     for _ in 0..4 {

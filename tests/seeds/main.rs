@@ -21,9 +21,16 @@ fn secs(secs: u64) -> Duration {
 
 /// A root whose children wait 2, 4, 8, … seconds.
 fn app() -> SupervisorBuilder {
-    Supervisor::builder("app")
-        .unlimited_restarts()
-        .defaults(|child| child.backoff(Backoff::exponential(secs(2), secs(64))))
+    waiting(Supervisor::builder("app").unlimited_restarts())
+}
+
+/// The same with so many restarts a minute.
+fn limited(max: u32) -> SupervisorBuilder {
+    waiting(Supervisor::builder("app").restarts(max, MINUTE))
+}
+
+fn waiting(builder: SupervisorBuilder) -> SupervisorBuilder {
+    builder.defaults(|child| child.backoff(Backoff::exponential(secs(2), secs(64))))
 }
 
 async fn start(builder: SupervisorBuilder) -> SupervisorHandle {

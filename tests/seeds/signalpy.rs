@@ -9,14 +9,14 @@ use verger::{
     Supervisor, worker,
 };
 
-use super::{MINUTE, app, edges, lifecycle, secs, start};
+use super::{MINUTE, app, edges, lifecycle, limited, secs, start};
 use crate::common::{End, NextStart, World, settle};
 
 #[tokio::test(start_paused = true)]
 async fn seed3_08_a_child_that_is_parked_at_boot_is_retried_by_hand_and_only_then() {
     let world = World::new();
     world.next_starts("b", [NextStart::Error, NextStart::Error]);
-    let app = app().restarts(0, MINUTE).on_exhausted(OnExhausted::Park);
+    let app = limited(0).on_exhausted(OnExhausted::Park);
     let app = start(app.child(world.child("a")).child(world.child("b")).child(world.child("c")));
     let app = app.await;
     assert_eq!(world.acts(), ["start a", "try b", "start c"], "the boot goes on");
@@ -117,7 +117,7 @@ fn seed3_20_the_states_have_these_names() {
 async fn seed3_21_a_child_goes_through_these_states_and_no_others() {
     let world = World::new();
     // The child is added later, so that somebody can listen to it from the start.
-    let app = start(app().restarts(1, MINUTE).on_exhausted(OnExhausted::Park)).await;
+    let app = start(limited(1).on_exhausted(OnExhausted::Park)).await;
     let mut events = app.events();
     app.start_child(world.child("a")).await.unwrap();
     assert_eq!(
@@ -193,7 +193,7 @@ async fn seed3_22_a_child_that_waits_shows_what_is_left_of_its_wait() {
 async fn seed3_27_who_gives_up_fails_for_the_supervisor_above() {
     let world = World::new();
     let mid = Supervisor::builder("mid").restarts(0, MINUTE).child(world.child("leaf"));
-    let app = start(app().restarts(1, MINUTE).child(mid)).await;
+    let app = start(limited(1).child(mid)).await;
     world.end("leaf", End::Error).await;
 
     let mid = app.which_child("mid").await.unwrap();
@@ -222,7 +222,7 @@ async fn seed3_27_who_gives_up_fails_for_the_supervisor_above() {
 async fn seed3_28_where_the_root_parks_nothing_happens_until_somebody_acts() {
     let world = World::new();
     let mid = Supervisor::builder("mid").restarts(0, MINUTE).child(world.child("leaf"));
-    let app = app().restarts(0, MINUTE).on_exhausted(OnExhausted::Park);
+    let app = limited(0).on_exhausted(OnExhausted::Park);
     let app = start(app.child(mid).child(world.child("other"))).await;
     world.end("leaf", End::Error).await;
     world.acts();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
+use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::{Answer, Dynamic, Event, Machine, Request, SLICE};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -86,7 +86,7 @@ fn a_start_that_fails_is_tried_again() {
 
 #[test]
 fn beyond_the_intensity_it_ends() {
-    let rules = Rules { max_restarts: Some(1), ..rules() };
+    let rules = Rules { intensity: at_most(1), ..rules() };
     let mut world = running(rules, [kid("a"), kid("b"), kid("c")]);
     world.fail("a");
     world.fail("b");
@@ -99,7 +99,7 @@ fn beyond_the_intensity_it_ends() {
 
 #[test]
 fn or_parks_the_child() {
-    let rules = Rules { max_restarts: Some(0), on_exhausted: OnExhausted::Park, ..waiting() };
+    let rules = Rules { intensity: at_most(0), on_exhausted: OnExhausted::Park, ..waiting() };
     let mut world = running(rules, [kid("a"), kid("b")]);
     world.fail("a");
     assert_eq!(world.lifecycle("a"), Lifecycle::Errored);
@@ -243,7 +243,7 @@ fn a_leaked_child_is_parked_unless_it_was_to_go() {
 #[test]
 fn how_each_ends_meanwhile_does_not_matter() {
     let kids = ["a", "b", "c", "d"].map(|name| kid(name).stops(None));
-    let mut world = running(Rules { max_restarts: Some(0), ..rules() }, kids);
+    let mut world = running(Rules { intensity: at_most(0), ..rules() }, kids);
     world.stop();
     let reasons = [ExitReason::Normal, ExitReason::Shutdown, ExitReason::Hung, ExitReason::Aborted];
     for (name, reason) in ["a", "b", "c", "d"].into_iter().zip(reasons) {

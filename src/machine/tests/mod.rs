@@ -3,6 +3,7 @@
 mod dynamic;
 mod explore;
 mod ledger;
+mod limits;
 mod otp_scale;
 mod properties;
 mod requests;

@@ -15,8 +15,8 @@ use super::super::{Event, Key, Request};
 use super::REQUESTS;
 use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, OnExhausted, OnExit, OnLeak, RestartType, Rules, Shutdown,
-    Start, Strategy as Range,
+    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, RestartType, Rules,
+    Shutdown, Start, Strategy as Range,
 };
 
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => who.clone().prop_map(Step::Healthy),
         1 => who.clone().prop_map(Step::StopSelf),
         6 => (who, select(&REQUESTS)).prop_map(|(who, request)| Step::Ask(who, request)),
-        1 => a_kid(9).prop_map(|kid| Step::Add(Box::new(kid))),
+        1 => limited(9).prop_map(|kid| Step::Add(Box::new(kid))),
         6 => (0..400_u64).prop_map(Step::Wait),
         1 => Just(Step::Tick),
     ]
@@ -76,9 +76,67 @@ fn a_time() -> impl Strategy<Value = Option<Duration>> {
     ]
 }
 
+fn an_intensity() -> impl Strategy<Value = Intensity> {
+    let max = prop_oneof![1 => Just(0), 4 => 1..6_u32];
+    (max, 0..4_u32).prop_map(|(max, kind)| match kind {
+        0 | 1 => Intensity::sliding(max, secs(1)),
+        2 => Intensity::tumbling(max, secs(1)),
+        // Where sums of powers of two don't come.
+        _ => Intensity::decaying(f64::from(max) + 0.234_567, ms(500)),
+    })
+}
+
+fn exhausted() -> impl Strategy<Value = OnExhausted> {
+    prop_oneof![
+        Just(OnExhausted::Escalate),
+        Just(OnExhausted::Park),
+        Just(OnExhausted::StopChild),
+        select(&[150, 1_000]).prop_map(|millis| OnExhausted::Pause(ms(millis))),
+        Just(OnExhausted::Exit(3)),
+    ]
+}
+
+/// A child with limits of its own, maybe, and maybe with one that takes its place.
+fn limited(number: usize) -> impl Strategy<Value = Kid> {
+    let limits = (
+        option::weighted(0.2, an_intensity()),
+        option::weighted(0.2, 0..3_u32),
+        option::weighted(0.2, 1..400_u64),
+        option::weighted(0.3, exhausted()),
+    );
+    (a_kid(number), limits, option::weighted(0.2, a_kid(number))).prop_map(
+        |(mut kid, (intensity, consecutive, failing_for, on_exhausted), fallback)| {
+            if let Some(intensity) = intensity {
+                kid = kid.intensity(intensity);
+            }
+            if let Some(max) = consecutive {
+                kid = kid.consecutive(max);
+            }
+            if let Some(millis) = failing_for {
+                kid = kid.failing_for(ms(millis));
+            }
+            if let Some(on_exhausted) = on_exhausted {
+                kid = kid.on_exhausted(on_exhausted);
+            }
+            if let Some(fallback) = fallback {
+                kid = kid.fallback(fallback);
+            }
+            kid
+        },
+    )
+}
+
 fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
-    let play =
-        select(&[Play::Run, Play::Fail, Play::Panic, Play::Ignore, Play::End, Play::Escalate]);
+    let play = select(&[
+        Play::Run,
+        Play::Fail,
+        Play::Fail,
+        Play::Panic,
+        Play::Ignore,
+        Play::End,
+        Play::Escalate,
+        Play::Exit,
+    ]);
     let restart = select(&[
         RestartType::Permanent,
         RestartType::Transient,
@@ -162,18 +220,16 @@ fn some_rules() -> impl Strategy<Value = Rules> {
     ]);
     let start = select(&[Start::Sequential, Start::Concurrent]);
     let first = select(&[FirstStart::Retry, FirstStart::Retry, FirstStart::Fail]);
-    let exhausted = select(&[OnExhausted::Escalate, OnExhausted::Park]);
-    let max = prop_oneof![3 => Just(None), 1 => Just(Some(0)), 4 => (1..6_u32).prop_map(Some)];
-    (backoff, strategy, auto, start, (first, exhausted, max, any::<bool>())).prop_map(
-        |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, max, charge))| {
+    let limit = prop_oneof![3 => Just(None), 5 => an_intensity().prop_map(Some)];
+    (backoff, strategy, auto, start, (first, exhausted(), limit, any::<bool>())).prop_map(
+        |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, limit, charge))| {
             Rules {
                 strategy,
                 auto_shutdown,
                 start,
                 first_start,
                 on_exhausted,
-                max_restarts: max,
-                period: secs(1),
+                intensity: limit,
                 charge_everything: charge,
                 leak_timeout: ms(100),
                 backoff,
@@ -184,8 +240,8 @@ fn some_rules() -> impl Strategy<Value = Rules> {
 }
 
 fn kids(many: usize) -> impl Strategy<Value = Vec<Kid>> {
-    let few = (1..8_usize).prop_flat_map(|count| (0..count).map(a_kid).collect::<Vec<_>>());
-    let many = (65..=many).prop_flat_map(|count| (0..count).map(a_kid).collect::<Vec<_>>());
+    let few = (1..8_usize).prop_flat_map(|count| (0..count).map(limited).collect::<Vec<_>>());
+    let many = (65..=many).prop_flat_map(|count| (0..count).map(limited).collect::<Vec<_>>());
     prop_oneof![12 => few, 1 => many]
 }
 
@@ -362,12 +418,13 @@ proptest! {
         crashes in vec((0..8_usize, 0..200_u64), 0..20),
     ) {
         let rules = Rules {
-            max_restarts: None,
+            intensity: None,
             auto_shutdown: AutoShutdown::Never,
             first_start: FirstStart::Retry,
             ..rules
         };
-        let kids: Vec<_> = kids.into_iter().map(Kid::always_restarts).collect();
+        let kids = kids.into_iter().map(|kid| kid.always_restarts().endless());
+        let kids: Vec<_> = kids.collect();
         let mut world = World::ordered(rules, kids);
         for (who, wait) in crashes {
             let present = world.present();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
+use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::witness::Subject;
 use super::super::{Dynamic, Event, Ordered, Request};
 use super::REQUESTS;
@@ -14,8 +14,16 @@ fn waiting() -> Rules {
     Rules { backoff: Backoff::constant(secs(9)), ..rules() }
 }
 
+fn stopping() -> Rules {
+    Rules { on_exhausted: OnExhausted::StopChild, ..parking() }
+}
+
+fn pausing() -> Rules {
+    Rules { on_exhausted: OnExhausted::Pause(secs(9)), ..parking() }
+}
+
 fn parking() -> Rules {
-    Rules { max_restarts: Some(0), on_exhausted: OnExhausted::Park, ..waiting() }
+    Rules { intensity: at_most(0), on_exhausted: OnExhausted::Park, ..waiting() }
 }
 
 fn group() -> Rules {
@@ -125,6 +133,16 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
             world.fail("b");
             world
         }),
+        row("stopped", || {
+            let mut world = begin(stopping(), [slow()]);
+            world.fail("b");
+            world
+        }),
+        row("pauses", || {
+            let mut world = begin(pausing(), [slow()]);
+            world.fail("b");
+            world
+        }),
         row("parked group", || {
             let mut world =
                 begin(Rules { strategy: Strategy::OneForAll, ..parking() }, [kid("a"), slow()]);
@@ -161,6 +179,8 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
         "ignored       ·         done      started 2  ·          ·    done       ·         ·",
         "given up      ·         done      started 2  ·          ·    done       started 2 ·",
         "left          ·         done      started 2  ·          ·    done       started 2 ·",
+        "stopped       ·         done      started 2  ·          ·    done       started 2 ·",
+        "pauses        ·         done      restarting restarting ·    restarting ·         done",
         "parked group  ·         done      started 2  ·          ·    done       ·         ·",
         "leaked        ·         done      started 2  ·          ·    done       started 2 ·",
     ];
@@ -195,6 +215,16 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
             world.fail("b");
             world
         }),
+        row("stopped", || {
+            let mut world = begin(stopping(), slow());
+            world.fail("b");
+            world
+        }),
+        row("pauses", || {
+            let mut world = begin(pausing(), slow());
+            world.fail("b");
+            world
+        }),
         row("leaked", || {
             let b = kid("b").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
             let mut world = begin(rules(), b);
@@ -213,6 +243,8 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
         "stops: hand   ·         done      running    ·          done running    ·         ·",
         "stops: renew  ·         done      running    restarting done running    ·         ·",
         "given up      ·         done      ·          ·          ·    done       started 2 ·",
+        "stopped       ·         done      ·          ·          ·    done       started 2 ·",
+        "pauses        ·         done      restarting restarting ·    restarting ·         done",
         "leaked        ·         done      ·          ·          ·    done       started 2 ·",
     ];
     assert_eq!(rows, expected);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
+use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::state::{Down, State};
 use super::super::{Event, Machine, Ordered, Request};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, RestartType, Rules, Shutdown, Start,
-    Strategy,
+    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnLeak, RestartType, Rules,
+    Shutdown, Start, Strategy,
 };
 
 const WAIT: Duration = Duration::from_millis(200);
@@ -35,8 +35,12 @@ fn waiting(rules: Rules) -> Rules {
     Rules { backoff: Backoff::constant(WAIT), ..rules }
 }
 
+fn sliding(max: u32) -> Option<Intensity> {
+    Some(Intensity::sliding(max, secs(1)))
+}
+
 fn limited(max: u32, rules: Rules) -> Rules {
-    Rules { max_restarts: Some(max), ..rules }
+    Rules { intensity: at_most(max), ..rules }
 }
 
 fn parking(max: u32, rules: Rules) -> Rules {
@@ -351,7 +355,7 @@ mod restart {
 
     #[test]
     fn old_restarts_leave_the_window() {
-        let rules = Rules { period: secs(1), ..limited(1, one_for_one()) };
+        let rules = Rules { intensity: sliding(1), ..one_for_one() };
         let mut world = World::named(rules, "a");
         for _ in 0..5 {
             world.fail("a");
@@ -713,7 +717,7 @@ mod group {
         // `b` is parked and with it the rest, `d` is started by hand, `b` is tried again and takes
         // its time, and meanwhile `d` fails.
         let restarts = |max, failures| {
-            let rules = Rules { period: secs(1), ..parking(max, rest_for_one()) };
+            let rules = Rules { intensity: sliding(max), ..parking(max, rest_for_one()) };
             let kids = [kid("a"), prompt("b"), kid("c"), kid("d")];
             let mut world = World::running(rules, kids);
             for _ in 0..=max {
@@ -967,7 +971,7 @@ mod limit {
     #[test]
     fn a_parked_child_comes_back_with_its_group() {
         let kids = [kid("a"), kid("b"), kid("c").backoff(Backoff::none())];
-        let rules = Rules { period: secs(1), ..parking(1, rest_for_one()) };
+        let rules = Rules { intensity: sliding(1), ..parking(1, rest_for_one()) };
         let mut world = World::running(rules, kids);
         world.fail("c");
         world.fail("c");

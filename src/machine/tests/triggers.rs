@@ -7,7 +7,8 @@ use super::super::{Event, Machine, Request, SLICE};
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    AutoShutdown, Backoff, OnExhausted, OnExit, RestartType, Rules, Start, Strategy, Trigger,
+    AutoShutdown, Backoff, Intensity, OnExhausted, OnExit, RestartType, Rules, Start, Strategy,
+    Trigger,
 };
 
 fn one_for_all() -> Rules {
@@ -15,7 +16,7 @@ fn one_for_all() -> Rules {
 }
 
 fn limited(max: u32) -> Rules {
-    Rules { max_restarts: Some(max), ..rules() }
+    Rules { intensity: Some(Intensity::sliding(max, secs(60))), ..rules() }
 }
 
 fn left(name: &str) -> Kid {
@@ -245,7 +246,7 @@ mod an_ordered_stop {
 
     #[test]
     fn of_a_group_brings_it_back_once_and_is_free() {
-        let rules = Rules { max_restarts: Some(3), ..one_for_all() };
+        let rules = Rules { intensity: Some(Intensity::sliding(3, secs(60))), ..one_for_all() };
         let ends_all = eager("b").on_exit(ExitKind::Failed, OnExit::FailSupervisor);
         let mut world = World::running(rules, [kid("a"), ends_all]);
         world.fail("a");

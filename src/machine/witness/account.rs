@@ -16,7 +16,7 @@ impl Witness {
             (key.index(), &child.nature.name).hash(print);
             (child.live, child.cancelled, child.aborted, child.itself).hash(print);
             (child.cause, child.was_active, child.decided, child.leaked).hash(print);
-            (child.told_failed, child.returns).hash(print);
+            (child.told_failed, child.returns, child.replaced).hash(print);
             child.condemned.is_some().hash(print);
             print.pos(child.condemned.unwrap_or(0));
             if let Some(due) = child.due {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::Incarnation;
+use super::grants::OwnGrants;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildOptions, StartCause};
 
@@ -45,6 +46,10 @@ pub(in super::super) struct Child {
     pub(super) told_failed: bool,
     /// It must go before anybody from this place on is started.
     pub(super) condemned: Option<u64>,
+    /// The restarts that its own limits count.
+    pub(super) own: OwnGrants,
+    /// It is to be started as the fallback that it is now, for the first time.
+    pub(super) replaced: bool,
     /// Failures since it was last healthy.
     pub(super) streak: u32,
     /// Not restarted before this instant.
@@ -72,6 +77,8 @@ impl Child {
             returns: false,
             told_failed: false,
             condemned: None,
+            own: OwnGrants::default(),
+            replaced: false,
             streak: 0,
             due: None,
         }

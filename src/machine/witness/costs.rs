@@ -5,17 +5,18 @@
 //! # Invariants
 //!
 //! 1. An end is decided once, and by the child's trigger.
-//! 2. A restart that counts is granted if fewer than the limit were granted in the period before it;
-//!    the supervisor gives up only where one that counts is not.
+//! 2. A restart that counts is granted if the limits of the supervisor and of the child have room
+//!    for it; only then it is recorded, by all of them. What is to follow otherwise, follows only
+//!    then. In a pause nothing counts, and nobody is restarted before its end.
 //! 3. The wait is the one of the backoff's curve, which begins anew after the child was active for
 //!    long enough or said that it is healthy.
 //! 4. The machine counts as many restarts and failures as there were.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::super::{Decision, Key};
-use super::{Broken, Subject, Witness, ensure};
+use super::{Broken, Nature, Subject, Witness, ensure};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{FirstStart, OnExhausted, OnExit};
@@ -28,11 +29,17 @@ impl Witness {
         decision: Decision,
         now: Instant,
     ) -> Result<(), Broken> {
-        let (ordered, up) = (self.ordered, self.up);
+        let (ordered, up, is_ending) = (self.ordered, self.up, self.ending);
         let rules = Arc::clone(&self.rules);
         self.left.take_if(|left| *left == key);
         let child = self.child(key);
         ensure(!std::mem::replace(&mut child.decided, true), "an end is decided once")?;
+        if decision == Decision::Exit {
+            self.ending = true;
+            return ensure(reason.exit_code().is_some(), "only who says so ends the program");
+        }
+        let heard = reason.exit_code().is_none() || is_ending;
+        ensure(heard, "who says so ends the program, unless it ends already")?;
         ensure(child.condemned.is_none(), "an end in a range that is being stopped is free")?;
         let clean = reason.is_clean();
         let first = ordered && !up && rules.first_start == FirstStart::Fail;
@@ -45,7 +52,11 @@ impl Witness {
             Decision::Leave => then == OnExit::Leave,
             Decision::EndSupervisor => then == OnExit::EndSupervisor,
             Decision::FailSupervisor => then == OnExit::FailSupervisor,
-            Decision::Restart { .. } | Decision::GiveUp => then == OnExit::Restart,
+            Decision::Restart { .. }
+            | Decision::GiveUp
+            | Decision::FallBack
+            | Decision::Pause { .. }
+            | Decision::Exit => then == OnExit::Restart,
         };
         ensure(right, "what becomes of a child is what its trigger says")?;
         child.returns = then == OnExit::Restart;
@@ -53,48 +64,105 @@ impl Witness {
             self.ending |= then != OnExit::Leave;
             return Ok(());
         }
-        let backoff = rules.backoff(&child.nature.options);
+        let options = Arc::clone(&child.nature.options);
+        let backoff = rules.backoff(&options);
         let [least, most] = [0.0, 1.0]
             .map(|unit| backoff.delay(child.streak, &mut || unit).expect("a curve without an end"));
         child.streak += 1;
-        let (streak, since) = (child.streak, child.since);
-        let counts = child.was_active
-            || rules.max_restarts == Some(0)
+        let (streak, since, was_active) = (child.streak, child.since, child.was_active);
+        let counts = was_active
+            || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
             || least.is_zero()
             || rules.charge_everything
             || matches!(reason, ExitReason::Escalated { .. });
-        let room = rules.max_restarts.is_none_or(|max| self.granted(now) < max as usize);
+        let limits = rules.limits(&options);
+        let paused = self.paused.filter(|&until| until > now);
+        let by_child = !self.child(key).own.fit(&limits, since, now);
+        let by_supervisor = counts && !self.granted.fit(rules.intensity, now);
+        let refused = paused.is_none() && (by_child || by_supervisor);
+        let falls_back = refused && options.fallback.is_some();
+        let right = match decision {
+            Decision::Restart { .. } => !refused,
+            Decision::FallBack => falls_back,
+            Decision::GiveUp | Decision::Pause { .. } => refused && !falls_back,
+            Decision::Leave
+            | Decision::EndSupervisor
+            | Decision::FailSupervisor
+            | Decision::Exit => false,
+        };
+        ensure(right, "it is restarted unless a limit is reached, and only then given up")?;
+        let on_exhausted = rules.on_exhausted(&options);
         match decision {
             Decision::Restart { attempt, delay } => {
-                ensure(room || !counts, "no more restarts than may be")?;
                 ensure(attempt == streak, "an attempt says the how manieth it is")?;
-                ensure((least..=most).contains(&delay), "a wait is the one of the curve")?;
-                if counts && rules.max_restarts.is_some() {
-                    self.granted.push(now);
+                let rest = paused.map_or(Duration::ZERO, |until| until - since);
+                let waits = least.max(rest)..=most.max(rest);
+                ensure(waits.contains(&delay), "a wait is the one of the curve, or of the pause")?;
+                if paused.is_none() {
+                    self.child(key).own.record(&limits, since, now);
                 }
-                self.child(key).due = Some(since + delay);
-                self.condemn(key, false);
-            }
-            Decision::GiveUp => {
-                ensure(counts && !room, "it gives up only if the limit is reached")?;
-                match rules.on_exhausted {
-                    OnExhausted::Park => {
-                        self.condemn(key, false);
-                        self.call_off(key);
-                    }
-                    OnExhausted::Escalate => self.ending = true,
+                if paused.is_none() && counts {
+                    self.granted.record(rules.intensity, now);
                 }
+                self.goes_at(key, since + delay);
             }
-            Decision::Leave | Decision::EndSupervisor | Decision::FailSupervisor => {}
+            Decision::Pause { length } => {
+                let OnExhausted::Pause(said) = on_exhausted else {
+                    return Err("nobody pauses who is not told to".to_owned());
+                };
+                let drawn = [0.0, 1.0].map(|unit| backoff.spread(said, &mut || unit));
+                let right = (drawn[0]..=drawn[1]).contains(&length);
+                ensure(right, "a pause is as long as was said, and its jitter")?;
+                if by_supervisor {
+                    self.granted.clear();
+                    self.paused = Some(since + length);
+                }
+                if by_child {
+                    self.child(key).own.clear();
+                }
+                self.goes_at(key, since + length);
+            }
+            Decision::FallBack => {
+                let child = self.child(key);
+                child.own.clear();
+                child.streak = 0;
+                self.goes_at(key, since);
+            }
+            Decision::GiveUp => match on_exhausted {
+                OnExhausted::Park | OnExhausted::StopChild => {
+                    self.condemn(key, false);
+                    self.call_off(key);
+                }
+                OnExhausted::Escalate | OnExhausted::Exit(_) => self.ending = true,
+                OnExhausted::Pause(_) => return Err("who pauses is not given up".to_owned()),
+            },
+            Decision::Leave
+            | Decision::EndSupervisor
+            | Decision::FailSupervisor
+            | Decision::Exit => {}
         }
         Ok(())
     }
 
-    /// How many restarts count at `now`.
-    fn granted(&mut self, now: Instant) -> usize {
-        let period = self.rules.period;
-        self.granted.retain(|&at| now.saturating_duration_since(at) <= period);
-        self.granted.len()
+    /// The child is started again at `at`, and its range with it.
+    fn goes_at(&mut self, key: Key, at: Instant) {
+        self.child(key).due = Some(at);
+        self.condemn(key, false);
+    }
+
+    /// From now on the child is its fallback.
+    pub(super) fn replaced(&mut self, key: Key) -> Result<(), Broken> {
+        let child = self.child(key);
+        let Some(options) = &child.nature.options.fallback else {
+            return Err("only who has a fallback is replaced".to_owned());
+        };
+        child.nature = Arc::new(Nature {
+            name: Arc::clone(&child.nature.name),
+            options: Arc::clone(options),
+            requires: child.nature.requires.clone(),
+        });
+        child.replaced = true;
+        Ok(())
     }
 
     /// A child has left a state.
@@ -104,6 +172,7 @@ impl Witness {
         let resets_after = rules.backoff(&child.nature.options).resets_after();
         if from == Lifecycle::Active && resets_after.is_some_and(|enough| now - since >= enough) {
             child.streak = 0;
+            child.own.forgive();
         }
     }
 
@@ -112,13 +181,14 @@ impl Witness {
         machine: &M,
         now: Instant,
     ) -> Result<(), Broken> {
-        let granted = self.granted(now);
+        let intensity = self.rules.intensity;
+        let granted = self.granted.count(intensity, now);
         ensure(machine.intensity(now).0 == granted, "restarts are counted")?;
-        let kept = machine.children().window.granted(now);
-        ensure(
-            kept.eq(self.granted.iter().copied()),
-            "restarts count from when they were granted",
-        )?;
+        if intensity.is_some_and(|intensity| intensity.decay().is_none() && !intensity.tumbles()) {
+            let kept = machine.children().window.granted(now);
+            let exact = kept.eq(self.granted.at().iter().copied());
+            ensure(exact, "restarts count from when they were granted")?;
+        }
         for (key, child) in self.present() {
             let history = machine.view(key, now).and_then(|view| view.history);
             let attempt = history.map_or(0, |history| history.attempt);

@@ -37,11 +37,13 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Rules, Strategy};
 pub(super) use child::{Child, Nature};
+use grants::Grants;
 
 mod account;
 mod child;
 mod costs;
 mod counts;
+mod grants;
 mod order;
 mod rest;
 
@@ -102,7 +104,9 @@ pub(super) struct Witness {
     /// The child that a group waited for was stopped by hand, and nothing has begun a new one.
     abandoned: bool,
     /// Restarts that count.
-    granted: Vec<Instant>,
+    granted: Grants,
+    /// Until then whoever fails waits, and nothing is counted.
+    paused: Option<Instant>,
     rules: Arc<Rules>,
     strategy: Strategy,
     ordered: bool,
@@ -135,7 +139,8 @@ impl Witness {
             ending: false,
             aborting: false,
             abandoned: false,
-            granted: Vec::new(),
+            granted: Grants::default(),
+            paused: None,
             rules,
             strategy,
             ordered: M::ORDERED,
@@ -280,6 +285,7 @@ impl Witness {
                 child.was_active = lived.is_some() || child.itself;
                 Ok(())
             }
+            &Effect::Replaced { key } => self.replaced(key),
             &Effect::Removed { key, .. } => self.removed(key),
             Effect::Report(report) => self.report(*report, now),
             Effect::Reply { ticket, answer } => {
@@ -314,7 +320,8 @@ impl Witness {
         child.incarnation = incarnation;
         (child.live, child.cancelled, child.aborted) = (true, false, false);
         (child.decided, child.itself, child.leaked) = (false, false, false);
-        (child.condemned, child.told_failed, child.returns) = (None, false, false);
+        (child.condemned, child.told_failed) = (None, false);
+        (child.returns, child.replaced) = (false, false);
         self.fresh.push(key);
         Ok(())
     }
@@ -387,6 +394,7 @@ fn subject(effect: &Effect) -> Option<Key> {
         | Effect::Leaked { key, .. }
         | Effect::Ended { key, .. }
         | Effect::Decided { key, .. }
+        | Effect::Replaced { key }
         | Effect::Removed { key, .. }
         | Effect::Report(Report { key, .. }) => Some(*key),
         Effect::Reply { .. } | Effect::Up | Effect::Finish(_) => None,

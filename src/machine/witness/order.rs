@@ -58,6 +58,7 @@ impl Witness {
                 let child = self.child(key);
                 if child.live && child.incarnation == incarnation {
                     child.streak = 0;
+                    child.own.forgive();
                 }
             }
             Event::StopSelf { key, incarnation } => {
@@ -75,6 +76,7 @@ impl Witness {
                     Request::Terminate if waits => self.abandon(key, now),
                     Request::Retry if is_parked(machine, key) => {
                         self.granted.clear();
+                        self.child(key).own.clear();
                         self.abandoned = false;
                     }
                     _ => {}
@@ -220,7 +222,7 @@ impl Witness {
         for (key, child) in self.present() {
             let restart = machine.children().restart_type(key);
             let has_ended = child.incarnation > 0 && !child.live && !child.leaked;
-            if restart == RestartType::Temporary && has_ended && !over {
+            if restart == RestartType::Temporary && has_ended && !over && !child.replaced {
                 let state = machine.children().state(key);
                 let kept = match state {
                     Some(State::Gated(_)) => true,

@@ -310,6 +310,11 @@ impl Backoff {
         Some(wait)
     }
 
+    /// Makes a wait longer that isn't on the curve, by the jitter.
+    pub(crate) fn spread(&self, wait: Duration, random: &mut dyn Random) -> Duration {
+        self.jitter.apply(wait, random).max(wait)
+    }
+
     fn bounded(&self, base: Duration, random: &mut dyn Random) -> Option<Duration> {
         let cap = self.longest_wait().unwrap_or(Duration::MAX);
         let base = if self.jitter_first { base } else { base.min(cap) };

@@ -18,15 +18,12 @@ impl Backoff {
     /// restarts; otherwise the answer may be too high, but not too low.
     pub(crate) fn restarts_within(&self, period: Duration) -> u64 {
         let Some(last) = self.last() else { return u64::MAX };
-        let begins_again = self.resets_after().is_some_and(|life| life.is_zero())
-            || self.resets_on(Reset::OnReady);
-        if begins_again {
-            let at_once = self.first_at_once || self.at_once_after_reset;
-            let wait = if at_once { Duration::ZERO } else { self.shortest(0) };
+        if self.begins_again_at_once() {
+            let wait = if self.is_ever_at_once() { Duration::ZERO } else { self.shortest(0) };
             return 1_u64.saturating_add(fits(period, wait));
         }
         let mut left = period;
-        let mut restarts = 1 + u64::from(self.first_at_once || self.at_once_after_reset);
+        let mut restarts = 1 + u64::from(self.is_ever_at_once());
         for index in 0..FOLLOWED {
             let delay = self.shortest(index);
             if self.base(index) == Some(last) {
@@ -37,6 +34,29 @@ impl Backoff {
             restarts += 1;
         }
         fits(left, self.shortest(FOLLOWED)).saturating_add(restarts)
+    }
+
+    /// The waits of a child that fails as soon as it is started, each as short as it can be; `None`
+    /// if nobody knows.
+    pub(crate) fn shortest_waits(&self) -> Option<impl Iterator<Item = Duration>> {
+        self.last()?;
+        let again = self.begins_again_at_once();
+        let at_once = self.is_ever_at_once();
+        let curve = (0..u32::MAX).map(move |index| match (again, at_once) {
+            (true, true) => Duration::ZERO,
+            (true, false) => self.shortest(0),
+            (false, _) => self.shortest(index),
+        });
+        Some(at_once.then_some(Duration::ZERO).into_iter().chain(curve))
+    }
+
+    /// Whether it begins again each time, however short a life was.
+    pub(crate) fn begins_again_at_once(&self) -> bool {
+        self.resets_after().is_some_and(|life| life.is_zero()) || self.resets_on(Reset::OnReady)
+    }
+
+    fn is_ever_at_once(&self) -> bool {
+        self.first_at_once || self.at_once_after_reset
     }
 
     /// The shortest wait that can be drawn at `index`.

@@ -44,6 +44,7 @@ impl<M: Machine> Driver<M> {
             Effect::Decided { key, incarnation, reason, decision } => {
                 self.decided(key, incarnation, reason, decision, now);
             }
+            Effect::Replaced { key } => self.replaced(key),
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key, incarnation } => {
                 if self.hub.tree.has_listeners() {
@@ -51,6 +52,7 @@ impl<M: Machine> Driver<M> {
                     self.hub.publish(now, path, incarnation, || EventKind::Removed);
                 }
                 self.tasks.remove(key);
+                self.fallbacks.remove(&key);
             }
             Effect::Up => {
                 trace::up(&self.hub);
@@ -90,6 +92,13 @@ impl<M: Machine> Driver<M> {
             Finish::Failed { key, reason } => {
                 End::GaveUp { child: path(key), reason, cleanly: false }
             }
+            Finish::Exit { key, reason, code } => match reason {
+                // A supervisor below says so: it is the same end.
+                ExitReason::Exit { child, source, .. } => {
+                    End::Exit { code, child, reason: (*source).clone() }
+                }
+                reason => End::Exit { code, child: path(key), reason },
+            },
             Finish::Escalated { key, reason } => {
                 let cleanly = self.blueprint.rules.gives_up_cleanly;
                 End::GaveUp { child: path(key), reason, cleanly }
@@ -149,8 +158,21 @@ impl<M: Machine> Driver<M> {
         let log = options.map(|options| self.blueprint.rules.failure_log(options));
         let log = log.unwrap_or_default();
         trace::decided(&self.hub, &path, incarnation, &reason, lived, decision, log);
-        if matches!(decision, Decision::GiveUp | Decision::FailSupervisor) {
-            let reason = Arc::new(reason);
+        let reason = Arc::new(reason);
+        if decision == Decision::FallBack {
+            let reason = Arc::clone(&reason);
+            self.hub.publish(now, path.clone(), incarnation, || EventKind::FellBack { reason });
+        }
+        if let Decision::Pause { length } = decision {
+            let reason = Arc::clone(&reason);
+            let kind = || EventKind::Paused { reason, length };
+            self.hub.publish(now, path.clone(), incarnation, kind);
+        }
+        let fails = matches!(decision, Decision::GiveUp | Decision::FailSupervisor);
+        if fails || decision == Decision::Exit {
+            self.given_up = Some((key, path.clone()));
+        }
+        if fails {
             self.hub.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
                 reason: Arc::clone(&reason),
             });
@@ -161,7 +183,15 @@ impl<M: Machine> Driver<M> {
                 error: Some(reason),
                 at: self.hub.tree.wall(now),
             });
-            self.given_up = Some((key, path));
+        }
+    }
+
+    /// The child grows from another seed from now on, under its old name.
+    fn replaced(&mut self, key: Key) {
+        let Some(spec) = self.fallbacks.remove(&key) else { return };
+        self.tasks.replace(key, Arc::clone(&spec.seed));
+        if let Some(further) = &spec.fallback {
+            self.fallbacks.insert(key, Arc::clone(further));
         }
     }
 

@@ -70,6 +70,8 @@ pub(super) struct Driver<M: Machine> {
     leaked: HashSet<(Key, Incarnation)>,
     /// The child that the supervisor gave up on last; it may be forgotten before the end.
     given_up: Option<(Key, Path)>,
+    /// What takes the place of children that fail too often. Few have that.
+    fallbacks: HashMap<Key, Arc<ChildSpec>>,
     /// The end that was told last, for the edges and the decision that follow from it.
     ending: Option<Ending>,
     end: Option<End>,
@@ -118,6 +120,7 @@ impl<M: Machine> Driver<M> {
             overdue: 0,
             leaked: HashSet::new(),
             given_up: None,
+            fallbacks: HashMap::new(),
             ending: None,
             end: None,
         };
@@ -249,6 +252,9 @@ impl<M: Machine> Driver<M> {
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
         let key = self.machine.add(Arc::clone(&spec.options), now);
         self.tasks.add(key, Arc::clone(&spec.seed));
+        if let Some(fallback) = &spec.fallback {
+            self.fallbacks.insert(key, Arc::clone(fallback));
+        }
         key
     }
 

@@ -204,10 +204,11 @@ impl SupervisorHandle {
         self.act(path, "delete_child", machine::Request::Delete).await.map(drop)
     }
 
-    /// Tries a child again that its supervisor gave up on ([`OnExhausted::Park`]) or that had
-    /// leaked ([`OnLeak::Park`]), together with what its strategy restarts with it. The restarts
-    /// so far are forgotten. Or starts one, by itself, that stayed errored because its
-    /// [`Trigger`](crate::Trigger) left it. Resolves when the child is up.
+    /// Tries a child again that was given up ([`OnExhausted::Park`], [`OnExhausted::StopChild`]) or
+    /// that had leaked ([`OnLeak::Park`]), together with what its strategy restarts with it. The
+    /// restarts so far are forgotten, by the supervisor's limit and by the child's own ones. Or
+    /// starts one, by itself, that stayed errored because its [`Trigger`](crate::Trigger) left it.
+    /// Resolves when the child is up.
     ///
     /// # Errors
     ///
@@ -219,6 +220,7 @@ impl SupervisorHandle {
     /// and the common ones.
     ///
     /// [`OnExhausted::Park`]: crate::OnExhausted::Park
+    /// [`OnExhausted::StopChild`]: crate::OnExhausted::StopChild
     /// [`OnLeak::Park`]: crate::OnLeak::Park
     pub async fn retry(&self, path: &str) -> Result<ChildRef, ControlError> {
         self.act(path, "retry", machine::Request::Retry).await
@@ -320,6 +322,7 @@ impl SupervisorHandle {
     /// # Errors
     ///
     /// * [`RunError::GaveUp`] if a child failed more often than it allows,
+    /// * [`RunError::Exited`] if that is to end the program with a code other than 0,
     /// * [`RunError::Start`] if it could not start a child for the first time,
     /// * [`RunError::Leaked`] if something below it was aborted and is still there,
     /// * [`RunError::Aborted`] if it was aborted, or its runtime ended.

@@ -16,7 +16,7 @@
 //!    [`fingerprint`](super::super::fingerprint)), so a script is as long as its way through
 //!    *different* states.
 //! 3. All settings with all others. Strategy, restart types, limit, backoff and order of start are
-//!    multiplied out; the rest comes in the seven flavours of [`plan`].
+//!    multiplied out; the rest comes in the eleven flavours of [`plan`].
 //! 4. Instants between two beats. All times are whole beats, so those are compared like one of the
 //!    beats beside them.
 //! 5. A machine that is told of a deadline later than of the one after it.
@@ -30,7 +30,7 @@ use super::super::simulator::{Play, World, kid, ms, rules};
 use super::super::{Dynamic, Event, Ordered, Request};
 use crate::exit::ExitReason;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, OnExhausted, RestartType, Rules, Start, Strategy,
+    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, RestartType, Rules, Start, Strategy,
 };
 use plan::{Flavour, Plan, plans};
 use scene::{Cast, Scene};
@@ -170,8 +170,7 @@ fn what_is_printed_can_be_pasted() {
         let rules = Rules {
             strategy: Strategy::RestForOne,
             start: Start::Sequential,
-            max_restarts: Some(2),
-            period: ms(200),
+            intensity: Some(Intensity::sliding(2, ms(200))),
             backoff: Backoff::exponential(ms(100), ms(200)).reset_after(ms(100)),
             leak_timeout: ms(100),
             on_exhausted: OnExhausted::Escalate,

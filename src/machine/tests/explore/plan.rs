@@ -8,8 +8,8 @@ use super::super::super::simulator::{Kid, kid, rules};
 use super::step::{BEAT, name, time};
 use crate::exit::ExitKind;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, OnExhausted, OnExit, OnLeak, RestartType, Rules, Shutdown,
-    Start, Strategy,
+    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, RestartType, Rules,
+    Shutdown, Start, Strategy,
 };
 
 const TYPES: [RestartType; 3] =
@@ -46,10 +46,18 @@ pub(super) enum Flavour {
     /// There are exceptions to the restart types: one is left, ends all, fails all, or comes back
     /// where its type says otherwise.
     Excepted,
+    /// Who gives up is stopped. Children have limits of their own; that of all tumbles.
+    Stopped,
+    /// What fails too often pauses. The limit of all is a score.
+    Paused,
+    /// What fails too often ends the program, and so does who says so.
+    Exits,
+    /// Children have others who take their place, and who are parked.
+    Replaced,
 }
 
 impl Flavour {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 11] = [
         Self::Plain,
         Self::Slow,
         Self::Parked,
@@ -57,6 +65,10 @@ impl Flavour {
         Self::AnyEnds,
         Self::AllEnd,
         Self::Excepted,
+        Self::Stopped,
+        Self::Paused,
+        Self::Exits,
+        Self::Replaced,
     ];
 }
 
@@ -127,8 +139,7 @@ impl Plan {
         let base = Rules {
             strategy: self.strategy,
             start: self.start,
-            max_restarts: Some(self.budget),
-            period: 2 * BEAT,
+            intensity: Some(Intensity::sliding(self.budget, 2 * BEAT)),
             backoff: self.backoff(),
             leak_timeout: BEAT,
             ..rules()
@@ -139,6 +150,18 @@ impl Plan {
             Flavour::Strict => {
                 Rules { first_start: FirstStart::Fail, charge_everything: true, ..base }
             }
+            Flavour::Stopped => Rules {
+                on_exhausted: OnExhausted::StopChild,
+                intensity: Some(Intensity::tumbling(self.budget, 2 * BEAT)),
+                ..base
+            },
+            Flavour::Paused => Rules {
+                on_exhausted: OnExhausted::Pause(2 * BEAT),
+                intensity: Some(Intensity::decaying(f64::from(self.budget) + 0.25, 2 * BEAT)),
+                ..base
+            },
+            Flavour::Exits => Rules { on_exhausted: OnExhausted::Exit(3), ..base },
+            Flavour::Replaced => Rules { intensity: None, ..base },
             Flavour::AnyEnds => Rules { auto_shutdown: AutoShutdown::AnySignificant, ..base },
             Flavour::AllEnd => Rules { auto_shutdown: AutoShutdown::AllSignificant, ..base },
         }
@@ -157,7 +180,7 @@ impl Plan {
     }
 
     fn kid(&self, number: usize) -> Kid {
-        let mut kid = kid(name(number as u8)).leaks().restart(self.types[number]).shutdown(BEAT);
+        let mut kid = kid_of(number).restart(self.types[number]);
         match self.flavour {
             Flavour::Plain => {}
             Flavour::Slow => {
@@ -190,6 +213,24 @@ impl Plan {
                     kid = kid.signals(None);
                 }
             }
+            Flavour::Stopped => {
+                kid = kid.consecutive(2);
+                if number == 0 {
+                    kid = kid.failing_for(BEAT);
+                }
+            }
+            Flavour::Paused => {
+                if number == 1 {
+                    kid = kid.intensity(Intensity::sliding(1, 2 * BEAT));
+                }
+            }
+            Flavour::Exits => {}
+            Flavour::Replaced => {
+                let restart = self.types[self.types.len() - 1];
+                let fallback = kid_of(number).restart(restart).consecutive(0);
+                let fallback = fallback.on_exhausted(OnExhausted::Park);
+                kid = kid.intensity(Intensity::tumbling(self.budget, 2 * BEAT)).fallback(fallback);
+            }
             Flavour::AnyEnds | Flavour::AllEnd => {
                 if self.types[number] != RestartType::Permanent {
                     kid = kid.significant();
@@ -208,20 +249,41 @@ impl Plan {
         };
         let text = format!(
             "let rules = Rules {{\n    strategy: Strategy::{:?},\n    start: Start::{:?},\n    \
-             max_restarts: {:?},\n    period: {},\n    backoff: {backoff},\n    leak_timeout: {},\n    \
-             on_exhausted: OnExhausted::{:?},\n    first_start: FirstStart::{:?},\n    \
+             intensity: {},\n    backoff: {backoff},\n    leak_timeout: {},\n    \
+             on_exhausted: {},\n    first_start: FirstStart::{:?},\n    \
              charge_everything: {:?},\n    auto_shutdown: AutoShutdown::{:?},\n    ..rules()\n}};",
             rules.strategy,
             rules.start,
-            rules.max_restarts,
-            time(rules.period),
+            rules.intensity.map_or("None".to_owned(), |it| format!("Some({})", intensity(it))),
             time(rules.leak_timeout),
-            rules.on_exhausted,
+            exhausted(rules.on_exhausted),
             rules.first_start,
             rules.charge_everything,
             rules.auto_shutdown,
         );
         (text, self.kids().iter().map(script).collect())
+    }
+}
+
+fn kid_of(number: usize) -> Kid {
+    kid(name(number as u8)).leaks().shutdown(BEAT)
+}
+
+fn exhausted(what: OnExhausted) -> String {
+    match what {
+        OnExhausted::Pause(length) => format!("OnExhausted::Pause({})", time(length)),
+        other => format!("OnExhausted::{other:?}"),
+    }
+}
+
+fn intensity(intensity: Intensity) -> String {
+    let period = time(intensity.period());
+    match intensity.decay() {
+        Some((max, _)) => format!("Intensity::decaying({max:?}, {period})"),
+        None if intensity.tumbles() => {
+            format!("Intensity::tumbling({}, {period})", intensity.max())
+        }
+        None => format!("Intensity::sliding({}, {period})", intensity.max()),
     }
 }
 
@@ -247,6 +309,22 @@ fn script(kid: &Kid) -> String {
     }
     if let Some(on_leak) = options.on_leak {
         text += &format!(".on_leak(OnLeak::{on_leak:?})");
+    }
+    let limits = options.limits.get();
+    if let Some(it) = limits.intensity {
+        text += &format!(".intensity({})", intensity(it));
+    }
+    if let Some(max) = limits.consecutive {
+        text += &format!(".consecutive({max})");
+    }
+    if let Some(max) = limits.failing_for {
+        text += &format!(".failing_for({})", time(max));
+    }
+    if let Some(what) = options.on_exhausted {
+        text += &format!(".on_exhausted({})", exhausted(what));
+    }
+    if let Some(fallback) = kid.replacement() {
+        text += &format!(".fallback({})", script(fallback));
     }
     if options.significant {
         text += ".significant()";

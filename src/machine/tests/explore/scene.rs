@@ -11,7 +11,7 @@ use super::super::super::simulator::{Kid, Play};
 use super::super::super::witness::{Broken, Child, Nature, Subject, Witness, is_ending};
 use super::super::super::{Dynamic, Event, Key, Ordered, Request, RequirementId};
 use super::super::REQUESTS;
-use super::plan::Plan;
+use super::plan::{Flavour, Plan};
 use super::step::{BEAT, End, Step, Who};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -52,6 +52,8 @@ pub(super) struct Cast {
     requires: Vec<Vec<usize>>,
     /// Whether a restart may wait.
     waits: bool,
+    /// Whether one of them may say that the program is to end.
+    exits: bool,
 }
 
 impl Cast {
@@ -63,6 +65,7 @@ impl Cast {
             natures: kids.iter().map(Kid::nature).collect(),
             requires: kids.iter().map(requires).collect(),
             waits: plan.waits,
+            exits: plan.flavour == Flavour::Exits,
         }
     }
 }
@@ -159,8 +162,11 @@ impl<M: Explored> Scene<M> {
     fn steps_of(&self, who: Who, child: &Child, cast: &Cast, steps: &mut Vec<Step>) {
         if child.live {
             let ends: &[End] = match (child.cancelled || child.aborted, child.aborted) {
+                (_, true) if cast.exits => &[End::Aborted, End::Exit],
                 (_, true) => &[End::Aborted],
+                (true, _) if cast.exits => &[End::Shutdown, End::Exit],
                 (true, _) => &[End::Shutdown, End::Failed],
+                _ if cast.exits => &[End::Normal, End::Failed, End::Exit],
                 _ if cast.waits => &[End::Normal, End::Failed, End::Escalated],
                 _ => &[End::Normal, End::Failed],
             };
@@ -300,6 +306,7 @@ impl End {
             Self::Normal => ExitReason::Normal,
             Self::Failed => Play::Fail.reason(),
             Self::Escalated => Play::Escalate.reason(),
+            Self::Exit => Play::Exit.reason(),
             Self::Shutdown => ExitReason::Shutdown,
             Self::Aborted => ExitReason::Aborted,
         }

@@ -41,6 +41,7 @@ pub(super) enum End {
     Normal,
     Failed,
     Escalated,
+    Exit,
     Shutdown,
     Aborted,
 }
@@ -59,6 +60,7 @@ impl Step {
             Self::Healthy(who) => says(who, "Healthy"),
             Self::StopSelf(who) => says(who, "StopSelf"),
             Self::Exited(who, End::Failed) => format!("world.crash({:?});", name(who)),
+            Self::Exited(who, End::Exit) => ends(who, "Play::Exit.reason()"),
             Self::Exited(who, End::Escalated) => ends(who, "Play::Escalate.reason()"),
             Self::Exited(who, end) => ends(who, &format!("ExitReason::{end:?}")),
             Self::Ask(who, request) => {

@@ -1,0 +1,106 @@
+//! Restarts that were granted, counted as simply as can be.
+//!
+//! Knows an intensity only by what it says, and keeps nothing of how the machine counts.
+
+use std::time::Instant;
+
+use super::super::super::policy::{Intensity, Limits};
+
+/// The restarts that one intensity counts.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Grants {
+    /// Of one that slides: each. Of one that tumbles: those of its period.
+    at: Vec<Instant>,
+    /// Of one that decays: when it was brought up to date, and the score.
+    score: Option<(Instant, f64)>,
+}
+
+impl Grants {
+    /// Drops what no longer counts.
+    fn refresh(&mut self, intensity: Intensity, now: Instant) {
+        let recent = |at: Instant| now.saturating_duration_since(at) <= intensity.period();
+        if let Some((_, half_life)) = intensity.decay() {
+            if let Some((at, score)) = &mut self.score {
+                let halves = (now - *at).div_duration_f64(half_life);
+                (*at, *score) = (now, *score * (-halves).exp2());
+            }
+        } else if !intensity.tumbles() {
+            self.at.retain(|&at| recent(at));
+        } else if self.at.first().is_some_and(|&first| !recent(first)) {
+            self.at.clear();
+        }
+    }
+
+    pub(super) fn fit(&mut self, intensity: Option<Intensity>, now: Instant) -> bool {
+        self.count(intensity, now) < intensity.map_or(usize::MAX, |it| it.max() as usize)
+    }
+
+    pub(super) fn record(&mut self, intensity: Option<Intensity>, now: Instant) {
+        let Some(intensity) = intensity else { return };
+        self.refresh(intensity, now);
+        if intensity.decay().is_some() {
+            let score = self.score.map_or(0.0, |(_, score)| score);
+            self.score = Some((now, score + 1.0));
+        } else {
+            self.at.push(now);
+        }
+    }
+
+    /// How many are used up of those that there may be.
+    pub(super) fn count(&mut self, intensity: Option<Intensity>, now: Instant) -> usize {
+        let Some(intensity) = intensity else { return 0 };
+        self.refresh(intensity, now);
+        match intensity.decay() {
+            None => self.at.len(),
+            Some((max, _)) => {
+                let mut score = self.score.map_or(0.0, |(_, score)| score);
+                let mut left = 0;
+                while score + 1.0 <= max {
+                    (score, left) = (score + 1.0, left + 1);
+                }
+                intensity.max() as usize - left
+            }
+        }
+    }
+
+    /// When those were granted that count, of an intensity that slides.
+    pub(super) fn at(&self) -> &[Instant] {
+        &self.at
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// What the limits of one child count.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct OwnGrants {
+    grants: Grants,
+    in_a_row: u32,
+    failing_since: Option<Instant>,
+}
+
+impl OwnGrants {
+    pub(super) fn fit(&mut self, limits: &Limits, failed: Instant, now: Instant) -> bool {
+        let since = self.failing_since.unwrap_or(failed);
+        self.grants.fit(limits.intensity, now)
+            && limits.consecutive.is_none_or(|max| self.in_a_row < max)
+            && limits.failing_for.is_none_or(|max| failed - since <= max)
+    }
+
+    pub(super) fn record(&mut self, limits: &Limits, failed: Instant, now: Instant) {
+        self.grants.record(limits.intensity, now);
+        self.in_a_row += 1;
+        self.failing_since.get_or_insert(failed);
+    }
+
+    /// The child is healthy.
+    pub(super) fn forgive(&mut self) {
+        (self.in_a_row, self.failing_since) = (0, None);
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
