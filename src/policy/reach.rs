@@ -18,7 +18,7 @@ pub(crate) enum Unreachable {
 }
 
 /// Says if children with these backoffs can't exceed the limit, even if all fail together and each
-/// as soon as it is started.
+/// whenever it may: as soon as it is started, or when its backoff has just begun again.
 pub(crate) fn unreachable<'a>(
     intensity: Intensity,
     backoffs: impl Iterator<Item = &'a Backoff>,
@@ -30,9 +30,55 @@ pub(crate) fn unreachable<'a>(
     // What tumbles begins with a first restart and waits get no shorter, so its first period is the
     // fullest one, as full as any that slides.
     let (max, period) = (intensity.max(), intensity.period());
-    let within = |backoff: &Backoff| backoff.restarts_within(period);
-    let most = backoffs.map(within).fold(0, u64::saturating_add);
+    let mut most = 0_u64;
+    for backoff in backoffs {
+        most = most.saturating_add(restarts(backoff, period, u64::from(max) + 1));
+        if most > u64::from(max) {
+            return None;
+        }
+    }
     (most <= u64::from(max)).then_some(Unreachable::Restarts { max, period, most })
+}
+
+/// How many restarts of one child fit into a period, if it is fewer than `enough`.
+fn restarts(backoff: &Backoff, period: Duration, enough: u64) -> u64 {
+    let at_once = backoff.restarts_within(period);
+    let healthy = backoff.resets_after().filter(|life| !life.is_zero() && *life <= period);
+    let (Some(healthy), Some(waits)) = (healthy, backoff.shortest_waits()) else { return at_once };
+    if at_once >= enough {
+        return at_once;
+    }
+    // The first waits, added up.
+    let most = enough.min(FOLLOWED as u64);
+    let mut sum = Duration::ZERO;
+    let added = waits.take(most as usize).map(|wait| {
+        sum = sum.saturating_add(wait);
+        sum
+    });
+    let sums: Vec<_> = std::iter::once(Duration::ZERO).chain(added).collect();
+    let fits = |count: u64| (1..=count).any(|runs| takes(count, runs, &sums, healthy) <= period);
+    if fits(most) {
+        // More than were looked at, maybe.
+        return if most < enough { u64::MAX } else { most };
+    }
+    let (mut fit, mut too_many) = (at_once.max(1), most);
+    while fit + 1 < too_many {
+        let middle = u64::midpoint(fit, too_many);
+        if fits(middle) { fit = middle } else { too_many = middle }
+    }
+    fit
+}
+
+/// How long so many failures take at least in so many runs, with a healthy time between two runs.
+/// Waits get no shorter, so it is the least if the runs are of equal length.
+fn takes(count: u64, runs: u64, sums: &[Duration], healthy: Duration) -> Duration {
+    let waits = count - 1;
+    let (each, longer) = ((waits / runs) as usize, waits % runs);
+    let times =
+        |wait: Duration, times: u64| wait.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
+    let short = times(sums[each], runs - longer);
+    let long = sums.get(each + 1).map_or(Duration::ZERO, |&sum| times(sum, longer));
+    short.saturating_add(long).saturating_add(times(healthy, runs - 1))
 }
 
 /// What the score of one child comes to at most, or comes near to without end.
@@ -42,9 +88,16 @@ fn peak(backoff: &Backoff, half_life: Duration) -> f64 {
     }
     let Some(waits) = backoff.shortest_waits() else { return f64::INFINITY };
     let (mut score, mut peak) = (1.0_f64, 1.0_f64);
-    let mut last = Duration::ZERO;
+    let healthy = backoff.resets_after();
+    let (mut last, mut run) = (Duration::ZERO, Duration::ZERO);
     for wait in waits.take(FOLLOWED) {
         last = wait;
+        // Runs of this length, again and again, with a healthy time in between.
+        run = run.saturating_add(last);
+        if let Some(healthy) = healthy {
+            let again = run.saturating_add(healthy);
+            peak = peak.max(score / (1.0 - kept(again, half_life)));
+        }
         score = score.mul_add(kept(last, half_life), 1.0);
         peak = peak.max(score);
     }
@@ -136,7 +189,58 @@ mod tests {
         ]
     }
 
+    /// The most failures in a period, of all ways to choose between failing at once and being
+    /// healthy first: by number of failures and index, the earliest time.
+    fn tried_out(backoff: &Backoff, period: Duration, enough: usize) -> usize {
+        let mut earliest = vec![Duration::ZERO];
+        for count in 1..enough {
+            let mut next = vec![Duration::MAX; count + 1];
+            for (index, at) in earliest.into_iter().enumerate() {
+                let up = at.saturating_add(
+                    backoff.delay(index as u32, &mut || 0.0).expect("there is one"),
+                );
+                next[index + 1] = up;
+                next[0] =
+                    next[0].min(up.saturating_add(backoff.resets_after().expect("there is one")));
+            }
+            if next.iter().all(|&at| at > period) {
+                return count;
+            }
+            earliest = next;
+        }
+        enough
+    }
+
+    #[test]
+    fn a_child_that_is_healthy_in_between_may_fail_more_often() {
+        // Short runs with 30 s of health in between are quicker than waits of 30 s each.
+        let backoff = Backoff::exponential(ms(200), secs(30));
+        let hour = secs(3_600);
+        assert_eq!(backoff.restarts_within(hour), 127);
+        assert_eq!(alone(Intensity::sliding(300, hour), &backoff), None);
+        let (max, most) = (999, 511);
+        assert_eq!(tried_out(&backoff, hour, 1_000), 511);
+        let found = Unreachable::Restarts { max, period: hour, most };
+        assert_eq!(alone(Intensity::sliding(max, hour), &backoff), Some(found));
+        assert_eq!(
+            alone(Intensity::sliding(5_000, secs(360_000)), &backoff),
+            None,
+            "not looked at"
+        );
+    }
+
     proptest! {
+        #[test]
+        fn as_many_restarts_fit_as_are_found_by_trying(
+            backoff in backoffs(),
+            period in 1..2_000_u64,
+            healthy in 1..300_u64,
+        ) {
+            let (backoff, period) = (backoff.reset_after(ms(healthy)), ms(period));
+            let found = restarts(&backoff, period, 60).min(60);
+            prop_assert_eq!(found, tried_out(&backoff, period, 60) as u64);
+        }
+
         #[test]
         fn whoever_is_warned_never_gives_up_and_whoever_is_not_does(
             backoff in backoffs(),

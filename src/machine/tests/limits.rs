@@ -51,6 +51,17 @@ fn who_says_that_the_program_ends_is_heard_however_it_ended() {
         "while its group is being stopped"
     );
 
+    let kids = [kid("a"), kid("b"), kid("c").stops(secs(1))];
+    let mut world = World::running(group(rules()), kids);
+    world.fail("a");
+    world.exit("b", exit());
+    world.advance(secs(1));
+    assert_eq!(
+        world.timed(),
+        "0ns cancel c, 1s finish exit 3 b: exit",
+        "before its group has come to it"
+    );
+
     let b = kid("b").signals(None).stops(secs(9)).activation_timeout(secs(1));
     let mut world = World::ordered(rules(), [b]);
     world.advance(secs(1));

@@ -17,7 +17,7 @@ impl Backoff {
     /// Exact without jitter if the curve gets to its last value, or past `period`, within 1024
     /// restarts; otherwise the answer may be too high, but not too low.
     pub(crate) fn restarts_within(&self, period: Duration) -> u64 {
-        let Some(last) = self.last() else { return u64::MAX };
+        let (Some(last), false) = (self.last(), self.is_unforeseeable()) else { return u64::MAX };
         if self.begins_again_at_once() {
             let wait = if self.is_ever_at_once() { Duration::ZERO } else { self.shortest(0) };
             return 1_u64.saturating_add(fits(period, wait));
@@ -39,7 +39,7 @@ impl Backoff {
     /// The waits of a child that fails as soon as it is started, each as short as it can be; `None`
     /// if nobody knows.
     pub(crate) fn shortest_waits(&self) -> Option<impl Iterator<Item = Duration>> {
-        self.last()?;
+        self.last().filter(|_| !self.is_unforeseeable())?;
         let again = self.begins_again_at_once();
         let at_once = self.is_ever_at_once();
         let curve = (0..u32::MAX).map(move |index| match (again, at_once) {
@@ -53,6 +53,11 @@ impl Backoff {
     /// Whether it begins again each time, however short a life was.
     pub(crate) fn begins_again_at_once(&self) -> bool {
         self.resets_after().is_some_and(|life| life.is_zero()) || self.resets_on(Reset::OnReady)
+    }
+
+    /// Whether it may begin again without having been active for some time.
+    fn is_unforeseeable(&self) -> bool {
+        self.resets_on(Reset::OnAck) || self.half_life().is_some()
     }
 
     fn is_ever_at_once(&self) -> bool {
