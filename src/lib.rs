@@ -80,6 +80,7 @@ mod dead_letter;
 mod error;
 mod event;
 mod exit;
+mod failure;
 mod lifecycle;
 mod machine;
 #[cfg(feature = "macros")]
@@ -88,6 +89,7 @@ mod millis;
 mod observe;
 mod path;
 mod policy;
+mod properties;
 mod registry;
 mod status;
 mod supervisor;
@@ -110,6 +112,7 @@ pub use crate::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};
 pub use crate::event::{Event, EventKind};
 pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
+pub use crate::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOutcome};
 pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
@@ -117,7 +120,7 @@ pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FailureLog,
     FirstStart, Intensity, Jitter, LogLevel, OnExhausted, OnExit, OnLeak, Preset, Random,
-    Readiness, Reset, RestartType, Shutdown, Start, StartCause, Strategy, Trigger,
+    Readiness, Reset, RestartPolicy, RestartType, Shutdown, Start, StartCause, Strategy, Trigger,
     UnknownRestartType, UnknownShutdown, UnknownWord,
 };
 pub use crate::status::{

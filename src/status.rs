@@ -135,6 +135,9 @@ pub struct SupervisorInfo {
     /// In what time; of a decaying intensity, its half-life.
     #[serde(rename = "period_ms", serialize_with = "millis::duration")]
     pub period: Duration,
+    /// Whether it decides on failures by a callback of its own; see
+    /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure). One from above is not meant.
+    pub on_child_failure: bool,
     /// How many children there are.
     pub counts: Counts,
 }

@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Cancelled;
 use super::run::{Run, Said, StopLevel};
+use crate::error::BuildError;
 use crate::path::Path;
-use crate::policy::StartCause;
+use crate::policy::{RestartPolicy, StartCause};
 
 /// The link between one incarnation of a child and its supervisor.
 ///
@@ -106,6 +107,32 @@ impl Context {
     /// `lag 12 ms`, until the next line or the end of this incarnation.
     pub fn set_status(&self, text: impl Into<String>) {
         self.run.set_status(text.into().into());
+    }
+
+    /// A property that [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) has given
+    /// the child, by its type.
+    ///
+    /// It is as it was when this incarnation started. `None` if there is none of that type.
+    #[must_use]
+    pub fn property<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.run.property()
+    }
+
+    /// Replaces how the spec says that the child is restarted, for this incarnation only. `None`
+    /// gives back what the spec says.
+    ///
+    /// What was said last before the child ended counts, and is forgotten when the next incarnation
+    /// starts. See [`RestartPolicy`].
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::BadBackoff`] if its backoff cannot work; then nothing is changed.
+    pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), BuildError> {
+        if let Some(Err(problem)) = policy.as_ref().map(RestartPolicy::check) {
+            return Err(BuildError::BadBackoff { path: self.path(), problem });
+        }
+        self.run.tell_policy(policy.map(Box::new));
+        Ok(())
     }
 
     /// Asks for the end of this child: it is stopped like by its supervisor, grace included, and

@@ -23,7 +23,7 @@ pub(crate) use self::limits::{check_intensity, check_limits, check_on_exhausted,
 pub(crate) use self::run::{Parent, Run, StopLevel};
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
 pub use self::spec::{ChildDefaults, ChildSpec};
-pub(crate) use self::task::{ChildTask, Plan};
+pub(crate) use self::task::{Caught, ChildTask, Plan};
 pub use self::worker::{child, worker, worker_with};
 
 use crate::exit::Exit;

@@ -25,7 +25,8 @@ use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
 use crate::path::Path;
-use crate::policy::StartCause;
+use crate::policy::{RestartPolicy, StartCause};
+use crate::properties::Properties;
 use crate::sync::Mutex;
 
 /// Whom a child talks to.
@@ -88,6 +89,7 @@ struct Cell {
 struct Extras {
     token: Option<CancellationToken>,
     status: Option<Arc<str>>,
+    properties: Properties,
 }
 
 impl Run {
@@ -115,6 +117,11 @@ impl Run {
     pub(crate) fn tell_exit(&self, reason: ExitReason) {
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(Event::Exited { key, incarnation, reason });
+    }
+
+    pub(crate) fn tell_policy(&self, policy: Option<Box<RestartPolicy>>) {
+        let (key, incarnation) = (self.key, self.incarnation);
+        self.parent.tell(Event::Policy { key, incarnation, policy });
     }
 
     pub(crate) fn tell_decline(&self) {
@@ -208,6 +215,14 @@ impl Run {
 
     pub(crate) fn set_status(&self, text: Arc<str>) {
         self.cell.lock().extras.get_or_insert_default().status = Some(text);
+    }
+
+    pub(crate) fn set_properties(&self, properties: Properties) {
+        self.cell.lock().extras.get_or_insert_default().properties = properties;
+    }
+
+    pub(crate) fn property<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.cell.lock().extras.as_ref()?.properties.get()
     }
 
     pub(crate) fn status(&self) -> Option<Arc<str>> {

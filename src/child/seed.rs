@@ -64,6 +64,8 @@ pub(crate) struct Resolved {
 /// What all incarnations of a child, and all children of one spec, share.
 pub(crate) struct Seed {
     pub(crate) name: Arc<str>,
+    /// What a child of it is, if that says more than that it is a supervisor.
+    pub(crate) type_name: Option<&'static str>,
     source: Source,
 }
 
@@ -76,7 +78,7 @@ enum Source {
 
 impl Seed {
     pub(crate) fn new(name: Arc<str>, recipe: Recipe) -> Self {
-        Self { name, source: Source::Own(recipe) }
+        Self { name, type_name: None, source: Source::Own(recipe) }
     }
 
     pub(crate) fn recipe(&self) -> &Recipe {
@@ -96,7 +98,8 @@ impl Seed {
             Source::Own(_) => Arc::clone(self),
             Source::Of(origin) => Arc::clone(origin),
         };
-        *self = Arc::new(Self { name, source: Source::Of(origin) });
+        let type_name = self.type_name;
+        *self = Arc::new(Self { name, type_name, source: Source::Of(origin) });
     }
 
     pub(crate) fn segment(&self, serial: Option<u64>) -> String {

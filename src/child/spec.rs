@@ -45,6 +45,14 @@ impl ChildSpec {
         Self::of(seed, options)
     }
 
+    /// The same, with the name of the type or the function that it is made from.
+    pub(crate) fn made_from<T: ?Sized>(mut self) -> Self {
+        if let Some(seed) = Arc::get_mut(&mut self.seed) {
+            seed.type_name = Some(std::any::type_name::<T>());
+        }
+        self
+    }
+
     /// A supervisor that was checked already, and how long it may take to abort what is below it.
     pub(crate) fn of_supervisor(seed: Seed, abort_bound: Duration) -> Self {
         Self::of(seed, ChildOptions::default()).supervising(abort_bound)

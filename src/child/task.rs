@@ -207,7 +207,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 }
 
 /// A future whose panic is its output.
-struct Caught<F>(AssertUnwindSafe<F>);
+pub(crate) struct Caught<F>(pub(crate) AssertUnwindSafe<F>);
 
 impl<F: Future + Unpin> Future for Caught<F> {
     type Output = Result<F::Output, String>;

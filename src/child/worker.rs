@@ -39,7 +39,7 @@ where
         let future = run(ctx);
         Box::pin(async move { future.await.into_exit() }) as _
     };
-    ChildSpec::new(name.into(), Recipe::Function(Box::new(recipe)))
+    ChildSpec::new(name.into(), Recipe::Function(Box::new(recipe))).made_from::<F>()
 }
 
 /// A child that is an `async fn` with state, cloned for each incarnation.
@@ -62,7 +62,7 @@ where
     Fut: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    worker(name, move |ctx| run(ctx, state.clone()))
+    worker(name, move |ctx| run(ctx, state.clone())).made_from::<F>()
 }
 
 /// A child that is a value, made anew by `factory` for each incarnation.
@@ -75,5 +75,5 @@ pub fn child<C: Child>(
     factory: impl Fn() -> C + Send + Sync + 'static,
 ) -> ChildSpec {
     let recipe = Recipe::Object(Box::new(move || Box::new(factory())));
-    C::child_spec(ChildSpec::new(name.into(), recipe)).layer()
+    C::child_spec(ChildSpec::new(name.into(), recipe).made_from::<C>()).layer()
 }

@@ -10,7 +10,7 @@
 //! 2. `significant_left` counts the significant children that run or will run again,
 //!    `significant_leaving` those among them that are being stopped by hand.
 //! 3. A requirement is met exactly while the child behind it is `Active`, or ended well.
-//! 4. Only `Activating`, `Backoff` and `Stopping` have a timer.
+//! 4. Only `Activating`, `Backoff`, `Asking` and `Stopping` have a timer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -109,12 +109,6 @@ impl Children {
         }
     }
 
-    /// What the end of a child that nobody asked to end leads to.
-    pub(super) fn on_exit(&self, key: Key, active: bool, reason: &ExitReason) -> OnExit {
-        let slot = self.slots.get(key);
-        slot.map_or(OnExit::Leave, |slot| self.rules.on_exit(&slot.options, reason, active))
-    }
-
     /// Leaves a child that is being stopped down when it is gone, whatever it was stopped for.
     pub(super) fn stop_for_good(&mut self, key: Key) {
         let State::Stopping { why, aborted } = self.slot(key).state else { return };
@@ -132,7 +126,13 @@ impl Children {
             | Event::Ignored { key, incarnation }
             | Event::Exited { key, incarnation, .. }
             | Event::Healthy { key, incarnation }
-            | Event::StopSelf { key, incarnation } => (key, incarnation),
+            | Event::StopSelf { key, incarnation }
+            | Event::Policy { key, incarnation, .. } => (key, incarnation),
+            Event::Answered { key, incarnation, .. } => {
+                let slot = self.slots.get(*key)?;
+                let asked = matches!(slot.state, State::Asking { .. });
+                return (asked && slot.incarnation == *incarnation).then_some(*key);
+            }
             Event::Request { .. } | Event::Tick | Event::Stop { .. } | Event::AbortAll => {
                 return None;
             }
@@ -215,6 +215,9 @@ impl Children {
         }
         self.enter(key, Lifecycle::Resolved, None, turn);
         let slot = self.slot(key);
+        if let Some(ledger) = &mut slot.ledger {
+            ledger.policy = None;
+        }
         slot.incarnation = slot.incarnation.saturating_add(1);
         let incarnation = slot.incarnation;
         let signals = slot.options.signals;
@@ -346,6 +349,7 @@ impl Children {
             State::Down(Down::GivenUp) => Some("given up"),
             State::Down(Down::Left) => Some("not restarted"),
             State::Down(Down::Leaked) => Some("leaked"),
+            State::Asking { .. } => Some("being decided on"),
             State::Gated(_) => Some("waits for a requirement"),
             _ if slot.options.is_fallback => Some("fallback"),
             _ => None,
@@ -359,7 +363,7 @@ impl Children {
             history: slot.ledger.as_ref().map(|ledger| {
                 let life = Duration::from_nanos(self.age(now).saturating_sub(slot.since));
                 let life = (slot.state == State::Active).then_some(life);
-                ledger.history(self.rules.backoff(&slot.options), life)
+                ledger.history(slot.backoff(&self.rules), life)
             }),
         })
     }

@@ -16,6 +16,7 @@ use super::ledger::Want;
 use super::state::{Down, State, Timer, Verdict, Why};
 use super::{Answer, Decision, Effect, Finish, Key, Request, SLICE, Ticket, Turn};
 use crate::exit::ExitReason;
+use crate::failure::FailureDecision;
 use crate::policy::{ChildOptions, OnExhausted, OnExit, Rules, Shutdown, StartCause};
 
 /// See the [module](self).
@@ -76,6 +77,20 @@ impl Dynamic {
         if self.finishing.is_some() || then != OnExit::Restart {
             return self.leave(key, then, reason, turn);
         }
+        self.failed(key, active, reason, turn);
+    }
+
+    /// A child's end is one that its restart type answers with a restart.
+    pub(super) fn failed(
+        &mut self,
+        key: Key,
+        active: bool,
+        reason: ExitReason,
+        turn: &mut Turn<'_>,
+    ) {
+        if self.children.is_to_ask(key, &reason) {
+            return self.children.ask(key, active, reason, turn);
+        }
         match self.children.charge(key, active, &reason, turn) {
             Verdict::RestartAt(at) => self.children.back_off(key, at, turn),
             Verdict::Exhausted(OnExhausted::Park | OnExhausted::Pause(_)) => {
@@ -120,13 +135,13 @@ impl Dynamic {
         }
     }
 
-    fn lay_down(&mut self, key: Key, down: Down, turn: &mut Turn<'_>) {
+    pub(super) fn lay_down(&mut self, key: Key, down: Down, turn: &mut Turn<'_>) {
         self.children.set(key, State::Down(down));
         self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
         self.children.answer(key, |_| true, &Answer::Stopped, turn);
     }
 
-    fn forget(&mut self, key: Key, turn: &mut Turn<'_>) {
+    pub(super) fn forget(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.enter_stopped(key, turn);
         self.children.set(key, State::Down(Down::Finished));
         self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
@@ -168,9 +183,14 @@ impl Dynamic {
     fn visit(&mut self, key: Key, task: Task, turn: &mut Turn<'_>) {
         let state = self.children.slot(key).state;
         match (task, state) {
-            (_, State::Down(_) | State::Gated(_) | State::Backoff | State::Awaiting) => {
-                self.forget(key, turn);
-            }
+            (
+                _,
+                State::Down(_)
+                | State::Gated(_)
+                | State::Backoff
+                | State::Awaiting
+                | State::Asking { .. },
+            ) => self.forget(key, turn),
             (Task::Stop, State::Activating | State::Active) => self.ask_to_stop(key, turn),
             (Task::Stop, State::Stopping { .. }) => {}
             (Task::Expire(grace), _) => {
@@ -218,7 +238,7 @@ impl Dynamic {
                 self.children.stop_for_good(key);
                 self.children.wait(key, ticket, Want::Down)
             }
-            (Request::Terminate, _) | (Request::Delete, State::Down(_)) => {
+            (Request::Terminate, _) | (Request::Delete, State::Down(_) | State::Asking { .. }) => {
                 self.forget(key, turn);
                 Some(Answer::Done)
             }
@@ -346,6 +366,10 @@ impl Kind for Dynamic {
         if let Some(code) = reason.exit_code() {
             self.finish(Finish::Exit { key, reason, code });
         }
+    }
+
+    fn answered(&mut self, key: Key, answer: Option<FailureDecision>, turn: &mut Turn<'_>) {
+        self.heed(key, answer, turn);
     }
 
     fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {

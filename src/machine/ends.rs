@@ -102,15 +102,17 @@ impl Children {
         turn: &mut Turn<'_>,
     ) -> Verdict {
         let slot = self.slots.get_mut(key).expect("the child that failed");
-        let backoff = self.rules.backoff(&slot.options);
         let limits = self.rules.limits(&slot.options);
-        let ledger = slot.ledger.get_or_insert_default();
+        slot.ledger();
         // It counts from the failure, which may lie before the end of the task.
         let failed = self.began + Duration::from_nanos(slot.since);
-        let Some(delay) = ledger.fail(backoff, &mut self.random) else {
+        let random = &mut self.random;
+        let wait = slot.with_ledger(&self.rules, |ledger, backoff| ledger.fail(backoff, random));
+        let Some(delay) = wait.flatten() else {
             let refused = Refused { by_supervisor: false, by_child: true };
             return self.refuse(key, failed, refused, reason, turn);
         };
+        let ledger = slot.ledger();
         // An outage is not a bug: as long as the child is held back by a delay, a start that
         // fails is no sign of a tree that cannot work. Unless there are to be no restarts at all.
         let charged = active
@@ -165,36 +167,33 @@ impl Children {
         let age = self.age(now);
         let slot = self.slots.get_mut(key).expect("the child that ended");
         let lived = Duration::from_nanos(age.saturating_sub(slot.since));
-        let backoff = self.rules.backoff(&slot.options);
         // Only then does it matter that a child was well that has never failed.
-        if slot.ledger.is_none() && backoff.is_at_once(true) {
-            slot.ledger = Some(Box::default());
+        if slot.ledger.is_none() && self.rules.backoff(&slot.options).is_at_once(true) {
+            slot.ledger();
         }
-        if let Some(ledger) = &mut slot.ledger {
+        slot.with_ledger(&self.rules, |ledger, backoff| {
             ledger.forgive(backoff, lived);
-        }
+        });
     }
 
     /// The child says itself that it is well.
     pub(super) fn healthy(&mut self, key: Key) {
         let slot = self.slots.get_mut(key).expect("the child that says so");
-        let backoff = self.rules.backoff(&slot.options);
-        if let Some(ledger) = &mut slot.ledger
-            && !backoff.resets_on(Reset::Never)
-        {
-            ledger.recover();
-        }
+        slot.with_ledger(&self.rules, |ledger, backoff| {
+            if !backoff.resets_on(Reset::Never) {
+                ledger.recover();
+            }
+        });
     }
 
     /// The child has become ready, which may be all that it takes.
     pub(super) fn is_ready(&mut self, key: Key) {
         let slot = self.slots.get_mut(key).expect("the child that is ready");
-        let backoff = self.rules.backoff(&slot.options);
-        if let Some(ledger) = &mut slot.ledger
-            && backoff.resets_on(Reset::OnReady)
-        {
-            ledger.recover();
-        }
+        slot.with_ledger(&self.rules, |ledger, backoff| {
+            if backoff.resets_on(Reset::OnReady) {
+                ledger.recover();
+            }
+        });
     }
 
     /// A child fails while its task runs on. The task is ended; then comes the decision.

@@ -103,7 +103,7 @@ impl Children {
     /// The length of a pause, which the child's jitter makes longer. Drawn once, when it begins.
     fn spread(&mut self, key: Key, length: Duration) -> Duration {
         let slot = self.slots.get(key).expect("the child that failed");
-        self.rules.backoff(&slot.options).spread(length, &mut self.random)
+        slot.backoff(&self.rules).spread(length, &mut self.random)
     }
 
     /// Forgets what is counted against a child that somebody wants to try again.

@@ -149,7 +149,9 @@ impl Children {
         (slot.state, slot.lifecycle, slot.incarnation == 0).hash(print);
         print.pos(slot.pos);
         let Some(ledger) = &slot.ledger else { return print.write_u8(b'-') };
-        let backoff = self.rules.backoff(&slot.options);
+        let backoff = slot.backoff(&self.rules);
+        // Explored children say nothing of their backoff.
+        ledger.policy.as_ref().map(|policy| format!("{:?}", policy.restart)).hash(print);
         let streak = ledger.streak.min(backoff.flat_from());
         streak.hash(print);
         slot.options.is_fallback.hash(print);
@@ -168,7 +170,7 @@ impl Children {
             State::Active if streak > 0 => {
                 print.since(since, backoff.resets_after().unwrap_or_default());
             }
-            State::Stopping { why: Why::Failing { .. }, .. } => {
+            State::Stopping { why: Why::Failing { .. }, .. } | State::Asking { .. } => {
                 print.since(since, backoff.longest());
                 ledger.last.as_ref().map(|last| last.kind()).hash(print);
             }

@@ -10,6 +10,7 @@ use super::{
     Turn, View,
 };
 use crate::exit::ExitReason;
+use crate::failure::FailureDecision;
 use crate::policy::{ChildOptions, OnLeak, StartCause};
 
 /// What differs between supervisors whose children have an order and those whose have none.
@@ -47,6 +48,8 @@ pub(super) trait Kind {
     /// A child has ended, or is gone, that says the program is to end; nothing has begun that wins
     /// over that.
     fn exit(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>);
+    /// What becomes of a child was asked, and is decided, or was not in time.
+    fn answered(&mut self, key: Key, answer: Option<FailureDecision>, turn: &mut Turn<'_>);
 
     /// A child declines to run. It is Stopped.
     fn ignored(&mut self, key: Key, turn: &mut Turn<'_>);
@@ -94,6 +97,12 @@ impl<K: Kind> Machine for K {
                 if matches!(state, Some(State::Active | State::Activating)) {
                     self.children_mut().begin_stop(key, Why::Itself, turn);
                 }
+            }
+            (Event::Policy { policy, .. }, Some(key)) => {
+                self.children_mut().set_policy(key, policy);
+            }
+            (Event::Answered { decision, .. }, Some(key)) => {
+                self.answered(key, Some(decision), turn);
             }
             (Event::Request { ticket, key, request }, _) => {
                 self.request(ticket, key, request, turn);
@@ -204,6 +213,7 @@ fn due<K: Kind + ?Sized>(kind: &mut K, key: Key, turn: &mut Turn<'_>) {
             let reason = ExitReason::ActivationTimedOut;
             kind.children_mut().fail_running(key, reason, false, turn);
         }
+        State::Asking { .. } => kind.answered(key, None, turn),
         State::Stopping { aborted: false, .. } => kind.children_mut().abort(key, turn),
         State::Stopping { why, .. } => leaked(kind, key, why, turn),
         State::Down(_) | State::Gated(_) | State::Active | State::Awaiting => {}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::quota::Quota;
 use super::{History, Ticket};
 use crate::exit::ExitReason;
-use crate::policy::{Backoff, Place, Random};
+use crate::policy::{Backoff, Place, Random, RestartPolicy};
 
 /// The state of a child that is seldom needed.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(crate) struct Ledger {
     pub(crate) last: Option<ExitReason>,
     /// When the next attempt is due, and the wait that was drawn for it.
     pub(crate) next: Option<(Instant, Duration)>,
+    /// What the incarnation that there is, or was last, says of its own restart.
+    pub(crate) policy: Option<Box<RestartPolicy>>,
     /// Whom to tell about what becomes of the child.
     pub(crate) waiting: Vec<(Ticket, Want)>,
     /// What is left of the child's own limits.

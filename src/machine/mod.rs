@@ -24,10 +24,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::exit::ExitReason;
+use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, StartCause};
+use crate::policy::{ChildOptions, RestartPolicy, StartCause};
+use crate::properties::Properties;
 
 mod arena;
+mod asking;
 mod children;
 mod dynamic;
 mod ends;
@@ -37,6 +40,7 @@ mod fingerprint;
 mod kind;
 mod ledger;
 mod ordered;
+mod own_policy;
 mod quota;
 mod requests;
 mod requirements;
@@ -51,6 +55,7 @@ mod timers;
 mod witness;
 
 pub(crate) use arena::{Key, trim};
+pub(crate) use asking::ANSWER_WITHIN;
 pub(crate) use dynamic::Dynamic;
 pub(crate) use ordered::Ordered;
 pub(crate) use requirements::RequirementId;
@@ -77,6 +82,10 @@ pub(crate) enum Event {
     Healthy { key: Key, incarnation: Incarnation },
     /// The child wants to be stopped.
     StopSelf { key: Key, incarnation: Incarnation },
+    /// The child says how its end is to be answered, in place of its spec, or takes that back.
+    Policy { key: Key, incarnation: Incarnation, policy: Option<Box<RestartPolicy>> },
+    /// What was asked by [`Effect::Ask`] is decided.
+    Answered { key: Key, incarnation: Incarnation, decision: FailureDecision },
     /// Somebody asks for something.
     Request { ticket: Ticket, key: Key, request: Request },
     /// The instant given by `next_deadline` has come.
@@ -158,6 +167,18 @@ pub(crate) enum Effect {
         /// How long it had been Active.
         lived: Option<Duration>,
     },
+    /// Ask what becomes of a child that has failed; the answer is an [`Event::Answered`].
+    Ask {
+        key: Key,
+        incarnation: Incarnation,
+        /// Which attempt a restart would be, from 1.
+        attempt: u32,
+        reason: ExitReason,
+    },
+    /// What was asked was not answered in time.
+    Unanswered { key: Key, incarnation: Incarnation },
+    /// The child gets properties, for its next incarnations.
+    Changed { key: Key, changes: Properties },
     /// What becomes of a child that has ended by itself.
     Decided { key: Key, incarnation: Incarnation, reason: ExitReason, decision: Decision },
     /// The child's fallback has taken its place; from now on it is started in its stead.
@@ -191,6 +212,10 @@ pub(crate) enum Decision {
     Pause { length: Duration },
     /// It has ended the program, and its supervisor ends with it.
     Exit,
+    /// Whoever was asked has given up on it. Its supervisor goes on.
+    Decline,
+    /// Whoever was asked, or did not answer, leaves it to the supervisor above.
+    Escalate,
 }
 
 /// One edge of a child's lifecycle.

@@ -19,6 +19,7 @@ use super::state::{Down, Pos, State, Timer, Verdict, Why};
 use super::sweep::Sweep;
 use super::{Answer, Decision, Finish, Key, Request, Ticket, Turn};
 use crate::exit::ExitReason;
+use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     AutoShutdown, ChildOptions, FirstStart, OnExhausted, OnExit, RestartType, Rules, StartCause,
@@ -95,7 +96,7 @@ impl Ordered {
     }
 
     /// A child has ended inside a range that is being stopped: its end costs nothing.
-    fn swept(&mut self, key: Key, turn: &mut Turn<'_>) {
+    pub(super) fn swept(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.enter_stopped(key, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.forget(key, false, turn);
@@ -179,7 +180,16 @@ impl Ordered {
     }
 
     /// A child's end is one that its trigger answers with a restart.
-    fn failed(&mut self, key: Key, active: bool, reason: ExitReason, turn: &mut Turn<'_>) {
+    pub(super) fn failed(
+        &mut self,
+        key: Key,
+        active: bool,
+        reason: ExitReason,
+        turn: &mut Turn<'_>,
+    ) {
+        if self.children.is_to_ask(key, &reason) {
+            return self.children.ask(key, active, reason, turn);
+        }
         match self.children.charge(key, active, &reason, turn) {
             Verdict::Exhausted(what) => self.exhausted(key, reason, what, turn),
             Verdict::RestartAt(at) => match self.group(key) {
@@ -299,6 +309,10 @@ impl Kind for Ordered {
         if let Some(code) = reason.exit_code() {
             self.finish(Finish::Exit { key, reason, code });
         }
+    }
+
+    fn answered(&mut self, key: Key, answer: Option<FailureDecision>, turn: &mut Turn<'_>) {
+        self.heed(key, answer, turn);
     }
 
     fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {

@@ -77,7 +77,11 @@ impl Ordered {
     fn terminate(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
         self.dismiss(key);
         match self.children.slot(key).state {
-            State::Down(_) | State::Gated(_) | State::Backoff | State::Awaiting => {
+            State::Down(_)
+            | State::Gated(_)
+            | State::Backoff
+            | State::Awaiting
+            | State::Asking { .. } => {
                 self.abandon(key);
                 self.children.timers.disarm(Timer::Child(key));
                 let slot = self.children.slot(key);
@@ -105,7 +109,8 @@ impl Ordered {
 
     fn restart_stopped(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
         let returns = self.will_be_started(key);
-        let state = self.children.slot(key).state;
+        let slot = self.children.slot(key);
+        let (state, lifecycle) = (slot.state, slot.lifecycle);
         match state {
             State::Down(_) if returns => Some(Answer::Restarting),
             State::Down(_) => {
@@ -113,6 +118,7 @@ impl Ordered {
                 None
             }
             State::Gated(_) | State::Backoff | State::Awaiting => Some(Answer::Restarting),
+            State::Asking { .. } => Some(Answer::Unfit(lifecycle)),
             State::Activating | State::Active | State::Stopping { .. } => Some(Answer::Running),
         }
     }
@@ -151,7 +157,7 @@ impl Ordered {
             State::Stopping { .. } | State::Gated(_) | State::Backoff | State::Awaiting => {
                 Some(Answer::Restarting)
             }
-            State::Down(_) => Some(Answer::Unfit(lifecycle)),
+            State::Down(_) | State::Asking { .. } => Some(Answer::Unfit(lifecycle)),
         }
     }
 
@@ -162,9 +168,11 @@ impl Ordered {
                 self.children.kill(key, turn);
                 Some(Answer::Done)
             }
-            State::Down(_) | State::Gated(_) | State::Backoff | State::Awaiting => {
-                Some(Answer::Unfit(slot.lifecycle))
-            }
+            State::Down(_)
+            | State::Gated(_)
+            | State::Backoff
+            | State::Awaiting
+            | State::Asking { .. } => Some(Answer::Unfit(slot.lifecycle)),
         }
     }
 
@@ -173,7 +181,8 @@ impl Ordered {
         let slot = self.children.slot(key);
         match slot.state {
             State::Down(_) if returns => Some(Answer::Restarting),
-            State::Down(_) => {
+            // Whatever is being decided about it is not wanted any more.
+            State::Down(_) | State::Asking { .. } => {
                 self.children.enter_stopped(key, turn);
                 self.forget(key, false, turn);
                 Some(Answer::Done)

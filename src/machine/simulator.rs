@@ -18,11 +18,12 @@ use super::{
     RequirementId, Ticket,
 };
 use crate::exit::{ExitError, ExitKind, ExitReason};
+use crate::failure::{FailureDecision, Resolution};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::{
-    Backoff, ChildOptions, Exceptions, Intensity, OnExhausted, OnExit, OnLeak, RestartType, Rules,
-    Shutdown, Trigger, WrittenLimits,
+    Backoff, ChildOptions, Exceptions, Intensity, OnExhausted, OnExit, OnLeak, RestartPolicy,
+    RestartType, Rules, Shutdown, Trigger, WrittenLimits,
 };
 
 pub(super) fn ms(millis: u64) -> Duration {
@@ -83,6 +84,10 @@ pub(super) struct Kid {
     pub(super) plays: VecDeque<Play>,
     /// Who takes its place.
     fallback: Option<Box<Kid>>,
+    /// What is answered about the next failures, and how much later. After them, restarts at once.
+    pub(super) answers: VecDeque<(Duration, Resolution)>,
+    /// Nothing is answered.
+    pub(super) silent: bool,
 }
 
 /// A child that is active at once, runs until it is asked to end and then ends at once.
@@ -97,6 +102,8 @@ pub(super) fn kid(name: &str) -> Kid {
         dies: Some(Duration::ZERO),
         plays: VecDeque::new(),
         fallback: None,
+        answers: VecDeque::new(),
+        silent: false,
     }
 }
 
@@ -224,6 +231,21 @@ impl Kid {
         self
     }
 
+    /// What becomes of it when it fails is answered so.
+    pub(super) fn answers(
+        mut self,
+        answers: impl IntoIterator<Item = (Duration, Resolution)>,
+    ) -> Self {
+        self.answers.extend(answers);
+        self
+    }
+
+    /// What becomes of it when it fails is not answered by itself.
+    pub(super) fn silent(mut self) -> Self {
+        self.silent = true;
+        self
+    }
+
     /// Requires nobody and is not significant: a child of a dynamic supervisor.
     pub(super) fn alone(mut self) -> Self {
         self.requires.clear();
@@ -258,6 +280,7 @@ enum Happening {
     Ready,
     Ignored,
     Exited(ExitReason),
+    Answered(FailureDecision),
 }
 
 /// What a line of the transcript is about.
@@ -412,6 +435,8 @@ impl<M: Subject> World<M> {
         for key in keys {
             let kid = self.kids.get_mut(&key).expect("a child");
             kid.plays.clear();
+            kid.answers.clear();
+            kid.silent = false;
             (kid.ready, kid.stops, kid.dies) = (Some(ms(1)), Some(ms(1)), Some(ms(1)));
             let child = &self.witness.children[&key];
             let (live, asked) = (child.live, child.cancelled || child.aborted);
@@ -467,12 +492,30 @@ impl<M: Subject> World<M> {
         self.deliver(key, incarnation, happening);
     }
 
+    /// It is decided what becomes of the child, asked or not.
+    pub(super) fn decide(&mut self, name: &str, decision: FailureDecision) {
+        self.happen(self.key(name), Happening::Answered(decision));
+    }
+
+    /// The incarnation that is there says how its end is to be answered.
+    pub(super) fn policy(&mut self, name: &str, policy: impl Into<Option<RestartPolicy>>) {
+        let key = self.key(name);
+        let incarnation = self.witness.children[&key].incarnation;
+        let policy = policy.into().map(Box::new);
+        self.event(Event::Policy { key, incarnation, policy });
+    }
+
     fn deliver(&mut self, key: Key, incarnation: Incarnation, happening: Happening) {
+        // Who was asked does not know whether anybody still wants to hear it.
+        if let Happening::Answered(decision) = happening {
+            return self.event(Event::Answered { key, incarnation, decision });
+        }
         if self.live(key) == Some(incarnation) {
             self.event(match happening {
                 Happening::Ready => Event::Ready { key, incarnation },
                 Happening::Ignored => Event::Ignored { key, incarnation },
                 Happening::Exited(reason) => Event::Exited { key, incarnation, reason },
+                Happening::Answered(_) => unreachable!("answered above"),
             });
         }
     }
@@ -549,12 +592,27 @@ impl<M: Subject> World<M> {
             Effect::Decided { key, decision: Decision::Pause { .. }, .. } => {
                 self.act(format!("pause {}", self.kids[&key].name));
             }
+            Effect::Decided { key, decision: Decision::Decline, .. } => {
+                self.act(format!("declined {}", self.kids[&key].name));
+            }
+            Effect::Decided { key, decision: Decision::Escalate, .. } => {
+                self.act(format!("escalated {}", self.kids[&key].name));
+            }
             Effect::Decided { .. } | Effect::Ended { .. } => {}
             Effect::Replaced { key } => {
                 self.act(format!("replaced {}", self.kids[&key].name));
                 let kid = self.kids.get_mut(&key).expect("a child");
                 *kid = *kid.fallback.take().expect("a fallback");
             }
+            Effect::Ask { key, incarnation, attempt, .. } => {
+                let name = &self.kids[&key].name;
+                self.act(format!("ask {name}#{incarnation} ({attempt})"));
+                self.reply_to(key, incarnation);
+            }
+            Effect::Unanswered { key, incarnation } => {
+                self.act(format!("no answer {}#{incarnation}", self.kids[&key].name));
+            }
+            Effect::Changed { key, .. } => self.act(format!("changed {}", self.kids[&key].name)),
             Effect::Removed { key, .. } => self.act(format!("removed {}", self.kids[&key].name)),
             Effect::Report(report) => self.report(report),
             Effect::Reply { ticket, answer } => {
@@ -576,6 +634,16 @@ impl<M: Subject> World<M> {
         if let Some(after) = after {
             self.plan(after, key, incarnation, Happening::Exited(reason));
         }
+    }
+
+    fn reply_to(&mut self, key: Key, incarnation: Incarnation) {
+        let kid = self.kids.get_mut(&key).expect("a child");
+        if kid.silent {
+            return;
+        }
+        let (after, resolution) =
+            kid.answers.pop_front().unwrap_or((Duration::ZERO, Resolution::Restart));
+        self.plan(after, key, incarnation, Happening::Answered(resolution.into()));
     }
 
     fn play(&mut self, key: Key, incarnation: Incarnation) {

@@ -24,6 +24,11 @@ pub(super) enum State {
     Backoff,
     /// Waits for the end of the group restart that its failure began.
     Awaiting,
+    /// Has failed, and somebody was asked what becomes of it.
+    Asking {
+        /// It was Active when it failed.
+        active: bool,
+    },
     /// The task was asked to end, or aborted.
     Stopping {
         why: Why,

@@ -362,7 +362,7 @@ impl Ordered {
             (State::Down(down), _) => self.tell(key, down, returns, turn),
             (State::Awaiting, _) if awaited => {}
             (_, Manner::Spare) => {}
-            (State::Gated(_) | State::Backoff | State::Awaiting, _) => {
+            (State::Gated(_) | State::Backoff | State::Awaiting | State::Asking { .. }, _) => {
                 self.absorb(key, turn);
                 return Step::Again;
             }
@@ -474,9 +474,13 @@ impl Ordered {
         match self.children.state(key) {
             None | Some(State::Active | State::Down(_)) => true,
             Some(State::Gated(_)) => self.children.waits_in_vain(key),
-            Some(State::Activating | State::Backoff | State::Awaiting | State::Stopping { .. }) => {
-                false
-            }
+            Some(
+                State::Activating
+                | State::Backoff
+                | State::Awaiting
+                | State::Asking { .. }
+                | State::Stopping { .. },
+            ) => false,
         }
     }
 

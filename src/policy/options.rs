@@ -55,6 +55,8 @@ pub(crate) struct Rules {
     pub(crate) charge_everything: bool,
     /// Giving up is a clean end, as in OTP.
     pub(crate) gives_up_cleanly: bool,
+    /// Somebody is asked what becomes of a child that has failed. Known when the supervisor starts.
+    pub(crate) asks: bool,
     pub(crate) leak_timeout: Duration,
     /// How long `stop` may take in all; `None`: as long as the graces of the children add up to.
     pub(crate) stop_deadline: Option<Duration>,
@@ -79,6 +81,7 @@ impl Default for Rules {
             intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
             charge_everything: false,
             gives_up_cleanly: false,
+            asks: false,
             leak_timeout: Duration::from_secs(1),
             stop_deadline: None,
             max_children: None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::child::ChildSpec;
 use crate::error::{BuildError, BuildWarning};
+use crate::failure::FailureCallback;
 use crate::path::Path;
 use crate::policy::{AutoShutdown, ChildOptions, Reset, Rules, Shutdown, unreachable};
 use crate::status::{ChildKind, ChildSpecInfo};
@@ -14,6 +15,8 @@ pub(crate) struct Blueprint {
     pub(crate) name: Arc<str>,
     pub(crate) rules: Rules,
     pub(crate) dynamic: bool,
+    /// Its own; it may have one from above.
+    pub(crate) on_child_failure: Option<FailureCallback>,
     /// In the order in which they start.
     pub(crate) children: Vec<ChildSpec>,
 }

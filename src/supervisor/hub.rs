@@ -21,6 +21,7 @@ use crate::child::{Parent, Run};
 use crate::dead_letter::DeadLetter;
 use crate::event::{Event, EventKind};
 use crate::exit::ExitReason;
+use crate::failure::FailureCallback;
 use crate::machine::{self, Incarnation, Key};
 use crate::path::Path;
 use crate::registry::Registry;
@@ -95,6 +96,8 @@ pub(crate) struct Hub {
     pub(crate) phase: watch::Sender<Phase>,
     pub(crate) blueprint: Arc<Blueprint>,
     pub(crate) began: Instant,
+    /// Who decides on failures here: the supervisor's own callback, or the nearest one above.
+    pub(super) callback: Option<FailureCallback>,
     above: Option<Arc<Hub>>,
     events: Mutex<Channel<Event>>,
     letters: Mutex<Channel<DeadLetter>>,
@@ -137,9 +140,12 @@ impl Hub {
         blueprint: Arc<Blueprint>,
         began: Instant,
     ) -> Arc<Self> {
+        let own = blueprint.on_child_failure.as_ref();
+        let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
         Arc::new(Self {
             path,
             blueprint,
+            callback,
             began,
             tree,
             inbox: Inbox::new(),

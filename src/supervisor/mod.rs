@@ -33,6 +33,7 @@ use self::driver::Driver;
 use crate::child::Context;
 use crate::clock::now;
 use crate::machine::{Dynamic, Machine, Ordered};
+use crate::policy::Rules;
 
 /// Runs a supervisor to its end, and tells whoever waits for that.
 ///
@@ -46,7 +47,7 @@ pub(crate) fn supervise(
     hub.tree.registry.insert(hub.path.clone(), Arc::clone(&hub));
     let ending = Ending { hub: Arc::clone(&hub), outcome: None };
     async move {
-        let rules = blueprint.rules.clone();
+        let rules = Rules { asks: hub.callback.is_some(), ..blueprint.rules.clone() };
         let seed = fastrand::u64(..);
         if blueprint.dynamic {
             drive(Dynamic::new(rules, now(), seed), blueprint, hub, above, ending).await

@@ -12,6 +12,7 @@ use crate::child::{ChildTask, Plan, Recipe, Run, Seed, StopLevel};
 use crate::machine::{Incarnation, Key, trim};
 use crate::path::Path;
 use crate::policy::{ChildOptions, Rules, Shutdown, StartCause};
+use crate::properties::Properties;
 
 /// A child, with or without a task.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ struct Task {
 pub(super) struct Tasks {
     entries: Vec<Option<Entry>>,
     names: Names,
+    /// Of the few children that have any.
+    properties: HashMap<Key, Properties>,
 }
 
 /// How a part of a path finds its child.
@@ -53,7 +56,7 @@ impl Tasks {
         } else {
             Names::Unique(HashMap::new())
         };
-        Self { entries: Vec::new(), names }
+        Self { entries: Vec::new(), names, properties: HashMap::new() }
     }
 
     pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>) {
@@ -84,6 +87,7 @@ impl Tasks {
 
     pub(super) fn remove(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
+        self.properties.remove(&key);
         match (&mut self.names, entry.serial) {
             (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
             (Names::Numbered { keys, .. }, serial) => {
@@ -134,11 +138,15 @@ impl Tasks {
         rules: &Rules,
         options: &ChildOptions,
     ) {
+        let properties = self.properties.get(&key).cloned();
         let Some(entry) = self.entry_mut(key) else { return };
         let seed = Arc::clone(&entry.seed);
         let plan = plan(&seed, rules, options);
         let parent = Arc::clone(hub) as Arc<dyn crate::child::Parent>;
         let run = Arc::new(Run::new(parent, seed, key, entry.serial, incarnation, cause));
+        if let Some(properties) = properties {
+            run.set_properties(properties);
+        }
         let span = tracing::info_span!(
             target: "verger::child",
             parent: None,
@@ -149,6 +157,15 @@ impl Tasks {
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
         let task = tokio::spawn(ChildTask::new(Arc::clone(&run), span, plan));
         entry.task = Some(Task { run, abort: task.abort_handle() });
+    }
+
+    pub(super) fn properties(&self, key: Key) -> Option<&Properties> {
+        self.properties.get(&key)
+    }
+
+    /// Gives the child properties, which its next incarnations will have.
+    pub(super) fn change(&mut self, key: Key, changes: &Properties) {
+        self.properties.entry(key).or_default().change(changes);
     }
 
     pub(super) fn cancel(&self, key: Key) {

@@ -122,7 +122,24 @@ pub(super) fn decided(
             target: "verger::restart",
             supervisor = %hub.path, %child, incarnation, %cause, ?lived, "fails its supervisor"
         ),
+        Decision::Decline => error!(
+            target: "verger::restart",
+            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "given up by the callback"
+        ),
+        Decision::Escalate => error!(
+            target: "verger::restart",
+            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "escalated by the callback"
+        ),
     }
+}
+
+/// The callback that was asked about a failure did not decide.
+pub(super) fn undecided(hub: &Hub, child: &Path, incarnation: u32, problem: &str) {
+    error!(
+        target: "verger::restart",
+        supervisor = %hub.path, %child, incarnation, problem,
+        "no decision by the callback: escalating"
+    );
 }
 
 pub(super) fn leaked(child: &Path, incarnation: u32) {

@@ -90,7 +90,7 @@ impl Faults {
 
     fn wrap_seed(self: &Arc<Self>, seed: Arc<Seed>) -> Arc<Seed> {
         let faults = Arc::clone(self);
-        let name = Arc::clone(&seed.name);
+        let (name, type_name) = (Arc::clone(&seed.name), seed.type_name);
         let recipe = match seed.recipe() {
             Recipe::Function(_) => Recipe::Function(Box::new(move |ctx| {
                 Box::pin(run_function(Arc::clone(&faults), Arc::clone(&seed), ctx))
@@ -104,7 +104,9 @@ impl Faults {
                 Recipe::Nested(Box::new(WrappedNest { inner, faults }))
             }
         };
-        Arc::new(Seed::new(name, recipe))
+        let mut wrapped = Seed::new(name, recipe);
+        wrapped.type_name = type_name;
+        Arc::new(wrapped)
     }
 
     /// Takes a new incarnation into the table.

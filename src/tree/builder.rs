@@ -6,6 +6,7 @@ use super::Supervisor;
 use super::check;
 use crate::child::{ChildDefaults, ChildSpec, Nested, Recipe, Resolved};
 use crate::error::{BuildError, BuildWarning};
+use crate::failure::{ChildFailure, FailureAnswer, FailureCallback};
 use crate::path::Path;
 use crate::policy::{
     self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, SetTwice, Sources,
@@ -28,6 +29,7 @@ pub(super) struct Options {
     pub(super) preset: Option<Preset>,
     pub(super) defaults: ChildDefaults,
     pub(super) random: Option<Sources>,
+    pub(super) on_child_failure: Option<FailureCallback>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +155,63 @@ macro_rules! common_options {
         /// [otherwise](crate::ChildSpec::on_exhausted). Default: [`OnExhausted::Escalate`].
         pub fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
             self.options.on_exhausted = on_exhausted;
+            self
+        }
+
+        /// Asks `decide` what becomes of a child that has failed, before its supervisor does anything
+        /// about it. Default: nobody is asked, and the child is restarted.
+        ///
+        /// A function or an async one, which returns a [`FailureDecision`](crate::FailureDecision),
+        /// a `bool` (`true` restarts, `false` gives up), or a `Result` of one of them. A closure that
+        /// captures something must not move it into its future: see [`worker`](fn@crate::worker).
+        ///
+        /// * It is asked about every failure that would be followed by a restart, also one before the
+        ///   child was active. Not about clean ends, nor children that were asked to stop, nor first
+        ///   starts that a caller waits for ([`start_child`], [`restart_child`]) or that
+        ///   [`FirstStart::Fail`] answers.
+        /// * It decides for all supervisors below as well, up to the next one that has a callback of
+        ///   its own. The child's own supervisor carries out what it decides.
+        /// * It runs in its own task, for 5 s at most. If it returns an error, panics or takes longer,
+        ///   that is logged and the failure escalates.
+        /// * Meanwhile the child is [`Errored`](crate::Lifecycle::Errored), and nobody else waits.
+        ///   [`retry`], [`wake`], [`restart`], [`restart_child`] and [`kill_child`] answer that they
+        ///   have nothing to do ([`Unfit`](crate::ControlError::Unfit)). Whatever stops, forgets or
+        ///   restarts the child before has discarded the decision: [`terminate_child`],
+        ///   [`delete_child`], the restart of its group, the end of its supervisor.
+        /// * The restart intensity is looked at when the decision is there; the backoff counts from
+        ///   the failure.
+        ///
+        /// ```
+        /// use verger::{ChildFailure, FailureDecision, Supervisor};
+        ///
+        /// async fn failed(failure: ChildFailure) -> FailureDecision {
+        ///     if failure.error.to_string().contains("bad credentials") {
+        ///         return FailureDecision::give_up();
+        ///     }
+        ///     FailureDecision::restart()
+        /// }
+        ///
+        /// let by_function = Supervisor::builder("app").on_child_failure(failed);
+        /// let by_closure = Supervisor::builder("app").on_child_failure(|failure| failure.attempt < 5);
+        /// # drop((by_function, by_closure));
+        /// ```
+        ///
+        /// [`FirstStart::Fail`]: crate::FirstStart::Fail
+        /// [`start_child`]: crate::SupervisorHandle::start_child
+        /// [`restart_child`]: crate::SupervisorHandle::restart_child
+        /// [`retry`]: crate::SupervisorHandle::retry
+        /// [`wake`]: crate::SupervisorHandle::wake
+        /// [`restart`]: crate::SupervisorHandle::restart
+        /// [`kill_child`]: crate::SupervisorHandle::kill_child
+        /// [`terminate_child`]: crate::SupervisorHandle::terminate_child
+        /// [`delete_child`]: crate::SupervisorHandle::delete_child
+        pub fn on_child_failure<F, A, When>(mut self, decide: F) -> Self
+        where
+            F: Fn(ChildFailure) -> A + Send + Sync + 'static,
+            A: FailureAnswer<When> + 'static,
+            When: 'static,
+        {
+            self.options.on_child_failure = Some(FailureCallback::new(decide));
             self
         }
 

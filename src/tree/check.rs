@@ -104,6 +104,7 @@ fn blueprint(
         name: path.name().into(),
         rules: rules(described.options(), path)?,
         dynamic: described.is_dynamic(),
+        on_child_failure: described.options().on_child_failure.clone(),
         children: Vec::new(),
     };
     let mut names = HashSet::new();
@@ -159,6 +160,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
         intensity,
         charge_everything: preset.is_some_and(|preset| preset.charge_everything),
         gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
+        asks: false,
         leak_timeout: options.leak_timeout.unwrap_or(default.leak_timeout),
         stop_deadline: options.stop_deadline,
         max_children: options.max_children,

@@ -1,5 +1,6 @@
 //! The rules of supervision, each as a transcript of what a machine did.
 
+mod asking;
 mod dynamic;
 mod explore;
 mod ledger;

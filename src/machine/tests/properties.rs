@@ -14,10 +14,16 @@ use super::super::witness::Subject;
 use super::super::{Event, Key, Request};
 use super::REQUESTS;
 use crate::exit::{ExitError, ExitKind, ExitReason};
+use crate::failure::Resolution;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, RestartType, Rules,
-    Shutdown, Start, Strategy as Range,
+    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, RestartPolicy,
+    RestartType, Rules, Shutdown, Start, Strategy as Range,
 };
+
+const TYPES: [RestartType; 3] =
+    [RestartType::Permanent, RestartType::Transient, RestartType::Temporary];
+
+const ANSWERS: [Resolution; 3] = [Resolution::Restart, Resolution::GiveUp, Resolution::Escalate];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -27,6 +33,9 @@ enum Step {
     Ready(usize),
     Healthy(usize),
     StopSelf(usize),
+    Policy(usize, RestartType),
+    /// It is decided what becomes of a child, be it asked or not.
+    Decide(usize, Resolution),
     Ask(usize, Request),
     Add(Box<Kid>),
     Wait(u64),
@@ -51,6 +60,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => who.clone().prop_map(Step::Ready),
         1 => who.clone().prop_map(Step::Healthy),
         1 => who.clone().prop_map(Step::StopSelf),
+        1 => (who.clone(), select(&TYPES)).prop_map(|(who, restart)| Step::Policy(who, restart)),
+        2 => (who.clone(), select(&ANSWERS)).prop_map(|(who, answer)| Step::Decide(who, answer)),
         6 => (who, select(&REQUESTS)).prop_map(|(who, request)| Step::Ask(who, request)),
         1 => limited(9).prop_map(|kid| Step::Add(Box::new(kid))),
         6 => (0..400_u64).prop_map(Step::Wait),
@@ -169,13 +180,16 @@ fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
     ];
     let options = (restart, any::<bool>(), option::of(shutdown), any::<bool>(), any::<bool>());
     // Never ready only with a time-out, so that all can come up once nothing fails any more.
-    let script = (a_time(), a_time(), a_time(), vec(play, 0..3));
+    let answers = (vec((0..6_000_u64, select(&ANSWERS)), 0..2), any::<bool>());
+    let script = (a_time(), a_time(), a_time(), vec(play, 0..3), answers);
     let links = (vec(0..8_usize, 0..2), option::of(1..400_u64), option::weighted(0.2, exception));
     (options, script, links).prop_map(move |(options, script, (requires, timeout, exception))| {
         let (restart, significant, shutdown, signals, parks) = options;
-        let (ready, stops, dies, plays) = script;
+        let (ready, stops, dies, plays, (answers, silent)) = script;
         let mut kid = kid(&name(number)).restart(restart).stops(stops).plays(plays);
         kid.dies = dies;
+        kid.silent = silent;
+        kid = kid.answers(answers.into_iter().map(|(after, answer)| (ms(after), answer)));
         if signals {
             kid = kid.signals(ready);
         }
@@ -221,8 +235,10 @@ fn some_rules() -> impl Strategy<Value = Rules> {
     let start = select(&[Start::Sequential, Start::Concurrent]);
     let first = select(&[FirstStart::Retry, FirstStart::Retry, FirstStart::Fail]);
     let limit = prop_oneof![3 => Just(None), 5 => an_intensity().prop_map(Some)];
-    (backoff, strategy, auto, start, (first, exhausted(), limit, any::<bool>())).prop_map(
-        |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, limit, charge))| {
+    let charge_and_ask = any::<(bool, bool)>();
+    (backoff, strategy, auto, start, (first, exhausted(), limit, charge_and_ask)).prop_map(
+        |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, limit, rest))| {
+            let (charge, asks) = rest;
             Rules {
                 strategy,
                 auto_shutdown,
@@ -231,6 +247,7 @@ fn some_rules() -> impl Strategy<Value = Rules> {
                 on_exhausted,
                 intensity: limit,
                 charge_everything: charge,
+                asks,
                 leak_timeout: ms(100),
                 backoff,
                 ..Rules::default()
@@ -286,6 +303,16 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
                         Step::Healthy(_) => Event::Healthy { key, incarnation },
                         _ => Event::StopSelf { key, incarnation },
                     });
+                }
+            }
+            Step::Policy(who, restart) => {
+                if let Some(name) = pick(who) {
+                    world.policy(name, RestartPolicy::new().restart(restart));
+                }
+            }
+            Step::Decide(who, resolution) => {
+                if let Some(name) = pick(who) {
+                    world.decide(name, resolution.into());
                 }
             }
             Step::Ask(who, request) => {
@@ -421,6 +448,7 @@ proptest! {
             intensity: None,
             auto_shutdown: AutoShutdown::Never,
             first_start: FirstStart::Retry,
+            asks: false,
             ..rules
         };
         let kids = kids.into_iter().map(|kid| kid.always_restarts().endless());

@@ -26,6 +26,10 @@ fn parking() -> Rules {
     Rules { intensity: at_most(0), on_exhausted: OnExhausted::Park, ..waiting() }
 }
 
+fn asking() -> Rules {
+    Rules { asks: true, ..waiting() }
+}
+
 fn group() -> Rules {
     Rules { strategy: Strategy::OneForAll, ..waiting() }
 }
@@ -72,6 +76,11 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
         row("in a group", || begin(group(), [kid("a"), slow()])),
         row("backoff", || {
             let mut world = begin(waiting(), [slow()]);
+            world.fail("b");
+            world
+        }),
+        row("asking", || {
+            let mut world = begin(asking(), [slow().silent()]);
             world.fail("b");
             world
         }),
@@ -168,6 +177,7 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
         "active        ·         done      running    started 2  done running    ·         ·",
         "in a group    ·         done      running    started 2  done running    ·         ·",
         "backoff       ·         done      restarting restarting ·    restarting ·         done",
+        "asking        ·         done      ·          ·          ·    done       ·         ·",
         "awaiting      ·         done      restarting restarting ·    restarting ·         done",
         "its group     ·         done      restarting ·          ·    restarting ·         ·",
         "stops: group  ·         done      running    restarting done running    ·         ·",
@@ -195,6 +205,11 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
     let rows = [
         row("activating", || begin(rules(), slow().signals(secs(2)))),
         row("active", || begin(rules(), slow())),
+        row("asking", || {
+            let mut world = begin(asking(), slow().silent());
+            world.fail("b");
+            world
+        }),
         row("backoff", || {
             let mut world = begin(waiting(), slow());
             world.fail("b");
@@ -239,6 +254,7 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
         //              start     terminate again      restart    kill delete     retry     wake
         "activating    ·         done      running    started 2  done running    ·         ·",
         "active        ·         done      running    started 2  done running    ·         ·",
+        "asking        ·         done      ·          ·          ·    done       ·         ·",
         "backoff       ·         done      restarting restarting ·    restarting ·         done",
         "stops: hand   ·         done      running    ·          done running    ·         ·",
         "stops: renew  ·         done      running    restarting done running    ·         ·",

@@ -17,6 +17,8 @@ impl Witness {
             (child.live, child.cancelled, child.aborted, child.itself).hash(print);
             (child.cause, child.was_active, child.decided, child.leaked).hash(print);
             (child.told_failed, child.returns, child.replaced).hash(print);
+            (child.question, child.asked_once, child.answer).hash(print);
+            child.policy.as_ref().map(|policy| format!("{:?}", policy.restart)).hash(print);
             child.condemned.is_some().hash(print);
             print.pos(child.condemned.unwrap_or(0));
             if let Some(due) = child.due {

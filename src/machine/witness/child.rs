@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use super::super::Incarnation;
 use super::grants::OwnGrants;
+use crate::exit::ExitReason;
+use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, StartCause};
+use crate::policy::{Backoff, ChildOptions, Exceptions, OnExit, RestartPolicy, Rules, StartCause};
 
 /// What never changes about a child.
 #[derive(Debug)]
@@ -54,6 +56,25 @@ pub(in super::super) struct Child {
     pub(super) streak: u32,
     /// Not restarted before this instant.
     pub(super) due: Option<Instant>,
+    /// Whether somebody was asked what becomes of it.
+    pub(in super::super) question: Question,
+    /// It was asked about, since it was started last.
+    pub(super) asked_once: bool,
+    /// When that was.
+    pub(super) asked_at: Instant,
+    /// What was answered, until that is carried out.
+    pub(super) answer: Option<Resolution>,
+    /// What it says itself of its restart.
+    pub(super) policy: Option<RestartPolicy>,
+}
+
+/// Whether an answer is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum Question {
+    None,
+    Open,
+    /// And a group operation is on its way to the child, so that no answer counts.
+    Overtaken,
 }
 
 impl Child {
@@ -81,6 +102,23 @@ impl Child {
             replaced: false,
             streak: 0,
             due: None,
+            question: Question::None,
+            asked_once: false,
+            asked_at: now,
+            answer: None,
+            policy: None,
+        }
+    }
+
+    pub(super) fn backoff<'a>(&'a self, rules: &'a Rules) -> &'a Backoff {
+        let own = self.policy.as_ref().and_then(|policy| policy.backoff.as_ref());
+        own.unwrap_or_else(|| rules.backoff(&self.nature.options))
+    }
+
+    pub(super) fn on_exit(&self, rules: &Rules, reason: &ExitReason) -> OnExit {
+        match self.policy.as_ref().and_then(|policy| policy.restart.as_ref()) {
+            Some(own) => own.after(&Exceptions::default(), reason, self.was_active),
+            None => rules.on_exit(&self.nature.options, reason, self.was_active),
         }
     }
 }

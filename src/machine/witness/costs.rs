@@ -47,7 +47,7 @@ impl Witness {
             self.ending = true;
             return ensure(decision == Decision::GiveUp, "a first start is not tried again");
         }
-        let then = rules.on_exit(&child.nature.options, reason, child.was_active);
+        let then = child.on_exit(&rules, reason);
         let right = match decision {
             Decision::Leave => then == OnExit::Leave,
             Decision::EndSupervisor => then == OnExit::EndSupervisor,
@@ -56,6 +56,8 @@ impl Witness {
             | Decision::GiveUp
             | Decision::FallBack
             | Decision::Pause { .. }
+            | Decision::Decline
+            | Decision::Escalate
             | Decision::Exit => then == OnExit::Restart,
         };
         ensure(right, "what becomes of a child is what its trigger says")?;
@@ -64,8 +66,13 @@ impl Witness {
             self.ending |= then != OnExit::Leave;
             return Ok(());
         }
+        match decision {
+            Decision::Decline | Decision::Escalate => return self.heard(key, clean, decision),
+            _ => self.heard(key, clean, decision)?,
+        }
+        let child = self.child(key);
         let options = Arc::clone(&child.nature.options);
-        let backoff = rules.backoff(&options);
+        let backoff = child.backoff(&rules).clone();
         let [least, most] = [0.0, 1.0]
             .map(|unit| backoff.delay(child.streak, &mut || unit).expect("a curve without an end"));
         child.streak += 1;
@@ -88,6 +95,8 @@ impl Witness {
             Decision::Leave
             | Decision::EndSupervisor
             | Decision::FailSupervisor
+            | Decision::Decline
+            | Decision::Escalate
             | Decision::Exit => false,
         };
         ensure(right, "it is restarted unless a limit is reached, and only then given up")?;
@@ -139,6 +148,8 @@ impl Witness {
             Decision::Leave
             | Decision::EndSupervisor
             | Decision::FailSupervisor
+            | Decision::Decline
+            | Decision::Escalate
             | Decision::Exit => {}
         }
         Ok(())
@@ -169,7 +180,7 @@ impl Witness {
     pub(super) fn lived(&mut self, key: Key, from: Lifecycle, since: Instant, now: Instant) {
         let rules = Arc::clone(&self.rules);
         let child = self.child(key);
-        let resets_after = rules.backoff(&child.nature.options).resets_after();
+        let resets_after = child.backoff(&rules).resets_after();
         if from == Lifecycle::Active && resets_after.is_some_and(|enough| now - since >= enough) {
             child.streak = 0;
             child.own.forgive();

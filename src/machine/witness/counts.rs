@@ -7,8 +7,8 @@
 //!
 //! 1. The view of each child, and the census, are what was reported.
 //! 2. Live and significant children are counted.
-//! 3. Only what waits has a timer: a start that may time out, a backoff, a stop. An abort always
-//!    has, and a backoff's is the one that is shown.
+//! 3. Only what waits has a timer: a start that may time out, a backoff, an answer, a stop. An abort
+//!    and an answer always have, and a backoff's is the one that is shown.
 //! 4. A requirement is met by one who is there.
 //! 5. The machine knows all who wait for an answer.
 
@@ -63,7 +63,8 @@ impl Witness {
         if idle && at.is_some() {
             return broken("has no timer");
         }
-        if matches!(state, State::Stopping { aborted: true, .. }) && at.is_none() {
+        let limited = matches!(state, State::Stopping { aborted: true, .. } | State::Asking { .. });
+        if limited && at.is_none() {
             return broken("has a timer");
         }
         let waits = matches!(state, State::Backoff | State::Awaiting);
@@ -118,6 +119,7 @@ fn will_run(state: State) -> bool {
         | State::Active
         | State::Backoff
         | State::Awaiting
+        | State::Asking { .. }
         | State::Stopping { .. } => true,
     }
 }

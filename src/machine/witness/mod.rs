@@ -19,7 +19,7 @@
 //!    once, and whoever was not answered is known to the machine.
 //! 5. What an incarnation says that is over changes nothing.
 //!
-//! What a failure costs is in [`costs`], who goes with whom in [`order`], what is true between two
+//! What becomes of a question is in [`answers`], what a failure costs in [`costs`], who goes with whom in [`order`], what is true between two
 //! events in [`counts`], and what when nothing more happens in [`rest`].
 
 use std::collections::BTreeMap;
@@ -34,12 +34,14 @@ use super::{
     SLICE, Ticket,
 };
 use crate::exit::ExitReason;
+use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Rules, Strategy};
-pub(super) use child::{Child, Nature};
+pub(super) use child::{Child, Nature, Question};
 use grants::Grants;
 
 mod account;
+mod answers;
 mod child;
 mod costs;
 mod counts;
@@ -200,7 +202,10 @@ impl Witness {
         self.check_costs(machine, now)?;
         self.check_end(machine)?;
         match self.ended {
-            Some((key, incarnation)) => check_echo(machine, key, incarnation, now),
+            Some((key, incarnation)) => {
+                let asked = self.is_asked(key, incarnation);
+                check_echo(machine, key, incarnation, asked, now)
+            }
             None => Ok(()),
         }
     }
@@ -214,7 +219,7 @@ impl Witness {
         for (&key, child) in &self.children {
             let over = child.incarnation.saturating_sub(u32::from(child.live));
             if over > 0 {
-                check_echo(machine, key, over, now)?;
+                check_echo(machine, key, over, self.is_asked(key, over), now)?;
             }
         }
         Ok(())
@@ -228,6 +233,7 @@ impl Witness {
         (self.asked, self.left) = (None, None);
         (self.told_failed, self.significant_left) = (false, false);
         self.note(event, machine, now);
+        self.listen(event);
         match event {
             &Event::Exited { key, incarnation, .. } | &Event::Ignored { key, incarnation } => {
                 let child = self.child(key);
@@ -276,6 +282,11 @@ impl Witness {
                 let right = was_live && child.aborted && child.incarnation == incarnation;
                 ensure(right, "only what was aborted and is still there has leaked")
             }
+            &Effect::Ask { key, incarnation, attempt, ref reason } => {
+                self.check_question(key, incarnation, attempt, reason, now)
+            }
+            &Effect::Unanswered { key, .. } => self.check_silence(key, now),
+            &Effect::Changed { key, .. } => self.check_change(key),
             &Effect::Decided { key, ref reason, decision, .. } => {
                 self.significant_left |= decision == Decision::Leave && self.is_last(key);
                 self.decided(key, reason, decision, now)
@@ -322,6 +333,7 @@ impl Witness {
         (child.decided, child.itself, child.leaked) = (false, false, false);
         (child.condemned, child.told_failed) = (None, false);
         (child.returns, child.replaced) = (false, false);
+        (child.asked_once, child.policy) = (false, None);
         self.fresh.push(key);
         Ok(())
     }
@@ -344,6 +356,10 @@ impl Witness {
         if to == Lifecycle::Stopped {
             child.due = None;
         }
+        // Whoever was asked is too late.
+        if from == Lifecycle::Errored {
+            child.question = Question::None;
+        }
         let expected = child.incarnation + u32::from(to == Lifecycle::Activating);
         ensure(from.can_become(to), "an edge is legal")?;
         ensure(from == was, "an edge begins where the last one ended")?;
@@ -359,6 +375,7 @@ fn check_echo<M: Machine>(
     machine: &mut M,
     key: Key,
     incarnation: Incarnation,
+    asked: bool,
     now: Instant,
 ) -> Result<(), Broken> {
     let before = machine.next_deadline();
@@ -369,9 +386,15 @@ fn check_echo<M: Machine>(
         Event::Ignored { key, incarnation },
         Event::Healthy { key, incarnation },
         Event::StopSelf { key, incarnation },
+        Event::Policy { key, incarnation, policy: Some(Box::default()) },
         Event::Exited { key, incarnation, reason },
     ] {
         machine.on_event(event, now, &mut effects);
+    }
+    // What is decided about it may still be open.
+    if !asked {
+        let decision = FailureDecision::give_up().with(());
+        machine.on_event(Event::Answered { key, incarnation, decision }, now, &mut effects);
     }
     ensure(effects.is_empty(), "what an incarnation says that is over has no effect")?;
     let after = machine.next_deadline();
@@ -393,6 +416,9 @@ fn subject(effect: &Effect) -> Option<Key> {
         | Effect::Abort { key }
         | Effect::Leaked { key, .. }
         | Effect::Ended { key, .. }
+        | Effect::Ask { key, .. }
+        | Effect::Unanswered { key, .. }
+        | Effect::Changed { key, .. }
         | Effect::Decided { key, .. }
         | Effect::Replaced { key }
         | Effect::Removed { key, .. }

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use super::super::state::{Down, State};
 use super::super::{Answer, Event, Key, Request};
-use super::{Broken, Subject, Witness, ensure, is_ending};
+use super::{Broken, Question, Subject, Witness, ensure, is_ending};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
 
@@ -33,7 +33,11 @@ impl Witness {
         self.abandoned = false;
         let range = self.strategy.affected(self.children[&key].place);
         for (&other, child) in &mut self.children {
-            if child.live && range.contains(&child.place) && (with_itself || other != key) {
+            let concerned = range.contains(&child.place) && (with_itself || other != key);
+            if child.question == Question::Open && concerned {
+                child.question = Question::Overtaken;
+            }
+            if child.live && concerned {
                 let from = *range.start();
                 child.condemned = Some(child.condemned.map_or(from, |before| before.min(from)));
             }
@@ -222,10 +226,15 @@ impl Witness {
         for (key, child) in self.present() {
             let restart = machine.children().restart_type(key);
             let has_ended = child.incarnation > 0 && !child.live && !child.leaked;
-            if restart == RestartType::Temporary && has_ended && !over && !child.replaced {
+            // Its own word may bring it back all the same.
+            let own = child.policy.as_ref().and_then(|policy| policy.restart.as_ref());
+            let own = own.is_some_and(|own| own.restart_type() != RestartType::Temporary);
+            let returns = own || child.replaced;
+            if restart == RestartType::Temporary && has_ended && !over && !returns {
                 let state = machine.children().state(key);
                 let kept = match state {
-                    Some(State::Gated(_)) => true,
+                    // Only who is brought back is asked about.
+                    Some(State::Gated(_) | State::Asking { .. }) => true,
                     // An exception to its type brings it back.
                     Some(State::Backoff | State::Awaiting | State::Down(_)) if child.returns => {
                         true

@@ -25,9 +25,11 @@ impl Witness {
                 // Parked, or the wait of its group was ended by hand.
                 State::Down(Down::Rested) => children.rules.strategy != Strategy::OneForOne,
                 State::Down(_) => child.lifecycle != Lifecycle::Active,
-                State::Activating | State::Backoff | State::Awaiting | State::Stopping { .. } => {
-                    false
-                }
+                State::Activating
+                | State::Backoff
+                | State::Awaiting
+                | State::Asking { .. }
+                | State::Stopping { .. } => false,
             };
             ensure(right, format!("{} is left in {state:?}", self.name(key)))?;
         }

@@ -10,7 +10,9 @@ use crate::error::ControlError;
 use crate::event::EventKind;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::machine::{self, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket};
+use crate::machine::{
+    self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket,
+};
 use crate::policy::{Shutdown, StartCause};
 use crate::supervisor::hub::Phase;
 use crate::supervisor::outcome::End;
@@ -41,6 +43,15 @@ impl<M: Machine> Driver<M> {
             Effect::Ended { key, incarnation, reason, lived } => {
                 self.ending = Some(Ending { key, incarnation, reason: Arc::new(reason), lived });
             }
+            Effect::Ask { key, incarnation, attempt, reason } => {
+                self.ask_about((key, incarnation), attempt, reason, now);
+            }
+            Effect::Unanswered { key, incarnation } => {
+                let path = self.tasks.path(&self.hub, key);
+                let problem = format!("didn't answer within {ANSWER_WITHIN:?}");
+                trace::undecided(&self.hub, &path, incarnation, &problem);
+            }
+            Effect::Changed { key, changes } => self.tasks.change(key, &changes),
             Effect::Decided { key, incarnation, reason, decision } => {
                 self.decided(key, incarnation, reason, decision, now);
             }
@@ -168,7 +179,18 @@ impl<M: Machine> Driver<M> {
             let kind = || EventKind::Paused { reason, length };
             self.hub.publish(now, path.clone(), incarnation, kind);
         }
-        let fails = matches!(decision, Decision::GiveUp | Decision::FailSupervisor);
+        let fails = match decision {
+            Decision::GiveUp
+            | Decision::FailSupervisor
+            | Decision::Decline
+            | Decision::Escalate => true,
+            Decision::Restart { .. }
+            | Decision::Leave
+            | Decision::EndSupervisor
+            | Decision::FallBack
+            | Decision::Pause { .. }
+            | Decision::Exit => false,
+        };
         if fails || decision == Decision::Exit {
             self.given_up = Some((key, path.clone()));
         }

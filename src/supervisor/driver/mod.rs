@@ -11,6 +11,7 @@
 //! 2. A child that was asked to stop is polled before the end of its grace is looked at, however
 //!    short that is.
 
+mod asking;
 mod effects;
 mod requests;
 
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::Sleep;
 
+use self::asking::Questions;
 use super::blueprint::Blueprint;
 use super::hub::Hub;
 use super::inbox::{Batch, StopRequest};
@@ -75,6 +77,7 @@ pub(super) struct Driver<M: Machine> {
     /// The end that was told last, for the edges and the decision that follow from it.
     ending: Option<Ending>,
     end: Option<End>,
+    questions: Questions,
 }
 
 /// How an incarnation ended.
@@ -123,6 +126,7 @@ impl<M: Machine> Driver<M> {
             fallbacks: HashMap::new(),
             ending: None,
             end: None,
+            questions: Questions::default(),
         };
         let at = now();
         let keys: Vec<_> = blueprint.children.iter().map(|spec| driver.add(spec, at)).collect();

@@ -166,6 +166,7 @@ impl<M: Machine> Driver<M> {
             restarts_in_period,
             max_restarts,
             period,
+            on_child_failure: self.blueprint.on_child_failure.is_some(),
             counts: self.counts(),
         };
         let mut children = Vec::new();

@@ -16,7 +16,7 @@
 //!    [`fingerprint`](super::super::fingerprint)), so a script is as long as its way through
 //!    *different* states.
 //! 3. All settings with all others. Strategy, restart types, limit, backoff and order of start are
-//!    multiplied out; the rest comes in the eleven flavours of [`plan`].
+//!    multiplied out; the rest comes in the twelve flavours of [`plan`].
 //! 4. Instants between two beats. All times are whole beats, so those are compared like one of the
 //!    beats beside them.
 //! 5. A machine that is told of a deadline later than of the one after it.
@@ -29,8 +29,10 @@ use super::super::fingerprint::Fingerprint;
 use super::super::simulator::{Play, World, kid, ms, rules};
 use super::super::{Dynamic, Event, Ordered, Request};
 use crate::exit::ExitReason;
+use crate::failure::Resolution;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, RestartType, Rules, Start, Strategy,
+    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, RestartPolicy, RestartType, Rules,
+    Start, Strategy,
 };
 use plan::{Flavour, Plan, plans};
 use scene::{Cast, Scene};
@@ -141,7 +143,10 @@ macro_rules! pasted {
 
 #[test]
 fn what_is_printed_can_be_pasted() {
-    use Step::{AbortAll, Add, Ask, Due, Exited, Healthy, Ignored, Pass, Ready, Stop, StopSelf};
+    use Step::{
+        AbortAll, Add, Answer, Ask, Due, Exited, Healthy, Ignored, Pass, Policy, Ready, Stop,
+        StopSelf,
+    };
     let plan = Plan {
         dynamic: false,
         strategy: Strategy::RestForOne,
@@ -158,6 +163,8 @@ fn what_is_printed_can_be_pasted() {
         Ignored(1),
         Add(1),
         StopSelf(1),
+        Policy(1, RestartType::Permanent),
+        Answer(1, Resolution::GiveUp),
         Exited(1, End::Normal),
         Exited(0, End::Failed),
         Pass(1),
@@ -176,6 +183,7 @@ fn what_is_printed_can_be_pasted() {
             on_exhausted: OnExhausted::Escalate,
             first_start: FirstStart::Retry,
             charge_everything: false,
+            asks: false,
             auto_shutdown: AutoShutdown::Never,
             ..rules()
         };
@@ -192,6 +200,8 @@ fn what_is_printed_can_be_pasted() {
         world.add(kid("b").leaks().restart(RestartType::Temporary).shutdown(ms(100)).signals(None)
             .activation_timeout(ms(200)).requires("a"));
         world.says("b", |key, incarnation| Event::StopSelf { key, incarnation });
+        world.policy("b", RestartPolicy::new().restart(RestartType::Permanent));
+        world.decide("b", Resolution::GiveUp.into());
         world.exit("b", ExitReason::Normal);
         world.crash("a");
         world.now += ms(100);

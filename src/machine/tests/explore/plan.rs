@@ -54,10 +54,12 @@ pub(super) enum Flavour {
     Exits,
     /// Children have others who take their place, and who are parked.
     Replaced,
+    /// Somebody is asked about each failure, and children say themselves what they are.
+    Asked,
 }
 
 impl Flavour {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Plain,
         Self::Slow,
         Self::Parked,
@@ -69,6 +71,7 @@ impl Flavour {
         Self::Paused,
         Self::Exits,
         Self::Replaced,
+        Self::Asked,
     ];
 }
 
@@ -164,6 +167,7 @@ impl Plan {
             Flavour::Replaced => Rules { intensity: None, ..base },
             Flavour::AnyEnds => Rules { auto_shutdown: AutoShutdown::AnySignificant, ..base },
             Flavour::AllEnd => Rules { auto_shutdown: AutoShutdown::AllSignificant, ..base },
+            Flavour::Asked => Rules { asks: true, ..base },
         }
     }
 
@@ -236,6 +240,7 @@ impl Plan {
                     kid = kid.significant();
                 }
             }
+            Flavour::Asked => kid = kid.silent(),
         }
         kid
     }
@@ -251,7 +256,8 @@ impl Plan {
             "let rules = Rules {{\n    strategy: Strategy::{:?},\n    start: Start::{:?},\n    \
              intensity: {},\n    backoff: {backoff},\n    leak_timeout: {},\n    \
              on_exhausted: {},\n    first_start: FirstStart::{:?},\n    \
-             charge_everything: {:?},\n    auto_shutdown: AutoShutdown::{:?},\n    ..rules()\n}};",
+             charge_everything: {:?},\n    asks: {:?},\n    auto_shutdown: AutoShutdown::{:?},\n    \
+             ..rules()\n}};",
             rules.strategy,
             rules.start,
             rules.intensity.map_or("None".to_owned(), |it| format!("Some({})", intensity(it))),
@@ -259,6 +265,7 @@ impl Plan {
             exhausted(rules.on_exhausted),
             rules.first_start,
             rules.charge_everything,
+            rules.asks,
             rules.auto_shutdown,
         );
         (text, self.kids().iter().map(script).collect())
@@ -325,6 +332,9 @@ fn script(kid: &Kid) -> String {
     }
     if let Some(fallback) = kid.replacement() {
         text += &format!(".fallback({})", script(fallback));
+    }
+    if kid.silent {
+        text += ".silent()";
     }
     if options.significant {
         text += ".significant()";

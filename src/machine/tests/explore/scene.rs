@@ -8,14 +8,15 @@ use std::time::Instant;
 
 use super::super::super::fingerprint::Fingerprint;
 use super::super::super::simulator::{Kid, Play};
-use super::super::super::witness::{Broken, Child, Nature, Subject, Witness, is_ending};
+use super::super::super::witness::{Broken, Child, Nature, Question, Subject, Witness, is_ending};
 use super::super::super::{Dynamic, Event, Key, Ordered, Request, RequirementId};
 use super::super::REQUESTS;
 use super::plan::{Flavour, Plan};
 use super::step::{BEAT, End, Step, Who};
 use crate::exit::ExitReason;
+use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
-use crate::policy::Rules;
+use crate::policy::{RestartPolicy, RestartType, Rules};
 
 /// A machine that can be explored.
 pub(super) trait Explored: Subject + Clone {
@@ -54,6 +55,8 @@ pub(super) struct Cast {
     waits: bool,
     /// Whether one of them may say that the program is to end.
     exits: bool,
+    /// Whether somebody is asked about failures.
+    asks: bool,
 }
 
 impl Cast {
@@ -66,6 +69,7 @@ impl Cast {
             requires: kids.iter().map(requires).collect(),
             waits: plan.waits,
             exits: plan.flavour == Flavour::Exits,
+            asks: plan.rules().asks,
         }
     }
 }
@@ -179,6 +183,14 @@ impl<M: Explored> Scene<M> {
             if cast.waits {
                 steps.push(Step::Healthy(who));
             }
+            if cast.asks {
+                let types = [RestartType::Temporary, RestartType::Permanent];
+                steps.extend(types.map(|restart| Step::Policy(who, restart)));
+            }
+        }
+        if child.question != Question::None {
+            let answers = [Resolution::Restart, Resolution::GiveUp, Resolution::Escalate];
+            steps.extend(answers.map(|answer| Step::Answer(who, answer)));
         }
         steps.extend(REQUESTS.map(|request| Step::Ask(who, request)));
     }
@@ -205,6 +217,9 @@ impl<M: Explored> Scene<M> {
                     if child.lifecycle == Lifecycle::Activating {
                         return Some(Step::Ready(who));
                     }
+                }
+                Some((_, child)) if child.question != Question::None => {
+                    return Some(Step::Answer(who, Resolution::Restart));
                 }
                 _ => {}
             }
@@ -247,6 +262,15 @@ impl<M: Explored> Scene<M> {
             Step::StopSelf(who) => {
                 let (key, incarnation) = of(who);
                 Event::StopSelf { key, incarnation }
+            }
+            Step::Policy(who, restart) => {
+                let (key, incarnation) = of(who);
+                let policy = Some(Box::new(RestartPolicy::new().restart(restart)));
+                Event::Policy { key, incarnation, policy }
+            }
+            Step::Answer(who, resolution) => {
+                let (key, incarnation) = of(who);
+                Event::Answered { key, incarnation, decision: resolution.into() }
             }
             Step::Ask(who, request) => {
                 let (key, _) = of(who);

@@ -6,6 +6,8 @@
 use std::time::Duration;
 
 use super::super::super::Request;
+use crate::failure::Resolution;
+use crate::policy::RestartType;
 
 /// The unit of all times that are explored.
 pub(super) const BEAT: Duration = Duration::from_millis(100);
@@ -21,6 +23,10 @@ pub(super) enum Step {
     Exited(Who, End),
     Healthy(Who),
     StopSelf(Who),
+    /// The child says of what type it wants to be.
+    Policy(Who, RestartType),
+    /// What becomes of a child that has failed is answered.
+    Answer(Who, Resolution),
     Ask(Who, Request),
     /// A child that is not there is added and started.
     Add(Who),
@@ -59,6 +65,13 @@ impl Step {
             Self::Ignored(who) => says(who, "Ignored"),
             Self::Healthy(who) => says(who, "Healthy"),
             Self::StopSelf(who) => says(who, "StopSelf"),
+            Self::Policy(who, restart) => format!(
+                "world.policy({:?}, RestartPolicy::new().restart(RestartType::{restart:?}));",
+                name(who)
+            ),
+            Self::Answer(who, resolution) => {
+                format!("world.decide({:?}, Resolution::{resolution:?}.into());", name(who))
+            }
             Self::Exited(who, End::Failed) => format!("world.crash({:?});", name(who)),
             Self::Exited(who, End::Exit) => ends(who, "Play::Exit.reason()"),
             Self::Exited(who, End::Escalated) => ends(who, "Play::Escalate.reason()"),

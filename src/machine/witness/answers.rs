@@ -1,0 +1,124 @@
+//! Who is asked what becomes of a child, and that the answer is what is done.
+//!
+//! Knows questions and answers; nothing of what a restart costs.
+//!
+//! # Invariants
+//!
+//! 1. Somebody is asked only if the rules say so, once for each incarnation, and only about a failure
+//!    that would be followed by a restart.
+//! 2. What is decided then is what was answered; no answer in time is an escalation.
+//! 3. An answer that comes when the child was started, stopped or forgotten, or is about to be stopped
+//!    with its group, changes nothing.
+//! 4. What a child says of its restart counts while it runs and at its end, and no longer.
+
+use std::time::Instant;
+
+use super::super::asking::ANSWER_WITHIN;
+use super::super::{Decision, Event, Incarnation, Key};
+use super::{Broken, Question, Witness, ensure};
+use crate::exit::ExitReason;
+use crate::failure::Resolution;
+use crate::lifecycle::Lifecycle;
+use crate::policy::OnExit;
+
+impl Witness {
+    /// Notes what is answered, and what a child says.
+    pub(super) fn listen(&mut self, event: &Event) {
+        match event {
+            Event::Policy { key, incarnation, policy } => {
+                let child = self.child(*key);
+                if child.live && child.incarnation == *incarnation {
+                    child.policy = policy.as_deref().cloned();
+                }
+            }
+            Event::Answered { key, incarnation, decision } => {
+                let child = self.child(*key);
+                if child.question == Question::Open && child.incarnation == *incarnation {
+                    child.answer = Some(decision.resolution);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether an answer about this incarnation may change something.
+    pub(super) fn is_asked(&self, key: Key, incarnation: Incarnation) -> bool {
+        let child = &self.children[&key];
+        child.question != Question::None && child.incarnation == incarnation
+    }
+
+    pub(super) fn check_question(
+        &mut self,
+        key: Key,
+        incarnation: Incarnation,
+        attempt: u32,
+        reason: &ExitReason,
+        now: Instant,
+    ) -> Result<(), Broken> {
+        let rules = std::sync::Arc::clone(&self.rules);
+        self.left.take_if(|left| *left == key);
+        let ending = self.ending;
+        let child = self.child(key);
+        let called_for = !reason.is_clean() && child.on_exit(&rules, reason) == OnExit::Restart;
+        ensure(rules.asks && called_for, "only about a restart is anybody asked")?;
+        ensure(!ending, "nobody is asked once the end has begun")?;
+        let free = child.condemned.is_some();
+        ensure(!free, "nobody is asked about who is stopped with his group")?;
+        let down = !child.live && child.lifecycle == Lifecycle::Errored;
+        ensure(down, "who is asked about is Errored and has no task")?;
+        ensure(child.incarnation == incarnation, "a question names the incarnation")?;
+        ensure(attempt == child.streak + 1, "a question says the how manieth attempt it is")?;
+        ensure(!std::mem::replace(&mut child.asked_once, true), "an end is asked about once")?;
+        (child.question, child.asked_at) = (Question::Open, now);
+        Ok(())
+    }
+
+    pub(super) fn check_silence(&mut self, key: Key, now: Instant) -> Result<(), Broken> {
+        let child = self.child(key);
+        ensure(child.question == Question::Open, "who was not asked need not answer")?;
+        ensure(now >= child.asked_at + ANSWER_WITHIN, "an answer may take its time")?;
+        child.answer = Some(Resolution::Escalate);
+        Ok(())
+    }
+
+    pub(super) fn check_change(&mut self, key: Key) -> Result<(), Broken> {
+        let answered = self.child(key).answer.is_some();
+        ensure(answered, "a child is changed by an answer that counts")
+    }
+
+    /// An end was decided that may have been asked about.
+    pub(super) fn heard(
+        &mut self,
+        key: Key,
+        clean: bool,
+        decision: Decision,
+    ) -> Result<(), Broken> {
+        let asks = self.rules.asks && !clean;
+        let child = self.child(key);
+        let open = std::mem::replace(&mut child.question, Question::None) == Question::Open;
+        let answer = child.answer.take();
+        ensure(open == asks, "whoever is to be asked is asked before it is decided")?;
+        let right = match decision {
+            Decision::Decline => answer == Some(Resolution::GiveUp),
+            Decision::Escalate => answer == Some(Resolution::Escalate),
+            Decision::Restart { .. }
+            | Decision::GiveUp
+            | Decision::FallBack
+            | Decision::Pause { .. }
+                if asks =>
+            {
+                answer == Some(Resolution::Restart)
+            }
+            Decision::Restart { .. }
+            | Decision::GiveUp
+            | Decision::FallBack
+            | Decision::Pause { .. }
+            | Decision::Leave
+            | Decision::EndSupervisor
+            | Decision::FailSupervisor
+            | Decision::Exit => answer.is_none(),
+        };
+        self.ending |= decision == Decision::Escalate;
+        ensure(right, "what is answered is what is done")
+    }
+}

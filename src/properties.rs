@@ -1,0 +1,91 @@
+//! Properties: typed values that belong to a child and outlive its incarnations.
+//!
+//! There is one of each type. They are few, so they are looked for one by one. Knows nothing of who
+//! sets them.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+
+type Value = Arc<dyn Any + Send + Sync>;
+
+/// See the [module](self). Cheap to clone, and nothing is allocated for none.
+#[derive(Clone, Default)]
+pub(crate) struct Properties(Option<Arc<Vec<Value>>>);
+
+impl Properties {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(crate) fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let value =
+            self.0.iter().flat_map(|values| values.iter()).find(|value| (***value).is::<T>());
+        Arc::clone(value?).downcast().ok()
+    }
+
+    pub(crate) fn set(&mut self, value: Value) {
+        let kind = |value: &Value| -> TypeId { (**value).type_id() };
+        let values = Arc::make_mut(self.0.get_or_insert_default());
+        match values.iter_mut().find(|old| kind(old) == kind(&value)) {
+            Some(old) => *old = value,
+            None => values.push(value),
+        }
+    }
+
+    /// Replaces what is of the same type as one of `changes`, and adds the others.
+    pub(crate) fn change(&mut self, changes: &Self) {
+        if self.is_empty() {
+            return self.clone_from(changes);
+        }
+        for value in changes.0.iter().flat_map(|values| values.iter()) {
+            self.set(Arc::clone(value));
+        }
+    }
+}
+
+/// How many there are; nothing is known of the values but their types.
+impl fmt::Debug for Properties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Properties({})", self.0.as_ref().map_or(0, |values| values.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Endpoint(&'static str);
+
+    fn of(values: Vec<Value>) -> Properties {
+        let mut properties = Properties::default();
+        values.into_iter().for_each(|value| properties.set(value));
+        properties
+    }
+
+    #[test]
+    fn a_change_replaces_what_is_of_its_type_and_leaves_the_rest() {
+        let mut properties = of(vec![Arc::new(Endpoint("a")), Arc::new(1_u8)]);
+        let before = properties.clone();
+        properties.change(&of(vec![Arc::new(Endpoint("b")), Arc::new(true)]));
+
+        assert_eq!(properties.get(), Some(Arc::new(Endpoint("b"))));
+        assert_eq!(properties.get(), Some(Arc::new(1_u8)));
+        assert_eq!(properties.get(), Some(Arc::new(true)));
+        assert_eq!(properties.get::<u16>(), None);
+        assert_eq!(before.get(), Some(Arc::new(Endpoint("a"))), "a clone is not changed with it");
+    }
+
+    #[test]
+    fn no_properties_are_empty_and_those_that_are_changed_by_none_stay() {
+        let mut properties = Properties::default();
+        assert!(properties.is_empty());
+        assert_eq!(properties.get::<u8>(), None);
+
+        properties.change(&of(vec![Arc::new(1_u8)]));
+        properties.change(&Properties::default());
+        assert_eq!(properties.get(), Some(Arc::new(1_u8)));
+        assert_eq!(format!("{properties:?}"), "Properties(1)");
+    }
+}

@@ -1,0 +1,84 @@
+//! Asking the callback that decides on a child's failure.
+//!
+//! Each question is a task of its own, so that neither the supervisor nor its other children wait for
+//! it. The answer comes back through the inbox like anything else. Which callback it is was settled
+//! when the supervisor started; what an answer leads to is the machine's business.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::task::JoinSet;
+
+use super::Driver;
+use crate::child::{Caught, Parent as _};
+use crate::exit::ExitReason;
+use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
+use crate::machine::{ANSWER_WITHIN, Event, Incarnation, Key, Machine};
+use crate::supervisor::hub::Hub;
+use crate::supervisor::trace;
+
+/// The questions that are open, and some that are answered. Aborted when dropped.
+#[derive(Debug, Default)]
+pub(super) struct Questions(Option<Box<JoinSet<()>>>);
+
+impl Questions {
+    fn ask(&mut self, question: impl Future<Output = ()> + Send + 'static) {
+        let tasks = self.0.get_or_insert_default();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(question);
+    }
+}
+
+impl<M: Machine> Driver<M> {
+    pub(super) fn ask_about(
+        &mut self,
+        (key, incarnation): (Key, Incarnation),
+        attempt: u32,
+        error: ExitReason,
+        now: Instant,
+    ) {
+        let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
+        let Some(callback) = self.hub.callback.clone() else { return };
+        let failure = ChildFailure {
+            child: self.tasks.path(&self.hub, key),
+            supervisor: self.hub.path.clone(),
+            type_name: self.tasks.entry(key).and_then(|entry| entry.seed.type_name),
+            error,
+            attempt,
+            incarnation,
+            restarts_in_period,
+            max_restarts,
+            period,
+            strategy: self.blueprint.rules.strategy,
+            properties: self.tasks.properties(key).cloned().unwrap_or_default(),
+        };
+        let hub = Arc::clone(&self.hub);
+        self.questions.ask(async move {
+            if let Some(decision) = decide(&hub, callback, failure).await {
+                hub.tell(Event::Answered { key, incarnation, decision });
+            }
+        });
+    }
+}
+
+/// What the callback decides. Whatever keeps it from deciding escalates; `None` if time is over,
+/// which the machine has seen for itself.
+async fn decide(
+    hub: &Hub,
+    callback: FailureCallback,
+    failure: ChildFailure,
+) -> Option<FailureDecision> {
+    let (child, incarnation) = (failure.child.clone(), failure.incarnation);
+    let decided = pin!(tokio::time::timeout(ANSWER_WITHIN, async { callback.ask(failure).await }));
+    let problem = match Caught(AssertUnwindSafe(decided)).await {
+        Ok(Ok(Ok(decision))) => return Some(decision),
+        Ok(Ok(Err(error))) => format!("failed: {error}"),
+        Ok(Err(_elapsed)) => return None,
+        Err(panic) => format!("panicked: {panic}"),
+    };
+    trace::undecided(hub, &child, incarnation, &problem);
+    Some(FailureDecision::escalate())
+}
