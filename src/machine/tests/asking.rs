@@ -208,6 +208,18 @@ fn an_answer_that_nobody_waits_for_changes_nothing() {
 }
 
 #[test]
+fn an_answer_about_an_earlier_run_changes_nothing() {
+    let b = kid("b").answers([(secs(2), Escalate), (secs(4), Restart)]);
+    let mut world = World::running(asking(), [kid("a"), b]);
+    world.fail("b");
+    world.call("b", Request::Terminate);
+    world.call("b", Request::RestartStopped);
+    world.fail("b");
+    world.advance(secs(9));
+    assert_eq!(world.timed(), "0ns ask b#1 (1), 0ns start b#2, 0ns ask b#2 (1), 4s start b#3");
+}
+
+#[test]
 fn only_failures_that_would_be_followed_by_a_restart_are_asked_about() {
     let mut world =
         World::running(asking(), [kid("a"), kid("b").transient(), kid("c").temporary(), kid("d")]);
@@ -329,6 +341,18 @@ fn equal_children_are_asked_about_one_by_one() {
         "escalated d, removed d, cancel b, cancel a, removed b, removed a, \
          finish failed d: failed"
     );
+
+    // A stop of many takes its time, and decides about all of them.
+    for answer in [Restart, GiveUp, Escalate] {
+        let kids = (0..100).map(|number| silent(&format!("c{number}")));
+        let mut world = World::dynamic(asking(), kids);
+        world.fail("c0");
+        world.event(super::super::Event::Stop { within: None });
+        world.decide("c0", FailureDecision::from(answer).with(7));
+        world.skip();
+        world.settle();
+        assert!(world.acts().ends_with("removed c1, finish stopped"));
+    }
 
     let mut world = World::dynamic(asking(), [silent("a"), silent("b")]);
     world.fail("a");
