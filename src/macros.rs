@@ -107,6 +107,7 @@
 /// | `start` | `"sequential"`, `"concurrent"` |
 /// | `first_start` | `"retry"`, `"fail"` |
 /// | `on_exhausted` | `"escalate"`, `"park"` |
+/// | `on_child_failure` | a function, also an async one or one of the struct's own: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
 /// | `preset` | an expression, such as `Preset::otp()` |
 /// | `defaults(…)` | what children get that don't say otherwise: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak` |
@@ -131,8 +132,8 @@
 /// | `on_leak` | `"restart"`, `"park"` |
 ///
 /// A `#[dynamic]` field has those of a builder as well: `max_children`, `max_restarts` and
-/// `period`, `unlimited_restarts`, `on_exhausted`, `leak_timeout`, `stop_deadline`, `preset`,
-/// `defaults(…)`.
+/// `period`, `unlimited_restarts`, `on_exhausted`, `on_child_failure`, `leak_timeout`,
+/// `stop_deadline`, `preset`, `defaults(…)`.
 ///
 /// A [`Backoff`](crate::Backoff) is written as its curve and what belongs to that, or as an
 /// expression: `backoff = Backoff::default()`.

@@ -72,6 +72,8 @@ pub(crate) enum Takes {
     Group(Place),
     /// A path to a crate.
     Path,
+    /// A function: a path to one, or a closure, checked by the compiler alone.
+    Function,
     /// An expression, checked by the compiler alone.
     Expression,
 }
@@ -232,6 +234,12 @@ pub(crate) const KEYS: &[Key] = &[
         places: ANY_SUPERVISOR,
         takes: Takes::Word(&ON_EXHAUSTED),
         example: r#"on_exhausted = "park""#,
+    },
+    Key {
+        name: "on_child_failure",
+        places: ANY_SUPERVISOR,
+        takes: Takes::Function,
+        example: "on_child_failure = Self::failed",
     },
     Key {
         name: "leak_timeout",

@@ -73,6 +73,7 @@ fn a_derived_supervisor() {
             max_restarts = self.limit,
             period = "1500ms",
             defaults(restart = "transient", backoff(none)),
+            on_child_failure = Self::failed,
             child(shutdown = "infinity", significant, restart = "on_failure"),
             crate = crate::reexport::verger
         )]

@@ -73,6 +73,13 @@ impl Value {
                 false => Path::parse_mod_style(input).map(Self::Path),
             },
             Takes::Backoff => backoff(key, expression(input)?),
+            Takes::Function => match expression(input)? {
+                Expr::Lit(lit) => {
+                    let message = format!("write a function: `{}`", key.example);
+                    Err(Error::new_spanned(lit, message))
+                }
+                expr => Ok(Self::Expression(expr)),
+            },
             Takes::Expression => expression(input).map(Self::Expression),
             Takes::Flag | Takes::Group(_) => Err(input.error("this key has no value")),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use verger::{
-    AutoShutdown, Backoff, FirstStart, OnExhausted, OnLeak, Preset, RestartType, Start, Strategy,
+    AutoShutdown, Backoff, ChildFailure, FirstStart, OnExhausted, OnLeak, Preset, RestartType, Start, Strategy,
     Supervisor, supervisor,
 };
 
@@ -17,6 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
     start = "concurrent",
     first_start = "fail",
     on_exhausted = "park",
+    on_child_failure = Self::failed,
     leak_timeout = "2s",
     stop_deadline = "30s",
     preset = Preset::otp(),
@@ -32,6 +33,12 @@ const SECOND: Duration = Duration::from_secs(1);
 )]
 struct Everything {}
 
+impl Everything {
+    async fn failed(_: ChildFailure) -> bool {
+        true
+    }
+}
+
 #[supervisor(unlimited_restarts, backoff(none))]
 struct Unlimited {}
 
@@ -43,6 +50,7 @@ fn main() {
         .start(Start::Concurrent)
         .first_start(FirstStart::Fail)
         .on_exhausted(OnExhausted::Park)
+        .on_child_failure(Everything::failed)
         .leak_timeout(2 * SECOND)
         .stop_deadline(30 * SECOND)
         .preset(Preset::otp())
