@@ -19,7 +19,8 @@ use crate::policy::{Backoff, Intensity, OnExhausted, OnLeak, RestartType, Shutdo
 ///
 /// `Display` writes it as a tree of at most 80 columns, to be read without colours and compared by
 /// `diff`. A child has a line, and others below it for what has no room there; `+3` in front of one
-/// stands for three levels that are not drawn.
+/// stands for three levels that are not drawn, `callback` for a supervisor that decides on failures by
+/// one of its own.
 ///
 /// ```text
 /// app  one_for_one 0/5 in 1m  active  up 2h15m  5 children, 1 restarting

@@ -436,6 +436,42 @@ async fn seed3_30_a_fallback_endpoint_from_the_second_failure_to_connect_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn seed3_30_properties_that_come_with_a_refusal_are_there_for_the_retry() {
+    let seen = Arc::default();
+    let app = eager("app").on_child_failure(|_| FailureDecision::give_up().with(Endpoint(3)));
+    let app = start(app.child(client(&seen))).await;
+    app.kill_child("client").await.unwrap();
+    settle().await;
+    app.retry("client").await.unwrap();
+    settle().await;
+    assert_eq!(*seen.lock().unwrap(), [None, Some(3)]);
+    app.stop("done").await.unwrap();
+}
+
+/// The line of the log that says what is done has all that it was decided on.
+#[tokio::test(start_paused = true)]
+async fn a_decision_is_logged_with_how_long_the_child_had_lived() {
+    let log = Log::of_errors();
+    let world = World::new();
+    let app = eager("app").on_child_failure(async |failure: ChildFailure| {
+        sleep(secs(1)).await;
+        failure.name() == "b"
+    });
+    let app = start(app.child(world.child("a")).child(world.child("b"))).await;
+    sleep(secs(7)).await;
+    world.end("a", End::Error).await;
+    world.end("b", End::Error).await;
+    sleep(secs(1)).await;
+    settle().await;
+    let lines = log.lines();
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    let expected = "given up by the callback supervisor=app child=app/a incarnation=1 \
+                    cause=failed: a failed lived=7s";
+    assert!(lines[0].contains(expected), "{lines:#?}");
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn seed3_31_a_decision_to_escalate_ends_the_supervisor_with_the_childs_reason() {
     let world = World::new();
     let decided = Asked::default();
@@ -484,6 +520,9 @@ async fn seed3_32_status_shows_which_supervisors_have_a_callback_of_their_own() 
     assert!(!status.root.supervisor.as_ref().unwrap().on_child_failure);
     assert_eq!([info("own"), info("none"), info("conns")], [true, false, true]);
     let json = serde_json::to_value(&status).unwrap();
+    let text = status.to_string();
+    let lines: Vec<_> = text.lines().filter(|line| line.contains("callback")).collect();
+    assert_eq!(lines.len(), 2, "{text}");
     assert_eq!(json["root"]["children"][0]["supervisor"]["on_child_failure"], true);
     app.stop("done").await.unwrap();
 }

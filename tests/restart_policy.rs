@@ -82,15 +82,16 @@ async fn kin_76_the_spec_beats_the_defaults_and_the_childs_own_word_beats_the_sp
         eager("app")
             .defaults(|child| child.restart(RestartType::Temporary).backoff(Backoff::none()))
     };
-    let table: [(Option<RestartType>, &[Option<RestartPolicy>], Option<u32>); 5] = [
-        (None, &[], None),
-        (Some(RestartType::Permanent), &[], Some(3)),
-        (Some(RestartType::Permanent), &[Some(never())], Some(1)),
-        (Some(RestartType::Permanent), &[Some(never()), None], Some(3)),
-        (None, &[Some(always())], Some(3)),
+    // What the spec says, what the child says, and how often it runs.
+    let table = [
+        (None, vec![], None),
+        (Some(RestartType::Permanent), vec![], Some(3)),
+        (Some(RestartType::Permanent), vec![Some(never())], Some(1)),
+        (Some(RestartType::Permanent), vec![Some(never()), None], Some(3)),
+        (None, vec![Some(always())], Some(3)),
     ];
     for (spec, said, runs) in table {
-        let says = said.to_vec();
+        let says = said.clone();
         let mut child = saying(move |ctx| {
             says.iter().try_for_each(|policy| ctx.set_restart_policy(policy.clone()))?;
             Ok(())
@@ -114,12 +115,10 @@ async fn what_is_said_right_before_the_end_counts() {
         Ok(ctx.set_restart_policy(Some(backoff(u64::from(ctx.incarnation()) * 4)))?)
     })));
     let app = app.await;
-    let mut events = app.events();
     let began = Instant::now();
     sleep(secs(60)).await;
     let child = app.which_child("child").await.unwrap();
     assert_eq!((child.incarnation, child.age), (3, began.elapsed() - secs(4 + 8)));
-    assert!(std::iter::from_fn(|| events.try_next()).count() > 0);
     app.stop("done").await.unwrap();
 }
 

@@ -329,6 +329,7 @@ async fn as_json_every_time_is_a_number_of_milliseconds() {
             "status": null,
             "supervisor": {
                 "strategy": "one_for_one",
+                "on_child_failure": false,
                 "restarts_in_period": 1,
                 "max_restarts": 3,
                 "period_ms": 90_000,

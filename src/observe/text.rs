@@ -166,7 +166,7 @@ impl Entry<'_> {
 
     /// What there is to say besides the columns, each at most `room` wide.
     fn facts(&self, room: usize) -> impl Iterator<Item = String> {
-        let child = &self.node.child;
+        let (child, supervisor) = (&self.node.child, self.node.supervisor.as_ref());
         let status = child.status.as_deref().filter(|text| !text.trim().is_empty());
         // That a child was asked to stop is told by where it is.
         let last = child.last_exit.as_ref().filter(|last| !matches!(last, ExitReason::Shutdown));
@@ -175,8 +175,9 @@ impl Entry<'_> {
             Some(time(child)),
             match &self.counts {
                 Some(counts) => Some(cut(counts, room)),
-                None => self.node.supervisor.as_ref().map(budget),
+                None => supervisor.map(budget),
             },
+            supervisor.filter(|it| it.on_child_failure).map(|_| "callback".to_owned()),
             (child.restarts > 0).then(|| format!("restarts={}", child.restarts)),
             child.why.map(str::to_owned),
             status.map(|text| format!("\"{}\"", cut(text, room - 2))),

@@ -4,11 +4,12 @@
 //! it. The answer comes back through the inbox like anything else. Which callback it is was settled
 //! when the supervisor started; what an answer leads to is the machine's business.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
@@ -20,15 +21,31 @@ use crate::machine::{ANSWER_WITHIN, Event, Incarnation, Key, Machine};
 use crate::supervisor::hub::Hub;
 use crate::supervisor::trace;
 
-/// The questions that are open, and some that are answered. Aborted when dropped.
+/// What has been asked.
 #[derive(Debug, Default)]
-pub(super) struct Questions(Option<Box<JoinSet<()>>>);
+pub(super) struct Questions {
+    /// Those that are open, and some that are answered. Aborted when dropped.
+    tasks: Option<Box<JoinSet<()>>>,
+    /// How long whoever is being decided on had been Active, for the log.
+    lived: HashMap<Key, (Incarnation, Duration)>,
+}
 
 impl Questions {
     fn ask(&mut self, question: impl Future<Output = ()> + Send + 'static) {
-        let tasks = self.0.get_or_insert_default();
+        let tasks = self.tasks.get_or_insert_default();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(question);
+    }
+
+    /// How long the incarnation had been Active that somebody was asked about.
+    pub(super) fn take_lived(&mut self, key: Key, incarnation: Incarnation) -> Option<Duration> {
+        let (of, lived) = self.lived.remove(&key)?;
+        (of == incarnation).then_some(lived)
+    }
+
+    /// The child is gone.
+    pub(super) fn forget(&mut self, key: Key) {
+        self.lived.remove(&key);
     }
 }
 
@@ -45,7 +62,7 @@ impl<M: Machine> Driver<M> {
         let failure = ChildFailure {
             child: self.tasks.path(&self.hub, key),
             supervisor: self.hub.path.clone(),
-            type_name: self.tasks.entry(key).and_then(|entry| entry.seed.type_name),
+            type_name: self.type_name(key),
             error,
             attempt,
             incarnation,
@@ -55,12 +72,23 @@ impl<M: Machine> Driver<M> {
             strategy: self.blueprint.rules.strategy,
             properties: self.tasks.properties(key).cloned().unwrap_or_default(),
         };
+        let ending = self.ending.as_ref();
+        let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
+        if let Some(lived) = ending.and_then(|ending| ending.lived) {
+            self.questions.lived.insert(key, (incarnation, lived));
+        }
         let hub = Arc::clone(&self.hub);
         self.questions.ask(async move {
             if let Some(decision) = decide(&hub, callback, failure).await {
                 hub.tell(Event::Answered { key, incarnation, decision });
             }
         });
+    }
+
+    /// Ours says nothing about a supervisor.
+    fn type_name(&self, key: Key) -> Option<&'static str> {
+        let worker = self.machine.options(key)?.supervisor.is_none();
+        self.tasks.entry(key).filter(|_| worker)?.seed.type_name
     }
 }
 

@@ -64,6 +64,7 @@ impl<M: Machine> Driver<M> {
                 }
                 self.tasks.remove(key);
                 self.fallbacks.remove(&key);
+                self.questions.forget(key);
             }
             Effect::Up => {
                 trace::up(&self.hub);
@@ -164,7 +165,8 @@ impl<M: Machine> Driver<M> {
         let path = self.tasks.path(&self.hub, key);
         let ending = self.ending.as_ref();
         let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
-        let lived = ending.and_then(|ending| ending.lived).unwrap_or_default();
+        let asked = self.questions.take_lived(key, incarnation);
+        let lived = ending.and_then(|ending| ending.lived).or(asked).unwrap_or_default();
         let options = self.machine.options(key);
         let log = options.map(|options| self.blueprint.rules.failure_log(options));
         let log = log.unwrap_or_default();

@@ -160,7 +160,8 @@ impl SupervisorHandle {
     ///
     /// * [`ControlError::Running`] or [`ControlError::Restarting`] if it is not stopped,
     /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if it did not come up,
-    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps no stopped children,
+    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps no stopped children, and while
+    ///   a callback decides on the child,
     ///
     /// and the common ones.
     pub async fn restart_child(&self, path: &str) -> Result<ChildRef, ControlError> {
@@ -193,7 +194,8 @@ impl SupervisorHandle {
         self.act(path, "kill_child", machine::Request::Kill).await.map(drop)
     }
 
-    /// Forgets a stopped child, so that its name is free again.
+    /// Forgets a stopped child, so that its name is free again. Also one that has failed and that
+    /// its supervisor gave up on, or is being decided on.
     ///
     /// # Errors
     ///
@@ -204,15 +206,15 @@ impl SupervisorHandle {
         self.act(path, "delete_child", machine::Request::Delete).await.map(drop)
     }
 
-    /// Tries a child again that was given up ([`OnExhausted::Park`], [`OnExhausted::StopChild`]) or
-    /// that had leaked ([`OnLeak::Park`]), together with what its strategy restarts with it. The
-    /// restarts so far are forgotten, by the supervisor's limit and by the child's own ones. Or
-    /// starts one, by itself, that stayed errored because its [`Trigger`](crate::Trigger) left it.
-    /// Resolves when the child is up.
+    /// Tries a child again that was given up ([`OnExhausted::Park`], [`OnExhausted::StopChild`], or
+    /// a decision of [`on_child_failure`]) or that had leaked ([`OnLeak::Park`]), together with what
+    /// its strategy restarts with it. The restarts so far are forgotten, by the supervisor's limit
+    /// and by the child's own ones. Or starts one, by itself, that stayed errored because its
+    /// [`Trigger`](crate::Trigger) left it. Resolves when the child is up.
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Unfit`] if it is in another state,
+    /// * [`ControlError::Unfit`] if it is in another state, also while a callback decides on it,
     /// * [`ControlError::ActivationFailed`] if it failed before it was up; from there on its
     ///   restart type decides,
     /// * [`ControlError::Stopped`] if it was stopped before that,
@@ -222,6 +224,7 @@ impl SupervisorHandle {
     /// [`OnExhausted::Park`]: crate::OnExhausted::Park
     /// [`OnExhausted::StopChild`]: crate::OnExhausted::StopChild
     /// [`OnLeak::Park`]: crate::OnLeak::Park
+    /// [`on_child_failure`]: crate::SupervisorBuilder::on_child_failure
     pub async fn retry(&self, path: &str) -> Result<ChildRef, ControlError> {
         self.act(path, "retry", machine::Request::Retry).await
     }
@@ -231,7 +234,8 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Unfit`] if it does not wait, and the common ones.
+    /// [`ControlError::Unfit`] if it does not wait, also while a callback decides on it, and the
+    /// common ones.
     pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "wake", machine::Request::Wake).await.map(drop)
     }
