@@ -239,68 +239,6 @@ async fn seed3_15_who_is_given_up_stays_errored_and_its_siblings_run_on() {
     }
 }
 
-/// In SignalPy any other error than the one to escalate leaves the child where it is.
-#[tokio::test(start_paused = true)]
-async fn seed3_16_a_callback_that_fails_or_panics_escalates() {
-    async fn fails(_: ChildFailure) -> Result<bool, &'static str> {
-        Err("no idea")
-    }
-    fn panics(failure: ChildFailure) -> bool {
-        panic!("no idea about {}", failure.name())
-    }
-    async fn panics_later(failure: ChildFailure) -> bool {
-        sleep(secs(1)).await;
-        panics(failure)
-    }
-    let (no_idea, panicked) = ("failed: no idea", "panicked: no idea about a");
-    let table = [
-        (eager("app").on_child_failure(fails), no_idea),
-        (eager("app").on_child_failure(panics), panicked),
-        (eager("app").on_child_failure(panics_later), panicked),
-    ];
-    for (app, problem) in table {
-        let log = Log::of_errors();
-        let world = World::new();
-        let app = start(app.child(world.child("a"))).await;
-        world.end("a", End::Error).await;
-        let error = app.wait().await.unwrap_err();
-        assert_eq!(error.to_string(), "`app` gave up on `app/a`: failed: a failed");
-        let lines = log.lines();
-        let expected = format!("problem=\"{problem}\"");
-        assert!(lines[0].contains("no decision by the callback: escalating"), "{lines:#?}");
-        assert!(lines[0].contains("supervisor=app child=app/a incarnation=1"), "{lines:#?}");
-        assert!(lines[0].contains(&expected), "{lines:#?}");
-        assert!(lines[1].contains("escalated by the callback"), "{lines:#?}");
-        assert!(lines[1].contains("cause=failed: a failed"), "{lines:#?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn seed3_16_a_callback_that_takes_longer_than_five_seconds_escalates() {
-    let dropped = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&dropped);
-    let app = eager("app").on_child_failure(move |_| {
-        let guard = Guard(Arc::clone(&count));
-        async move {
-            let _guard = guard;
-            pending::<bool>().await
-        }
-    });
-    let log = Log::of_errors();
-    let world = World::new();
-    let app = start(app.child(world.child("a"))).await;
-    let began = Instant::now();
-    world.end("a", End::Panic).await;
-    let error = app.wait().await.unwrap_err();
-
-    assert_eq!(began.elapsed(), secs(5));
-    assert_eq!(error.to_string(), "`app` gave up on `app/a`: panicked: a panicked");
-    let lines = log.lines();
-    assert!(lines[0].contains("problem=\"didn't answer within 5s\""), "{lines:#?}");
-    settle().await;
-    assert_eq!(dropped.load(Ordering::Relaxed), 1, "nothing is left of it");
-}
-
 #[tokio::test(start_paused = true)]
 async fn seed3_29_a_callback_is_told_all_there_is_to_know() {
     async fn serve(_: Context) -> Exit {
@@ -445,29 +383,6 @@ async fn seed3_30_properties_that_come_with_a_refusal_are_there_for_the_retry() 
     app.retry("client").await.unwrap();
     settle().await;
     assert_eq!(*seen.lock().unwrap(), [None, Some(3)]);
-    app.stop("done").await.unwrap();
-}
-
-/// The line of the log that says what is done has all that it was decided on.
-#[tokio::test(start_paused = true)]
-async fn a_decision_is_logged_with_how_long_the_child_had_lived() {
-    let log = Log::of_errors();
-    let world = World::new();
-    let app = eager("app").on_child_failure(async |failure: ChildFailure| {
-        sleep(secs(1)).await;
-        failure.name() == "b"
-    });
-    let app = start(app.child(world.child("a")).child(world.child("b"))).await;
-    sleep(secs(7)).await;
-    world.end("a", End::Error).await;
-    world.end("b", End::Error).await;
-    sleep(secs(1)).await;
-    settle().await;
-    let lines = log.lines();
-    assert_eq!(lines.len(), 1, "{lines:#?}");
-    let expected = "given up by the callback supervisor=app child=app/a incarnation=1 \
-                    cause=failed: a failed lived=7s";
-    assert!(lines[0].contains(expected), "{lines:#?}");
     app.stop("done").await.unwrap();
 }
 
@@ -710,42 +625,4 @@ async fn a_callback_of_a_dynamic_supervisor_decides_for_each_child_by_itself() {
     let text = "escalated: child app/conns/c#3: failed: c failed";
     assert_eq!(conns.last_exit.unwrap().to_string(), text);
     app.stop("done").await.unwrap();
-}
-
-/// What is logged as an error on this thread.
-struct Log {
-    text: Buffer,
-    _guard: tracing::subscriber::DefaultGuard,
-}
-
-#[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn of_errors() -> Self {
-        let text = Buffer::default();
-        let writer = text.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::level_filters::LevelFilter::ERROR)
-            .without_time()
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        Self { text, _guard: tracing::subscriber::set_default(subscriber) }
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let text = String::from_utf8(self.text.0.lock().unwrap().clone()).unwrap();
-        text.lines().map(str::to_owned).collect()
-    }
 }
