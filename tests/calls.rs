@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::pending;
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -252,6 +253,18 @@ async fn seed1_21_a_call_that_panics_is_a_failure_and_one_that_is_dropped_is_not
     });
     assert!(task.await.unwrap_err().is_panic());
     assert_eq!(breaker.state(), CircuitState::Open);
+}
+
+/// Most errors can't be cloned.
+#[tokio::test(start_paused = true)]
+async fn clones_share_one_state_whatever_the_error() {
+    let breaker = CircuitBreaker::new("db").max_failures(1);
+    let clone = breaker.clone();
+
+    let refused = || async { Err::<(), _>(io::Error::from(io::ErrorKind::ConnectionRefused)) };
+    assert!(matches!(breaker.call(refused).await, Err(CallError::Failed(_))));
+
+    assert_eq!(clone.state(), CircuitState::Open);
 }
 
 #[tokio::test(start_paused = true)]

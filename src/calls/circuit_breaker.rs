@@ -35,9 +35,15 @@ use crate::sync::Mutex;
 /// assert_eq!(refused.unwrap_err().to_string(), "payments: the circuit is open for another 30s");
 /// # }
 /// ```
-#[derive(Clone)]
 pub struct CircuitBreaker<E> {
     shared: Arc<Shared<E>>,
+}
+
+/// By hand, because errors need not be `Clone`, and those of std are not.
+impl<E> Clone for CircuitBreaker<E> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
 }
 
 struct Shared<E> {
