@@ -1,0 +1,207 @@
+//! A vendor who answers `429 Too Many Requests`, and clients who don't hammer.
+//!
+//! All calls go through one circuit breaker: after a 429 nobody calls until the vendor's second is
+//! over. The poller is a child that fails with the 429, and is started again after a wait; other
+//! errors leave it down. Single calls are tried again by `retry`. Both wait for as long as the
+//! vendor has asked for in `Retry-After`, by a curve of their own.
+//!
+//! ```text
+//! cargo run --example rate_limited
+//! ```
+
+#![expect(clippy::print_stdout, reason = "an example is there to be seen")]
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+use verger::{
+    Backoff, CallError, CircuitBreaker, Context, Curve, Readiness, RestartType, Retry, Supervisor,
+    retry, worker_with,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(Debug, thiserror::Error)]
+enum VendorError {
+    #[error("the vendor wants us to wait for {0:?}")]
+    TooManyRequests(Duration),
+    #[error("the vendor answered {0}")]
+    Status(u16),
+    #[error("can't reach the vendor")]
+    Unreachable(#[from] io::Error),
+}
+
+/// Whether it may work when it is tried again later.
+fn is_passing(error: &CallError<VendorError>) -> bool {
+    !matches!(error, CallError::Failed(VendorError::Status(_)))
+}
+
+#[derive(Clone)]
+struct Client {
+    vendor: SocketAddr,
+    breaker: CircuitBreaker<VendorError>,
+    not_before: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Client {
+    fn new(vendor: SocketAddr) -> Self {
+        let breaker = CircuitBreaker::new("vendor")
+            .max_failures(1)
+            .reset_after(SECOND)
+            .fails_if(|error| matches!(error, VendorError::TooManyRequests(_)));
+        Self { vendor, breaker, not_before: Arc::default() }
+    }
+
+    async fn call(&self, path: &str) -> Result<(), CallError<VendorError>> {
+        let result = self.breaker.call(|| get(self.vendor, path)).await;
+        if let Err(CallError::Failed(VendorError::TooManyRequests(wait))) = &result {
+            *self.not_before.lock().expect("nobody panics with it") = Some(Instant::now() + *wait);
+        }
+        result
+    }
+
+    /// As long as the vendor asks for, but longer each time if that doesn't help; and then jitter.
+    fn backoff(&self) -> Backoff {
+        Backoff::custom(AsAsked(self.clone())).cap(10 * SECOND).jitter(0.1)
+    }
+}
+
+struct AsAsked(Client);
+
+impl Curve for AsAsked {
+    fn delay(&self, index: u32) -> Duration {
+        let not_before = *self.0.not_before.lock().expect("nobody panics with it");
+        let asked = not_before.map(|instant| instant.saturating_duration_since(Instant::now()));
+        let doubled = Duration::from_millis(50).saturating_mul(2_u32.saturating_pow(index));
+        doubled.max(asked.unwrap_or_default())
+    }
+}
+
+async fn poller(ctx: Context, client: Client) -> Result<(), CallError<VendorError>> {
+    for polls in 1_u32.. {
+        let Some(result) = ctx.run_until_cancelled(client.call("/prices")).await else { break };
+        result?;
+        ctx.ready();
+        ctx.report_healthy();
+        ctx.set_status(format!("{polls} polls"));
+        ctx.run_until_cancelled(sleep(Duration::from_millis(10))).await;
+    }
+    Ok(())
+}
+
+async fn show() -> anyhow::Result<()> {
+    let (vendor, seconds) = start_vendor().await?;
+    let before = Instant::now();
+    while before.elapsed() < SECOND {
+        let _ = get(vendor, "/prices").await;
+        sleep(Duration::from_millis(5)).await;
+    }
+    let hammered = std::mem::take(&mut *seconds.lock().expect("nobody panics with it"));
+    println!("without verger, by second: {hammered:?}");
+
+    let client = Client::new(vendor);
+    let poller = worker_with("poller", client.clone(), poller)
+        .readiness(Readiness::Signal)
+        .backoff(client.backoff())
+        .restart(RestartType::OnAbnormal)
+        .restart_if(is_passing);
+    // A 429 is nobody's fault, so no number of them is too large.
+    let app =
+        Supervisor::builder("app").unlimited_restarts().child(poller).build()?.start().await?;
+
+    for order in 1..=3 {
+        // Time enough for the poller to use up the vendor's patience.
+        sleep(SECOND / 2).await;
+        let policy = Retry::attempts(5)
+            .backoff(client.backoff())
+            .again_if(|error, _attempt| is_passing(error))
+            .on_failure(move |error, attempt, wait| {
+                let wait = wait.unwrap_or_default().as_millis();
+                println!("order {order}, attempt {attempt}: {error}; the next in {wait} ms");
+            });
+        let path = format!("/orders/{order}");
+        retry(policy, || client.call(&path)).await?;
+    }
+    let poller = app.which_child("poller").await?;
+    let supervised = seconds.lock().expect("nobody panics with it").clone();
+    println!("3 of 3 orders are placed; the poller runs as incarnation {}", poller.incarnation);
+    println!("with verger, by second: {supervised:?}");
+    let most = |seconds: &[Second]| seconds.iter().map(|second| second.refused).max();
+    ensure!(most(&supervised) <= Some(3), "they hammer");
+    ensure!(most(&hammered) > most(&supervised), "it was no better than before");
+    ensure!((2..=9).contains(&poller.incarnation), "the poller doesn't wait as it is asked to");
+    Ok(app.stop("the example is over").await?)
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> anyhow::Result<()> {
+    timeout(Duration::from_secs(30), show()).await.context("it takes too long")?
+}
+
+/// The least of HTTP.
+async fn get(vendor: SocketAddr, path: &str) -> Result<(), VendorError> {
+    let mut socket = TcpStream::connect(vendor).await?;
+    socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: vendor\r\n\r\n").as_bytes()).await?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await?;
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    match status.ok_or(io::ErrorKind::InvalidData).map_err(io::Error::from)? {
+        200 => Ok(()),
+        429 => {
+            let after = answer.lines().find_map(|line| line.strip_prefix("retry-after: "));
+            let seconds = after.and_then(|after| after.parse().ok()).unwrap_or(1);
+            Err(VendorError::TooManyRequests(Duration::from_secs(seconds)))
+        }
+        other => Err(VendorError::Status(other)),
+    }
+}
+
+// --- The vendor ----------------------------------------------------------------------------------
+
+/// What the vendor counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Second {
+    served: u32,
+    refused: u32,
+}
+
+/// Serves ten requests in a second, and refuses the others.
+async fn start_vendor() -> io::Result<(SocketAddr, Arc<Mutex<Vec<Second>>>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let (address, seconds) = (listener.local_addr()?, Arc::<Mutex<Vec<Second>>>::default());
+    let counted = Arc::clone(&seconds);
+    tokio::spawn(async move {
+        let mut since = None::<Instant>;
+        while let Ok((socket, _)) = listener.accept().await {
+            let answer = {
+                let mut seconds = counted.lock().expect("nobody panics with it");
+                if seconds.is_empty() || since.is_none_or(|since| since.elapsed() >= SECOND) {
+                    since = Some(Instant::now());
+                    seconds.push(Second::default());
+                }
+                let second = seconds.last_mut().expect("one was pushed");
+                let refuse = second.served == 10;
+                *if refuse { &mut second.refused } else { &mut second.served } += 1;
+                if refuse { "429 Too Many Requests\r\nretry-after: 1" } else { "200 OK" }
+            };
+            tokio::spawn(respond(socket, answer));
+        }
+    });
+    Ok((address, seconds))
+}
+
+async fn respond(socket: TcpStream, answer: &str) -> io::Result<()> {
+    let mut socket = BufStream::new(socket);
+    let mut line = String::new();
+    while socket.read_line(&mut line).await? > 2 {
+        line.clear();
+    }
+    socket.write_all(format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n").as_bytes()).await?;
+    socket.flush().await
+}
