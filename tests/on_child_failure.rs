@@ -22,8 +22,12 @@ fn secs(secs: u64) -> Duration {
 
 /// A supervisor that restarts at once, and as often as it takes.
 fn eager(name: &str) -> SupervisorBuilder {
-    let builder = Supervisor::builder(name).unlimited_restarts();
-    builder.defaults(|child| child.backoff(Backoff::none()))
+    limited(name).unlimited_restarts()
+}
+
+/// A supervisor that restarts at once.
+fn limited(name: &str) -> SupervisorBuilder {
+    Supervisor::builder(name).defaults(|child| child.backoff(Backoff::none()))
 }
 
 async fn lifecycle(handle: &SupervisorHandle, path: &str) -> Lifecycle {
@@ -98,7 +102,7 @@ async fn seed3_11_the_nearest_supervisor_above_that_has_a_callback_decides() {
 async fn seed3_11_the_childs_own_supervisor_carries_the_decision_out() {
     let world = World::new();
     let asked = Asked::default();
-    let mid = eager("mid").strategy(Strategy::OneForAll).restarts(1, secs(60));
+    let mid = limited("mid").strategy(Strategy::OneForAll).restarts(1, secs(60));
     let mid = mid.child(world.child("a")).child(world.child("b"));
     let app = eager("app").on_child_failure(asked.always(FailureDecision::restart()));
     let app = start(app.child(mid)).await;
@@ -212,7 +216,7 @@ async fn seed3_15_who_is_given_up_stays_errored_and_its_siblings_run_on() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         let world = World::new();
         let asked = Asked::default();
-        let app = eager("app").strategy(strategy).restarts(1, secs(60));
+        let app = limited("app").strategy(strategy).restarts(1, secs(60));
         let app = app.on_child_failure(asked.always(false.into()));
         let app = app.child(world.child("a")).child(world.child("b")).child(world.child("c"));
         let app = start(app).await;
@@ -282,7 +286,7 @@ async fn seed3_29_a_callback_is_told_all_there_is_to_know() {
     assert!(name.ends_with("common::Scripted"), "{name}");
     app.stop("done").await.unwrap();
 
-    let low = eager("low").restarts(0, secs(1)).on_child_failure(|_| true);
+    let low = limited("low").restarts(0, secs(1)).on_child_failure(|_| true);
     let app = eager("app").on_child_failure(asked.always(true.into()));
     let app = start(app.child(low.child(world.child("x")))).await;
     world.end("x", End::Error).await;
@@ -446,7 +450,7 @@ async fn seed3_32_status_shows_which_supervisors_have_a_callback_of_their_own() 
 async fn kin_104_a_restart_that_goes_wrong_is_asked_about_again_and_still_comes_up() {
     let world = World::new();
     let asked = Asked::default();
-    let app = eager("app").restarts(3, secs(60)).on_child_failure(asked.always(true.into()));
+    let app = limited("app").restarts(3, secs(60)).on_child_failure(asked.always(true.into()));
     let app = start(app.child(world.child("a"))).await;
     world.next_starts("a", [NextStart::Panic]);
     world.end("a", End::Error).await;
@@ -459,7 +463,7 @@ async fn kin_104_a_restart_that_goes_wrong_is_asked_about_again_and_still_comes_
 #[tokio::test(start_paused = true)]
 async fn kin_110_an_escalation_names_the_child_and_one_that_is_declined_is_not_restarted() {
     let world = World::new();
-    let app = eager("app").restarts(2, secs(60)).on_child_failure(|_| true);
+    let app = limited("app").restarts(2, secs(60)).on_child_failure(|_| true);
     let app = start(app.child(world.child("a"))).await;
     for _ in 0..3 {
         world.end("a", End::Error).await;

@@ -282,6 +282,8 @@ async fn a_pause_is_cut_short_by_hand_and_by_a_stop() {
 async fn a_dynamic_supervisor_pauses_too() {
     let world = World::new();
     let pool = DynamicSupervisor::builder("app").restarts(0, MINUTE).on_exhausted(PAUSE);
+    // Its jitter would make the pause longer.
+    let pool = pool.defaults(|child| child.backoff(Backoff::none()));
     let tree = pool.build().unwrap().start().await.unwrap();
     for name in ["a", "b"] {
         tree.start_child(world.child(name)).await.unwrap();

@@ -55,8 +55,8 @@ async fn seed4_28_never_is_for_this_run_and_none_gives_back_what_the_spec_says()
     let app = app.await;
     settle().await;
     let child = app.which_child("child").await.unwrap();
-    assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Stopped, 1));
-    assert_eq!(child.why, Some("not restarted, as it has asked"));
+    assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Errored, 1));
+    assert_eq!(child.why, Some("not restarted"));
     assert_eq!(child.last_exit.unwrap().to_string(), "failed: it fails");
     assert_eq!(child.restart, RestartType::Permanent, "the spec is what it was");
 

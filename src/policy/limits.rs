@@ -43,7 +43,8 @@ pub enum OnExhausted {
     ///
     /// The wait is visible like a backoff: the child is
     /// [`Restarting`](crate::Lifecycle::Restarting), with its next attempt. It counts from the
-    /// failure. More than zero.
+    /// failure, and the [jitter](crate::Jitter) of the child's backoff makes it longer. More than
+    /// zero.
     Pause(Duration),
     /// Ends the program with this exit code: the supervisor stops its children in order and ends,
     /// and so does each supervisor above it, whatever its own policies are.

@@ -64,7 +64,9 @@ pub(crate) struct Rules {
     pub(crate) max_children: Option<usize>,
     /// What children get that did not say otherwise.
     pub(crate) defaults: ChildOptions,
-    /// The backoff behind `defaults`.
+    /// What children get from a preset that have it neither from their author nor from `defaults`.
+    pub(crate) preset: ChildOptions,
+    /// The backoff behind all of that.
     pub(crate) backoff: Backoff,
     /// Where random numbers come from, if not from a seed.
     pub(crate) random: Option<Sources>,
@@ -86,6 +88,7 @@ impl Default for Rules {
             stop_deadline: None,
             max_children: None,
             defaults: ChildOptions::default(),
+            preset: ChildOptions::default(),
             backoff: Backoff::default(),
             random: None,
         }
@@ -117,7 +120,8 @@ impl Rules {
 
     /// A child's own trigger replaces the default as a whole.
     fn base<'a>(&'a self, child: &'a ChildOptions) -> Option<&'a Trigger> {
-        child.restart.as_ref().or(self.defaults.restart.as_ref())
+        let beneath = self.defaults.restart.as_ref().or(self.preset.restart.as_ref());
+        child.restart.as_ref().or(beneath)
     }
 
     /// A child supervisor needs time for all that is below it, so only its own setting limits it.
@@ -130,7 +134,8 @@ impl Rules {
     }
 
     pub(crate) fn backoff<'a>(&'a self, child: &'a ChildOptions) -> &'a Backoff {
-        child.backoff.as_ref().or(self.defaults.backoff.as_ref()).unwrap_or(&self.backoff)
+        let beneath = self.defaults.backoff.as_ref().or(self.preset.backoff.as_ref());
+        child.backoff.as_ref().or(beneath).unwrap_or(&self.backoff)
     }
 
     pub(crate) fn activation_timeout(&self, child: &ChildOptions) -> Option<Duration> {
@@ -147,7 +152,7 @@ impl Rules {
 
     /// How often is too often for this child, besides what is too often for all together.
     pub(crate) fn limits(&self, child: &ChildOptions) -> Limits {
-        child.limits.get().or(self.defaults.limits.get())
+        child.limits.get().or(self.defaults.limits.get()).or(self.preset.limits.get())
     }
 
     pub(crate) fn on_exhausted(&self, child: &ChildOptions) -> OnExhausted {

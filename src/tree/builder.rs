@@ -20,7 +20,7 @@ pub(super) struct Options {
     pub(super) auto_shutdown: AutoShutdown,
     pub(super) start: Start,
     pub(super) first_start: Option<FirstStart>,
-    pub(super) on_exhausted: OnExhausted,
+    pub(super) on_exhausted: Option<OnExhausted>,
     pub(super) restarts: Option<Restarts>,
     pub(super) twice: Option<SetTwice>,
     pub(super) leak_timeout: Option<Duration>,
@@ -154,7 +154,7 @@ macro_rules! common_options {
         /// What follows when a child has failed more often than is allowed. A child may say
         /// [otherwise](crate::ChildSpec::on_exhausted). Default: [`OnExhausted::Escalate`].
         pub fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
-            self.options.on_exhausted = on_exhausted;
+            self.options.on_exhausted = Some(on_exhausted);
             self
         }
 

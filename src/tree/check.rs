@@ -12,7 +12,7 @@ use crate::child::{
 };
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, check_name};
-use crate::policy::{Intensity, Rules, unreachable};
+use crate::policy::{Preset, Rules, unreachable};
 use crate::supervisor::Blueprint;
 
 /// What there is to check of a builder of either kind.
@@ -126,14 +126,17 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
     let intensity = match (options.restarts, preset) {
         (Some(Restarts::Unlimited), _) => None,
         (Some(Restarts::Within(intensity)), _) => Some(intensity),
-        (None, Some(preset)) => Some(Intensity::sliding(preset.max_restarts, preset.period)),
+        (None, Some(preset)) => preset.intensity,
         (None, None) => default.intensity,
     };
     check_twice(options.twice.as_ref(), path)?;
     if let Some(intensity) = intensity {
         check_intensity(intensity, path)?;
     }
-    check_on_exhausted(options.on_exhausted, path)?;
+    let on_exhausted = options.on_exhausted;
+    let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted));
+    let on_exhausted = on_exhausted.unwrap_or(default.on_exhausted);
+    check_on_exhausted(on_exhausted, path)?;
     check_limits(&options.defaults.options, path)?;
     let example = Duration::from_secs(10);
     let zero = |option| BuildError::ZeroDuration { path: path.clone(), option, example };
@@ -156,7 +159,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
         first_start: options
             .first_start
             .unwrap_or_else(|| preset.map_or(default.first_start, |preset| preset.first_start)),
-        on_exhausted: options.on_exhausted,
+        on_exhausted,
         intensity,
         charge_everything: preset.is_some_and(|preset| preset.charge_everything),
         gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
@@ -165,7 +168,8 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
         stop_deadline: options.stop_deadline,
         max_children: options.max_children,
         defaults: options.defaults.options.clone(),
-        backoff: preset.map_or(default.backoff, |preset| preset.backoff.clone()),
+        preset: preset.map(Preset::of_children).unwrap_or_default(),
+        backoff: default.backoff,
         random: options.random.clone(),
     })
 }

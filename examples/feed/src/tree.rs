@@ -46,8 +46,7 @@ const GRACE: Duration = Duration::from_millis(400);
 const MAX_CONNECTIONS: usize = 512;
 
 pub(crate) fn build(app: &Arc<App>) -> Result<Supervisor, BuildError> {
-    let mut feed = supervisor("feed", Strategy::RestForOne)
-        .restarts(ROOT_RESTARTS, PERIOD)
+    let mut feed = supervisor("feed", Strategy::RestForOne, ROOT_RESTARTS)
         .auto_shutdown(AutoShutdown::AnySignificant)
         .child(storage(app))
         .child(ingest(app));
@@ -58,8 +57,8 @@ pub(crate) fn build(app: &Arc<App>) -> Result<Supervisor, BuildError> {
 }
 
 /// What all supervisors here have in common.
-fn supervisor(name: &str, strategy: Strategy) -> SupervisorBuilder {
-    Supervisor::builder(name).strategy(strategy).restarts(RESTARTS, PERIOD).defaults(|child| {
+fn supervisor(name: &str, strategy: Strategy, restarts: u32) -> SupervisorBuilder {
+    Supervisor::builder(name).strategy(strategy).restarts(restarts, PERIOD).defaults(|child| {
         let backoff = Backoff::exponential(Duration::from_millis(10), Duration::from_millis(200));
         child.shutdown(GRACE).backoff(backoff)
     })
@@ -67,16 +66,16 @@ fn supervisor(name: &str, strategy: Strategy) -> SupervisorBuilder {
 
 fn storage(app: &Arc<App>) -> SupervisorBuilder {
     let owner = Arc::clone(app);
-    supervisor("storage", Strategy::OneForAll)
+    supervisor("storage", Strategy::OneForAll, RESTARTS)
         .child(child("database", move || Database::new(Arc::clone(&owner))))
         .child(worker_with("writer", Arc::clone(app), writer))
 }
 
 fn ingest(app: &Arc<App>) -> SupervisorBuilder {
-    supervisor("ingest", Strategy::OneForOne)
+    supervisor("ingest", Strategy::OneForOne, RESTARTS)
         .child(worker_with("file", Arc::clone(app), file).restart(RestartType::Transient))
         .child(
-            supervisor("tcp", Strategy::RestForOne)
+            supervisor("tcp", Strategy::RestForOne, RESTARTS)
                 .child(
                     DynamicSupervisor::builder("connections")
                         .max_children(MAX_CONNECTIONS)
@@ -87,12 +86,16 @@ fn ingest(app: &Arc<App>) -> SupervisorBuilder {
 }
 
 fn clients(app: &Arc<App>) -> SupervisorBuilder {
-    (0..app.options.clients).fold(supervisor("clients", Strategy::OneForOne), |clients, index| {
-        let state = (Arc::clone(app), index);
-        let client = async |ctx: Context, (app, index)| -> Exit { client(ctx, app, index).await };
-        let client = worker_with(clients::name(index), state, client);
-        clients.child(client.restart(RestartType::Transient))
-    })
+    (0..app.options.clients).fold(
+        supervisor("clients", Strategy::OneForOne, RESTARTS),
+        |clients, index| {
+            let state = (Arc::clone(app), index);
+            let client =
+                async |ctx: Context, (app, index)| -> Exit { client(ctx, app, index).await };
+            let client = worker_with(clients::name(index), state, client);
+            clients.child(client.restart(RestartType::Transient))
+        },
+    )
 }
 
 fn finish(app: &Arc<App>) -> ChildSpec {
