@@ -1,0 +1,84 @@
+//! What every preset waits before each restart.
+//!
+//! Prints one line for each: its name, then the first twelve waits of a child that fails at once,
+//! without jitter. They are not computed but seen: a supervisor runs under a paused clock.
+//!
+//! ```text
+//! cargo run --example backoff_curves
+//! ```
+//!
+//! Where there is a folder `book/src`, it also writes the plots and the table of the book.
+//!
+//! Two presets need a word. Of `xebia`, whose waits are drawn, it shows the longest. `suture` waits
+//! for nothing until it pauses; the others, which give up some time, are told not to.
+
+#![expect(clippy::print_stdout, reason = "it is what this is for")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use verger::{ChildSpec, Context, ExitError, Jitter, Preset, Readiness, Supervisor, worker};
+
+#[path = "backoff_curves/plot.rs"]
+mod plot;
+
+const WAITS: usize = 12;
+
+#[tokio::main(flavor = "current_thread", start_paused = true)]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut rows = Vec::new();
+    for preset in Preset::all() {
+        let name = preset.name();
+        let waits = waits(preset).await?;
+        let shown: Vec<_> = waits.iter().map(|wait| plot::short(*wait)).collect();
+        println!("{name} {}", shown.join(" "));
+        rows.push((name, waits));
+    }
+    let book = Path::new("book/src");
+    if book.is_dir() {
+        plot::write(book, &rows)?;
+    }
+    Ok(())
+}
+
+/// The waits that a child sees who fails as soon as it is started.
+async fn waits(preset: Preset) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
+    let starts = Arc::new(Mutex::new(Vec::new()));
+    let app = Supervisor::builder("app").random(|| || 0.999);
+    let child = failing(&preset, Arc::clone(&starts));
+    let app = match preset.name() {
+        "suture" => app.preset(preset).child(child),
+        "signalpy" | "systemd" => {
+            app.preset(preset).child(child.restarts(1_000, Duration::from_millis(1)))
+        }
+        _ => app.preset(preset).unlimited_restarts().child(child),
+    };
+    app.build()?.with_graceful_shutdown(sleep(Duration::from_secs(100_000))).await?;
+    let starts = starts.lock().expect("nobody panics");
+    Ok(starts.windows(2).map(|pair: &[Instant]| pair[1] - pair[0]).collect())
+}
+
+/// Notes when it is started and fails, so often that there are twelve waits.
+fn failing(preset: &Preset, starts: Arc<Mutex<Vec<Instant>>>) -> ChildSpec {
+    let run = move |ctx: Context| {
+        let count = {
+            let mut starts = starts.lock().expect("nobody panics");
+            starts.push(Instant::now());
+            starts.len()
+        };
+        async move {
+            if count <= WAITS {
+                return Err(ExitError::from("no luck"));
+            }
+            ctx.ready();
+            ctx.cancelled().await;
+            Ok(())
+        }
+    };
+    let backoff = preset.backoff().clone().jitter(Jitter::None);
+    let child = worker("child", run).backoff(backoff);
+    // SignalPy supervises how a part comes up, and not what becomes of it then.
+    if preset.name() == "signalpy" { child.readiness(Readiness::Signal) } else { child }
+}
