@@ -377,3 +377,26 @@ async fn kin_71_a_child_that_fails_on_and_on_is_logged_louder_until_it_is_well_a
     assert_eq!(levels(), ["INFO"]);
     tree.stop("enough").await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn seed0_56_a_decision_is_logged_with_the_child_the_cause_the_wait_the_count_and_the_life() {
+    let log = Log::at(LevelFilter::WARN);
+    let world = World::new();
+    let child = world.child("a").backoff(Backoff::exponential(seconds(1), seconds(60)));
+    let tree = start(app().unlimited_restarts().child(child)).await;
+    sleep(seconds(2)).await;
+    world.end("a", End::Error).await;
+    sleep(seconds(3)).await;
+    settle().await;
+    tree.kill_child("a").await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "WARN verger::restart: restarting child=app/a incarnation=1 cause=failed: a failed \
+             attempt=1 delay=1s lived=2s",
+            "WARN verger::restart: restarting child=app/a incarnation=2 cause=aborted attempt=2 \
+             delay=2s lived=2s",
+        ]
+    );
+    tree.stop("enough").await.unwrap();
+}
