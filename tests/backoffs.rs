@@ -372,13 +372,13 @@ async fn kin_22_at_each_tick_a_crash_loop_is_where_the_table_says() {
     }
     let starts = [0, 1, 3, 7, 15, 25, 35];
     let waits = [1, 2, 4, 8, 10, 10];
-    for tick in 0..=35 {
+    for (tick, seen) in table.into_iter().enumerate() {
         let expected = match starts.iter().position(|&start| start >= tick) {
             Some(_) if starts.contains(&tick) => None,
             Some(next) => Some(waits[next - 1]),
             None => unreachable!("the last tick is a start"),
         };
-        assert_eq!(table[tick], expected, "tick {tick}");
+        assert_eq!(seen, expected, "tick {tick}");
     }
     pass(secs(20)).await;
     assert_eq!(seen(&tree, "a").await.failures, 6, "tick 55: not for long enough");
