@@ -24,9 +24,7 @@ use super::{Answer, Census, Effect, Event, Report, Turn, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 pub(super) use crate::policy::later;
-use crate::policy::{
-    ChildOptions, Dice, OnExit, RestartType, RestartWindow, Rules, Shutdown, StartCause,
-};
+use crate::policy::{ChildOptions, Dice, RestartType, RestartWindow, Rules, Shutdown, StartCause};
 
 /// The children of one supervisor and all that is counted over them.
 #[derive(Debug)]
@@ -100,11 +98,11 @@ impl Children {
             Why::Renew => true,
             Why::Group => self.restart_type(key) != RestartType::Temporary,
             Why::ByHand | Why::Failing { by_hand: true, .. } => false,
-            Why::Itself => self.on_exit(key, true, &ExitReason::Normal) == OnExit::Restart,
+            Why::Itself => self.on_exit(key, true, &ExitReason::Normal).restarts(),
             Why::Failing { active, .. } => {
                 let ledger = self.slots.get(key).and_then(|slot| slot.ledger.as_ref());
                 let last = ledger.and_then(|ledger| ledger.last.as_ref());
-                self.on_exit(key, active, last.unwrap_or(&ExitReason::Killed)) == OnExit::Restart
+                self.on_exit(key, active, last.unwrap_or(&ExitReason::Killed)).restarts()
             }
         }
     }

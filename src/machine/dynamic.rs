@@ -74,7 +74,7 @@ impl Dynamic {
             }
         }
         let then = self.children.on_exit(key, active, &reason);
-        if self.finishing.is_some() || then != OnExit::Restart {
+        if self.finishing.is_some() || !then.restarts() {
             return self.leave(key, then, reason, turn);
         }
         self.failed(key, active, reason, turn);
@@ -122,7 +122,7 @@ impl Dynamic {
             OnExit::Leave => Some(Decision::Leave),
             OnExit::EndSupervisor => Some(Decision::EndSupervisor).filter(|_| !over),
             OnExit::FailSupervisor => Some(Decision::FailSupervisor).filter(|_| !over),
-            OnExit::Restart => None,
+            OnExit::Restart | OnExit::RestartUncharged => None,
         };
         if let Some(decision) = decision {
             self.children.tell_decision(key, &reason, decision, turn);
@@ -131,7 +131,7 @@ impl Dynamic {
         match then {
             OnExit::EndSupervisor => self.finish(Finish::AutoShutdown),
             OnExit::FailSupervisor => self.finish(Finish::Failed { key, reason }),
-            OnExit::Leave | OnExit::Restart => {}
+            OnExit::Leave | OnExit::Restart | OnExit::RestartUncharged => {}
         }
     }
 

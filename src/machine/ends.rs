@@ -11,7 +11,7 @@ use super::state::{State, Timer, Verdict, Why};
 use super::{Decision, Effect, Key, Turn};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Reset, StartCause};
+use crate::policy::{OnExit, Reset, StartCause};
 
 impl Children {
     /// Reports the end of an incarnation that nobody asked to end, and returns whether it was
@@ -101,6 +101,7 @@ impl Children {
         reason: &ExitReason,
         turn: &mut Turn<'_>,
     ) -> Verdict {
+        let uncharged = self.on_exit(key, active, reason) == OnExit::RestartUncharged;
         let slot = self.slots.get_mut(key).expect("the child that failed");
         let limits = self.rules.limits(&slot.options);
         slot.ledger();
@@ -114,12 +115,13 @@ impl Children {
         };
         let ledger = slot.ledger();
         // An outage is not a bug: as long as the child is held back by a delay, a start that
-        // fails is no sign of a tree that cannot work. Unless there are to be no restarts at all.
-        let charged = active
+        // fails is no sign of a tree that cannot work, nor is an end that its trigger says isn't.
+        // Unless there are to be no restarts at all.
+        let calls_for_it = active || matches!(reason, ExitReason::Escalated { .. });
+        let charged = (calls_for_it && !uncharged)
             || self.window.max() == Some(0)
             || delay.is_zero()
-            || self.rules.charge_everything
-            || matches!(reason, ExitReason::Escalated { .. });
+            || self.rules.charge_everything;
         let attempt = ledger.streak;
         let at = if let Some(until) = self.pauses_until(turn.now) {
             later(failed, delay).max(until)

@@ -128,7 +128,7 @@ impl Ordered {
             }
         }
         match self.children.on_exit(key, active, &reason) {
-            OnExit::Restart => self.failed(key, active, reason, turn),
+            OnExit::Restart | OnExit::RestartUncharged => self.failed(key, active, reason, turn),
             OnExit::Leave => {
                 let significant = self.children.slot(key).options.significant;
                 self.leave(key, &reason, Decision::Leave, turn);

@@ -32,6 +32,14 @@ use crate::exit::{ExitKind, ExitReason};
 pub enum OnExit {
     /// It is restarted, which is charged to the restart intensity and delayed by its backoff.
     Restart,
+    /// It is restarted like that, but not charged to its supervisor's restart intensity: for an end
+    /// that is nobody's fault, such as a `429 Too Many Requests`, and that no number of makes a bug.
+    ///
+    /// It is held back by its wait alone, so one without a wait is charged all the same, as is any
+    /// under a preset that charges everything; and where no restart is allowed, this one isn't
+    /// either. So it is with failures before a child is active, too. The child's own limits count
+    /// it, and so do its attempts.
+    RestartUncharged,
     /// It isn't restarted. A child of the type [`Temporary`](RestartType::Temporary), or of a
     /// dynamic supervisor, is forgotten. Another one stays, *stopped* if its end was clean, and
     /// *errored* if it has failed, until somebody starts it or its group is restarted.
@@ -45,10 +53,21 @@ pub enum OnExit {
     FailSupervisor,
 }
 
+impl OnExit {
+    /// Whether the child is restarted, whatever that costs.
+    pub(crate) const fn restarts(self) -> bool {
+        match self {
+            Self::Restart | Self::RestartUncharged => true,
+            Self::Leave | Self::EndSupervisor | Self::FailSupervisor => false,
+        }
+    }
+}
+
 impl fmt::Display for OnExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Restart => "restart",
+            Self::RestartUncharged => "restart_uncharged",
             Self::Leave => "leave",
             Self::EndSupervisor => "end_supervisor",
             Self::FailSupervisor => "fail_supervisor",
@@ -67,9 +86,9 @@ impl fmt::Display for OnExit {
 /// `RestartPreventExitStatus` by `RestartForceExitStatus` to `Restart`:
 ///
 /// 1. an exception for its error that *doesn't* restart it: [`leave_if`](Self::leave_if), or
-///    [`on_error`](Self::on_error) with anything but [`OnExit::Restart`]; the first that was
-///    written,
-/// 2. an exception for its error that does: [`restart_if`](Self::restart_if),
+///    [`on_error`](Self::on_error) with anything but a restart; the first that was written,
+/// 2. an exception for its error that does: [`restart_if`](Self::restart_if), or
+///    [`on_error`](Self::on_error) with [`OnExit::RestartUncharged`]; the first that was written,
 /// 3. an exception for the kind of its end: [`on`](Self::on), [`on_failure`](Self::on_failure); the
 ///    last that was written,
 /// 4. [`activation_only`](Self::activation_only),
@@ -227,13 +246,13 @@ impl Trigger {
     pub(crate) fn always_restarts(&self) -> bool {
         let Exceptions { by_kind, by_error } = &self.exceptions;
         let by_kind = ExitKind::ALL.into_iter().all(|kind| {
-            let left = self.activation_only || self.restart.after(kind) != OnExit::Restart;
+            let left = self.activation_only || !self.restart.after(kind).restarts();
             match by_kind[kind as usize] {
-                Some(then) => then == OnExit::Restart,
+                Some(then) => then.restarts(),
                 None => !left,
             }
         });
-        by_kind && by_error.iter().all(|question| question.then == OnExit::Restart)
+        by_kind && by_error.iter().all(|question| question.then.restarts())
     }
 }
 
@@ -345,7 +364,7 @@ fn by_error(layers: [&Exceptions; 2], reason: &ExitReason) -> Option<OnExit> {
     let first = |restarts: bool| {
         let mut questions = layers.iter().flat_map(|layer| &layer.by_error);
         questions.find(|question| {
-            (question.then == OnExit::Restart) == restarts && question.is_answered_with_yes(error)
+            question.then.restarts() == restarts && question.is_answered_with_yes(error)
         })
     };
     first(false).or_else(|| first(true)).map(|question| question.then)
@@ -355,7 +374,7 @@ fn by_error(layers: [&Exceptions; 2], reason: &ExitReason) -> Option<OnExit> {
 mod tests {
     use std::io::{self, ErrorKind};
 
-    use super::OnExit::{EndSupervisor, FailSupervisor, Leave, Restart};
+    use super::OnExit::{EndSupervisor, FailSupervisor, Leave, Restart, RestartUncharged};
     use super::*;
     use crate::path::Path;
     use crate::policy::restart::tests::ALL as TYPES;
@@ -508,6 +527,11 @@ mod tests {
             (Trigger::any().on_error(yes, FailSupervisor).leave_if(yes), FailSupervisor),
             (Trigger::any().leave_if(is(DENIED)).on_error(yes, EndSupervisor), EndSupervisor),
             (Trigger::any().leave_if(is(DENIED)), Restart),
+            // A restart is one, whatever it costs: among those, too, the first.
+            (Trigger::any().on_error(yes, RestartUncharged), RestartUncharged),
+            (Trigger::any().on_error(yes, RestartUncharged).leave_if(yes), Leave),
+            (Trigger::any().on_error(yes, RestartUncharged).restart_if(yes), RestartUncharged),
+            (Trigger::any().restart_if(yes).on_error(yes, RestartUncharged), Restart),
         ];
         for (number, (trigger, then)) in table.into_iter().enumerate() {
             assert_eq!(after(&trigger, &failed(REFUSED)), then, "{number}: {trigger:?}");
@@ -600,6 +624,7 @@ mod tests {
             Trigger::any().restart_if(yes),
             Trigger::stop().on_failure(Restart),
             Trigger::any().on(ExitKind::Hung, Restart),
+            Trigger::stop().on_failure(RestartUncharged).on_error(yes, RestartUncharged),
         ];
         for trigger in always {
             assert!(trigger.always_restarts(), "{trigger:?}");
@@ -646,6 +671,7 @@ mod tests {
 
         for (then, word) in [
             (Restart, "restart"),
+            (RestartUncharged, "restart_uncharged"),
             (Leave, "leave"),
             (EndSupervisor, "end_supervisor"),
             (FailSupervisor, "fail_supervisor"),

@@ -10,6 +10,7 @@ mod properties;
 mod requests;
 mod scenarios;
 mod triggers;
+mod waits;
 
 use super::Request;
 

@@ -166,6 +166,8 @@ fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
         select(&[
             OnExit::Restart,
             OnExit::Restart,
+            OnExit::RestartUncharged,
+            OnExit::RestartUncharged,
             OnExit::Leave,
             OnExit::Leave,
             OnExit::EndSupervisor,

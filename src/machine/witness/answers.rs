@@ -19,7 +19,6 @@ use super::{Broken, Question, Witness, ensure};
 use crate::exit::ExitReason;
 use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
-use crate::policy::OnExit;
 
 impl Witness {
     /// Notes what is answered, and what a child says.
@@ -59,7 +58,7 @@ impl Witness {
         self.left.take_if(|left| *left == key);
         let ending = self.ending;
         let child = self.child(key);
-        let called_for = !reason.is_clean() && child.on_exit(&rules, reason) == OnExit::Restart;
+        let called_for = !reason.is_clean() && child.on_exit(&rules, reason).restarts();
         ensure(rules.asks && called_for, "only about a restart is anybody asked")?;
         ensure(!ending, "nobody is asked once the end has begun")?;
         let free = child.condemned.is_some();

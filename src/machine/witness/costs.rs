@@ -58,10 +58,10 @@ impl Witness {
             | Decision::Pause { .. }
             | Decision::Decline
             | Decision::Escalate
-            | Decision::Exit => then == OnExit::Restart,
+            | Decision::Exit => then.restarts(),
         };
         ensure(right, "what becomes of a child is what its trigger says")?;
-        child.returns = then == OnExit::Restart;
+        child.returns = then.restarts();
         if !child.returns {
             self.ending |= then != OnExit::Leave;
             return Ok(());
@@ -77,11 +77,14 @@ impl Witness {
             .map(|unit| backoff.delay(child.streak, &mut || unit).expect("a curve without an end"));
         child.streak += 1;
         let (streak, since, was_active) = (child.streak, child.since, child.was_active);
-        let counts = was_active
+        let free = match then {
+            OnExit::RestartUncharged => true,
+            _ => !was_active && !matches!(reason, ExitReason::Escalated { .. }),
+        };
+        let counts = !free
             || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
             || least.is_zero()
-            || rules.charge_everything
-            || matches!(reason, ExitReason::Escalated { .. });
+            || rules.charge_everything;
         let limits = rules.limits(&options);
         let paused = self.paused.filter(|&until| until > now);
         let by_child = !self.child(key).own.fit(&limits, since, now);

@@ -240,7 +240,12 @@ impl Plan {
                     kid = kid.significant();
                 }
             }
-            Flavour::Asked => kid = kid.silent(),
+            Flavour::Asked => {
+                kid = kid.silent();
+                if self.types[number] == RestartType::Transient {
+                    kid = kid.on_exit(ExitKind::Failed, OnExit::RestartUncharged);
+                }
+            }
         }
         kid
     }
