@@ -1,13 +1,17 @@
 //! Calls that are tried again, and calls that are not made for a while.
 
 use std::cell::Cell;
+use std::error::Error;
 use std::future::pending;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use verger::{Backoff, CallError, CircuitBreaker, CircuitState, Jitter, Retry, retry};
+use verger::{
+    Backoff, CallError, CircuitBreaker, CircuitState, Context, ExitError, Jitter, RestartType,
+    Retry, Supervisor, retry, worker,
+};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -256,6 +260,51 @@ async fn seed1_21_a_call_that_panics_is_a_failure_and_one_that_is_dropped_is_not
 }
 
 /// Most errors can't be cloned.
+#[derive(Debug, thiserror::Error)]
+#[error("no prices")]
+struct NoPrices(#[source] io::Error);
+
+#[test]
+fn the_error_of_a_call_is_found_in_that_of_the_breaker_and_told_once() {
+    let error = CallError::Failed(NoPrices(io::ErrorKind::TimedOut.into()));
+    let source = error.source().and_then(|source| source.downcast_ref::<NoPrices>());
+    assert_eq!(source.unwrap().0.kind(), io::ErrorKind::TimedOut);
+    assert_eq!(error.to_string(), "no prices");
+    assert_eq!(ExitError::from(error).to_string(), "no prices: timed out");
+
+    let late = || CallError::<NoPrices>::TimedOut { name: "vendor".to_owned(), after: ms(5) };
+    assert!(late().source().is_none());
+    assert_eq!(
+        ExitError::from(CallError::Failed(late())).to_string(),
+        "vendor: no answer within 5ms"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_trigger_of_a_child_sees_the_error_of_a_call() {
+    let spec = worker("a", async |ctx: Context| {
+        tokio::task::yield_now().await;
+        match ctx.incarnation() {
+            1 => Err(CallError::Failed(NoPrices(io::ErrorKind::TimedOut.into()))),
+            _ => {
+                ctx.cancelled().await;
+                Ok(())
+            }
+        }
+    });
+    for spec in [
+        spec.clone().restart_if(|_: &NoPrices| true),
+        spec.clone().restart_if(|error: &io::Error| error.kind() == io::ErrorKind::TimedOut),
+        spec.clone()
+            .restart_if(|error: &CallError<NoPrices>| matches!(error, CallError::Failed(_))),
+    ] {
+        let spec = spec.restart(RestartType::OnAbnormal).backoff(Backoff::none());
+        let app = Supervisor::builder("app").child(spec).build().unwrap().start().await.unwrap();
+        tokio::time::sleep(ms(1)).await;
+        assert_eq!(app.which_child("a").await.unwrap().incarnation, 2);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn clones_share_one_state_whatever_the_error() {
     let breaker = CircuitBreaker::new("db").max_failures(1);

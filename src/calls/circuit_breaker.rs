@@ -238,6 +238,9 @@ impl<E> fmt::Debug for CircuitBreaker<E> {
 }
 
 /// Why a call through a [`CircuitBreaker`] has no value.
+///
+/// The text of [`Failed`](Self::Failed) is that of the error in it, which is its
+/// [`source`](Error::source) as well, so that whoever asks for an error's type finds it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError<E> {
@@ -280,7 +283,7 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
 impl<E: Error + 'static> Error for CallError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Failed(error) => error.source(),
+            Self::Failed(error) => Some(error),
             Self::Open { .. } | Self::TimedOut { .. } => None,
         }
     }
