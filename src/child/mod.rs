@@ -12,6 +12,7 @@ mod run;
 mod seed;
 mod spec;
 mod task;
+mod waits;
 mod worker;
 
 use async_trait::async_trait;

@@ -108,7 +108,11 @@ impl Children {
         // It counts from the failure, which may lie before the end of the task.
         let failed = self.began + Duration::from_nanos(slot.since);
         let random = &mut self.random;
-        let wait = slot.with_ledger(&self.rules, |ledger, backoff| ledger.fail(backoff, random));
+        let asked = self.rules.asked_wait(&slot.options, reason);
+        let wait = slot.with_ledger(&self.rules, |ledger, backoff| match asked {
+            Some(wait) => Some(ledger.fail_and_wait(wait)),
+            None => ledger.fail(backoff, random),
+        });
         let Some(delay) = wait.flatten() else {
             let refused = Refused { by_supervisor: false, by_child: true };
             return self.refuse(key, failed, refused, reason, turn);

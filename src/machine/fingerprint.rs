@@ -16,8 +16,9 @@
 //!    as the places they point to. What no child is behind any more finds nothing, as the arena's
 //!    tests check.
 //! 4. *Who waits for an answer.* Callers who want the same of a child are answered together.
-//! 5. *How a child ended.* Looked at again only where it failed and its task is still there, and
-//!    then only its kind: explored children are not asked which error they returned.
+//! 5. *How a child ended.* Looked at again only where it failed and its task is still there, or
+//!    somebody is asked what becomes of it, and then only its kind and the wait that its error asks
+//!    for: the triggers of explored children are not asked which error they returned.
 //! 6. *Chance.* Explored backoffs have no jitter, so nothing is drawn.
 
 use std::collections::hash_map::DefaultHasher;
@@ -153,7 +154,8 @@ impl Children {
         // Explored children say nothing of their backoff.
         ledger.policy.as_ref().map(|policy| format!("{:?}", policy.restart)).hash(print);
         let streak = ledger.streak.min(backoff.flat_from());
-        streak.hash(print);
+        // Where errors ask for waits, it isn't as far on its curve.
+        (streak, ledger.place().min(backoff.flat_from())).hash(print);
         slot.options.is_fallback.hash(print);
         ledger.quota.window().is_some().hash(print);
         if let Some(window) = ledger.quota.window() {
@@ -171,8 +173,10 @@ impl Children {
                 print.since(since, backoff.resets_after().unwrap_or_default());
             }
             State::Stopping { why: Why::Failing { .. }, .. } | State::Asking { .. } => {
-                print.since(since, backoff.longest());
-                ledger.last.as_ref().map(|last| last.kind()).hash(print);
+                let last = ledger.last.as_ref();
+                let asked = last.and_then(|last| self.rules.asked_wait(&slot.options, last));
+                print.since(since, backoff.longest().max(asked.unwrap_or_default()));
+                last.map(|last| (last.kind(), asked)).hash(print);
             }
             _ => {}
         }

@@ -60,6 +60,13 @@ impl Ledger {
         wait
     }
 
+    /// Another wait was asked for than would have been drawn: its place on the curve stays.
+    pub(crate) fn fail_and_wait(&mut self, wait: Duration) -> Duration {
+        self.streak = self.streak.saturating_add(1);
+        self.well = false;
+        wait
+    }
+
     /// The child was well: its failures in a row are over, and its backoff begins again.
     pub(crate) fn recover(&mut self) {
         self.streak = 0;
@@ -91,6 +98,11 @@ impl Ledger {
     pub(crate) fn awaited_start(&self) -> Option<Want> {
         let mut wants = self.waiting.iter().map(|&(_, want)| want);
         wants.find(|want| matches!(want, Want::Started | Want::StartedAgain))
+    }
+
+    #[cfg(test)]
+    pub(super) fn place(&self) -> u32 {
+        self.place.index()
     }
 
     /// What there is to tell of a child that has been active for `life`, if it is.

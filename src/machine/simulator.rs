@@ -40,6 +40,8 @@ pub(super) enum Play {
     Run,
     /// Returns an error, or ends in another way, at the time when it should be ready.
     Fail,
+    /// Returns the error that asks for a wait, if it is [told](Kid::told).
+    Busy,
     Panic,
     Ignore,
     End,
@@ -48,11 +50,17 @@ pub(super) enum Play {
     Exit,
 }
 
+/// An error that children can be asked about.
+#[derive(Debug, thiserror::Error)]
+#[error("busy")]
+pub(super) struct Busy;
+
 impl Play {
     pub(super) fn reason(self) -> ExitReason {
         match self {
             Self::Run | Self::Ignore | Self::End => ExitReason::Normal,
             Self::Fail => ExitReason::Failed(ExitError::from("no")),
+            Self::Busy => ExitReason::Failed(ExitError::from(Busy)),
             Self::Panic => ExitReason::Panicked("oh".to_owned()),
             Self::Exit => ExitReason::Exit {
                 code: 3,
@@ -71,6 +79,8 @@ impl Play {
 pub(super) struct Kid {
     name: String,
     pub(super) options: ChildOptions,
+    /// What [`Busy`] asks for.
+    pub(super) told: Option<Duration>,
     /// The exceptions by kind, as they were said.
     pub(super) on_exit: Vec<(ExitKind, OnExit)>,
     pub(super) requires: Vec<String>,
@@ -95,6 +105,7 @@ pub(super) fn kid(name: &str) -> Kid {
     Kid {
         name: name.to_owned(),
         options: ChildOptions::default(),
+        told: None,
         on_exit: Vec::new(),
         requires: Vec::new(),
         ready: Some(Duration::ZERO),
@@ -121,6 +132,13 @@ impl Kid {
     pub(super) fn on_exit(mut self, kind: ExitKind, then: OnExit) -> Self {
         self.options.exceptions.on_exit(kind, then);
         self.on_exit.push((kind, then));
+        self
+    }
+
+    /// Waits for so long after a [`Busy`].
+    pub(super) fn told(mut self, wait: Duration) -> Self {
+        self.options.waits.ask(move |_: &Busy| Some(wait));
+        self.told = Some(wait);
         self
     }
 

@@ -20,6 +20,7 @@ mod shutdown;
 mod start;
 mod strategy;
 mod trigger;
+mod wait_from;
 mod window;
 mod word;
 
@@ -45,5 +46,6 @@ pub(crate) use self::limits::{Limits, SetTwice, WrittenLimits, set};
 pub(crate) use self::options::{ChildOptions, Rules};
 pub(crate) use self::reach::{Unreachable, unreachable};
 pub(crate) use self::trigger::Exceptions;
+pub(crate) use self::wait_from::AskedWaits;
 pub(crate) use self::window::RestartWindow;
 pub use self::word::UnknownWord;

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, Intensity, Limits, OnExhausted,
-    OnExit, OnLeak, RestartType, Shutdown, Sources, Start, Strategy, Trigger, WrittenLimits,
+    AskedWaits, AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, Intensity, Limits,
+    OnExhausted, OnExit, OnLeak, RestartType, Shutdown, Sources, Start, Strategy, Trigger,
+    WrittenLimits,
 };
 use crate::exit::ExitReason;
 
@@ -23,6 +24,8 @@ pub(crate) struct ChildOptions {
     pub(crate) exceptions: Exceptions,
     pub(crate) shutdown: Option<Shutdown>,
     pub(crate) backoff: Option<Backoff>,
+    /// What errors say about the wait, in place of the backoff.
+    pub(crate) waits: AskedWaits,
     pub(crate) activation_timeout: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
     pub(crate) failure_log: Option<FailureLog>,
@@ -136,6 +139,11 @@ impl Rules {
     pub(crate) fn backoff<'a>(&'a self, child: &'a ChildOptions) -> &'a Backoff {
         let beneath = self.defaults.backoff.as_ref().or(self.preset.backoff.as_ref());
         child.backoff.as_ref().or(beneath).unwrap_or(&self.backoff)
+    }
+
+    /// The wait that the error behind this end asks for, if it does.
+    pub(crate) fn asked_wait(&self, child: &ChildOptions, reason: &ExitReason) -> Option<Duration> {
+        child.waits.after(reason).or_else(|| self.defaults.waits.after(reason))
     }
 
     pub(crate) fn activation_timeout(&self, child: &ChildOptions) -> Option<Duration> {

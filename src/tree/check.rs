@@ -178,6 +178,11 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
 fn unreachable_limit(blueprint: &Blueprint, path: &Path) -> Option<BuildWarning> {
     let rules = &blueprint.rules;
     let intensity = rules.intensity.filter(|_| !blueprint.children.is_empty())?;
+    // How long an error may ask to wait isn't known.
+    let asks = |child: &ChildSpec| !child.options.waits.is_empty();
+    if !rules.defaults.waits.is_empty() || blueprint.children.iter().any(asks) {
+        return None;
+    }
     let backoffs = blueprint.children.iter().map(|child| rules.backoff(&child.options));
     unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(path, limit))
 }

@@ -28,6 +28,8 @@ const ANSWERS: [Resolution; 3] = [Resolution::Restart, Resolution::GiveUp, Resol
 #[derive(Clone, Debug)]
 enum Step {
     Crash(usize),
+    /// It fails with the error that may ask for a wait.
+    Busy(usize),
     Panic(usize),
     End(usize),
     Ready(usize),
@@ -55,6 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
     let who = 0..8_usize;
     prop_oneof![
         4 => who.clone().prop_map(Step::Crash),
+        1 => who.clone().prop_map(Step::Busy),
         1 => who.clone().prop_map(Step::Panic),
         2 => who.clone().prop_map(Step::End),
         2 => who.clone().prop_map(Step::Ready),
@@ -142,6 +145,7 @@ fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
         Play::Run,
         Play::Fail,
         Play::Fail,
+        Play::Busy,
         Play::Panic,
         Play::Ignore,
         Play::End,
@@ -184,37 +188,44 @@ fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
     // Never ready only with a time-out, so that all can come up once nothing fails any more.
     let answers = (vec((0..6_000_u64, select(&ANSWERS)), 0..2), any::<bool>());
     let script = (a_time(), a_time(), a_time(), vec(play, 0..3), answers);
-    let links = (vec(0..8_usize, 0..2), option::of(1..400_u64), option::weighted(0.2, exception));
-    (options, script, links).prop_map(move |(options, script, (requires, timeout, exception))| {
-        let (restart, significant, shutdown, signals, parks) = options;
-        let (ready, stops, dies, plays, (answers, silent)) = script;
-        let mut kid = kid(&name(number)).restart(restart).stops(stops).plays(plays);
-        kid.dies = dies;
-        kid.silent = silent;
-        kid = kid.answers(answers.into_iter().map(|(after, answer)| (ms(after), answer)));
-        if signals {
-            kid = kid.signals(ready);
-        }
-        if significant && restart != RestartType::Permanent {
-            kid = kid.significant();
-        }
-        if let Some(shutdown) = shutdown {
-            kid = kid.shutdown(shutdown);
-        }
-        if let Some((kind, then)) = exception {
-            kid = kid.on_exit(kind, then);
-        }
-        if parks {
-            kid = kid.on_leak(OnLeak::Park);
-        }
-        if let Some(timeout) = timeout {
-            kid = kid.activation_timeout(ms(timeout));
-        }
-        for required in requires.into_iter().filter(|&required| required < number) {
-            kid = kid.requires(&name(required));
-        }
-        kid
-    })
+    let told = option::weighted(0.3, select(&[0_u64, 30, 500]));
+    let links =
+        (vec(0..8_usize, 0..2), option::of(1..400_u64), option::weighted(0.2, exception), told);
+    (options, script, links).prop_map(
+        move |(options, script, (requires, timeout, exception, told))| {
+            let (restart, significant, shutdown, signals, parks) = options;
+            let (ready, stops, dies, plays, (answers, silent)) = script;
+            let mut kid = kid(&name(number)).restart(restart).stops(stops).plays(plays);
+            kid.dies = dies;
+            kid.silent = silent;
+            kid = kid.answers(answers.into_iter().map(|(after, answer)| (ms(after), answer)));
+            if signals {
+                kid = kid.signals(ready);
+            }
+            if significant && restart != RestartType::Permanent {
+                kid = kid.significant();
+            }
+            if let Some(shutdown) = shutdown {
+                kid = kid.shutdown(shutdown);
+            }
+            if let Some((kind, then)) = exception {
+                kid = kid.on_exit(kind, then);
+            }
+            if let Some(millis) = told {
+                kid = kid.told(ms(millis));
+            }
+            if parks {
+                kid = kid.on_leak(OnLeak::Park);
+            }
+            if let Some(timeout) = timeout {
+                kid = kid.activation_timeout(ms(timeout));
+            }
+            for required in requires.into_iter().filter(|&required| required < number) {
+                kid = kid.requires(&name(required));
+            }
+            kid
+        },
+    )
 }
 
 fn name(number: usize) -> String {
@@ -275,6 +286,11 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
         let present = world.present();
         let pick = |who: usize| present.get(who % present.len().max(1)).map(|(name, _)| &**name);
         match step {
+            Step::Busy(who) => {
+                if let Some(name) = pick(who) {
+                    world.exit(name, Play::Busy.reason());
+                }
+            }
             Step::Crash(who) => {
                 if let Some(name) = pick(who) {
                     world.crash(name);

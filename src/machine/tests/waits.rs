@@ -1,12 +1,17 @@
-//! Restarts that cost the supervisor nothing, in either machine.
+//! Waits that errors ask for, and restarts that cost the supervisor nothing, in either machine.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::super::Event;
-use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
+use super::super::ledger::Ledger;
+use super::super::simulator::{Busy, Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::witness::Subject;
+use super::super::{Event, Machine, Request};
 use crate::exit::{ExitKind, ExitReason};
 use crate::failure::Resolution;
+use crate::lifecycle::Lifecycle;
+use crate::path::Path;
 use crate::policy::{
     Backoff, FirstStart, Intensity, OnExhausted, OnExit, RestartPolicy, RestartType, Rules,
     Strategy, Trigger,
@@ -25,6 +30,10 @@ fn free(name: &str) -> Kid {
     kid(name).on_exit(ExitKind::Failed, OnExit::RestartUncharged)
 }
 
+fn busy() -> ExitReason {
+    Play::Busy.reason()
+}
+
 /// The attempt that is waited for, and the wait.
 fn next<M: Subject>(world: &World<M>, name: &str) -> Option<(u32, Duration)> {
     let history = world.machine.view(world.key(name), world.now)?.history?;
@@ -33,6 +42,155 @@ fn next<M: Subject>(world: &World<M>, name: &str) -> Option<(u32, Duration)> {
 
 fn charged<M: Subject>(world: &World<M>) -> usize {
     world.machine.intensity(world.now).0
+}
+
+mod a_wait_that_an_error_asks_for {
+    use super::*;
+
+    fn waits<M: Subject>(mut world: World<M>) {
+        world.exit("a", busy());
+        assert_eq!(next(&world, "a"), Some((1, secs(5))), "it is shown");
+        world.advance(secs(5) - ms(1));
+        assert_eq!(world.lifecycle("a"), Lifecycle::Restarting);
+        world.advance(ms(1));
+        assert_eq!(world.timed(), "5s start a#2");
+        assert_eq!(next(&world, "a"), None);
+    }
+
+    #[test]
+    fn takes_the_place_of_the_one_that_would_have_been_drawn() {
+        waits(World::running(waiting(), [kid("a").told(secs(5))]));
+        waits(World::dynamic(waiting(), [kid("a").told(secs(5))]));
+    }
+
+    #[test]
+    fn is_one_in_a_row_and_leaves_the_curve_where_it_is() {
+        let mut world = World::running(waiting(), [kid("a").told(secs(5))]);
+        let fails = || Play::Fail.reason();
+        let waits = [busy(), fails(), busy(), busy(), fails(), busy(), fails()].map(|reason| {
+            world.exit("a", reason);
+            let (attempt, wait) = next(&world, "a").expect("a wait");
+            world.advance(wait);
+            (attempt, wait.as_secs())
+        });
+        assert_eq!(waits, [(1, 5), (2, 60), (3, 5), (4, 5), (5, 120), (6, 5), (7, 240)]);
+    }
+
+    #[test]
+    fn is_the_childs_and_before_that_of_the_defaults() {
+        let mut rules = waiting();
+        rules.defaults.waits.ask(|_: &Busy| Some(secs(7)));
+        let mut world = World::running(rules, [kid("a").told(secs(5)), kid("b")]);
+        for name in ["a", "b"] {
+            world.exit(name, busy());
+        }
+        assert_eq!(next(&world, "a"), Some((1, secs(5))));
+        assert_eq!(next(&world, "b"), Some((1, secs(7))));
+    }
+
+    #[test]
+    fn counts_from_the_failure_and_not_from_the_end_of_the_task_or_the_decision() {
+        let rules = Rules { asks: true, ..waiting() };
+        let a = kid("a").told(secs(5)).answers([(secs(2), Resolution::Restart)]);
+        let mut world = World::running(rules, [a]);
+        world.exit("a", busy());
+        world.advance(secs(5));
+        assert_eq!(world.lifecycle("a"), Lifecycle::Active);
+        assert!(world.timed().ends_with("5s start a#2"));
+    }
+
+    #[test]
+    fn is_that_of_the_group() {
+        let rules = Rules { strategy: Strategy::RestForOne, ..waiting() };
+        let kids = [kid("a"), kid("b").told(secs(5)), kid("c")];
+        let mut world = World::running(rules, kids);
+        world.exit("b", busy());
+        world.advance(secs(5));
+        assert_eq!(world.timed(), "0ns cancel c, 5s start b#2, 5s start c#2");
+    }
+
+    #[test]
+    fn is_found_in_what_a_supervisor_has_escalated() {
+        let source = ExitReason::Escalated { child: Path::root("x"), source: busy().into() };
+        let mut world = World::running(waiting(), [kid("a").told(secs(5))]);
+        world.exit("a", source);
+        assert_eq!(next(&world, "a"), Some((1, secs(5))));
+    }
+
+    #[test]
+    fn is_asked_for_once() {
+        let asked = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&asked);
+        let mut rules = Rules { asks: true, ..waiting() };
+        rules.defaults.waits.ask(move |_: &Busy| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Some(secs(5))
+        });
+        // Without the witness, who asks for himself.
+        let now = std::time::Instant::now();
+        let mut machine = super::super::super::Dynamic::new(rules, now, 7);
+        let key = machine.add(Arc::default(), now);
+        let effects = &mut Vec::new();
+        let mut take = |event| machine.on_event(event, now, effects);
+        take(Event::Request { ticket: 1, key, request: Request::Start });
+        take(Event::Exited { key, incarnation: 1, reason: busy() });
+        assert_eq!(asked.load(Ordering::Relaxed), 0, "nothing is drawn yet");
+        take(Event::Answered { key, incarnation: 1, decision: Resolution::Restart.into() });
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        take(Event::Request { ticket: 2, key, request: Request::Wake });
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn is_no_end_of_a_backoff_that_has_one() {
+        let mut rules = rules();
+        rules.backoff = Backoff::iter(|| [secs(1)]);
+        let mut world = World::running(rules, [kid("a").told(secs(5)), kid("b")]);
+        for _ in 0..3 {
+            world.exit("a", busy());
+            world.advance(secs(5));
+        }
+        assert_eq!(world.timed(), "5s start a#2, 10s start a#3, 15s start a#4");
+    }
+
+    #[test]
+    fn is_bounded_by_the_limits_of_the_child() {
+        let rules = Rules { on_exhausted: OnExhausted::Park, ..waiting() };
+        let mut world = World::running(rules, [kid("a").told(secs(5)).consecutive(1)]);
+        world.exit("a", busy());
+        world.advance(secs(5));
+        world.exit("a", busy());
+        world.settle();
+        assert_eq!(world.timed(), "5s start a#2, 5s gave up a");
+    }
+
+    #[test]
+    fn of_zero_is_charged_also_before_it_is_active() {
+        let plays = || [Play::Busy, Play::Busy];
+        let rules = || Rules { on_exhausted: OnExhausted::Park, ..limited(1) };
+        let a = kid("a").signals(Duration::ZERO).told(Duration::ZERO).plays(plays());
+        let mut world = World::ordered(rules(), [a]);
+        world.settle();
+        assert_eq!(world.acts(), "start a#1, start a#2, gave up a, up");
+
+        let a = kid("a").signals(Duration::ZERO).told(ms(1)).plays(plays());
+        let mut world = World::ordered(rules(), [a]);
+        world.advance(secs(1));
+        assert_eq!(world.acts(), "start a#1, start a#2, start a#3, up");
+        assert_eq!(charged(&world), 0);
+    }
+
+    /// It was well before, and the backoff says at once after that: the error has said otherwise.
+    #[test]
+    fn uses_up_that_a_child_was_well() {
+        let backoff = Backoff::constant(secs(9)).first_at_once().at_once_after_reset();
+        let mut ledger = Ledger::default();
+        ledger.recover();
+        assert_eq!(ledger.fail_and_wait(secs(5)), secs(5));
+        assert_eq!(ledger.fail(&backoff, &mut || 0.0), Some(secs(9)));
+        ledger.recover();
+        assert_eq!(ledger.fail(&backoff, &mut || 0.0), Some(Duration::ZERO));
+    }
 }
 
 mod a_restart_that_is_not_charged {
@@ -64,6 +222,10 @@ mod a_restart_that_is_not_charged {
             world.fail("a");
         }
         assert_eq!(world.acts(), "start a#2, start a#3, gave up a, finish escalated a: failed");
+
+        let mut world = World::running(limited(1), [free("a").told(Duration::ZERO)]);
+        world.exit("a", busy());
+        assert_eq!(charged(&world), 1, "an error may ask for none");
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(in super::super) struct Child {
     pub(super) replaced: bool,
     /// Failures since it was last healthy.
     pub(super) streak: u32,
+    /// Waits that were drawn since then, and not asked for.
+    pub(super) drawn: u32,
     /// Not restarted before this instant.
     pub(super) due: Option<Instant>,
     /// Whether somebody was asked what becomes of it.
@@ -101,6 +103,7 @@ impl Child {
             own: OwnGrants::default(),
             replaced: false,
             streak: 0,
+            drawn: 0,
             due: None,
             question: Question::None,
             asked_once: false,

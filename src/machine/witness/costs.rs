@@ -8,8 +8,8 @@
 //! 2. A restart that counts is granted if the limits of the supervisor and of the child have room
 //!    for it; only then it is recorded, by all of them. What is to follow otherwise, follows only
 //!    then. In a pause nothing counts, and nobody is restarted before its end.
-//! 3. The wait is the one of the backoff's curve, which begins anew after the child was active for
-//!    long enough or said that it is healthy.
+//! 3. The wait is the one that the error asks for, or else the next one of the backoff's curve, which
+//!    begins anew after the child was active for long enough or said that it is healthy.
 //! 4. The machine counts as many restarts and failures as there were.
 
 use std::sync::Arc;
@@ -73,9 +73,12 @@ impl Witness {
         let child = self.child(key);
         let options = Arc::clone(&child.nature.options);
         let backoff = child.backoff(&rules).clone();
-        let [least, most] = [0.0, 1.0]
-            .map(|unit| backoff.delay(child.streak, &mut || unit).expect("a curve without an end"));
+        let asked = rules.asked_wait(&options, reason);
+        let drawn = [0.0, 1.0]
+            .map(|unit| backoff.delay(child.drawn, &mut || unit).expect("a curve without an end"));
+        let [least, most] = asked.map_or(drawn, |wait| [wait; 2]);
         child.streak += 1;
+        child.drawn += u32::from(asked.is_none());
         let (streak, since, was_active) = (child.streak, child.since, child.was_active);
         let free = match then {
             OnExit::RestartUncharged => true,
@@ -137,7 +140,7 @@ impl Witness {
             Decision::FallBack => {
                 let child = self.child(key);
                 child.own.clear();
-                child.streak = 0;
+                (child.streak, child.drawn) = (0, 0);
                 self.goes_at(key, since);
             }
             Decision::GiveUp => match on_exhausted {
@@ -185,7 +188,7 @@ impl Witness {
         let child = self.child(key);
         let resets_after = child.backoff(&rules).resets_after();
         if from == Lifecycle::Active && resets_after.is_some_and(|enough| now - since >= enough) {
-            child.streak = 0;
+            (child.streak, child.drawn) = (0, 0);
             child.own.forgive();
         }
     }

@@ -61,7 +61,7 @@ impl Witness {
             Event::Healthy { key, incarnation } => {
                 let child = self.child(key);
                 if child.live && child.incarnation == incarnation {
-                    child.streak = 0;
+                    (child.streak, child.drawn) = (0, 0);
                     child.own.forgive();
                 }
             }

@@ -24,6 +24,11 @@ impl Place {
         *self = Self::default();
     }
 
+    #[cfg(test)]
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
     /// So many indexes have been forgotten.
     pub(crate) fn halve(&mut self, times: u32) {
         self.index = self.index.checked_shr(times).unwrap_or(0);

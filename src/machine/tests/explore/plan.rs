@@ -56,10 +56,12 @@ pub(super) enum Flavour {
     Replaced,
     /// Somebody is asked about each failure, and children say themselves what they are.
     Asked,
+    /// Failures cost nothing as long as there is a wait, and errors may ask for one.
+    Told,
 }
 
 impl Flavour {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Plain,
         Self::Slow,
         Self::Parked,
@@ -72,6 +74,7 @@ impl Flavour {
         Self::Exits,
         Self::Replaced,
         Self::Asked,
+        Self::Told,
     ];
 }
 
@@ -148,7 +151,7 @@ impl Plan {
             ..rules()
         };
         match self.flavour {
-            Flavour::Plain | Flavour::Slow | Flavour::Excepted => base,
+            Flavour::Plain | Flavour::Slow | Flavour::Excepted | Flavour::Told => base,
             Flavour::Parked => Rules { on_exhausted: OnExhausted::Park, ..base },
             Flavour::Strict => {
                 Rules { first_start: FirstStart::Fail, charge_everything: true, ..base }
@@ -246,6 +249,12 @@ impl Plan {
                     kid = kid.on_exit(ExitKind::Failed, OnExit::RestartUncharged);
                 }
             }
+            Flavour::Told => {
+                kid = kid.on_exit(ExitKind::Failed, OnExit::RestartUncharged);
+                if number == 0 {
+                    kid = kid.told(3 * BEAT).consecutive(2);
+                }
+            }
         }
         kid
     }
@@ -307,6 +316,9 @@ fn script(kid: &Kid) -> String {
     }
     for (kind, then) in &kid.on_exit {
         text += &format!(".on_exit(ExitKind::{kind:?}, OnExit::{then:?})");
+    }
+    if let Some(wait) = kid.told {
+        text += &format!(".told({})", time(wait));
     }
     match options.shutdown {
         Some(Shutdown::Timeout(grace)) => text += &format!(".shutdown({})", time(grace)),

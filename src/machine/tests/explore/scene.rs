@@ -55,6 +55,8 @@ pub(super) struct Cast {
     waits: bool,
     /// Whether one of them may say that the program is to end.
     exits: bool,
+    /// Whether an error may ask for a wait.
+    told: bool,
     /// Whether somebody is asked about failures.
     asks: bool,
 }
@@ -69,6 +71,7 @@ impl Cast {
             requires: kids.iter().map(requires).collect(),
             waits: plan.waits,
             exits: plan.flavour == Flavour::Exits,
+            told: plan.flavour == Flavour::Told,
             asks: plan.rules().asks,
         }
     }
@@ -171,6 +174,7 @@ impl<M: Explored> Scene<M> {
                 (true, _) if cast.exits => &[End::Shutdown, End::Exit],
                 (true, _) => &[End::Shutdown, End::Failed],
                 _ if cast.exits => &[End::Normal, End::Failed, End::Exit],
+                _ if cast.told => &[End::Normal, End::Failed, End::Busy],
                 _ if cast.waits => &[End::Normal, End::Failed, End::Escalated],
                 _ => &[End::Normal, End::Failed],
             };
@@ -329,6 +333,7 @@ impl End {
         match self {
             Self::Normal => ExitReason::Normal,
             Self::Failed => Play::Fail.reason(),
+            Self::Busy => Play::Busy.reason(),
             Self::Escalated => Play::Escalate.reason(),
             Self::Exit => Play::Exit.reason(),
             Self::Shutdown => ExitReason::Shutdown,

@@ -46,6 +46,7 @@ pub(super) enum Step {
 pub(super) enum End {
     Normal,
     Failed,
+    Busy,
     Escalated,
     Exit,
     Shutdown,
@@ -73,6 +74,7 @@ impl Step {
                 format!("world.decide({:?}, Resolution::{resolution:?}.into());", name(who))
             }
             Self::Exited(who, End::Failed) => format!("world.crash({:?});", name(who)),
+            Self::Exited(who, End::Busy) => ends(who, "Play::Busy.reason()"),
             Self::Exited(who, End::Exit) => ends(who, "Play::Exit.reason()"),
             Self::Exited(who, End::Escalated) => ends(who, "Play::Escalate.reason()"),
             Self::Exited(who, end) => ends(who, &format!("ExitReason::{end:?}")),
