@@ -129,6 +129,60 @@ async fn jitter_can_be_drawn_from_a_source_of_ones_own_and_a_backoff_may_have_an
     assert_eq!(calls.at(), [0, 50, 150]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_an_error_asks_for_takes_the_place_of_the_backoffs_for_that_attempt() {
+    let calls = Calls::default();
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&waits);
+    let policy = Retry::attempts(6)
+        .backoff(Backoff::exponential(ms(100), ms(900)))
+        .wait_from(|error: &String, attempt| {
+            assert_eq!(*error, format!("no {attempt}"));
+            // Further than the bound of the backoff, or not at all.
+            match attempt {
+                2 => Some(ms(5_000)),
+                4 => Some(Duration::ZERO),
+                _ => None,
+            }
+        })
+        .on_failure(move |_, attempt, wait| tell.lock().unwrap().push((attempt, wait)));
+    assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
+    assert_eq!(
+        calls.at(),
+        [0, 100, 5_100, 5_300, 5_300, 5_700],
+        "the backoff goes on where it was"
+    );
+    let expected = [Some(100), Some(5_000), Some(200), Some(0), Some(400), None];
+    assert_eq!(
+        *waits.lock().unwrap(),
+        (1..).zip(expected.map(|it| it.map(ms))).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_asks_for_a_wait_is_tried_no_oftener_and_no_later_than_otherwise() {
+    let asked = |_: &String, _| Some(ms(1_000));
+    let calls = Calls::default();
+    let policy = Retry::attempts(3).backoff(Backoff::none()).wait_from(asked);
+    assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
+    assert_eq!(calls.at(), [0, 1_000, 2_000], "and nobody waits after the last");
+
+    let calls = Calls::default();
+    let policy = Retry::attempts(9).again_if(|_, attempt| attempt < 2).wait_from(asked);
+    assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
+    assert_eq!(calls.at(), [0, 1_000]);
+
+    let calls = Calls::default();
+    let policy = Retry::attempts(4).backoff(Backoff::iter(|| [ms(1)])).wait_from(asked);
+    assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
+    assert_eq!(calls.at().len(), 4, "a backoff with an end isn't used up");
+
+    let calls = Calls::default();
+    let policy = Retry::attempts(3).accept_if(|value| *value >= 2).wait_from(asked);
+    assert_eq!(retry(policy, || calls.works_from(1)).await, Ok(2));
+    assert_eq!(calls.at(), [0, 0], "a value that isn't accepted asks for nothing");
+}
+
 /// What a breaker has told.
 type Changes = Arc<Mutex<Vec<(CircuitState, CircuitState)>>>;
 
@@ -223,6 +277,28 @@ async fn kin_166_an_error_that_is_filtered_out_does_not_count() {
     let breaker = CircuitBreaker::new("db").max_failures(1).fails_if(|error| *error != "no");
     assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")), "the caller has it anyway");
     assert_eq!(breaker.state(), CircuitState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_one_is_open_for_as_long_as_the_error_asks_for() {
+    let breaker = CircuitBreaker::new("vendor")
+        .max_failures(2)
+        .reset_after(ms(1_000))
+        .fails_if(|&asked: &Option<u64>| asked != Some(0))
+        .reset_from(|asked| asked.map(ms));
+    let fail = async |asked| {
+        let _ = breaker.call(async || Err::<(), _>(asked)).await;
+        breaker.call(async || Err::<(), _>(Some(0))).await
+    };
+    let open = |millis| Err(CallError::Open { name: "vendor".to_owned(), retry_in: ms(millis) });
+    assert_eq!(fail(Some(9_000)).await, Err(CallError::Failed(Some(0))), "it opens nothing");
+    let _ = breaker.call(async || Err::<(), _>(Some(9_000))).await;
+    assert_eq!(fail(Some(3_000)).await, open(3_000), "the last one says it, which opens it");
+    tokio::time::advance(ms(3_000)).await;
+    assert_eq!(fail(Some(7_000)).await, open(7_000), "as does a probe");
+    tokio::time::advance(ms(7_000)).await;
+    assert_eq!(fail(None).await, open(1_000), "who asks for nothing gets the reset time");
+    tokio::time::advance(ms(1_000)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,15 +57,22 @@ struct Settings<E> {
     reset_after: Duration,
     call_timeout: Option<Duration>,
     fails_if: Option<Arc<Filter<E>>>,
+    reset_from: Option<Arc<Asked<E>>>,
     on_change: Option<Arc<Listener>>,
 }
 
 type Filter<E> = dyn Fn(&E) -> bool + Send + Sync;
+type Asked<E> = dyn Fn(&E) -> Option<Duration> + Send + Sync;
 type Listener = dyn Fn(CircuitState, CircuitState) + Send + Sync;
 
 impl<E> Clone for Settings<E> {
     fn clone(&self) -> Self {
-        Self { fails_if: self.fails_if.clone(), on_change: self.on_change.clone(), ..*self }
+        Self {
+            fails_if: self.fails_if.clone(),
+            reset_from: self.reset_from.clone(),
+            on_change: self.on_change.clone(),
+            ..*self
+        }
     }
 }
 
@@ -80,6 +87,7 @@ impl<E> CircuitBreaker<E> {
             reset_after: Duration::from_secs(30),
             call_timeout: None,
             fails_if: None,
+            reset_from: None,
             on_change: None,
         };
         Self::with(name.into(), settings)
@@ -121,6 +129,17 @@ impl<E> CircuitBreaker<E> {
     #[must_use]
     pub fn fails_if(self, fails_if: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
         self.set(|settings| settings.fails_if = Some(Arc::new(fails_if)))
+    }
+
+    /// Asks the error that opens it for how long it is to be open: what a server has said in
+    /// `Retry-After`, for example. `None`: for the [reset time](Self::reset_after). It makes no
+    /// error a failure, and opens nothing by itself.
+    #[must_use]
+    pub fn reset_from(
+        self,
+        reset: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static,
+    ) -> Self {
+        self.set(|settings| settings.reset_from = Some(Arc::new(reset)))
     }
 
     /// Calls this whenever the state changes, with the one before and the new one; in the task of
@@ -172,16 +191,20 @@ impl<E> CircuitBreaker<E> {
         };
         match result {
             Ok(Ok(value)) => {
-                under_way.over(true);
+                under_way.succeeded();
                 Ok(value)
             }
             Ok(Err(error)) => {
-                let fails = settings.fails_if.as_ref().is_none_or(|fails| fails(&error));
-                under_way.over(!fails);
+                if settings.fails_if.as_ref().is_none_or(|fails| fails(&error)) {
+                    let asked = settings.reset_from.as_ref().and_then(|reset| reset(&error));
+                    under_way.failed(asked);
+                } else {
+                    under_way.succeeded();
+                }
                 Err(CallError::Failed(error))
             }
             Err(after) => {
-                under_way.over(false);
+                under_way.failed(None);
                 Err(CallError::TimedOut { name: self.shared.name.clone(), after })
             }
         }
@@ -205,11 +228,13 @@ struct UnderWay<'a, E> {
 }
 
 impl<E> UnderWay<'_, E> {
-    fn over(&mut self, well: bool) {
-        self.close(|circuit, permit| match well {
-            true => circuit.succeeded(permit),
-            false => circuit.failed(permit, now()),
-        });
+    fn succeeded(&mut self) {
+        self.close(Circuit::succeeded);
+    }
+
+    /// `asked`: for how long the circuit is to be open, if this opens it.
+    fn failed(&mut self, asked: Option<Duration>) {
+        self.close(|circuit, permit| circuit.failed(permit, asked, now()));
     }
 
     fn close(&mut self, tell: impl FnOnce(&mut Circuit, &Permit) -> Option<Change>) {
@@ -222,7 +247,7 @@ impl<E> UnderWay<'_, E> {
 impl<E> Drop for UnderWay<'_, E> {
     fn drop(&mut self) {
         match std::thread::panicking() {
-            true => self.over(false),
+            true => self.failed(None),
             false => self.close(|circuit, permit| circuit.abandoned(permit, now())),
         }
     }

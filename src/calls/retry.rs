@@ -16,10 +16,12 @@ pub struct Retry<T, E> {
     random: Option<Box<dyn Random>>,
     again_if: Option<Box<Again<E>>>,
     accept_if: Option<Box<Accept<T>>>,
+    wait_from: Option<Box<Asked<E>>>,
     on_failure: Option<Box<Listener<E>>>,
 }
 
 type Again<E> = dyn Fn(&E, u32) -> bool + Send + Sync;
+type Asked<E> = dyn Fn(&E, u32) -> Option<Duration> + Send + Sync;
 type Accept<T> = dyn Fn(&T) -> bool + Send + Sync;
 type Listener<E> = dyn FnMut(Failure<'_, E>) + Send;
 
@@ -37,8 +39,15 @@ impl<T, E> Retry<T, E> {
     /// At once unless there is a [`backoff`](Self::backoff).
     pub fn attempts(attempts: u32) -> Self {
         let attempts = attempts.max(1);
-        let (random, again_if, accept_if, on_failure) = (None, None, None, None);
-        Self { attempts, backoff: Backoff::none(), random, again_if, accept_if, on_failure }
+        Self {
+            attempts,
+            backoff: Backoff::none(),
+            random: None,
+            again_if: None,
+            accept_if: None,
+            wait_from: None,
+            on_failure: None,
+        }
     }
 
     /// How long to wait before each further attempt. Nobody waits after the last.
@@ -66,6 +75,35 @@ impl<T, E> Retry<T, E> {
     /// value is returned.
     pub fn accept_if(mut self, accept_if: impl Fn(&T) -> bool + Send + Sync + 'static) -> Self {
         self.accept_if = Some(Box::new(accept_if));
+        self
+    }
+
+    /// Asks the error how long to wait before the next attempt: what a server has said in
+    /// `Retry-After`, for example. It is told the error and the number of the attempt, from 1.
+    /// `None`: the [`backoff`](Self::backoff) says it.
+    ///
+    /// The wait that the error asks for takes the place of the backoff's as it is, without jitter
+    /// or bounds. The attempt counts like any other. The backoff stays where it is, so an attempt
+    /// after which nothing is asked for goes on there, and one that has an end isn't used up.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::Retry;
+    ///
+    /// struct TooManyRequests {
+    ///     retry_after: Option<Duration>,
+    /// }
+    ///
+    /// let policy = Retry::<(), TooManyRequests>::attempts(5)
+    ///     .wait_from(|error, _attempt| error.retry_after);
+    /// # drop(policy);
+    /// ```
+    pub fn wait_from(
+        mut self,
+        wait: impl Fn(&E, u32) -> Option<Duration> + Send + Sync + 'static,
+    ) -> Self {
+        self.wait_from = Some(Box::new(wait));
         self
     }
 
@@ -134,7 +172,8 @@ where
                 Ok(value) => policy.accept_if.as_ref().is_some_and(|accept| !accept(value)),
                 Err(error) => policy.again_if.as_ref().is_none_or(|again| again(error, attempt)),
             };
-        let wait = if again { delays.next() } else { None };
+        let asked = || policy.wait_from.as_ref()?(result.as_ref().err()?, attempt);
+        let wait = if again { asked().or_else(|| delays.next()) } else { None };
         if let (Err(error), Some(on_failure)) = (&result, &mut policy.on_failure) {
             on_failure(Failure { error, attempt, wait });
         }

@@ -104,14 +104,21 @@ impl Circuit {
         self.changed(from)
     }
 
-    pub(crate) fn failed(&mut self, permit: &Permit, now: Instant) -> Option<Change> {
+    /// `asked`: for how long it is to be open, if it opens, in place of the reset time.
+    pub(crate) fn failed(
+        &mut self,
+        permit: &Permit,
+        asked: Option<Duration>,
+        now: Instant,
+    ) -> Option<Change> {
         if permit.epoch != self.epoch {
             return None;
         }
         let from = self.state();
         self.failures = self.failures.saturating_add(1);
         if self.probe || self.failures >= self.max_failures {
-            (self.opens, self.probe) = (Some(later(now, self.reset_after)), false);
+            let reset = asked.unwrap_or(self.reset_after);
+            (self.opens, self.probe) = (Some(later(now, reset)), false);
         }
         self.changed(from)
     }
@@ -154,7 +161,7 @@ mod tests {
 
     fn fail(circuit: &mut Circuit, now: Instant) -> Option<Change> {
         let permit = permit(circuit, now);
-        circuit.failed(&permit, now)
+        circuit.failed(&permit, None, now)
     }
 
     fn opened() -> (Circuit, Instant) {
@@ -195,11 +202,27 @@ mod tests {
         let (mut circuit, t0) = opened();
         let t1 = t0 + RESET;
         let probe = permit(&mut circuit, t1);
-        assert_eq!(circuit.failed(&probe, t1), Some((HalfOpen, Open)));
+        assert_eq!(circuit.failed(&probe, None, t1), Some((HalfOpen, Open)));
         assert_eq!(circuit.admit(t1 + RESET - TICK).0, Err(TICK));
         let probe = permit(&mut circuit, t1 + RESET);
         assert_eq!(circuit.succeeded(&probe), Some((HalfOpen, Closed)));
         assert_eq!(fail(&mut circuit, t1 + RESET), None, "and counts from zero");
+    }
+
+    #[test]
+    fn it_is_open_for_as_long_as_the_failure_asks_for_that_opens_it() {
+        let (mut circuit, t0) = circuit();
+        for asked in [Some(9 * RESET), None, Some(2 * RESET)] {
+            let permit = permit(&mut circuit, t0);
+            circuit.failed(&permit, asked, t0);
+        }
+        assert_eq!(circuit.admit(t0).0, Err(2 * RESET));
+        let t1 = t0 + 2 * RESET;
+        let probe = permit(&mut circuit, t1);
+        circuit.failed(&probe, Some(Duration::ZERO), t1);
+        let probe = permit(&mut circuit, t1);
+        circuit.failed(&probe, None, t1);
+        assert_eq!(circuit.admit(t1).0, Err(RESET), "only this time");
     }
 
     #[test]
@@ -211,7 +234,7 @@ mod tests {
         }
         assert_eq!(circuit.succeeded(&first), None);
         let _probe = permit(&mut circuit, t0 + RESET);
-        assert_eq!(circuit.failed(&second, t0 + RESET), None);
+        assert_eq!(circuit.failed(&second, None, t0 + RESET), None);
         assert_eq!(circuit.abandoned(&first, t0), None);
         assert_eq!(circuit.state(), HalfOpen);
     }
