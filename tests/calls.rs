@@ -228,6 +228,28 @@ async fn kin_166_an_open_one_refuses_at_once_with_an_error_of_its_own() {
     assert_eq!(refused.to_string(), "db: the circuit is open for another 10s");
 }
 
+#[test]
+fn what_is_left_of_a_reset_time_is_told_as_one_would_say_it() {
+    for (nanos, text) in [
+        (1, "1ms"),
+        (943_598_678, "944ms"),
+        (943_000_000, "943ms"),
+        (2_000_000_001, "2s 1ms"),
+        (9_998_000_001, "9s 999ms"),
+        (9_999_999_999, "10s"),
+        (10_000_000_000, "10s"),
+        (10_000_000_001, "11s"),
+        (61_200_000_000, "1m 2s"),
+        (3_600_000_000_000, "1h"),
+    ] {
+        let retry_in = Duration::from_nanos(nanos);
+        let error = CallError::<io::Error>::Open { name: "db".to_owned(), retry_in };
+        assert_eq!(error.to_string(), format!("db: the circuit is open for another {text}"));
+    }
+    let error = CallError::<io::Error>::Open { name: "db".to_owned(), retry_in: Duration::MAX };
+    assert!(error.to_string().starts_with("db: the circuit is open for another 584542046090years"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn kin_166_after_the_reset_time_one_probe_decides() {
     let (breaker, changes) = open().await;

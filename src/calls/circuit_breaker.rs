@@ -295,7 +295,8 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
                 write!(f, "{name}: the circuit is half open, and its one call is under way")
             }
             Self::Open { name, retry_in } => {
-                write!(f, "{name}: the circuit is open for another {}", format_duration(*retry_in))
+                let retry_in = format_duration(rounded(*retry_in));
+                write!(f, "{name}: the circuit is open for another {retry_in}")
             }
             Self::TimedOut { name, after } => {
                 write!(f, "{name}: no answer within {}", format_duration(*after))
@@ -303,6 +304,17 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
             Self::Failed(error) => error.fmt(f),
         }
     }
+}
+
+/// What one would say of a time that is left: whole milliseconds, and from ten seconds on whole
+/// seconds. Rounded up, so that it is over by then.
+fn rounded(left: Duration) -> Duration {
+    const MANY: Duration = Duration::from_secs(10);
+    let up = |unit: u32| {
+        let over = left.subsec_nanos() % unit;
+        left.saturating_add(Duration::from_nanos(u64::from((unit - over) % unit)))
+    };
+    if left < MANY { up(1_000_000) } else { up(1_000_000_000) }
 }
 
 impl<E: Error + 'static> Error for CallError<E> {
