@@ -1,9 +1,9 @@
 //! A vendor who answers `429 Too Many Requests`, and clients who don't hammer.
 //!
 //! All calls go through one circuit breaker: after a 429 nobody calls until the vendor's second is
-//! over. The poller is a child that fails with the 429, and is started again after a wait; other
-//! errors leave it down. Single calls are tried again by `retry`. Both wait for as long as the
-//! vendor has asked for in `Retry-After`, by a curve of their own.
+//! over. The poller is a child that fails with the 429, and is started again after a wait, which is
+//! charged to nobody; an error that won't pass leaves it down. Single calls are tried again by
+//! `retry`. All of them wait for as long as the vendor has asked for in `Retry-After`.
 //!
 //! ```text
 //! cargo run --example rate_limited
@@ -21,7 +21,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 use verger::{
-    Backoff, CallError, CircuitBreaker, Context, Curve, Readiness, RestartType, Retry, Supervisor,
+    Backoff, CallError, CircuitBreaker, Context, OnExit, Readiness, RestartType, Retry, Supervisor,
     retry, worker_with,
 };
 
@@ -37,6 +37,30 @@ enum VendorError {
     Unreachable(#[from] io::Error),
 }
 
+impl VendorError {
+    /// What the vendor has said in `Retry-After`.
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::TooManyRequests(wait) => Some(*wait),
+            Self::Status(_) | Self::Unreachable(_) => None,
+        }
+    }
+}
+
+/// How long to wait before it is tried again, as far as that is known.
+fn wait(error: &CallError<VendorError>) -> Option<Duration> {
+    match error {
+        CallError::Failed(error) => error.retry_after(),
+        CallError::Open { retry_in, .. } => Some(*retry_in).filter(|wait| !wait.is_zero()),
+        _ => None,
+    }
+}
+
+/// Whether nobody is to blame: the vendor has had enough for now.
+fn is_refused(error: &CallError<VendorError>) -> bool {
+    matches!(error, CallError::Open { .. } | CallError::Failed(VendorError::TooManyRequests(_)))
+}
+
 /// Whether it may work when it is tried again later.
 fn is_passing(error: &CallError<VendorError>) -> bool {
     !matches!(error, CallError::Failed(VendorError::Status(_)))
@@ -46,40 +70,19 @@ fn is_passing(error: &CallError<VendorError>) -> bool {
 struct Client {
     vendor: SocketAddr,
     breaker: CircuitBreaker<VendorError>,
-    not_before: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Client {
     fn new(vendor: SocketAddr) -> Self {
         let breaker = CircuitBreaker::new("vendor")
             .max_failures(1)
-            .reset_after(SECOND)
-            .fails_if(|error| matches!(error, VendorError::TooManyRequests(_)));
-        Self { vendor, breaker, not_before: Arc::default() }
+            .fails_if(|error| matches!(error, VendorError::TooManyRequests(_)))
+            .reset_from(VendorError::retry_after);
+        Self { vendor, breaker }
     }
 
     async fn call(&self, path: &str) -> Result<(), CallError<VendorError>> {
-        let result = self.breaker.call(|| get(self.vendor, path)).await;
-        if let Err(CallError::Failed(VendorError::TooManyRequests(wait))) = &result {
-            *self.not_before.lock().expect("nobody panics with it") = Some(Instant::now() + *wait);
-        }
-        result
-    }
-
-    /// As long as the vendor asks for, but longer each time if that doesn't help; and then jitter.
-    fn backoff(&self) -> Backoff {
-        Backoff::custom(AsAsked(self.clone())).cap(10 * SECOND).jitter(0.1)
-    }
-}
-
-struct AsAsked(Client);
-
-impl Curve for AsAsked {
-    fn delay(&self, index: u32) -> Duration {
-        let not_before = *self.0.not_before.lock().expect("nobody panics with it");
-        let asked = not_before.map(|instant| instant.saturating_duration_since(Instant::now()));
-        let doubled = Duration::from_millis(50).saturating_mul(2_u32.saturating_pow(index));
-        doubled.max(asked.unwrap_or_default())
+        self.breaker.call(|| get(self.vendor, path)).await
     }
 }
 
@@ -106,20 +109,25 @@ async fn show() -> anyhow::Result<()> {
     println!("without verger, by second: {hammered:?}");
 
     let client = Client::new(vendor);
+    // For what says nothing about how long to wait.
+    let backoff = Backoff::exponential(SECOND / 20, 10 * SECOND).jitter(0.1);
     let poller = worker_with("poller", client.clone(), poller)
         .readiness(Readiness::Signal)
-        .backoff(client.backoff())
+        .backoff(backoff.clone())
+        .wait_from(wait)
         .restart(RestartType::OnAbnormal)
+        // No number of those is too large.
+        .on_error(is_refused, OnExit::RestartUncharged)
         .restart_if(is_passing);
-    // A 429 is nobody's fault, so no number of them is too large.
-    let app =
-        Supervisor::builder("app").unlimited_restarts().child(poller).build()?.start().await?;
+    let app = Supervisor::builder("app").restarts(1, 60 * SECOND).child(poller);
+    let app = app.build()?.start().await?;
 
     for order in 1..=3 {
         // Time enough for the poller to use up the vendor's patience.
         sleep(SECOND / 2).await;
         let policy = Retry::attempts(5)
-            .backoff(client.backoff())
+            .backoff(backoff.clone())
+            .wait_from(|error, _attempt| wait(error))
             .again_if(|error, _attempt| is_passing(error))
             .on_failure(move |error, attempt, wait| {
                 let wait = wait.unwrap_or_default().as_millis();

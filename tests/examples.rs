@@ -118,7 +118,7 @@ fn failing_vendor_is_asked_again_after_a_500_and_not_after_a_400_and_not_for_eve
 fn rate_limited_clients_do_not_hammer() {
     let expected = [
         "without verger, by second: [Second { served: 10, refused: * }*]",
-        "order 1, attempt 1: vendor: the circuit is *",
+        "order 1, attempt 1: vendor: the circuit is open for another *ms; the next in * ms",
         "3 of 3 orders are placed; the poller runs as incarnation *",
         "with verger, by second: [Second { served: 10, refused: * }*]",
     ];
