@@ -14,9 +14,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 use crate::path::Path;
+use crate::policy::spelled;
 
 /// What a child returns: that it is done, or the error that ended it.
 pub type Exit = Result<(), ExitError>;
@@ -308,8 +309,7 @@ impl fmt::Display for ExitReason {
 /// The kinds of [`ExitReason`], each named like the variant it stands for.
 ///
 /// Written and read as the words of [`ExitReason::kind`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ExitKind {
     /// See [`ExitReason::Normal`].
@@ -357,29 +357,22 @@ impl ExitKind {
     pub const fn is_clean(self) -> bool {
         matches!(self, Self::Normal | Self::Shutdown)
     }
-
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::Shutdown => "shutdown",
-            Self::Failed => "failed",
-            Self::Panicked => "panicked",
-            Self::ActivationFailed => "activation_failed",
-            Self::ActivationTimedOut => "activation_timed_out",
-            Self::Hung => "hung",
-            Self::Aborted => "aborted",
-            Self::Killed => "killed",
-            Self::Escalated => "escalated",
-            Self::Exit => "exit",
-        }
-    }
 }
 
-impl fmt::Display for ExitKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
-    }
-}
+spelled!(
+    ExitKind, "kind of exit":
+    Normal = "normal",
+    Shutdown = "shutdown",
+    Failed = "failed",
+    Panicked = "panicked",
+    ActivationFailed = "activation_failed",
+    ActivationTimedOut = "activation_timed_out",
+    Hung = "hung",
+    Aborted = "aborted",
+    Killed = "killed",
+    Escalated = "escalated",
+    Exit = "exit",
+);
 
 impl Serialize for ExitReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -121,7 +121,7 @@ pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FailureLog,
     FirstStart, Intensity, Jitter, LogLevel, OnExhausted, OnExit, OnLeak, Preset, Random,
     Readiness, Reset, RestartPolicy, RestartType, Shutdown, Start, StartCause, Strategy, Trigger,
-    UnknownRestartType, UnknownShutdown, UnknownWord,
+    UnknownShutdown, UnknownWord,
 };
 pub use crate::status::{
     ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,

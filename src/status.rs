@@ -183,7 +183,6 @@ pub struct ChildSpecInfo {
     /// See [`ChildSpec::on_leak`](crate::ChildSpec::on_leak).
     pub on_leak: OnLeak,
     /// See [`ChildSpec::intensity`](crate::ChildSpec::intensity).
-    #[serde(skip)]
     pub intensity: Option<Intensity>,
     /// See [`ChildSpec::consecutive_restarts`](crate::ChildSpec::consecutive_restarts).
     pub consecutive_restarts: Option<u32>,

@@ -514,8 +514,7 @@ mod how_it_is_said {
         assert_eq!(
             json["trigger"],
             serde_json::json!({
-                "restart": "transient",
-                "activation_only": false,
+                "type": "transient",
                 "on_exit": { "panicked": "fail_supervisor" },
                 "on_error": [
                     { "error": std::any::type_name::<std::fmt::Error>(), "then": "restart" },

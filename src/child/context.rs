@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Cancelled;
+use super::limits::check_policy;
 use super::run::{Run, Said, StopLevel};
 use crate::error::BuildError;
 use crate::path::Path;
@@ -124,14 +125,20 @@ impl Context {
     /// What was said last before the child ended counts, and is forgotten when the next incarnation
     /// starts. See [`RestartPolicy`].
     ///
+    /// Its limits replace those of the spec, each by itself. What is counted belongs to a limit: one
+    /// that begins to apply counts from none, and what it has counted is forgotten when a restart is
+    /// granted without it. So a child that wants a limit says it in each incarnation.
+    ///
     /// # Errors
     ///
-    /// [`BuildError::BadBackoff`] if its backoff cannot work; then nothing is changed.
+    /// What building a tree says of a spec that can't work: [`BuildError::BadBackoff`],
+    /// [`BuildError::ZeroPeriod`], [`BuildError::BadScore`], [`BuildError::ZeroDuration`] or
+    /// [`BuildError::SetTwice`]. Then nothing is changed.
     pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), BuildError> {
-        if let Some(Err(problem)) = policy.as_ref().map(RestartPolicy::check) {
-            return Err(BuildError::BadBackoff { path: self.path(), problem });
+        if let Some(policy) = &policy {
+            check_policy(policy, &self.path())?;
         }
-        self.run.tell_policy(policy.map(Box::new));
+        self.run.tell_policy(policy.map(Arc::new));
         Ok(())
     }
 

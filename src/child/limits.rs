@@ -9,9 +9,21 @@ use std::time::Duration;
 use super::{ChildDefaults, ChildSpec};
 use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
-use crate::policy::{ChildOptions, Intensity, OnExhausted, SetTwice};
+use crate::policy::{
+    Backoff, ChildOptions, Intensity, OnExhausted, RestartPolicy, SetTwice, WrittenLimits,
+};
 
 impl ChildSpec {
+    /// All that a policy says at once: each part that it has is set, as by the method of that name,
+    /// and the others stay as they are. A limit that is set already is written twice, which is an
+    /// error when the tree is built.
+    ///
+    /// For policies that come from a file. See [`RestartPolicy`].
+    pub fn policy(mut self, policy: RestartPolicy) -> Self {
+        self.edit().adopt(policy);
+        self
+    }
+
     /// Allows this child `max` restarts within `period`, which slides. One more, and it is given up:
     /// see [`on_exhausted`](Self::on_exhausted). Default: no limit of its own.
     ///
@@ -111,6 +123,12 @@ impl ChildSpec {
 }
 
 impl ChildDefaults {
+    /// See [`ChildSpec::policy`].
+    pub fn policy(mut self, policy: RestartPolicy) -> Self {
+        self.options.adopt(policy);
+        self
+    }
+
     /// See [`ChildSpec::restarts`]. Each child counts for itself.
     pub fn restarts(self, max: u32, period: Duration) -> Self {
         self.intensity(Intensity::sliding(max, period))
@@ -141,10 +159,26 @@ impl ChildDefaults {
     }
 }
 
+/// Checks what a child says of its own restart.
+pub(crate) fn check_policy(policy: &RestartPolicy, path: &Path) -> Result<(), BuildError> {
+    if let Some(Err(problem)) = policy.backoff.as_ref().map(Backoff::check) {
+        return Err(BuildError::BadBackoff { path: path.clone(), problem });
+    }
+    check_written(&policy.limits, policy.on_exhausted, path)
+}
+
 /// Checks the limits that were written for a child, or for all that say nothing else.
 pub(crate) fn check_limits(options: &ChildOptions, path: &Path) -> Result<(), BuildError> {
-    let limits = options.limits.get();
-    check_twice(options.limits.twice.as_ref(), path)?;
+    check_written(&options.limits, options.on_exhausted, path)
+}
+
+fn check_written(
+    written: &WrittenLimits,
+    on_exhausted: Option<OnExhausted>,
+    path: &Path,
+) -> Result<(), BuildError> {
+    let limits = written.get();
+    check_twice(written.twice.as_ref(), path)?;
     if let Some(intensity) = limits.intensity {
         check_intensity(intensity, path)?;
     }
@@ -152,7 +186,7 @@ pub(crate) fn check_limits(options: &ChildOptions, path: &Path) -> Result<(), Bu
         let (path, example) = (path.clone(), Duration::from_secs(60));
         return Err(BuildError::ZeroDuration { path, option: "`failing_for`", example });
     }
-    match options.on_exhausted {
+    match on_exhausted {
         Some(on_exhausted) => check_on_exhausted(on_exhausted, path),
         None => Ok(()),
     }

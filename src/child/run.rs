@@ -119,7 +119,7 @@ impl Run {
         self.parent.tell(Event::Exited { key, incarnation, reason });
     }
 
-    pub(crate) fn tell_policy(&self, policy: Option<Box<RestartPolicy>>) {
+    pub(crate) fn tell_policy(&self, policy: Option<Arc<RestartPolicy>>) {
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(Event::Policy { key, incarnation, policy });
     }

@@ -72,8 +72,9 @@ impl Children {
         decision: Decision,
         turn: &mut Turn<'_>,
     ) {
-        let incarnation = self.slot(key).incarnation;
-        turn.push(Effect::Decided { key, incarnation, reason: reason.clone(), decision });
+        let slot = self.slots.get(key).expect("the child that has ended");
+        let (incarnation, log) = (slot.incarnation, slot.failure_log(&self.rules));
+        turn.push(Effect::Decided { key, incarnation, reason: reason.clone(), decision, log });
     }
 
     /// Reports that a child declines to run, unless it was being stopped anyway.
@@ -103,7 +104,7 @@ impl Children {
     ) -> Verdict {
         let uncharged = self.on_exit(key, active, reason) == OnExit::RestartUncharged;
         let slot = self.slots.get_mut(key).expect("the child that failed");
-        let limits = self.rules.limits(&slot.options);
+        let limits = slot.limits(&self.rules);
         slot.ledger();
         // It counts from the failure, which may lie before the end of the task.
         let failed = self.began + Duration::from_nanos(slot.since);

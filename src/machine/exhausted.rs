@@ -56,7 +56,7 @@ impl Children {
 
     fn on_exhausted(&self, key: Key) -> OnExhausted {
         let slot = self.slots.get(key);
-        slot.map_or(self.rules.on_exhausted, |slot| self.rules.on_exhausted(&slot.options))
+        slot.map_or(self.rules.on_exhausted, |slot| slot.on_exhausted(&self.rules))
     }
 
     /// Another spec takes the place of the child, and counts from none.

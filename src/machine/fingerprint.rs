@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use super::children::Children;
 use super::state::{Pos, Slot, State, Timer, Why};
 use super::{Dynamic, Key, Ordered};
-use crate::policy::RestartWindow;
+use crate::policy::{RestartPolicy, RestartWindow};
 
 /// See the [module](self).
 pub(super) struct Fingerprint {
@@ -96,6 +96,12 @@ impl Fingerprint {
     }
 }
 
+/// What a child says of its restart. Explored children say nothing of their backoff, nor of the log.
+pub(super) fn words(policy: &RestartPolicy) -> String {
+    let RestartPolicy { restart, limits, on_exhausted, .. } = policy;
+    format!("{restart:?} {:?} {on_exhausted:?}", limits.get())
+}
+
 impl Ordered {
     pub(super) fn print(&self, print: &mut Fingerprint) {
         print.order = self.order.keys().copied().collect();
@@ -151,8 +157,7 @@ impl Children {
         print.pos(slot.pos);
         let Some(ledger) = &slot.ledger else { return print.write_u8(b'-') };
         let backoff = slot.backoff(&self.rules);
-        // Explored children say nothing of their backoff.
-        ledger.policy.as_ref().map(|policy| format!("{:?}", policy.restart)).hash(print);
+        ledger.policy.as_deref().map(words).hash(print);
         let streak = ledger.streak.min(backoff.flat_from());
         // Where errors ask for waits, it isn't as far on its curve.
         (streak, ledger.place().min(backoff.flat_from())).hash(print);
@@ -164,7 +169,7 @@ impl Children {
         let (in_a_row, failing_since) = ledger.quota.in_a_row();
         in_a_row.hash(print);
         if let Some(since) = failing_since {
-            let most = self.rules.limits(&slot.options).failing_for.unwrap_or_default();
+            let most = slot.limits(&self.rules).failing_for.unwrap_or_default();
             print.since(since, most.saturating_add(Duration::from_millis(1)));
         }
         let since = self.began + Duration::from_nanos(slot.since);

@@ -2,6 +2,7 @@
 //!
 //! Boxed at the first failure or request: a child that just runs has no ledger.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::quota::Quota;
@@ -24,7 +25,7 @@ pub(crate) struct Ledger {
     /// When the next attempt is due, and the wait that was drawn for it.
     pub(crate) next: Option<(Instant, Duration)>,
     /// What the incarnation that there is, or was last, says of its own restart.
-    pub(crate) policy: Option<Box<RestartPolicy>>,
+    pub(crate) policy: Option<Arc<RestartPolicy>>,
     /// Whom to tell about what becomes of the child.
     pub(crate) waiting: Vec<(Ticket, Want)>,
     /// What is left of the child's own limits.

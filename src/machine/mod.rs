@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use crate::exit::ExitReason;
 use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, RestartPolicy, StartCause};
+use crate::policy::{ChildOptions, FailureLog, RestartPolicy, StartCause};
 use crate::properties::Properties;
 
 mod arena;
@@ -83,7 +83,7 @@ pub(crate) enum Event {
     /// The child wants to be stopped.
     StopSelf { key: Key, incarnation: Incarnation },
     /// The child says how its end is to be answered, in place of its spec, or takes that back.
-    Policy { key: Key, incarnation: Incarnation, policy: Option<Box<RestartPolicy>> },
+    Policy { key: Key, incarnation: Incarnation, policy: Option<Arc<RestartPolicy>> },
     /// What was asked by [`Effect::Ask`] is decided.
     Answered { key: Key, incarnation: Incarnation, decision: FailureDecision },
     /// Somebody asks for something.
@@ -180,7 +180,14 @@ pub(crate) enum Effect {
     /// The child gets properties, for its next incarnations.
     Changed { key: Key, changes: Properties },
     /// What becomes of a child that has ended by itself.
-    Decided { key: Key, incarnation: Incarnation, reason: ExitReason, decision: Decision },
+    Decided {
+        key: Key,
+        incarnation: Incarnation,
+        reason: ExitReason,
+        decision: Decision,
+        /// How loudly to say so.
+        log: FailureLog,
+    },
     /// The child's fallback has taken its place; from now on it is started in its stead.
     Replaced { key: Key },
     /// Answer a caller.

@@ -3,22 +3,44 @@
 //! What it says decides on the end of the incarnation that has said it, and is forgotten when the
 //! next one starts. Whether the spec outlives the child is up to the spec alone.
 
+use std::sync::Arc;
+
 use super::Key;
 use super::children::Children;
 use super::ledger::Ledger;
 use super::state::Slot;
 use crate::exit::ExitReason;
-use crate::policy::{Backoff, Exceptions, OnExit, RestartPolicy, Rules};
+use crate::policy::{
+    Backoff, Exceptions, FailureLog, Limits, OnExhausted, OnExit, RestartPolicy, Rules,
+};
 
 impl Slot {
-    fn own_policy(&self) -> Option<&RestartPolicy> {
-        self.ledger.as_ref()?.policy.as_deref()
+    pub(super) fn own_policy(&self) -> Option<&Arc<RestartPolicy>> {
+        self.ledger.as_ref()?.policy.as_ref()
     }
 
     /// The backoff that the end of this incarnation is answered with.
     pub(super) fn backoff<'a>(&'a self, rules: &'a Rules) -> &'a Backoff {
         let own = self.own_policy().and_then(|policy| policy.backoff.as_ref());
         own.unwrap_or_else(|| rules.backoff(&self.options))
+    }
+
+    /// How often is too often when this incarnation ends.
+    pub(super) fn limits(&self, rules: &Rules) -> Limits {
+        let own = self.own_policy().map(|policy| policy.limits.get());
+        own.unwrap_or_default().or(rules.limits(&self.options))
+    }
+
+    /// What follows when that was once too often.
+    pub(super) fn on_exhausted(&self, rules: &Rules) -> OnExhausted {
+        let own = self.own_policy().and_then(|policy| policy.on_exhausted);
+        own.unwrap_or_else(|| rules.on_exhausted(&self.options))
+    }
+
+    /// How loudly its end is logged.
+    pub(super) fn failure_log(&self, rules: &Rules) -> FailureLog {
+        let own = self.own_policy().and_then(|policy| policy.failure_log);
+        own.unwrap_or_else(|| rules.failure_log(&self.options))
     }
 
     /// Hands out what is remembered of the child, if anything is, beside that backoff.
@@ -48,7 +70,7 @@ impl Children {
     }
 
     /// The child says how its end is to be answered, or takes that back.
-    pub(super) fn set_policy(&mut self, key: Key, policy: Option<Box<RestartPolicy>>) {
+    pub(super) fn set_policy(&mut self, key: Key, policy: Option<Arc<RestartPolicy>>) {
         let slot = self.slot(key);
         if policy.is_some() || slot.ledger.is_some() {
             slot.ledger().policy = policy;

@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Nothing is kept for a limit that is not set.
+//! 1. Nothing is kept for a limit that was not set at the last restart that was granted. (The child
+//!    may say so itself, so that limits differ from one end to the next.)
 //! 2. What is refused leaves no trace.
 
 use std::time::Instant;
@@ -29,9 +30,9 @@ impl Quota {
     /// recorded.
     pub(crate) fn admits(&self, limits: &Limits, failed: Instant, now: Instant) -> bool {
         let in_window = match (&self.window, limits.intensity) {
-            (Some(window), _) => window.admits(now),
-            (None, Some(intensity)) => intensity.max() > 0,
-            (None, None) => true,
+            (_, None) => true,
+            (Some(window), Some(intensity)) if window.counts(intensity) => window.admits(now),
+            (_, Some(intensity)) => intensity.max() > 0,
         };
         let since = self.failing_since.unwrap_or(failed);
         in_window
@@ -41,16 +42,14 @@ impl Quota {
 
     /// Records a restart that was granted.
     pub(crate) fn record(&mut self, limits: &Limits, failed: Instant, now: Instant) {
+        let counts = |it: &Box<RestartWindow>| limits.intensity.is_some_and(|by| it.counts(by));
+        self.window = self.window.take().filter(counts);
         if let Some(intensity) = limits.intensity {
             let window = || Box::new(RestartWindow::new(Some(intensity)));
             self.window.get_or_insert_with(window).record(now);
         }
-        if limits.consecutive.is_some() {
-            self.consecutive = self.consecutive.saturating_add(1);
-        }
-        if limits.failing_for.is_some() {
-            self.failing_since.get_or_insert(failed);
-        }
+        self.consecutive = limits.consecutive.map_or(0, |_| self.consecutive.saturating_add(1));
+        self.failing_since = limits.failing_for.map(|_| self.failing_since.unwrap_or(failed));
     }
 
     /// The child is healthy: what is counted in a row begins anew. A window goes by its own time.

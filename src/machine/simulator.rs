@@ -519,7 +519,7 @@ impl<M: Subject> World<M> {
     pub(super) fn policy(&mut self, name: &str, policy: impl Into<Option<RestartPolicy>>) {
         let key = self.key(name);
         let incarnation = self.witness.children[&key].incarnation;
-        let policy = policy.into().map(Box::new);
+        let policy = policy.into().map(Arc::new);
         self.event(Event::Policy { key, incarnation, policy });
     }
 

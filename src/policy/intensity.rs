@@ -33,6 +33,9 @@ use humantime_serde::re::humantime::format_duration;
 /// # drop(app);
 /// # Ok::<_, verger::BuildError>(())
 /// ```
+///
+/// In a file it is a table: `{ max = 5, period = "60s" }`, the same with `window = "tumbling"`, or
+/// `{ max = 5.0, half_life = "30s" }`. For ever is `period = "infinity"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Intensity(pub(super) Kind);
 

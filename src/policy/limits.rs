@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::word::words;
 use humantime_serde::re::humantime::format_duration;
-use serde::{Serialize, Serializer};
 
 use super::Intensity;
 
@@ -17,7 +16,8 @@ use super::Intensity;
 /// allow.
 ///
 /// What is not [`Escalate`](Self::Escalate) first stops what the strategy would have restarted.
-/// Written as one word, with its value: `escalate`, `park`, `stop_child`, `pause 15s`, `exit 3`.
+/// Shown as one word, with its value: `escalate`, `park`, `stop_child`, `pause 15s`, `exit 3`. In a
+/// file, what has a value is a table of one key: `"park"`, `{ pause = "15s" }`, `{ exit = 3 }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExhausted {
@@ -67,12 +67,6 @@ impl fmt::Display for OnExhausted {
     }
 }
 
-impl Serialize for OnExhausted {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// The limits of one child, beside those of its supervisor. All that are set have to pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
@@ -111,7 +105,7 @@ fn failing_for_text(max: &Duration) -> String {
 }
 
 /// Limits as they are written down, one after the other.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WrittenLimits {
     limits: Limits,
     /// What they stand above: what a type says of its children, for example.
@@ -130,6 +124,23 @@ impl WrittenLimits {
 
     pub(crate) fn failing_for(&mut self, max: Duration) {
         set(&mut self.limits.failing_for, max, &mut self.twice, failing_for_text);
+    }
+
+    /// None so far.
+    pub(crate) const fn none() -> Self {
+        const NONE: Limits = Limits { intensity: None, consecutive: None, failing_for: None };
+        Self { limits: NONE, beneath: NONE, twice: None }
+    }
+
+    /// Writes down what another has written.
+    pub(crate) fn add(&mut self, other: &Self) {
+        if self.twice.is_none() {
+            self.twice.clone_from(&other.twice);
+        }
+        let Limits { intensity, consecutive, failing_for } = other.get();
+        intensity.into_iter().for_each(|it| self.intensity(it));
+        consecutive.into_iter().for_each(|max| self.consecutive(max));
+        failing_for.into_iter().for_each(|max| self.failing_for(max));
     }
 
     /// What is written from now on stands above what was written so far.
@@ -185,8 +196,6 @@ words!(
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Display;
-
     use super::*;
 
     #[test]
@@ -196,17 +205,17 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_shown_and_serialised_as_the_same_word() {
-        fn both<T: Display + Serialize>(choice: T, word: &str) {
+    fn what_follows_is_shown_as_a_word_with_its_value() {
+        let table = [
+            (OnExhausted::Escalate, "escalate"),
+            (OnExhausted::Park, "park"),
+            (OnExhausted::StopChild, "stop_child"),
+            (OnExhausted::Pause(Duration::from_secs(15)), "pause 15s"),
+            (OnExhausted::Exit(3), "exit 3"),
+        ];
+        for (choice, word) in table {
             assert_eq!(choice.to_string(), word);
-            assert_eq!(serde_json::to_value(choice).unwrap(), word);
         }
-
-        both(OnExhausted::Escalate, "escalate");
-        both(OnExhausted::Park, "park");
-        both(OnExhausted::StopChild, "stop_child");
-        both(OnExhausted::Pause(Duration::from_secs(15)), "pause 15s");
-        both(OnExhausted::Exit(3), "exit 3");
     }
 
     #[test]

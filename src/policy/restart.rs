@@ -4,17 +4,12 @@
 //! exceptions to the table are made by a [`Trigger`](super::Trigger). Whether a restart is allowed
 //! is up to the restart intensity, when it happens is up to the backoff.
 //!
-//! # Invariants
+//! # Invariant
 //!
-//! 1. What [`Display`](fmt::Display) writes, [`FromStr`] reads.
-//! 2. Only [`Temporary`](RestartType::Temporary) children are forgotten when they have ended.
-
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, de};
+//! Only [`Temporary`](RestartType::Temporary) children are forgotten when they have ended.
 
 use super::OnExit;
+use super::word::words;
 use crate::exit::ExitKind;
 
 /// Which ends of a child are followed by a restart.
@@ -50,8 +45,7 @@ use crate::exit::ExitKind;
 ///
 /// Written and read in snake case, as in `on_stop`. When read, for example from a configuration
 /// file, `always` is `permanent`, `on_failure` is `transient`, and `never` and `no` are `temporary`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RestartType {
     /// Always restarted, also after a clean end, which then counts and is delayed like a failure.
@@ -103,61 +97,19 @@ impl RestartType {
             ExitKind::Hung => row[4],
         }
     }
-
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Permanent => "permanent",
-            Self::Transient => "transient",
-            Self::Temporary => "temporary",
-            Self::OnStop => "on_stop",
-            Self::OnSuccess => "on_success",
-            Self::OnAbnormal => "on_abnormal",
-            Self::OnAbort => "on_abort",
-            Self::OnWatchdog => "on_watchdog",
-        }
-    }
 }
 
-impl fmt::Display for RestartType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
-    }
-}
-
-impl FromStr for RestartType {
-    type Err = UnknownRestartType;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "permanent" | "always" => Ok(Self::Permanent),
-            "transient" | "on_failure" => Ok(Self::Transient),
-            "temporary" | "never" | "no" => Ok(Self::Temporary),
-            "on_stop" => Ok(Self::OnStop),
-            "on_success" => Ok(Self::OnSuccess),
-            "on_abnormal" => Ok(Self::OnAbnormal),
-            "on_abort" => Ok(Self::OnAbort),
-            "on_watchdog" => Ok(Self::OnWatchdog),
-            _ => Err(UnknownRestartType { word: word.to_owned() }),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for RestartType {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-    }
-}
-
-/// A word that names no [`RestartType`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown restart type `{word}`; write `permanent` (or `always`), `transient` (or \
-     `on_failure`), `temporary` (or `never`, `no`), `on_stop`, `on_success`, `on_abnormal`, \
-     `on_abort` or `on_watchdog`"
-)]
-pub struct UnknownRestartType {
-    word: String,
-}
+words!(
+    RestartType, "restart type":
+    Permanent = "permanent" | "always",
+    Transient = "transient" | "on_failure",
+    Temporary = "temporary" | "never" | "no",
+    OnStop = "on_stop",
+    OnSuccess = "on_success",
+    OnAbnormal = "on_abnormal",
+    OnAbort = "on_abort",
+    OnWatchdog = "on_watchdog",
+);
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -256,8 +208,8 @@ pub(crate) mod tests {
 
     #[test]
     fn an_unknown_word_is_answered_with_the_known_ones() {
-        let expected = "unknown restart type `Permanent`; write `permanent` (or `always`), \
-                        `transient` (or `on_failure`), `temporary` (or `never`, `no`), `on_stop`, \
+        let expected = "unknown restart type `Permanent`; write `permanent`, `always`, \
+                        `transient`, `on_failure`, `temporary`, `never`, `no`, `on_stop`, \
                         `on_success`, `on_abnormal`, `on_abort` or `on_watchdog`";
 
         assert_eq!("Permanent".parse::<RestartType>().unwrap_err().to_string(), expected);

@@ -17,17 +17,14 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use serde::ser::{SerializeMap, SerializeStruct};
-use serde::{Deserialize, Serialize, Serializer};
-
 use super::RestartType;
+use super::word::words;
 use crate::exit::{ExitKind, ExitReason};
 
 /// What the end of a child leads to.
 ///
 /// Written in snake case, as in `end_supervisor`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExit {
     /// It is restarted, which is charged to the restart intensity and delayed by its backoff.
@@ -63,17 +60,14 @@ impl OnExit {
     }
 }
 
-impl fmt::Display for OnExit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Restart => "restart",
-            Self::RestartUncharged => "restart_uncharged",
-            Self::Leave => "leave",
-            Self::EndSupervisor => "end_supervisor",
-            Self::FailSupervisor => "fail_supervisor",
-        })
-    }
-}
+words!(
+    OnExit, "answer to an end":
+    Restart = "restart",
+    RestartUncharged = "restart_uncharged",
+    Leave = "leave",
+    EndSupervisor = "end_supervisor",
+    FailSupervisor = "fail_supervisor",
+);
 
 /// Which end of a child leads to what: a [`RestartType`], and exceptions to it.
 ///
@@ -124,15 +118,38 @@ impl fmt::Display for OnExit {
 /// quick and depend on nothing else. One that panics is answered with no: the panic is caught, as
 /// far as the program unwinds at all, and shows only through its panic hook.
 ///
-/// Serialised, a question is shown as the type it asks for. Two triggers are equal if they ask the
+/// Two triggers are equal if they ask the
 /// same questions, that is, if one was cloned from the other.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+///
+/// # In a file
+///
+/// A restart type by its word, or a table with exceptions to it. All keys may be left out; without
+/// a `type` it is permanent. Questions about errors are code: they are written as the types that
+/// they ask for, and can't be read.
+///
+/// ```
+/// use verger::{ExitKind, OnExit, RestartType, Trigger};
+///
+/// let word: Trigger = toml::Value::from("transient").try_into()?;
+/// assert_eq!(word, RestartType::Transient.into());
+///
+/// let table: Trigger = toml::from_str(
+///     r#"
+///     type = "transient"
+///     activation_only = true
+///     on_exit = { panicked = "fail_supervisor" }
+///     "#,
+/// )?;
+/// let same = Trigger::from(RestartType::Transient).activation_only();
+/// assert_eq!(table, same.on(ExitKind::Panicked, OnExit::FailSupervisor));
+/// # Ok::<_, toml::de::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Trigger {
-    restart: RestartType,
-    activation_only: bool,
-    #[serde(flatten)]
-    exceptions: Exceptions,
+    pub(super) restart: RestartType,
+    pub(super) activation_only: bool,
+    pub(super) exceptions: Exceptions,
 }
 
 impl Trigger {
@@ -291,26 +308,15 @@ impl Exceptions {
     }
 }
 
-impl Serialize for Exceptions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct ByKind<'a>(&'a Exceptions);
+impl Exceptions {
+    /// Those for kinds of ends.
+    pub(super) fn by_kind(&self) -> impl Iterator<Item = (ExitKind, OnExit)> {
+        ExitKind::ALL.into_iter().filter_map(|kind| Some((kind, self.by_kind[kind as usize]?)))
+    }
 
-        impl Serialize for ByKind<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(None)?;
-                for kind in ExitKind::ALL {
-                    if let Some(then) = self.0.by_kind[kind as usize] {
-                        map.serialize_entry(&kind, &then)?;
-                    }
-                }
-                map.end()
-            }
-        }
-
-        let mut fields = serializer.serialize_struct("Exceptions", 2)?;
-        fields.serialize_field("on_exit", &ByKind(self))?;
-        fields.serialize_field("on_error", &self.by_error)?;
-        fields.end()
+    /// Those for errors: the type that is asked for, and what follows.
+    pub(super) fn by_error(&self) -> impl Iterator<Item = (&'static str, OnExit)> {
+        self.by_error.iter().map(|question| (question.of, question.then))
     }
 }
 
@@ -346,15 +352,6 @@ impl PartialEq for Question {
 impl fmt::Debug for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} => {:?}", self.of, self.then)
-    }
-}
-
-impl Serialize for Question {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Question", 2)?;
-        fields.serialize_field("error", self.of)?;
-        fields.serialize_field("then", &self.then)?;
-        fields.end()
     }
 }
 
@@ -657,8 +654,7 @@ mod tests {
     fn a_trigger_is_shown_as_a_whole() {
         let trigger = Trigger::failure().restart_if(is(REFUSED)).on(ExitKind::Hung, FailSupervisor);
         let json = serde_json::json!({
-            "restart": "transient",
-            "activation_only": false,
+            "type": "transient",
             "on_exit": {
                 "normal": "end_supervisor",
                 "shutdown": "end_supervisor",

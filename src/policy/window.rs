@@ -121,6 +121,11 @@ impl RestartWindow {
         *self = Self::new(self.intensity);
     }
 
+    /// Whether it is this intensity that it counts for.
+    pub(crate) fn counts(&self, intensity: Intensity) -> bool {
+        self.intensity == Some(intensity)
+    }
+
     /// The number of restarts granted one right after the other, `None` if there is no limit.
     pub(crate) fn max(&self) -> Option<u32> {
         self.intensity.map(Intensity::max)

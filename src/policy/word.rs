@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A word that means nothing where it stands.
 ///
-/// The text names the words that do, the nearest first if one is near.
+/// The text names the words that do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownWord {
     what: &'static str,
@@ -51,11 +51,31 @@ impl std::error::Error for UnknownWord {}
 /// ```
 macro_rules! words {
     ($type:ident, $what:literal: $($variant:ident = $word:literal $(| $synonym:literal)*),+ $(,)?) => {
+        $crate::policy::spelled!($type, $what: $($variant = $word $(| $synonym)*),+);
+
+        #[cfg(test)]
+        impl $type {
+            /// Every one of them.
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant),+];
+        }
+    };
+}
+
+/// The same for an enum that has its own list of variants, or needs none.
+macro_rules! spelled {
+    ($type:ident, $what:literal: $($variant:ident = $word:literal $(| $synonym:literal)*),+ $(,)?) => {
+        impl $type {
+            /// How it is written.
+            pub(crate) const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
         impl std::fmt::Display for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(match self {
-                    $(Self::$variant => $word,)+
-                })
+                f.pad(self.word())
             }
         }
 
@@ -76,7 +96,7 @@ macro_rules! words {
 
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str(self.word())
             }
         }
 
@@ -86,16 +106,10 @@ macro_rules! words {
                 word.parse().map_err(serde::de::Error::custom)
             }
         }
-
-        #[cfg(test)]
-        impl $type {
-            /// Every one of them.
-            pub(crate) const ALL: &[Self] = &[$(Self::$variant),+];
-        }
     };
 }
 
-pub(crate) use words;
+pub(crate) use {spelled, words};
 
 #[cfg(test)]
 mod tests {
@@ -105,9 +119,10 @@ mod tests {
     use serde::Serialize;
     use serde::de::DeserializeOwned;
 
+    use crate::exit::ExitKind;
     use crate::policy::{
-        AutoShutdown, FirstStart, LogLevel, OnLeak, Readiness, Start, StartCause, Strategy,
-        UnknownWord,
+        AutoShutdown, FirstStart, LogLevel, OnExit, OnLeak, Readiness, RestartType, Start,
+        StartCause, Strategy, UnknownWord,
     };
 
     #[test]
@@ -136,6 +151,9 @@ mod tests {
         all(StartCause::ALL);
         all(OnLeak::ALL);
         all(LogLevel::ALL);
+        all(RestartType::ALL);
+        all(OnExit::ALL);
+        all(&ExitKind::ALL);
     }
 
     #[test]

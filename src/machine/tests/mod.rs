@@ -6,6 +6,7 @@ mod explore;
 mod ledger;
 mod limits;
 mod otp_scale;
+mod own_policy;
 mod properties;
 mod requests;
 mod scenarios;

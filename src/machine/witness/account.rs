@@ -4,7 +4,7 @@
 
 use std::hash::Hash;
 
-use super::super::fingerprint::Fingerprint;
+use super::super::fingerprint::{Fingerprint, words};
 use super::Witness;
 
 impl Witness {
@@ -18,7 +18,7 @@ impl Witness {
             (child.cause, child.was_active, child.decided, child.leaked).hash(print);
             (child.told_failed, child.returns, child.replaced).hash(print);
             (child.question, child.asked_once, child.answer).hash(print);
-            child.policy.as_ref().map(|policy| format!("{:?}", policy.restart)).hash(print);
+            child.policy.as_ref().map(words).hash(print);
             child.condemned.is_some().hash(print);
             print.pos(child.condemned.unwrap_or(0));
             if let Some(due) = child.due {

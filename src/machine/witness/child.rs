@@ -8,7 +8,10 @@ use super::grants::OwnGrants;
 use crate::exit::ExitReason;
 use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, ChildOptions, Exceptions, OnExit, RestartPolicy, Rules, StartCause};
+use crate::policy::{
+    Backoff, ChildOptions, Exceptions, Limits, OnExhausted, OnExit, RestartPolicy, Rules,
+    StartCause,
+};
 
 /// What never changes about a child.
 #[derive(Debug)]
@@ -116,6 +119,16 @@ impl Child {
     pub(super) fn backoff<'a>(&'a self, rules: &'a Rules) -> &'a Backoff {
         let own = self.policy.as_ref().and_then(|policy| policy.backoff.as_ref());
         own.unwrap_or_else(|| rules.backoff(&self.nature.options))
+    }
+
+    pub(super) fn limits(&self, rules: &Rules) -> Limits {
+        let spec = rules.limits(&self.nature.options);
+        self.policy.as_ref().map_or(spec, |policy| policy.limits.get().or(spec))
+    }
+
+    pub(super) fn on_exhausted(&self, rules: &Rules) -> OnExhausted {
+        let own = self.policy.as_ref().and_then(|policy| policy.on_exhausted);
+        own.unwrap_or_else(|| rules.on_exhausted(&self.nature.options))
     }
 
     pub(super) fn on_exit(&self, rules: &Rules, reason: &ExitReason) -> OnExit {

@@ -88,7 +88,8 @@ impl Witness {
             || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
             || least.is_zero()
             || rules.charge_everything;
-        let limits = rules.limits(&options);
+        let limits = child.limits(&rules);
+        let on_exhausted = child.on_exhausted(&rules);
         let paused = self.paused.filter(|&until| until > now);
         let by_child = !self.child(key).own.fit(&limits, since, now);
         let by_supervisor = counts && !self.granted.fit(rules.intensity, now);
@@ -106,7 +107,6 @@ impl Witness {
             | Decision::Exit => false,
         };
         ensure(right, "it is restarted unless a limit is reached, and only then given up")?;
-        let on_exhausted = rules.on_exhausted(&options);
         match decision {
             Decision::Restart { attempt, delay } => {
                 ensure(attempt == streak, "an attempt says the how manieth it is")?;

@@ -77,6 +77,8 @@ impl Grants {
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct OwnGrants {
     grants: Grants,
+    /// What the grants are counted for.
+    of: Option<Intensity>,
     in_a_row: u32,
     failing_since: Option<Instant>,
 }
@@ -84,15 +86,20 @@ pub(in super::super) struct OwnGrants {
 impl OwnGrants {
     pub(super) fn fit(&mut self, limits: &Limits, failed: Instant, now: Instant) -> bool {
         let since = self.failing_since.unwrap_or(failed);
-        self.grants.fit(limits.intensity, now)
+        let mut grants =
+            if self.of == limits.intensity { self.grants.clone() } else { Grants::default() };
+        grants.fit(limits.intensity, now)
             && limits.consecutive.is_none_or(|max| self.in_a_row < max)
             && limits.failing_for.is_none_or(|max| failed - since <= max)
     }
 
     pub(super) fn record(&mut self, limits: &Limits, failed: Instant, now: Instant) {
+        if self.of != limits.intensity {
+            (self.of, self.grants) = (limits.intensity, Grants::default());
+        }
         self.grants.record(limits.intensity, now);
-        self.in_a_row += 1;
-        self.failing_since.get_or_insert(failed);
+        self.in_a_row = if limits.consecutive.is_some() { self.in_a_row + 1 } else { 0 };
+        self.failing_since = limits.failing_for.map(|_| self.failing_since.unwrap_or(failed));
     }
 
     /// The child is healthy.

@@ -386,7 +386,7 @@ fn check_echo<M: Machine>(
         Event::Ignored { key, incarnation },
         Event::Healthy { key, incarnation },
         Event::StopSelf { key, incarnation },
-        Event::Policy { key, incarnation, policy: Some(Box::default()) },
+        Event::Policy { key, incarnation, policy: Some(Arc::default()) },
         Event::Exited { key, incarnation, reason },
     ] {
         machine.on_event(event, now, &mut effects);

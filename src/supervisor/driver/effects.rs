@@ -13,7 +13,7 @@ use crate::lifecycle::Lifecycle;
 use crate::machine::{
     self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket,
 };
-use crate::policy::{Shutdown, StartCause};
+use crate::policy::{FailureLog, Shutdown, StartCause};
 use crate::supervisor::hub::Phase;
 use crate::supervisor::outcome::End;
 use crate::supervisor::request::{Begun, Started};
@@ -52,8 +52,8 @@ impl<M: Machine> Driver<M> {
                 trace::undecided(&self.hub, &path, incarnation, &problem);
             }
             Effect::Changed { key, changes } => self.tasks.change(key, &changes),
-            Effect::Decided { key, incarnation, reason, decision } => {
-                self.decided(key, incarnation, reason, decision, now);
+            Effect::Decided { key, incarnation, reason, decision, log } => {
+                self.decided((key, incarnation), reason, decision, log, now);
             }
             Effect::Replaced { key } => self.replaced(key),
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
@@ -156,10 +156,10 @@ impl<M: Machine> Driver<M> {
 
     fn decided(
         &mut self,
-        key: Key,
-        incarnation: Incarnation,
+        (key, incarnation): (Key, Incarnation),
         reason: ExitReason,
         decision: Decision,
+        log: FailureLog,
         now: Instant,
     ) {
         let path = self.tasks.path(&self.hub, key);
@@ -167,9 +167,6 @@ impl<M: Machine> Driver<M> {
         let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
         let asked = self.questions.take_lived(key, incarnation);
         let lived = ending.and_then(|ending| ending.lived).or(asked).unwrap_or_default();
-        let options = self.machine.options(key);
-        let log = options.map(|options| self.blueprint.rules.failure_log(options));
-        let log = log.unwrap_or_default();
         trace::decided(&self.hub, &path, incarnation, &reason, lived, decision, log);
         let reason = Arc::new(reason);
         if decision == Decision::FallBack {

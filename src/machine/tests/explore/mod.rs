@@ -37,7 +37,7 @@ use crate::policy::{
 use plan::{Flavour, Plan, plans};
 use scene::{Cast, Scene};
 use search::{Found, Seen, compare_merged, explore};
-use step::{End, Step};
+use step::{End, Step, Word};
 
 mod plan;
 mod scene;
@@ -163,7 +163,8 @@ fn what_is_printed_can_be_pasted() {
         Ignored(1),
         Add(1),
         StopSelf(1),
-        Policy(1, RestartType::Permanent),
+        Policy(1, Word::Type(RestartType::Permanent)),
+        Policy(0, Word::Once),
         Answer(1, Resolution::GiveUp),
         Exited(1, End::Normal),
         Exited(0, End::Failed),
@@ -201,6 +202,8 @@ fn what_is_printed_can_be_pasted() {
             .activation_timeout(ms(200)).requires("a"));
         world.says("b", |key, incarnation| Event::StopSelf { key, incarnation });
         world.policy("b", RestartPolicy::new().restart(RestartType::Permanent));
+        world.policy("a", RestartPolicy::new().consecutive_restarts(1)
+            .on_exhausted(OnExhausted::Park));
         world.decide("b", Resolution::GiveUp.into());
         world.exit("b", ExitReason::Normal);
         world.crash("a");

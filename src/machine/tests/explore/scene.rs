@@ -12,11 +12,11 @@ use super::super::super::witness::{Broken, Child, Nature, Question, Subject, Wit
 use super::super::super::{Dynamic, Event, Key, Ordered, Request, RequirementId};
 use super::super::REQUESTS;
 use super::plan::{Flavour, Plan};
-use super::step::{BEAT, End, Step, Who};
+use super::step::{BEAT, End, Step, Who, Word};
 use crate::exit::ExitReason;
 use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{RestartPolicy, RestartType, Rules};
+use crate::policy::{RestartType, Rules};
 
 /// A machine that can be explored.
 pub(super) trait Explored: Subject + Clone {
@@ -188,8 +188,9 @@ impl<M: Explored> Scene<M> {
                 steps.push(Step::Healthy(who));
             }
             if cast.asks {
-                let types = [RestartType::Temporary, RestartType::Permanent];
-                steps.extend(types.map(|restart| Step::Policy(who, restart)));
+                let types = [RestartType::Temporary, RestartType::Permanent].map(Word::Type);
+                let words = types.into_iter().chain([Word::Once]);
+                steps.extend(words.map(|word| Step::Policy(who, word)));
             }
         }
         if child.question != Question::None {
@@ -267,9 +268,9 @@ impl<M: Explored> Scene<M> {
                 let (key, incarnation) = of(who);
                 Event::StopSelf { key, incarnation }
             }
-            Step::Policy(who, restart) => {
+            Step::Policy(who, word) => {
                 let (key, incarnation) = of(who);
-                let policy = Some(Box::new(RestartPolicy::new().restart(restart)));
+                let policy = Some(Arc::new(word.policy()));
                 Event::Policy { key, incarnation, policy }
             }
             Step::Answer(who, resolution) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::super::super::Request;
 use crate::failure::Resolution;
-use crate::policy::RestartType;
+use crate::policy::{OnExhausted, RestartPolicy, RestartType};
 
 /// The unit of all times that are explored.
 pub(super) const BEAT: Duration = Duration::from_millis(100);
@@ -23,8 +23,8 @@ pub(super) enum Step {
     Exited(Who, End),
     Healthy(Who),
     StopSelf(Who),
-    /// The child says of what type it wants to be.
-    Policy(Who, RestartType),
+    /// The child says what is to become of it.
+    Policy(Who, Word),
     /// What becomes of a child that has failed is answered.
     Answer(Who, Resolution),
     Ask(Who, Request),
@@ -39,6 +39,33 @@ pub(super) enum Step {
         hurried: bool,
     },
     AbortAll,
+}
+
+/// What a child says of its restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// Of what type it wants to be.
+    Type(RestartType),
+    /// It may be restarted once in a row, and is parked otherwise.
+    Once,
+}
+
+impl Word {
+    pub(super) fn policy(self) -> RestartPolicy {
+        match self {
+            Self::Type(restart) => RestartPolicy::new().restart(restart),
+            Self::Once => {
+                RestartPolicy::new().consecutive_restarts(1).on_exhausted(OnExhausted::Park)
+            }
+        }
+    }
+
+    fn script(self) -> String {
+        match self {
+            Self::Type(restart) => format!(".restart(RestartType::{restart:?})"),
+            Self::Once => ".consecutive_restarts(1).on_exhausted(OnExhausted::Park)".to_owned(),
+        }
+    }
 }
 
 /// How a task ends.
@@ -66,10 +93,10 @@ impl Step {
             Self::Ignored(who) => says(who, "Ignored"),
             Self::Healthy(who) => says(who, "Healthy"),
             Self::StopSelf(who) => says(who, "StopSelf"),
-            Self::Policy(who, restart) => format!(
-                "world.policy({:?}, RestartPolicy::new().restart(RestartType::{restart:?}));",
-                name(who)
-            ),
+            Self::Policy(who, word) => {
+                let word = word.script();
+                format!("world.policy({:?}, RestartPolicy::new(){word});", name(who))
+            }
             Self::Answer(who, resolution) => {
                 format!("world.decide({:?}, Resolution::{resolution:?}.into());", name(who))
             }
