@@ -159,6 +159,15 @@ pub enum BuildError {
         /// What is wrong, and what to write instead.
         problem: BackoffProblem,
     },
+    /// A health check takes a child to be unhealthy that has failed none.
+    #[error(
+        "the health check of `{path}` takes it to be unhealthy after 0 failures; write \
+         `failures(1)` or more"
+    )]
+    NoFailures {
+        /// The child.
+        path: Path,
+    },
     /// A limit of time is zero.
     #[error("the {option} of `{path}` is zero; write a duration such as `{example:?}`")]
     ZeroDuration {

@@ -72,6 +72,13 @@ pub enum EventKind {
         #[serde(rename = "length_ms", serialize_with = "millis::duration")]
         length: Duration,
     },
+    /// Its health check has failed too often in a row: see [`HealthCheck`](crate::HealthCheck).
+    Unhealthy {
+        /// What was wrong the last time.
+        problem: Arc<str>,
+    },
+    /// Its health check, which had failed too often, was passed again.
+    Healthy,
     /// It was aborted and is still there: it blocks its thread.
     Leaked,
     /// It had leaked, and has ended now.

@@ -174,6 +174,9 @@ pub enum ExitReason {
     ActivationTimedOut,
     /// It missed the heartbeats that it had promised.
     Hung,
+    /// Its health check found it unhealthy, for this reason, and says that this is a failure: see
+    /// [`HealthCheck::restarts`](crate::HealthCheck::restarts).
+    Unhealthy(String),
     /// It was aborted from outside: by `kill_child`, or because its runtime shut down.
     Aborted,
     /// It was aborted by its supervisor: its grace was over and it hadn't stopped, it has none, or
@@ -221,6 +224,7 @@ impl ExitReason {
             | Self::ActivationFailed(_)
             | Self::ActivationTimedOut
             | Self::Hung
+            | Self::Unhealthy(_)
             | Self::Aborted
             | Self::Killed
             | Self::Escalated { .. } => None,
@@ -244,6 +248,7 @@ impl ExitReason {
             Self::ActivationFailed(_) => ExitKind::ActivationFailed,
             Self::ActivationTimedOut => ExitKind::ActivationTimedOut,
             Self::Hung => ExitKind::Hung,
+            Self::Unhealthy(_) => ExitKind::Unhealthy,
             Self::Aborted => ExitKind::Aborted,
             Self::Killed => ExitKind::Killed,
             Self::Escalated { .. } => ExitKind::Escalated,
@@ -264,6 +269,7 @@ impl ExitReason {
             | Self::Panicked(_)
             | Self::ActivationTimedOut
             | Self::Hung
+            | Self::Unhealthy(_)
             | Self::Aborted
             | Self::Killed
             | Self::Escalated { .. }
@@ -297,6 +303,7 @@ impl fmt::Display for ExitReason {
             Self::ActivationFailed(error) => write!(f, "activation failed: {error}"),
             Self::ActivationTimedOut => f.write_str("activation timed out"),
             Self::Hung => f.write_str("hung"),
+            Self::Unhealthy(problem) => write!(f, "unhealthy: {problem}"),
             Self::Aborted => f.write_str("aborted"),
             Self::Killed => f.write_str("killed"),
             Self::Escalated { .. } | Self::Exit { .. } => {
@@ -334,11 +341,13 @@ pub enum ExitKind {
     Escalated,
     /// See [`ExitReason::Exit`].
     Exit,
+    /// See [`ExitReason::Unhealthy`].
+    Unhealthy,
 }
 
 impl ExitKind {
     /// All of them, each at the place of its number.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Normal,
         Self::Shutdown,
         Self::Failed,
@@ -350,6 +359,7 @@ impl ExitKind {
         Self::Killed,
         Self::Escalated,
         Self::Exit,
+        Self::Unhealthy,
     ];
 
     /// Whether such an end is clean; see [`ExitReason::is_clean`].
@@ -372,6 +382,7 @@ spelled!(
     Killed = "killed",
     Escalated = "escalated",
     Exit = "exit",
+    Unhealthy = "unhealthy",
 );
 
 impl Serialize for ExitReason {
@@ -528,7 +539,7 @@ mod tests {
     }
 
     /// One of each reason, with what is true for it.
-    fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 12] {
+    fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 13] {
         let app = Path::root("app");
         let failed = ExitReason::Failed(because("no database", refused()).into());
         let pool =
@@ -571,6 +582,7 @@ mod tests {
                 false,
                 "exit 3: child app/db: hung",
             ),
+            (ExitReason::Unhealthy("no ping".into()), "unhealthy", false, "unhealthy: no ping"),
         ]
     }
 

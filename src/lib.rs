@@ -57,7 +57,7 @@
 //!
 //! | target | what |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child or a supervisor is up, a child ends its supervisor (`INFO`); every step of a [`Lifecycle`] (`DEBUG`) |
+//! | `verger::lifecycle` | a child or a supervisor is up, a child ends its supervisor or is healthy again (`INFO`), is [unhealthy](HealthCheck) (`WARN`); every step of a [`Lifecycle`] (`DEBUG`) |
 //! | `verger::restart` | a child will be started again, or won't (`WARN`); its supervisor gave up, or fails with it (`ERROR`) |
 //! | `verger::shutdown` | a supervisor stops (`INFO`), a child was killed (`WARN`) or leaked (`ERROR`) |
 //!
@@ -105,8 +105,8 @@ pub use tokio_util::sync::CancellationToken;
 pub use crate::app::{Signals, signals};
 pub use crate::calls::{CallError, CircuitBreaker, Retry, retry};
 pub use crate::child::{
-    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, child, component, worker,
-    worker_with,
+    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child, component,
+    worker, worker_with,
 };
 pub use crate::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};

@@ -95,6 +95,9 @@ pub struct ChildInfo {
     pub next: Option<NextAttempt>,
     /// What the child says of itself; see [`Context::set_status`](crate::Context::set_status).
     pub status: Option<String>,
+    /// Whether it is well, if it is active, is [checked](crate::HealthCheck), and was found to be so
+    /// or otherwise.
+    pub healthy: Option<bool>,
 }
 
 /// What a child is.
@@ -212,6 +215,7 @@ impl ChildInfo {
             last_exit: None,
             next: None,
             status: None,
+            healthy: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 mod cancelled;
 mod component;
 mod context;
+mod health;
 mod limits;
 mod run;
 mod seed;
@@ -20,6 +21,7 @@ use async_trait::async_trait;
 pub use self::cancelled::Cancelled;
 pub use self::component::{Component, component};
 pub use self::context::Context;
+pub use self::health::HealthCheck;
 pub(crate) use self::limits::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub(crate) use self::run::{Parent, Run, StopLevel};
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};

@@ -124,6 +124,11 @@ impl Run {
         self.parent.tell(Event::Policy { key, incarnation, policy });
     }
 
+    pub(crate) fn tell_health(&self, problem: Option<Arc<str>>) {
+        let (key, incarnation) = (self.key, self.incarnation);
+        self.parent.tell(Event::Health { key, incarnation, problem });
+    }
+
     pub(crate) fn tell_decline(&self) {
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(Event::Ignored { key, incarnation });

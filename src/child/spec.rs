@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::health::HealthCheck;
 use super::limits::check_limits;
 use super::seed::{Nested, Recipe, Resolved, Seed};
 use crate::error::{BuildError, BuildWarning};
@@ -32,6 +33,8 @@ pub struct ChildSpec {
     pub(crate) requires: Vec<String>,
     /// What takes its place when it has failed too often.
     pub(crate) fallback: Option<Arc<ChildSpec>>,
+    /// How it is asked whether it is well.
+    pub(crate) health: Option<Arc<HealthCheck>>,
 }
 
 impl ChildSpec {
@@ -60,7 +63,7 @@ impl ChildSpec {
 
     fn of(seed: Seed, options: ChildOptions) -> Self {
         let (seed, options) = (Arc::new(seed), Arc::new(options));
-        Self { seed, options, requires: Vec::new(), fallback: None }
+        Self { seed, options, requires: Vec::new(), fallback: None, health: None }
     }
 
     /// What its type says of it has been said; what is said from now on stands above that.
@@ -297,6 +300,9 @@ impl ChildSpec {
             })?;
         }
         check_limits(&self.options, &path)?;
+        if let Some(health) = &self.health {
+            health.check(&path)?;
+        }
         if self.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
             let example = Duration::from_secs(10);
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });

@@ -124,6 +124,7 @@ impl Children {
             | Event::Ignored { key, incarnation }
             | Event::Exited { key, incarnation, .. }
             | Event::Healthy { key, incarnation }
+            | Event::Health { key, incarnation, .. }
             | Event::StopSelf { key, incarnation }
             | Event::Policy { key, incarnation, .. } => (key, incarnation),
             Event::Answered { key, incarnation, .. } => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::children::Children;
+use super::health::checked;
 use super::state::{State, Timer, Why};
 use super::{
     Answer, Census, Effect, Event, Finish, Key, Machine, Request, RequirementId, SLICE, Ticket,
@@ -92,6 +93,7 @@ impl<K: Kind> Machine for K {
             }
             (Event::Exited { reason, .. }, Some(key)) => exited(self, key, reason, turn),
             (Event::Healthy { .. }, Some(key)) => self.children_mut().healthy(key),
+            (Event::Health { problem, .. }, Some(key)) => checked(self, key, problem, turn),
             (Event::StopSelf { .. }, Some(key)) => {
                 let state = self.children().state(key);
                 if matches!(state, Some(State::Active | State::Activating)) {

@@ -37,6 +37,7 @@ mod ends;
 mod exhausted;
 #[cfg(test)]
 mod fingerprint;
+mod health;
 mod kind;
 mod ledger;
 mod ordered;
@@ -80,6 +81,9 @@ pub(crate) enum Event {
     Exited { key: Key, incarnation: Incarnation, reason: ExitReason },
     /// The child says that it works, so that its next backoff begins anew.
     Healthy { key: Key, incarnation: Incarnation },
+    /// The child is healthy, or it is said what is wrong with it; before, it was not so or not
+    /// known.
+    Health { key: Key, incarnation: Incarnation, problem: Option<Arc<str>> },
     /// The child wants to be stopped.
     StopSelf { key: Key, incarnation: Incarnation },
     /// The child says how its end is to be answered, in place of its spec, or takes that back.
@@ -179,6 +183,8 @@ pub(crate) enum Effect {
     Unanswered { key: Key, incarnation: Incarnation },
     /// The child gets properties, for its next incarnations.
     Changed { key: Key, changes: Properties },
+    /// An active child is healthy now, or isn't, for this reason.
+    Health { key: Key, incarnation: Incarnation, problem: Option<Arc<str>> },
     /// What becomes of a child that has ended by itself.
     Decided {
         key: Key,

@@ -223,6 +223,12 @@ impl Kid {
         self
     }
 
+    /// That it is unhealthy is a failure.
+    pub(super) fn fails_unhealthy(mut self) -> Self {
+        self.options.fails_unhealthy = true;
+        self
+    }
+
     /// Says itself when it is ready: after so long, or never.
     pub(super) fn signals(mut self, ready: impl Into<Option<Duration>>) -> Self {
         self.options.signals = true;
@@ -615,6 +621,10 @@ impl<M: Subject> World<M> {
             }
             Effect::Decided { key, decision: Decision::Escalate, .. } => {
                 self.act(format!("escalated {}", self.kids[&key].name));
+            }
+            Effect::Health { key, problem, .. } => {
+                let well = if problem.is_some() { "unhealthy" } else { "healthy" };
+                self.act(format!("{well} {}", self.kids[&key].name));
             }
             Effect::Decided { .. } | Effect::Ended { .. } => {}
             Effect::Replaced { key } => {

@@ -7,6 +7,7 @@ mod backoff;
 mod circuit;
 mod duration;
 mod failure_log;
+mod health;
 mod instant;
 mod intensity;
 mod limits;
@@ -42,6 +43,7 @@ pub use self::trigger::{OnExit, Trigger};
 
 pub use self::circuit::CircuitState;
 pub(crate) use self::circuit::{Change, Circuit, Permit};
+pub(crate) use self::health::{Pulse, Rhythm};
 pub(crate) use self::instant::later;
 pub(crate) use self::limits::{Limits, SetTwice, WrittenLimits, set};
 pub(crate) use self::options::{ChildOptions, Rules};

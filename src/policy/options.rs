@@ -40,6 +40,8 @@ pub(crate) struct ChildOptions {
     pub(crate) signals: bool,
     /// Only the child's own word counts, not that its `activate` has returned.
     pub(crate) signals_itself: bool,
+    /// That it is unhealthy is a failure, and not only told.
+    pub(crate) fails_unhealthy: bool,
     /// The child is a supervisor; how long it may take to abort all that is below it.
     pub(crate) supervisor: Option<Duration>,
 }

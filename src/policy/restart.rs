@@ -24,7 +24,7 @@ use crate::exit::ExitKind;
 /// | an error | `Failed`, `ActivationFailed`, `Escalated` |
 /// | violent | `Panicked`, `Aborted`, `Killed` |
 /// | too late | `ActivationTimedOut` |
-/// | no sign of life | `Hung` |
+/// | no sign of life | `Hung`, `Unhealthy` |
 ///
 /// | | clean | an error | violent | too late | no sign of life | systemd |
 /// | --- | --- | --- | --- | --- | --- | --- |
@@ -65,7 +65,8 @@ pub enum RestartType {
     OnAbnormal,
     /// Restarted after a panic or an abort.
     OnAbort,
-    /// Restarted when it hung, that is, when it missed the heartbeats that it had promised.
+    /// Restarted when it hung, that is, when it missed the heartbeats that it had promised, or was
+    /// unhealthy.
     OnWatchdog,
 }
 
@@ -94,7 +95,7 @@ impl RestartType {
             | ExitKind::Exit => row[1],
             ExitKind::Panicked | ExitKind::Aborted | ExitKind::Killed => row[2],
             ExitKind::ActivationTimedOut => row[3],
-            ExitKind::Hung => row[4],
+            ExitKind::Hung | ExitKind::Unhealthy => row[4],
         }
     }
 }
@@ -129,7 +130,7 @@ pub(crate) mod tests {
 
     /// Each kind of end, and where it stands in systemd's table: 0 is a clean exit, 1 an unclean
     /// code, 2 a signal, 3 a time-out, 4 the watchdog.
-    const COLUMNS: [(ExitKind, usize); 11] = [
+    const COLUMNS: [(ExitKind, usize); 12] = [
         (ExitKind::Normal, 0),
         (ExitKind::Shutdown, 0),
         (ExitKind::Failed, 1),
@@ -141,6 +142,7 @@ pub(crate) mod tests {
         (ExitKind::Killed, 2),
         (ExitKind::Escalated, 1),
         (ExitKind::Exit, 1),
+        (ExitKind::Unhealthy, 4),
     ];
 
     fn assert_rows<const N: usize>(rows: [(&str, [OnExit; 5]); N]) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::task::AbortHandle;
 
 use super::hub::Hub;
-use crate::child::{ChildTask, Plan, Recipe, Run, Seed, StopLevel};
+use crate::child::{ChildTask, Context, Plan, Recipe, Run, Seed, StopLevel};
 use crate::machine::{Incarnation, Key, trim};
 use crate::path::Path;
 use crate::policy::{ChildOptions, Rules, Shutdown, StartCause};
@@ -210,6 +210,11 @@ impl Tasks {
     pub(super) fn running(&self) -> impl Iterator<Item = (Key, Incarnation)> {
         let entries = self.entries.iter().flatten();
         entries.filter_map(|entry| Some((entry.key, entry.task.as_ref()?.run.incarnation)))
+    }
+
+    /// What the incarnation was handed that has a task.
+    pub(super) fn context(&self, key: Key) -> Option<Context> {
+        self.task(key).map(|task| Context::new(Arc::clone(&task.run)))
     }
 
     /// Why the child's task was started.

@@ -2,7 +2,7 @@
 //!
 //! | target | what |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child is up, or ends its supervisor (`info`), every other edge (`debug`) |
+//! | `verger::lifecycle` | a child is up, or ends its supervisor (`info`), is unhealthy (`warn`), every other edge (`debug`) |
 //! | `verger::restart` | it will be started again (`warn`), its supervisor gave up, or fails with it (`error`) |
 //! | `verger::shutdown` | a supervisor stops (`info`), who had to be killed (`warn`) or leaked (`error`) |
 
@@ -140,6 +140,14 @@ pub(super) fn undecided(hub: &Hub, child: &Path, incarnation: u32, problem: &str
         supervisor = %hub.path, %child, incarnation, problem,
         "no decision by the callback: escalating"
     );
+}
+
+pub(super) fn unhealthy(child: &Path, incarnation: u32, problem: &str) {
+    warn!(target: "verger::lifecycle", %child, incarnation, problem, "unhealthy");
+}
+
+pub(super) fn healthy(child: &Path, incarnation: u32) {
+    info!(target: "verger::lifecycle", %child, incarnation, "healthy again");
 }
 
 pub(super) fn leaked(child: &Path, incarnation: u32) {

@@ -18,6 +18,8 @@ use crate::path::Path;
 /// | `db: -> active` | [`entered`](Self::entered): it came there from anywhere |
 /// | `db: active -> errored (panicked)` | [`because`](Self::because): and its run ended like this |
 /// | `db: gave up` | [`gave_up`](Self::gave_up): its supervisor gave up on it |
+/// | `db: unhealthy` | [`unhealthy`](Self::unhealthy): its health check has failed too often |
+/// | `db: healthy` | [`healthy`](Self::healthy): it was unhealthy, and has passed its check |
 /// | `db: leaked` | [`leaked`](Self::leaked): it was aborted and is still there |
 /// | `db: leak ended` | [`leak_ended`](Self::leak_ended): it had leaked, and has ended now |
 /// | `db: deactivate failed` | [`deactivate_failed`](Self::deactivate_failed) |
@@ -56,15 +58,26 @@ enum Never {
 const GAVE_UP: &str = "gave up";
 const FELL_BACK: &str = "fell back";
 const PAUSED: &str = "paused";
+const UNHEALTHY: &str = "unhealthy";
+const HEALTHY: &str = "healthy";
 const LEAKED: &str = "leaked";
 const LEAK_ENDED: &str = "leak ended";
 const DEACTIVATE_FAILED: &str = "deactivate failed";
 const REMOVED: &str = "removed";
-const HAPPENINGS: [&str; 7] =
-    [GAVE_UP, FELL_BACK, PAUSED, LEAKED, LEAK_ENDED, DEACTIVATE_FAILED, REMOVED];
+const HAPPENINGS: [&str; 9] = [
+    GAVE_UP,
+    FELL_BACK,
+    PAUSED,
+    UNHEALTHY,
+    HEALTHY,
+    LEAKED,
+    LEAK_ENDED,
+    DEACTIVATE_FAILED,
+    REMOVED,
+];
 
 /// All that [`ExitReason::kind`](crate::ExitReason::kind) returns.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "normal",
     "shutdown",
     "failed",
@@ -76,6 +89,7 @@ const KINDS: [&str; 11] = [
     "killed",
     "escalated",
     "exit",
+    "unhealthy",
 ];
 
 impl Expect {
@@ -111,6 +125,18 @@ impl Expect {
     #[must_use]
     pub fn paused(path: impl Into<String>) -> Self {
         Self::new(path, What::Happened(PAUSED))
+    }
+
+    /// The child's health check has failed too often in a row.
+    #[must_use]
+    pub fn unhealthy(path: impl Into<String>) -> Self {
+        Self::new(path, What::Happened(UNHEALTHY))
+    }
+
+    /// The child was unhealthy, and has passed its health check.
+    #[must_use]
+    pub fn healthy(path: impl Into<String>) -> Self {
+        Self::new(path, What::Happened(HEALTHY))
     }
 
     /// The child was aborted, and is still there when the leak timeout has passed.
@@ -280,6 +306,8 @@ fn happened(kind: &EventKind) -> Option<&'static str> {
         EventKind::GaveUp { .. } => Some(GAVE_UP),
         EventKind::FellBack { .. } => Some(FELL_BACK),
         EventKind::Paused { .. } => Some(PAUSED),
+        EventKind::Unhealthy { .. } => Some(UNHEALTHY),
+        EventKind::Healthy => Some(HEALTHY),
         EventKind::Leaked => Some(LEAKED),
         EventKind::LeakEnded => Some(LEAK_ENDED),
         EventKind::DeactivateFailed { .. } => Some(DEACTIVATE_FAILED),
@@ -294,6 +322,10 @@ fn reason_of(kind: &EventKind) -> Option<&'static str> {
         | EventKind::FellBack { reason }
         | EventKind::Paused { reason, .. }
         | EventKind::DeactivateFailed { reason } => Some(reason.kind()),
-        EventKind::Leaked | EventKind::LeakEnded | EventKind::Removed => None,
+        EventKind::Unhealthy { .. }
+        | EventKind::Healthy
+        | EventKind::Leaked
+        | EventKind::LeakEnded
+        | EventKind::Removed => None,
     }
 }

@@ -83,9 +83,9 @@ impl Faults {
 
     /// A child that does the same, with an ear for faults, and so for all below it.
     pub(super) fn wrap(self: &Arc<Self>, spec: ChildSpec) -> ChildSpec {
-        let ChildSpec { seed, options, requires, fallback } = spec;
+        let ChildSpec { seed, options, requires, fallback, health } = spec;
         let fallback = fallback.map(|spec| Arc::new(self.wrap(ChildSpec::clone(&spec))));
-        ChildSpec { seed: self.wrap_seed(seed), options, requires, fallback }
+        ChildSpec { seed: self.wrap_seed(seed), options, requires, fallback, health }
     }
 
     fn wrap_seed(self: &Arc<Self>, seed: Arc<Seed>) -> Arc<Seed> {

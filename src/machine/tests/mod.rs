@@ -3,6 +3,7 @@
 mod asking;
 mod dynamic;
 mod explore;
+mod health;
 mod ledger;
 mod limits;
 mod otp_scale;

@@ -46,6 +46,7 @@ mod child;
 mod costs;
 mod counts;
 mod grants;
+mod health;
 mod order;
 mod rest;
 
@@ -124,6 +125,8 @@ pub(super) struct Witness {
     told_failed: bool,
     /// A significant child has ended and does not come back.
     significant_left: bool,
+    /// Who was active and is said to be healthy or unhealthy, and whether he is to fail.
+    checked: Option<(Key, bool)>,
 }
 
 impl Witness {
@@ -151,6 +154,7 @@ impl Witness {
             left: None,
             told_failed: false,
             significant_left: false,
+            checked: None,
         }
     }
 
@@ -201,6 +205,7 @@ impl Witness {
         self.check_counts(machine, now)?;
         self.check_costs(machine, now)?;
         self.check_end(machine)?;
+        self.check_heard()?;
         match self.ended {
             Some((key, incarnation)) => {
                 let asked = self.is_asked(key, incarnation);
@@ -233,6 +238,7 @@ impl Witness {
         (self.asked, self.left) = (None, None);
         (self.told_failed, self.significant_left) = (false, false);
         self.note(event, machine, now);
+        self.check_up(event);
         self.listen(event);
         match event {
             &Event::Exited { key, incarnation, .. } | &Event::Ignored { key, incarnation } => {
@@ -291,7 +297,9 @@ impl Witness {
                 self.significant_left |= decision == Decision::Leave && self.is_last(key);
                 self.decided(key, reason, decision, now)
             }
-            &Effect::Ended { key, lived, .. } => {
+            &Effect::Health { key, incarnation, .. } => self.check_health(key, incarnation),
+            &Effect::Ended { key, lived, ref reason, .. } => {
+                self.check_illness(key, reason)?;
                 let child = self.child(key);
                 child.was_active = lived.is_some() || child.itself;
                 Ok(())
@@ -386,6 +394,8 @@ fn check_echo<M: Machine>(
         Event::Ignored { key, incarnation },
         Event::Healthy { key, incarnation },
         Event::StopSelf { key, incarnation },
+        Event::Health { key, incarnation, problem: None },
+        Event::Health { key, incarnation, problem: Some("ill".into()) },
         Event::Policy { key, incarnation, policy: Some(Arc::default()) },
         Event::Exited { key, incarnation, reason },
     ] {
@@ -419,6 +429,7 @@ fn subject(effect: &Effect) -> Option<Key> {
         | Effect::Ask { key, .. }
         | Effect::Unanswered { key, .. }
         | Effect::Changed { key, .. }
+        | Effect::Health { key, .. }
         | Effect::Decided { key, .. }
         | Effect::Replaced { key }
         | Effect::Removed { key, .. }

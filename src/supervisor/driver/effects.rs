@@ -38,7 +38,13 @@ impl<M: Machine> Driver<M> {
                 self.late.extend(self.tasks.runs(key).map(|incarnation| (key, incarnation)));
             }
             Effect::Abort { key } => self.abort(key),
-            Effect::Report(report) => self.report(&report, now),
+            Effect::Report(report) => {
+                self.watch(&report);
+                self.report(&report, now);
+            }
+            Effect::Health { key, incarnation, problem } => {
+                self.is_well(key, incarnation, problem, now);
+            }
             Effect::Leaked { key, incarnation } => self.leak(key, incarnation, now),
             Effect::Ended { key, incarnation, reason, lived } => {
                 self.ending = Some(Ending { key, incarnation, reason: Arc::new(reason), lived });
@@ -65,6 +71,7 @@ impl<M: Machine> Driver<M> {
                 self.tasks.remove(key);
                 self.fallbacks.remove(&key);
                 self.questions.forget(key);
+                self.health.remove(key);
             }
             Effect::Up => {
                 trace::up(&self.hub);
@@ -211,6 +218,8 @@ impl<M: Machine> Driver<M> {
     fn replaced(&mut self, key: Key) {
         let Some(spec) = self.fallbacks.remove(&key) else { return };
         self.tasks.replace(key, Arc::clone(&spec.seed));
+        self.health.remove(key);
+        self.health.add(key, spec.health.as_ref());
         if let Some(further) = &spec.fallback {
             self.fallbacks.insert(key, Arc::clone(further));
         }

@@ -13,6 +13,7 @@
 
 mod asking;
 mod effects;
+mod health;
 mod requests;
 
 use std::collections::{HashMap, HashSet};
@@ -25,6 +26,7 @@ use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
 use self::asking::Questions;
+use self::health::Health;
 use super::blueprint::Blueprint;
 use super::hub::Hub;
 use super::inbox::{Batch, StopRequest};
@@ -78,6 +80,7 @@ pub(super) struct Driver<M: Machine> {
     ending: Option<Ending>,
     end: Option<End>,
     questions: Questions,
+    health: Health,
 }
 
 /// How an incarnation ended.
@@ -127,6 +130,7 @@ impl<M: Machine> Driver<M> {
             ending: None,
             end: None,
             questions: Questions::default(),
+            health: Health::default(),
         };
         let at = now();
         let keys: Vec<_> = blueprint.children.iter().map(|spec| driver.add(spec, at)).collect();
@@ -259,6 +263,7 @@ impl<M: Machine> Driver<M> {
         if let Some(fallback) = &spec.fallback {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
+        self.health.add(key, spec.health.as_ref());
         key
     }
 

@@ -155,6 +155,7 @@ impl<M: Machine> Driver<M> {
             last_exit: history.and_then(|history| history.last),
             next,
             status: self.tasks.status(key),
+            healthy: self.health.of(key),
         })
     }
 

@@ -130,6 +130,7 @@ impl Hub {
             last_exit: None,
             next: None,
             status: None,
+            healthy: None,
         }
     }
 }

@@ -145,7 +145,7 @@ macro_rules! pasted {
 fn what_is_printed_can_be_pasted() {
     use Step::{
         AbortAll, Add, Answer, Ask, Due, Exited, Healthy, Ignored, Pass, Policy, Ready, Stop,
-        StopSelf,
+        StopSelf, Unhealthy,
     };
     let plan = Plan {
         dynamic: false,
@@ -165,6 +165,7 @@ fn what_is_printed_can_be_pasted() {
         StopSelf(1),
         Policy(1, Word::Type(RestartType::Permanent)),
         Policy(0, Word::Once),
+        Unhealthy(0),
         Answer(1, Resolution::GiveUp),
         Exited(1, End::Normal),
         Exited(0, End::Failed),
@@ -204,6 +205,9 @@ fn what_is_printed_can_be_pasted() {
         world.policy("b", RestartPolicy::new().restart(RestartType::Permanent));
         world.policy("a", RestartPolicy::new().consecutive_restarts(1)
             .on_exhausted(OnExhausted::Park));
+        world.says("a", |key, incarnation| Event::Health {
+            key, incarnation, problem: Some("ill".into())
+        });
         world.decide("b", Resolution::GiveUp.into());
         world.exit("b", ExitReason::Normal);
         world.crash("a");

@@ -31,7 +31,7 @@ pub(super) struct Plan {
 /// The rest of what can be set, in combinations that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flavour {
-    /// All as it is by default. Children are active at once.
+    /// All as it is by default. Children are active at once. One fails if it is unhealthy.
     Plain,
     /// Children say when they are ready, have no time for it, and require the first one.
     Slow,
@@ -189,7 +189,11 @@ impl Plan {
     fn kid(&self, number: usize) -> Kid {
         let mut kid = kid_of(number).restart(self.types[number]);
         match self.flavour {
-            Flavour::Plain => {}
+            Flavour::Plain => {
+                if number == 0 {
+                    kid = kid.fails_unhealthy();
+                }
+            }
             Flavour::Slow => {
                 kid = kid.signals(None).activation_timeout(2 * BEAT);
                 if number > 0 && !self.dynamic {
@@ -349,6 +353,9 @@ fn script(kid: &Kid) -> String {
     }
     if let Some(fallback) = kid.replacement() {
         text += &format!(".fallback({})", script(fallback));
+    }
+    if options.fails_unhealthy {
+        text += ".fails_unhealthy()";
     }
     if kid.silent {
         text += ".silent()";

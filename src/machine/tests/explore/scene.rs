@@ -184,6 +184,9 @@ impl<M: Explored> Scene<M> {
             if child.lifecycle != Lifecycle::Active && child.nature.options.signals {
                 steps.push(Step::Ready(who));
             }
+            if child.nature.options.fails_unhealthy {
+                steps.push(Step::Unhealthy(who));
+            }
             if cast.waits {
                 steps.push(Step::Healthy(who));
             }
@@ -267,6 +270,10 @@ impl<M: Explored> Scene<M> {
             Step::StopSelf(who) => {
                 let (key, incarnation) = of(who);
                 Event::StopSelf { key, incarnation }
+            }
+            Step::Unhealthy(who) => {
+                let (key, incarnation) = of(who);
+                Event::Health { key, incarnation, problem: Some("ill".into()) }
             }
             Step::Policy(who, word) => {
                 let (key, incarnation) = of(who);

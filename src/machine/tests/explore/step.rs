@@ -23,6 +23,8 @@ pub(super) enum Step {
     Exited(Who, End),
     Healthy(Who),
     StopSelf(Who),
+    /// It is said what is wrong with the child.
+    Unhealthy(Who),
     /// The child says what is to become of it.
     Policy(Who, Word),
     /// What becomes of a child that has failed is answered.
@@ -93,6 +95,14 @@ impl Step {
             Self::Ignored(who) => says(who, "Ignored"),
             Self::Healthy(who) => says(who, "Healthy"),
             Self::StopSelf(who) => says(who, "StopSelf"),
+            Self::Unhealthy(who) => {
+                let problem = "problem: Some(\"ill\".into())";
+                let who = name(who);
+                format!(
+                    "world.says({who:?}, |key, incarnation| \
+                     Event::Health {{ key, incarnation, {problem} }});"
+                )
+            }
             Self::Policy(who, word) => {
                 let word = word.script();
                 format!("world.policy({:?}, RestartPolicy::new(){word});", name(who))
