@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
 use super::super::{Ordered, Request};
-use crate::exit::ExitReason;
+use crate::exit::{ExitKind, ExitReason};
 use crate::failure::FailureDecision;
 use crate::failure::Resolution::{Escalate, GiveUp, Restart};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    Backoff, FirstStart, Intensity, OnExhausted, RestartPolicy, RestartType, Rules, Strategy,
+    Backoff, FirstStart, Intensity, OnExhausted, OnExit, RestartPolicy, RestartType, Rules,
+    Strategy,
 };
 
 fn asking() -> Rules {
@@ -410,4 +411,21 @@ fn a_temporary_child_may_want_to_come_back_and_is_forgotten_all_the_same_with_it
     world.policy("b", always());
     world.fail("a");
     assert_eq!(world.acts(), "cancel b, removed b, start a#2");
+}
+
+/// An exception to its type would have brought it back, and its group does.
+#[test]
+fn a_temporary_child_that_is_being_decided_on_comes_back_with_its_group() {
+    let rules = Rules {
+        asks: true,
+        strategy: Strategy::OneForAll,
+        backoff: Backoff::constant(ms(50)),
+        ..rules()
+    };
+    let t = kid("t").temporary().on_exit(ExitKind::Failed, OnExit::Restart).silent();
+    let mut world = World::running(rules, [kid("a"), t]);
+    world.fail("t");
+    world.end("a");
+    world.advance(ms(50));
+    assert_eq!(world.timed(), "0ns ask t#1 (1), 50ms start a#2, 50ms start t#2");
 }

@@ -235,8 +235,10 @@ impl Witness {
                 let kept = match state {
                     // Only who is brought back is asked about.
                     Some(State::Gated(_) | State::Asking { .. }) => true,
-                    // An exception to its type brings it back.
-                    Some(State::Backoff | State::Awaiting | State::Down(_)) if child.returns => {
+                    // An exception to its type brings it back, or would have, had its group not.
+                    Some(State::Backoff | State::Awaiting | State::Down(_))
+                        if child.returns || child.asked_once =>
+                    {
                         true
                     }
                     // Its group may have told it since whether it comes back.
