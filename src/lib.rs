@@ -119,9 +119,9 @@ pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FailureLog,
-    FirstStart, Intensity, Jitter, LogLevel, OnExhausted, OnExit, OnLeak, Preset, Random,
-    Readiness, Reset, RestartPolicy, RestartType, Shutdown, Start, StartCause, Strategy, Trigger,
-    UnknownShutdown, UnknownWord,
+    FirstStart, InForce, Intensity, Jitter, LogLevel, OnExhausted, OnExit, OnLeak, Origin,
+    PolicyInForce, PolicyOrigins, Preset, Random, Readiness, Reset, RestartPolicy, RestartType,
+    Shutdown, Start, StartCause, Strategy, Trigger, UnknownShutdown, UnknownWord,
 };
 pub use crate::status::{
     ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,

@@ -10,7 +10,10 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::millis;
 use crate::path::Path;
-use crate::policy::{Backoff, Intensity, OnExhausted, OnLeak, RestartType, Shutdown, Trigger};
+use crate::policy::{
+    Backoff, FailureLog, Intensity, OnExhausted, OnLeak, PolicyInForce, PolicyOrigins, RestartType,
+    Shutdown, Trigger,
+};
 
 /// A snapshot of a tree, or of the part of it below one supervisor.
 ///
@@ -20,7 +23,8 @@ use crate::policy::{Backoff, Intensity, OnExhausted, OnLeak, RestartType, Shutdo
 /// `Display` writes it as a tree of at most 80 columns, to be read without colours and compared by
 /// `diff`. A child has a line, and others below it for what has no room there; `+3` in front of one
 /// stands for three levels that are not drawn, `callback` for a supervisor that decides on failures by
-/// one of its own.
+/// one of its own, `own policy` for a child that has said itself how it is restarted, and
+/// `UNHEALTHY` for one whose health check says so.
 ///
 /// ```text
 /// app  one_for_one 0/5 in 1m  active  up 2h15m  5 children, 1 restarting
@@ -34,7 +38,8 @@ use crate::policy::{Backoff, Intensity, OnExhausted, OnLeak, RestartType, Shutdo
 /// ```
 ///
 /// Serialised, durations are in milliseconds, and points in time in milliseconds since the Unix
-/// epoch, in fields whose names end in `_ms`.
+/// epoch, in fields whose names end in `_ms`. What is under `policy` is as it is written in a file:
+/// see [`PolicyInForce`].
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {
@@ -71,6 +76,9 @@ pub struct ChildInfo {
     pub kind: ChildKind,
     /// Which of its ends restart it, exceptions aside.
     pub restart: RestartType,
+    /// What its end is answered with if it comes now, and who said so. `None` for the root, which
+    /// has nobody above it.
+    pub policy: Option<PolicyInForce>,
     /// Whether its end may end its supervisor.
     pub significant: bool,
     /// Where it is in its lifecycle.
@@ -194,6 +202,11 @@ pub struct ChildSpecInfo {
     pub failing_for: Option<Duration>,
     /// See [`ChildSpec::on_exhausted`](crate::ChildSpec::on_exhausted).
     pub on_exhausted: OnExhausted,
+    /// See [`ChildSpec::failure_log`](crate::ChildSpec::failure_log).
+    pub failure_log: FailureLog,
+    /// Who said which of it. What a running child says itself isn't here, but in
+    /// [`ChildInfo::policy`].
+    pub origins: PolicyOrigins,
 }
 
 #[cfg(test)]
@@ -204,6 +217,7 @@ impl ChildInfo {
             path,
             kind,
             restart: RestartType::Permanent,
+            policy: None,
             significant: false,
             lifecycle: Lifecycle::Active,
             why: None,

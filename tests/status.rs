@@ -294,6 +294,15 @@ async fn as_json_every_time_is_a_number_of_milliseconds() {
         "path": "app/mqtt",
         "kind": "worker",
         "restart": "permanent",
+        "policy": {
+            "restart": { "value": "permanent", "origin": "default" },
+            "backoff": {
+                "value": { "curve": "constant", "delay": "5s" },
+                "origin": "defaults",
+            },
+            "on_exhausted": { "value": "escalate", "origin": "default" },
+            "failure_log": { "value": { "level": "warn" }, "origin": "default" },
+        },
         "significant": false,
         "lifecycle": "restarting",
         "why": null,
@@ -305,6 +314,7 @@ async fn as_json_every_time_is_a_number_of_milliseconds() {
         "last_exit": { "kind": "failed", "message": "failed: mqtt failed" },
         "next": { "attempt": 1, "delay_ms": 5000, "remaining_ms": 4200 },
         "status": null,
+        "healthy": null,
         "supervisor": null,
         "children": [],
     });
@@ -318,6 +328,7 @@ async fn as_json_every_time_is_a_number_of_milliseconds() {
             "path": "app",
             "kind": "supervisor",
             "restart": "temporary",
+            "policy": null,
             "significant": false,
             "lifecycle": "active",
             "why": null,
@@ -329,6 +340,7 @@ async fn as_json_every_time_is_a_number_of_milliseconds() {
             "last_exit": null,
             "next": null,
             "status": null,
+            "healthy": null,
             "supervisor": {
                 "strategy": "one_for_one",
                 "on_child_failure": false,

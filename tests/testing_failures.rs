@@ -195,9 +195,9 @@ async fn what_can_not_happen_is_told_at_once() {
         let expected = format!(
             "`{unreadable}` can't be read; write `db: active -> errored`, `db: -> active`, `db: \
              active -> errored (failed)`, or `db: ` and one of `gave up`, `fell back`, `paused`, \
-             `leaked`, `leak ended`, `deactivate failed`, `removed`; the states are `discovered`, \
-             `resolved`, `activating`, `active`, `errored`, `restarting`, `deactivating`, \
-             `stopped`"
+             `unhealthy`, `healthy`, `leaked`, `leak ended`, `deactivate failed`, `removed`; the \
+             states are `discovered`, `resolved`, `activating`, `active`, `errored`, \
+             `restarting`, `deactivating`, `stopped`"
         );
         assert_eq!(text, expected);
     }
@@ -213,6 +213,8 @@ fn an_expectation_is_read_as_it_is_written() {
         ("a/b#1: active -> errored (hung)", Expect::edge("a/b#1", active, errored).because("hung")),
         ("on: the air: -> active", Expect::entered("on: the air", active)),
         ("db: gave up (failed)", Expect::gave_up("db").because("failed")),
+        ("db: unhealthy", Expect::unhealthy("db")),
+        ("db: healthy", Expect::healthy("db")),
         ("db: fell back (failed)", Expect::fell_back("db").because("failed")),
         ("db: paused", Expect::paused("db")),
         ("db: leaked", Expect::leaked("db")),

@@ -359,6 +359,7 @@ impl Children {
             incarnation: slot.incarnation,
             since: self.began + Duration::from_nanos(slot.since),
             why,
+            policy: slot.own_policy().map(Arc::clone),
             history: slot.ledger.as_ref().map(|ledger| {
                 let life = Duration::from_nanos(self.age(now).saturating_sub(slot.since));
                 let life = (slot.state == State::Active).then_some(life);

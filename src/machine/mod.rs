@@ -274,6 +274,8 @@ pub(crate) struct View {
     pub(crate) since: Instant,
     /// Why it is down, in a word, where the lifecycle alone does not tell.
     pub(crate) why: Option<&'static str>,
+    /// What the incarnation that there is, or was last, says of its own restart.
+    pub(crate) policy: Option<Arc<RestartPolicy>>,
     pub(crate) history: Option<History>,
 }
 

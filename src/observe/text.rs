@@ -180,6 +180,7 @@ impl Entry<'_> {
             supervisor.filter(|it| it.on_child_failure).map(|_| "callback".to_owned()),
             (child.restarts > 0).then(|| format!("restarts={}", child.restarts)),
             child.why.map(str::to_owned),
+            child.policy.as_ref().filter(|it| it.is_own()).map(|_| "own policy".to_owned()),
             (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
             status.map(|text| format!("\"{}\"", cut(text, room - 2))),
             last.map(|reason| cut(format_args!("last: {reason}"), room)),

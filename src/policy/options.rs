@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::{
     AskedWaits, AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, Intensity, Limits,
-    OnExhausted, OnExit, OnLeak, RestartType, Shutdown, Sources, Start, Strategy, Trigger,
+    OnExhausted, OnExit, OnLeak, Origin, RestartType, Shutdown, Sources, Start, Strategy, Trigger,
     WrittenLimits,
 };
 use crate::exit::ExitReason;
@@ -54,6 +54,8 @@ pub(crate) struct Rules {
     pub(crate) start: Start,
     pub(crate) first_start: FirstStart,
     pub(crate) on_exhausted: OnExhausted,
+    /// Who said so.
+    pub(crate) on_exhausted_from: Origin,
     /// `None`: unlimited.
     pub(crate) intensity: Option<Intensity>,
     /// Failures before Active count too, whatever their delay.
@@ -85,6 +87,7 @@ impl Default for Rules {
             start: Start::Sequential,
             first_start: FirstStart::Retry,
             on_exhausted: OnExhausted::Escalate,
+            on_exhausted_from: Origin::Default,
             intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
             charge_everything: false,
             gives_up_cleanly: false,

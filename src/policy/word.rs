@@ -121,7 +121,7 @@ mod tests {
 
     use crate::exit::ExitKind;
     use crate::policy::{
-        AutoShutdown, FirstStart, LogLevel, OnExit, OnLeak, Readiness, RestartType, Start,
+        AutoShutdown, FirstStart, LogLevel, OnExit, OnLeak, Origin, Readiness, RestartType, Start,
         StartCause, Strategy, UnknownWord,
     };
 
@@ -153,6 +153,7 @@ mod tests {
         all(LogLevel::ALL);
         all(RestartType::ALL);
         all(OnExit::ALL);
+        all(Origin::ALL);
         all(&ExitKind::ALL);
     }
 

@@ -7,13 +7,15 @@ use crate::child::ChildSpec;
 use crate::error::{BuildError, BuildWarning};
 use crate::failure::FailureCallback;
 use crate::path::Path;
-use crate::policy::{AutoShutdown, ChildOptions, Reset, Rules, Shutdown, unreachable};
+use crate::policy::{
+    AutoShutdown, ChildOptions, PolicyInForce, Reset, RestartPolicy, Rules, Shutdown, unreachable,
+};
 use crate::status::{ChildKind, ChildSpecInfo};
 
 #[derive(Debug)]
 pub(crate) struct Blueprint {
     pub(crate) name: Arc<str>,
-    pub(crate) rules: Rules,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) dynamic: bool,
     /// Its own; it may have one from above.
     pub(crate) on_child_failure: Option<FailureCallback>,
@@ -97,8 +99,17 @@ impl Blueprint {
         Ok(())
     }
 
+    /// The policy that a child is under that says `own` itself.
+    pub(crate) fn policy(
+        &self,
+        options: &Arc<ChildOptions>,
+        own: Option<Arc<RestartPolicy>>,
+    ) -> PolicyInForce {
+        PolicyInForce::new(Arc::clone(options), Arc::clone(&self.rules), own)
+    }
+
     /// How a child is treated, every default filled in.
-    pub(crate) fn describe(&self, name: String, options: &ChildOptions) -> ChildSpecInfo {
+    pub(crate) fn describe(&self, name: String, options: &Arc<ChildOptions>) -> ChildSpecInfo {
         let rules = &self.rules;
         ChildSpecInfo {
             name,
@@ -114,6 +125,8 @@ impl Blueprint {
             consecutive_restarts: rules.limits(options).consecutive,
             failing_for: rules.limits(options).failing_for,
             on_exhausted: rules.on_exhausted(options),
+            failure_log: rules.failure_log(options),
+            origins: self.policy(options, None).origins(),
         }
     }
 }

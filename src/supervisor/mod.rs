@@ -47,7 +47,7 @@ pub(crate) fn supervise(
     hub.tree.registry.insert(hub.path.clone(), Arc::clone(&hub));
     let ending = Ending { hub: Arc::clone(&hub), outcome: None };
     async move {
-        let rules = Rules { asks: hub.callback.is_some(), ..blueprint.rules.clone() };
+        let rules = Rules { asks: hub.callback.is_some(), ..Rules::clone(&blueprint.rules) };
         let seed = fastrand::u64(..);
         if blueprint.dynamic {
             drive(Dynamic::new(rules, now(), seed), blueprint, hub, above, ending).await

@@ -12,7 +12,7 @@ use crate::child::{
 };
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, check_name};
-use crate::policy::{Preset, Rules, unreachable};
+use crate::policy::{Origin, Preset, Rules, unreachable};
 use crate::supervisor::Blueprint;
 
 /// What there is to check of a builder of either kind.
@@ -102,7 +102,7 @@ fn blueprint(
     let mut blueprint = Blueprint {
         // Of a child it is the spec's, which may be another than the builder's.
         name: path.name().into(),
-        rules: rules(described.options(), path)?,
+        rules: Arc::new(rules(described.options(), path)?),
         dynamic: described.is_dynamic(),
         on_child_failure: described.options().on_child_failure.clone(),
         children: Vec::new(),
@@ -160,6 +160,11 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
             .first_start
             .unwrap_or_else(|| preset.map_or(default.first_start, |preset| preset.first_start)),
         on_exhausted,
+        on_exhausted_from: match (options.on_exhausted, preset) {
+            (Some(_), _) => Origin::Supervisor,
+            (None, Some(_)) => Origin::Preset,
+            (None, None) => Origin::Default,
+        },
         intensity,
         charge_everything: preset.is_some_and(|preset| preset.charge_everything),
         gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),

@@ -144,6 +144,7 @@ impl<M: Machine> Driver<M> {
             path: self.tasks.path(&self.hub, key),
             kind: kind(&view.options),
             restart: self.blueprint.rules.restart(&view.options),
+            policy: Some(self.blueprint.policy(&view.options, view.policy)),
             significant: view.options.significant,
             lifecycle: view.lifecycle,
             why: view.why,

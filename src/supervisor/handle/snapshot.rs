@@ -119,6 +119,7 @@ impl Hub {
             path: self.path.clone(),
             kind: ChildKind::Supervisor,
             restart: RestartType::Temporary,
+            policy: None,
             significant: false,
             lifecycle,
             why: None,

@@ -1,0 +1,377 @@
+//! The policy that a child is under, part by part, and who said so.
+//!
+//! A [`PolicyInForce`] is what there is to look at, shared and not copied: each part is looked up
+//! when somebody wants to know it. What decides is asked of [`Rules`], here as in the machine.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::duration::Human;
+use super::word::words;
+use super::{
+    Backoff, ChildOptions, FailureLog, Intensity, OnExhausted, RestartPolicy, Rules, Trigger,
+};
+
+/// Who said a part of the policy that a child is under. Those that come later win.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Origin {
+    /// Nobody: it is what there is by default.
+    Default,
+    /// The [preset](crate::SupervisorBuilder::preset) of its supervisor.
+    Preset,
+    /// Its supervisor, as what it does itself:
+    /// [`SupervisorBuilder::on_exhausted`](crate::SupervisorBuilder::on_exhausted).
+    Supervisor,
+    /// The [defaults](crate::SupervisorBuilder::defaults) that its supervisor has for children.
+    Defaults,
+    /// Its [spec](crate::ChildSpec), or its type in [`Child::child_spec`](crate::Child::child_spec).
+    Spec,
+    /// The child itself, for this incarnation: see
+    /// [`Context::set_restart_policy`](crate::Context::set_restart_policy).
+    Child,
+}
+
+words!(
+    Origin, "origin":
+    Default = "default",
+    Preset = "preset",
+    Supervisor = "supervisor",
+    Defaults = "defaults",
+    Spec = "spec",
+    Child = "child",
+);
+
+/// A part of a policy, and who said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct InForce<T> {
+    /// What was said.
+    pub value: T,
+    /// Who said it.
+    pub origin: Origin,
+}
+
+impl<T> InForce<T> {
+    fn new(value: T, origin: Origin) -> Self {
+        Self { value, origin }
+    }
+}
+
+/// Who said which part of a policy. Of a limit that there isn't, [`Origin::Default`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PolicyOrigins {
+    /// See [`PolicyInForce::restart`].
+    pub restart: Origin,
+    /// See [`PolicyInForce::backoff`].
+    pub backoff: Origin,
+    /// See [`PolicyInForce::intensity`].
+    pub intensity: Origin,
+    /// See [`PolicyInForce::consecutive_restarts`].
+    pub consecutive_restarts: Origin,
+    /// See [`PolicyInForce::failing_for`].
+    pub failing_for: Origin,
+    /// See [`PolicyInForce::on_exhausted`].
+    pub on_exhausted: Origin,
+    /// See [`PolicyInForce::failure_log`].
+    pub failure_log: Origin,
+}
+
+/// The policy that a child is under: what its end is answered with if it comes now.
+///
+/// While it waits for a restart, it is the one that its last end was answered with. Cheap to clone,
+/// and to have: each part is looked up when it is asked for.
+///
+/// Serialised, each part is its value, as it is written in a file, and its origin. A limit that
+/// there isn't is left out.
+///
+/// ```json
+/// {
+///   "restart": { "value": "transient", "origin": "spec" },
+///   "backoff": { "value": { "curve": "constant", "delay": "5s" }, "origin": "defaults" },
+///   "intensity": { "value": { "max": 3, "period": "1m" }, "origin": "child" },
+///   "on_exhausted": { "value": "escalate", "origin": "default" },
+///   "failure_log": { "value": { "level": "warn" }, "origin": "default" }
+/// }
+/// ```
+#[derive(Clone)]
+pub struct PolicyInForce {
+    options: Arc<ChildOptions>,
+    rules: Arc<Rules>,
+    own: Option<Arc<RestartPolicy>>,
+}
+
+impl PolicyInForce {
+    pub(crate) fn new(
+        options: Arc<ChildOptions>,
+        rules: Arc<Rules>,
+        own: Option<Arc<RestartPolicy>>,
+    ) -> Self {
+        Self { options, rules, own }
+    }
+
+    /// Whether the child has said a part of it itself, for this incarnation.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.own.as_deref().is_some_and(|own| *own != RestartPolicy::new())
+    }
+
+    /// Which of its ends lead to what. If the spec makes exceptions to what somebody else said, it
+    /// is the spec's.
+    #[must_use]
+    pub fn restart(&self) -> InForce<Trigger> {
+        if let Some(own) = self.own.as_ref().and_then(|own| own.restart.clone()) {
+            return InForce::new(own, Origin::Child);
+        }
+        let excepted = self.options.exceptions != super::Exceptions::default();
+        let origin = if excepted {
+            Origin::Spec
+        } else {
+            self.origin(|it| it.restart.is_some()).unwrap_or(Origin::Default)
+        };
+        InForce::new(self.rules.trigger(&self.options), origin)
+    }
+
+    /// How long it waits before each restart.
+    #[must_use]
+    pub fn backoff(&self) -> InForce<&Backoff> {
+        if let Some(own) = self.own.as_ref().and_then(|own| own.backoff.as_ref()) {
+            return InForce::new(own, Origin::Child);
+        }
+        let origin = self.origin(|it| it.backoff.is_some()).unwrap_or(Origin::Default);
+        InForce::new(self.rules.backoff(&self.options), origin)
+    }
+
+    /// How many restarts it may have within what, if that is limited.
+    #[must_use]
+    pub fn intensity(&self) -> Option<InForce<Intensity>> {
+        self.limit(|limits| limits.intensity)
+    }
+
+    /// How many restarts it may have in a row, if that is limited.
+    #[must_use]
+    pub fn consecutive_restarts(&self) -> Option<InForce<u32>> {
+        self.limit(|limits| limits.consecutive)
+    }
+
+    /// For how long it may fail, if that is limited.
+    #[must_use]
+    pub fn failing_for(&self) -> Option<InForce<Duration>> {
+        self.limit(|limits| limits.failing_for)
+    }
+
+    /// What follows when it has failed too often.
+    #[must_use]
+    pub fn on_exhausted(&self) -> InForce<OnExhausted> {
+        if let Some(own) = self.own.as_ref().and_then(|own| own.on_exhausted) {
+            return InForce::new(own, Origin::Child);
+        }
+        let origin = self.origin(|it| it.on_exhausted.is_some());
+        let origin = origin.unwrap_or(self.rules.on_exhausted_from);
+        InForce::new(self.rules.on_exhausted(&self.options), origin)
+    }
+
+    /// How loudly its failures are logged.
+    #[must_use]
+    pub fn failure_log(&self) -> InForce<FailureLog> {
+        if let Some(own) = self.own.as_ref().and_then(|own| own.failure_log) {
+            return InForce::new(own, Origin::Child);
+        }
+        let origin = self.origin(|it| it.failure_log.is_some()).unwrap_or(Origin::Default);
+        InForce::new(self.rules.failure_log(&self.options), origin)
+    }
+
+    /// Who said which part.
+    #[must_use]
+    pub fn origins(&self) -> PolicyOrigins {
+        fn of<T>(limit: Option<InForce<T>>) -> Origin {
+            limit.map_or(Origin::Default, |limit| limit.origin)
+        }
+
+        PolicyOrigins {
+            restart: self.restart().origin,
+            backoff: self.backoff().origin,
+            intensity: of(self.intensity()),
+            consecutive_restarts: of(self.consecutive_restarts()),
+            failing_for: of(self.failing_for()),
+            on_exhausted: self.on_exhausted().origin,
+            failure_log: self.failure_log().origin,
+        }
+    }
+
+    /// Who says something of those that the child doesn't say itself.
+    fn origin(&self, says: impl Fn(&ChildOptions) -> bool) -> Option<Origin> {
+        let layers = [
+            (&*self.options, Origin::Spec),
+            (&self.rules.defaults, Origin::Defaults),
+            (&self.rules.preset, Origin::Preset),
+        ];
+        layers.into_iter().find_map(|(options, origin)| says(options).then_some(origin))
+    }
+
+    fn limit<T>(&self, of: impl Fn(&super::Limits) -> Option<T>) -> Option<InForce<T>> {
+        if let Some(own) = self.own.as_ref().and_then(|own| of(&own.limits.get())) {
+            return Some(InForce::new(own, Origin::Child));
+        }
+        let value = of(&self.rules.limits(&self.options))?;
+        let origin = self.origin(|it| of(&it.limits.get()).is_some());
+        Some(InForce::new(value, origin.unwrap_or(Origin::Default)))
+    }
+}
+
+impl Serialize for PolicyInForce {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (intensity, consecutive) = (self.intensity(), self.consecutive_restarts());
+        let failing_for = self.failing_for();
+        let limits = usize::from(intensity.is_some())
+            + usize::from(consecutive.is_some())
+            + usize::from(failing_for.is_some());
+        let mut parts = serializer.serialize_struct("PolicyInForce", 4 + limits)?;
+        parts.serialize_field("restart", &self.restart())?;
+        parts.serialize_field("backoff", &self.backoff())?;
+        match &intensity {
+            Some(limit) => parts.serialize_field("intensity", limit)?,
+            None => parts.skip_field("intensity")?,
+        }
+        match &consecutive {
+            Some(limit) => parts.serialize_field("consecutive_restarts", limit)?,
+            None => parts.skip_field("consecutive_restarts")?,
+        }
+        match failing_for.map(|it| InForce::new(Human(it.value), it.origin)) {
+            Some(limit) => parts.serialize_field("failing_for", &limit)?,
+            None => parts.skip_field("failing_for")?,
+        }
+        parts.serialize_field("on_exhausted", &self.on_exhausted())?;
+        parts.serialize_field("failure_log", &self.failure_log())?;
+        parts.end()
+    }
+}
+
+impl fmt::Debug for PolicyInForce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyInForce")
+            .field("restart", &self.restart())
+            .field("backoff", &self.backoff())
+            .field("intensity", &self.intensity())
+            .field("consecutive_restarts", &self.consecutive_restarts())
+            .field("failing_for", &self.failing_for())
+            .field("on_exhausted", &self.on_exhausted())
+            .field("failure_log", &self.failure_log())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{LogLevel, RestartType};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// All that can be said, by somebody who is known by a number.
+    fn said(by: u32) -> RestartPolicy {
+        let restart = [RestartType::OnStop, RestartType::OnAbort, RestartType::OnWatchdog];
+        let log = [LogLevel::Trace, LogLevel::Debug, LogLevel::Error];
+        let number = by as usize % 3;
+        RestartPolicy::new()
+            .restart(restart[number])
+            .backoff(Backoff::constant(SECOND * by))
+            .restarts(by, SECOND)
+            .consecutive_restarts(by)
+            .failing_for(SECOND * by)
+            .on_exhausted(OnExhausted::Exit(by as u8))
+            .failure_log(FailureLog::at(log[number]))
+    }
+
+    fn options(policy: RestartPolicy) -> ChildOptions {
+        let mut options = ChildOptions::default();
+        options.adopt(policy);
+        options
+    }
+
+    /// What is in force, as a policy.
+    fn whole(policy: &PolicyInForce) -> RestartPolicy {
+        let mut whole = RestartPolicy::new()
+            .restart(policy.restart().value)
+            .backoff(policy.backoff().value.clone())
+            .on_exhausted(policy.on_exhausted().value)
+            .failure_log(policy.failure_log().value);
+        policy.intensity().into_iter().for_each(|it| whole.limits.intensity(it.value));
+        policy.consecutive_restarts().into_iter().for_each(|it| whole.limits.consecutive(it.value));
+        policy.failing_for().into_iter().for_each(|it| whole.limits.failing_for(it.value));
+        whole
+    }
+
+    fn all(origin: Origin) -> PolicyOrigins {
+        PolicyOrigins {
+            restart: origin,
+            backoff: origin,
+            intensity: origin,
+            consecutive_restarts: origin,
+            failing_for: origin,
+            on_exhausted: origin,
+            failure_log: origin,
+        }
+    }
+
+    #[test]
+    fn kin_76_who_comes_later_wins_in_each_part() {
+        let rules = Rules { defaults: options(said(1)), ..Rules::default() };
+        let mut policy = PolicyInForce::new(Arc::default(), Arc::new(rules), None);
+        assert_eq!((policy.origins(), whole(&policy)), (all(Origin::Defaults), said(1)));
+        policy.options = Arc::new(options(said(2)));
+        assert_eq!((policy.origins(), whole(&policy)), (all(Origin::Spec), said(2)));
+        assert!(!policy.is_own());
+        policy.own = Some(Arc::new(said(3)));
+        assert_eq!((policy.origins(), whole(&policy)), (all(Origin::Child), said(3)));
+        assert!(policy.is_own());
+        policy.own = Some(Arc::default());
+        assert_eq!((policy.origins(), whole(&policy)), (all(Origin::Spec), said(2)));
+        assert!(!policy.is_own(), "it has said nothing");
+    }
+
+    #[test]
+    fn what_nobody_says_is_the_default_or_that_of_the_supervisor() {
+        let policy = PolicyInForce::new(Arc::default(), Arc::default(), None);
+        assert_eq!(policy.origins(), all(Origin::Default));
+        assert_eq!(
+            whole(&policy),
+            RestartPolicy::new()
+                .restart(RestartType::Permanent)
+                .backoff(Backoff::default())
+                .on_exhausted(OnExhausted::Escalate)
+                .failure_log(FailureLog::default()),
+        );
+
+        let park = OnExhausted::Park;
+        let rules = Rules {
+            on_exhausted: park,
+            on_exhausted_from: Origin::Supervisor,
+            preset: ChildOptions { backoff: Some(Backoff::none()), ..ChildOptions::default() },
+            ..Rules::default()
+        };
+        let policy = PolicyInForce::new(Arc::default(), Arc::new(rules), None);
+        assert_eq!(policy.on_exhausted(), InForce::new(park, Origin::Supervisor));
+        assert_eq!(policy.backoff(), InForce::new(&Backoff::none(), Origin::Preset));
+        assert_eq!(policy.restart().origin, Origin::Default);
+    }
+
+    #[test]
+    fn a_trigger_with_exceptions_of_the_spec_is_the_specs() {
+        let rules = Rules {
+            defaults: options(RestartPolicy::new().restart(RestartType::Transient)),
+            ..Rules::default()
+        };
+        let mut child = ChildOptions::default();
+        child.exceptions.on_exit(crate::exit::ExitKind::Hung, crate::policy::OnExit::Leave);
+        let policy = PolicyInForce::new(Arc::new(child), Arc::new(rules), None);
+        let InForce { value, origin } = policy.restart();
+        assert_eq!((value.restart_type(), origin), (RestartType::Transient, Origin::Spec));
+        assert_ne!(value, RestartType::Transient.into());
+    }
+}
