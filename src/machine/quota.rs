@@ -42,8 +42,7 @@ impl Quota {
 
     /// Records a restart that was granted.
     pub(crate) fn record(&mut self, limits: &Limits, failed: Instant, now: Instant) {
-        let counts = |it: &Box<RestartWindow>| limits.intensity.is_some_and(|by| it.counts(by));
-        self.window = self.window.take().filter(counts);
+        self.window.take_if(|window| !limits.intensity.is_some_and(|it| window.counts(it)));
         if let Some(intensity) = limits.intensity {
             let window = || Box::new(RestartWindow::new(Some(intensity)));
             self.window.get_or_insert_with(window).record(now);

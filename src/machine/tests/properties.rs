@@ -35,7 +35,9 @@ enum Step {
     Ready(usize),
     Healthy(usize),
     StopSelf(usize),
-    Policy(usize, RestartType),
+    Policy(usize, Box<RestartPolicy>),
+    /// It is said whether it is well.
+    Checked(usize, bool),
     /// It is decided what becomes of a child, be it asked or not.
     Decide(usize, Resolution),
     Ask(usize, Request),
@@ -63,7 +65,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => who.clone().prop_map(Step::Ready),
         1 => who.clone().prop_map(Step::Healthy),
         1 => who.clone().prop_map(Step::StopSelf),
-        1 => (who.clone(), select(&TYPES)).prop_map(|(who, restart)| Step::Policy(who, restart)),
+        1 => (who.clone(), a_word()).prop_map(|(who, word)| Step::Policy(who, Box::new(word))),
+        1 => (who.clone(), any::<bool>()).prop_map(|(who, well)| Step::Checked(who, well)),
         2 => (who.clone(), select(&ANSWERS)).prop_map(|(who, answer)| Step::Decide(who, answer)),
         6 => (who, select(&REQUESTS)).prop_map(|(who, request)| Step::Ask(who, request)),
         1 => limited(9).prop_map(|kid| Step::Add(Box::new(kid))),
@@ -108,6 +111,28 @@ fn exhausted() -> impl Strategy<Value = OnExhausted> {
         select(&[150, 1_000]).prop_map(|millis| OnExhausted::Pause(ms(millis))),
         Just(OnExhausted::Exit(3)),
     ]
+}
+
+/// What a child may say of its restart.
+fn a_word() -> impl Strategy<Value = RestartPolicy> {
+    let backoffs = vec![Backoff::none(), Backoff::constant(ms(70))];
+    (
+        option::weighted(0.5, select(&TYPES)),
+        option::weighted(0.2, proptest::sample::select(backoffs)),
+        option::weighted(0.2, an_intensity()),
+        option::weighted(0.2, 0..3_u32),
+        option::weighted(0.2, 1..400_u64),
+        option::weighted(0.3, exhausted()),
+    )
+        .prop_map(|(restart, backoff, intensity, consecutive, failing_for, on_exhausted)| {
+            let mut word = RestartPolicy::new();
+            word.restart = restart.map(Into::into);
+            (word.backoff, word.on_exhausted) = (backoff, on_exhausted);
+            intensity.into_iter().for_each(|it| word.limits.intensity(it));
+            consecutive.into_iter().for_each(|max| word.limits.consecutive(max));
+            failing_for.into_iter().for_each(|max| word.limits.failing_for(ms(max)));
+            word
+        })
 }
 
 /// A child with limits of its own, maybe, and maybe with one that takes its place.
@@ -184,7 +209,8 @@ fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
         1 => Just(Shutdown::Timeout(Duration::ZERO)),
         3 => select(&[100, 200, 500]).prop_map(|millis| Shutdown::Timeout(ms(millis))),
     ];
-    let options = (restart, any::<bool>(), option::of(shutdown), any::<bool>(), any::<bool>());
+    let flags = any::<(bool, bool, bool, bool)>();
+    let options = (restart, option::of(shutdown), flags);
     // Never ready only with a time-out, so that all can come up once nothing fails any more.
     let answers = (vec((0..6_000_u64, select(&ANSWERS)), 0..2), any::<bool>());
     let script = (a_time(), a_time(), a_time(), vec(play, 0..3), answers);
@@ -193,7 +219,7 @@ fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
         (vec(0..8_usize, 0..2), option::of(1..400_u64), option::weighted(0.2, exception), told);
     (options, script, links).prop_map(
         move |(options, script, (requires, timeout, exception, told))| {
-            let (restart, significant, shutdown, signals, parks) = options;
+            let (restart, shutdown, (significant, signals, parks, frail)) = options;
             let (ready, stops, dies, plays, (answers, silent)) = script;
             let mut kid = kid(&name(number)).restart(restart).stops(stops).plays(plays);
             kid.dies = dies;
@@ -213,6 +239,9 @@ fn a_kid(number: usize) -> impl Strategy<Value = Kid> {
             }
             if let Some(millis) = told {
                 kid = kid.told(ms(millis));
+            }
+            if frail {
+                kid = kid.fails_unhealthy();
             }
             if parks {
                 kid = kid.on_leak(OnLeak::Park);
@@ -323,9 +352,26 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
                     });
                 }
             }
-            Step::Policy(who, restart) => {
+            Step::Policy(who, word) => {
                 if let Some(name) = pick(who) {
-                    world.policy(name, RestartPolicy::new().restart(restart));
+                    world.policy(name, *word);
+                }
+            }
+            Step::Checked(who, well) => {
+                if let Some(name) = pick(who) {
+                    world.says(
+                        name,
+                        match well {
+                            true => {
+                                |key, incarnation| Event::Health { key, incarnation, problem: None }
+                            }
+                            false => |key, incarnation| Event::Health {
+                                key,
+                                incarnation,
+                                problem: Some("ill".into()),
+                            },
+                        },
+                    );
                 }
             }
             Step::Decide(who, resolution) => {

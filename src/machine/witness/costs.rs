@@ -209,7 +209,7 @@ impl Witness {
         for (key, child) in self.present() {
             let history = machine.view(key, now).and_then(|view| view.history);
             let attempt = history.map_or(0, |history| history.attempt);
-            let resets_after = self.rules.backoff(&child.nature.options).resets_after();
+            let resets_after = child.backoff(&self.rules).resets_after();
             let well = child.lifecycle == Lifecycle::Active
                 && resets_after.is_some_and(|enough| now - child.since >= enough);
             let streak = if well { 0 } else { child.streak };
