@@ -102,15 +102,16 @@
 /// | --- | --- |
 /// | `strategy` | `"one_for_one"`, `"one_for_all"`, `"rest_for_one"` |
 /// | `max_restarts`, `period` | a number and a duration, both or none: `restarts` |
+/// | `intensity(…)` | another kind of window, see below |
 /// | `unlimited_restarts` | stands alone |
 /// | `auto_shutdown` | `"never"`, `"any_significant"`, `"all_significant"` |
 /// | `start` | `"sequential"`, `"concurrent"` |
 /// | `first_start` | `"retry"`, `"fail"` |
-/// | `on_exhausted` | `"escalate"`, `"park"` |
+/// | `on_exhausted` | `"escalate"`, `"park"`, `"stop_child"`; or `on_exhausted(pause = "15s")`, `on_exhausted(exit = 3)` |
 /// | `on_child_failure` | a function, also an async one or one of the struct's own: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
-/// | `preset` | an expression, such as `Preset::otp()` |
-/// | `defaults(…)` | what children get that don't say otherwise: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak` |
+/// | `preset` | one of [`Preset`](crate::Preset) by its name: `"otp"`, `"elixir"`, `"actor_ts"`, `"pekko_on_stop"`, `"pekko_on_failure"`, `"pekko_typed"`, `"xebia"`, `"signalpy"`, `"elfo"`, `"suture"`, `"oversight"`, `"systemd"`, `"kubelet"`, `"pebble"` |
+/// | `defaults(…)` | what children get that don't say otherwise: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak`, `failure_log`, and limits of their own: `max_restarts` and `period`, `intensity(…)`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff(…)` | short for `defaults(backoff(…))` |
 /// | `child(…)` | how it is treated by a supervisor above: any key of a child |
 /// | `name` | what it is called if it is the root, or made a child by hand |
@@ -130,22 +131,53 @@
 /// | `readiness` | `"on_start"`, `"signal"` |
 /// | `activation_timeout` | a duration |
 /// | `on_leak` | `"restart"`, `"park"` |
+/// | `restart_if`, `leave_if` | a function of an error, or several in brackets: `restart_if = [refused, \|error: &Slow\| error.often]` |
+/// | `max_restarts`, `period` | how often this child alone may be restarted: `restarts` |
+/// | `intensity(…)` | the same with another kind of window, see below |
+/// | `consecutive_restarts` | a number |
+/// | `failing_for` | a duration |
+/// | `on_exhausted` | as above, for this child |
+/// | `fallback` | a child spec, such as the constructor of a worker function returns: `fallback = bestsellers()` |
+/// | `failure_log` | `"trace"`, `"debug"`, `"info"`, `"warn"`, `"error"`; or `failure_log(level = "info", critical = "error", after = 3)` |
 ///
 /// A `#[dynamic]` field has those of a builder as well: `max_children`, `max_restarts` and
-/// `period`, `unlimited_restarts`, `on_exhausted`, `on_child_failure`, `leak_timeout`,
-/// `stop_deadline`, `preset`, `defaults(…)`.
+/// `period`, `intensity(…)`, `unlimited_restarts`, `on_exhausted`, `on_child_failure`,
+/// `leak_timeout`, `stop_deadline`, `preset`, `defaults(…)`. Where a key is one of both, it is the
+/// builder's; how often the dynamic supervisor itself may be restarted stands in `child(…)`. Above a
+/// `#[supervisor]` field all keys are about that supervisor as a child; what concerns its own
+/// children stands above its struct.
 ///
 /// A [`Backoff`](crate::Backoff) is written as its curve and what belongs to that, or as an
 /// expression: `backoff = Backoff::default()`.
 ///
 /// | curve | |
 /// | --- | --- |
-/// | `backoff(exponential)` | `min` (200 ms), `max` (30 s), `factor` (2) |
+/// | `backoff(exponential)` | `min` (200 ms), `max` (30 s), `factor` (2), `compounding` |
 /// | `backoff(linear, base = "2s")` | `base`, `step` (the same as `base`), `max` (30 s) |
 /// | `backoff(constant, delay = "5s")` | `delay` |
+/// | `backoff(geometric, steps = 5)` | `min` (200 ms), `max` (30 s), `steps` |
+/// | `backoff(fibonacci)` | `min` (200 ms), `max` (30 s) |
+/// | `backoff(binary_slots, slot = "100ms")` | `slot`, `ceiling` (10), `stay_at_ceiling` |
 /// | `backoff(none)` | |
 ///
-/// `jitter` (a fraction) and `reset_after` (a duration) may follow any of the first three.
+/// Any of these may follow, in any order; after `none`, only the last two rows:
+///
+/// | setting | |
+/// | --- | --- |
+/// | `jitter` | a fraction, `"none"`, `"full"`, `"equal"`; or `jitter(symmetric = 0.2)`, `jitter(additive = 0.2)`, `jitter(additive_abs = "1s")` |
+/// | `cap` | a duration |
+/// | `jitter_before_cap`, `soft_cap`, `hard_floor`, `first_at_once`, `at_once_after_reset` | stand alone |
+/// | `reset` | `"never"`, `"by_hand"`, `"on_ready"`, `"on_ack"`, or several: `["on_ready", "on_ack"]` |
+/// | `reset_after`, `half_life` | a duration |
+///
+/// An [`Intensity`](crate::Intensity) is written as its kind and what belongs to that, or as an
+/// expression:
+///
+/// | kind | |
+/// | --- | --- |
+/// | `intensity(sliding, max = 5, period = "60s")` | the same as `max_restarts` and `period` |
+/// | `intensity(tumbling, max = 5, period = "60s")` | |
+/// | `intensity(decaying, max = 5.0, half_life = "30s")` | `max` need not be whole |
 #[doc(inline)]
 pub use verger_macros::supervisor;
 

@@ -95,10 +95,7 @@ fn subject(place: Place) -> &'static str {
 
 /// The key that takes this word.
 fn with_word(place: Place, word: &str) -> Option<&'static Key> {
-    place.keys().find(|key| match &key.takes {
-        Takes::Word(words) | Takes::DurationOrWord(words) => words.variant(word).is_some(),
-        _ => false,
-    })
+    place.keys().find(|key| key.takes.words().is_some_and(|words| words.variant(word).is_some()))
 }
 
 /// The one that was probably meant by `word`: mistyped, or with a part too many or too few.
@@ -117,7 +114,7 @@ pub(crate) fn alike<'a>(word: &str, allowed: &[&'a str]) -> Option<&'a str> {
 }
 
 /// `a`, `b` or `c`, each in backticks.
-fn list(words: &[&str], and: &str) -> String {
+pub(crate) fn list(words: &[&str], and: &str) -> String {
     let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
     match &*words {
         [] => String::new(),
@@ -145,8 +142,8 @@ mod tests {
             ),
             (
                 Function,
-                &["max_restarts", "period"],
-                "a worker has no options `max_restarts` and `period`; write them above the \
+                &["first_start", "stop_deadline"],
+                "a worker has no options `first_start` and `stop_deadline`; write them above the \
                  supervisor's struct",
             ),
             (
@@ -215,7 +212,7 @@ mod tests {
         assert_eq!(quoted(Field, "restart"), "an option has no quotes; write `restart`");
         assert_eq!(
             quoted(Dynamic, "x"),
-            "an option begins with its name, as in `on_exhausted = \"park\"`",
+            "an option begins with its name, as in `restart = \"transient\"`",
         );
     }
 }

@@ -3,17 +3,19 @@
 //! A key with a mistake in it is told of and marked, so that the others still count, and nobody is
 //! told that it is missing.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Attribute, Error, Ident, LitStr, Meta, Path, Result, Token, parenthesized, token};
+use syn::{Attribute, Error, Ident, LitStr, Meta, Path, Result, Token, token};
 
 use crate::advice;
 use crate::backoff::Backoff;
 use crate::errors::Errors;
 use crate::keys::{self, Found, Key, Place, Takes};
+use crate::settings::{parentheses, skip};
 use crate::value::Value;
+use crate::{failure_log, limits};
 
 /// A key that was written, with what stands behind it.
 pub(crate) struct Arg {
@@ -157,19 +159,27 @@ impl Args {
         match &key.takes {
             Takes::Flag if is_over(input) => Ok(Set::Flag),
             Takes::Flag => wrong(format!("`{ident}` takes no value; write `{ident}` alone")),
-            Takes::Group(place) if input.peek(token::Paren) => {
-                let group;
-                parenthesized!(group in input);
+            Takes::Group(place) if input.peek(token::Paren) => parentheses(input, |group| {
                 let mut args = Self::none(*place);
-                args.read(&group, errors);
+                args.read(group, errors);
                 Ok(Set::Group(args))
-            }
+            }),
             Takes::Backoff if input.peek(token::Paren) => {
-                let group;
-                parenthesized!(group in input);
-                let backoff = Backoff::parse(&group, ident.span());
-                skip(&group, |_| false);
-                Ok(Set::Value(Value::Backoff(backoff?)))
+                let backoff = parentheses(input, |group| Backoff::parse(group, ident.span()))?;
+                Ok(Set::Value(Value::Backoff(backoff)))
+            }
+            Takes::Intensity if input.peek(token::Paren) => {
+                let parse =
+                    |group: ParseStream<'_>| limits::intensity(group, ident.span(), key.example);
+                parentheses(input, parse).map(Set::Value)
+            }
+            Takes::OnExhausted if input.peek(token::Paren) => {
+                parentheses(input, |group| limits::on_exhausted(group, ident.span()))
+                    .map(Set::Value)
+            }
+            Takes::FailureLog if input.peek(token::Paren) => {
+                parentheses(input, |group| failure_log::in_parentheses(group, ident.span()))
+                    .map(Set::Value)
             }
             Takes::Group(_) => wrong(format!("`{ident}` takes options; write `{}`", key.example)),
             _ => {
@@ -201,6 +211,14 @@ impl Args {
         }
     }
 
+    /// The keys in the parentheses of a key.
+    pub(crate) fn group(&self, key: &str) -> Option<&Self> {
+        match &self.get(key)?.set {
+            Set::Group(args) => Some(args),
+            Set::Flag | Set::Value(_) | Set::Wrong => None,
+        }
+    }
+
     /// Whether the key is set to something that is a mistake.
     pub(crate) fn is_wrong(&self, key: &str) -> bool {
         self.get(key).is_some_and(|arg| matches!(arg.set, Set::Wrong))
@@ -212,6 +230,10 @@ impl Args {
             Value::Word { variant, .. } => Some(variant),
             _ => None,
         }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arg> {
+        self.args.iter()
     }
 
     pub(crate) fn name(&self) -> Option<&LitStr> {
@@ -243,11 +265,14 @@ impl Args {
 
     /// The calls on a builder, and those on the spec that it becomes.
     pub(crate) fn split_calls(&self, krate: &Path) -> (TokenStream, TokenStream) {
-        let calls = |of_child| {
+        let calls = |of_child| -> TokenStream {
             let args = self.args.iter().filter(move |arg| arg.key.is_of_child() == of_child);
             args.map(|arg| self.call(arg, krate)).collect()
         };
-        (calls(false), calls(true))
+        let itself = self.group("child").map(|itself| itself.calls(krate));
+        let mut of_child = calls(true);
+        of_child.extend(itself);
+        (calls(false), of_child)
     }
 
     fn call(&self, arg: &Arg, krate: &Path) -> TokenStream {
@@ -266,6 +291,9 @@ impl Args {
             (Set::Value(Value::Names(names)), _) => {
                 names.iter().map(|name| quote!(.#ident(#name))).collect()
             }
+            (Set::Value(Value::Functions(functions)), _) => {
+                functions.iter().map(|function| quote!(.#ident(#function))).collect()
+            }
             (Set::Value(value), "max_restarts") => {
                 let max = value.tokens(krate);
                 let period = self.value("period").map(|period| period.tokens(krate));
@@ -282,8 +310,4 @@ impl Args {
             }
         }
     }
-}
-
-fn skip(input: ParseStream<'_>, until: impl Fn(ParseStream<'_>) -> bool) {
-    while !input.is_empty() && !until(input) && input.parse::<TokenTree>().is_ok() {}
 }

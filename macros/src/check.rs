@@ -5,20 +5,20 @@
 use syn::LitStr;
 
 use crate::advice::instead;
-use crate::args::{Args, Set};
+use crate::args::Args;
 use crate::errors::Errors;
 use crate::node::{ChildField, Kind, Node};
 
 pub(crate) fn node(node: &Node, errors: &mut Errors) {
     supervisor(&node.args, errors);
     both_backoffs(&node.args, errors);
-    if let Some(Set::Group(itself)) = node.args.get("child").map(|arg| &arg.set) {
-        spec(itself, errors);
-    }
     for child in &node.children {
-        spec(&child.args, errors);
         if child.kind == Kind::Dynamic {
             supervisor(&child.args, errors);
+            both_on_child(&child.args, errors);
+            significant(&child.args, errors);
+        } else {
+            spec(&child.args, errors);
         }
     }
     auto_shutdown(node, errors);
@@ -28,30 +28,55 @@ pub(crate) fn node(node: &Node, errors: &mut Errors) {
 
 /// What contradicts itself in a supervisor's keys.
 fn supervisor(args: &Args, errors: &mut Errors) {
-    let limit = ["max_restarts", "period", "unlimited_restarts"];
-    if limit.iter().any(|key| args.is_wrong(key)) {
+    limits(args, errors);
+    if let Some(defaults) = args.group("defaults") {
+        limits(defaults, errors);
+    }
+    if let Some(itself) = args.group("child") {
+        spec(itself, errors);
+    }
+}
+
+/// What contradicts itself in a child's keys.
+pub(crate) fn spec(args: &Args, errors: &mut Errors) {
+    limits(args, errors);
+    significant(args, errors);
+}
+
+/// What contradicts itself in how many restarts are allowed.
+fn limits(args: &Args, errors: &mut Errors) {
+    let keys = ["max_restarts", "period", "intensity", "unlimited_restarts"];
+    if keys.iter().any(|key| args.is_wrong(key)) {
         return;
     }
-    let get = |key| args.get(key).map(|arg| &arg.ident);
-    match (get("max_restarts"), get("period"), get("unlimited_restarts")) {
+    let [max, period, intensity, unlimited] = keys.map(|key| args.get(key).map(|arg| &arg.ident));
+    match (max.or(period), intensity, unlimited) {
         (Some(limit), _, Some(_)) | (None, Some(limit), Some(_)) => errors.at(
             limit,
             format!("`{limit}` limits what `unlimited_restarts` allows; remove one of the two"),
         ),
-        (Some(max), None, None) => {
-            errors.at(max, "`max_restarts` needs a `period`; add `period = \"60s\"`, for example");
-        }
-        (None, Some(period), None) => {
-            errors.at(period, "`period` needs `max_restarts`; add `max_restarts = 5`, for example");
-        }
-        (Some(_), Some(_), None) | (None, None, _) => {}
+        (Some(limit), Some(second), None) => errors
+            .at(second, format!("`{second}` sets the same as `{limit}`; remove one of the two")),
+        (_, _, None) => match (max, period) {
+            (Some(max), None) => {
+                let message =
+                    "`max_restarts` needs a `period`; add `period = \"60s\"`, for example";
+                errors.at(max, message);
+            }
+            (None, Some(period)) => {
+                let message = "`period` needs `max_restarts`; add `max_restarts = 5`, for example";
+                errors.at(period, message);
+            }
+            (Some(_), Some(_)) | (None, None) => {}
+        },
+        (None, None, Some(_)) => {}
     }
 }
 
 /// `backoff(…)` of a supervisor is short for `defaults(backoff(…))`.
 fn both_backoffs(args: &Args, errors: &mut Errors) {
-    let Some(Set::Group(defaults)) = args.get("defaults").map(|arg| &arg.set) else { return };
-    if let (Some(_), Some(second)) = (args.get("backoff"), defaults.get("backoff")) {
+    let default = args.group("defaults").and_then(|defaults| defaults.get("backoff"));
+    if let (Some(_), Some(second)) = (args.get("backoff"), default) {
         errors.at(
             &second.ident,
             "`backoff` of a supervisor is the default of its children already; remove one of the \
@@ -60,10 +85,21 @@ fn both_backoffs(args: &Args, errors: &mut Errors) {
     }
 }
 
-/// What contradicts itself in a child's keys.
-pub(crate) fn spec(args: &Args, errors: &mut Errors) {
-    if let (Some(significant), Some("Permanent")) = (args.get("significant"), args.word("restart"))
-    {
+/// A dynamic supervisor is told of as a child with and without `child(…)`.
+fn both_on_child(args: &Args, errors: &mut Errors) {
+    for second in args.group("child").into_iter().flat_map(Args::iter) {
+        let own = args.get(second.key.name).filter(|own| own.key.is_of_child());
+        if own.is_some() {
+            let key = &second.ident;
+            errors.at(key, format!("`{key}` is already set; remove one of the two"));
+        }
+    }
+}
+
+/// Permanent is who restarts always, unless an exception says otherwise.
+fn significant(args: &Args, errors: &mut Errors) {
+    let is_permanent = args.word("restart") == Some("Permanent") && args.get("leave_if").is_none();
+    if let Some(significant) = args.get("significant").filter(|_| is_permanent) {
         errors.at(
             &significant.ident,
             "a permanent child never ends for good, so its end can't be significant; write \

@@ -4,6 +4,11 @@
 //! and is named like the builder's method that it becomes, is a single entry; everything else
 //! about it (unknown words, wrong values, doubles, the call) follows.
 
+use crate::words::{
+    AUTO_SHUTDOWN, FIRST_START, ON_EXHAUSTED, ON_LEAK, PRESET, READINESS, RESTART, SHUTDOWN, START,
+    STRATEGY, Words,
+};
+
 /// Where keys are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -43,9 +48,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Whether it is said of a child spec; otherwise it is said of a supervisor's builder.
+    /// Whether it is said of a dynamic supervisor as a child, and not of its builder.
+    ///
+    /// Limits are said of the builder: as a child it has those that are written in `child(…)`.
     pub(crate) fn is_of_child(&self) -> bool {
-        self.places.contains(&Field)
+        self.places.contains(&Field) && self.places != LIMITED
     }
 }
 
@@ -68,109 +75,57 @@ pub(crate) enum Takes {
     Names,
     /// `backoff(curve, …)`, or an expression of type `Backoff`.
     Backoff,
+    /// `intensity(kind, …)`, or an expression of type `Intensity`.
+    Intensity,
+    /// A word in quotes, something in parentheses, or an expression of type `OnExhausted`.
+    OnExhausted,
+    /// A level in quotes, `failure_log(…)`, or an expression of type `FailureLog`.
+    FailureLog,
+    /// The name of one in quotes, or an expression of type `Preset`.
+    Preset,
     /// More keys, in parentheses.
     Group(Place),
     /// A path to a crate.
     Path,
     /// A function: a path to one, or a closure, checked by the compiler alone.
     Function,
-    /// An expression, checked by the compiler alone.
-    Expression,
+    /// Functions of an error: one, or several in brackets.
+    Questions,
+    /// A child spec: an expression.
+    Spec,
 }
 
-/// The words for the variants of a type.
-#[derive(Debug)]
-pub(crate) struct Words {
-    pub(crate) ty: &'static str,
-    /// What a word stands for, if there is a word for that.
-    pub(crate) what: Option<&'static str>,
-    /// Each with its variant. Synonyms come last.
-    pub(crate) words: &'static [(&'static str, &'static str)],
-}
-
-impl Words {
-    /// The variant that a word stands for.
-    pub(crate) fn variant(&self, word: &str) -> Option<&'static str> {
-        self.words.iter().find(|(known, _)| *known == word).map(|(_, variant)| *variant)
+impl Takes {
+    /// The words that may stand behind it.
+    pub(crate) fn words(&self) -> Option<&'static Words> {
+        match self {
+            Self::Word(words) | Self::DurationOrWord(words) => Some(words),
+            Self::OnExhausted => Some(&ON_EXHAUSTED),
+            Self::Preset => Some(&PRESET),
+            Self::Flag
+            | Self::Duration { .. }
+            | Self::Number
+            | Self::Name
+            | Self::Names
+            | Self::Backoff
+            | Self::Intensity
+            | Self::FailureLog
+            | Self::Group(_)
+            | Self::Path
+            | Self::Function
+            | Self::Questions
+            | Self::Spec => None,
+        }
     }
-
-    /// The words alone.
-    pub(crate) fn known(&self) -> Vec<&'static str> {
-        self.words.iter().map(|(word, _)| *word).collect()
-    }
 }
-
-const STRATEGY: Words = Words {
-    ty: "Strategy",
-    what: Some("strategy"),
-    words: &[
-        ("one_for_one", "OneForOne"),
-        ("one_for_all", "OneForAll"),
-        ("rest_for_one", "RestForOne"),
-    ],
-};
-
-const AUTO_SHUTDOWN: Words = Words {
-    ty: "AutoShutdown",
-    what: Some("auto-shutdown"),
-    words: &[
-        ("never", "Never"),
-        ("any_significant", "AnySignificant"),
-        ("all_significant", "AllSignificant"),
-    ],
-};
-
-const START: Words = Words {
-    ty: "Start",
-    what: None,
-    words: &[("sequential", "Sequential"), ("concurrent", "Concurrent")],
-};
-
-const FIRST_START: Words =
-    Words { ty: "FirstStart", what: None, words: &[("retry", "Retry"), ("fail", "Fail")] };
-
-const ON_EXHAUSTED: Words =
-    Words { ty: "OnExhausted", what: None, words: &[("escalate", "Escalate"), ("park", "Park")] };
-
-const RESTART: Words = Words {
-    ty: "RestartType",
-    what: Some("restart type"),
-    words: &[
-        ("permanent", "Permanent"),
-        ("transient", "Transient"),
-        ("temporary", "Temporary"),
-        ("always", "Permanent"),
-        ("on_failure", "Transient"),
-        ("never", "Temporary"),
-        ("no", "Temporary"),
-        ("on_stop", "OnStop"),
-        ("on_success", "OnSuccess"),
-        ("on_abnormal", "OnAbnormal"),
-        ("on_abort", "OnAbort"),
-        ("on_watchdog", "OnWatchdog"),
-    ],
-};
-
-const SHUTDOWN: Words = Words {
-    ty: "Shutdown",
-    what: Some("shutdown"),
-    words: &[("brutal_kill", "BrutalKill"), ("infinity", "Infinity")],
-};
-
-const READINESS: Words = Words {
-    ty: "Readiness",
-    what: Some("readiness"),
-    words: &[("on_start", "OnStart"), ("signal", "Signal")],
-};
-
-const ON_LEAK: Words =
-    Words { ty: "OnLeak", what: None, words: &[("restart", "Restart"), ("park", "Park")] };
 
 /// Who has a child spec that options of a child can be set on.
 const CHILD: &[Place] = &[Field, Dynamic, Function, Block, Itself];
 /// The same, and the defaults for all children.
 const CHILD_OR_DEFAULT: &[Place] = &[Field, Dynamic, Function, Block, Itself, Defaults];
 const ANY_SUPERVISOR: &[Place] = &[Supervisor, Dynamic];
+/// Who may fail too often: all children together, or one of them.
+const LIMITED: &[Place] = &[Supervisor, Dynamic, Field, Function, Block, Itself, Defaults];
 
 pub(crate) const KEYS: &[Key] = &[
     // Options of both kinds of child and supervisor.
@@ -192,18 +147,6 @@ pub(crate) const KEYS: &[Key] = &[
         places: &[Supervisor],
         takes: Takes::Word(&STRATEGY),
         example: r#"strategy = "rest_for_one""#,
-    },
-    Key {
-        name: "max_restarts",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Number,
-        example: "max_restarts = 5",
-    },
-    Key {
-        name: "period",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Duration { zero: false },
-        example: r#"period = "60s""#,
     },
     Key {
         name: "unlimited_restarts",
@@ -228,12 +171,6 @@ pub(crate) const KEYS: &[Key] = &[
         places: &[Supervisor],
         takes: Takes::Word(&FIRST_START),
         example: r#"first_start = "fail""#,
-    },
-    Key {
-        name: "on_exhausted",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Word(&ON_EXHAUSTED),
-        example: r#"on_exhausted = "park""#,
     },
     Key {
         name: "on_child_failure",
@@ -262,8 +199,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "preset",
         places: ANY_SUPERVISOR,
-        takes: Takes::Expression,
-        example: "preset = Preset::otp()",
+        takes: Takes::Preset,
+        example: r#"preset = "otp""#,
     },
     Key {
         name: "defaults",
@@ -273,7 +210,7 @@ pub(crate) const KEYS: &[Key] = &[
     },
     Key {
         name: "child",
-        places: &[Supervisor],
+        places: ANY_SUPERVISOR,
         takes: Takes::Group(Itself),
         example: r#"child(restart = "transient")"#,
     },
@@ -316,6 +253,67 @@ pub(crate) const KEYS: &[Key] = &[
         places: CHILD_OR_DEFAULT,
         takes: Takes::Word(&ON_LEAK),
         example: r#"on_leak = "park""#,
+    },
+    Key {
+        name: "restart_if",
+        places: CHILD,
+        takes: Takes::Questions,
+        example: "restart_if = |error: &io::Error| error.kind() == TimedOut",
+    },
+    Key {
+        name: "leave_if",
+        places: CHILD,
+        takes: Takes::Questions,
+        example: "leave_if = |error: &io::Error| error.kind() == NotFound",
+    },
+    Key {
+        name: "failure_log",
+        places: CHILD_OR_DEFAULT,
+        takes: Takes::FailureLog,
+        example: r#"failure_log = "info""#,
+    },
+    // Limits, of a supervisor and of a child, and what follows.
+    Key {
+        name: "max_restarts",
+        places: LIMITED,
+        takes: Takes::Number,
+        example: "max_restarts = 5",
+    },
+    Key {
+        name: "period",
+        places: LIMITED,
+        takes: Takes::Duration { zero: false },
+        example: r#"period = "60s""#,
+    },
+    Key {
+        name: "intensity",
+        places: LIMITED,
+        takes: Takes::Intensity,
+        example: r#"intensity(tumbling, max = 5, period = "60s")"#,
+    },
+    Key {
+        name: "consecutive_restarts",
+        places: CHILD_OR_DEFAULT,
+        takes: Takes::Number,
+        example: "consecutive_restarts = 3",
+    },
+    Key {
+        name: "failing_for",
+        places: CHILD_OR_DEFAULT,
+        takes: Takes::Duration { zero: false },
+        example: r#"failing_for = "10m""#,
+    },
+    Key {
+        name: "on_exhausted",
+        places: LIMITED,
+        takes: Takes::OnExhausted,
+        example: r#"on_exhausted = "park""#,
+    },
+    Key {
+        name: "fallback",
+        places: CHILD,
+        takes: Takes::Spec,
+        example: "fallback = bestsellers()",
     },
 ];
 

@@ -17,13 +17,19 @@ mod book;
 mod bounds;
 mod check;
 mod errors;
+mod failure_log;
 mod keys;
+mod limits;
+mod made;
 mod node;
+mod number;
+mod settings;
 mod shown;
 mod supervisor;
 #[cfg(test)]
 mod tests;
 mod value;
+mod words;
 mod worker;
 
 use proc_macro::TokenStream;

@@ -8,7 +8,7 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Generics, Item, Path, parse_quote};
 
-use crate::args::{Args, Set};
+use crate::args::Args;
 use crate::attributes::{derives, take_second};
 use crate::bounds::require;
 use crate::check;
@@ -110,10 +110,7 @@ fn methods(node: &Node, correct: bool) -> TokenStream {
     let (impl_generics, ty_generics, bounds) = generics.split_for_impl();
     let (builder, into_child, run) = if correct {
         let builder = builder(node, krate);
-        let itself = match args.get("child").map(|arg| &arg.set) {
-            Some(Set::Group(itself)) => itself.calls(krate),
-            _ => TokenStream::new(),
-        };
+        let itself = args.group("child").map(|itself| itself.calls(krate));
         (
             builder,
             quote!(self.builder().into_child() #itself),

@@ -8,27 +8,35 @@ use std::time::Duration;
 use proc_macro2::{Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::parse::ParseStream;
-use syn::punctuated::Punctuated;
-use syn::{
-    Error, Expr, ExprLit, ExprUnary, Lit, LitInt, LitStr, Path, Result, Token, UnOp, bracketed,
-    token,
-};
+use syn::{Error, Expr, ExprLit, Lit, LitInt, LitStr, Pat, Path, Result, Token, bracketed, token};
 
 use crate::advice::{alike, instead};
-use crate::backoff::Backoff;
-use crate::keys::{Key, Takes, Words};
+use crate::backoff::{self, Backoff};
+use crate::keys::{Key, Takes};
+use crate::made::Made;
+use crate::number::{is_negative, number};
 use crate::shown::at;
+use crate::words::{PRESET, Words};
+use crate::{failure_log, limits};
 
 /// A name of a child is refused by the tree if it is longer, in bytes.
 const MAX_NAME: usize = 255;
 
 pub(crate) enum Value {
-    Word { words: &'static Words, variant: &'static str, span: Span },
+    Word {
+        words: &'static Words,
+        variant: &'static str,
+        span: Span,
+    },
     Duration(Duration, Span),
     Number(LitInt),
     Name(LitStr),
     Names(Vec<LitStr>),
     Backoff(Backoff),
+    /// What verger makes of what was written.
+    Made(Box<Made>),
+    /// Several functions, each for a call of its own.
+    Functions(Vec<Expr>),
     Path(Path),
     Expression(Expr),
 }
@@ -46,20 +54,12 @@ impl Value {
     /// Parses what stands behind `key = `.
     pub(crate) fn parse(key: &Key, input: ParseStream<'_>) -> Result<Self> {
         match &key.takes {
-            Takes::Word(words) => word(words, key, expression(input)?),
+            Takes::Word(words) => word(words, key.name, expression(input)?),
             Takes::DurationOrWord(words) => duration_or_word(words, key, expression(input)?),
             Takes::Duration { zero } => {
-                let value = Self::duration(key.name, key.example, expression(input)?)?;
-                match value {
-                    Self::Duration(Duration::ZERO, span) if !zero => {
-                        let message =
-                            format!("`{}` can't be zero; write `{}`", key.name, key.example);
-                        Err(Error::new(span, message))
-                    }
-                    value => Ok(value),
-                }
+                Self::duration_above(*zero, key.name, key.example, expression(input)?)
             }
-            Takes::Number => number(key, expression(input)?),
+            Takes::Number => number(key.name, key.example, &(0..=u32::MAX), expression(input)?),
             Takes::Name => name(expression(input)?, || {
                 format!("a name is written out, in quotes, as in `{}`", key.example)
             })
@@ -72,16 +72,33 @@ impl Value {
                 }
                 false => Path::parse_mod_style(input).map(Self::Path),
             },
-            Takes::Backoff => backoff(key, expression(input)?),
-            Takes::Function => match expression(input)? {
+            Takes::Backoff => backoff::value(expression(input)?, key.example),
+            Takes::Intensity => limits::intensity_value(key, expression(input)?),
+            Takes::OnExhausted => limits::on_exhausted_value(key, expression(input)?),
+            Takes::FailureLog => failure_log::value(key, expression(input)?),
+            Takes::Preset => preset(key, expression(input)?),
+            Takes::Function => function(key, expression(input)?).map(Self::Expression),
+            Takes::Questions => {
+                several(input, |input| question(key, expression(input)?)).map(Self::Functions)
+            }
+            Takes::Spec => match expression(input)? {
                 Expr::Lit(lit) => {
-                    let message = format!("write a function: `{}`", key.example);
+                    let message = format!("write a child spec: `{}`", key.example);
                     Err(Error::new_spanned(lit, message))
                 }
                 expr => Ok(Self::Expression(expr)),
             },
-            Takes::Expression => expression(input).map(Self::Expression),
             Takes::Flag | Takes::Group(_) => Err(input.error("this key has no value")),
+        }
+    }
+
+    /// The same as [`duration`](Self::duration), and not zero unless that is allowed.
+    pub(crate) fn duration_above(zero: bool, key: &str, example: &str, expr: Expr) -> Result<Self> {
+        match Self::duration(key, example, expr)? {
+            Self::Duration(Duration::ZERO, span) if !zero => {
+                Err(Error::new(span, format!("`{key}` can't be zero; write `{example}`")))
+            }
+            value => Ok(value),
         }
     }
 
@@ -122,6 +139,8 @@ impl Value {
             Self::Name(name) => name.to_token_stream(),
             Self::Names(names) => quote!(#(#names),*),
             Self::Backoff(backoff) => backoff.tokens(krate),
+            Self::Made(made) => made.tokens(krate),
+            Self::Functions(functions) => quote!(#(#functions),*),
             Self::Path(path) => path.to_token_stream(),
             Self::Expression(expr) => expr.to_token_stream(),
         }
@@ -129,7 +148,7 @@ impl Value {
 }
 
 /// One of `words` in quotes, or an expression of their type.
-fn word(words: &'static Words, key: &Key, expr: Expr) -> Result<Value> {
+pub(crate) fn word(words: &'static Words, key: &str, expr: Expr) -> Result<Value> {
     match expr {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => known(words, &text)
             .ok_or_else(|| Error::new(text.span(), unknown_word(words, key, &text.value()))),
@@ -156,7 +175,7 @@ fn duration_or_word(words: &'static Words, key: &Key, expr: Expr) -> Result<Valu
                 return Ok(word);
             }
             if alike(&word, &words.known()).is_some() {
-                return Err(Error::new(text.span(), unknown_word(words, key, &word)));
+                return Err(Error::new(text.span(), unknown_word(words, key.name, &word)));
             }
             let known: Vec<_> = words.known().iter().map(|word| format!("\"{word}\"")).collect();
             let known = format!(", or {}", known.join(" or "));
@@ -164,18 +183,18 @@ fn duration_or_word(words: &'static Words, key: &Key, expr: Expr) -> Result<Valu
         }
         _ => match lone_word(&expr) {
             Some(word) if words.variant(&word).is_some() => {
-                Err(Error::new_spanned(expr, in_quotes(key, &word)))
+                Err(Error::new_spanned(expr, in_quotes(key.name, &word)))
             }
             _ => Value::duration(key.name, key.example, expr),
         },
     }
 }
 
-fn unknown_word(words: &Words, key: &Key, word: &str) -> String {
+fn unknown_word(words: &Words, key: &str, word: &str) -> String {
     let instead = instead(word, &words.known());
     match words.what {
         Some(what) => format!("unknown {what} `{word}`; {instead}"),
-        None => format!("`{}` can't be `{word}`; {instead}", key.name),
+        None => format!("`{key}` can't be `{word}`; {instead}"),
     }
 }
 
@@ -184,12 +203,12 @@ fn known(words: &'static Words, text: &LitStr) -> Option<Value> {
     Some(Value::Word { words, variant, span: text.span() })
 }
 
-fn in_quotes(key: &Key, word: &str) -> String {
-    format!("put it in quotes: `{} = \"{word}\"`", key.name)
+fn in_quotes(key: &str, word: &str) -> String {
+    format!("put it in quotes: `{key} = \"{word}\"`")
 }
 
 /// The word that an expression is, if it is one and not the name of a type or a constant.
-fn lone_word(expr: &Expr) -> Option<String> {
+pub(crate) fn lone_word(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Path(path) => {
             let word = path.path.get_ident()?.to_string();
@@ -199,16 +218,36 @@ fn lone_word(expr: &Expr) -> Option<String> {
     }
 }
 
-fn backoff(key: &Key, expr: Expr) -> Result<Value> {
-    let Expr::Lit(lit) = expr else { return Ok(Value::Expression(expr)) };
-    let example = match &lit.lit {
-        // Probably meant for each wait.
-        Lit::Str(text) if humantime::parse_duration(&text.value()).is_ok() => {
-            format!("backoff(constant, delay = \"{}\")", text.value())
+fn preset(key: &Key, expr: Expr) -> Result<Value> {
+    Ok(match word(&PRESET, key.name, expr)? {
+        Value::Word { words, variant, span } => {
+            Made::new(words.ty, variant, span, Vec::new()).into()
         }
-        _ => key.example.to_owned(),
-    };
-    Err(Error::new_spanned(lit, format!("a backoff begins with its curve; write `{example}`")))
+        other => other,
+    })
+}
+
+/// A path to a function, or a closure.
+fn function(key: &Key, expr: Expr) -> Result<Expr> {
+    match expr {
+        Expr::Lit(lit) => {
+            Err(Error::new_spanned(lit, format!("write a function: `{}`", key.example)))
+        }
+        expr => Ok(expr),
+    }
+}
+
+/// A function of an error. It is asked only of errors of its parameter's type, which therefore has
+/// to be known.
+fn question(key: &Key, expr: Expr) -> Result<Expr> {
+    if let Expr::Closure(closure) = &expr
+        && let [param] = &*closure.inputs.iter().collect::<Vec<_>>()
+        && !matches!(param, Pat::Type(_))
+    {
+        let message = format!("write the type of the error, as in `{}`", key.example);
+        return Err(Error::new_spanned(param, message));
+    }
+    function(key, expr)
 }
 
 fn duration(text: &LitStr, example: &str, or: &str) -> Result<Duration> {
@@ -253,44 +292,31 @@ pub(crate) fn duration_tokens(duration: Duration, span: Span) -> TokenStream {
     }
 }
 
-fn number(key: &Key, expr: Expr) -> Result<Value> {
-    match expr {
-        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => match number.base10_parse::<u32>() {
-            Ok(_) => Ok(Value::Number(number)),
-            Err(_) => {
-                let message =
-                    format!("`{}` is at most {}; write a smaller number", key.name, u32::MAX);
-                Err(Error::new_spanned(number, message))
-            }
-        },
-        Expr::Unary(negative) if is_negative(&negative) => {
-            let message = format!("`{}` can't be negative; write `{}`", key.name, key.example);
-            Err(Error::new_spanned(negative, message))
-        }
-        Expr::Lit(lit) => {
-            Err(Error::new_spanned(lit, format!("write a whole number: `{}`", key.example)))
-        }
-        expr => Ok(Value::Expression(expr)),
-    }
-}
-
-/// A number with a minus; anything else behind one is an expression.
-fn is_negative(unary: &ExprUnary) -> bool {
-    matches!((&unary.op, &*unary.expr), (UnOp::Neg(_), Expr::Lit(_)))
-}
-
 /// One name, or several in brackets.
 fn names(input: ParseStream<'_>) -> Result<Vec<LitStr>> {
-    let name = |input: ParseStream<'_>| {
+    several(input, |input| {
         name(expression(input)?, || "write the name of a sibling, in quotes".to_owned())
-    };
+    })
+}
+
+/// One, or several in brackets.
+pub(crate) fn several<T>(
+    input: ParseStream<'_>,
+    one: impl Fn(ParseStream<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
     if !input.peek(token::Bracket) {
-        return name(input).map(|name| vec![name]);
+        return one(input).map(|one| vec![one]);
     }
-    let names;
-    bracketed!(names in input);
-    let names = Punctuated::<_, Token![,]>::parse_terminated_with(&names, name)?;
-    Ok(names.into_iter().collect())
+    let all;
+    bracketed!(all in input);
+    let mut several = Vec::new();
+    while !all.is_empty() {
+        several.push(one(&all)?);
+        if !all.is_empty() {
+            all.parse::<Token![,]>()?;
+        }
+    }
+    Ok(several)
 }
 
 fn name(expr: Expr, otherwise: impl FnOnce() -> String) -> Result<LitStr> {

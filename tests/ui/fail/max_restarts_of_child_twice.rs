@@ -1,0 +1,12 @@
+use verger::{ChildSpec, supervisor, worker};
+
+#[supervisor]
+struct App {
+    #[child(max_restarts = 5, period = "60s", max_restarts = 6)]
+    clock: ChildSpec,
+}
+
+fn main() {
+    let clock = worker("clock", async |_| {});
+    let _ = App { clock }.builder().build();
+}
