@@ -77,7 +77,12 @@ pub mod service {
     }
 
     /// Ticks.
-    #[worker(restart = "transient", shutdown = "infinity", backoff(linear, base = "1s"))]
+    #[worker(
+        restart = "transient",
+        shutdown = "infinity",
+        backoff(linear, base = "1s", jitter = "full", reset = "on_ack"),
+        failure_log(critical = "error", after = 3)
+    )]
     pub async fn clock(ctx: Context, every: Duration, zone: String) -> Exit {
         drop(zone);
         let _: Option<()> = ctx.run_until_cancelled(tokio::time::sleep(every)).await;
@@ -116,17 +121,24 @@ pub mod service {
         auto_shutdown = "any_significant",
         start = "concurrent",
         first_start = "fail",
-        on_exhausted = "park",
+        on_exhausted(pause = "15s"),
         max_restarts = self.limit,
         period = "60s",
-        defaults(restart = "transient", on_leak = "park"),
+        preset = "kubelet",
+        defaults(restart = "transient", on_leak = "park", failing_for = "1h"),
         backoff(exponential, jitter = 0.5),
         child(readiness = "signal")
     )]
     #[derive(Debug)]
     pub struct App<T> {
         /// A spec.
-        #[child(significant, restart = "temporary")]
+        #[child(
+            significant,
+            restart = "temporary",
+            restart_if = |error: &std::fmt::Error| error.to_string().is_empty(),
+            intensity(decaying, max = 5, half_life = "30s"),
+            fallback = clock(Duration::from_secs(1), String::new())
+        )]
         pub clock: ChildSpec,
         /// A prototype.
         #[child]

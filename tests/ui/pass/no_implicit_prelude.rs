@@ -4,12 +4,24 @@
 
 use ::verger::{Supervisor, supervisor, worker};
 
-#[worker(restart = "transient", backoff(exponential))]
+#[worker(
+    restart = "transient",
+    backoff(
+        binary_slots,
+        slot = "1s",
+        jitter(symmetric = 0.5),
+        reset = "on_ack",
+        half_life = "1m"
+    ),
+    failure_log(critical = "error", after = 3)
+)]
 async fn clock(ctx: ::verger::Context, zone: u32, hour: u32) -> ::verger::Exit {
     let _ = (zone, hour);
     ctx.cancelled().await;
     ::core::result::Result::Ok(())
 }
+
+const NONE: ::core::option::Option<i32> = ::core::option::Option::None;
 
 struct Db;
 
@@ -29,9 +41,15 @@ impl Db {
     }
 }
 
-#[supervisor(strategy = "one_for_all", defaults(shutdown = "1s"), backoff(none))]
+#[supervisor(
+    strategy = "one_for_all",
+    defaults(shutdown = "1s", on_exhausted(pause = "5s")),
+    backoff(none),
+    intensity(tumbling, max = 5, period = "1s"),
+    preset = "otp"
+)]
 struct App {
-    #[child]
+    #[child(fallback = clock(1, 2), leave_if = |error: &::std::io::Error| error.raw_os_error() == NONE)]
     clock: ::verger::ChildSpec,
     #[child]
     db: Db,

@@ -17,6 +17,15 @@ struct Duration;
 struct Future;
 struct Path;
 struct str;
+struct Backoff;
+struct BinarySlots;
+struct Jitter;
+struct Reset;
+struct Intensity;
+struct OnExhausted;
+struct FailureLog;
+struct LogLevel;
+struct Preset;
 trait From {}
 trait Into {}
 trait Send {}
@@ -40,7 +49,17 @@ async fn clock(ctx: Context, zone: u32, hour: u32) {
     ctx.cancelled().await;
 }
 
-#[worker(activation_timeout = "5s")]
+#[worker(
+    activation_timeout = "5s",
+    backoff(
+        binary_slots,
+        slot = "1s",
+        jitter(additive_abs = "1s"),
+        reset = "on_ack",
+        half_life = "1m"
+    ),
+    failure_log(critical = "error", after = 3)
+)]
 impl Box {
     async fn activate(&mut self, _: &Context) {}
 
@@ -63,7 +82,9 @@ impl Db {
 #[supervisor(
     max_restarts = 5,
     period = "5s",
-    defaults(restart = "transient"),
+    preset = "otp",
+    on_exhausted(exit = 3),
+    defaults(restart = "transient", intensity(decaying, max = 5, half_life = "1s")),
     child(shutdown = "1s")
 )]
 struct App {

@@ -46,11 +46,16 @@ macro_rules! annotated {
 }
 
 macro_rules! service {
-    ($name:ident($data:ty) $grace:literal |$this:ident, $ctx:ident| $body:block) => {
+    ($name:ident($data:ty) $grace:literal $jitter:literal |$this:ident, $ctx:ident| $body:block) => {
         #[derive(Clone)]
         struct $name($data);
 
-        #[worker(shutdown = $grace)]
+        #[worker(
+            shutdown = $grace,
+            backoff(exponential, jitter = $jitter, reset_after = $grace),
+            failure_log = "info",
+            on_exhausted(pause = $grace)
+        )]
         impl $name {
             async fn run(&mut self, $ctx: &Context) {
                 let $this = self;
@@ -66,7 +71,7 @@ mod reexport {
 }
 
 poller!(clock(Context, hour: u32) { assert_eq!(hour, 12) });
-service!(Db(u32) "9s" |this, ctx| { assert_eq!((this.0, ctx.is_cancelled()), (5, false)) });
+service!(Db(u32) "9s" "full" |this, ctx| { assert_eq!((this.0, ctx.is_cancelled()), (5, false)) });
 annotated! {
     /// Ticks.
     async fn watch(ctx: Context) {
