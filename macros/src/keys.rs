@@ -267,6 +267,12 @@ pub(crate) const KEYS: &[Key] = &[
         example: "leave_if = |error: &io::Error| error.kind() == NotFound",
     },
     Key {
+        name: "wait_from",
+        places: CHILD_OR_DEFAULT,
+        takes: Takes::Questions,
+        example: "wait_from = |error: &TooManyRequests| error.retry_after",
+    },
+    Key {
         name: "failure_log",
         places: CHILD_OR_DEFAULT,
         takes: Takes::FailureLog,
