@@ -142,4 +142,12 @@ mod book {
     mod first_tree {}
     #[doc = include_str!("../book/src/components.md")]
     mod components {}
+    #[doc = include_str!("../book/src/limits.md")]
+    mod limits {}
+    #[doc = include_str!("../book/src/waits.md")]
+    mod waits {}
+    #[doc = include_str!("../book/src/triggers.md")]
+    mod triggers {}
+    #[doc = include_str!("../book/src/when-not.md")]
+    mod when_not {}
 }
