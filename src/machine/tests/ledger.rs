@@ -98,6 +98,21 @@ fn a_status_shows_the_count_that_the_next_failure_would_find() {
     }
 }
 
+/// A compounding backoff multiplies the wait that was drawn, which has to be remembered for that.
+#[test]
+fn a_life_too_short_to_forgive_anything_leaves_the_backoff_where_it_is() {
+    let backoff = doubled(1, 1_000).compounding().jitter(0.5);
+    let backoff = backoff.reset(Reset::Decay { half_life: secs(10) });
+    let mut ledger = Ledger::default();
+    let mut fail = |life| {
+        ledger.forgive(&backoff, life);
+        ledger.fail(&backoff, &mut || 0.5).expect("a backoff without an end")
+    };
+    assert_eq!(fail(NONE), ms(1_250));
+    assert_eq!(fail(secs(10) - TICK), ms(3_125), "2 × 1.25 s, and a quarter");
+    assert_eq!(fail(secs(10)), ms(1_250), "half of two is forgiven, and the wait with them");
+}
+
 /// elfo: a child that was well is restarted at once, and one that never was is not.
 fn elfo(min: u64, max: u64) -> Backoff {
     doubled(min, max).reset_after(secs(min)).at_once_after_reset()
