@@ -130,6 +130,19 @@ mod tests {
     }
 
     #[test]
+    fn a_table_gives_up_its_empty_end_and_half_of_its_room_once_a_quarter_is_used() {
+        let table = |used: usize| {
+            let mut places = Vec::with_capacity(100);
+            places.extend((0..100).map(|place| place < used));
+            trim(&mut places, |used| !used);
+            assert_eq!(places.len(), used);
+            places.capacity()
+        };
+        assert_eq!([100, 26, 25].map(table), [100; 3]);
+        assert_eq!([24, 1, 0].map(table), [48, 2, 0]);
+    }
+
+    #[test]
     fn it_shrinks_when_children_go_and_fills_holes_from_the_front() {
         let mut arena = Arena::default();
         let keys: Vec<_> = (0..1000).map(|child| arena.insert(child)).collect();
