@@ -162,6 +162,12 @@ impl Kid {
         self
     }
 
+    /// Is a supervisor, with nothing below it that takes time to abort.
+    pub(super) fn supervisor(mut self) -> Self {
+        self.options.supervisor = Some(Duration::ZERO);
+        self
+    }
+
     pub(super) fn requires(mut self, name: &str) -> Self {
         self.requires.push(name.to_owned());
         self

@@ -1,6 +1,7 @@
 //! The rules of supervision, each as a transcript of what a machine did.
 
 mod asking;
+mod census;
 mod dynamic;
 mod explore;
 mod health;

@@ -23,10 +23,13 @@ impl Witness {
         let children = machine.children();
         let mut by_lifecycle = [0; 8];
         let (mut live, mut left, mut leaving, mut running) = (0, 0, 0, 0);
+        let (mut specs, mut supervisors) = (0, 0);
         for (key, child) in self.present() {
             let state = children.state(key).expect("a child that was not forgotten");
             let view = machine.view(key, now).expect("a child that was not forgotten");
             by_lifecycle[child.lifecycle as usize] += 1;
+            specs += 1;
+            supervisors += u32::from(child.nature.options.supervisor.is_some());
             running += u32::from(child.live);
             let is_live =
                 matches!(state, State::Activating | State::Active | State::Stopping { .. });
@@ -46,6 +49,8 @@ impl Witness {
         ensure(leaving == children.significant_leaving, "those that leave are counted")?;
         let census = machine.census();
         ensure(census.by_lifecycle == by_lifecycle, "children are counted by lifecycle")?;
+        ensure(census.specs() == specs, "children are counted")?;
+        ensure(census.supervisors == supervisors, "those that are supervisors are counted")?;
         self.check_waiting(machine)
     }
 
