@@ -48,6 +48,15 @@ fn a_failed_first_start_goes_to_the_caller_and_the_child_is_forgotten() {
 }
 
 #[test]
+fn a_first_start_that_ends_well_before_it_is_ready_was_one() {
+    let mut world = running(waiting(), []);
+    let ticket = world.add(kid("a").transient().signals(None));
+    world.end("a");
+    assert_eq!(world.answer(ticket), "started 1");
+    assert_eq!(world.acts(), "start a#1, removed a");
+}
+
+#[test]
 fn each_is_restarted_by_itself_or_forgotten() {
     let kids = [kid("p"), kid("t").transient(), kid("x").temporary(), kid("u").transient()];
     let mut world = running(waiting(), kids);
@@ -238,6 +247,16 @@ fn a_leaked_child_is_parked_unless_it_was_to_go() {
     world.call("a", Request::Terminate);
     world.advance(secs(1));
     assert_eq!(world.timed(), "0ns abort a, 1s leaked a#1, 1s removed a");
+}
+
+#[test]
+fn whoever_waits_for_the_restart_of_a_child_that_leaks_and_is_parked_is_told_that_it_is_down() {
+    let leaks = kid("a").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
+    let mut world = running(rules(), [leaks]);
+    let ticket = world.ask("a", Request::RestartRunning);
+    world.advance(secs(1));
+    assert_eq!(world.timed(), "0ns abort a, 1s leaked a#1");
+    assert_eq!(world.answer(ticket), "stopped");
 }
 
 #[test]
