@@ -12,6 +12,7 @@
 //! 4. A requirement is met by one who is there.
 //! 5. The machine knows all who wait for an answer.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::state::{Down, State, Timer, Why};
@@ -41,6 +42,8 @@ impl Witness {
             ensure(view.lifecycle == child.lifecycle, "the view is what was reported")?;
             ensure(view.since == child.since, "the view says since when")?;
             ensure(view.incarnation == child.incarnation, "the view has the incarnation")?;
+            let options = machine.options(key).is_some_and(|it| Arc::ptr_eq(it, &view.options));
+            ensure(options, "the view has the options that are looked up alone")?;
             self.check_timer(machine, key, state, &view)?;
             self.check_requirements(machine, key, child)?;
         }
