@@ -6,7 +6,7 @@ use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::witness::Subject;
 use super::super::{Dynamic, Event, Ordered, Request};
 use super::REQUESTS;
-use crate::exit::ExitKind;
+use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExhausted, OnExit, OnLeak, Rules, Shutdown, Strategy};
 
@@ -328,6 +328,40 @@ fn whoever_waits_for_a_child_is_told_what_became_of_it() {
     world.settle();
     assert_eq!(world.answer(ticket), "done");
     assert!(world.story("b").ends_with("stopped (killed)"));
+}
+
+#[test]
+fn the_end_of_a_temporary_child_is_what_its_terminator_waits_for_and_nobody_else() {
+    let mut world = World::running(group(), [kid("a"), slow().temporary()]);
+    let ticket = world.ask("b", Request::Terminate);
+    world.advance(secs(1));
+    assert_eq!(world.answer(ticket), "done");
+
+    let mut world = World::running(group(), [kid("a"), slow().temporary()]);
+    let renewed = world.ask("b", Request::RestartRunning);
+    world.advance(secs(1));
+    assert_eq!(world.timed(), "0ns cancel b, 1s removed b, 1s cancel a, 1s start a#2");
+    assert_eq!(world.answer(renewed), "stopped", "its group forgets it");
+}
+
+#[test]
+fn a_supervisor_that_has_ended_says_nothing_more() {
+    fn check<M: Subject>(mut world: World<M>) {
+        let key = world.key("b");
+        world.stop();
+        world.advance(secs(1));
+        assert!(world.finished());
+        let requests = REQUESTS.map(|request| Event::Request { ticket: 99, key, request });
+        let exited = Event::Exited { key, incarnation: 1, reason: ExitReason::Hung };
+        let others = [Event::Tick, Event::Stop { within: None }, Event::AbortAll, exited];
+        for event in requests.into_iter().chain(others) {
+            let mut effects = Vec::new();
+            world.machine.on_event(event, world.now, &mut effects);
+            assert!(effects.is_empty(), "{effects:?}");
+        }
+    }
+    check(World::running(rules(), [kid("a"), slow()]));
+    check(World::dynamic(rules(), [kid("a"), slow()]));
 }
 
 #[test]
