@@ -415,6 +415,20 @@ fn a_child_that_is_terminated_before_or_in_its_turn_has_not_started() {
 }
 
 #[test]
+fn who_was_down_before_its_group_stopped_is_about_to_be_started_again() {
+    let kids = [kid("a").transient(), kid("b").stops(secs(1)), kid("c")];
+    for request in [Request::RestartStopped, Request::Delete] {
+        let mut world = World::running(group(), kids.clone());
+        world.end("a");
+        world.fail("c");
+        assert_eq!(world.why("a"), Some("finished"), "the group has not come to it");
+        assert_eq!(world.call("a", request), "restarting");
+        world.advance(secs(10));
+        assert_eq!(world.timed(), "0ns cancel b, 9s start a#2, 9s start b#2, 9s start c#2");
+    }
+}
+
+#[test]
 fn a_range_that_is_being_parked_takes_in_nobody_but_gives_back_who_is_down_already() {
     let kids = [kid("a"), kid("b"), kid("c").stops(secs(1)), kid("d")];
     let rules = Rules { strategy: Strategy::OneForAll, ..parking() };
