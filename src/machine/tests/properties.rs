@@ -469,7 +469,11 @@ fn recover<M: Subject>(world: &mut World<M>) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(500), max_shrink_iters: 4_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: asked("CASES", 500),
+        max_shrink_iters: asked("MAX_SHRINK_ITERS", 4_000),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn no_script_breaks_the_rules_of_children_in_order(
@@ -538,8 +542,8 @@ proptest! {
     }
 }
 
-/// More of them if asked for.
-fn cases(default: u32) -> u32 {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    asked.unwrap_or(default)
+/// What is asked for by a variable of proptest's: more cases, or none that are shrunk.
+fn asked(what: &str, default: u32) -> u32 {
+    let asked = std::env::var(format!("PROPTEST_{what}")).ok();
+    asked.and_then(|asked| asked.parse().ok()).unwrap_or(default)
 }
