@@ -370,7 +370,7 @@ mod errors {
             panic!("on purpose")
         });
         assert_eq!(becomes(spec).await, RESTARTED);
-        assert_eq!(asked.load(Relaxed), 1);
+        assert!(asked.load(Relaxed) > 0);
     }
 }
 

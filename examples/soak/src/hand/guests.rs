@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use verger::RestartType;
+use verger::{ControlError, RestartType};
 
 use super::{Hand, group};
 use crate::child::{Make, Post};
@@ -19,7 +19,11 @@ impl Hand {
             let index = self.rng.usize(..self.guests.len());
             let (path, post) = self.guests.swap_remove(index);
             self.terminate(&path, &post).await;
-            let _ = self.call("delete_child", &path, self.handle.delete_child(&path)).await;
+            let gone = self.call("delete_child", &path, self.handle.delete_child(&path)).await;
+            // Its group may have begun to bring it back in between.
+            if !matches!(gone, Some(Ok(()) | Err(ControlError::NotFound { .. }))) {
+                self.guests.push((path, post));
+            }
             return;
         }
         let path = &group(&zone, &mut self.rng).path;
