@@ -180,7 +180,7 @@ impl Backoff {
     }
 
     /// Computes each wait of an [`exponential`](Self::exponential) backoff from the one that was
-    /// drawn last, jitter included, and not from the first. client-go and Pebble.
+    /// drawn last, jitter included, and not from the first. client-go.
     ///
     /// A change of the settings then goes on from the last wait.
     #[must_use]
