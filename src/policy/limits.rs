@@ -219,6 +219,18 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_failures_in_a_row_are_shown_as_they_are_written() {
+        let shown = |limits: Limits| limits.in_a_row().collect::<Vec<_>>().join(", ");
+        let intensity = Some(Intensity::sliding(1, Duration::from_secs(1)));
+        let limits = Limits { intensity, ..Limits::default() };
+        assert_eq!(shown(limits), "");
+        let limits = Limits { consecutive: Some(3), ..limits };
+        assert_eq!(shown(limits), "consecutive_restarts(3)");
+        let limits = Limits { failing_for: Some(Duration::from_secs(90)), ..limits };
+        assert_eq!(shown(limits), "consecutive_restarts(3), failing_for(1m 30s)");
+    }
+
+    #[test]
     fn a_limit_that_is_written_twice_is_noted_unless_it_stands_above_another() {
         let second = Duration::from_secs(1);
         let mut limits = WrittenLimits::default();
