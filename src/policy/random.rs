@@ -123,6 +123,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_supervisor_draws_by_its_seed_unless_it_was_given_a_source() {
+        let drawn = |mut dice: Dice| [dice.unit(), dice.unit(), dice.unit()];
+        let mut seeded = fastrand::Rng::with_seed(7);
+        let expected = [seeded.f64(), seeded.f64(), seeded.f64()];
+        assert_eq!(drawn(Dice::new(None, 7)), expected);
+        assert_ne!(drawn(Dice::new(None, 8)), expected);
+
+        let sources = Sources::new(|| {
+            let mut drawn = 0.0;
+            move || {
+                drawn += 0.125;
+                drawn
+            }
+        });
+        for _ in 0..2 {
+            assert_eq!(drawn(Dice::new(Some(&sources), 7)), [0.125, 0.25, 0.375], "its own");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn the_random_numbers_of_fastrand_are_below_one(seed: u64) {

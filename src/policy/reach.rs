@@ -164,6 +164,15 @@ mod tests {
         assert_eq!(alone(Intensity::decaying(1.999, secs(1)), &backoff), None);
     }
 
+    #[test]
+    fn a_score_is_highest_in_runs_of_failures_with_a_healthy_time_between_them() {
+        let backoff = Backoff::exponential(secs(1), secs(64)).reset_after(secs(2));
+        // Two failures within a second make 1.5, and five seconds later a 32nd of that is left.
+        assert_eq!(peak(&backoff, secs(1)), 1.5 * 32.0 / 31.0);
+        assert_eq!(alone(Intensity::decaying(1.54, secs(1)), &backoff), None);
+        assert!(alone(Intensity::decaying(1.55, secs(1)), &backoff).is_some());
+    }
+
     /// Whether a child that fails as soon as it is started ever exceeds the limit, tried out.
     fn is_exceeded(intensity: Intensity, backoff: &Backoff) -> bool {
         let mut window = RestartWindow::new(Some(intensity));
