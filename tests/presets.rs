@@ -1,13 +1,16 @@
 //! Each preset, pinned: its first waits, when it begins again, when it gives up, and that a stop
 //! ends a wait.
 
+mod common;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use common::{End, World, settle, start};
 use tokio::time::{Instant, sleep};
 use verger::{
     ChildSpec, Context, ExitError, Jitter, Lifecycle, Preset, Readiness, RunError, Supervisor,
-    SupervisorBuilder, SupervisorHandle, worker,
+    SupervisorBuilder, SupervisorHandle, Trigger, worker,
 };
 
 fn ms(millis: u64) -> Duration {
@@ -207,4 +210,66 @@ async fn a_stop_ends_a_wait() {
         sleep(Duration::from_secs(1_000)).await;
         assert_eq!(starts.count(), count, "{name}");
     }
+}
+
+/// What has become of a child that ended in these ways, each after the wait for the one before: the
+/// runs that there were, and whether its supervisor is still there.
+async fn after(preset: Preset, trigger: Option<Trigger>, ends: &[End]) -> (u32, bool) {
+    let world = World::new();
+    let mut child = world.child("child");
+    if let Some(trigger) = trigger {
+        child = child.restart(trigger);
+    }
+    let tree = start(builder(preset).child(child)).await;
+    for &end in ends {
+        world.end("child", end).await;
+        sleep(Duration::from_secs(60)).await;
+        settle().await;
+    }
+    match tree.which_child("child").await {
+        Ok(info) => (info.incarnation, true),
+        Err(_) => (world.acts().iter().filter(|act| *act == "start child").count() as u32, false),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_50_for_failures_a_crash_is_followed_by_a_restart_and_a_stop_by_the_end_of_all() {
+    let on_failure = || Some(Trigger::failure());
+    assert_eq!(after(Preset::actor_ts(), on_failure(), &[End::Error]).await, (2, true));
+    assert_eq!(after(Preset::actor_ts(), on_failure(), &[End::Normal]).await, (1, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_51_for_stops_a_stop_is_followed_by_a_restart_and_a_crash_is_not() {
+    let on_stop = || Some(Trigger::stop());
+    assert_eq!(after(Preset::actor_ts(), on_stop(), &[End::Normal]).await, (2, true));
+    assert_eq!(after(Preset::actor_ts(), on_stop(), &[End::Error]).await, (1, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_52_for_any_end_both_are_followed_by_a_restart() {
+    assert_eq!(after(Preset::actor_ts(), None, &[End::Error, End::Normal]).await, (3, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_53_on_stop_a_child_that_was_stopped_is_started_again_as_another() {
+    assert_eq!(after(Preset::pekko_on_stop(), None, &[End::Normal]).await, (2, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_59_on_failure_the_supervisor_ends_with_a_child_that_ends_well() {
+    assert_eq!(after(Preset::pekko_on_failure(), None, &[End::Error]).await, (2, true));
+    assert_eq!(after(Preset::pekko_on_failure(), None, &[End::Normal]).await, (1, false));
+}
+
+#[test]
+fn a_preset_is_read_by_its_name() {
+    for preset in Preset::all() {
+        let name = preset.name();
+        assert_eq!(name.parse::<Preset>().unwrap().name(), name);
+        let json = serde_json::to_value(&preset).unwrap();
+        assert_eq!(serde_json::from_value::<Preset>(json).unwrap().name(), name);
+    }
+    let error = "kublet".parse::<Preset>().unwrap_err().to_string();
+    assert!(error.starts_with("unknown preset `kublet`; write `actor_ts`, "), "{error}");
 }

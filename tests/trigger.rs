@@ -103,7 +103,7 @@ mod what_ends {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn seed0_29_and_kin_52_and_kin_53_any_end_is_followed_by_a_restart() {
+    async fn seed0_29_any_end_is_followed_by_a_restart() {
         let (world, tree) = with(Trigger::any()).await;
         for (incarnation, end) in (2..).zip([End::Error, End::Normal, End::Panic, End::Normal]) {
             world.end("a", end).await;
@@ -114,8 +114,7 @@ mod what_ends {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn seed0_30_and_kin_50_and_kin_59_for_a_failure_it_is_restarted_and_a_clean_end_ends_all()
-    {
+    async fn seed0_30_for_a_failure_it_is_restarted_and_a_clean_end_ends_all() {
         let (world, tree) = with(Trigger::failure()).await;
         world.end("a", End::Error).await;
         later().await;
@@ -152,7 +151,7 @@ mod what_ends {
 
     /// There the supervisor merely stops, and nobody learns of the failure; here it fails.
     #[tokio::test(start_paused = true)]
-    async fn seed0_31_and_kin_51_on_stop_a_clean_end_restarts_and_a_failure_fails_the_supervisor() {
+    async fn seed0_31_on_stop_a_clean_end_restarts_and_a_failure_fails_the_supervisor() {
         for trigger in [Trigger::stop(), RestartType::OnStop.into()] {
             let (world, tree) = with(trigger).await;
             let mut events = tree.events();

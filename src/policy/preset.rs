@@ -3,11 +3,16 @@
 //! A [`Preset`] is a bundle of values. How a builder applies it, and what comes before it or after
 //! it, isn't known here.
 
+use std::borrow::Cow;
+use std::str::FromStr;
 use std::time::Duration;
+
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::policy::{
     Backoff, BinarySlots, ChildOptions, FirstStart, Intensity, Jitter, OnExhausted, Reset,
-    RestartType, Trigger,
+    RestartType, Trigger, UnknownWord,
 };
 
 /// A bundle of settings under which a supervisor behaves as it does elsewhere.
@@ -275,6 +280,56 @@ impl Preset {
     }
 }
 
+/// The names of all, in the order of [`Preset::all`].
+const NAMES: &[&str] = &[
+    "actor_ts",
+    "pekko_on_stop",
+    "pekko_on_failure",
+    "pekko_typed",
+    "xebia",
+    "signalpy",
+    "elfo",
+    "otp",
+    "elixir",
+    "suture",
+    "oversight",
+    "systemd",
+    "kubelet",
+    "pebble",
+];
+
+/// By its [`name`](Preset::name), as in a file.
+impl FromStr for Preset {
+    type Err = UnknownWord;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let known = Self::all().into_iter().find(|preset| preset.name == name);
+        known.ok_or_else(|| UnknownWord::new("preset", name, NAMES))
+    }
+}
+
+impl Serialize for Preset {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for Preset {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
 fn pekko() -> Backoff {
     Backoff::exponential(secs(3), secs(30)).reset_after(secs(3)).jitter(0.2).soft_cap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_preset_has_its_name_in_the_list() {
+        assert_eq!(Preset::all().map(|preset| preset.name), NAMES);
+    }
 }

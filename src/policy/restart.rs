@@ -156,7 +156,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn systemd_and_kin_39_each_word_restarts_after_the_ends_of_its_row() {
+    fn systemd_each_word_restarts_after_the_ends_of_its_row() {
         assert_rows([
             ("no", [Leave, Leave, Leave, Leave, Leave]),
             ("always", [Restart, Restart, Restart, Restart, Restart]),
