@@ -339,6 +339,23 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_is_halved_when_a_quarter_is_left_but_not_below_a_few_places() {
+        let (mut window, t0) = window(1_000);
+        assert!((0..64).all(|_| window.admit(t0)));
+        let mut halved = Vec::new();
+        for asked in 1..100 {
+            let room = window.granted.capacity();
+            // Two are dropped and one comes, so there is one fewer each time, down to one.
+            assert!(window.admit(t0 + asked * (PERIOD + TICK)));
+            if window.granted.capacity() != room {
+                halved.push((room, window.granted.capacity(), window.granted.len()));
+            }
+        }
+        // Halved at a quarter, to which the new one is added.
+        assert_eq!(halved, [(64, 32, 17), (32, 16, 9), (16, SMALL, 5)]);
+    }
+
+    #[test]
     fn a_huge_max_costs_nothing_until_it_is_used() {
         let (mut window, t0) = window(u32::MAX);
         assert!(window.admit(t0));

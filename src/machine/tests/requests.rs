@@ -365,6 +365,23 @@ fn a_supervisor_that_has_ended_says_nothing_more() {
 }
 
 #[test]
+fn a_child_that_is_terminated_after_it_failed_has_ended_as_it_failed() {
+    let late = kid("b").signals(None).activation_timeout(secs(1)).stops(secs(1));
+    let mut ordered = World::ordered(rules(), [late.clone()]);
+    let mut dynamic = World::dynamic(rules(), [late]);
+    fn check<M: Subject>(world: &mut World<M>) {
+        world.advance(secs(1));
+        let ticket = world.ask("b", Request::Terminate);
+        world.advance(secs(1));
+        assert_eq!(world.answer(ticket), "done");
+    }
+    check(&mut ordered);
+    check(&mut dynamic);
+    assert!(ordered.story("b").ends_with("activating → errored (activation_timed_out) → stopped"));
+    assert!(dynamic.timed().ends_with("2s removed b"));
+}
+
+#[test]
 fn a_manual_start_that_fails_is_the_callers_alone() {
     let b = kid("b").signals(Duration::ZERO).plays([Play::Run, Play::Fail]);
     let mut world = World::running(rules(), [kid("a"), b]);
