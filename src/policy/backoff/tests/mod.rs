@@ -145,6 +145,9 @@ fn a_backoff_begins_again_after_its_longest_wait_but_not_before_ten_seconds() {
         (Backoff::linear(ms(200), ms(1), secs(60)), secs(60)),
         (Backoff::linear(ms(200), ms(1), secs(60)).reset_after(ms(1)), ms(1)),
         (Backoff::none().reset_after(Duration::ZERO), Duration::ZERO),
+        (Backoff::binary_slots(BinarySlots::new(secs(1)).ceiling(5)), secs(15)),
+        (Backoff::binary_slots(BinarySlots::new(secs(1)).ceiling(4).stay_at_ceiling()), secs(15)),
+        (Backoff::binary_slots(BinarySlots::new(secs(1)).ceiling(4)), secs(10)),
     ];
     for (backoff, expected) in table {
         assert_eq!(backoff.resets_after(), Some(expected), "{backoff:?}");
