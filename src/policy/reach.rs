@@ -116,7 +116,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::RestartWindow;
+    use super::super::{Reset, RestartWindow};
     use super::*;
 
     fn ms(millis: u64) -> Duration {
@@ -171,6 +171,13 @@ mod tests {
         assert_eq!(peak(&backoff, secs(1)), 1.5 * 32.0 / 31.0);
         assert_eq!(alone(Intensity::decaying(1.54, secs(1)), &backoff), None);
         assert!(alone(Intensity::decaying(1.55, secs(1)), &backoff).is_some());
+
+        // Four failures at once come to 3.28, and again after ten healthy seconds to 3.32.
+        let backoff = Backoff::exponential(ms(137), ms(1_352));
+        let limit = Intensity::decaying(3.3, ms(1_944));
+        assert_eq!(alone(limit, &backoff), None);
+        assert!(!is_exceeded(limit, &backoff));
+        assert!(alone(limit, &backoff.reset(Reset::Never)).is_some());
     }
 
     /// Whether a child that fails as soon as it is started ever exceeds the limit, tried out.
@@ -257,7 +264,8 @@ mod tests {
             period in 1..2_000_u64,
             kind in 0..3_u32,
         ) {
-            let period = ms(period);
+            // Being healthy in between may make a score higher, and that isn't tried out.
+            let (backoff, period) = (backoff.reset(Reset::Never), ms(period));
             let intensity = match kind {
                 0 => Intensity::sliding(max, period),
                 1 => Intensity::tumbling(max, period),
