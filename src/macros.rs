@@ -111,7 +111,7 @@
 /// | `on_child_failure` | a function, also an async one or one of the struct's own: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
 /// | `preset` | one of [`Preset`](crate::Preset) by its name: `"otp"`, `"elixir"`, `"actor_ts"`, `"pekko_on_stop"`, `"pekko_on_failure"`, `"pekko_typed"`, `"xebia"`, `"signalpy"`, `"elfo"`, `"suture"`, `"oversight"`, `"systemd"`, `"kubelet"`, `"pebble"` |
-/// | `defaults(…)` | what children get that don't say otherwise: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak`, `failure_log`, `wait_from`, and limits of their own: `max_restarts` and `period`, `intensity(…)`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
+/// | `defaults(…)` | what children get that don't say otherwise: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak`, `failure_log`, `wait_from`, `policy`, and limits of their own: `max_restarts` and `period`, `intensity(…)`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff(…)` | short for `defaults(backoff(…))` |
 /// | `child(…)` | how it is treated by a supervisor above: any key of a child |
 /// | `name` | what it is called if it is the root, or made a child by hand |
@@ -139,6 +139,8 @@
 /// | `failing_for` | a duration |
 /// | `on_exhausted` | as above, for this child |
 /// | `fallback` | a child spec, such as the constructor of a worker function returns: `fallback = bestsellers()` |
+/// | `policy` | a [`RestartPolicy`](crate::RestartPolicy): an expression, such as a field that was read from a file |
+/// | `health_check` | a [`HealthCheck`](crate::HealthCheck): an expression |
 /// | `failure_log` | `"trace"`, `"debug"`, `"info"`, `"warn"`, `"error"`; or `failure_log(level = "info", critical = "error", after = 3)` |
 ///
 /// A `#[dynamic]` field has those of a builder as well: `max_children`, `max_restarts` and

@@ -91,8 +91,8 @@ pub(crate) enum Takes {
     Function,
     /// Functions of an error: one, or several in brackets.
     Questions,
-    /// A child spec: an expression.
-    Spec,
+    /// An expression, of what this says.
+    Value(&'static str),
 }
 
 impl Takes {
@@ -114,7 +114,7 @@ impl Takes {
             | Self::Path
             | Self::Function
             | Self::Questions
-            | Self::Spec => None,
+            | Self::Value(_) => None,
         }
     }
 }
@@ -318,8 +318,20 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "fallback",
         places: CHILD,
-        takes: Takes::Spec,
+        takes: Takes::Value("a child spec"),
         example: "fallback = bestsellers()",
+    },
+    Key {
+        name: "policy",
+        places: CHILD_OR_DEFAULT,
+        takes: Takes::Value("a restart policy"),
+        example: "policy = self.policies.mqtt.clone()",
+    },
+    Key {
+        name: "health_check",
+        places: CHILD,
+        takes: Takes::Value("a health check"),
+        example: "health_check = HealthCheck::new(answers)",
     },
 ];
 

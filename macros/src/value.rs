@@ -81,9 +81,9 @@ impl Value {
             Takes::Questions => {
                 several(input, |input| question(key, expression(input)?)).map(Self::Functions)
             }
-            Takes::Spec => match expression(input)? {
+            Takes::Value(what) => match expression(input)? {
                 Expr::Lit(lit) => {
-                    let message = format!("write a child spec: `{}`", key.example);
+                    let message = format!("write {what}: `{}`", key.example);
                     Err(Error::new_spanned(lit, message))
                 }
                 expr => Ok(Self::Expression(expr)),
