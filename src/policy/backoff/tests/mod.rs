@@ -238,6 +238,12 @@ fn this_many_restarts_fit_into_a_period() {
         (doubled.clone(), ms(600) - Duration::from_nanos(1), 2),
         (doubled.clone(), ms(600), 3),
         (doubled.clone(), Duration::ZERO, 1),
+        // Either comes on top, as the first may.
+        (doubled.clone().first_at_once(), secs(60), 10),
+        (doubled.clone().at_once_after_reset(), secs(60), 10),
+        // It may begin again whenever it likes.
+        (doubled.clone().reset(Reset::OnAck), secs(60), u64::MAX),
+        (doubled.clone().reset(Reset::Decay { half_life: secs(9) }), secs(60), u64::MAX),
         (doubled.jitter(1.0), secs(60), 9),
         (second.clone(), secs(5), 6),
         (second, secs(5) - Duration::from_nanos(1), 5),
