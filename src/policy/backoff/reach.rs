@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::curve::Shape;
 use super::{Backoff, Reset};
 
 /// How far a curve is followed before it is taken to be flat.
@@ -66,7 +67,12 @@ impl Backoff {
 
     /// The shortest wait that can be drawn at `index`.
     fn shortest(&self, index: u32) -> Duration {
-        let (least, _) = self.jitter.bounds(self.base(index).unwrap_or_default());
+        let base = self.base(index).unwrap_or_default();
+        let (mut least, _) = self.jitter.bounds(base);
+        // What made one wait shorter makes the next one shorter, too, but none goes below the first.
+        if least < base && matches!(self.shape, Shape::Exponential { compounding: true, .. }) {
+            (least, _) = self.jitter.bounds(self.base(0).unwrap_or_default());
+        }
         if self.hard_floor { least.max(self.shape.min().unwrap_or_default()) } else { least }
     }
 
