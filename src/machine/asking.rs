@@ -70,7 +70,7 @@ impl Ordered {
         self.children.timers.disarm(Timer::Child(key));
         // A group operation is on its way to the child. It decides.
         if self.is_being_swept(key) {
-            return self.swept(key, turn);
+            return self.absorb(key, turn);
         }
         let (active, reason, resolution) = self.children.hear(key, answer, turn);
         match resolution {

@@ -96,7 +96,7 @@ impl Ordered {
     }
 
     /// A child has ended inside a range that is being stopped: its end costs nothing.
-    pub(super) fn swept(&mut self, key: Key, turn: &mut Turn<'_>) {
+    fn swept(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.enter_stopped(key, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.forget(key, false, turn);

@@ -401,7 +401,7 @@ impl Ordered {
     }
 
     /// A child that was about to be started is down, like the rest of its group.
-    fn absorb(&mut self, key: Key, turn: &mut Turn<'_>) {
+    pub(super) fn absorb(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.timers.disarm(Timer::Child(key));
         self.children.enter_stopped(key, turn);
         if let Some(ledger) = &mut self.children.slot(key).ledger {

@@ -429,3 +429,15 @@ fn a_temporary_child_that_is_being_decided_on_comes_back_with_its_group() {
     world.advance(ms(50));
     assert_eq!(world.timed(), "0ns ask t#1 (1), 50ms start a#2, 50ms start t#2");
 }
+
+#[test]
+fn so_does_one_about_which_is_answered_while_its_group_is_still_stopping() {
+    let rules = Rules { asks: true, strategy: Strategy::OneForAll, ..rules() };
+    let t = kid("t").temporary().on_exit(ExitKind::Failed, OnExit::Restart);
+    let t = t.answers([(ms(500), Restart)]);
+    let mut world = World::running(rules, [kid("a"), t, kid("c").stops(secs(1))]);
+    world.fail("t");
+    world.end("a");
+    world.advance(secs(2));
+    assert!(world.acts().ends_with("start a#2, start t#2, start c#2"));
+}
