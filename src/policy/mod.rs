@@ -4,6 +4,7 @@
 //! clock; instants and random numbers are arguments. What a policy leads to is up to the machine.
 
 mod backoff;
+mod causes;
 mod circuit;
 mod duration;
 mod failure_log;

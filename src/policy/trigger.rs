@@ -14,10 +14,10 @@
 
 use std::error::Error;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::RestartType;
+use super::causes::first_answer;
 use super::word::words;
 use crate::exit::{ExitKind, ExitReason};
 
@@ -334,12 +334,7 @@ struct Question {
 
 impl Question {
     fn is_answered_with_yes(&self, error: &(dyn Error + 'static)) -> bool {
-        // What a stranger's code leaves behind when it panics is only looked at by itself.
-        let ask = AssertUnwindSafe(|| {
-            std::iter::successors(Some(error), |&error| error.source())
-                .any(|error| (self.matches)(error))
-        });
-        catch_unwind(ask).unwrap_or(false)
+        first_answer(error, |error| (self.matches)(error).then_some(())).is_some()
     }
 }
 

@@ -12,10 +12,10 @@
 
 use std::error::Error;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::causes::first_answer;
 use crate::exit::ExitReason;
 
 /// See the [module](self).
@@ -58,12 +58,7 @@ struct Question {
 
 impl Question {
     fn answer(&self, error: &(dyn Error + 'static)) -> Option<Duration> {
-        // What a stranger's code leaves behind when it panics is only looked at by itself.
-        let ask = AssertUnwindSafe(|| {
-            std::iter::successors(Some(error), |&error| error.source())
-                .find_map(|error| (self.wait)(error))
-        });
-        catch_unwind(ask).unwrap_or(None)
+        first_answer(error, |error| (self.wait)(error))
     }
 }
 
