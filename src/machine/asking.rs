@@ -74,7 +74,10 @@ impl Ordered {
         }
         let (active, reason, resolution) = self.children.hear(key, answer, turn);
         match resolution {
-            Resolution::Restart => self.failed(key, active, reason, turn),
+            Resolution::Restart => {
+                let then = self.children.on_exit(key, active, &reason);
+                self.failed(key, active, then, reason, turn);
+            }
             Resolution::GiveUp => {
                 self.children.tell_decision(key, &reason, Decision::Decline, turn);
                 self.lay_down(key, Down::GivenUp, turn);
@@ -98,7 +101,10 @@ impl Dynamic {
         }
         let (active, reason, resolution) = self.children.hear(key, answer, turn);
         match resolution {
-            Resolution::Restart => self.failed(key, active, reason, turn),
+            Resolution::Restart => {
+                let then = self.children.on_exit(key, active, &reason);
+                self.failed(key, active, then, reason, turn);
+            }
             Resolution::GiveUp => {
                 self.children.tell_decision(key, &reason, Decision::Decline, turn);
                 self.lay_down(key, Down::GivenUp, turn);

@@ -77,7 +77,7 @@ impl Dynamic {
         if self.finishing.is_some() || !then.restarts() {
             return self.leave(key, then, reason, turn);
         }
-        self.failed(key, active, reason, turn);
+        self.failed(key, active, then, reason, turn);
     }
 
     /// A child's end is one that its restart type answers with a restart.
@@ -85,13 +85,14 @@ impl Dynamic {
         &mut self,
         key: Key,
         active: bool,
+        then: OnExit,
         reason: ExitReason,
         turn: &mut Turn<'_>,
     ) {
         if self.children.is_to_ask(key, &reason) {
             return self.children.ask(key, active, reason, turn);
         }
-        match self.children.charge(key, active, &reason, turn) {
+        match self.children.charge(key, active, then, &reason, turn) {
             Verdict::RestartAt(at) => self.children.back_off(key, at, turn),
             Verdict::Exhausted(OnExhausted::Park | OnExhausted::Pause(_)) => {
                 self.lay_down(key, Down::GivenUp, turn);

@@ -99,10 +99,11 @@ impl Children {
         &mut self,
         key: Key,
         active: bool,
+        then: OnExit,
         reason: &ExitReason,
         turn: &mut Turn<'_>,
     ) -> Verdict {
-        let uncharged = self.on_exit(key, active, reason) == OnExit::RestartUncharged;
+        let uncharged = then == OnExit::RestartUncharged;
         let slot = self.slots.get_mut(key).expect("the child that failed");
         let limits = slot.limits(&self.rules);
         slot.ledger();

@@ -128,7 +128,9 @@ impl Ordered {
             }
         }
         match self.children.on_exit(key, active, &reason) {
-            OnExit::Restart | OnExit::RestartUncharged => self.failed(key, active, reason, turn),
+            then @ (OnExit::Restart | OnExit::RestartUncharged) => {
+                self.failed(key, active, then, reason, turn);
+            }
             OnExit::Leave => {
                 let significant = self.children.slot(key).options.significant;
                 self.leave(key, &reason, Decision::Leave, turn);
@@ -184,13 +186,14 @@ impl Ordered {
         &mut self,
         key: Key,
         active: bool,
+        then: OnExit,
         reason: ExitReason,
         turn: &mut Turn<'_>,
     ) {
         if self.children.is_to_ask(key, &reason) {
             return self.children.ask(key, active, reason, turn);
         }
-        match self.children.charge(key, active, &reason, turn) {
+        match self.children.charge(key, active, then, &reason, turn) {
             Verdict::Exhausted(what) => self.exhausted(key, reason, what, turn),
             Verdict::RestartAt(at) => match self.group(key) {
                 None => self.children.back_off(key, at, turn),
