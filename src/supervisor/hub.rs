@@ -100,11 +100,11 @@ pub(crate) struct Hub {
     pub(super) callback: Option<FailureCallback>,
     above: Option<Arc<Hub>>,
     events: Mutex<Channel<Event>>,
-    letters: Mutex<Channel<DeadLetter>>,
+    pub(super) letters: Mutex<Channel<DeadLetter>>,
 }
 
 /// A channel that there is once somebody has subscribed, until the supervisor ends.
-enum Channel<T> {
+pub(super) enum Channel<T> {
     Unused,
     Open(broadcast::Sender<T>),
     Closed,
@@ -124,7 +124,7 @@ impl<T: Clone> Channel<T> {
         }
     }
 
-    fn send(&self, item: &T) {
+    pub(super) fn send(&self, item: &T) {
         if let Self::Open(sender) = self {
             // It fails if nobody is listening any more: fine.
             let _ = sender.send(item.clone());
@@ -181,13 +181,6 @@ impl Hub {
         let event = Event { seq, at: self.tree.wall(now), path, incarnation, kind };
         for hub in self.upward() {
             hub.events.lock().send(&event);
-        }
-    }
-
-    /// Puts a letter into the channels of this supervisor and all above.
-    pub(crate) fn bury(&self, letter: &DeadLetter) {
-        for hub in self.upward() {
-            hub.letters.lock().send(letter);
         }
     }
 
@@ -248,7 +241,14 @@ impl Hub {
         left.into_iter().map(|(_, path)| path).collect()
     }
 
-    fn upward(&self) -> impl Iterator<Item = &Self> {
+    /// Hears of something that has happened to a child.
+    pub(super) fn hear(&self, event: machine::Event) {
+        if let Err(event) = self.inbox.event(event) {
+            self.hear_late(&event);
+        }
+    }
+
+    pub(super) fn upward(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |hub| hub.above.as_deref())
     }
 }
@@ -259,9 +259,7 @@ impl Parent for Hub {
     }
 
     fn tell(&self, event: machine::Event) {
-        if let Err(event) = self.inbox.event(event) {
-            self.hear_late(&event);
-        }
+        self.hear(event);
     }
 
     fn deactivate_failed(&self, run: &Run, reason: ExitReason) {

@@ -13,6 +13,7 @@ mod driver;
 mod handle;
 mod hub;
 mod inbox;
+mod letters;
 mod outcome;
 mod request;
 mod subscription;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{Caller, Driver, Ending};
 use crate::child::StopLevel;
-use crate::dead_letter::{DeadLetter, DeadLetterReason};
+use crate::dead_letter::{DeadLetter, DeadLetterReason, Provenance};
 use crate::error::ControlError;
 use crate::event::EventKind;
 use crate::exit::ExitReason;
@@ -204,13 +204,15 @@ impl<M: Machine> Driver<M> {
             self.hub.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
                 reason: Arc::clone(&reason),
             });
-            self.hub.bury(&DeadLetter {
-                reason: DeadLetterReason::GaveUp,
-                target: path.clone(),
+            let at = self.hub.tree.wall(now);
+            let letter = DeadLetter::about_child(
+                DeadLetterReason::GaveUp,
+                path.clone(),
                 incarnation,
-                error: Some(reason),
-                at: self.hub.tree.wall(now),
-            });
+                reason,
+                at,
+            );
+            self.hub.deliver(&letter, &Provenance::default(), now);
         }
     }
 
