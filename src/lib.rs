@@ -85,6 +85,7 @@ mod lifecycle;
 mod machine;
 #[cfg(feature = "macros")]
 mod macros;
+mod mailbox;
 mod millis;
 mod observe;
 mod path;
@@ -105,8 +106,8 @@ pub use tokio_util::sync::CancellationToken;
 pub use crate::app::{Signals, signals};
 pub use crate::calls::{CallError, CircuitBreaker, Retry, retry};
 pub use crate::child::{
-    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child, component,
-    worker, worker_with,
+    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child,
+    child_with_mailbox, component, worker, worker_with, worker_with_mailbox,
 };
 pub use crate::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};
@@ -116,6 +117,10 @@ pub use crate::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOu
 pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
+pub use crate::mailbox::{
+    Address, AskError, Closing, Delay, Delivery, Drain, Handler, Inbox, Mailbox, Overflow, Reply,
+    SendError, WhileDown, mailbox,
+};
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FailureLog,

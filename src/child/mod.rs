@@ -27,7 +27,7 @@ pub(crate) use self::run::{Parent, Run, StopLevel};
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
 pub use self::spec::{ChildDefaults, ChildSpec};
 pub(crate) use self::task::{Caught, ChildTask, Plan};
-pub use self::worker::{child, worker, worker_with};
+pub use self::worker::{child, child_with_mailbox, worker, worker_with, worker_with_mailbox};
 
 use crate::exit::Exit;
 

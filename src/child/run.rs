@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
+use crate::mailbox::{Borrower, Loan};
 use crate::path::Path;
-use crate::policy::{RestartPolicy, StartCause};
+use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
 use crate::sync::Mutex;
 
@@ -61,6 +62,7 @@ pub(crate) enum Said {
     Ready = 1,
     Healthy = 2,
     StopSelf = 4,
+    Acked = 8,
 }
 
 /// One run of a child.
@@ -114,6 +116,13 @@ impl Run {
         self.parent.path().join(&self.segment())
     }
 
+    /// What it takes to borrow the child's mailbox.
+    pub(super) fn loan(self: &Arc<Self>) -> Loan {
+        let hub = Arc::as_ptr(&self.parent).cast::<()>().addr();
+        let borrower = Arc::clone(self) as Arc<dyn Borrower>;
+        Loan { borrower, at: (hub, self.key), incarnation: self.incarnation }
+    }
+
     pub(crate) fn tell_exit(&self, reason: ExitReason) {
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(Event::Exited { key, incarnation, reason });
@@ -144,11 +153,15 @@ impl Run {
             }
             cell.said |= said as u8;
         }
+        if let (Said::Ready, Some(mailbox)) = (said, &self.seed.mailbox) {
+            mailbox.ready(self.incarnation);
+        }
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(match said {
             Said::Ready => Event::Ready { key, incarnation },
             Said::Healthy => Event::Healthy { key, incarnation },
             Said::StopSelf => Event::StopSelf { key, incarnation },
+            Said::Acked => Event::Acked { key, incarnation },
         });
     }
 
@@ -232,6 +245,21 @@ impl Run {
 
     pub(crate) fn status(&self) -> Option<Arc<str>> {
         self.cell.lock().extras.as_ref()?.status.clone()
+    }
+}
+
+impl Borrower for Run {
+    fn is_asked_to_stop(&self) -> bool {
+        self.level() > StopLevel::None
+    }
+
+    fn acked(&self) {
+        self.say(Said::Acked);
+    }
+
+    fn is_to_end(&self) {
+        let policy = RestartPolicy::new().restart(RestartType::Temporary);
+        self.tell_policy(Some(Arc::new(policy)));
     }
 }
 

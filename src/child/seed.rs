@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use super::{Child, ChildSpec, Context};
 use crate::error::{BuildError, BuildWarning};
-use crate::exit::Exit;
+use crate::exit::{Exit, ExitError};
+use crate::mailbox::Slot;
 use crate::path::Path;
 
 /// What a function child's future is behind its box.
@@ -25,7 +26,7 @@ pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
 /// How one incarnation is made.
 pub(crate) enum Recipe {
     Function(Box<dyn Fn(Context) -> ExitFuture + Send + Sync>),
-    Object(Box<dyn Fn() -> Box<dyn Child> + Send + Sync>),
+    Object(Box<dyn Fn(&Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync>),
     /// A description that has to be checked before it can be run.
     Nested(Box<dyn Nested>),
 }
@@ -66,6 +67,8 @@ pub(crate) struct Seed {
     pub(crate) name: Arc<str>,
     /// What a child of it is, if that says more than that it is a supervisor.
     pub(crate) type_name: Option<&'static str>,
+    /// The mailbox that its recipe lends to each incarnation.
+    pub(crate) mailbox: Option<Arc<dyn Slot>>,
     source: Source,
 }
 
@@ -78,7 +81,7 @@ enum Source {
 
 impl Seed {
     pub(crate) fn new(name: Arc<str>, recipe: Recipe) -> Self {
-        Self { name, type_name: None, source: Source::Own(recipe) }
+        Self { name, type_name: None, mailbox: None, source: Source::Own(recipe) }
     }
 
     pub(crate) fn recipe(&self) -> &Recipe {
@@ -98,8 +101,8 @@ impl Seed {
             Source::Own(_) => Arc::clone(self),
             Source::Of(origin) => Arc::clone(origin),
         };
-        let type_name = self.type_name;
-        *self = Arc::new(Self { name, type_name, source: Source::Of(origin) });
+        let (type_name, mailbox) = (self.type_name, self.mailbox.clone());
+        *self = Arc::new(Self { name, type_name, mailbox, source: Source::Of(origin) });
     }
 
     pub(crate) fn segment(&self, serial: Option<u64>) -> String {

@@ -10,6 +10,7 @@ use super::limits::check_limits;
 use super::seed::{Nested, Recipe, Resolved, Seed};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
+use crate::mailbox::Slot;
 use crate::path::{Path, check_name};
 use crate::policy::{
     Backoff, ChildOptions, FailureLog, OnExit, OnLeak, Readiness, Shutdown, Trigger,
@@ -46,6 +47,17 @@ impl ChildSpec {
         let options =
             ChildOptions { signals, signals_itself, supervisor, ..ChildOptions::default() };
         Self::of(seed, options)
+    }
+
+    /// The same with a mailbox, which its recipe lends to each incarnation.
+    pub(super) fn with_mailbox(mut self, mailbox: Arc<dyn Slot>) -> Self {
+        let options = self.edit();
+        options.mailbox = true;
+        options.delays_traffic = mailbox.delays_traffic();
+        if let Some(seed) = Arc::get_mut(&mut self.seed) {
+            seed.mailbox = Some(mailbox);
+        }
+        self
     }
 
     /// The same, with the name of the type or the function that it is made from.

@@ -56,7 +56,10 @@ impl ChildTask {
             let ctx = Context::new(Arc::clone(&self.run));
             self.stage = match self.run.seed.recipe() {
                 Recipe::Function(recipe) => Stage::Function(recipe(ctx)),
-                Recipe::Object(factory) => Stage::Object(Box::pin(live(factory(), ctx, self.plan))),
+                Recipe::Object(factory) => match factory(&ctx) {
+                    Ok(child) => Stage::Object(Box::pin(live(child, ctx, self.plan))),
+                    Err(error) => return Poll::Ready(reason_of(&self.run, Err(error))),
+                },
                 Recipe::Nested(_) => unreachable!("a description is resolved before it is run"),
             };
         }

@@ -2,9 +2,11 @@
 
 use std::future::Future;
 
+use super::run::Run;
 use super::seed::Recipe;
 use super::{Child, ChildSpec, Context};
-use crate::exit::Outcome;
+use crate::exit::{ExitError, Outcome};
+use crate::mailbox::{Inbox, Mailbox};
 
 /// A child that is an `async fn`.
 ///
@@ -74,6 +76,79 @@ pub fn child<C: Child>(
     name: impl Into<String>,
     factory: impl Fn() -> C + Send + Sync + 'static,
 ) -> ChildSpec {
-    let recipe = Recipe::Object(Box::new(move || Box::new(factory())));
+    let recipe = Recipe::Object(Box::new(move |_| Ok(Box::new(factory()))));
     C::child_spec(ChildSpec::new(name.into(), recipe).made_from::<C>()).layer()
+}
+
+/// A child that is an `async fn` with a mailbox, which each incarnation of it is lent.
+///
+/// See [`mailbox`](crate::mailbox()) for an example. State is shared as by
+/// [`worker_with`], or captured: `move |ctx, inbox| read(ctx, inbox, state.clone())`.
+pub fn worker_with_mailbox<M, F, Fut, O>(
+    name: impl Into<String>,
+    mailbox: Mailbox<M>,
+    run: F,
+) -> ChildSpec
+where
+    M: Send + 'static,
+    F: Fn(Context, Inbox<M>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    let slot = mailbox.slot();
+    let recipe = move |ctx: Context| match borrow(&mailbox, &ctx) {
+        Ok(inbox) => {
+            let future = run(ctx, inbox);
+            Box::pin(async move { future.await.into_exit() }) as _
+        }
+        Err(error) => Box::pin(async move { Err(error) }) as _,
+    };
+    let recipe = Recipe::Function(Box::new(recipe));
+    ChildSpec::new(name.into(), recipe).made_from::<F>().with_mailbox(slot)
+}
+
+/// A child that is a value with a mailbox, made anew by `factory` for each incarnation, which is lent
+/// the mailbox.
+///
+/// ```
+/// use verger::{Child, Context, Exit, Inbox, async_trait, child_with_mailbox, mailbox};
+///
+/// struct Greeter {
+///     inbox: Inbox<String>,
+/// }
+///
+/// #[async_trait]
+/// impl Child for Greeter {
+///     async fn run(&mut self, _ctx: &Context) -> Exit {
+///         while let Some(name) = self.inbox.recv().await {
+///             println!("hello, {name}");
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let (address, mailbox) = mailbox(1000);
+/// let spec = child_with_mailbox("greeter", mailbox, |inbox| Greeter { inbox });
+/// # drop((address, spec));
+/// ```
+pub fn child_with_mailbox<M: Send + 'static, C: Child>(
+    name: impl Into<String>,
+    mailbox: Mailbox<M>,
+    factory: impl Fn(Inbox<M>) -> C + Send + Sync + 'static,
+) -> ChildSpec {
+    let slot = mailbox.slot();
+    let recipe = move |ctx: &Context| {
+        let inbox = borrow(&mailbox, ctx)?;
+        Ok(Box::new(factory(inbox)) as Box<dyn Child>)
+    };
+    let recipe = Recipe::Object(Box::new(recipe));
+    C::child_spec(ChildSpec::new(name.into(), recipe).made_from::<C>().with_mailbox(slot)).layer()
+}
+
+fn borrow<M: Send + 'static>(mailbox: &Mailbox<M>, ctx: &Context) -> Result<Inbox<M>, ExitError> {
+    mailbox.lend(Run::loan(&ctx.run)).map_err(|whose| {
+        let owner = whose.map_or_else(|| "another child".to_owned(), |path| format!("`{path}`"));
+        let path = ctx.path();
+        format!("the mailbox of `{path}` belongs to {owner}; make one for each child").into()
+    })
 }

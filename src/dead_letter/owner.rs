@@ -46,7 +46,7 @@ pub(crate) trait Redeliver: Send + Sync {
     ///
     /// Gives the message back if it can't be put into the queue, with why.
     fn redeliver(
-        &self,
+        self: Arc<Self>,
         payload: Box<dyn Any + Send>,
         entry: EntryId,
     ) -> Result<(), (Box<dyn Any + Send>, Refused)>;

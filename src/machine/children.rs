@@ -132,7 +132,12 @@ impl Children {
                 let asked = matches!(slot.state, State::Asking { .. });
                 return (asked && slot.incarnation == *incarnation).then_some(*key);
             }
-            Event::Request { .. } | Event::Tick | Event::Stop { .. } | Event::AbortAll => {
+            Event::Acked { .. }
+            | Event::Wanted { .. }
+            | Event::Request { .. }
+            | Event::Tick
+            | Event::Stop { .. }
+            | Event::AbortAll => {
                 return None;
             }
         };

@@ -72,6 +72,19 @@ pub(super) trait Kind {
 }
 
 impl<K: Kind> Machine for K {
+    fn returns(&self, key: Key) -> bool {
+        use super::state::{Down, State, Why};
+        if self.is_finishing() || self.is_finished() {
+            return false;
+        }
+        match self.children().state(key) {
+            None => false,
+            Some(State::Down(down)) => matches!(down, Down::New | Down::ByGroup),
+            Some(State::Stopping { why: Why::ByHand, .. }) => false,
+            Some(_) => true,
+        }
+    }
+
     fn on_event(&mut self, event: Event, now: Instant, effects: &mut Vec<Effect>) {
         if self.is_finished() {
             return;
@@ -109,6 +122,7 @@ impl<K: Kind> Machine for K {
             (Event::Request { ticket, key, request }, _) => {
                 self.request(ticket, key, request, turn);
             }
+            (Event::Acked { .. } | Event::Wanted { .. }, _) => {}
             (Event::Tick, _) => tick(self, turn),
             (Event::Stop { within }, _) => {
                 self.finish(Finish::Stopped);

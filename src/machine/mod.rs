@@ -86,6 +86,10 @@ pub(crate) enum Event {
     Health { key: Key, incarnation: Incarnation, problem: Option<Arc<str>> },
     /// The child wants to be stopped.
     StopSelf { key: Key, incarnation: Incarnation },
+    /// The child has acknowledged a message.
+    Acked { key: Key, incarnation: Incarnation },
+    /// A message waits for the child.
+    Wanted { key: Key },
     /// The child says how its end is to be answered, in place of its spec, or takes that back.
     Policy { key: Key, incarnation: Incarnation, policy: Option<Arc<RestartPolicy>> },
     /// What was asked by [`Effect::Ask`] is decided.
@@ -346,6 +350,9 @@ pub(crate) trait Machine {
 
     /// Says of a child that was just added what it provides and what it requires.
     fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>);
+
+    /// Whether the child runs or will run again without anybody asking for it.
+    fn returns(&self, key: Key) -> bool;
 
     /// How one of `keys` requires `id`, itself or through others, if it does.
     fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>>;

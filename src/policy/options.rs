@@ -36,6 +36,11 @@ pub(crate) struct ChildOptions {
     /// It is one.
     pub(crate) is_fallback: bool,
     pub(crate) significant: bool,
+    /// It has a mailbox, which has to know when the child is down for good.
+    pub(crate) mailbox: bool,
+    /// Its backoff delays its messages, and not its start.
+    pub(crate) delays_traffic: bool,
+    pub(crate) on_message: bool,
     /// Active only once the child has said so, not as soon as its task exists.
     pub(crate) signals: bool,
     /// Only the child's own word counts, not that its `activate` has returned.

@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 use super::hub::Hub;
 use crate::child::{ChildTask, Context, Plan, Recipe, Run, Seed, StopLevel};
 use crate::machine::{Incarnation, Key, trim};
+use crate::mailbox::Slot;
 use crate::path::Path;
 use crate::policy::{ChildOptions, Rules, Shutdown, StartCause};
 use crate::properties::Properties;
@@ -166,6 +167,17 @@ impl Tasks {
     /// Gives the child properties, which its next incarnations will have.
     pub(super) fn change(&mut self, key: Key, changes: &Properties) {
         self.properties.entry(key).or_default().change(changes);
+    }
+
+    /// The child's mailbox, if it has one.
+    pub(super) fn mailbox(&self, key: Key) -> Option<&Arc<dyn Slot>> {
+        self.entry(key)?.seed.mailbox.as_ref()
+    }
+
+    /// All mailboxes.
+    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, &Arc<dyn Slot>)> {
+        let entries = self.entries.iter().flatten();
+        entries.filter_map(|entry| Some((entry.key, entry.seed.mailbox.as_ref()?)))
     }
 
     pub(super) fn cancel(&self, key: Key) {

@@ -91,13 +91,15 @@ impl Faults {
     fn wrap_seed(self: &Arc<Self>, seed: Arc<Seed>) -> Arc<Seed> {
         let faults = Arc::clone(self);
         let (name, type_name) = (Arc::clone(&seed.name), seed.type_name);
+        let mailbox = seed.mailbox.clone();
         let recipe = match seed.recipe() {
             Recipe::Function(_) => Recipe::Function(Box::new(move |ctx| {
                 Box::pin(run_function(Arc::clone(&faults), Arc::clone(&seed), ctx))
             })),
-            Recipe::Object(_) => Recipe::Object(Box::new(move || {
+            Recipe::Object(_) => Recipe::Object(Box::new(move |ctx| {
                 let Recipe::Object(factory) = seed.recipe() else { unreachable!("matched above") };
-                Box::new(Wrapped { child: factory(), guard: None, faults: Arc::clone(&faults) })
+                let (child, faults) = (factory(ctx)?, Arc::clone(&faults));
+                Ok(Box::new(Wrapped { child, guard: None, faults }))
             })),
             Recipe::Nested(nested) => {
                 let inner = nested.map(&|child| faults.wrap(child));
@@ -105,7 +107,7 @@ impl Faults {
             }
         };
         let mut wrapped = Seed::new(name, recipe);
-        wrapped.type_name = type_name;
+        (wrapped.type_name, wrapped.mailbox) = (type_name, mailbox);
         Arc::new(wrapped)
     }
 

@@ -271,7 +271,7 @@ fn exit_code(result: Result<(), RunError>, root: &Root) -> ExitCode {
 pub(super) fn seed_of(blueprint: Arc<Blueprint>) -> Seed {
     let name = Arc::clone(&blueprint.name);
     let tree = Supervisor { blueprint, warnings: Arc::default() };
-    Seed::new(name, Recipe::Object(Box::new(move || Box::new(tree.clone()))))
+    Seed::new(name, Recipe::Object(Box::new(move |_| Ok(Box::new(tree.clone())))))
 }
 
 /// A supervisor is ready when its first start has passed its last child. All its work is in `run`,

@@ -311,6 +311,11 @@ impl Backoff {
     }
 
     /// Makes a wait longer that isn't on the curve, by the jitter.
+    /// The first wait, without jitter.
+    pub(crate) fn first_wait(&self) -> Duration {
+        self.base(0).unwrap_or_default()
+    }
+
     pub(crate) fn spread(&self, wait: Duration, random: &mut dyn Random) -> Duration {
         self.jitter.apply(wait, random).max(wait)
     }

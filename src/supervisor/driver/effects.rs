@@ -32,6 +32,7 @@ impl<M: Machine> Driver<M> {
                 if self.machine.next_deadline().is_some_and(|at| at <= now) {
                     self.asked.insert(key);
                 }
+                self.close_mailbox(key);
                 self.tasks.cancel(key);
             }
             Effect::Abort { key } if self.asked.contains(&key) => {
@@ -41,6 +42,7 @@ impl<M: Machine> Driver<M> {
             Effect::Report(report) => {
                 self.watch(&report);
                 self.report(&report, now);
+                self.look_after_mailbox(&report);
             }
             Effect::Health { key, incarnation, problem } => {
                 self.is_well(key, incarnation, problem, now);
@@ -68,6 +70,7 @@ impl<M: Machine> Driver<M> {
                     let path = self.tasks.path(&self.hub, key);
                     self.hub.publish(now, path, incarnation, || EventKind::Removed);
                 }
+                self.take_mailbox(key);
                 self.tasks.remove(key);
                 self.fallbacks.remove(&key);
                 self.questions.forget(key);
@@ -219,7 +222,9 @@ impl<M: Machine> Driver<M> {
     /// The child grows from another seed from now on, under its old name.
     fn replaced(&mut self, key: Key) {
         let Some(spec) = self.fallbacks.remove(&key) else { return };
+        self.take_mailbox(key);
         self.tasks.replace(key, Arc::clone(&spec.seed));
+        self.give_mailbox(key, &spec);
         self.health.remove(key);
         self.health.add(key, spec.health.as_ref());
         if let Some(further) = &spec.fallback {

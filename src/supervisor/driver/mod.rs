@@ -14,6 +14,7 @@
 mod asking;
 mod effects;
 mod health;
+mod mailboxes;
 mod requests;
 
 use std::collections::{HashMap, HashSet};
@@ -260,6 +261,7 @@ impl<M: Machine> Driver<M> {
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
         let key = self.machine.add(Arc::clone(&spec.options), now);
         self.tasks.add(key, Arc::clone(&spec.seed));
+        self.give_mailbox(key, spec);
         if let Some(fallback) = &spec.fallback {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
@@ -307,6 +309,7 @@ impl<M: Machine> Drop for Driver<M> {
             self.leave_behind();
         }
         self.tasks.abort_everything();
+        self.send_mailboxes_away();
         self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
     }
 }

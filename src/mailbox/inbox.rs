@@ -1,0 +1,220 @@
+//! The receiving end of a mailbox, as one incarnation has it.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::ops::{Deref, DerefMut};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Instant;
+
+use tokio::time::Sleep;
+
+use super::queue::Envelope;
+use super::shared::{Next, Shared};
+use super::slot::Borrower;
+
+/// The messages of a child, lent to one incarnation.
+///
+/// Messages come in the order in which they were sent, however many incarnations there were. What
+/// one has not read the next one reads.
+///
+/// [`recv`](Self::recv) takes a message for good, and it is lost if the child fails over it;
+/// [`deliver`](Self::deliver) lends it until it is acknowledged.
+///
+/// When the child is asked to stop, the messages come to an end: if it stops for good, after those
+/// that are there already; if it is started again with its group, at once, and the next incarnation
+/// has the rest. So `while let Some(message) = inbox.recv().await` is a whole child, which need not
+/// wait for [`Context::cancelled`](crate::Context::cancelled) besides. See [`Closing`] for another
+/// way.
+///
+/// [`Closing`]: crate::Closing
+pub struct Inbox<M: Send + 'static> {
+    shared: Arc<Shared<M>>,
+    loan: u64,
+    /// Until messages are handed out that came before the start.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl<M: Send + 'static> Inbox<M> {
+    pub(super) fn new(shared: Arc<Shared<M>>, loan: u64) -> Self {
+        Self { shared, loan, sleep: None }
+    }
+
+    /// The next message, for good. `None`: there will be no more for this incarnation.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if the future is dropped.
+    pub async fn recv(&mut self) -> Option<M> {
+        let (envelope, _) = poll_fn(|cx| self.poll_next(false, cx)).await?;
+        Some(envelope.message)
+    }
+
+    /// The next message, if there is one already. A message that waits for the child to be ready, or
+    /// for the end of a grace, is not there yet.
+    pub fn try_recv(&mut self) -> Option<M> {
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        match self.poll_next(false, &mut cx) {
+            Poll::Ready(Some((envelope, _))) => Some(envelope.message),
+            Poll::Ready(None) | Poll::Pending => None,
+        }
+    }
+
+    /// The next message, until it is [acknowledged](Delivery::ack). `None`: there will be no more
+    /// for this incarnation.
+    ///
+    /// Several may be lent at once, up to the capacity of the mailbox, in which they go on to count.
+    /// Those that are not acknowledged come first in the next incarnation, in their order.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if the future is dropped.
+    pub async fn deliver(&mut self) -> Option<Delivery<M>> {
+        let (envelope, borrower) = poll_fn(|cx| self.poll_next(true, cx)).await?;
+        let shared = Arc::clone(&self.shared);
+        Some(Delivery { lent: Some((envelope, borrower?)), shared })
+    }
+
+    fn poll_next(
+        &mut self,
+        lends: bool,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Option<(Envelope<M>, Option<Arc<dyn Borrower>>)>> {
+        loop {
+            let (next, borrower) = self.shared.poll_next(self.loan, lends, cx);
+            match next {
+                Next::Message(envelope) => return Poll::Ready(Some((envelope, borrower))),
+                Next::End => return Poll::Ready(None),
+                Next::Nothing(None) => return Poll::Pending,
+                Next::Nothing(Some(at)) => match self.poll_sleep(at, cx) {
+                    // The time has come meanwhile.
+                    Poll::Ready(()) => self.sleep = None,
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
+        }
+    }
+
+    fn poll_sleep(&mut self, at: Instant, cx: &mut TaskContext<'_>) -> Poll<()> {
+        let at = tokio::time::Instant::from_std(at);
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if sleep.deadline() != at {
+            sleep.as_mut().reset(at);
+        }
+        sleep.as_mut().poll(cx)
+    }
+
+    /// Takes nothing more in: who sends something gets it back. What is there can still be read, and
+    /// then comes the end.
+    ///
+    /// The next incarnation, if there is one, has an open mailbox again.
+    pub fn close(&mut self) {
+        self.shared.close(self.loan);
+    }
+
+    /// How many messages there are, with those that are lent.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.load().0
+    }
+
+    /// Whether there are no messages, not even lent ones.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<M: Send + 'static> Drop for Inbox<M> {
+    fn drop(&mut self) {
+        self.shared.returned(self.loan);
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Inbox<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (len, capacity) = self.shared.load();
+        f.debug_struct("Inbox").field("len", &len).field("capacity", &capacity).finish()
+    }
+}
+
+/// A message that is lent until it is acknowledged.
+///
+/// Dropped without that, it goes back to its place in the mailbox and is delivered again: by the
+/// next incarnation if this one ends, otherwise by this one. That is an attempt that failed, unless
+/// the child was asked to stop; after as many as
+/// [`max_attempts`](crate::Mailbox::max_attempts) it is a dead letter, `poison`.
+pub struct Delivery<M: Send + 'static> {
+    /// `None` once it is acknowledged.
+    lent: Option<(Envelope<M>, Arc<dyn Borrower>)>,
+    shared: Arc<Shared<M>>,
+}
+
+impl<M: Send + 'static> Delivery<M> {
+    /// Says that the message has been dealt with, and gives it away.
+    ///
+    /// A backoff that is [reset by it](crate::Reset::OnAck) begins anew, unless a message is left
+    /// that has failed before.
+    pub fn ack(mut self) -> M {
+        let Some((envelope, borrower)) = self.lent.take() else { unreachable!("it is lent once") };
+        self.shared.acked(&envelope, &*borrower);
+        envelope.message
+    }
+
+    /// Which attempt this is, from 1. Attempts that ended because the child was asked to stop count
+    /// here, too.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.envelope().attempts
+    }
+
+    /// The number of the message, which no other of the same mailbox has. A later one has a larger
+    /// number.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.envelope().id
+    }
+
+    fn envelope(&self) -> &Envelope<M> {
+        match &self.lent {
+            Some((envelope, _)) => envelope,
+            None => unreachable!("it is gone once it is acknowledged"),
+        }
+    }
+}
+
+impl<M: Send + 'static> Deref for Delivery<M> {
+    type Target = M;
+
+    fn deref(&self) -> &M {
+        &self.envelope().message
+    }
+}
+
+impl<M: Send + 'static> DerefMut for Delivery<M> {
+    fn deref_mut(&mut self) -> &mut M {
+        match &mut self.lent {
+            Some((envelope, _)) => &mut envelope.message,
+            None => unreachable!("it is gone once it is acknowledged"),
+        }
+    }
+}
+
+impl<M: Send + 'static> Drop for Delivery<M> {
+    fn drop(&mut self) {
+        if let Some((envelope, borrower)) = self.lent.take() {
+            self.shared.came_back(envelope, &*borrower);
+        }
+    }
+}
+
+impl<M: Send + fmt::Debug + 'static> fmt::Debug for Delivery<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery")
+            .field("id", &self.id())
+            .field("attempt", &self.attempt())
+            .field("message", &**self)
+            .finish()
+    }
+}

@@ -1,0 +1,171 @@
+//! A mailbox as its supervisor sees it: something of a child's that outlives its incarnations,
+//! whatever the messages are.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::shared::Shared;
+use super::{Delay, Drain};
+use crate::dead_letter::{DeadLetterReason, Owner};
+use crate::machine::Key;
+use crate::path::Path;
+
+/// Whom a mailbox is lent to.
+pub(crate) trait Borrower: Send + Sync {
+    /// Whether it was asked to stop.
+    fn is_asked_to_stop(&self) -> bool;
+
+    /// It has acknowledged a message, and none is left that has failed before.
+    fn acked(&self);
+
+    /// It was given its final message: its end is not to be answered by a restart.
+    fn is_to_end(&self);
+}
+
+/// What it takes to borrow a mailbox.
+pub(crate) struct Loan {
+    pub(crate) borrower: Arc<dyn Borrower>,
+    /// Where its supervisor's hub is, and which child it is there.
+    pub(crate) at: (usize, Key),
+    pub(crate) incarnation: u32,
+}
+
+/// Where a mailbox is in the tree.
+pub(crate) enum Place {
+    /// Its tree has not been started.
+    Nowhere,
+    At(At),
+    /// It was there.
+    Was(Path),
+}
+
+/// The child that a mailbox belongs to.
+pub(crate) struct At {
+    pub(crate) owner: Arc<dyn Owner>,
+    pub(crate) key: Key,
+    pub(crate) name: Arc<str>,
+    pub(crate) serial: Option<u64>,
+    /// When what has come is handed out, unless the mailbox says otherwise.
+    pub(crate) drain: Drain,
+    pub(crate) starts_on_message: bool,
+}
+
+impl At {
+    fn path(&self) -> Path {
+        match self.serial {
+            None => self.owner.path().join(&self.name),
+            Some(serial) => self.owner.path().join(&format!("{}#{serial}", self.name)),
+        }
+    }
+}
+
+impl Place {
+    pub(super) fn is_bound(&self) -> bool {
+        matches!(self, Self::At(_))
+    }
+
+    /// Whether it is the place of whoever asks for the loan.
+    pub(super) fn is(&self, loan: &Loan) -> bool {
+        let Self::At(at) = self else { return false };
+        (Arc::as_ptr(&at.owner).cast::<()>().addr(), at.key) == loan.at
+    }
+
+    pub(super) fn path(&self) -> Option<Path> {
+        match self {
+            Self::Nowhere => None,
+            Self::At(at) => Some(at.path()),
+            Self::Was(path) => Some(path.clone()),
+        }
+    }
+
+    pub(super) fn owner_and_path(&self) -> Option<(Arc<dyn Owner>, Path)> {
+        let Self::At(at) = self else { return None };
+        Some((Arc::clone(&at.owner), at.path()))
+    }
+
+    pub(super) fn drain(&self) -> Drain {
+        match self {
+            Self::At(at) => at.drain,
+            Self::Nowhere | Self::Was(_) => Drain::AtStart,
+        }
+    }
+
+    pub(super) fn starts_on_message(&self) -> bool {
+        matches!(self, Self::At(at) if at.starts_on_message)
+    }
+}
+
+/// See the [module](self).
+pub(crate) trait Slot: Send + Sync {
+    /// Gives the mailbox its place. It keeps the one that it has, if it has one.
+    fn bind(&self, place: At);
+
+    /// Where it is, if it has a place.
+    fn bound_to(&self) -> Option<Path>;
+
+    /// The incarnation is ready.
+    fn ready(&self, incarnation: u32);
+
+    /// Nothing is given to the next incarnation before this.
+    fn keep_back(&self, until: Instant);
+
+    fn delays_traffic(&self) -> bool;
+
+    /// The one who has it was asked to stop, and is started again or isn't.
+    fn stopping(&self, for_good: bool);
+
+    /// Nobody comes for it: what there is becomes dead letters.
+    fn away(self: Arc<Self>, reason: DeadLetterReason);
+
+    /// The child is gone.
+    fn unbind(&self);
+
+    /// How many messages there are, and how many there may be.
+    fn load(&self) -> (usize, usize);
+}
+
+impl<M: Send + 'static> Slot for Shared<M> {
+    fn bind(&self, place: At) {
+        self.bind(Place::At(place));
+    }
+
+    fn bound_to(&self) -> Option<Path> {
+        self.bound_to()
+    }
+
+    fn ready(&self, incarnation: u32) {
+        self.ready(incarnation);
+    }
+
+    fn keep_back(&self, until: Instant) {
+        self.keep_back(until);
+    }
+
+    fn delays_traffic(&self) -> bool {
+        self.delay() == Delay::Traffic
+    }
+
+    fn stopping(&self, for_good: bool) {
+        self.stopping(for_good);
+    }
+
+    fn away(self: Arc<Self>, reason: DeadLetterReason) {
+        Shared::away(&self, reason);
+    }
+
+    fn unbind(&self) {
+        self.unbind();
+    }
+
+    fn load(&self) -> (usize, usize) {
+        self.load()
+    }
+}
+
+impl fmt::Debug for dyn Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (len, capacity) = self.load();
+        f.debug_struct("Slot").field("len", &len).field("capacity", &capacity).finish()
+    }
+}

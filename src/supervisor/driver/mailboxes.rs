@@ -1,0 +1,80 @@
+//! The mailboxes of children: where they are, and when nobody will come for what is in them.
+//!
+//! A mailbox is lent to an incarnation by the child's own task. Here it gets its place in the tree,
+//! hears that its child is to stop, and is sent away when the child is down and the machine says
+//! that it doesn't come back by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Driver;
+use crate::child::ChildSpec;
+use crate::dead_letter::{DeadLetterReason, Owner};
+use crate::lifecycle::Lifecycle;
+use crate::machine::{Key, Machine, Report};
+use crate::mailbox::{At, Drain};
+
+/// How long an incarnation has to live at most before it gets what came before its start.
+const GRACE: Duration = Duration::from_millis(50);
+
+impl<M: Machine> Driver<M> {
+    pub(super) fn give_mailbox(&self, key: Key, spec: &ChildSpec) {
+        let Some(mailbox) = &spec.seed.mailbox else { return };
+        let drain = if spec.options.signals {
+            Drain::AtReady
+        } else {
+            let first = self.blueprint.rules.backoff(&spec.options).first_wait();
+            Drain::After(first.min(GRACE))
+        };
+        mailbox.bind(At {
+            owner: Arc::clone(&self.hub) as Arc<dyn Owner>,
+            key,
+            name: Arc::clone(&spec.seed.name),
+            serial: self.tasks.entry(key).and_then(|entry| entry.serial),
+            drain,
+            starts_on_message: spec.options.on_message,
+        });
+    }
+
+    /// The child is asked to stop.
+    pub(super) fn close_mailbox(&self, key: Key) {
+        if let Some(mailbox) = self.tasks.mailbox(key) {
+            mailbox.stopping(!self.machine.returns(key));
+        }
+    }
+
+    /// The child may be down for good.
+    pub(super) fn look_after_mailbox(&self, report: &Report) {
+        let down = matches!(report.to, Lifecycle::Stopped | Lifecycle::Errored);
+        if down
+            && let Some(mailbox) = self.tasks.mailbox(report.key)
+            && !self.machine.returns(report.key)
+        {
+            Arc::clone(mailbox).away(self.reason(report.key));
+        }
+    }
+
+    /// Why nobody reads what is left.
+    fn reason(&self, key: Key) -> DeadLetterReason {
+        if self.given_up.as_ref().is_some_and(|(it, _)| *it == key) {
+            DeadLetterReason::GaveUp
+        } else {
+            DeadLetterReason::UndeliveredAtStop
+        }
+    }
+
+    /// The child is gone, or another from now on.
+    pub(super) fn take_mailbox(&self, key: Key) {
+        if let Some(mailbox) = self.tasks.mailbox(key) {
+            Arc::clone(mailbox).away(self.reason(key));
+            mailbox.unbind();
+        }
+    }
+
+    pub(super) fn send_mailboxes_away(&self) {
+        for (key, mailbox) in self.tasks.mailboxes() {
+            Arc::clone(mailbox).away(self.reason(key));
+            mailbox.unbind();
+        }
+    }
+}
