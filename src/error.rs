@@ -66,6 +66,23 @@ pub enum BuildError {
         /// What was written then.
         second: String,
     },
+    /// A mailbox was given to two children, by a spec that is used twice.
+    #[error("`{path}` has the mailbox of `{owner}`; make a mailbox for each child")]
+    MailboxTaken {
+        /// The child.
+        path: Path,
+        /// Whose mailbox it is.
+        owner: Path,
+    },
+    /// A child is to be started by a message, and there is nowhere to send it.
+    #[error(
+        "`{path}` is to start on a message, and has no mailbox; make it with \
+         `worker_with_mailbox` or `child_with_mailbox`"
+    )]
+    NoMailbox {
+        /// The child.
+        path: Path,
+    },
     /// A child could fail and be restarted without end, at once and each time as if for the first
     /// time, because nothing counts its failures together.
     #[error(

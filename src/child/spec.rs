@@ -312,6 +312,9 @@ impl ChildSpec {
             })?;
         }
         check_limits(&self.options, &path)?;
+        if self.options.on_message && self.seed.mailbox.is_none() {
+            return Err(BuildError::NoMailbox { path });
+        }
         if let Some(health) = &self.health {
             health.check(&path)?;
         }

@@ -1,6 +1,6 @@
 //! One validation for the whole tree: a builder in, a blueprint that cannot be wrong out.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,8 +107,14 @@ fn blueprint(
         on_child_failure: described.options().on_child_failure.clone(),
         children: Vec::new(),
     };
-    let mut names = HashSet::new();
+    let (mut names, mut mailboxes) = (HashSet::new(), HashMap::new());
     for child in &children {
+        if let Some(mailbox) = &child.seed.mailbox
+            && let Some(owner) = mailboxes.insert(Arc::as_ptr(mailbox).addr(), child.name())
+        {
+            let (path, owner) = (path.join(child.name()), path.join(owner));
+            return Err(BuildError::MailboxTaken { path, owner });
+        }
         if !names.insert(child.name()) {
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.clone(), name });

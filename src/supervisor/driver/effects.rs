@@ -42,7 +42,7 @@ impl<M: Machine> Driver<M> {
             Effect::Report(report) => {
                 self.watch(&report);
                 self.report(&report, now);
-                self.look_after_mailbox(&report);
+                self.note_down(&report);
             }
             Effect::Health { key, incarnation, problem } => {
                 self.is_well(key, incarnation, problem, now);

@@ -43,15 +43,26 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// The child may be down for good.
-    pub(super) fn look_after_mailbox(&self, report: &Report) {
+    /// Notes a child that may be down for good.
+    pub(super) fn note_down(&mut self, report: &Report) {
         let down = matches!(report.to, Lifecycle::Stopped | Lifecycle::Errored);
-        if down
-            && let Some(mailbox) = self.tasks.mailbox(report.key)
-            && !self.machine.returns(report.key)
-        {
-            Arc::clone(mailbox).away(self.reason(report.key));
+        if down && self.tasks.mailbox(report.key).is_some() {
+            self.down.push(report.key);
         }
+    }
+
+    /// Sends those away whose child does not come back. What becomes of it is decided only when an
+    /// event has been taken in as a whole.
+    pub(super) fn look_after_mailboxes(&mut self) {
+        let mut down = std::mem::take(&mut self.down);
+        for key in down.drain(..) {
+            if let Some(mailbox) = self.tasks.mailbox(key)
+                && !self.machine.returns(key)
+            {
+                Arc::clone(mailbox).away(self.reason(key));
+            }
+        }
+        self.down = down;
     }
 
     /// Why nobody reads what is left.

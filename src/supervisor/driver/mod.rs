@@ -82,6 +82,8 @@ pub(super) struct Driver<M: Machine> {
     end: Option<End>,
     questions: Questions,
     health: Health,
+    /// Children with a mailbox that have come down, maybe for good.
+    down: Vec<Key>,
 }
 
 /// How an incarnation ended.
@@ -132,6 +134,7 @@ impl<M: Machine> Driver<M> {
             end: None,
             questions: Questions::default(),
             health: Health::default(),
+            down: Vec::new(),
         };
         let at = now();
         let keys: Vec<_> = blueprint.children.iter().map(|spec| driver.add(spec, at)).collect();
@@ -256,6 +259,7 @@ impl<M: Machine> Driver<M> {
             self.perform(effect, now);
         }
         self.effects = effects;
+        self.look_after_mailboxes();
     }
 
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {

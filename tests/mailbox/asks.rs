@@ -1,0 +1,137 @@
+//! Questions: each is answered, or fails with a reason.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_by_whoever_is_there() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    assert_eq!(told(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_over_which_the_child_fails_is_not_answered_and_that_is_told_at_once() {
+    let (address, mailbox) = mailbox::<Reply<u32>>(10);
+    let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {
+        let _question = inbox.recv().await;
+        Err("it was too hard".into())
+    });
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+
+    let began = Instant::now();
+    let error = address.ask(|reply| reply).await.unwrap_err();
+
+    assert_eq!(
+        error.to_string(),
+        "`app/reader` has read the question, and dropped it or failed without an answer"
+    );
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_fails_when_its_time_is_over_and_a_late_answer_vanishes() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    tree.fail().await;
+
+    let began = Instant::now();
+    let error = tree.address.ask_within(ms(300), |reply| Ask(1, reply)).await.unwrap_err();
+
+    assert_eq!(error.to_string(), "`app/reader` did not answer within 300ms");
+    assert_eq!(began.elapsed(), ms(300));
+    tree.pass(WAIT).await;
+    assert_eq!(tree.log(), ["start#1", "start#2", "1?#2"], "it is still read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_not_sent_before_it_is_polled() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    drop(tree.address.ask(|reply| Ask(1, reply)));
+    settle().await;
+    assert_eq!(tree.log(), ["start#1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_for_which_there_is_no_room_fails_at_once() {
+    let mut tree = Tree::with(Reader::new(), 1, |it| it, |spec| spec).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+
+    let answer = tree.address.ask(|reply| Ask(2, reply)).await;
+
+    assert_eq!(told(answer), "the mailbox of `app/reader` is full: 1 messages wait");
+    assert!(tree.letters().is_empty(), "it was never sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_has_to_make_room_fails_when_it_does() {
+    let change = |mailbox: Mailbox<Message>| mailbox.overflow(verger::Overflow::DropOldest);
+    let tree = Tree::with(Reader::new(), 1, change, |spec| spec).await;
+    tree.fail().await;
+
+    let asked = tokio::spawn({
+        let address = tree.address.clone();
+        async move { told(address.ask(|reply| Ask(1, reply)).await) }
+    });
+    settle().await;
+    tree.send([Note(2)]);
+
+    assert_eq!(
+        asked.await.unwrap(),
+        "the question to `app/reader` was not delivered: stash_overflow"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_55_at_the_stop_what_is_left_becomes_letters_and_who_waits_is_told() {
+    let mut tree = Tree::new(|mailbox| mailbox).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+    let asked = tokio::spawn({
+        let address = tree.address.clone();
+        async move { told(address.ask(|reply| Ask(2, reply)).await) }
+    });
+    settle().await;
+
+    tree.handle.stop("enough").await.unwrap();
+
+    assert_eq!(tree.letters(), ["undelivered_at_stop: 1", "undelivered_at_stop: 2?"]);
+    assert_eq!(
+        asked.await.unwrap(),
+        "the question to `app/reader` was not delivered: undelivered_at_stop"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_an_answer_that_nobody_wants_can_tell() {
+    let (address, mailbox) = mailbox::<Reply<u32>>(10);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<Reply<u32>>| {
+        let tell = tell.clone();
+        async move {
+            while let Some(reply) = inbox.recv().await {
+                let _ = tell.send(reply.is_wanted());
+                reply.send(1);
+                reply.send(2);
+                let _ = tell.send(reply.is_wanted());
+            }
+        }
+    });
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+
+    assert_eq!(address.ask(|reply| reply).await, Ok(1), "the first answer counts");
+    assert_eq!((told.recv().await, told.recv().await), (Some(true), Some(false)));
+    let mut asking = Box::pin(address.ask(|reply| reply));
+    assert!(futures_poll(&mut asking).is_none());
+    drop(asking);
+    assert_eq!(told.recv().await, Some(false), "the asker is gone");
+    tree.stop("enough").await.unwrap();
+}
+
+/// Polls a future once.
+fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::Pin::new(future).poll(&mut cx) {
+        std::task::Poll::Ready(output) => Some(output),
+        std::task::Poll::Pending => None,
+    }
+}

@@ -1,0 +1,223 @@
+//! One address, many incarnations.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn seed0_03_an_address_survives_three_incarnations_and_all_that_is_sent_arrives() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    for n in 1..=3 {
+        tree.send([Note(n)]);
+        settle().await;
+        tree.fail().await;
+        tree.pass(WAIT).await;
+    }
+    assert_eq!(
+        tree.log(),
+        ["start#1", "1#1", "start#2", "2#2", "start#3", "3#3", "start#4"],
+        "each was read by the incarnation of its time"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_08_what_is_sent_during_the_wait_is_kept() {
+    let mut tree = Tree::new(|mailbox| mailbox).await;
+    tree.fail().await;
+
+    tree.send([Note(1), Note(2)]);
+    settle().await;
+    assert_eq!(tree.log(), ["start#1"]);
+    assert_eq!((tree.address.len(), tree.address.capacity()), (2, 1000));
+
+    tree.pass(WAIT + ms(50)).await;
+    assert_eq!(tree.log(), ["start#2", "1#2", "2#2"]);
+    assert!(tree.letters().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_09_a_question_that_is_asked_while_the_child_is_down_is_answered_by_the_next() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    tree.fail().await;
+
+    let began = Instant::now();
+    let answer = tree.address.ask(|reply| Ask(42, reply)).await;
+
+    assert_eq!(answer.unwrap(), "42 by 2");
+    assert_eq!(began.elapsed(), WAIT + ms(50), "the wait, and the grace before the stash is read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_10_a_cycle_is_spawn_fail_wait_stash_spawn_drain() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    let mut events = tree.handle.events();
+    tree.reader.timed();
+    tree.send([Fail]);
+    tree.pass(ms(400)).await;
+    tree.send([Note(1)]);
+    tree.pass(ms(1000)).await;
+
+    assert_eq!(tree.log(), ["start#1", "1000: start#2", "1050: 1#2"]);
+    let told = std::iter::from_fn(|| events.try_next());
+    let moves = told.filter_map(|event| match event.kind {
+        verger::EventKind::Moved { from, to, .. } => {
+            Some(format!("{from} → {to} #{}", event.incarnation))
+        }
+        _ => None,
+    });
+    assert_eq!(
+        moves.collect::<Vec<_>>(),
+        [
+            "active → errored #1",
+            "errored → restarting #1",
+            "restarting → resolved #1",
+            "resolved → activating #2",
+            "activating → active #2",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_before_the_tree_runs_is_read_by_the_first_incarnation() {
+    let reader = Reader::new();
+    let (address, mailbox) = mailbox(1000);
+    let app = app().child(reader.spec(mailbox)).build().unwrap();
+    address.try_send(Note(1)).unwrap();
+    assert_eq!(address.path(), None);
+
+    let tree = app.start().await.unwrap();
+    assert_eq!(address.path().unwrap().as_str(), "app/reader");
+    address.try_send(Note(2)).unwrap();
+    tokio::time::sleep(ms(50)).await;
+    settle().await;
+
+    assert_eq!(reader.log(), ["start#1", "1#1", "2#1"]);
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_outlives_its_tree_and_says_so() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    tree.handle.stop("enough").await.unwrap();
+
+    let error = tree.address.try_send(Note(1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the mailbox of `app/reader` is closed: it is down for good, or stopping"
+    );
+    assert!(matches!(error.into_message(), Note(1)));
+    assert!(tree.address.send(Note(2)).await.is_err(), "and does not hang");
+    let answer = tree.address.ask(|reply| Ask(3, reply)).await;
+    assert_eq!(answer.unwrap_err().to_string(), error_of_a_closed_mailbox());
+}
+
+fn error_of_a_closed_mailbox() -> &'static str {
+    "the mailbox of `app/reader` is closed: it is down for good, or stopping"
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_started_again_by_hand_has_its_mailbox_back() {
+    let mut tree = Tree::new(|mailbox| mailbox).await;
+    tree.handle.terminate_child("reader").await.unwrap();
+    assert!(tree.address.is_closed());
+    assert!(tree.address.try_send(Note(1)).is_err());
+
+    tree.handle.restart_child("reader").await.unwrap();
+    settle().await;
+    tree.send([Note(2)]);
+    settle().await;
+
+    assert_eq!(tree.log(), ["start#1", "none#1", "start#2", "2#2"]);
+    assert!(tree.letters().is_empty(), "whoever was refused has his message");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mailbox_goes_on_when_the_supervisor_above_is_restarted() {
+    let reader = Reader::new();
+    let (address, mailbox) = mailbox(1000);
+    let ingest = Supervisor::builder("ingest").restarts(0, secs(60)).child(reader.spec(mailbox));
+    let tree = app().child(ingest).build().unwrap().start().await.unwrap();
+    let mut letters = tree.dead_letters();
+    settle().await;
+
+    address.try_send(Fail).unwrap();
+    address.try_send(Note(1)).unwrap();
+    settle().await;
+    let reasons: Vec<_> = std::iter::from_fn(|| letters.try_next())
+        .map(|letter| format!("{} {}", letter.target, letter.reason))
+        .collect();
+    assert_eq!(
+        reasons,
+        ["app/ingest/reader gave_up", "app/ingest/reader gave_up"],
+        "the child, and the message that nobody will read"
+    );
+    assert!(address.is_closed());
+
+    tokio::time::sleep(WAIT).await;
+    settle().await;
+    address.try_send(Note(2)).unwrap();
+    settle().await;
+    assert_eq!(reader.log(), ["start#1", "start#1", "2#1"], "the first of a new supervisor");
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mailbox_is_lent_to_one_child_at_a_time() {
+    let reader = Reader::new();
+    let (_address, mailbox) = mailbox::<Message>(1000);
+    let spec = reader.spec(mailbox);
+    let tree = app().child(spec.clone()).build().unwrap().start().await.unwrap();
+
+    let error = tree.start_child(spec.clone().named("second")).await.unwrap_err();
+
+    let text = "`app/second` has the mailbox of `app/reader`; make a mailbox for each child";
+    assert_eq!(error.to_string(), text);
+    tree.stop("enough").await.unwrap();
+    let twins = app().child(spec.clone()).child(spec.clone().named("second"));
+    assert_eq!(twins.build().unwrap_err().to_string(), text);
+
+    // In two supervisors it is found out when the second wants it.
+    let other = Supervisor::builder("other").child(spec.clone());
+    let tree = app().child(spec).child(other).build().unwrap().start().await.unwrap();
+    settle().await;
+    let info = tree.which_child("other/reader").await.unwrap();
+    assert_eq!(
+        info.last_exit.unwrap().to_string(),
+        "failed: the mailbox of `app/other/reader` belongs to `app/reader`; make one for each child"
+    );
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_incarnation_that_leaked_reads_no_more() {
+    // It keeps its inbox and doesn't let go; the next one takes the mailbox over.
+    let reader = Reader::new();
+    let (address, mailbox) = mailbox::<Message>(1000);
+    let (keep, mut kept) = tokio::sync::mpsc::unbounded_channel();
+    let log = reader.clone();
+    let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox| {
+        let (keep, log) = (keep.clone(), log.clone());
+        async move {
+            if ctx.incarnation() == 1 {
+                let _ = keep.send(inbox);
+                return Err("left its inbox behind".into());
+            }
+            while let Some(Note(n)) = inbox.recv().await {
+                log.say(&n.to_string(), &ctx);
+            }
+            Exit::Ok(())
+        }
+    });
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    settle().await;
+    let mut old: Inbox<Message> = kept.recv().await.unwrap();
+    tokio::time::sleep(WAIT).await;
+    settle().await;
+
+    address.try_send(Note(1)).unwrap();
+    assert!(old.recv().await.is_none());
+    drop(old);
+    address.try_send(Note(2)).unwrap();
+    settle().await;
+
+    assert_eq!(reader.log(), ["1#2", "2#2"]);
+    tree.stop("enough").await.unwrap();
+}

@@ -1,0 +1,262 @@
+//! Mailboxes: what becomes of messages while their child is up, down, or stopping.
+
+mod asks;
+#[path = "../common/mod.rs"]
+mod common;
+mod delivery;
+mod drain;
+mod life;
+mod senders;
+mod stopping;
+mod while_down;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::settle;
+use tokio::time::Instant;
+use verger::{
+    Address, Backoff, ChildSpec, Context, DeadLetter, Exit, Inbox, Mailbox, Readiness, Reply,
+    Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, mailbox, worker_with_mailbox,
+};
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// What is sent in these tests.
+#[derive(Debug)]
+enum Message {
+    Note(u32),
+    Ask(u32, Reply<String>),
+    /// The reader fails.
+    Fail,
+    Panic,
+    /// The reader ends, and well.
+    End,
+    /// The reader fails over it, always.
+    Poison(u32),
+}
+
+use Message::{Ask, End, Fail, Note, Panic, Poison};
+
+/// A child called `reader`, which notes what it reads and how it starts.
+#[derive(Clone, Default)]
+struct Reader {
+    inner: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    log: Vec<String>,
+    /// What the next starts come to.
+    starts: VecDeque<Begin>,
+    /// It delivers and acknowledges.
+    acks: bool,
+    began: Option<Instant>,
+}
+
+/// How a reader begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    Ok,
+    /// It fails after so long, and reads nothing.
+    Fail(Duration),
+    /// It is ready after so long, and reads from the beginning.
+    ReadyAfter(Duration),
+}
+
+impl Reader {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// One that delivers and acknowledges.
+    fn that_acks() -> Self {
+        let reader = Self::default();
+        reader.inner.lock().unwrap().acks = true;
+        reader
+    }
+
+    fn starts(&self, starts: impl IntoIterator<Item = Begin>) {
+        self.inner.lock().unwrap().starts.extend(starts);
+    }
+
+    fn note(&self, what: String) {
+        self.inner.lock().unwrap().log.push(what);
+    }
+
+    /// What was noted since this was asked last, such as `start#2` and `7#2`: it was read by the
+    /// second incarnation.
+    fn log(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner.lock().unwrap().log)
+    }
+
+    /// The same with times since the first look, such as `1200: start#2`.
+    fn timed(&self) {
+        self.inner.lock().unwrap().began = Some(Instant::now());
+    }
+
+    fn spec(&self, mailbox: Mailbox<Message>) -> ChildSpec {
+        let reader = self.clone();
+        worker_with_mailbox("reader", mailbox, move |ctx, inbox| reader.clone().read(ctx, inbox))
+            .readiness(Readiness::OnStart)
+    }
+
+    fn say(&self, what: &str, ctx: &Context) {
+        let began = self.inner.lock().unwrap().began;
+        let at = began.map(|began| format!("{}: ", began.elapsed().as_millis()));
+        self.note(format!("{}{what}#{}", at.unwrap_or_default(), ctx.incarnation()));
+    }
+
+    async fn read(self, ctx: Context, inbox: Inbox<Message>) -> Exit {
+        let (begin, acks) = {
+            let mut state = self.inner.lock().unwrap();
+            (state.starts.pop_front().unwrap_or(Begin::Ok), state.acks)
+        };
+        self.say("start", &ctx);
+        match begin {
+            Begin::Ok => ctx.ready(),
+            Begin::Fail(after) => {
+                tokio::time::sleep(after).await;
+                return Err("no start".into());
+            }
+            Begin::ReadyAfter(after) => {
+                let ready = ctx.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(after).await;
+                    ready.ready();
+                });
+            }
+        }
+        if acks { self.deliver(ctx, inbox).await } else { self.receive(ctx, inbox).await }
+    }
+
+    async fn receive(self, ctx: Context, mut inbox: Inbox<Message>) -> Exit {
+        while let Some(message) = inbox.recv().await {
+            match message {
+                Note(n) => self.say(&n.to_string(), &ctx),
+                Ask(n, reply) => {
+                    self.say(&format!("{n}?"), &ctx);
+                    reply.send(format!("{n} by {}", ctx.incarnation()));
+                }
+                Fail => return Err("told to fail".into()),
+                Panic => panic!("told to panic"),
+                End => return Ok(()),
+                Poison(n) => return Err(format!("poison {n}").into()),
+            }
+        }
+        self.say("none", &ctx);
+        Ok(())
+    }
+
+    async fn deliver(self, ctx: Context, mut inbox: Inbox<Message>) -> Exit {
+        while let Some(delivery) = inbox.deliver().await {
+            let attempt = delivery.attempt();
+            match &*delivery {
+                Note(n) => self.say(&format!("{n} try {attempt}"), &ctx),
+                Ask(n, _) => self.say(&format!("{n}? try {attempt}"), &ctx),
+                Fail | Panic | End => {}
+                Poison(n) => {
+                    self.say(&format!("poison {n} try {attempt}"), &ctx);
+                    return Err(format!("poison {n}").into());
+                }
+            }
+            match delivery.ack() {
+                Ask(n, reply) => reply.send(format!("{n} by {}", ctx.incarnation())),
+                Fail => return Err("told to fail".into()),
+                Panic => panic!("told to panic"),
+                End => return Ok(()),
+                Note(_) | Poison(_) => {}
+            }
+        }
+        self.say("none", &ctx);
+        Ok(())
+    }
+}
+
+/// A tree with the reader in it, which waits a second before each restart.
+struct Tree {
+    reader: Reader,
+    address: Address<Message>,
+    handle: SupervisorHandle,
+    letters: Subscription<DeadLetter>,
+}
+
+const WAIT: Duration = Duration::from_secs(1);
+
+fn app() -> SupervisorBuilder {
+    let wait = Backoff::constant(WAIT);
+    Supervisor::builder("app").unlimited_restarts().defaults(|child| child.backoff(wait))
+}
+
+impl Tree {
+    /// One with a mailbox of 1000 as `change` has it.
+    async fn new(change: impl FnOnce(Mailbox<Message>) -> Mailbox<Message>) -> Self {
+        Self::with(Reader::new(), 1000, change, |spec| spec).await
+    }
+
+    async fn with(
+        reader: Reader,
+        capacity: usize,
+        change: impl FnOnce(Mailbox<Message>) -> Mailbox<Message>,
+        treat: impl FnOnce(ChildSpec) -> ChildSpec,
+    ) -> Self {
+        let (address, mailbox) = mailbox(capacity);
+        let spec = treat(reader.spec(change(mailbox)));
+        let handle = app().child(spec).build().unwrap().start().await.unwrap();
+        let letters = handle.dead_letters();
+        settle().await;
+        Self { reader, address, handle, letters }
+    }
+
+    fn send(&self, messages: impl IntoIterator<Item = Message>) {
+        for message in messages {
+            self.address.try_send(message).unwrap();
+        }
+    }
+
+    /// Lets the reader fail, and leaves it waiting for its next start.
+    async fn fail(&self) {
+        self.send([Fail]);
+        settle().await;
+    }
+
+    /// Lets time pass.
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+        settle().await;
+    }
+
+    fn log(&self) -> Vec<String> {
+        self.reader.log()
+    }
+
+    /// The dead letters so far, such as `mailbox_full: 3` for a note.
+    fn letters(&mut self) -> Vec<String> {
+        let letters = std::iter::from_fn(|| self.letters.try_next());
+        let texts = letters.map(|letter| {
+            let what = match letter.take::<Message>() {
+                Some(Note(n) | Poison(n)) => n.to_string(),
+                Some(Ask(n, _)) => format!("{n}?"),
+                Some(other) => format!("{other:?}"),
+                None => "nothing".to_owned(),
+            };
+            format!("{}: {what}", letter.reason)
+        });
+        texts.collect()
+    }
+}
+
+/// What an asker was told.
+fn told<T: std::fmt::Display, E: std::fmt::Display>(result: Result<T, E>) -> String {
+    match result {
+        Ok(answer) => answer.to_string(),
+        Err(error) => error.to_string(),
+    }
+}

@@ -1,0 +1,114 @@
+//! Senders that wait for room.
+
+use super::*;
+
+async fn full() -> Tree {
+    let tree = Tree::with(Reader::new(), 2, |it| it, |spec| spec).await;
+    tree.fail().await;
+    tree.send([Note(1), Note(2)]);
+    tree.log();
+    tree
+}
+
+fn sending(tree: &Tree, n: u32) -> tokio::task::JoinHandle<Result<(), String>> {
+    let address = tree.address.clone();
+    tokio::spawn(async move { address.send(Note(n)).await.map_err(|error| error.to_string()) })
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_sends_waits_for_room_also_while_the_child_is_down() {
+    let tree = full().await;
+    let (third, fourth) = (sending(&tree, 3), sending(&tree, 4));
+    settle().await;
+    assert!(!third.is_finished() && !fourth.is_finished());
+    assert!(tree.address.try_send(Note(5)).is_err(), "nobody gets ahead of them");
+
+    tree.pass(WAIT + ms(50)).await;
+
+    assert_eq!(tree.log(), ["start#2", "1#2", "2#2", "3#2", "4#2"]);
+    assert_eq!((third.await.unwrap(), fourth.await.unwrap()), (Ok(()), Ok(())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_ceases_to_wait_has_not_sent() {
+    let tree = full().await;
+    let third = sending(&tree, 3);
+    let fourth = sending(&tree, 4);
+    settle().await;
+    third.abort();
+    settle().await;
+
+    tree.pass(WAIT + ms(50)).await;
+
+    assert_eq!(tree.log(), ["start#2", "1#2", "2#2", "4#2"]);
+    assert_eq!(fourth.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_waits_is_told_when_the_child_will_not_come_back() {
+    let mut tree = full().await;
+    let third = sending(&tree, 3);
+    settle().await;
+
+    tree.handle.stop("enough").await.unwrap();
+
+    assert_eq!(
+        third.await.unwrap().unwrap_err(),
+        "the mailbox of `app/reader` is closed: it is down for good, or stopping"
+    );
+    assert_eq!(tree.letters(), ["undelivered_at_stop: 1", "undelivered_at_stop: 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_waits_when_messages_are_diverted_has_sent() {
+    let change = |mailbox: Mailbox<Message>| mailbox.while_down(verger::WhileDown::DeadLetter);
+    let mut tree = Tree::with(Reader::new(), 1, change, |spec| spec).await;
+    // The reader fails before it has read the second, so that the third waits.
+    tree.send([Fail]);
+    let (second, third) = (sending(&tree, 2), sending(&tree, 3));
+    settle().await;
+
+    assert_eq!((second.await.unwrap(), third.await.unwrap()), (Ok(()), Ok(())));
+    assert_eq!(tree.letters(), ["dropped_while_down: 2", "dropped_while_down: 3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn delivered_messages_count_until_they_are_acknowledged() {
+    let (address, mailbox) = mailbox::<u32>(2);
+    let permits = Arc::new(tokio::sync::Semaphore::new(0));
+    let acks = Arc::clone(&permits);
+    let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<u32>| {
+        let acks = Arc::clone(&acks);
+        async move {
+            let mut held = VecDeque::new();
+            while !inbox.is_empty() || held.is_empty() {
+                tokio::select! {
+                    delivery = inbox.deliver() => held.push_back(delivery.unwrap()),
+                    permit = acks.acquire() => {
+                        permit.unwrap().forget();
+                        held.pop_front().unwrap().ack();
+                    }
+                }
+            }
+        }
+    });
+    let tree = app().child(spec.shutdown(Duration::ZERO)).build().unwrap().start().await.unwrap();
+    address.try_send(1).unwrap();
+    address.try_send(2).unwrap();
+    settle().await;
+    assert_eq!(address.len(), 2);
+    assert!(address.try_send(3).is_err(), "both are in hand");
+    let waiting = tokio::spawn({
+        let address = address.clone();
+        async move { address.send(4).await.is_ok() }
+    });
+    settle().await;
+    assert!(!waiting.is_finished());
+
+    permits.add_permits(1);
+
+    assert!(waiting.await.unwrap(), "one is acknowledged, and there is room");
+    assert_eq!(address.len(), 2);
+    tree.kill_child("reader").await.unwrap();
+    tree.stop("enough").await.unwrap();
+}

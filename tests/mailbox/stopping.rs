@@ -1,0 +1,251 @@
+//! What becomes of a mailbox when its child is asked to stop.
+
+use verger::{Closing, Strategy, worker};
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn seed4_44_closed_at_once_what_is_stored_is_read_and_then_comes_the_end() {
+    let mut tree = Tree::new(|mailbox| mailbox).await;
+    tree.send([Note(1), Note(2), Note(3)]);
+    // The reader has had no turn yet.
+    tree.handle.terminate_child("reader").await.unwrap();
+
+    assert_eq!(tree.log(), ["start#1", "1#1", "2#1", "3#1", "none#1"]);
+    assert!(tree.address.try_send(Note(4)).is_err());
+    assert!(tree.letters().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_44_nothing_comes_in_while_the_child_reads_the_rest() {
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let reader = Reader::new();
+    let log = reader.clone();
+    let spec =
+        worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox: Inbox<u32>| {
+            let log = log.clone();
+            async move {
+                while let Some(n) = inbox.recv().await {
+                    tokio::time::sleep(secs(1)).await;
+                    log.say(&n.to_string(), &ctx);
+                }
+            }
+        });
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    (1..=3).for_each(|n| address.try_send(n).unwrap());
+    settle().await;
+    let stopping = tokio::spawn({
+        let tree = tree.clone();
+        async move { tree.stop("enough").await }
+    });
+    tokio::time::sleep(ms(1500)).await;
+
+    assert!(address.is_closed());
+    assert!(address.try_send(4).is_err());
+    stopping.await.unwrap().unwrap();
+    assert_eq!(reader.log(), ["1#1", "2#1", "3#1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_45_left_open_the_child_hears_that_it_is_to_stop_and_closes_when_it_wants() {
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let reader = Reader::new();
+    let log = reader.clone();
+    let run = move |ctx: Context, mut inbox: Inbox<u32>| {
+        let log = log.clone();
+        async move {
+            let mut stops = false;
+            loop {
+                tokio::select! {
+                    biased;
+                    () = ctx.cancelled(), if !stops => {
+                        stops = true;
+                        log.say("to stop", &ctx);
+                    }
+                    message = inbox.recv() => match message {
+                        Some(0) => inbox.close(),
+                        Some(n) => log.say(&n.to_string(), &ctx),
+                        None => break log.say("none", &ctx),
+                    },
+                }
+            }
+        }
+    };
+    let spec = worker_with_mailbox("reader", mailbox.closing(Closing::Manually), run);
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    settle().await;
+    let stopping = tokio::spawn({
+        let tree = tree.clone();
+        async move { tree.stop("enough").await }
+    });
+    settle().await;
+
+    address.try_send(1).unwrap();
+    settle().await;
+    assert_eq!(reader.log(), ["to stop#1", "1#1"]);
+    address.try_send(0).unwrap();
+    address.try_send(2).unwrap();
+    settle().await;
+    assert!(address.try_send(3).is_err());
+    stopping.await.unwrap().unwrap();
+    assert_eq!(reader.log(), ["2#1", "none#1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_stops_with_its_group_leaves_the_rest_to_the_next_incarnation() {
+    let reader = Reader::new();
+    let (address, mailbox) = mailbox(1000);
+    let (fail, failing) = tokio::sync::mpsc::channel::<()>(1);
+    let failing = Arc::new(tokio::sync::Mutex::new(failing));
+    let other = worker("other", move |_| {
+        let failing = Arc::clone(&failing);
+        async move {
+            failing.lock().await.recv().await;
+            Err::<(), _>("told to fail")
+        }
+    });
+    let group = app().strategy(Strategy::OneForAll).child(reader.spec(mailbox)).child(other);
+    let tree = group.build().unwrap().start().await.unwrap();
+    let mut letters = tree.dead_letters();
+    settle().await;
+    reader.log();
+
+    fail.send(()).await.unwrap();
+    settle().await;
+    assert_eq!(reader.log(), ["none#1"], "it is told that there is no more for it");
+    address.try_send(Note(1)).unwrap();
+    tokio::time::sleep(WAIT + ms(50)).await;
+    settle().await;
+
+    assert_eq!(reader.log(), ["start#2", "1#2"]);
+    tree.stop("enough").await.unwrap();
+    assert!(letters.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_renewed_by_hand_leaves_the_rest_to_the_next_incarnation() {
+    let change = |mailbox: Mailbox<Message>| mailbox.hold_until(verger::Drain::After(secs(9)));
+    let tree = Tree::with(Reader::new(), 1000, change, |spec| spec).await;
+    tree.send([Note(1), Note(2)]);
+    tree.handle.restart("reader").await.unwrap();
+    tree.pass(secs(9)).await;
+
+    assert_eq!(tree.log(), ["start#1", "none#1", "start#2", "1#2", "2#2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_child_has_not_read_when_its_grace_is_over_becomes_letters() {
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let spec = worker_with_mailbox("reader", mailbox, async |_ctx, _inbox| -> Exit {
+        std::future::pending().await
+    });
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    let mut letters = tree.dead_letters();
+    address.try_send(1).unwrap();
+    settle().await;
+
+    tree.terminate_child("reader").await.unwrap();
+
+    let letter = letters.try_next().unwrap();
+    assert_eq!(
+        (letter.reason.to_string(), letter.take()),
+        ("undelivered_at_stop".into(), Some(1_u32))
+    );
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_closes_and_ends_takes_nothing_until_the_next_incarnation() {
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {
+        while let Some(n) = inbox.recv().await {
+            if n == 0 {
+                inbox.close();
+            }
+        }
+        Ok(())
+    });
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    settle().await;
+    address.try_send(0).unwrap();
+    settle().await;
+    assert!(address.try_send(1).is_err());
+
+    tokio::time::sleep(WAIT).await;
+    settle().await;
+    assert!(address.try_send(1).is_ok());
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_for_a_child_that_is_given_up_becomes_letters() {
+    let reader = Reader::new();
+    let (address, mailbox) = mailbox(1000);
+    let stays = Supervisor::builder("app")
+        .restarts(0, secs(60))
+        .on_exhausted(verger::OnExhausted::StopChild)
+        .child(reader.spec(mailbox));
+    let handle = stays.build().unwrap().start().await.unwrap();
+    let letters = handle.dead_letters();
+    settle().await;
+    let mut tree = Tree { reader, address, handle, letters };
+
+    tree.send([Fail, Note(1)]);
+    settle().await;
+
+    assert_eq!(tree.letters(), ["gave_up: nothing", "gave_up: 1"]);
+    assert!(tree.address.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_for_a_child_that_ends_and_is_not_restarted_becomes_letters() {
+    let treat = |spec: ChildSpec| spec.restart(verger::RestartType::Transient);
+    let mut tree = Tree::with(Reader::new(), 1000, |it| it, treat).await;
+    tree.send([End, Note(1)]);
+    settle().await;
+
+    assert_eq!(tree.letters(), ["undelivered_at_stop: 1"]);
+    assert!(tree.address.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_58_a_child_that_was_sent_its_final_message_is_not_restarted() {
+    let is_final = |message: &Message| matches!(message, Note(0));
+    for (sends, restarted) in [(vec![Note(1), Fail], true), (vec![Note(0), Fail], false)] {
+        let mut tree = Tree::new(|mailbox| mailbox.final_message(is_final)).await;
+        tree.send(sends);
+        tree.pass(WAIT).await;
+        let log = tree.log();
+        assert_eq!(log.last().unwrap() == "start#2", restarted, "{log:?}");
+        assert_eq!(tree.address.is_closed(), !restarted);
+        tree.letters();
+    }
+
+    // While it is down, it is not even started for it.
+    let mut tree = Tree::new(|mailbox| mailbox.final_message(is_final)).await;
+    tree.fail().await;
+    tree.send([Note(0)]);
+    tree.pass(WAIT).await;
+    assert_eq!(tree.log(), ["start#1"]);
+    assert_eq!(tree.letters(), ["undelivered_at_stop: 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_62_a_child_writes_to_whomever_it_was_given_the_address_of() {
+    // Pekko's child writes to its parent's parent; ours has no parent to write to but addresses.
+    let above = Reader::new();
+    let (up, mailbox_above) = mailbox(1000);
+    let ingest = Supervisor::builder("ingest").child(worker("child", move |ctx: Context| {
+        let up = up.clone();
+        async move {
+            up.send(Note(ctx.incarnation())).await.map_err(|error| error.to_string())?;
+            ctx.cancelled().await;
+            Exit::Ok(())
+        }
+    }));
+    let tree = app().child(above.spec(mailbox_above)).child(ingest);
+    let tree = tree.build().unwrap().start().await.unwrap();
+    settle().await;
+    assert_eq!(above.log(), ["start#1", "1#1"]);
+    tree.stop("enough").await.unwrap();
+}

@@ -1,0 +1,287 @@
+//! What becomes of messages while the child is down.
+
+use verger::{Overflow, WhileDown};
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn seed0_22_by_default_messages_are_stashed() {
+    let mut tree = Tree::new(|mailbox| mailbox).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+    tree.pass(WAIT + ms(50)).await;
+
+    assert_eq!(tree.log(), ["start#1", "start#2", "1#2"]);
+    assert!(tree.letters().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_24_a_stash_of_a_thousand_delivers_a_thousand_and_reports_the_next() {
+    let mut tree = Tree::new(|mailbox| mailbox.overflow(Overflow::DropOldest)).await;
+    tree.fail().await;
+    tree.log();
+
+    tree.send((1..=1001).map(Note));
+    tree.pass(WAIT + ms(50)).await;
+
+    let expected: Vec<_> =
+        ["start#2".to_owned()].into_iter().chain((2..=1001).map(|n| format!("{n}#2"))).collect();
+    assert_eq!(tree.log(), expected);
+    assert_eq!(tree.letters(), ["stash_overflow: 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_34_a_stash_keeps_the_order() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    tree.send([Note(1), Fail, Note(2), Note(3)]);
+    settle().await;
+    assert_eq!(tree.log(), ["start#1", "1#1"]);
+
+    tree.send([Note(4), Note(5)]);
+    tree.pass(WAIT + ms(50)).await;
+
+    let read = ["start#2", "2#2", "3#2", "4#2", "5#2"];
+    assert_eq!(tree.log(), read, "what the last one left, and then what came");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_35_what_overflows_is_a_setting() {
+    for (overflow, read, refused, letters) in [
+        (Overflow::Reject, ["1#2", "2#2"], 1, vec![]),
+        (Overflow::DropOldest, ["2#2", "3#2"], 0, vec!["stash_overflow: 1"]),
+        (Overflow::DropNewest, ["1#2", "2#2"], 0, vec!["stash_overflow: 3"]),
+    ] {
+        let change = |mailbox: Mailbox<Message>| mailbox.overflow(overflow);
+        let mut tree = Tree::with(Reader::new(), 2, change, |spec| spec).await;
+        tree.fail().await;
+        tree.log();
+
+        let results = [1, 2, 3].map(|n| tree.address.try_send(Note(n)));
+        let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+        assert_eq!(errors.len(), refused, "{overflow:?}");
+        for error in errors {
+            assert_eq!(error.to_string(), "the mailbox of `app/reader` is full: 2 messages wait");
+            assert!(matches!(error.into_message(), Note(3)));
+        }
+        tree.pass(WAIT + ms(50)).await;
+
+        assert_eq!(tree.log(), [&["start#2"][..], &read].concat(), "{overflow:?}");
+        assert_eq!(tree.letters(), letters, "{overflow:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_36_a_stashed_question_keeps_its_way_back() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    tree.fail().await;
+
+    let (first, second) = tokio::join!(
+        tree.address.ask(|reply| Ask(1, reply)),
+        tree.address.ask(|reply| Ask(2, reply)),
+    );
+
+    assert_eq!((told(first), told(second)), ("1 by 2".into(), "2 by 2".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_37_what_is_dropped_is_neither_delivered_nor_silent() {
+    let mut tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::Drop)).await;
+    tree.fail().await;
+
+    tree.send((1..=5).map(Note));
+    tree.pass(WAIT + ms(50)).await;
+
+    assert_eq!(tree.log(), ["start#1", "start#2"]);
+    let expected: Vec<_> = (1..=5).map(|n| format!("dropped_while_down: {n}")).collect();
+    assert_eq!(tree.letters(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_38_a_dropped_question_fails_at_once() {
+    let tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::Drop)).await;
+    tree.fail().await;
+
+    let began = Instant::now();
+    let answer = tree.address.ask(|reply| Ask(1, reply)).await;
+
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(told(answer), "the question to `app/reader` was not delivered: dropped_while_down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_23_questions_that_nobody_will_answer_fail_when_the_child_does() {
+    // Not when it is started again.
+    let tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::DeadLetter)).await;
+    let began = Instant::now();
+    tree.send([Fail]);
+    let answer = tree.address.ask(|reply| Ask(1, reply)).await;
+
+    assert_eq!(told(answer), "the question to `app/reader` was not delivered: dropped_while_down");
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_65_without_a_stash_each_life_is_fresh_and_what_comes_between_is_told() {
+    let reader = Reader::new();
+    let (address, mailbox) = mailbox(1000);
+    let spec = reader.spec(mailbox.while_down(WhileDown::DeadLetter));
+    let doubled = Backoff::exponential(secs(1), secs(60));
+    let app = Supervisor::builder("app").unlimited_restarts().child(spec.backoff(doubled));
+    let handle = app.build().unwrap().start().await.unwrap();
+    let letters = handle.dead_letters();
+    settle().await;
+    reader.timed();
+    reader.log();
+    let mut tree = Tree { reader, address, handle, letters };
+
+    for wait in [1, 2] {
+        tree.fail().await;
+        tree.send([Note(wait)]);
+        tree.pass(secs(wait.into())).await;
+    }
+
+    assert_eq!(tree.log(), ["1000: start#2", "3000: start#3"]);
+    assert_eq!(tree.letters(), ["dropped_while_down: 1", "dropped_while_down: 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_78_what_is_queued_when_the_child_fails_is_dropped_promptly() {
+    struct Guarded(tokio::sync::oneshot::Sender<()>);
+
+    let (address, mailbox) = mailbox::<Option<Guarded>>(1000);
+    let spec = worker_with_mailbox(
+        "reader",
+        mailbox.while_down(WhileDown::Drop),
+        async |_ctx, mut inbox| -> Exit {
+            while let Some(Some(Guarded(_))) = inbox.recv().await {}
+            Err("told to fail".into())
+        },
+    );
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    settle().await;
+    let (guard, dropped) = tokio::sync::oneshot::channel();
+    address.try_send(None).unwrap();
+    address.try_send(Some(Guarded(guard))).unwrap();
+
+    let began = Instant::now();
+    assert!(dropped.await.is_err(), "the message is gone");
+    assert_eq!(began.elapsed(), Duration::ZERO, "and not after the wait");
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_88_a_question_that_is_stashed_keeps_its_asker() {
+    let tree =
+        Tree::with(Reader::new(), 1000, |it| it, |spec| spec.backoff(Backoff::constant(ms(120))))
+            .await;
+    tree.fail().await;
+
+    let answer = tree.address.ask_within(secs(1), |reply| Ask(42, reply)).await;
+
+    assert_eq!(told(answer), "42 by 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_89_one_that_is_dropped_fails_and_later_ones_are_answered() {
+    let tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::Drop)).await;
+    tree.fail().await;
+    assert!(tree.address.ask_within(secs(9), |reply| Ask(1, reply)).await.is_err());
+
+    tree.pass(WAIT).await;
+
+    assert_eq!(told(tree.address.ask(|reply| Ask(99, reply)).await), "99 by 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_92_a_fixed_answer_another_child_or_a_dead_letter() {
+    // A fixed answer.
+    let fixed = WhileDown::reply(|message| {
+        if let Ask(_, reply) = message {
+            reply.send("closed until further notice".to_owned());
+        }
+    });
+    let mut tree = Tree::new(|mailbox| mailbox.while_down(fixed)).await;
+    tree.fail().await;
+    let answer = tree.address.ask(|reply| Ask(1, reply)).await;
+    assert_eq!(told(answer), "closed until further notice");
+    assert!(tree.letters().is_empty(), "it was dealt with");
+
+    // Another child, which answers whoever asked.
+    let second = Tree::new(|mailbox| mailbox).await;
+    let elsewhere = WhileDown::Forward(second.address.clone());
+    let mut tree = Tree::new(|mailbox| mailbox.while_down(elsewhere)).await;
+    tree.fail().await;
+    let answer = tree.address.ask(|reply| Ask(2, reply)).await;
+    assert_eq!(told(answer), "2 by 1");
+    assert_eq!(second.log(), ["start#1", "2?#1"]);
+    assert!(tree.letters().is_empty());
+
+    // Neither.
+    let mut tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::DeadLetter)).await;
+    tree.fail().await;
+    tree.send([Note(3)]);
+    assert_eq!(tree.letters(), ["dropped_while_down: 3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_93_what_a_full_stash_has_no_room_for_is_a_letter_that_says_so() {
+    let change = |mailbox: Mailbox<Message>| mailbox.overflow(Overflow::DropNewest);
+    let mut tree = Tree::with(Reader::new(), 2, change, |spec| spec).await;
+    tree.fail().await;
+    tree.send((1..=4).map(Note));
+
+    let first = tree.letters.try_next().unwrap();
+    assert_eq!(first.reason.to_string(), "stash_overflow");
+    assert_eq!((first.target.as_str(), first.incarnation), ("app/reader", 1));
+    assert!(first.is::<Message>() && matches!(first.take(), Some(Note(3))));
+    assert!(first.take::<Message>().is_none(), "it is taken once");
+    assert_eq!(tree.letters(), ["stash_overflow: 4"]);
+    tree.pass(WAIT + ms(50)).await;
+    assert_eq!(tree.log(), ["start#1", "start#2", "1#2", "2#2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_last_incarnation_has_not_read_goes_where_later_messages_go() {
+    let mut tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::Drop)).await;
+    tree.send([Fail, Note(1), Note(2)]);
+    settle().await;
+
+    assert_eq!(tree.letters(), ["dropped_while_down: 1", "dropped_while_down: 2"]);
+    assert!(tree.address.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_forwarded_once() {
+    // Each forwards to the other, and both are down.
+    let (a, first) = mailbox::<Message>(1000);
+    let (b, second) = mailbox::<Message>(1000);
+    let (reader, other) = (Reader::new(), Reader::new());
+    let first = reader.spec(first.while_down(WhileDown::Forward(b.clone())));
+    let second = other.spec(second.while_down(WhileDown::Forward(a.clone()))).named("other");
+    let tree = app().child(first).child(second).build().unwrap().start().await.unwrap();
+    let mut letters = tree.dead_letters();
+    settle().await;
+    a.try_send(Fail).unwrap();
+    b.try_send(Fail).unwrap();
+    settle().await;
+
+    a.try_send(Note(1)).unwrap();
+
+    let letter = letters.try_next().unwrap();
+    assert_eq!(format!("{} {}", letter.target, letter.reason), "app/other dropped_while_down");
+    assert!(letters.try_next().is_none());
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_answers_for_the_child_and_panics_makes_a_dead_letter() {
+    let panics = WhileDown::reply(|_: Message| panic!("no answer"));
+    let mut tree = Tree::new(|mailbox| mailbox.while_down(panics)).await;
+    tree.fail().await;
+
+    let answer = tree.address.ask(|reply| Ask(1, reply)).await;
+
+    let text = told(answer);
+    assert!(text.starts_with("`app/reader` has read the question"), "{text}");
+    assert_eq!(tree.letters(), ["handler_error: nothing"]);
+}
