@@ -59,6 +59,7 @@
 //! | --- | --- |
 //! | `verger::lifecycle` | a child or a supervisor is up, a child ends its supervisor or is healthy again (`INFO`), is [unhealthy](HealthCheck) (`WARN`); every step of a [`Lifecycle`] (`DEBUG`) |
 //! | `verger::restart` | a child will be started again, or won't (`WARN`); its supervisor gave up, or fails with it (`ERROR`) |
+//! | `verger::dead_letter` | a message was not delivered (`WARN`, [some of them](DeadLetterLog)), or was not to be (`DEBUG`) |
 //! | `verger::shutdown` | a supervisor stops (`INFO`), a child was killed (`WARN`) or leaked (`ERROR`) |
 //!
 //! What is started or stopped by hand, through a handle, is at `DEBUG`. What a child logs itself
@@ -109,7 +110,10 @@ pub use crate::child::{
     Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child,
     child_with_mailbox, component, worker, worker_with, worker_with_mailbox,
 };
-pub use crate::dead_letter::{DeadLetter, DeadLetterReason};
+pub use crate::dead_letter::{
+    DeadLetter, DeadLetterCounts, DeadLetterEntry, DeadLetterReason, DeadLetterStore, EntryId,
+    Refused, ReplayError,
+};
 pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};
 pub use crate::event::{Event, EventKind};
 pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
@@ -123,10 +127,10 @@ pub use crate::mailbox::{
 };
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
-    AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, Delays, FailureLog,
-    FirstStart, InForce, Intensity, Jitter, LogLevel, OnExhausted, OnExit, OnLeak, Origin,
-    PolicyInForce, PolicyOrigins, Preset, Random, Readiness, Reset, RestartPolicy, RestartType,
-    Shutdown, Start, StartCause, Strategy, Trigger, UnknownShutdown, UnknownWord,
+    AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, DeadLetterLog, Delays,
+    FailureLog, FirstStart, InForce, Intensity, Jitter, LogLevel, OnExhausted, OnExit, OnLeak,
+    Origin, PolicyInForce, PolicyOrigins, Preset, Random, Readiness, Reset, RestartPolicy,
+    RestartType, Shutdown, Start, StartCause, Strategy, Trigger, UnknownShutdown, UnknownWord,
 };
 pub use crate::status::{
     ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,

@@ -8,6 +8,7 @@
 
 mod builder;
 mod check;
+mod letters;
 mod order;
 mod run;
 

@@ -22,7 +22,6 @@ mod payload;
 mod store;
 
 use std::any::{Any, TypeId};
-use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
@@ -32,7 +31,7 @@ pub(crate) use self::owner::Owner;
 pub use self::owner::Refused;
 pub(crate) use self::owner::{Redeliver, Undelivered};
 pub(crate) use self::payload::{Payload, not_here};
-pub use self::store::EntryId;
+pub use self::store::{DeadLetterCounts, DeadLetterEntry, DeadLetterStore, EntryId, ReplayError};
 
 use crate::exit::ExitReason;
 use crate::millis;
@@ -90,7 +89,7 @@ impl DeadLetter {
     /// Takes the message out of the letter.
     ///
     /// `None`: it is no `M`, or is gone already, because another subscriber has taken it or because
-    /// it was replayed. A message that nobody takes is dropped with the
+    /// it was replayed from a [`DeadLetterStore`]. A message that nobody takes is dropped with the
     /// last copy of its letter.
     ///
     /// ```

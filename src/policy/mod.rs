@@ -6,6 +6,7 @@
 mod backoff;
 mod causes;
 mod circuit;
+mod dead_letter_log;
 mod duration;
 mod failure_log;
 mod health;
@@ -30,6 +31,8 @@ mod written;
 
 pub(crate) use self::backoff::Place;
 pub use self::backoff::{Backoff, BackoffProblem, BinarySlots, Curve, Delays, Jitter, Reset};
+pub use self::dead_letter_log::DeadLetterLog;
+pub(crate) use self::dead_letter_log::{LetterLine, Throttle};
 pub use self::failure_log::{FailureLog, LogLevel};
 pub use self::in_force::{InForce, Origin, PolicyInForce, PolicyOrigins};
 pub use self::intensity::Intensity;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::letters::LetterOptions;
 use crate::child::ChildSpec;
 use crate::error::{BuildError, BuildWarning};
 use crate::failure::FailureCallback;
@@ -19,6 +20,8 @@ pub(crate) struct Blueprint {
     pub(crate) dynamic: bool,
     /// Its own; it may have one from above.
     pub(crate) on_child_failure: Option<FailureCallback>,
+    /// Its own; there may be more from above.
+    pub(crate) letters: LetterOptions,
     /// In the order in which they start.
     pub(crate) children: Vec<ChildSpec>,
 }

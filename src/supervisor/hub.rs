@@ -14,11 +14,11 @@ use tokio::sync::{broadcast, watch};
 
 use super::blueprint::Blueprint;
 use super::inbox::Inbox;
+use super::letters::Letters;
 use super::outcome::Outcome;
 use super::request::Request;
 use super::subscription::Subscription;
 use crate::child::{Parent, Run};
-use crate::dead_letter::DeadLetter;
 use crate::event::{Event, EventKind};
 use crate::exit::ExitReason;
 use crate::failure::FailureCallback;
@@ -100,7 +100,7 @@ pub(crate) struct Hub {
     pub(super) callback: Option<FailureCallback>,
     above: Option<Arc<Hub>>,
     events: Mutex<Channel<Event>>,
-    pub(super) letters: Mutex<Channel<DeadLetter>>,
+    pub(super) letters: Letters,
 }
 
 /// A channel that there is once somebody has subscribed, until the supervisor ends.
@@ -111,7 +111,7 @@ pub(super) enum Channel<T> {
 }
 
 impl<T: Clone> Channel<T> {
-    fn subscribe(&mut self) -> broadcast::Receiver<T> {
+    pub(super) fn subscribe(&mut self) -> broadcast::Receiver<T> {
         match self {
             Self::Open(sender) => sender.subscribe(),
             // Its sender is gone, so that it ends at once.
@@ -141,6 +141,7 @@ impl Hub {
         began: Instant,
     ) -> Arc<Self> {
         let own = blueprint.on_child_failure.as_ref();
+        let letters = Letters::new(&blueprint.letters, above.as_ref().map(|above| &above.letters));
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
         Arc::new(Self {
             path,
@@ -152,17 +153,13 @@ impl Hub {
             phase: watch::Sender::new(Phase::Starting),
             above,
             events: Mutex::new(Channel::Unused),
-            letters: Mutex::new(Channel::Unused),
+            letters,
         })
     }
 
     pub(crate) fn subscribe_events(&self) -> Subscription<Event> {
         let receiver = self.events.lock().subscribe();
         Subscription::new(receiver, Some(Arc::clone(&self.tree.listeners)))
-    }
-
-    pub(crate) fn subscribe_letters(&self) -> Subscription<DeadLetter> {
-        Subscription::new(self.letters.lock().subscribe(), None)
     }
 
     /// Tells everybody who listens here or above, if anybody in the tree does.
@@ -191,7 +188,7 @@ impl Hub {
         // Requests that are left are dropped, and that is their answer.
         self.inbox.close().events.iter().for_each(|event| self.hear_late(event));
         *self.events.lock() = Channel::Closed;
-        *self.letters.lock() = Channel::Closed;
+        self.letters.close();
         let outcome = Arc::new(outcome);
         self.phase.send_modify(|phase| {
             let was_up = matches!(phase, Phase::Up);

@@ -1,21 +1,102 @@
-//! Where the dead letters of a supervisor go: to whoever listens here and above.
+//! Where the dead letters of a supervisor go: first into the stores, so that those are complete,
+//! then to whoever listens, and then into the log.
 
 use std::any::TypeId;
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::hub::Hub;
-use crate::dead_letter::{DeadLetter, Owner, Provenance, Undelivered, not_here};
+use super::hub::{Channel, Hub};
+use super::subscription::Subscription;
+use super::trace;
+use crate::clock::now;
+use crate::dead_letter::{DeadLetter, DeadLetterStore, Owner, Provenance, Undelivered, not_here};
 use crate::machine;
 use crate::path::Path;
+use crate::policy::{DeadLetterLog, Throttle};
+use crate::sync::Mutex;
+
+/// What a supervisor says of the letters from it and below.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LetterOptions {
+    pub(crate) log: Option<DeadLetterLog>,
+    pub(crate) stores: Vec<DeadLetterStore>,
+    /// The types of messages whose letters are not to be seen.
+    pub(crate) suppressed: Vec<TypeId>,
+}
+
+/// What is in force at a supervisor: what it says itself, and what those above say.
+pub(super) struct Letters {
+    channel: Mutex<Channel<DeadLetter>>,
+    /// Its own, or the nearest one above, which then counts for both.
+    log: Arc<Mutex<Throttle>>,
+    /// Its own first, each once.
+    stores: Arc<[DeadLetterStore]>,
+    suppressed: Arc<HashSet<TypeId>>,
+}
+
+impl Letters {
+    pub(super) fn new(own: &LetterOptions, above: Option<&Self>) -> Self {
+        let log = match (own.log, above) {
+            (None, Some(above)) => Arc::clone(&above.log),
+            (log, _) => Arc::new(Mutex::new(Throttle::new(log.unwrap_or_default()))),
+        };
+        let (stores, suppressed) = match above {
+            // Most supervisors say nothing themselves.
+            Some(above) if own.stores.is_empty() && own.suppressed.is_empty() => {
+                (Arc::clone(&above.stores), Arc::clone(&above.suppressed))
+            }
+            above => {
+                let mut stores = Vec::<DeadLetterStore>::new();
+                let from_above = above.map_or(&[][..], |above| &above.stores);
+                for store in own.stores.iter().chain(from_above) {
+                    if !stores.iter().any(|it| it.is(store)) {
+                        stores.push(store.clone());
+                    }
+                }
+                let mut suppressed =
+                    above.map(|above| HashSet::clone(&above.suppressed)).unwrap_or_default();
+                suppressed.extend(&own.suppressed);
+                (stores.into(), Arc::new(suppressed))
+            }
+        };
+        Self { channel: Mutex::new(Channel::Unused), log, stores, suppressed }
+    }
+
+    pub(super) fn close(&self) {
+        not_here(|| *self.channel.lock() = Channel::Closed);
+    }
+}
 
 impl Hub {
-    /// Puts a letter into the channels of this supervisor and all above.
-    pub(super) fn deliver(&self, letter: &DeadLetter, _from: &Provenance, _now: Instant) {
+    pub(crate) fn subscribe_letters(&self) -> Subscription<DeadLetter> {
+        let receiver = self.letters.channel.lock().subscribe();
+        Subscription::new(receiver, None).only(|letter| !letter.suppressed)
+    }
+
+    /// Puts a letter into the stores and the channels of this supervisor and all above.
+    ///
+    /// One about a child itself is not logged: what was decided of the child already is.
+    pub(super) fn send_letter(&self, letter: &DeadLetter, from: &Provenance, now: Instant) {
         not_here(|| {
+            for store in &*self.letters.stores {
+                store.capture(letter, from, now);
+            }
             for hub in self.upward() {
-                hub.letters.lock().send(letter);
+                hub.letters.channel.lock().send(letter);
             }
         });
+    }
+
+    fn log_letter(&self, letter: &DeadLetter, quiet: bool, now: Instant) {
+        if quiet {
+            trace::quiet_letter(letter);
+            return;
+        }
+        let line = self.letters.log.lock().letter(now);
+        if let Some(line) = line {
+            trace::letter(letter, line);
+        }
     }
 }
 
@@ -25,12 +106,19 @@ impl Owner for Hub {
     }
 
     fn bury(&self, undelivered: Undelivered) {
+        // Whoever forwards letters into a mailbox that is dead itself would do so for ever.
         if undelivered.type_id == TypeId::of::<DeadLetter>() {
+            trace::letter_about_letter(&undelivered);
             return;
         }
-        let now = crate::clock::now();
-        let (letter, from) = DeadLetter::about(undelivered, self.tree.wall(now), false);
-        self.deliver(&letter, &from, now);
+        let now = now();
+        let quiet = undelivered.quiet;
+        let suppressed = self.letters.suppressed.contains(&undelivered.type_id);
+        let (letter, from) = DeadLetter::about(undelivered, self.tree.wall(now), suppressed);
+        self.send_letter(&letter, &from, now);
+        if !suppressed {
+            self.log_letter(&letter, quiet, now);
+        }
     }
 
     fn tell(&self, event: machine::Event) {

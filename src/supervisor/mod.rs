@@ -5,6 +5,7 @@
 //! | `driver` | the loop: wait, ask the machine, do what it says |
 //! | `tasks` | the children's tasks |
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
+//! | `letters` | where dead letters go |
 //! | `handle`, `request` | what callers ask for, and how they are answered |
 //! | `outcome` | how it ended |
 
@@ -27,6 +28,7 @@ pub(crate) use self::blueprint::Blueprint;
 pub use self::handle::{ChildRef, StatusChange, StatusStream, SupervisorHandle};
 pub(crate) use self::handle::{ask_to_stop, root, until_up};
 pub(crate) use self::hub::{Hub, Tree};
+pub(crate) use self::letters::LetterOptions;
 pub(crate) use self::outcome::{End, Outcome};
 pub use self::subscription::Subscription;
 

@@ -12,6 +12,7 @@ use crate::policy::{
     self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, SetTwice, Sources,
     Start, Strategy,
 };
+use crate::supervisor::LetterOptions;
 
 /// What either kind of supervisor can be told.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +31,7 @@ pub(super) struct Options {
     pub(super) defaults: ChildDefaults,
     pub(super) random: Option<Sources>,
     pub(super) on_child_failure: Option<FailureCallback>,
+    pub(super) letters: LetterOptions,
 }
 
 #[derive(Clone, Copy, Debug)]

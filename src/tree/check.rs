@@ -105,6 +105,7 @@ fn blueprint(
         rules: Arc::new(rules(described.options(), path)?),
         dynamic: described.is_dynamic(),
         on_child_failure: described.options().on_child_failure.clone(),
+        letters: described.options().letters.clone(),
         children: Vec::new(),
     };
     let (mut names, mut mailboxes) = (HashSet::new(), HashMap::new());

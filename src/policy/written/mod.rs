@@ -4,6 +4,7 @@
 //! that says what to write. What is code (questions about errors, curves of one's own) is written by
 //! its name and can't be read. A backoff says the same of itself in its own module.
 
+mod dead_letter_log;
 mod intensity;
 mod on_exhausted;
 mod restart_policy;

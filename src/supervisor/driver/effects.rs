@@ -215,7 +215,7 @@ impl<M: Machine> Driver<M> {
                 reason,
                 at,
             );
-            self.hub.deliver(&letter, &Provenance::default(), now);
+            self.hub.send_letter(&letter, &Provenance::default(), now);
         }
     }
 

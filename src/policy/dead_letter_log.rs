@@ -1,0 +1,243 @@
+//! How many dead letters are logged.
+
+use std::time::{Duration, Instant};
+
+/// How many dead letters are logged, and how long nothing is said when those were too many.
+///
+/// By default the first ten are logged, each with how many there were, and the tenth says that
+/// there will be silence for five minutes. The first letter after that is logged with how many
+/// there were in all and how many of them were not logged, and counting begins again. That is
+/// Akka's rule: a mailbox that nobody reads doesn't fill the log, and is not forgotten.
+///
+/// ```
+/// use std::time::Duration;
+/// use verger::{DeadLetterLog, Supervisor};
+///
+/// let log = DeadLetterLog::default().first(100).pause(Duration::from_secs(30));
+/// let builder = Supervisor::builder("app").dead_letter_log(log);
+/// # drop(builder);
+/// ```
+///
+/// In a file it is `"off"`, `"every"`, or a table such as `{ first = 100, pause = "30s" }`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadLetterLog(pub(super) Logged);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Logged {
+    Off,
+    Every,
+    Some { first: u32, pause: Duration },
+}
+
+impl DeadLetterLog {
+    pub(super) const FIRST: u32 = 10;
+    pub(super) const PAUSE: Duration = Duration::from_secs(5 * 60);
+
+    /// None is logged.
+    #[must_use]
+    pub const fn off() -> Self {
+        Self(Logged::Off)
+    }
+
+    /// Each is logged, with how many there were.
+    #[must_use]
+    pub const fn every() -> Self {
+        Self(Logged::Every)
+    }
+
+    /// How many are logged before the pause. Default: 10. With 0, a line is written only after a
+    /// pause.
+    #[must_use]
+    pub const fn first(self, first: u32) -> Self {
+        Self(Logged::Some { first, pause: self.some().1 })
+    }
+
+    /// How long nothing is logged then. Default: 5 min. With [`Duration::MAX`], for ever.
+    #[must_use]
+    pub const fn pause(self, pause: Duration) -> Self {
+        Self(Logged::Some { first: self.some().0, pause })
+    }
+
+    const fn some(self) -> (u32, Duration) {
+        match self.0 {
+            Logged::Some { first, pause } => (first, pause),
+            Logged::Off | Logged::Every => (Self::FIRST, Self::PAUSE),
+        }
+    }
+}
+
+/// The first ten, then a pause of five minutes.
+impl Default for DeadLetterLog {
+    fn default() -> Self {
+        Self(Logged::Some { first: Self::FIRST, pause: Self::PAUSE })
+    }
+}
+
+/// What is said of a letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LetterLine {
+    /// How many there were since counting began, this one included.
+    Counted { count: u64 },
+    /// The same, and how long nothing is said from now on.
+    Last { count: u64, pause: Duration },
+    /// The pause was over. How many there were, this one included, and how many of them nothing was
+    /// said of; counting begins again.
+    Resumed { total: u64, unlogged: u64 },
+}
+
+/// Counts letters, and says which are logged.
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    log: DeadLetterLog,
+    /// Since counting began.
+    total: u64,
+    silent: Option<Silence>,
+}
+
+#[derive(Debug)]
+struct Silence {
+    since: Instant,
+    unlogged: u64,
+}
+
+impl Throttle {
+    pub(crate) fn new(log: DeadLetterLog) -> Self {
+        Self { log, total: 0, silent: None }
+    }
+
+    /// What to say of a letter that comes `now`.
+    pub(crate) fn letter(&mut self, now: Instant) -> Option<LetterLine> {
+        let (first, pause) = match self.log.0 {
+            Logged::Off => return None,
+            Logged::Every => (u64::MAX, Duration::ZERO),
+            Logged::Some { first, pause } => (u64::from(first), pause),
+        };
+        self.total = self.total.saturating_add(1);
+        let count = self.total;
+        match &mut self.silent {
+            // A pause is as long as it says: it is over at its last instant.
+            Some(silence) if now.saturating_duration_since(silence.since) >= pause => {
+                let unlogged = silence.unlogged;
+                *self = Self::new(self.log);
+                Some(LetterLine::Resumed { total: count, unlogged })
+            }
+            Some(silence) => {
+                silence.unlogged = silence.unlogged.saturating_add(1);
+                None
+            }
+            None if count < first => Some(LetterLine::Counted { count }),
+            None => {
+                let last = count == first;
+                self.silent = Some(Silence { since: now, unlogged: u64::from(!last) });
+                last.then_some(LetterLine::Last { count, pause })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::LetterLine::{Counted, Last, Resumed};
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_secs(2);
+    const TICK: Duration = Duration::from_nanos(1);
+
+    fn throttle() -> Throttle {
+        Throttle::new(DeadLetterLog::default().first(4).pause(PAUSE))
+    }
+
+    #[test]
+    fn kin_134_the_first_letters_are_logged_then_none_and_then_one_that_says_how_many_were_not() {
+        let (mut throttle, now) = (throttle(), Instant::now());
+        for count in 1..=3 {
+            assert_eq!(throttle.letter(now), Some(Counted { count }));
+        }
+        assert_eq!(throttle.letter(now + PAUSE), Some(Last { count: 4, pause: PAUSE }));
+        // The pause begins with the line that announces it, and is over at its last instant.
+        let end = now + PAUSE + PAUSE;
+        assert_eq!(throttle.letter(now + PAUSE), None, "the fifth");
+        assert_eq!(throttle.letter(end - TICK), None, "the sixth");
+        assert_eq!(throttle.letter(end), Some(Resumed { total: 7, unlogged: 2 }));
+        assert_eq!(throttle.letter(end), Some(Counted { count: 1 }), "the eighth");
+        for count in 2..=3 {
+            assert_eq!(throttle.letter(end), Some(Counted { count }));
+        }
+        assert_eq!(throttle.letter(end), Some(Last { count: 4, pause: PAUSE }));
+    }
+
+    #[test]
+    fn a_pause_in_which_nothing_comes_is_told_as_well() {
+        let (mut throttle, now) = (throttle(), Instant::now());
+        (0..4).for_each(|_| drop(throttle.letter(now)));
+        let late = now + Duration::from_secs(3600);
+        assert_eq!(throttle.letter(late), Some(Resumed { total: 5, unlogged: 0 }));
+    }
+
+    #[test]
+    fn by_default_it_is_ten_and_five_minutes() {
+        let (mut throttle, now) = (Throttle::new(DeadLetterLog::default()), Instant::now());
+        for count in 1..=9 {
+            assert_eq!(throttle.letter(now), Some(Counted { count }));
+        }
+        let pause = Duration::from_secs(300);
+        assert_eq!(throttle.letter(now), Some(Last { count: 10, pause }));
+        assert_eq!(throttle.letter(now + pause - TICK), None);
+        assert_eq!(throttle.letter(now + pause), Some(Resumed { total: 12, unlogged: 1 }));
+    }
+
+    #[test]
+    fn none_each_and_only_the_sums_are_logged_where_that_is_asked_for() {
+        let now = Instant::now();
+        let mut off = Throttle::new(DeadLetterLog::off());
+        assert_eq!(off.letter(now), None);
+        let mut every = Throttle::new(DeadLetterLog::every());
+        for count in 1..=100 {
+            assert_eq!(every.letter(now), Some(Counted { count }));
+        }
+        let mut sums = Throttle::new(DeadLetterLog::default().first(0).pause(PAUSE));
+        assert_eq!([sums.letter(now), sums.letter(now)], [None, None]);
+        assert_eq!(sums.letter(now + PAUSE), Some(Resumed { total: 3, unlogged: 2 }));
+        assert_eq!(sums.letter(now + PAUSE), None);
+        let mut never = Throttle::new(DeadLetterLog::default().first(1).pause(Duration::MAX));
+        assert_eq!(never.letter(now), Some(Last { count: 1, pause: Duration::MAX }));
+        assert_eq!(never.letter(now + Duration::from_secs(u32::MAX.into())), None);
+    }
+
+    #[test]
+    fn what_is_said_of_the_log_is_said_in_any_order() {
+        let log = DeadLetterLog::default().first(3).pause(PAUSE);
+        assert_eq!(DeadLetterLog::default().pause(PAUSE).first(3), log);
+        assert_eq!(DeadLetterLog::off().pause(PAUSE).first(3), log);
+        assert_eq!(DeadLetterLog::off().pause(PAUSE), DeadLetterLog::default().pause(PAUSE));
+    }
+
+    proptest! {
+        /// Between two sums, as many lines as letters but for those that the sum says.
+        #[test]
+        fn every_letter_is_logged_or_counted(
+            first in 0_u32..6,
+            waits in vec(0_u64..4000, 1..200),
+        ) {
+            let mut throttle = Throttle::new(DeadLetterLog::default().first(first).pause(PAUSE));
+            let (mut now, mut letters, mut lines) = (Instant::now(), 0, 0);
+            for wait in waits {
+                now += Duration::from_millis(wait);
+                letters += 1;
+                let line = throttle.letter(now);
+                lines += u64::from(line.is_some());
+                match line {
+                    Some(Counted { count } | Last { count, .. }) => prop_assert_eq!(count, letters),
+                    Some(Resumed { total, unlogged }) => {
+                        prop_assert_eq!((total, unlogged), (letters, letters - lines));
+                        (letters, lines) = (0, 0);
+                    }
+                    None => prop_assert!(letters > u64::from(first)),
+                }
+            }
+        }
+    }
+}
