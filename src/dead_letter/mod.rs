@@ -20,8 +20,9 @@
 mod owner;
 mod payload;
 mod store;
+#[cfg(test)]
+mod tests;
 
-use std::any::{Any, TypeId};
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
@@ -109,7 +110,7 @@ impl DeadLetter {
     /// Whether the letter is about a message of this type, be it taken or not.
     #[must_use]
     pub fn is<M: 'static>(&self) -> bool {
-        self.payload.as_ref().is_some_and(|payload| payload.type_id() == TypeId::of::<M>())
+        self.payload.as_ref().is_some_and(|payload| payload.is::<M>())
     }
 
     /// The letter about a message, and where to send it if it is replayed.

@@ -18,13 +18,14 @@ impl Payload {
         Self { type_id, message: Mutex::new(Some(message)) }
     }
 
-    pub(super) fn type_id(&self) -> TypeId {
-        self.type_id
+    /// Whether it is or was an `M`.
+    pub(super) fn is<M: 'static>(&self) -> bool {
+        self.type_id == TypeId::of::<M>()
     }
 
     /// The message, if it is an `M` and still there.
     pub(super) fn take<M: 'static>(&self) -> Option<M> {
-        if self.type_id != TypeId::of::<M>() {
+        if !self.is::<M>() {
             return None;
         }
         let message = self.remove()?.downcast().ok()?;

@@ -1,6 +1,9 @@
 //! Where the dead letters of a supervisor go: first into the stores, so that those are complete,
 //! then to whoever listens, and then into the log.
 
+#[cfg(test)]
+mod tests;
+
 use std::any::TypeId;
 use std::collections::HashSet;
 use std::sync::Arc;

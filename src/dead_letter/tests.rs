@@ -1,0 +1,154 @@
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::time::Duration;
+
+use super::DeadLetterReason::*;
+use super::*;
+use crate::exit::ExitError;
+
+struct NoQueue;
+
+impl Redeliver for NoQueue {
+    fn redeliver(
+        &self,
+        payload: Box<dyn Any + Send>,
+        _: EntryId,
+    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
+        Err((payload, Refused::Closed))
+    }
+}
+
+fn letter<M: Send + 'static>(message: M) -> DeadLetter {
+    let undelivered = Undelivered {
+        reason: HandlerError,
+        target: Path::root("app").join("orders"),
+        incarnation: 2,
+        event_type: "Order",
+        type_id: TypeId::of::<M>(),
+        payload: Box::new(message),
+        error: Some(Arc::new(ExitReason::Failed(ExitError::from("no such item")))),
+        quiet: false,
+        entry: None,
+        origin: Weak::<NoQueue>::new(),
+    };
+    let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1500);
+    DeadLetter::about(undelivered, at, false).0
+}
+
+fn gave_up() -> DeadLetter {
+    let error = Arc::new(ExitReason::Failed(ExitError::from("no database")));
+    DeadLetter::about_child(GaveUp, Path::root("app"), 1, error, SystemTime::UNIX_EPOCH)
+}
+
+#[test]
+fn a_message_is_taken_once_whoever_of_the_subscribers_is_first() {
+    let first = letter("hello".to_owned());
+    let second = first.clone();
+    assert_eq!(first.take::<u32>(), None, "it is no number, and is still there");
+    assert_eq!(second.take(), Some("hello".to_owned()));
+    assert_eq!(first.take::<String>(), None);
+    assert_eq!(second.take::<String>(), None);
+}
+
+#[test]
+fn of_many_who_take_a_message_at_once_one_has_it() {
+    for _ in 0..50 {
+        let letter = letter(7_u32);
+        let taken = std::thread::scope(|scope| {
+            let takers = [(); 4].map(|()| scope.spawn(|| letter.take::<u32>()));
+            takers.map(|taker| taker.join().unwrap()).into_iter().flatten().count()
+        });
+        assert_eq!(taken, 1);
+    }
+}
+
+#[test]
+fn a_letter_knows_what_it_is_about_also_without_its_message() {
+    let letter = letter(7_u32);
+    assert!(letter.is::<u32>() && !letter.is::<u64>());
+    assert_eq!(letter.take(), Some(7_u32));
+    assert!(letter.is::<u32>());
+
+    assert!(!gave_up().is::<()>());
+    assert_eq!(gave_up().take::<()>(), None);
+}
+
+#[test]
+fn seed3_04_a_letter_says_what_it_was_for_whom_why_and_when() {
+    let json = serde_json::json!({
+        "reason": "handler_error",
+        "target": "app/orders",
+        "incarnation": 2,
+        "event_type": "Order",
+        "error": { "kind": "failed", "message": "failed: no such item" },
+        "at_ms": 1500,
+        "suppressed": false,
+    });
+    let letter = letter(7_u32);
+    assert_eq!(serde_json::to_value(&letter).unwrap(), json);
+    assert_eq!(letter.take(), Some(7_u32), "what it was");
+    let of_child = serde_json::to_value(gave_up()).unwrap();
+    assert_eq!(of_child["event_type"], serde_json::Value::Null);
+    let debug = format!("{letter:?}");
+    assert!(debug.starts_with("DeadLetter { reason: HandlerError, target: app/orders"), "{debug}");
+}
+
+#[test]
+fn seed3_05_reasons_are_words_that_stay() {
+    let words = [
+        (HandlerError, "handler_error"),
+        (MailboxFull, "mailbox_full"),
+        (MailboxClosed, "mailbox_closed"),
+        (StashOverflow, "stash_overflow"),
+        (DroppedWhileDown, "dropped_while_down"),
+        (Evicted, "evicted"),
+        (Poison, "poison"),
+        (UndeliveredAtStop, "undelivered_at_stop"),
+        (GaveUp, "gave_up"),
+    ];
+    for (reason, word) in words {
+        assert_eq!(reason.to_string(), word);
+        assert_eq!(serde_json::to_value(reason).unwrap(), word);
+        assert_eq!(word.parse::<DeadLetterReason>(), Ok(reason));
+        assert_eq!(serde_json::from_value::<DeadLetterReason>(word.into()).unwrap(), reason);
+    }
+    let error = "gone".parse::<DeadLetterReason>().unwrap_err().to_string();
+    assert!(error.starts_with("unknown reason of a dead letter `gone`; write `handler_error`, "));
+}
+
+/// Notes in which order things happen.
+struct Noting(&'static str);
+
+thread_local! {
+    static NOTES: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+}
+
+fn note(what: &'static str) {
+    NOTES.with_borrow_mut(|notes| notes.push(what));
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        note(self.0);
+        // As if this made a letter again, whose message is dropped at once.
+        if self.0 == "outer" {
+            not_here(|| {
+                drop(letter(Noting("inner")));
+                note("under the second lock");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_message_is_dropped_when_no_lock_is_held_any_more() {
+    not_here(|| {
+        not_here(|| drop(letter(Noting("outer"))));
+        note("under the lock");
+    });
+    note("afterwards");
+    drop(letter(Noting("at once")));
+    let expected =
+        ["under the lock", "outer", "under the second lock", "inner", "afterwards", "at once"];
+    assert_eq!(NOTES.take(), expected);
+}
