@@ -364,3 +364,19 @@ async fn what_is_suppressed_quiet_or_about_a_letter_is_no_warning_and_is_not_cou
     let counted = "WARN verger::dead_letter: dead letter event_type=\"u32\" count=1";
     assert_eq!(log.lines(), [counted]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_about_a_child_itself_is_not_logged_here() {
+    let log = Log::default();
+    let _listening = log.listen();
+    let every = LetterOptions { log: Some(DeadLetterLog::every()), ..LetterOptions::default() };
+    let app = root(every);
+    let mut letters = app.subscribe_letters();
+    let error = Arc::new(crate::ExitReason::Normal);
+    let at = std::time::SystemTime::UNIX_EPOCH;
+    let reason = DeadLetterReason::GaveUp;
+    let letter = DeadLetter::about_child(reason, app.path.join("a"), 1, error, at);
+    app.send_letter(&letter, &Provenance::default(), now());
+    assert_eq!(letters.try_next().unwrap().target.as_str(), "app/a");
+    assert_eq!(log.lines(), [""; 0]);
+}
