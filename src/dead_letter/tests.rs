@@ -10,7 +10,7 @@ struct NoQueue;
 
 impl Redeliver for NoQueue {
     fn redeliver(
-        &self,
+        self: Arc<Self>,
         payload: Box<dyn Any + Send>,
         _: EntryId,
     ) -> Result<(), (Box<dyn Any + Send>, Refused)> {

@@ -14,6 +14,7 @@ mod error;
 mod inbox;
 mod options;
 mod queue;
+mod replay;
 mod shared;
 mod slot;
 

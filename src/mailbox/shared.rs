@@ -13,7 +13,7 @@
 //! 2. One loan is in force at most. Who has an earlier one finds the end of the stream.
 //! 3. Who was told `Pending` is woken when there is a message for it, or the end.
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::options::{Closing, Drain, Options, Overflow, WhileDown};
 use super::queue::{Envelope, Origin, Queue};
 use super::slot::{Borrower, Loan, Place};
 use crate::clock::now;
-use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};
+use crate::dead_letter::{DeadLetterReason, Undelivered};
 use crate::machine::{Event, Request, Ticket};
 use crate::path::Path;
 use crate::sync::Mutex;
@@ -709,27 +709,6 @@ impl<M: Send + 'static> Shared<M> {
             std::mem::replace(&mut state.place, path.map_or(Place::Nowhere, Place::Was))
         };
         drop(place);
-    }
-}
-
-impl<M: Send + 'static> Redeliver for Shared<M> {
-    fn redeliver(
-        self: Arc<Self>,
-        payload: Box<dyn Any + Send>,
-        entry: EntryId,
-    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
-        let message = payload.downcast::<M>().map_err(|payload| (payload, Refused::OtherType))?;
-        let origin = Origin::Replayed(entry);
-        match self.send(*message, origin, None, Patience::Never) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let refused = match &error {
-                    SendError::Full { .. } => Refused::Full,
-                    SendError::Closed { .. } => Refused::Closed,
-                };
-                Err((Box::new(error.into_message()), refused))
-            }
-        }
     }
 }
 

@@ -76,6 +76,14 @@ async fn seed0_10_a_cycle_is_spawn_fail_wait_stash_spawn_drain() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_child_that_panics_has_not_read_is_read_by_the_next() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    tree.send([Panic, Note(1)]);
+    tree.pass(WAIT + ms(50)).await;
+    assert_eq!(tree.log(), ["start#1", "start#2", "1#2"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_sent_before_the_tree_runs_is_read_by_the_first_incarnation() {
     let reader = Reader::new();
     let (address, mailbox) = mailbox(1000);

@@ -146,14 +146,16 @@ async fn kin_65_without_a_stash_each_life_is_fresh_and_what_comes_between_is_tol
 
 #[tokio::test(start_paused = true)]
 async fn kin_78_what_is_queued_when_the_child_fails_is_dropped_promptly() {
-    struct Guarded(tokio::sync::oneshot::Sender<()>);
+    struct Guarded {
+        _sender: tokio::sync::oneshot::Sender<()>,
+    }
 
     let (address, mailbox) = mailbox::<Option<Guarded>>(1000);
     let spec = worker_with_mailbox(
         "reader",
         mailbox.while_down(WhileDown::Drop),
         async |_ctx, mut inbox| -> Exit {
-            while let Some(Some(Guarded(_))) = inbox.recv().await {}
+            while let Some(Some(_)) = inbox.recv().await {}
             Err("told to fail".into())
         },
     );
@@ -161,7 +163,7 @@ async fn kin_78_what_is_queued_when_the_child_fails_is_dropped_promptly() {
     settle().await;
     let (guard, dropped) = tokio::sync::oneshot::channel();
     address.try_send(None).unwrap();
-    address.try_send(Some(Guarded(guard))).unwrap();
+    address.try_send(Some(Guarded { _sender: guard })).unwrap();
 
     let began = Instant::now();
     assert!(dropped.await.is_err(), "the message is gone");

@@ -216,7 +216,7 @@ impl DeadLetterStore {
         let leaving = self.leave(id)?;
         let origin = leaving.origin.as_ref().and_then(Weak::upgrade);
         match origin {
-            Some(queue) => self.put_into(leaving, &*queue),
+            Some(queue) => self.put_into(leaving, queue),
             None => {
                 let (id, path) = (leaving.id, leaving.path);
                 leaving.payload.put_back(leaving.message);
@@ -229,7 +229,7 @@ impl DeadLetterStore {
     pub(crate) fn replay_into(
         &self,
         id: EntryId,
-        queue: &dyn Redeliver,
+        queue: Arc<dyn Redeliver>,
     ) -> Result<(), ReplayError> {
         let leaving = self.leave(id)?;
         self.put_into(leaving, queue)
@@ -287,7 +287,7 @@ impl DeadLetterStore {
         })
     }
 
-    fn put_into(&self, leaving: Leaving, queue: &dyn Redeliver) -> Result<(), ReplayError> {
+    fn put_into(&self, leaving: Leaving, queue: Arc<dyn Redeliver>) -> Result<(), ReplayError> {
         let Leaving { id, path, message, payload, origin: _ } = leaving;
         match queue.redeliver(message, id) {
             Ok(()) => {

@@ -38,7 +38,11 @@ impl Queue {
 }
 
 impl Redeliver for Queue {
-    fn redeliver(&self, message: Message, entry: EntryId) -> Result<(), (Message, Refused)> {
+    fn redeliver(
+        self: Arc<Self>,
+        message: Message,
+        entry: EntryId,
+    ) -> Result<(), (Message, Refused)> {
         if let Some(why) = *self.refuses.lock() {
             return Err((message, why));
         }

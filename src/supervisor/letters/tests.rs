@@ -61,7 +61,11 @@ impl Dead {
 }
 
 impl Redeliver for Dead {
-    fn redeliver(&self, payload: Message, entry: EntryId) -> Result<(), (Message, Refused)> {
+    fn redeliver(
+        self: Arc<Self>,
+        payload: Message,
+        entry: EntryId,
+    ) -> Result<(), (Message, Refused)> {
         self.bury("again", (*payload).type_id(), payload, Some(entry));
         Ok(())
     }
