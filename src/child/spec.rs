@@ -51,9 +51,7 @@ impl ChildSpec {
 
     /// The same with a mailbox, which its recipe lends to each incarnation.
     pub(super) fn with_mailbox(mut self, mailbox: Arc<dyn Slot>) -> Self {
-        let options = self.edit();
-        options.mailbox = true;
-        options.delays_traffic = mailbox.delays_traffic();
+        self.edit().delays_traffic = mailbox.delays_traffic();
         if let Some(seed) = Arc::get_mut(&mut self.seed) {
             seed.mailbox = Some(mailbox);
         }
@@ -212,6 +210,30 @@ impl ChildSpec {
     /// [`Strategy::RestForOne`](crate::Strategy::RestForOne) does.
     pub fn requires(mut self, name: impl Into<String>) -> Self {
         self.requires.push(name.into());
+        self
+    }
+
+    /// Starts the child when the first message for it arrives, not with its supervisor. For children
+    /// with a mailbox.
+    ///
+    /// Until then it is *dormant*: the others start without it, and whoever requires it waits. A
+    /// message also starts it again when it has ended and its restart type leaves it, be it after a
+    /// clean end or after a failure; a message that came while it ran counts as well. That is not a
+    /// restart: it waits for no backoff, and no limit counts it. The child's
+    /// [start cause](crate::Context::start_cause) is
+    /// [`StartCause::OnMessage`](crate::StartCause::OnMessage).
+    ///
+    /// No message starts a child that was stopped by hand, that has declined to start, has leaked, or
+    /// was given up on. Once it runs, it is restarted, stopped and started with its group like any
+    /// other child.
+    ///
+    /// A permanent child, which comes back after each end, is so started once; one that is to be
+    /// there only while there is something to do is
+    /// [transient](crate::RestartType::Transient), or has a [`Trigger`] that leaves it. A temporary
+    /// one is forgotten at its first end, and its mailbox with it. A dynamic supervisor keeps the
+    /// others when they have ended, and they count as children of it.
+    pub fn start_on_message(mut self) -> Self {
+        self.edit().on_message = true;
         self
     }
 

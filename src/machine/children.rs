@@ -69,13 +69,14 @@ impl Children {
         self.census.add(&options);
         self.significant_left += u32::from(options.significant);
         let since = self.age(now);
+        let down = if options.on_message { Down::Dormant } else { Down::New };
         self.slots.insert(Slot {
             options,
             ledger: None,
             pos,
             since,
             incarnation: 0,
-            state: State::Down(Down::New),
+            state: State::Down(down),
             lifecycle: Lifecycle::Discovered,
         })
     }
@@ -126,18 +127,15 @@ impl Children {
             | Event::Healthy { key, incarnation }
             | Event::Health { key, incarnation, .. }
             | Event::StopSelf { key, incarnation }
+            | Event::Acked { key, incarnation }
             | Event::Policy { key, incarnation, .. } => (key, incarnation),
             Event::Answered { key, incarnation, .. } => {
                 let slot = self.slots.get(*key)?;
                 let asked = matches!(slot.state, State::Asking { .. });
                 return (asked && slot.incarnation == *incarnation).then_some(*key);
             }
-            Event::Acked { .. }
-            | Event::Wanted { .. }
-            | Event::Request { .. }
-            | Event::Tick
-            | Event::Stop { .. }
-            | Event::AbortAll => {
+            Event::Wanted { key } => return self.slots.get(*key).map(|_| *key),
+            Event::Request { .. } | Event::Tick | Event::Stop { .. } | Event::AbortAll => {
                 return None;
             }
         };
@@ -221,12 +219,14 @@ impl Children {
         let slot = self.slot(key);
         if let Some(ledger) = &mut slot.ledger {
             ledger.policy = None;
+            ledger.mail = false;
         }
         slot.incarnation = slot.incarnation.saturating_add(1);
         let incarnation = slot.incarnation;
         let signals = slot.options.signals;
         self.set(key, State::Activating);
         self.enter(key, Lifecycle::Activating, None, turn);
+        self.hold_traffic(key, cause, turn);
         turn.push(Effect::Start { key, incarnation, cause });
         if !signals {
             return self.activated(key, turn);
@@ -346,6 +346,7 @@ impl Children {
     pub(super) fn view(&self, key: Key, now: Instant) -> Option<View> {
         let slot = self.slots.get(key)?;
         let why = match slot.state {
+            State::Down(Down::Dormant) => Some("waits for a message"),
             State::Down(Down::Finished) => Some("finished"),
             State::Down(Down::ByHand) => Some("stopped by hand"),
             State::Down(Down::ByGroup | Down::Rested) => Some("stopped with its group"),

@@ -93,7 +93,8 @@ impl Dynamic {
             return self.children.ask(key, active, reason, turn);
         }
         match self.children.charge(key, active, then, &reason, turn) {
-            Verdict::RestartAt(at) => self.children.back_off(key, at, turn),
+            Verdict::RestartAt(at) => self.children.restart(key, at, turn),
+            Verdict::PauseUntil(at) => self.children.back_off(key, at, turn),
             Verdict::Exhausted(OnExhausted::Park | OnExhausted::Pause(_)) => {
                 self.lay_down(key, Down::GivenUp, turn);
             }
@@ -112,7 +113,7 @@ impl Dynamic {
         }
     }
 
-    /// A child that has ended by itself is forgotten. Nothing else comes of its end any more if the
+    /// A child that has ended by itself is forgotten, unless a message may start it. Nothing else comes of its end any more if the
     /// supervisor ends already.
     fn leave(&mut self, key: Key, then: OnExit, reason: ExitReason, turn: &mut Turn<'_>) {
         let over = self.finishing.is_some();
@@ -127,6 +128,11 @@ impl Dynamic {
         };
         if let Some(decision) = decision {
             self.children.tell_decision(key, &reason, decision, turn);
+        }
+        if then == OnExit::Leave && !over && self.children.outlives(key) {
+            let down = if reason.is_clean() { Down::Finished } else { Down::Left };
+            self.lay_down(key, down, turn);
+            return self.open_mail(key, turn);
         }
         self.forget(key, turn);
         match then {
@@ -231,6 +237,7 @@ impl Dynamic {
                 self.children.launch(key, StartCause::Manual, turn);
                 waits
             }
+            (Request::Start, State::Down(Down::Dormant)) => Some(Answer::Dormant),
             (Request::Terminate, State::Activating | State::Active) => {
                 self.children.begin_stop(key, Why::ByHand, turn);
                 self.children.wait(key, ticket, Want::Down)
@@ -262,7 +269,13 @@ impl Dynamic {
                 self.children.launch(key, StartCause::Manual, turn);
                 waits
             }
+            (Request::Retry, State::Down(Down::Left)) => {
+                let waits = self.children.wait(key, ticket, Want::Renewed);
+                self.children.launch(key, StartCause::Manual, turn);
+                waits
+            }
             (Request::Wake, State::Backoff) => {
+                self.children.release_traffic(key);
                 self.children.launch(key, StartCause::Restart, turn);
                 Some(Answer::Done)
             }
@@ -384,6 +397,14 @@ impl Kind for Dynamic {
         } else {
             self.lay_down(key, Down::Leaked, turn);
         }
+    }
+
+    fn wanted(&mut self, key: Key, turn: &mut Turn<'_>) {
+        self.open_mail(key, turn);
+    }
+
+    fn returns(&self, key: Key) -> bool {
+        self.comes_back(key)
     }
 
     fn timed(&mut self, timer: Timer) {

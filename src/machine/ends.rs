@@ -129,8 +129,9 @@ impl Children {
             || delay.is_zero()
             || self.rules.charge_everything;
         let attempt = ledger.streak;
-        let at = if let Some(until) = self.pauses_until(turn.now) {
-            later(failed, delay).max(until)
+        let verdict = if let Some(until) = self.pauses_until(turn.now) {
+            self.release_traffic(key);
+            Verdict::PauseUntil(later(failed, delay).max(until))
         } else {
             let quota = &self.slot(key).ledger().quota;
             let by_child = !quota.admits(&limits, failed, turn.now);
@@ -143,13 +144,14 @@ impl Children {
                 self.window.record(turn.now);
             }
             self.slot(key).ledger().quota.record(&limits, failed, turn.now);
-            later(failed, delay)
+            Verdict::RestartAt(later(failed, delay))
         };
+        let (Verdict::RestartAt(at) | Verdict::PauseUntil(at)) = verdict else { return verdict };
         let delay = at.saturating_duration_since(failed);
         let ledger = self.slot(key).ledger();
         ledger.next = Some((at, delay));
         self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);
-        Verdict::RestartAt(at)
+        verdict
     }
 
     /// Holds a child back until its deadline, or starts it if that has come.
@@ -196,9 +198,18 @@ impl Children {
 
     /// The child has become ready, which may be all that it takes.
     pub(super) fn is_ready(&mut self, key: Key) {
-        let slot = self.slots.get_mut(key).expect("the child that is ready");
+        self.recovers_on(key, Reset::OnReady);
+    }
+
+    /// The child has acknowledged a message, which may be all that it takes.
+    pub(super) fn acknowledged(&mut self, key: Key) {
+        self.recovers_on(key, Reset::OnAck);
+    }
+
+    fn recovers_on(&mut self, key: Key, rule: Reset) {
+        let slot = self.slots.get_mut(key).expect("the child that runs");
         slot.with_ledger(&self.rules, |ledger, backoff| {
-            if backoff.resets_on(Reset::OnReady) {
+            if backoff.resets_on(rule) {
                 ledger.recover();
             }
         });

@@ -95,9 +95,9 @@ impl Children {
         if refused.by_child {
             ledger.quota.clear();
         }
-        ledger.next = Some((until, length));
+        (ledger.next, ledger.held) = (Some((until, length)), None);
         self.tell_decision(key, reason, Decision::Pause { length }, turn);
-        Verdict::RestartAt(until)
+        Verdict::PauseUntil(until)
     }
 
     /// The length of a pause, which the child's jitter makes longer. Drawn once, when it begins.

@@ -69,6 +69,11 @@ impl Fingerprint {
         at.saturating_duration_since(self.now).hash(self);
     }
 
+    /// An instant that is as good as none when it is past.
+    pub(super) fn until(&mut self, at: Option<Instant>) {
+        at.filter(|&at| at > self.now).map(|at| at - self.now).hash(self);
+    }
+
     /// An instant of which somebody asks how long it is past, but not beyond a limit.
     pub(super) fn since(&mut self, at: Instant, limit: Duration) {
         self.now.saturating_duration_since(at).min(limit).hash(self);
@@ -161,7 +166,8 @@ impl Children {
         let streak = ledger.streak.min(backoff.flat_from());
         // Where errors ask for waits, it isn't as far on its curve.
         (streak, ledger.place().min(backoff.flat_from())).hash(print);
-        slot.options.is_fallback.hash(print);
+        (slot.options.is_fallback, ledger.mail).hash(print);
+        print.until(ledger.held);
         ledger.quota.window().is_some().hash(print);
         if let Some(window) = ledger.quota.window() {
             print.window(window);

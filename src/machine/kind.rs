@@ -58,6 +58,12 @@ pub(super) trait Kind {
     /// A child was aborted and is still there, and must not run twice.
     fn park_leaked(&mut self, key: Key, why: Why, turn: &mut Turn<'_>);
 
+    /// A message waits for a child that is started by one.
+    fn wanted(&mut self, key: Key, turn: &mut Turn<'_>);
+
+    /// Whether a child runs or will by itself. It has not ended, nor begun to.
+    fn returns(&self, key: Key) -> bool;
+
     /// A timer that belongs to no child has come.
     fn timed(&mut self, timer: Timer);
 
@@ -72,19 +78,6 @@ pub(super) trait Kind {
 }
 
 impl<K: Kind> Machine for K {
-    fn returns(&self, key: Key) -> bool {
-        use super::state::{Down, State, Why};
-        if self.is_finishing() || self.is_finished() {
-            return false;
-        }
-        match self.children().state(key) {
-            None => false,
-            Some(State::Down(down)) => matches!(down, Down::New | Down::ByGroup),
-            Some(State::Stopping { why: Why::ByHand, .. }) => false,
-            Some(_) => true,
-        }
-    }
-
     fn on_event(&mut self, event: Event, now: Instant, effects: &mut Vec<Effect>) {
         if self.is_finished() {
             return;
@@ -106,6 +99,12 @@ impl<K: Kind> Machine for K {
             }
             (Event::Exited { reason, .. }, Some(key)) => exited(self, key, reason, turn),
             (Event::Healthy { .. }, Some(key)) => self.children_mut().healthy(key),
+            (Event::Acked { .. }, Some(key)) => self.children_mut().acknowledged(key),
+            (Event::Wanted { .. }, Some(key)) => {
+                if !self.is_finishing() && self.children_mut().note_mail(key) {
+                    self.wanted(key, turn);
+                }
+            }
             (Event::Health { problem, .. }, Some(key)) => checked(self, key, problem, turn),
             (Event::StopSelf { .. }, Some(key)) => {
                 let state = self.children().state(key);
@@ -122,7 +121,6 @@ impl<K: Kind> Machine for K {
             (Event::Request { ticket, key, request }, _) => {
                 self.request(ticket, key, request, turn);
             }
-            (Event::Acked { .. } | Event::Wanted { .. }, _) => {}
             (Event::Tick, _) => tick(self, turn),
             (Event::Stop { within }, _) => {
                 self.finish(Finish::Stopped);
@@ -177,6 +175,10 @@ impl<K: Kind> Machine for K {
             *at = moved;
         }
         Some(view)
+    }
+
+    fn returns(&self, key: Key) -> bool {
+        !self.is_finishing() && Kind::returns(self, key)
     }
 
     fn next(&self, place: u64) -> Option<(Key, u64)> {

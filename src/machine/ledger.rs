@@ -26,6 +26,11 @@ pub(crate) struct Ledger {
     pub(crate) next: Option<(Instant, Duration)>,
     /// What the incarnation that there is, or was last, says of its own restart.
     pub(crate) policy: Option<Arc<RestartPolicy>>,
+    /// A message waits for the child, and no incarnation was started since it was told.
+    pub(crate) mail: bool,
+    /// Until when the incarnation that there is gets no messages, or the next one, if it is a
+    /// restart.
+    pub(crate) held: Option<Instant>,
     /// Whom to tell about what becomes of the child.
     pub(crate) waiting: Vec<(Ticket, Want)>,
     /// What is left of the child's own limits.

@@ -40,6 +40,7 @@ mod fingerprint;
 mod health;
 mod kind;
 mod ledger;
+mod mail;
 mod ordered;
 mod own_policy;
 mod quota;
@@ -52,6 +53,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod traffic;
 #[cfg(test)]
 mod witness;
 
@@ -86,14 +88,14 @@ pub(crate) enum Event {
     Health { key: Key, incarnation: Incarnation, problem: Option<Arc<str>> },
     /// The child wants to be stopped.
     StopSelf { key: Key, incarnation: Incarnation },
-    /// The child has acknowledged a message.
-    Acked { key: Key, incarnation: Incarnation },
-    /// A message waits for the child.
-    Wanted { key: Key },
     /// The child says how its end is to be answered, in place of its spec, or takes that back.
     Policy { key: Key, incarnation: Incarnation, policy: Option<Arc<RestartPolicy>> },
     /// What was asked by [`Effect::Ask`] is decided.
     Answered { key: Key, incarnation: Incarnation, decision: FailureDecision },
+    /// The child has acknowledged a message.
+    Acked { key: Key, incarnation: Incarnation },
+    /// A message waits for the child, which has no task or has not asked for it.
+    Wanted { key: Key },
     /// Somebody asks for something.
     Request { ticket: Ticket, key: Key, request: Request },
     /// The instant given by `next_deadline` has come.
@@ -136,6 +138,8 @@ pub(crate) enum Answer {
     Ignored,
     /// The child waits for what it requires, which will not come by itself.
     Gated,
+    /// The child waits for its first message.
+    Dormant,
     /// The child failed before it was up.
     Failed(ExitReason),
     /// Refused: the child has to be stopped for that.
@@ -159,6 +163,9 @@ pub(crate) enum Answer {
 pub(crate) enum Effect {
     /// Spawn the child's task.
     Start { key: Key, incarnation: Incarnation, cause: StartCause },
+    /// The incarnation that is started next gets no message before `until`. Comes directly before
+    /// its [`Start`](Effect::Start); a start without it holds nothing.
+    Hold { key: Key, until: Instant },
     /// Ask the child's task to stop.
     Cancel { key: Key },
     /// Abort the child's task.
@@ -202,6 +209,8 @@ pub(crate) enum Effect {
     Replaced { key: Key },
     /// Answer a caller.
     Reply { ticket: Ticket, answer: Answer },
+    /// A child that was down and would have come back stays down, without an edge that tells it.
+    Stays { key: Key },
     /// Forget the child.
     Removed { key: Key, incarnation: Incarnation },
     /// The first start has passed the last child.
@@ -351,9 +360,6 @@ pub(crate) trait Machine {
     /// Says of a child that was just added what it provides and what it requires.
     fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>);
 
-    /// Whether the child runs or will run again without anybody asking for it.
-    fn returns(&self, key: Key) -> bool;
-
     /// How one of `keys` requires `id`, itself or through others, if it does.
     fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>>;
 
@@ -362,6 +368,11 @@ pub(crate) trait Machine {
     fn options(&self, key: Key) -> Option<&Arc<ChildOptions>>;
 
     fn view(&self, key: Key, now: Instant) -> Option<View>;
+
+    /// Whether the child runs, or will without anybody asking for it by hand: what is sent to it
+    /// need not be given up. Not, of a machine that ends. What becomes of a child that is about to
+    /// end, or is being decided on, is open, and so it is taken to come back.
+    fn returns(&self, key: Key) -> bool;
 
     /// The first child at or behind a place in the start order, and the place behind it. Places
     /// are numbered from 0, and stay where they are when a child goes.

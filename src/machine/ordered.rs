@@ -137,6 +137,7 @@ impl Ordered {
                 if significant {
                     self.auto_shutdown();
                 }
+                self.open_mail(key, turn);
             }
             OnExit::EndSupervisor => {
                 self.leave(key, &reason, Decision::EndSupervisor, turn);
@@ -193,16 +194,16 @@ impl Ordered {
         if self.children.is_to_ask(key, &reason) {
             return self.children.ask(key, active, reason, turn);
         }
-        match self.children.charge(key, active, then, &reason, turn) {
-            Verdict::Exhausted(what) => self.exhausted(key, reason, what, turn),
-            Verdict::RestartAt(at) => match self.group(key) {
-                None => self.children.back_off(key, at, turn),
-                Some(from) => {
-                    self.children.set(key, State::Awaiting);
-                    self.children.enter(key, Lifecycle::Restarting, None, turn);
-                    self.regroup(from, at, Some(key));
-                }
-            },
+        let verdict = self.children.charge(key, active, then, &reason, turn);
+        match (verdict, self.group(key)) {
+            (Verdict::Exhausted(what), _) => self.exhausted(key, reason, what, turn),
+            (Verdict::RestartAt(at), None) => self.children.restart(key, at, turn),
+            (Verdict::PauseUntil(at), None) => self.children.back_off(key, at, turn),
+            (Verdict::RestartAt(at) | Verdict::PauseUntil(at), Some(from)) => {
+                self.children.set(key, State::Awaiting);
+                self.children.enter(key, Lifecycle::Restarting, None, turn);
+                self.regroup(from, at, Some(key));
+            }
         }
     }
 
@@ -329,6 +330,14 @@ impl Kind for Ordered {
 
     fn park_leaked(&mut self, key: Key, _why: Why, turn: &mut Turn<'_>) {
         self.lay_down(key, Down::Leaked, turn);
+    }
+
+    fn wanted(&mut self, key: Key, turn: &mut Turn<'_>) {
+        self.open_mail(key, turn);
+    }
+
+    fn returns(&self, key: Key) -> bool {
+        self.comes_back(key)
     }
 
     /// The sweep looks at its own deadline when it settles.

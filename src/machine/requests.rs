@@ -8,6 +8,7 @@ use super::ledger::Want;
 use super::ordered::Ordered;
 use super::state::{Down, State, Timer, Why};
 use super::{Answer, Effect, Key, Request, Ticket, Turn};
+use crate::lifecycle::Lifecycle;
 use crate::policy::{RestartType, StartCause};
 
 impl Ordered {
@@ -43,8 +44,10 @@ impl Ordered {
 
     fn start_added(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
         let slot = self.children.slot(key);
-        if slot.state != State::Down(Down::New) {
-            return Some(Answer::Unfit(slot.lifecycle));
+        match slot.state {
+            State::Down(Down::New) => {}
+            State::Down(Down::Dormant) => return Some(Answer::Dormant),
+            _ => return Some(Answer::Unfit(slot.lifecycle)),
         }
         self.children.wait(key, ticket, Want::Started);
         // In a group the new child waits for its turn like the others.
@@ -75,6 +78,7 @@ impl Ordered {
     }
 
     fn terminate(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+        let comes_back = self.comes_back(key);
         self.dismiss(key);
         match self.children.slot(key).state {
             State::Down(_)
@@ -85,14 +89,18 @@ impl Ordered {
                 self.abandon(key);
                 self.children.timers.disarm(Timer::Child(key));
                 let slot = self.children.slot(key);
+                let told = slot.lifecycle != Lifecycle::Stopped;
                 if let Some(ledger) = &mut slot.ledger {
-                    ledger.next = None;
+                    (ledger.next, ledger.mail) = (None, false);
                 }
                 self.children.enter_stopped(key, turn);
                 if self.children.restart_type(key) == RestartType::Temporary {
                     self.forget(key, false, turn);
                 } else {
                     self.lay_down(key, Down::ByHand, turn);
+                    if comes_back && !told {
+                        turn.push(Effect::Stays { key });
+                    }
                 }
                 Some(Answer::Done)
             }
@@ -221,6 +229,7 @@ impl Ordered {
         match slot.state {
             State::Backoff => {
                 self.children.timers.disarm(Timer::Child(key));
+                self.children.release_traffic(key);
                 self.children.launch(key, StartCause::Restart, turn);
                 Some(Answer::Done)
             }

@@ -229,6 +229,18 @@ impl Kid {
         self
     }
 
+    /// Is started by a message.
+    pub(super) fn on_message(mut self) -> Self {
+        self.options.on_message = true;
+        self
+    }
+
+    /// Its messages wait in its place.
+    pub(super) fn delays_traffic(mut self) -> Self {
+        self.options.delays_traffic = true;
+        self
+    }
+
     /// That it is unhealthy is a failure.
     pub(super) fn fails_unhealthy(mut self) -> Self {
         self.options.fails_unhealthy = true;
@@ -522,6 +534,11 @@ impl<M: Subject> World<M> {
         self.deliver(key, incarnation, happening);
     }
 
+    /// A message comes that waits for the child.
+    pub(super) fn send(&mut self, name: &str) {
+        self.event(Event::Wanted { key: self.key(name) });
+    }
+
     /// It is decided what becomes of the child, asked or not.
     pub(super) fn decide(&mut self, name: &str, decision: FailureDecision) {
         self.happen(self.key(name), Happening::Answered(decision));
@@ -596,6 +613,14 @@ impl<M: Subject> World<M> {
                 self.transcript.push((self.now, Line::Cause, format!("{name} {cause}")));
                 self.act(format!("start {name}"));
                 self.play(key, incarnation);
+            }
+            Effect::Hold { key, until } => {
+                let left = until - self.now;
+                self.act(format!("hold {} {left:?}", self.kids[&key].name));
+            }
+            Effect::Stays { key } => {
+                let line = format!("{} stays", self.kids[&key].name);
+                self.transcript.push((self.now, Line::Other, line));
             }
             Effect::Cancel { key } => {
                 let (name, stops) = (self.kids[&key].name.clone(), self.kids[&key].stops);
@@ -916,6 +941,7 @@ fn word(answer: &Answer) -> String {
         Answer::Started(incarnation) => format!("started {incarnation}"),
         Answer::Ignored => "ignored".to_owned(),
         Answer::Gated => "gated".to_owned(),
+        Answer::Dormant => "dormant".to_owned(),
         Answer::Failed(reason) => format!("failed {}", reason.kind()),
         Answer::Running => "running".to_owned(),
         Answer::Restarting => "restarting".to_owned(),

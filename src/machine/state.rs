@@ -40,6 +40,8 @@ pub(super) enum State {
 pub(super) enum Down {
     /// It was never started.
     New,
+    /// It was never started, and is not before a message comes for it.
+    Dormant,
     /// It ended well and is not started again.
     Finished,
     ByHand,
@@ -90,7 +92,9 @@ pub(super) enum Timer {
 pub(super) enum Verdict {
     /// One more attempt, at this instant.
     RestartAt(Instant),
-    /// It has failed too often, and this follows. It is not a pause, which is an attempt.
+    /// One more attempt, when a pause is over.
+    PauseUntil(Instant),
+    /// It has failed too often, and this follows.
     Exhausted(OnExhausted),
 }
 
@@ -119,6 +123,31 @@ impl Slot {
         waiting.into_iter().any(|&(_, want)| want != Want::Down)
     }
 
+    /// Whether it is down so that a message starts it, and nothing else but a call does.
+    pub(super) fn is_startable(&self) -> bool {
+        let idle = matches!(self.state, State::Down(Down::Dormant | Down::Finished | Down::Left));
+        idle && self.options.on_message
+    }
+
+    /// Whether a message waits for it that has not been told to an incarnation.
+    pub(super) fn has_mail(&self) -> bool {
+        self.ledger.as_ref().is_some_and(|ledger| ledger.mail)
+    }
+
+    /// Whether it is started when its turn comes.
+    pub(super) fn waits_for_its_turn(&self) -> bool {
+        match self.state {
+            State::Down(Down::New | Down::ByGroup) | State::Awaiting => true,
+            State::Down(_) => self.is_startable() && self.has_mail(),
+            State::Gated(_)
+            | State::Activating
+            | State::Active
+            | State::Backoff
+            | State::Asking { .. }
+            | State::Stopping { .. } => false,
+        }
+    }
+
     pub(super) fn awaited_start(&self) -> Option<Want> {
         self.ledger.as_ref().and_then(|ledger| ledger.awaited_start())
     }
@@ -134,7 +163,10 @@ pub(super) fn is_met(state: State) -> bool {
 
 /// Whether a significant child in this state runs or will run again.
 pub(super) fn is_left(state: State) -> bool {
-    !matches!(state, State::Down(down) if down != Down::New && down != Down::ByGroup)
+    match state {
+        State::Down(down) => matches!(down, Down::New | Down::Dormant | Down::ByGroup),
+        _ => true,
+    }
 }
 
 /// Whether a child is being stopped by hand. It stays down, unless a group brings it back.

@@ -180,13 +180,14 @@ impl Ordered {
                 return slot.pos >= sweep.start_from
                     && matches!(sweep.then, Then::Run)
                     && !self.is_dismissed(key)
-                    && slot.state != State::Down(Down::Leaked);
+                    && slot.state != State::Down(Down::Leaked)
+                    && (!slot.is_startable() || slot.has_mail());
             }
             Phase::Stopping { .. } | Phase::Waiting => slot.pos >= sweep.start_from,
             Phase::Starting { mode: Mode::Passing, .. } => false,
             Phase::Starting { cursor, .. } => slot.pos >= cursor,
         };
-        comes && matches!(sweep.then, Then::Run) && waits_for_its_turn(slot.state)
+        comes && matches!(sweep.then, Then::Run) && slot.waits_for_its_turn()
     }
 
     /// Whether the range that is being stopped is started again.
@@ -358,7 +359,8 @@ impl Ordered {
         let returns =
             matches!(sweep.then, Then::Run) && pos >= sweep.start_from && !self.is_dismissed(key);
         let awaited = returns && sweep.culprit == Some(key);
-        match (self.children.slot(key).state, manner) {
+        let state = self.children.slot(key).state;
+        match (state, manner) {
             (State::Down(down), _) => self.tell(key, down, returns, turn),
             (State::Awaiting, _) if awaited => {}
             (_, Manner::Spare) => {}
@@ -378,15 +380,18 @@ impl Ordered {
         if let Some(sweep) = &mut self.sweep {
             sweep.phase = Phase::Stopping { cursor: pos, manner };
         }
+        // It need not wait for those that do not come back either.
+        self.open_mail(key, turn);
         Step::Again
     }
 
     /// Tells a child that is down whether it comes back: all do, however they came to be down,
-    /// except those that must not run twice.
+    /// except those that must not run twice, and those that a message starts.
     fn tell(&mut self, key: Key, down: Down, returns: bool, turn: &mut Turn<'_>) {
         let told = match down {
             Down::New if returns => Down::New,
             Down::Leaked => Down::Leaked,
+            _ if self.children.slot(key).is_startable() => down,
             _ if returns => Down::ByGroup,
             Down::New | Down::ByGroup => Down::Rested,
             stays => stays,
@@ -396,6 +401,9 @@ impl Ordered {
         }
         if told != down {
             self.lay_down(key, told, turn);
+        }
+        if (down, told) == (Down::ByGroup, Down::Rested) && !self.is_finishing() {
+            turn.push(Effect::Stays { key });
         }
         self.turn_away(key, turn);
     }
@@ -436,7 +444,7 @@ impl Ordered {
 
     fn start_next(&mut self, pos: Pos, key: Key, mode: Mode, turn: &mut Turn<'_>) -> Step {
         let Some(sweep) = &mut self.sweep else { return Step::Wait };
-        let waits = waits_for_its_turn(self.children.slot(key).state);
+        let waits = self.children.slot(key).waits_for_its_turn();
         let (next, launch) = match mode {
             Mode::InTurn if waits => (sweep.phase, true),
             Mode::AllAtOnce => (Phase::Starting { cursor: pos + 1, mode }, waits),
@@ -464,6 +472,7 @@ impl Ordered {
         match (slot.state, slot.is_wanted()) {
             (State::Awaiting, _) => StartCause::Restart,
             (_, true) => StartCause::Manual,
+            _ if slot.is_startable() => StartCause::OnMessage,
             _ if slot.incarnation == 0 && !up => StartCause::Initial,
             _ => StartCause::Group,
         }
@@ -490,9 +499,4 @@ impl Ordered {
             turn.push(Effect::Up);
         }
     }
-}
-
-/// Whether a child without a task is started when its turn comes.
-fn waits_for_its_turn(state: State) -> bool {
-    matches!(state, State::Down(Down::New | Down::ByGroup) | State::Awaiting)
 }

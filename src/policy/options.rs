@@ -36,17 +36,16 @@ pub(crate) struct ChildOptions {
     /// It is one.
     pub(crate) is_fallback: bool,
     pub(crate) significant: bool,
-    /// It has a mailbox, which has to know when the child is down for good.
-    pub(crate) mailbox: bool,
-    /// Its backoff delays its messages, and not its start.
-    pub(crate) delays_traffic: bool,
-    pub(crate) on_message: bool,
     /// Active only once the child has said so, not as soon as its task exists.
     pub(crate) signals: bool,
     /// Only the child's own word counts, not that its `activate` has returned.
     pub(crate) signals_itself: bool,
     /// That it is unhealthy is a failure, and not only told.
     pub(crate) fails_unhealthy: bool,
+    /// It is started by the first message for it, not with its supervisor.
+    pub(crate) on_message: bool,
+    /// While it would wait for its restart, its messages do, and it runs.
+    pub(crate) delays_traffic: bool,
     /// The child is a supervisor; how long it may take to abort all that is below it.
     pub(crate) supervisor: Option<Duration>,
 }

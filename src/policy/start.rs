@@ -71,6 +71,8 @@ pub enum StartCause {
     Restart,
     /// A sibling failed, and the strategy restarts both.
     Group,
+    /// A message came for a child that [starts on one](crate::ChildSpec::start_on_message).
+    OnMessage,
 }
 
 words!(
@@ -79,6 +81,7 @@ words!(
     Manual = "manual",
     Restart = "restart",
     Group = "group",
+    OnMessage = "on_message",
 );
 
 #[cfg(test)]

@@ -57,6 +57,7 @@ pub(crate) enum Begun {
     Up(u32),
     Declined,
     Gated,
+    Dormant,
     /// There was nothing to start.
     Done,
 }

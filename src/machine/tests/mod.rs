@@ -7,11 +7,13 @@ mod explore;
 mod health;
 mod ledger;
 mod limits;
+mod mail;
 mod otp_scale;
 mod own_policy;
 mod properties;
 mod requests;
 mod scenarios;
+mod traffic;
 mod triggers;
 mod waits;
 

@@ -19,11 +19,13 @@ impl Witness {
             (child.told_failed, child.returns, child.replaced).hash(print);
             (child.question, child.asked_once, child.answer).hash(print);
             child.policy.as_ref().map(words).hash(print);
+            (child.mail, child.put_down, child.left_alone).hash(print);
             child.condemned.is_some().hash(print);
             print.pos(child.condemned.unwrap_or(0));
             if let Some(due) = child.due {
                 print.at(due);
             }
+            print.until(child.held);
         }
     }
 }

@@ -69,6 +69,14 @@ pub(in super::super) struct Child {
     pub(super) asked_at: Instant,
     /// What was answered, until that is carried out.
     pub(super) answer: Option<Resolution>,
+    /// A message waits for it, and it was not started since.
+    pub(in super::super) mail: bool,
+    /// It was Stopped, and not by its own end.
+    pub(super) put_down: bool,
+    /// It has ended, and its trigger left it.
+    pub(super) left_alone: bool,
+    /// Until when its messages are held, from its last restart on or from the next.
+    pub(super) held: Option<Instant>,
     /// What it says itself of its restart.
     pub(super) policy: Option<RestartPolicy>,
 }
@@ -112,6 +120,10 @@ impl Child {
             asked_once: false,
             asked_at: now,
             answer: None,
+            mail: false,
+            put_down: false,
+            left_alone: false,
+            held: None,
             policy: None,
         }
     }

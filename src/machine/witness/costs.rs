@@ -62,6 +62,8 @@ impl Witness {
         };
         ensure(right, "what becomes of a child is what its trigger says")?;
         child.returns = then.restarts();
+        child.left_alone = decision == Decision::Leave;
+        child.put_down &= !child.left_alone;
         if !child.returns {
             self.ending |= then != OnExit::Leave;
             return Ok(());
@@ -119,7 +121,7 @@ impl Witness {
                 if paused.is_none() && counts {
                     self.granted.record(rules.intensity, now);
                 }
-                self.goes_at(key, since + delay);
+                self.waits(key, since, delay, paused.is_some(), now);
             }
             Decision::Pause { length } => {
                 let OnExhausted::Pause(said) = on_exhausted else {
@@ -135,12 +137,13 @@ impl Witness {
                 if by_child {
                     self.child(key).own.clear();
                 }
+                self.child(key).held = None;
                 self.goes_at(key, since + length);
             }
             Decision::FallBack => {
                 let child = self.child(key);
                 child.own.clear();
-                (child.streak, child.drawn) = (0, 0);
+                (child.streak, child.drawn, child.held) = (0, 0, None);
                 self.goes_at(key, since);
             }
             Decision::GiveUp => match on_exhausted {
@@ -162,7 +165,7 @@ impl Witness {
     }
 
     /// The child is started again at `at`, and its range with it.
-    fn goes_at(&mut self, key: Key, at: Instant) {
+    pub(super) fn goes_at(&mut self, key: Key, at: Instant) {
         self.child(key).due = Some(at);
         self.condemn(key, false);
     }

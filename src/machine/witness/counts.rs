@@ -121,7 +121,7 @@ impl Witness {
 /// Whether a child in this state runs or will run again.
 fn will_run(state: State) -> bool {
     match state {
-        State::Down(down) => matches!(down, Down::New | Down::ByGroup),
+        State::Down(down) => matches!(down, Down::New | Down::Dormant | Down::ByGroup),
         State::Gated(_)
         | State::Activating
         | State::Active

@@ -19,8 +19,9 @@
 //!    once, and whoever was not answered is known to the machine.
 //! 5. What an incarnation says that is over changes nothing.
 //!
-//! What becomes of a question is in [`answers`], what a failure costs in [`costs`], who goes with whom in [`order`], what is true between two
-//! events in [`counts`], and what when nothing more happens in [`rest`].
+//! What becomes of a question is in [`answers`], what a failure costs in [`costs`], who is started by a
+//! message and who waits with his in [`mail`], who goes with whom in [`order`], what is true between
+//! two events in [`counts`], and what when nothing more happens in [`rest`].
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -47,6 +48,7 @@ mod costs;
 mod counts;
 mod grants;
 mod health;
+mod mail;
 mod order;
 mod rest;
 
@@ -127,6 +129,8 @@ pub(super) struct Witness {
     significant_left: bool,
     /// Who was active and is said to be healthy or unhealthy, and whether he is to fail.
     checked: Option<(Key, bool)>,
+    /// Whose messages are held from his start on that comes next, and until when.
+    holding: Option<(Key, Instant)>,
 }
 
 impl Witness {
@@ -155,6 +159,7 @@ impl Witness {
             told_failed: false,
             significant_left: false,
             checked: None,
+            holding: None,
         }
     }
 
@@ -206,6 +211,8 @@ impl Witness {
         self.check_costs(machine, now)?;
         self.check_end(machine)?;
         self.check_heard()?;
+        self.check_returns(machine)?;
+        ensure(self.holding.is_none(), "a hold is followed by the start that it is for")?;
         match self.ended {
             Some((key, incarnation)) => {
                 let asked = self.is_asked(key, incarnation);
@@ -240,6 +247,7 @@ impl Witness {
         self.note(event, machine, now);
         self.check_up(event);
         self.listen(event);
+        self.note_mail(event);
         match event {
             &Event::Exited { key, incarnation, .. } | &Event::Ignored { key, incarnation } => {
                 let child = self.child(key);
@@ -267,8 +275,11 @@ impl Witness {
         match effect {
             &Effect::Start { key, incarnation, cause } => {
                 self.check_start(key, cause, now)?;
+                self.check_traffic(key, cause, now)?;
                 self.started(key, incarnation)
             }
+            &Effect::Hold { key, until } => self.hold(key, until),
+            &Effect::Stays { key } => self.stays(key),
             &Effect::Cancel { key } => {
                 self.check_cancel(key)?;
                 let child = self.child(key);
@@ -342,6 +353,7 @@ impl Witness {
         (child.condemned, child.told_failed) = (None, false);
         (child.returns, child.replaced) = (false, false);
         (child.asked_once, child.policy) = (false, None);
+        (child.mail, child.put_down, child.left_alone) = (false, false, false);
         self.fresh.push(key);
         Ok(())
     }
@@ -363,6 +375,7 @@ impl Witness {
         let since = std::mem::replace(&mut child.since, now);
         if to == Lifecycle::Stopped {
             child.due = None;
+            child.put_down = true;
         }
         // Whoever was asked is too late.
         if from == Lifecycle::Errored {
@@ -394,6 +407,7 @@ fn check_echo<M: Machine>(
         Event::Ignored { key, incarnation },
         Event::Healthy { key, incarnation },
         Event::StopSelf { key, incarnation },
+        Event::Acked { key, incarnation },
         Event::Health { key, incarnation, problem: None },
         Event::Health { key, incarnation, problem: Some("ill".into()) },
         Event::Policy { key, incarnation, policy: Some(Arc::default()) },
@@ -422,6 +436,8 @@ fn ensure(right: bool, what: impl Display) -> Result<(), Broken> {
 fn subject(effect: &Effect) -> Option<Key> {
     match effect {
         Effect::Start { key, .. }
+        | Effect::Hold { key, .. }
+        | Effect::Stays { key }
         | Effect::Cancel { key }
         | Effect::Abort { key }
         | Effect::Leaked { key, .. }

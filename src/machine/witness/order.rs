@@ -76,7 +76,10 @@ impl Witness {
                 let waits = child.lifecycle == Lifecycle::Restarting;
                 match request {
                     Request::RestartRunning if runs && child.live => self.condemn(key, true),
-                    Request::Wake if waits => self.hurry(key, now),
+                    Request::Wake if waits => {
+                        self.child(key).held = None;
+                        self.hurry(key, now);
+                    }
                     Request::Terminate if waits => self.abandon(key, now),
                     Request::Retry if is_parked(machine, key) => {
                         self.granted.clear();
@@ -126,7 +129,8 @@ impl Witness {
             }
             let condemned = other.live && other.condemned.is_some_and(|from| from <= child.place);
             // Who is down already may be called back while the rest of his range is parked.
-            if condemned && cause != StartCause::Manual {
+            let called = matches!(cause, StartCause::Manual | StartCause::OnMessage);
+            if condemned && !called {
                 return Err("nobody of a range is started before all of it has gone".to_owned());
             }
         }

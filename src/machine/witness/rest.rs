@@ -22,6 +22,10 @@ impl Witness {
                 State::Active => true,
                 State::Gated(_) => children.requirements.lacks(key).is_some(),
                 State::Down(Down::New | Down::ByGroup) => false,
+                State::Down(Down::Dormant | Down::Finished | Down::Left) if self.calls(key) => {
+                    false
+                }
+                State::Down(Down::Dormant) => child.nature.options.on_message,
                 // Parked, or the wait of its group was ended by hand.
                 State::Down(Down::Rested) => children.rules.strategy != Strategy::OneForOne,
                 State::Down(_) => child.lifecycle != Lifecycle::Active,

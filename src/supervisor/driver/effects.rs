@@ -28,6 +28,11 @@ impl<M: Machine> Driver<M> {
                     self.tasks.start(&self.hub, key, incarnation, cause, rules, options);
                 }
             }
+            Effect::Hold { key, until } => {
+                if let Some(mailbox) = self.tasks.mailbox(key) {
+                    mailbox.keep_back(until);
+                }
+            }
             Effect::Cancel { key } => {
                 if self.machine.next_deadline().is_some_and(|at| at <= now) {
                     self.asked.insert(key);
@@ -64,6 +69,7 @@ impl<M: Machine> Driver<M> {
                 self.decided((key, incarnation), reason, decision, log, now);
             }
             Effect::Replaced { key } => self.replaced(key),
+            Effect::Stays { key } => self.down.push(key),
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key, incarnation } => {
                 if self.hub.tree.has_listeners() {
@@ -242,6 +248,7 @@ impl<M: Machine> Driver<M> {
             machine::Answer::Done => done(Begun::Done),
             machine::Answer::Ignored => done(Begun::Declined),
             machine::Answer::Gated => done(Begun::Gated),
+            machine::Answer::Dormant => done(Begun::Dormant),
             machine::Answer::Started(incarnation) => done(Begun::Up(incarnation)),
             machine::Answer::Failed(reason) => Err(ControlError::ActivationFailed { path, reason }),
             machine::Answer::Running => Err(ControlError::Running { path }),

@@ -86,6 +86,13 @@ impl ChildRef {
     pub fn is_gated(&self) -> bool {
         self.begun == Begun::Gated
     }
+
+    /// Whether the child waits for its first message, as its spec
+    /// [says](crate::ChildSpec::start_on_message). It will start when that comes.
+    #[must_use]
+    pub fn is_dormant(&self) -> bool {
+        self.begun == Begun::Dormant
+    }
 }
 
 impl SupervisorHandle {
@@ -116,7 +123,8 @@ impl SupervisorHandle {
     }
 
     /// Adds a child and starts it, last in start order. Resolves when it is up, or has declined, or
-    /// waits for a sibling that is down for good ([`ChildRef::is_gated`]).
+    /// waits for a sibling that is down for good ([`ChildRef::is_gated`]), or at once if it waits for
+    /// its first message ([`ChildRef::is_dormant`]).
     ///
     /// If its first activation fails, the child is forgotten. Children that were added are lost
     /// when the supervisor itself is restarted. A child that cannot work is refused here, whether

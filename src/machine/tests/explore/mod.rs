@@ -16,7 +16,7 @@
 //!    [`fingerprint`](super::super::fingerprint)), so a script is as long as its way through
 //!    *different* states.
 //! 3. All settings with all others. Strategy, restart types, limit, backoff and order of start are
-//!    multiplied out; the rest comes in the thirteen flavours of [`plan`].
+//!    multiplied out; the rest comes in the fifteen flavours of [`plan`].
 //! 4. Instants between two beats. All times are whole beats, so those are compared like one of the
 //!    beats beside them.
 //! 5. A machine that is told of a deadline later than of the one after it.

@@ -8,8 +8,8 @@ use super::super::super::simulator::{Kid, kid, rules};
 use super::step::{BEAT, name, time};
 use crate::exit::ExitKind;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, RestartType, Rules,
-    Shutdown, Start, Strategy,
+    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, Reset, RestartType,
+    Rules, Shutdown, Start, Strategy,
 };
 
 const TYPES: [RestartType; 3] =
@@ -58,10 +58,15 @@ pub(super) enum Flavour {
     Asked,
     /// Failures cost nothing as long as there is a wait, and errors may ask for one.
     Told,
+    /// Messages start the last child, or all but the first. One is left when it has failed. What
+    /// gives up is parked.
+    Called,
+    /// Messages wait in place of the children, and acknowledging one is being well.
+    Held,
 }
 
 impl Flavour {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::Plain,
         Self::Slow,
         Self::Parked,
@@ -75,6 +80,8 @@ impl Flavour {
         Self::Replaced,
         Self::Asked,
         Self::Told,
+        Self::Called,
+        Self::Held,
     ];
 }
 
@@ -152,7 +159,7 @@ impl Plan {
         };
         match self.flavour {
             Flavour::Plain | Flavour::Slow | Flavour::Excepted | Flavour::Told => base,
-            Flavour::Parked => Rules { on_exhausted: OnExhausted::Park, ..base },
+            Flavour::Parked | Flavour::Called => Rules { on_exhausted: OnExhausted::Park, ..base },
             Flavour::Strict => {
                 Rules { first_start: FirstStart::Fail, charge_everything: true, ..base }
             }
@@ -171,6 +178,10 @@ impl Plan {
             Flavour::AnyEnds => Rules { auto_shutdown: AutoShutdown::AnySignificant, ..base },
             Flavour::AllEnd => Rules { auto_shutdown: AutoShutdown::AllSignificant, ..base },
             Flavour::Asked => Rules { asks: true, ..base },
+            Flavour::Held => {
+                let backoff = self.backoff().reset(Reset::OnAck);
+                Rules { backoff, ..base }
+            }
         }
     }
 
@@ -253,6 +264,23 @@ impl Plan {
                     kid = kid.on_exit(ExitKind::Failed, OnExit::RestartUncharged);
                 }
             }
+            Flavour::Called => {
+                if number > 0 || self.types.len() == 1 {
+                    kid = kid.on_message();
+                }
+                if number == 1 {
+                    kid = kid.on_exit(ExitKind::Failed, OnExit::Leave);
+                }
+                if number == 2 && !self.dynamic {
+                    kid = kid.requires("b");
+                }
+            }
+            Flavour::Held => {
+                kid = kid.delays_traffic();
+                if number == 0 {
+                    kid = kid.told(3 * BEAT);
+                }
+            }
             Flavour::Told => {
                 kid = kid.on_exit(ExitKind::Failed, OnExit::RestartUncharged);
                 if number == 0 {
@@ -266,10 +294,13 @@ impl Plan {
     /// The rules and the children in the words of the simulator.
     pub(super) fn script(&self) -> (String, Vec<String>) {
         let rules = self.rules();
-        let backoff = match self.waits {
-            true => "Backoff::exponential(ms(100), ms(200)).reset_after(ms(100))",
-            false => "Backoff::none()",
+        let mut backoff = match self.waits {
+            true => "Backoff::exponential(ms(100), ms(200)).reset_after(ms(100))".to_owned(),
+            false => "Backoff::none()".to_owned(),
         };
+        if self.flavour == Flavour::Held {
+            backoff += ".reset(Reset::OnAck)";
+        }
         let text = format!(
             "let rules = Rules {{\n    strategy: Strategy::{:?},\n    start: Start::{:?},\n    \
              intensity: {},\n    backoff: {backoff},\n    leak_timeout: {},\n    \
@@ -353,6 +384,12 @@ fn script(kid: &Kid) -> String {
     }
     if let Some(fallback) = kid.replacement() {
         text += &format!(".fallback({})", script(fallback));
+    }
+    if options.on_message {
+        text += ".on_message()";
+    }
+    if options.delays_traffic {
+        text += ".delays_traffic()";
     }
     if options.fails_unhealthy {
         text += ".fails_unhealthy()";

@@ -71,7 +71,7 @@ impl Cast {
             requires: kids.iter().map(requires).collect(),
             waits: plan.waits,
             exits: plan.flavour == Flavour::Exits,
-            told: plan.flavour == Flavour::Told,
+            told: matches!(plan.flavour, Flavour::Told | Flavour::Held),
             asks: plan.rules().asks,
         }
     }
@@ -190,6 +190,9 @@ impl<M: Explored> Scene<M> {
             if cast.waits {
                 steps.push(Step::Healthy(who));
             }
+            if child.nature.options.delays_traffic {
+                steps.push(Step::Acked(who));
+            }
             if cast.asks {
                 let types = [RestartType::Temporary, RestartType::Permanent].map(Word::Type);
                 let words = types.into_iter().chain([Word::Once]);
@@ -199,6 +202,9 @@ impl<M: Explored> Scene<M> {
         if child.question != Question::None {
             let answers = [Resolution::Restart, Resolution::GiveUp, Resolution::Escalate];
             steps.extend(answers.map(|answer| Step::Answer(who, answer)));
+        }
+        if child.nature.options.on_message {
+            steps.push(Step::Wanted(who));
         }
         steps.extend(REQUESTS.map(|request| Step::Ask(who, request)));
     }
@@ -271,6 +277,11 @@ impl<M: Explored> Scene<M> {
                 let (key, incarnation) = of(who);
                 Event::StopSelf { key, incarnation }
             }
+            Step::Acked(who) => {
+                let (key, incarnation) = of(who);
+                Event::Acked { key, incarnation }
+            }
+            Step::Wanted(who) => Event::Wanted { key: of(who).0 },
             Step::Unhealthy(who) => {
                 let (key, incarnation) = of(who);
                 Event::Health { key, incarnation, problem: Some("ill".into()) }

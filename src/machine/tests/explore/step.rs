@@ -23,6 +23,10 @@ pub(super) enum Step {
     Exited(Who, End),
     Healthy(Who),
     StopSelf(Who),
+    /// The child acknowledges a message.
+    Acked(Who),
+    /// A message waits for the child.
+    Wanted(Who),
     /// It is said what is wrong with the child.
     Unhealthy(Who),
     /// The child says what is to become of it.
@@ -95,6 +99,8 @@ impl Step {
             Self::Ignored(who) => says(who, "Ignored"),
             Self::Healthy(who) => says(who, "Healthy"),
             Self::StopSelf(who) => says(who, "StopSelf"),
+            Self::Acked(who) => says(who, "Acked"),
+            Self::Wanted(who) => format!("world.send({:?});", name(who)),
             Self::Unhealthy(who) => {
                 let problem = "problem: Some(\"ill\".into())";
                 let who = name(who);
