@@ -16,8 +16,8 @@ use super::REQUESTS;
 use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::failure::Resolution;
 use crate::policy::{
-    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, RestartPolicy,
-    RestartType, Rules, Shutdown, Start, Strategy as Range,
+    AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, Reset,
+    RestartPolicy, RestartType, Rules, Shutdown, Start, Strategy as Range,
 };
 
 const TYPES: [RestartType; 3] =
@@ -35,6 +35,10 @@ enum Step {
     Ready(usize),
     Healthy(usize),
     StopSelf(usize),
+    /// It acknowledges a message.
+    Acked(usize),
+    /// A message waits for it.
+    Wanted(usize),
     Policy(usize, Box<RestartPolicy>),
     /// It is said whether it is well.
     Checked(usize, bool),
@@ -65,6 +69,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => who.clone().prop_map(Step::Ready),
         1 => who.clone().prop_map(Step::Healthy),
         1 => who.clone().prop_map(Step::StopSelf),
+        1 => who.clone().prop_map(Step::Acked),
+        2 => who.clone().prop_map(Step::Wanted),
         1 => (who.clone(), a_word()).prop_map(|(who, word)| Step::Policy(who, Box::new(word))),
         1 => (who.clone(), any::<bool>()).prop_map(|(who, well)| Step::Checked(who, well)),
         2 => (who.clone(), select(&ANSWERS)).prop_map(|(who, answer)| Step::Decide(who, answer)),
@@ -143,8 +149,10 @@ fn limited(number: usize) -> impl Strategy<Value = Kid> {
         option::weighted(0.2, 1..400_u64),
         option::weighted(0.3, exhausted()),
     );
-    (a_kid(number), limits, option::weighted(0.2, a_kid(number))).prop_map(
-        |(mut kid, (intensity, consecutive, failing_for, on_exhausted), fallback)| {
+    let mail = (prop::bool::weighted(0.2), prop::bool::weighted(0.3));
+    (a_kid(number), limits, option::weighted(0.2, a_kid(number)), mail).prop_map(
+        |(mut kid, (intensity, consecutive, failing_for, on_exhausted), fallback, mail)| {
+            (kid.options.on_message, kid.options.delays_traffic) = mail;
             if let Some(intensity) = intensity {
                 kid = kid.intensity(intensity);
             }
@@ -265,6 +273,7 @@ fn some_rules() -> impl Strategy<Value = Rules> {
     let backoff = prop_oneof![
         Just(Backoff::none()),
         Just(Backoff::constant(ms(50))),
+        Just(Backoff::exponential(ms(30), ms(200)).reset(Reset::OnAck)),
         Just(Backoff::exponential(ms(20), ms(300)).jitter(0.5)),
     ];
     let strategy = select(&[Range::OneForOne, Range::OneForAll, Range::RestForOne]);
@@ -341,13 +350,19 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
                     world.ready(name);
                 }
             }
-            Step::Healthy(who) | Step::StopSelf(who) => {
+            Step::Wanted(who) => {
+                if let Some(&key) = known.get(who % known.len().max(1)) {
+                    world.event(Event::Wanted { key });
+                }
+            }
+            Step::Healthy(who) | Step::StopSelf(who) | Step::Acked(who) => {
                 let live = present.get(who % present.len().max(1));
                 if let Some((key, incarnation)) =
                     live.and_then(|&(_, key)| world.live(key).map(|live| (key, live)))
                 {
                     world.event(match step {
                         Step::Healthy(_) => Event::Healthy { key, incarnation },
+                        Step::Acked(_) => Event::Acked { key, incarnation },
                         _ => Event::StopSelf { key, incarnation },
                     });
                 }
@@ -532,10 +547,11 @@ proptest! {
         prop_assert!(world.until_idle(secs(60)).is_some());
         for (name, key) in world.present() {
             let state = world.state(key).expect("a child that is there");
-            // It declined, or leaked and is not to run twice; or it requires such a one.
+            // It declined, leaked and is not to run twice, or waits for a message; or it requires
+            // such a one.
             let given_up = matches!(
                 state,
-                State::Down(Down::Ignored | Down::Leaked) | State::Gated(_)
+                State::Down(Down::Ignored | Down::Leaked | Down::Dormant) | State::Gated(_)
             );
             prop_assert!(state == State::Active || given_up, "{} is {:?}", name, state);
         }
