@@ -8,6 +8,8 @@ mod drain;
 mod life;
 mod senders;
 mod stopping;
+mod traffic;
+mod wanted;
 mod while_down;
 
 use std::collections::VecDeque;

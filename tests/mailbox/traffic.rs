@@ -1,0 +1,145 @@
+//! The child is started at once, and its messages wait.
+
+use verger::{Delay, Preset, Reset};
+
+use super::*;
+
+fn doubled() -> Backoff {
+    Backoff::exponential(secs(1), secs(60)).reset(Reset::OnAck)
+}
+
+async fn tree() -> Tree {
+    let change = |mailbox: Mailbox<Message>| mailbox.delay(Delay::Traffic);
+    let tree = Tree::with(Reader::that_acks(), 1000, change, |spec| spec.backoff(doubled())).await;
+    tree.log();
+    tree.reader.timed();
+    tree
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed2_14_as_long_as_nothing_fails_nothing_waits() {
+    let tree = tree().await;
+    tree.send([Note(1)]);
+    settle().await;
+    assert_eq!(tree.log(), ["0: 1 try 1#1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed2_15_what_comes_in_the_wait_is_read_at_its_end_and_not_before() {
+    let tree = tree().await;
+    tree.send([Poison(0)]);
+    settle().await;
+    for n in 1..=10 {
+        tree.pass(ms(50)).await;
+        tree.send([Note(n)]);
+    }
+    tree.pass(ms(499)).await;
+    assert_eq!(tree.log(), ["0: poison 0 try 1#1", "0: start#2"]);
+
+    tree.pass(ms(1)).await;
+    assert_eq!(tree.log(), ["1000: poison 0 try 2#2", "1000: start#3"], "one wait for all of them");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed2_16_the_child_is_started_when_it_fails_and_its_messages_come_after_the_wait() {
+    let tree = tree().await;
+    tree.send([Poison(1), Note(2)]);
+    tree.pass(secs(8)).await;
+
+    assert_eq!(
+        tree.log(),
+        [
+            "0: poison 1 try 1#1",
+            "0: start#2",
+            "1000: poison 1 try 2#2",
+            "1000: start#3",
+            "3000: poison 1 try 3#3",
+            "3000: start#4",
+            "7000: poison 1 try 4#4",
+            "7000: start#5",
+        ],
+        "waits of 1, 2, 4, 8 seconds, for the messages only"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed2_18_an_acknowledgement_begins_the_waits_anew() {
+    let tree = tree().await;
+    tree.send([Fail]);
+    settle().await;
+    tree.send([Note(1)]);
+    tree.pass(secs(1)).await;
+    assert_eq!(tree.log(), ["0: start#2", "1000: 1 try 1#2"]);
+
+    tree.send([Note(2), Fail, Note(3)]);
+    tree.pass(ms(999)).await;
+    assert_eq!(tree.log(), ["1000: 2 try 1#2", "1000: start#3"], "the next is read at once");
+    tree.pass(ms(1)).await;
+    assert_eq!(tree.log(), ["2000: 3 try 1#3"], "the wait is the first one again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poison_message_amid_healthy_ones_has_its_waits_grow_all_the_same() {
+    // What is acknowledged beside it does not make up for it.
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let reader = Reader::new();
+    let log = reader.clone();
+    let run = move |ctx: Context, mut inbox: Inbox<u32>| {
+        let log = log.clone();
+        async move {
+            let poison = inbox.deliver().await.unwrap();
+            for _ in 0..2 {
+                inbox.deliver().await.unwrap().ack();
+            }
+            log.say(&format!("{} try {}", *poison, poison.attempt()), &ctx);
+            Exit::Err("poison".into())
+        }
+    };
+    let spec = worker_with_mailbox("reader", mailbox, run).backoff(doubled());
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    reader.timed();
+    (0..10).for_each(|n| address.try_send(n).unwrap());
+    tokio::time::sleep(secs(8)).await;
+    settle().await;
+
+    assert_eq!(
+        reader.log(),
+        ["0: 0 try 1#1", "1050: 0 try 2#2", "3100: 0 try 3#3", "7150: 0 try 4#4"]
+    );
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_cannot_be_started_is_started_once_for_each_wait() {
+    let tree = tree().await;
+    tree.reader.starts([Begin::Fail(Duration::ZERO); 3]);
+    tree.fail().await;
+    tree.pass(secs(8)).await;
+
+    assert_eq!(tree.log(), ["0: start#2", "1000: start#3", "3000: start#4", "7000: start#5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed2_10_the_defaults_of_the_sender_are_slots_of_10_ms_and_a_ceiling_of_ten() {
+    let (_address, mailbox) = mailbox(1000);
+    let reader = Reader::new();
+    reader.starts([Begin::Fail(Duration::ZERO); 12]);
+    let spec = reader.spec(mailbox.delay(Delay::Traffic));
+    let app =
+        Supervisor::builder("app").preset(Preset::xebia()).random(|| || 0.999_999).child(spec);
+    reader.timed();
+    let tree = app.build().unwrap().start().await.unwrap();
+    tokio::time::sleep(secs(20)).await;
+    settle().await;
+
+    // Each is started when the wait before is over: 1, 3, 7, … 511 slots; then it begins again.
+    let mut at = 0;
+    let mut expected = vec![0, 0];
+    for slots in [1, 3, 7, 15, 31, 63, 127, 255, 511, 0, 1] {
+        at += slots * 10;
+        expected.push(at);
+    }
+    let expected: Vec<_> = (1..).zip(expected).map(|(n, at)| format!("{at}: start#{n}")).collect();
+    assert_eq!(reader.log(), expected);
+    tree.stop("enough").await.unwrap();
+}

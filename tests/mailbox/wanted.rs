@@ -1,0 +1,183 @@
+//! Children that are started by a message.
+
+use verger::{Lifecycle, RestartType, StartCause};
+
+use super::*;
+
+/// A child that is started by messages, and not restarted after a clean end.
+async fn tree(restart: RestartType) -> Tree {
+    let treat = |spec: ChildSpec| spec.restart(restart).start_on_message();
+    Tree::with(Reader::new(), 1000, |it| it, treat).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_waits_for_a_message_is_not_started_with_its_supervisor() {
+    let tree = tree(RestartType::Transient).await;
+    assert!(tree.log().is_empty());
+    let info = tree.handle.which_child("reader").await.unwrap();
+    assert_eq!((info.lifecycle, info.why), (Lifecycle::Discovered, Some("waits for a message")));
+
+    tree.send([Note(1)]);
+    tree.pass(ms(50)).await;
+    assert_eq!(tree.log(), ["start#1", "1#1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_20_one_that_is_never_restarted_is_started_by_the_next_message() {
+    // A clean end, and a failure that the trigger leaves.
+    for end in [End, Fail] {
+        let (address, mailbox) = mailbox(1000);
+        let reader = Reader::new();
+        let never = verger::Trigger::from(RestartType::Transient)
+            .on(verger::ExitKind::Failed, verger::OnExit::Leave);
+        let spec = reader.spec(mailbox).restart(never).start_on_message();
+        let tree = app().child(spec).build().unwrap().start().await.unwrap();
+        address.try_send(end).unwrap();
+        tokio::time::sleep(secs(60)).await;
+        settle().await;
+        assert_eq!(reader.log(), ["start#1"], "it is gone, and not restarted");
+
+        address.try_send(Note(1)).unwrap();
+        tokio::time::sleep(ms(50)).await;
+        settle().await;
+        assert_eq!(reader.log(), ["start#2", "1#2"]);
+        tree.stop("enough").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_75_a_child_that_has_ended_is_started_by_a_message() {
+    let tree = tree(RestartType::Transient).await;
+    tree.send([End]);
+    tree.pass(secs(9)).await;
+    assert_eq!(tree.log(), ["start#1"]);
+    assert!(!tree.address.is_closed());
+
+    assert_eq!(told(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_74_one_that_fails_over_each_message_is_there_again_after_each_doubled_wait() {
+    let (address, mailbox) = mailbox(1000);
+    let reader = Reader::new();
+    let wait = Backoff::exponential(secs(5), secs(30));
+    let spec = reader.spec(mailbox).start_on_message().backoff(wait);
+    let app = Supervisor::builder("app").unlimited_restarts().child(spec);
+    let tree = app.build().unwrap().start().await.unwrap();
+    reader.timed();
+
+    address.try_send(Fail).unwrap();
+    for wait in [5, 10, 20, 30] {
+        tokio::time::sleep(secs(wait) + ms(50)).await;
+        settle().await;
+        address.try_send(Fail).unwrap();
+        settle().await;
+    }
+
+    let starts =
+        ["0: start#1", "5050: start#2", "15050: start#3", "35100: start#4", "65150: start#5"];
+    assert_eq!(reader.log(), starts);
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_senders_never_start_two() {
+    let tree = tree(RestartType::Transient).await;
+    let senders = (0..100).map(|n| {
+        let address = tree.address.clone();
+        tokio::spawn(async move { address.send(Note(n)).await })
+    });
+    for sender in senders.collect::<Vec<_>>() {
+        sender.await.unwrap().unwrap();
+    }
+    tree.pass(secs(1)).await;
+
+    let log = tree.log();
+    assert_eq!((log.len(), log.iter().filter(|it| it.starts_with("start")).count()), (101, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_it_has_not_read_when_it_ends_starts_it_again() {
+    let tree = tree(RestartType::Transient).await;
+    tree.send([End, Note(1)]);
+    tree.pass(ms(100)).await;
+    assert_eq!(tree.log(), ["start#1", "start#2", "1#2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_30_a_child_sees_why_it_was_started() {
+    assert_eq!(causes_of(false).await, [StartCause::Initial, StartCause::Restart]);
+    assert_eq!(causes_of(true).await, [StartCause::OnMessage, StartCause::Restart]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_77_with_its_supervisor_or_by_a_message_and_then_by_a_restart() {
+    assert_eq!(causes_of(false).await, [StartCause::Initial, StartCause::Restart]);
+    assert_eq!(causes_of(true).await, [StartCause::OnMessage, StartCause::Restart]);
+}
+
+/// Why a child was started that fails once.
+async fn causes_of(on_message: bool) -> Vec<StartCause> {
+    let (address, mailbox) = mailbox::<()>(1000);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox: Inbox<()>| {
+        let _ = tell.send(ctx.start_cause());
+        async move {
+            inbox.recv().await;
+            if ctx.incarnation() == 1 { Exit::Err("once".into()) } else { Ok(()) }
+        }
+    });
+    let spec = if on_message { spec.start_on_message() } else { spec };
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    address.try_send(()).unwrap();
+    tokio::time::sleep(WAIT + ms(50)).await;
+    settle().await;
+    tree.stop("enough").await.unwrap();
+    std::iter::from_fn(|| told.try_recv().ok()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_stopped_by_hand_stays_stopped() {
+    let tree = tree(RestartType::Transient).await;
+    tree.send([Note(1)]);
+    tree.pass(ms(50)).await;
+    tree.handle.terminate_child("reader").await.unwrap();
+
+    assert!(tree.address.try_send(Note(2)).is_err());
+    tree.pass(secs(1)).await;
+    assert_eq!(tree.log(), ["start#1", "1#1", "none#1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_without_a_mailbox_cannot_wait_for_a_message() {
+    let spec = verger::worker("deaf", async |_| {}).start_on_message();
+    let error = app().child(spec).build().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`app/deaf` is to start on a message, and has no mailbox; make it with \
+         `worker_with_mailbox` or `child_with_mailbox`"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_a_dynamic_supervisor_it_waits_as_well() {
+    let dynamic = verger::DynamicSupervisor::builder("conns");
+    let tree = app().child(dynamic).build().unwrap().start().await.unwrap();
+    let (address, mailbox) = mailbox(1000);
+    let reader = Reader::new();
+    let spec = reader.spec(mailbox).start_on_message().restart(RestartType::Transient);
+    let conns = tree.supervisor("conns").await.unwrap();
+    conns.start_child(spec).await.unwrap();
+    settle().await;
+    assert!(reader.log().is_empty());
+
+    for incarnation in 1..=2 {
+        address.try_send(Note(7)).unwrap();
+        address.try_send(End).unwrap();
+        tokio::time::sleep(ms(50)).await;
+        settle().await;
+        assert_eq!(reader.log(), [format!("start#{incarnation}"), format!("7#{incarnation}")]);
+    }
+    assert_eq!(address.path().unwrap().as_str(), "app/conns/reader#1");
+    tree.stop("enough").await.unwrap();
+}
