@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::health::HealthCheck;
@@ -13,7 +13,7 @@ use crate::exit::ExitKind;
 use crate::mailbox::Slot;
 use crate::path::{Path, check_name};
 use crate::policy::{
-    Backoff, ChildOptions, FailureLog, OnExit, OnLeak, Readiness, Shutdown, Trigger,
+    Backoff, ChildOptions, FailureLog, OnExit, OnLeak, Readiness, Shutdown, Trigger, WrittenLimits,
 };
 
 /// How a child is made, and what is done with it.
@@ -40,18 +40,29 @@ pub struct ChildSpec {
 
 impl ChildSpec {
     pub(crate) fn new(name: String, recipe: Recipe) -> Self {
-        let supervisor = matches!(recipe, Recipe::Nested(_)).then_some(Duration::ZERO);
-        let signals = !matches!(recipe, Recipe::Function(_));
-        let seed = Seed::new(name.into(), recipe);
-        let signals_itself = supervisor.is_some();
-        let options =
-            ChildOptions { signals, signals_itself, supervisor, ..ChildOptions::default() };
-        Self::of(seed, options)
+        // Half a kilobyte that most children have in common, until somebody says something of one.
+        static OF_FUNCTION: LazyLock<Arc<ChildOptions>> = LazyLock::new(Arc::default);
+        static OF_OBJECT: LazyLock<Arc<ChildOptions>> =
+            LazyLock::new(|| Arc::new(ChildOptions { signals: true, ..ChildOptions::default() }));
+
+        let options = match recipe {
+            Recipe::Function(_) => Arc::clone(&OF_FUNCTION),
+            Recipe::Object(_) => Arc::clone(&OF_OBJECT),
+            Recipe::Nested(_) => Arc::new(ChildOptions {
+                signals: true,
+                signals_itself: true,
+                supervisor: Some(Duration::ZERO),
+                ..ChildOptions::default()
+            }),
+        };
+        Self::of(Seed::new(name.into(), recipe), options)
     }
 
     /// The same with a mailbox, which its recipe lends to each incarnation.
     pub(super) fn with_mailbox(mut self, mailbox: Arc<dyn Slot>) -> Self {
-        self.edit().delays_traffic = mailbox.delays_traffic();
+        if mailbox.delays_traffic() {
+            self.edit().delays_traffic = true;
+        }
         if let Some(seed) = Arc::get_mut(&mut self.seed) {
             seed.mailbox = Some(mailbox);
         }
@@ -68,17 +79,19 @@ impl ChildSpec {
 
     /// A supervisor that was checked already, and how long it may take to abort what is below it.
     pub(crate) fn of_supervisor(seed: Seed, abort_bound: Duration) -> Self {
-        Self::of(seed, ChildOptions::default()).supervising(abort_bound)
+        Self::of(seed, Arc::default()).supervising(abort_bound)
     }
 
-    fn of(seed: Seed, options: ChildOptions) -> Self {
-        let (seed, options) = (Arc::new(seed), Arc::new(options));
+    fn of(seed: Seed, options: Arc<ChildOptions>) -> Self {
+        let seed = Arc::new(seed);
         Self { seed, options, requires: Vec::new(), fallback: None, health: None }
     }
 
     /// What its type says of it has been said; what is said from now on stands above that.
     pub(crate) fn layer(mut self) -> Self {
-        self.edit().limits.layer();
+        if self.options.limits != WrittenLimits::default() {
+            self.edit().limits.layer();
+        }
         self
     }
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::ask::{self, Unanswered};
 use super::queue::Origin;
-use super::shared::{Patience, Shared};
+use super::shared::Shared;
+use super::state::Patience;
 use super::{AskError, Reply, SendError};
 use crate::path::Path;
 

@@ -11,8 +11,9 @@ use std::time::Instant;
 use tokio::time::Sleep;
 
 use super::queue::Envelope;
-use super::shared::{Next, Shared};
+use super::shared::Shared;
 use super::slot::Borrower;
+use super::state::Next;
 
 /// The messages of a child, lent to one incarnation.
 ///

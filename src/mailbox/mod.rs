@@ -2,8 +2,8 @@
 //!
 //! A mailbox is one queue, which belongs to the child's place in the tree and is lent to one
 //! incarnation after the other. [`Address`] puts messages in, [`Inbox`] takes them out, and
-//! [`Slot`] is what the supervisor does with it. Order and room are the [`queue`]'s business, who
-//! has it and what else becomes of a message is decided in [`shared`].
+//! [`Slot`] is what the supervisor does with it. Order and room are the [`queue`]'s business; who has
+//! it and what becomes of a message is decided in [`state`], and carried out in [`shared`].
 //!
 //! Nothing here knows what a child or a supervisor is: it is lent to a [`Borrower`], and its letters
 //! go to an [`Owner`](crate::dead_letter::Owner).
@@ -17,6 +17,7 @@ mod queue;
 mod replay;
 mod shared;
 mod slot;
+mod state;
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -28,7 +29,7 @@ pub use self::error::{AskError, SendError};
 pub use self::inbox::{Delivery, Inbox};
 pub use self::options::{Closing, Delay, Drain, Handler, Overflow, WhileDown};
 use self::shared::Shared;
-pub(crate) use self::slot::{At, Borrower, Loan, Slot};
+pub(crate) use self::slot::{At, Borrower, Grace, Loan, Slot};
 use crate::path::Path;
 
 /// A mailbox for messages of type `M`, of which at most `capacity` wait, and the address that sends

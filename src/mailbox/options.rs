@@ -25,8 +25,10 @@ pub enum Overflow {
 ///
 /// Before its first start, messages are kept in any case. When it is down for good, the sender gets
 /// the message back.
+#[derive(Default)]
 pub enum WhileDown<M> {
     /// They wait for the next incarnation, with what the last one has not read. The default.
+    #[default]
     Stash,
     /// They become dead letters that are logged at the level `DEBUG` only. For what is of no use
     /// later, such as heartbeats.
@@ -140,7 +142,7 @@ pub(super) struct Options<M> {
 }
 
 /// As often as a message is lent by default before it is taken for poison.
-const ATTEMPTS: NonZeroU32 = NonZeroU32::new(5).unwrap();
+pub(super) const ATTEMPTS: NonZeroU32 = NonZeroU32::new(5).unwrap();
 
 impl<M> Default for Options<M> {
     fn default() -> Self {
@@ -154,24 +156,6 @@ impl<M> Default for Options<M> {
             delay: Delay::default(),
             max_attempts: Some(ATTEMPTS),
             final_message: None,
-        }
-    }
-}
-
-impl<M> Clone for Options<M> {
-    fn clone(&self) -> Self {
-        let Self { overflow, drain, holds_all, overtakes, closing, delay, max_attempts, .. } =
-            *self;
-        Self {
-            overflow,
-            while_down: self.while_down.clone(),
-            drain,
-            holds_all,
-            overtakes,
-            closing,
-            delay,
-            max_attempts,
-            final_message: self.final_message.clone(),
         }
     }
 }

@@ -48,15 +48,27 @@ struct Parked<M> {
     waker: Waker,
 }
 
+/// Senders who found no room, in the order of their messages.
+struct Senders<M> {
+    waiting: VecDeque<Parked<M>>,
+    /// Nobody will let them in, and they don't know it yet.
+    refused: VecDeque<Parked<M>>,
+}
+
+impl<M> Default for Senders<M> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), refused: VecDeque::new() }
+    }
+}
+
 /// See the [module](self).
 pub(super) struct Queue<M> {
     capacity: usize,
     waiting: VecDeque<Envelope<M>>,
     /// How many are lent.
     lent: usize,
-    parked: VecDeque<Parked<M>>,
-    /// Senders whom nobody will let in, and who don't know it yet.
-    refused: VecDeque<Parked<M>>,
+    /// Boxed, since few mailboxes are ever full.
+    senders: Option<Box<Senders<M>>>,
     /// How many, here or lent, have failed before.
     suspects: usize,
     next_id: u64,
@@ -64,15 +76,7 @@ pub(super) struct Queue<M> {
 
 impl<M> Queue<M> {
     pub(super) fn new(capacity: usize) -> Self {
-        Self {
-            capacity,
-            waiting: VecDeque::new(),
-            lent: 0,
-            parked: VecDeque::new(),
-            refused: VecDeque::new(),
-            suspects: 0,
-            next_id: 0,
-        }
+        Self { capacity, waiting: VecDeque::new(), lent: 0, senders: None, suspects: 0, next_id: 0 }
     }
 
     /// Messages that are here or lent.
@@ -177,7 +181,7 @@ impl<M> Queue<M> {
         if self.is_full() {
             return None;
         }
-        let Parked { envelope, waker } = self.parked.pop_front()?;
+        let Parked { envelope, waker } = self.senders.as_mut()?.waiting.pop_front()?;
         self.push(envelope);
         Some(waker)
     }
@@ -185,13 +189,14 @@ impl<M> Queue<M> {
     /// Lets a sender wait for room.
     pub(super) fn park(&mut self, envelope: Envelope<M>, waker: Waker) {
         debug_assert!(self.is_full());
-        self.parked.push_back(Parked { envelope, waker });
+        self.senders.get_or_insert_default().waiting.push_back(Parked { envelope, waker });
     }
 
     /// What has become of a sender that had to wait; as long as it waits, it is woken by `waker`.
     pub(super) fn poll_parked(&mut self, id: u64, waker: &Waker) -> Poll<Result<(), M>> {
-        if let Some(at) = find(&self.parked, id)
-            && let Some(parked) = self.parked.get_mut(at)
+        if let Some(senders) = &mut self.senders
+            && let Some(at) = find(&senders.waiting, id)
+            && let Some(parked) = senders.waiting.get_mut(at)
         {
             parked.waker.clone_from(waker);
             return Poll::Pending;
@@ -202,13 +207,13 @@ impl<M> Queue<M> {
 
     /// The sender of this message waits no longer. None if the message was let in.
     pub(super) fn withdraw(&mut self, id: u64) -> Option<Envelope<M>> {
-        let list =
-            if find(&self.parked, id).is_some() { &mut self.parked } else { &mut self.refused };
-        let at = find(list, id)?;
-        let withdrawn = list.remove(at)?;
-        if list.is_empty() {
-            // Few mailboxes are ever full.
-            *list = VecDeque::new();
+        let Senders { waiting, refused } = &mut **self.senders.as_mut()?;
+        let withdrawn = match (find(waiting, id), find(refused, id)) {
+            (Some(at), _) => waiting.remove(at)?,
+            (None, at) => refused.remove(at?)?,
+        };
+        if waiting.is_empty() && refused.is_empty() {
+            self.senders = None;
         }
         Some(withdrawn.envelope)
     }
@@ -216,8 +221,9 @@ impl<M> Queue<M> {
     /// Refuses the senders who wait for room: each finds its message when it looks. They are to be
     /// woken.
     pub(super) fn refuse(&mut self) -> Vec<Waker> {
-        let wakers = self.parked.iter().map(|it| it.waker.clone()).collect();
-        self.refused.append(&mut self.parked);
+        let Some(senders) = &mut self.senders else { return Vec::new() };
+        let wakers = senders.waiting.iter().map(|it| it.waker.clone()).collect();
+        senders.refused.append(&mut senders.waiting);
         wakers
     }
 
@@ -228,7 +234,8 @@ impl<M> Queue<M> {
         let (tried, mut all): (VecDeque<_>, VecDeque<_>) = waiting.partition(|it| it.attempts > 0);
         self.waiting = tried;
         let mut wakers = Vec::new();
-        for Parked { envelope, waker } in std::mem::take(&mut self.parked) {
+        let parked = self.senders.as_mut().map(|senders| std::mem::take(&mut senders.waiting));
+        for Parked { envelope, waker } in parked.into_iter().flatten() {
             all.push_back(envelope);
             wakers.push(waker);
         }

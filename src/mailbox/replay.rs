@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::queue::Origin;
-use super::shared::{Patience, Shared};
+use super::shared::Shared;
+use super::state::Patience;
 use super::{Address, SendError};
 use crate::dead_letter::{DeadLetterStore, EntryId, Redeliver, Refused, ReplayError};
 

@@ -2,8 +2,9 @@
 //! whatever the messages are.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::shared::Shared;
 use super::{Delay, Drain};
@@ -45,10 +46,17 @@ pub(crate) struct At {
     pub(crate) owner: Arc<dyn Owner>,
     pub(crate) key: Key,
     pub(crate) name: Arc<str>,
-    pub(crate) serial: Option<u64>,
+    pub(crate) serial: Option<NonZeroU64>,
     /// When what has come is handed out, unless the mailbox says otherwise.
-    pub(crate) drain: Drain,
+    pub(crate) grace: Grace,
     pub(crate) starts_on_message: bool,
+}
+
+/// How long an incarnation has to live before it gets what came before its start.
+#[derive(Clone, Copy)]
+pub(crate) enum Grace {
+    UntilReady,
+    Micros(u32),
 }
 
 impl At {
@@ -86,7 +94,10 @@ impl Place {
 
     pub(super) fn drain(&self) -> Drain {
         match self {
-            Self::At(at) => at.drain,
+            Self::At(At { grace: Grace::UntilReady, .. }) => Drain::AtReady,
+            Self::At(At { grace: Grace::Micros(micros), .. }) => {
+                Drain::After(Duration::from_micros((*micros).into()))
+            }
             Self::Nowhere | Self::Was(_) => Drain::AtStart,
         }
     }

@@ -49,7 +49,7 @@ impl Redeliver for Queue {
         let message = *message.downcast::<u32>().map_err(|other| (other, Refused::OtherType))?;
         match &*self.bounces.lock() {
             Some(store) => {
-                capture(store, self, "app/a", message, Some(entry));
+                capture(store, &self, "app/a", message, Some(entry));
             }
             None => self.messages.lock().push_back((message, entry)),
         }
@@ -240,7 +240,7 @@ async fn kin_132_a_letter_whose_mailbox_is_gone_is_kept_and_can_go_to_another() 
     assert_eq!(only(&store).replays, 0);
 
     let other = Queue::new();
-    assert_eq!(store.replay_into(id, &*other), Ok(()));
+    assert_eq!(store.replay_into(id, other.clone()), Ok(()));
     assert_eq!(other.read(), Some((1, id)));
     assert_eq!(store.entries().len(), 0);
 }

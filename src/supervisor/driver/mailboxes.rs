@@ -4,34 +4,36 @@
 //! hears that its child is to stop, and is sent away when the child is down and the machine says
 //! that it doesn't come back by itself.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Driver;
 use crate::child::ChildSpec;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::lifecycle::Lifecycle;
 use crate::machine::{Key, Machine, Report};
-use crate::mailbox::{At, Drain};
+use crate::mailbox::{At, Grace};
 
-/// How long an incarnation has to live at most before it gets what came before its start.
-const GRACE: Duration = Duration::from_millis(50);
+/// How long an incarnation has to live at most before it gets what came before its start, in
+/// microseconds.
+const GRACE: u32 = 50_000;
 
 impl<M: Machine> Driver<M> {
     pub(super) fn give_mailbox(&self, key: Key, spec: &ChildSpec) {
         let Some(mailbox) = &spec.seed.mailbox else { return };
-        let drain = if spec.options.signals {
-            Drain::AtReady
+        let grace = if spec.options.signals {
+            Grace::UntilReady
         } else {
             let first = self.blueprint.rules.backoff(&spec.options).first_wait();
-            Drain::After(first.min(GRACE))
+            let micros = u32::try_from(first.as_micros()).unwrap_or(u32::MAX);
+            Grace::Micros(micros.min(GRACE))
         };
         mailbox.bind(At {
             owner: Arc::clone(&self.hub) as Arc<dyn Owner>,
             key,
             name: Arc::clone(&spec.seed.name),
-            serial: self.tasks.entry(key).and_then(|entry| entry.serial),
-            drain,
+            serial: self.tasks.entry(key).and_then(|entry| NonZeroU64::new(entry.serial?)),
+            grace,
             starts_on_message: spec.options.on_message,
         });
     }

@@ -1,0 +1,485 @@
+//! What is known of a mailbox: the messages, who has it, and what is said of it.
+//!
+//! A mailbox is *lent* to one incarnation after the other. Between them it follows
+//! [`WhileDown`]; when nobody will have it any more it is sent *away*, and takes nothing in until it
+//! is lent again. Nothing of others is called here: each step returns what is to be done about it.
+//!
+//! # Invariants
+//!
+//! 1. A message that was taken in is given out for good, or becomes a dead letter, or is here or
+//!    lent.
+//! 2. One loan is in force at most. Who has an earlier one finds the end of the stream.
+//! 3. Who was told `Nothing` is woken when there is a message for it, or the end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Waker};
+use std::time::Instant;
+
+use super::ask::Refuse;
+use super::options::{ATTEMPTS, Closing, Drain, Options, Overflow, WhileDown};
+use super::queue::{Envelope, Origin, Queue};
+use super::slot::{Borrower, Loan, Place};
+use crate::clock::now;
+use crate::dead_letter::DeadLetterReason;
+use crate::path::Path;
+use crate::policy::later;
+
+/// See the [module](self).
+pub(super) struct State<M> {
+    queue: Queue<M>,
+    /// `None`: the default ones, as most mailboxes have.
+    options: Option<Box<Options<M>>>,
+    phase: Phase,
+    /// How many loans there were.
+    loans: u64,
+    /// The run that had the mailbox last.
+    incarnation: u32,
+    receiver: Option<Waker>,
+    place: Place,
+    /// The supervisor was told that a message waits, since the last loan.
+    told: bool,
+    /// Nothing is given out before this, whoever has the mailbox.
+    traffic: Option<Instant>,
+}
+
+enum Phase {
+    /// It was never lent.
+    New,
+    Lent(Lent),
+    /// The one who had it is gone.
+    Down {
+        /// Nothing comes in any more.
+        closed: bool,
+    },
+    /// Nobody will have it, unless somebody starts the child.
+    Away(DeadLetterReason),
+}
+
+struct Lent {
+    borrower: Arc<dyn Borrower>,
+    hold: Option<Hold>,
+    ending: Ending,
+}
+
+/// Messages that are kept back from an incarnation that has just begun.
+#[derive(Clone, Copy)]
+struct Hold {
+    until: Until,
+    /// Those with smaller numbers are kept back.
+    below: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Ready,
+    At(Instant),
+}
+
+/// How far the end of a loan is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    No,
+    /// Nothing comes in, and what there is is still read.
+    Closing,
+    /// What there is is for the next incarnation.
+    Leaving,
+}
+
+/// What an inbox gets.
+pub(super) enum Next<M> {
+    Message(Envelope<M>),
+    End,
+    /// There is nothing. If a time is given, there may be something then.
+    Nothing(Option<Instant>),
+}
+
+/// What becomes of a message that is sent.
+pub(super) enum Sent<M> {
+    In(Wakes),
+    /// It is in, and another is out.
+    Evicted(Envelope<M>, DeadLetterReason, Wakes),
+    /// It goes where messages go while the child is down.
+    Diverted(Envelope<M>, WhileDown<M>),
+    Dropped(Envelope<M>, DeadLetterReason),
+    Full(M),
+    Closed(M),
+    /// Its sender waits, under this number.
+    Parked(u64),
+    /// It may be the final one, which is the last that the child gets.
+    Judge(M, Option<Arc<dyn Refuse>>, Arc<dyn Fn(&M) -> bool + Send + Sync>),
+}
+
+/// Whom to tell that a message has come.
+#[derive(Default)]
+pub(super) struct Wakes {
+    pub(super) receiver: Option<Waker>,
+    pub(super) wanted: bool,
+}
+
+/// What a sender does about a mailbox that is full.
+pub(super) enum Patience<'a> {
+    /// What the mailbox says.
+    None,
+    /// It wants the message back, whatever the mailbox says.
+    Never,
+    /// It waits, and is woken by this.
+    Waits(&'a Waker),
+}
+
+impl<M> State<M> {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            queue: Queue::new(capacity),
+            options: None,
+            phase: Phase::New,
+            loans: 0,
+            incarnation: 0,
+            receiver: None,
+            place: Place::Nowhere,
+            told: false,
+            traffic: None,
+        }
+    }
+
+    /// What is said of the mailbox, to say more.
+    pub(super) fn options_mut(&mut self) -> &mut Options<M> {
+        self.options.get_or_insert_default()
+    }
+
+    /// One of the things that are said of the mailbox.
+    pub(super) fn option<T: Default>(&self, which: impl FnOnce(&Options<M>) -> T) -> T {
+        self.options.as_deref().map(which).unwrap_or_default()
+    }
+
+    pub(super) fn path(&self) -> Option<Path> {
+        self.place.path()
+    }
+
+    pub(super) fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
+    pub(super) fn queue(&self) -> &Queue<M> {
+        &self.queue
+    }
+
+    pub(super) fn queue_mut(&mut self) -> &mut Queue<M> {
+        &mut self.queue
+    }
+
+    /// Whether nothing comes in.
+    pub(super) fn is_closed(&self) -> bool {
+        match &self.phase {
+            Phase::Away(_) => true,
+            Phase::Down { closed } => *closed,
+            Phase::Lent(lent) => lent.ending == Ending::Closing,
+            Phase::New => false,
+        }
+    }
+
+    // --- Sending ----------------------------------------------------------------------------------
+
+    pub(super) fn sent(
+        &mut self,
+        message: M,
+        origin: Origin,
+        asker: Option<Arc<dyn Refuse>>,
+        patience: &Patience<'_>,
+        judged: bool,
+    ) -> Sent<M> {
+        if let (Phase::Down { .. }, false, Some(is_final)) =
+            (&self.phase, judged, self.option(|it| it.final_message.clone()))
+        {
+            return Sent::Judge(message, asker, is_final);
+        }
+        if self.is_closed() {
+            return Sent::Closed(message);
+        }
+        if matches!(self.phase, Phase::Down { .. }) && self.diverts() {
+            let envelope = self.queue.seal(message, origin, asker);
+            return Sent::Diverted(envelope, self.option(|it| it.while_down.clone()));
+        }
+        let mut evicted = None;
+        if self.queue.is_full() {
+            // Before the tree runs there is nobody to bury a letter.
+            let overflow = if self.place.is_bound() {
+                self.option(|it| it.overflow)
+            } else {
+                Overflow::Reject
+            };
+            match (patience, overflow) {
+                (Patience::Waits(waker), _) => {
+                    let envelope = self.queue.seal(message, origin, asker);
+                    let id = envelope.id;
+                    self.queue.park(envelope, Waker::clone(waker));
+                    return Sent::Parked(id);
+                }
+                (Patience::Never, _) | (Patience::None, Overflow::Reject) => {
+                    return Sent::Full(message);
+                }
+                (Patience::None, Overflow::DropOldest) => match self.queue.evict() {
+                    Some(oldest) => evicted = Some((self.eviction(&oldest), oldest)),
+                    None => return Sent::Full(message),
+                },
+                (Patience::None, Overflow::DropNewest) => {
+                    let envelope = self.queue.seal(message, origin, asker);
+                    let reason = self.overflow();
+                    return Sent::Dropped(envelope, reason);
+                }
+            }
+        }
+        let envelope = self.queue.seal(message, origin, asker);
+        self.queue.push(envelope);
+        let wakes = Wakes { receiver: self.receiver.take(), wanted: self.wants() };
+        match evicted {
+            None => Sent::In(wakes),
+            Some((reason, oldest)) => Sent::Evicted(oldest, reason, wakes),
+        }
+    }
+
+    /// Why a message is lost that has no room.
+    fn overflow(&self) -> DeadLetterReason {
+        match self.phase {
+            Phase::Lent(_) => DeadLetterReason::MailboxFull,
+            Phase::New | Phase::Down { .. } | Phase::Away(_) => DeadLetterReason::StashOverflow,
+        }
+    }
+
+    /// Why a message is lost that has to make room.
+    fn eviction(&self, oldest: &Envelope<M>) -> DeadLetterReason {
+        if oldest.attempts > 0 { DeadLetterReason::Evicted } else { self.overflow() }
+    }
+
+    /// Whether messages go elsewhere while the child is down. One that is started by messages gets
+    /// them all.
+    fn diverts(&self) -> bool {
+        self.option(|it| !matches!(it.while_down, WhileDown::Stash))
+            && !self.place.starts_on_message()
+    }
+
+    /// Whether the supervisor has to be told that a message waits; it is told once.
+    fn wants(&mut self) -> bool {
+        let down = matches!(self.phase, Phase::New | Phase::Down { .. });
+        let wants = down && self.place.starts_on_message() && !self.queue.is_empty();
+        wants && !std::mem::replace(&mut self.told, true)
+    }
+
+    // --- Lending ----------------------------------------------------------------------------------
+
+    /// What the loan with this number may have next.
+    pub(super) fn next(
+        &mut self,
+        loan: u64,
+        lends: bool,
+        cx: &mut TaskContext<'_>,
+    ) -> (Next<M>, Option<Waker>) {
+        if loan != self.loans {
+            return (Next::End, None);
+        }
+        let Phase::Lent(lent) = &mut self.phase else { return (Next::End, None) };
+        if lent.ending == Ending::Leaving {
+            return (Next::End, None);
+        }
+        let mut at = None;
+        if let Some(Hold { until: Until::At(until), .. }) = lent.hold {
+            if until <= now() {
+                lent.hold = None;
+            } else {
+                at = Some(until);
+            }
+        }
+        let from = lent.hold.map_or(0, |hold| hold.below);
+        let found = if lends {
+            self.queue.lend(from).map(|envelope| (envelope, None))
+        } else {
+            self.queue.take(from)
+        };
+        if let Some((envelope, admitted)) = found {
+            return (Next::Message(envelope), admitted);
+        }
+        if lent.ending == Ending::Closing && self.queue.is_empty() {
+            return (Next::End, None);
+        }
+        match &mut self.receiver {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.receiver = Some(cx.waker().clone()),
+        }
+        (Next::Nothing(at), None)
+    }
+
+    fn hold(&mut self) -> Option<Hold> {
+        if let Some(at) = self.traffic.take() {
+            return Some(Hold { until: Until::At(at), below: u64::MAX });
+        }
+        let until = match self.option(|it| it.drain).unwrap_or(self.place.drain()) {
+            Drain::AtStart => return None,
+            Drain::AtReady => Until::Ready,
+            Drain::After(grace) => Until::At(later(now(), grace)),
+        };
+        if self.queue.is_empty() && !self.option(|it| it.holds_all) {
+            return None;
+        }
+        let below = if self.option(|it| it.overtakes) { self.queue.end() } else { u64::MAX };
+        Some(Hold { until, below })
+    }
+
+    /// Gives the mailbox to an incarnation, whoever has it. The loan's number, and whom to wake.
+    pub(super) fn lend(&mut self, loan: Loan) -> Result<(u64, Option<Waker>), Option<Path>> {
+        if !self.place.is(&loan) {
+            return Err(self.path());
+        }
+        let hold = self.hold();
+        self.phase = Phase::Lent(Lent { borrower: loan.borrower, hold, ending: Ending::No });
+        self.loans += 1;
+        self.incarnation = loan.incarnation;
+        self.told = false;
+        Ok((self.loans, self.receiver.take()))
+    }
+
+    pub(super) fn borrower(&self) -> Option<&Arc<dyn Borrower>> {
+        match &self.phase {
+            Phase::Lent(lent) => Some(&lent.borrower),
+            Phase::New | Phase::Down { .. } | Phase::Away(_) => None,
+        }
+    }
+
+    /// What the borrower of this loan has taken for itself.
+    fn lent(&mut self, loan: u64) -> Option<&mut Lent> {
+        match &mut self.phase {
+            Phase::Lent(lent) if loan == self.loans => Some(lent),
+            _ => None,
+        }
+    }
+
+    /// The borrower takes nothing more in. Returns whom to wake.
+    pub(super) fn close(&mut self, loan: u64) -> Vec<Waker> {
+        match self.lent(loan) {
+            Some(lent) if lent.ending == Ending::No => self.end(Ending::Closing),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The one who has it was asked to stop. Returns whom to wake.
+    pub(super) fn stopping(&mut self, for_good: bool) -> Vec<Waker> {
+        let manually = self.option(|it| it.closing) == Closing::Manually;
+        match &self.phase {
+            Phase::Lent(lent) if lent.ending != Ending::Closing && !manually => {
+                self.end(if for_good { Ending::Closing } else { Ending::Leaving })
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn end(&mut self, ending: Ending) -> Vec<Waker> {
+        if let Phase::Lent(lent) = &mut self.phase {
+            (lent.ending, lent.hold) = (ending, None);
+        }
+        let mut wakers = if ending == Ending::Closing { self.queue.refuse() } else { Vec::new() };
+        wakers.extend(self.receiver.take());
+        wakers
+    }
+
+    /// The borrower has given the mailbox back.
+    pub(super) fn returned(&mut self, loan: u64) -> Option<Returned<M>> {
+        let closed = self.lent(loan)?.ending == Ending::Closing;
+        self.phase = Phase::Down { closed };
+        let (letters, mut wakers) =
+            if self.diverts() && !closed { self.queue.flush() } else { Default::default() };
+        wakers.extend(self.receiver.take());
+        let wanted = self.wants();
+        Some(Returned { letters, to: self.option(|it| it.while_down.clone()), wakers, wanted })
+    }
+
+    // --- What is lent -----------------------------------------------------------------------------
+
+    /// A message is dealt with. Returns whom to wake, and whether the borrower is well again: as long
+    /// as a message is left that has failed, it may fail again.
+    pub(super) fn acked(&mut self, envelope: &Envelope<M>) -> (Option<Waker>, bool) {
+        let admitted = self.queue.settle(envelope);
+        (admitted, !self.queue.has_suspects())
+    }
+
+    /// A message was not acknowledged; `failed` if nobody had asked for the end.
+    pub(super) fn came_back(&mut self, envelope: Envelope<M>, failed: bool) -> CameBack<M> {
+        let most = self.option(|it| Some(it.max_attempts)).unwrap_or(Some(ATTEMPTS));
+        let poison = failed && most.is_some_and(|most| envelope.failed + 1 >= most.get());
+        let dead = match self.phase {
+            _ if poison => Some(DeadLetterReason::Poison),
+            Phase::Away(reason) => Some(reason),
+            Phase::New | Phase::Lent(_) | Phase::Down { .. } => None,
+        };
+        if let Some(reason) = dead {
+            let admitted = self.queue.settle(&envelope);
+            return CameBack::Dead(envelope, reason, admitted);
+        }
+        self.queue.give_back(envelope, failed);
+        CameBack::In(Wakes { receiver: self.receiver.take(), wanted: self.wants() })
+    }
+
+    // --- What the supervisor says -----------------------------------------------------------------
+
+    /// Gives the mailbox its place, unless it has one. Returns whether a message waits for a child
+    /// that is started by messages.
+    pub(super) fn bind(&mut self, place: Place) -> bool {
+        if self.place.is_bound() {
+            return false;
+        }
+        self.place = place;
+        self.told = false;
+        if let Phase::Away(_) = self.phase {
+            self.phase = Phase::New;
+        }
+        self.wants()
+    }
+
+    /// Takes the mailbox its place.
+    pub(super) fn unbind(&mut self) -> Place {
+        let place = self.path().map_or(Place::Nowhere, Place::Was);
+        std::mem::replace(&mut self.place, place)
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(super) fn ready(&mut self, incarnation: u32) -> Option<Waker> {
+        let Phase::Lent(lent) = &mut self.phase else { return None };
+        let waits = lent.hold.is_some_and(|hold| hold.until == Until::Ready);
+        if !waits || self.incarnation != incarnation {
+            return None;
+        }
+        lent.hold = None;
+        self.receiver.take()
+    }
+
+    pub(super) fn keep_back(&mut self, until: Instant) {
+        self.traffic = Some(until);
+    }
+
+    /// Nobody will come for what is there. Returns that, and whom to wake.
+    pub(super) fn away(&mut self, reason: DeadLetterReason) -> (VecDeque<Envelope<M>>, Vec<Waker>) {
+        self.phase = Phase::Away(reason);
+        self.loans += 1;
+        self.told = false;
+        self.traffic = None;
+        let mut wakers = self.queue.refuse();
+        wakers.extend(self.receiver.take());
+        (self.queue.drain(), wakers)
+    }
+}
+
+/// What is to be done about a mailbox that was given back.
+pub(super) struct Returned<M> {
+    pub(super) letters: VecDeque<Envelope<M>>,
+    /// Where they go.
+    pub(super) to: WhileDown<M>,
+    pub(super) wakers: Vec<Waker>,
+    pub(super) wanted: bool,
+}
+
+/// What becomes of a message that was not acknowledged.
+pub(super) enum CameBack<M> {
+    In(Wakes),
+    Dead(Envelope<M>, DeadLetterReason, Option<Waker>),
+}
