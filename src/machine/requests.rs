@@ -91,7 +91,7 @@ impl Ordered {
                 let slot = self.children.slot(key);
                 let told = slot.lifecycle != Lifecycle::Stopped;
                 if let Some(ledger) = &mut slot.ledger {
-                    (ledger.next, ledger.mail) = (None, false);
+                    ledger.next = None;
                 }
                 self.children.enter_stopped(key, turn);
                 if self.children.restart_type(key) == RestartType::Temporary {

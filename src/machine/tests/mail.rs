@@ -2,7 +2,7 @@
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::witness::Subject;
-use super::super::{Machine, Request};
+use super::super::{Event, Machine, Request};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -197,6 +197,12 @@ fn a_supervisor_that_ends_starts_nobody_for_a_message() {
     }
     check(World::running(rules(), [lazy("a"), kid("b").stops(secs(1))]));
     check(World::dynamic(rules(), [lazy("a"), kid("b").stops(secs(1))]));
+    // So many are not visited at once.
+    let mut world = World::dynamic(rules(), (0..200).map(|number| lazy(&number.to_string())));
+    world.event(Event::Stop { within: None });
+    world.send("0");
+    world.settle();
+    assert_eq!(world.causes(), "");
 }
 
 #[test]
@@ -278,6 +284,42 @@ fn one_that_is_wanted_while_its_group_goes_to_rest_starts_when_it_was_passed() {
     world.advance(secs(1));
     assert_eq!(world.timed(), "1s start b#1");
     assert_eq!(world.why("c"), Some("stopped with its group"));
+}
+
+#[test]
+fn one_that_is_wanted_starts_although_only_a_part_of_its_range_comes_back() {
+    let rules = Rules {
+        on_exhausted: OnExhausted::Park,
+        intensity: at_most(0),
+        ..group(Strategy::RestForOne)
+    };
+    let kids = [kid("a"), lazy("b"), kid("c"), kid("d").stops(secs(1))];
+    let mut world = World::running(rules, kids);
+    world.fail("c");
+    world.advance(secs(1));
+    world.call("d", Request::RestartStopped);
+    world.fail("a");
+    world.ask("c", Request::Retry);
+    world.skip();
+    sent(&mut world, "b");
+    assert_eq!(world.acts(), "", "those behind it are still there");
+    world.advance(secs(1));
+    assert_eq!(world.acts(), "start b#1, start c#2, start d#3");
+}
+
+#[test]
+fn one_that_was_left_is_called_back_by_hand_while_its_group_stops() {
+    let kids = [kid("a"), lazy("b"), kid("c").stops(secs(1))];
+    let mut world = World::running(group(Strategy::OneForAll), kids);
+    sent(&mut world, "b");
+    world.end("b");
+    world.skip();
+    world.fail("a");
+    let ticket = world.ask("b", Request::RestartStopped);
+    assert_eq!(world.answer(ticket), "-", "the group would not have started it");
+    world.advance(secs(1));
+    assert_eq!(world.answer(ticket), "started 2");
+    assert_eq!(world.causes(), "a#2 restart, b#2 manual, c#2 group");
 }
 
 #[test]
@@ -391,6 +433,18 @@ mod who_returns {
             world.call("a", Request::Terminate);
             assert!(!returns(&world, "c"));
         }
+    }
+
+    #[test]
+    fn not_one_that_has_ended_and_is_then_stopped_by_hand_which_is_told() {
+        let mut world = World::running(rules(), [lazy("a")]);
+        sent(&mut world, "a");
+        world.end("a");
+        world.skip();
+        // The witness wants to hear of it, since no edge tells it.
+        world.call("a", Request::Terminate);
+        assert!(!returns(&world, "a"));
+        assert_eq!(world.story("a"), "");
     }
 
     #[test]

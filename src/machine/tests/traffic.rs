@@ -183,6 +183,29 @@ fn a_pause_is_waited_out_as_ever() {
 }
 
 #[test]
+fn a_pause_ends_what_was_held() {
+    let once = busy("a").intensity(Intensity::sliding(1, secs(60)));
+    let pause = OnExhausted::Pause(ms(500));
+    let mut world = World::running(doubling(), [once.on_exhausted(pause)]);
+    world.fail("a");
+    world.fail("a");
+    world.advance(secs(2));
+    assert_eq!(world.timed(), "0ns hold a 1s, 0ns start a#2, 0ns pause a, 500ms start a#3");
+
+    // The pause of all does, too.
+    let rules = Rules { on_exhausted: pause, intensity: at_most(1), ..doubling() };
+    let mut world = World::running(rules, [busy("a").told(Duration::ZERO), kid("b")]);
+    world.fail("a");
+    world.fail("b");
+    world.exit("a", Play::Busy.reason());
+    world.advance(secs(2));
+    assert_eq!(
+        world.timed(),
+        "0ns hold a 1s, 0ns start a#2, 0ns pause b, 500ms start a#3, 500ms start b#2"
+    );
+}
+
+#[test]
 fn one_that_requires_another_is_gated_and_its_messages_wait_for_what_is_left() {
     let kids = [kid("db").transient().backoff(Backoff::constant(secs(3))), busy("api")];
     let rules = Rules { backoff: Backoff::constant(secs(5)), ..rules() };

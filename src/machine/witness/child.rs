@@ -75,6 +75,8 @@ pub(in super::super) struct Child {
     pub(super) put_down: bool,
     /// It has ended, and its trigger left it.
     pub(super) left_alone: bool,
+    /// The machine said that it comes back, and has told nothing else since.
+    pub(super) expected: bool,
     /// Until when its messages are held, from its last restart on or from the next.
     pub(super) held: Option<Instant>,
     /// What it says itself of its restart.
@@ -123,6 +125,7 @@ impl Child {
             mail: false,
             put_down: false,
             left_alone: false,
+            expected: false,
             held: None,
             policy: None,
         }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::state::{Down, State};
-use super::super::{Event, Key, Request};
+use super::super::{Event, Key};
 use super::{Broken, Child, Subject, Witness, ensure, is_ending};
 use crate::policy::{Reset, StartCause, Strategy};
 
@@ -47,10 +47,6 @@ impl Witness {
                     (child.streak, child.drawn) = (0, 0);
                     child.own.forgive();
                 }
-            }
-            Event::Request { key, request: Request::Terminate, .. } if !ending => {
-                let child = self.child(key);
-                child.mail &= child.live;
             }
             _ => {}
         }
@@ -100,18 +96,16 @@ impl Witness {
                 ensure(child.mail, "a message has come for who is started by one")?;
                 ensure(child.is_startable(), "a message starts nobody who was stopped or given up")
             }
-            StartCause::Initial => {
-                ensure(!child.nature.options.on_message, "who waits for a message is not started")
-            }
-            StartCause::Group => {
+            StartCause::Initial | StartCause::Group => {
                 let gone = !child.is_startable();
-                ensure(gone, "a group does not start who waits for a message")
+                ensure(gone, "a supervisor or a group does not start who waits for a message")
             }
             StartCause::Manual | StartCause::Restart => Ok(()),
         }
     }
 
     pub(super) fn stays(&mut self, key: Key) -> Result<(), Broken> {
+        self.told.push(key);
         let child = self.child(key);
         child.put_down = true;
         ensure(!child.live, "only who is down stays down")
@@ -123,20 +117,17 @@ impl Witness {
         child.mail && child.is_startable()
     }
 
-    /// Checks what the machine says of who comes back.
-    pub(super) fn check_returns<M: Subject>(&self, machine: &M) -> Result<(), Broken> {
+    /// Checks what the machine says of who comes back, and that it tells when that has changed.
+    pub(super) fn check_returns<M: Subject>(&mut self, machine: &M) -> Result<(), Broken> {
+        let over = is_ending(machine) || self.finished.is_some();
+        let mut returning = Vec::new();
         for (key, child) in self.present() {
             let returns = machine.returns(key);
-            let state = machine.children().state(key);
-            let over = is_ending(machine) || self.finished.is_some();
-            let name = self.name(key);
+            let (state, name) = (machine.children().state(key), self.name(key));
             ensure(!(over && returns), "nobody comes back once the end has begun")?;
-            if over {
-                continue;
-            }
             let runs = child.live && !child.cancelled && !child.aborted;
-            let waits = !child.live && child.due.is_some();
             let expected = match state {
+                _ if over => Some(false),
                 _ if runs => Some(true),
                 Some(State::Backoff | State::Awaiting | State::Gated(_)) => Some(true),
                 Some(State::Down(Down::ByGroup)) | None => None,
@@ -146,7 +137,16 @@ impl Witness {
                 Some(_) => None,
             };
             let right = expected.is_none_or(|expected| returns == expected);
-            ensure(right, format!("{name} comes back: {returns}, {state:?}, waits: {waits}"))?;
+            ensure(right, format!("{name} comes back: {returns}, but is {state:?}"))?;
+            // It may be told when the group is down.
+            let told = over || self.told.contains(&key) || machine.decides_later();
+            let silent = child.expected && !child.live && !returns && !told;
+            ensure(!silent, format!("{name} does not come back, and nobody is told: {state:?}"))?;
+            let open = child.expected && !self.told.contains(&key) && !over;
+            returning.push((key, returns || open));
+        }
+        for (key, returns) in returning {
+            self.child(key).expected = returns;
         }
         Ok(())
     }

@@ -131,6 +131,8 @@ pub(super) struct Witness {
     checked: Option<(Key, bool)>,
     /// Whose messages are held from his start on that comes next, and until when.
     holding: Option<(Key, Instant)>,
+    /// Of whom it was told that something has become of him.
+    told: Vec<Key>,
 }
 
 impl Witness {
@@ -160,6 +162,7 @@ impl Witness {
             significant_left: false,
             checked: None,
             holding: None,
+            told: Vec::new(),
         }
     }
 
@@ -242,6 +245,7 @@ impl Witness {
         let total = machine.children().timers.at(Timer::Total).is_some_and(|at| at <= now);
         self.aborting |= total || matches!(event, Event::AbortAll);
         self.fresh.clear();
+        self.told.clear();
         (self.asked, self.left) = (None, None);
         (self.told_failed, self.significant_left) = (false, false);
         self.note(event, machine, now);
@@ -292,6 +296,7 @@ impl Witness {
                 ensure(once, "a live child is aborted once")
             }
             &Effect::Leaked { key, incarnation } => {
+                self.told.push(key);
                 self.ended = Some((key, incarnation));
                 let child = self.child(key);
                 let was_live = std::mem::replace(&mut child.live, false);
@@ -305,6 +310,7 @@ impl Witness {
             &Effect::Unanswered { key, .. } => self.check_silence(key, now),
             &Effect::Changed { key, .. } => self.check_change(key),
             &Effect::Decided { key, ref reason, decision, .. } => {
+                self.told.push(key);
                 self.significant_left |= decision == Decision::Leave && self.is_last(key);
                 self.decided(key, reason, decision, now)
             }
@@ -317,7 +323,10 @@ impl Witness {
             }
             &Effect::Replaced { key } => self.replaced(key),
             &Effect::Removed { key, .. } => self.removed(key),
-            Effect::Report(report) => self.report(*report, now),
+            Effect::Report(report) => {
+                self.told.push(report.key);
+                self.report(*report, now)
+            }
             Effect::Reply { ticket, answer } => {
                 self.told_failed |= matches!(answer, Answer::Failed(_));
                 let Some((key, request)) = self.waiting.remove(ticket) else {

@@ -168,8 +168,8 @@ impl SupervisorHandle {
     ///
     /// * [`ControlError::Running`] or [`ControlError::Restarting`] if it is not stopped,
     /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if it did not come up,
-    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps no stopped children, and while
-    ///   a callback decides on the child,
+    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps no stopped children but those
+    ///   that a message starts, and while a callback decides on the child,
     ///
     /// and the common ones.
     pub async fn restart_child(&self, path: &str) -> Result<ChildRef, ControlError> {
