@@ -44,6 +44,7 @@
 //! * From outside: [`SupervisorHandle`] starts and stops children, shows the tree
 //!   ([`status`](SupervisorHandle::status)), and tells what happens
 //!   ([`events`](SupervisorHandle::events), [`dead_letters`](SupervisorHandle::dead_letters)).
+//! * What can't be delivered is a [`DeadLetter`], and a [`DeadLetterStore`] keeps and replays it.
 //!
 //! # What it promises
 //!
@@ -159,4 +160,6 @@ mod book {
     mod triggers {}
     #[doc = include_str!("../book/src/when-not.md")]
     mod when_not {}
+    #[doc = include_str!("../book/src/dead-letters.md")]
+    mod dead_letters {}
 }

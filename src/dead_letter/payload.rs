@@ -63,11 +63,17 @@ pub(crate) fn not_here<R>(f: impl FnOnce() -> R) -> R {
         left.get_or_insert_default();
         outermost
     });
-    let result = f();
-    if outermost {
+    let _afterwards = outermost.then_some(Afterwards);
+    f()
+}
+
+/// Drops what is left, also if something has panicked.
+struct Afterwards;
+
+impl Drop for Afterwards {
+    fn drop(&mut self) {
         drop(LEFT.take());
     }
-    result
 }
 
 impl Drop for Payload {

@@ -65,7 +65,8 @@ pub(super) struct Recorder {
 
 impl Recorder {
     pub(super) fn new(handle: SupervisorHandle) -> Self {
-        let (more_events, more_letters) = (handle.events(), handle.dead_letters());
+        let more_events = handle.events();
+        let more_letters = handle.dead_letters().with_suppressed();
         let (events, letters, next) = (Vec::new(), Vec::new(), 0);
         let root = handle.path();
         let log = Log { root, events, letters, next, more_events, more_letters };

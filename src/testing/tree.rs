@@ -362,7 +362,8 @@ impl TestTree {
         self.recorder.log().events.clone()
     }
 
-    /// All dead letters since the tree was built.
+    /// All dead letters since the tree was built, those that are
+    /// [suppressed](crate::SupervisorBuilder::suppress_dead_letters) included.
     #[must_use]
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         self.recorder.log().letters.clone()

@@ -302,7 +302,12 @@ impl SupervisorHandle {
         self.current().subscribe_events()
     }
 
-    /// What could not be delivered below this supervisor, and whom it gave up on, from now on.
+    /// What could not be delivered below this supervisor, and whom it gave up on, from now on until
+    /// this incarnation of it ends. The root's has everything.
+    ///
+    /// Letters about messages whose type is
+    /// [suppressed](crate::SupervisorBuilder::suppress_dead_letters) are left out, unless the
+    /// subscription is asked for [them, too](Subscription::with_suppressed).
     #[must_use]
     pub fn dead_letters(&self) -> Subscription<DeadLetter> {
         self.current().subscribe_letters()

@@ -340,7 +340,7 @@ async fn a_supervisor_counts_with_the_nearest_above_that_says_how_many_are_logge
     let mid = below(&app, "mid", every);
     let low = below(&mid, "low", LetterOptions::default());
     let beside = below(&app, "beside", LetterOptions::default());
-    [&app, &mid, &low, &beside].map(|hub| Dead::of(hub).send(0_u32));
+    [&app, &mid, &low, &beside].into_iter().for_each(|hub| Dead::of(hub).send(0_u32));
     let counts: Vec<_> =
         log.lines().iter().map(|line| line.rsplit_once(' ').unwrap().1.to_owned()).collect();
     assert_eq!(counts, ["count=1", "count=1", "count=2", "count=2"]);
