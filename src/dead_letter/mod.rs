@@ -31,7 +31,7 @@ use serde::Serialize;
 pub(crate) use self::owner::Owner;
 pub use self::owner::Refused;
 pub(crate) use self::owner::{Redeliver, Undelivered};
-pub(crate) use self::payload::{Payload, not_here};
+pub(crate) use self::payload::{Payload, drop_afterwards};
 pub use self::store::{DeadLetterCounts, DeadLetterEntry, DeadLetterStore, EntryId, ReplayError};
 
 use crate::exit::ExitReason;

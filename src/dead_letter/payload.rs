@@ -57,13 +57,14 @@ thread_local! {
 ///
 /// Foreign code runs when a message is dropped, and it may send messages that become letters; those
 /// would wait for the lock that their own thread holds.
-pub(crate) fn not_here<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn drop_afterwards<R>(f: impl FnOnce() -> R) -> R {
     let outermost = LEFT.with_borrow_mut(|left| {
         let outermost = left.is_none();
         left.get_or_insert_default();
         outermost
     });
-    let _afterwards = outermost.then_some(Afterwards);
+    // Lazily: one that isn't needed would do its work at once.
+    let _afterwards = outermost.then(|| Afterwards);
     f()
 }
 

@@ -132,7 +132,7 @@ impl Drop for Noting {
         note(self.0);
         // As if this made a letter again, whose message is dropped at once.
         if self.0 == "outer" {
-            not_here(|| {
+            drop_afterwards(|| {
                 drop(letter(Noting("inner")));
                 note("under the second lock");
             });
@@ -142,8 +142,8 @@ impl Drop for Noting {
 
 #[test]
 fn a_message_is_dropped_when_no_lock_is_held_any_more() {
-    not_here(|| {
-        not_here(|| drop(letter(Noting("outer"))));
+    drop_afterwards(|| {
+        drop_afterwards(|| drop(letter(Noting("outer"))));
         note("under the lock");
     });
     note("afterwards");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use crate::dead_letter::{DeadLetter, not_here};
+use crate::dead_letter::{DeadLetter, drop_afterwards};
 
 /// What happens from now on, one item at a time.
 ///
@@ -98,7 +98,7 @@ impl<T> Drop for Subscription<T> {
             count.fetch_sub(1, Ordering::Relaxed);
         }
         // The channel drops what only this subscriber had not seen, under a lock of its own.
-        not_here(|| self.receiver = None);
+        drop_afterwards(|| self.receiver = None);
     }
 }
 

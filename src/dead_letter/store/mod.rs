@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 pub use self::entry::{DeadLetterCounts, DeadLetterEntry, EntryId, ReplayError};
 
 use super::owner::Redeliver;
-use super::payload::{Payload, not_here};
+use super::payload::{Payload, drop_afterwards};
 use super::{DeadLetter, Provenance};
 use crate::clock::now;
 use crate::path::Path;
@@ -318,7 +318,7 @@ impl DeadLetterStore {
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut Kept) -> R) -> R {
-        not_here(|| f(&mut self.shared.kept.lock()))
+        drop_afterwards(|| f(&mut self.shared.kept.lock()))
     }
 }
 

@@ -13,7 +13,9 @@ use super::hub::{Channel, Hub};
 use super::subscription::Subscription;
 use super::trace;
 use crate::clock::now;
-use crate::dead_letter::{DeadLetter, DeadLetterStore, Owner, Provenance, Undelivered, not_here};
+use crate::dead_letter::{
+    DeadLetter, DeadLetterStore, Owner, Provenance, Undelivered, drop_afterwards,
+};
 use crate::machine;
 use crate::path::Path;
 use crate::policy::{DeadLetterLog, Throttle};
@@ -67,7 +69,7 @@ impl Letters {
     }
 
     pub(super) fn close(&self) {
-        not_here(|| *self.channel.lock() = Channel::Closed);
+        drop_afterwards(|| *self.channel.lock() = Channel::Closed);
     }
 }
 
@@ -81,7 +83,7 @@ impl Hub {
     ///
     /// One about a child itself is not logged: what was decided of the child already is.
     pub(super) fn send_letter(&self, letter: &DeadLetter, from: &Provenance, now: Instant) {
-        not_here(|| {
+        drop_afterwards(|| {
             for store in &*self.letters.stores {
                 store.capture(letter, from, now);
             }

@@ -1,8 +1,11 @@
 //! A mailbox that can deliver nothing, and who hears of it.
 
 use std::any::{Any, type_name};
+use std::future::Future;
 use std::io;
+use std::pin::pin;
 use std::sync::Weak;
+use std::task::{Context, Wake};
 use std::time::Duration;
 
 use tracing::Dispatch;
@@ -238,6 +241,33 @@ async fn kin_132_a_replay_that_ends_as_a_letter_again_is_the_same_entry() {
     assert_eq!(types(&mut letters), ["u32", "again", "again", "again"], "each is told");
     drop(dead);
     assert!(store.entries()[0].letter.take::<u32>().is_some());
+}
+
+/// Looks into a store whenever it is woken.
+struct Watch {
+    store: DeadLetterStore,
+    seen: Mutex<Vec<u64>>,
+}
+
+impl Wake for Watch {
+    fn wake(self: Arc<Self>) {
+        let total = self.store.counts().total;
+        self.seen.lock().push(total);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_has_a_letter_before_anybody_hears_of_it() {
+    let store = DeadLetterStore::metrics_only();
+    let app = root(kept_by(&store));
+    let watch = Arc::new(Watch { store, seen: Mutex::default() });
+    let waker = Arc::clone(&watch).into();
+    let mut letters = app.subscribe_letters();
+    let mut next = pin!(letters.next());
+    assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    Dead::of(&app).send(7_u32);
+    assert_eq!(*watch.seen.lock(), [1]);
+    assert_eq!(next.await.unwrap().take(), Some(7_u32));
 }
 
 /// Tells of its own loss, through another message that is lost.
