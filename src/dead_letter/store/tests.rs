@@ -333,8 +333,10 @@ async fn a_message_may_be_back_before_whoever_replays_it_knows_that_it_was_sent(
     capture(&store, &queue, "app/a", 1, None);
     let id = only(&store).id;
     for replays in 1..=3 {
+        tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(store.replay(id), Ok(()));
         assert_eq!(kept(&store.entries()), [(1, "app/a", replays, replays == 3)]);
+        assert_eq!(store.shared.kept.lock().ages.len(), 1, "invariant 2");
     }
     assert_eq!(only(&store).letter.take(), Some(1_u32));
     assert_eq!((store.counts().total, store.counts().replayed), (4, 3));
