@@ -33,6 +33,11 @@ impl Children {
         on_message && self.restart_type(key) != RestartType::Temporary
     }
 
+    /// Whether the child is down until a message comes for it.
+    pub(super) fn awaits_message(&self, key: Key) -> bool {
+        self.slots.get(key).is_some_and(|slot| slot.is_startable() && !slot.has_mail())
+    }
+
     fn is_called(&self, key: Key) -> bool {
         self.slots.get(key).is_some_and(|slot| slot.is_startable() && slot.has_mail())
     }

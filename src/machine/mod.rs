@@ -374,6 +374,9 @@ pub(crate) trait Machine {
     /// end, or is being decided on, is open, and so it is taken to come back.
     fn returns(&self, key: Key) -> bool;
 
+    /// Whether the child is down until a message comes for it, and none has been told of.
+    fn awaits_message(&self, key: Key) -> bool;
+
     /// The first child at or behind a place in the start order, and the place behind it. Places
     /// are numbered from 0, and stay where they are when a child goes.
     fn next(&self, place: u64) -> Option<(Key, u64)>;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Instant;
 
+use tokio::task::consume_budget;
 use tokio::time::Sleep;
 
 use super::queue::Envelope;
@@ -48,6 +49,8 @@ impl<M: Send + 'static> Inbox<M> {
     ///
     /// Nothing is lost if the future is dropped.
     pub async fn recv(&mut self) -> Option<M> {
+        // Who always finds a message lets others run now and then.
+        consume_budget().await;
         let (envelope, _) = poll_fn(|cx| self.poll_next(false, cx)).await?;
         Some(envelope.message)
     }
@@ -72,9 +75,10 @@ impl<M: Send + 'static> Inbox<M> {
     ///
     /// Nothing is lost if the future is dropped.
     pub async fn deliver(&mut self) -> Option<Delivery<M>> {
+        consume_budget().await;
         let (envelope, borrower) = poll_fn(|cx| self.poll_next(true, cx)).await?;
         let shared = Arc::clone(&self.shared);
-        Some(Delivery { lent: Some((envelope, borrower?)), shared })
+        Some(Delivery { lent: Some((envelope, borrower?)), loan: self.loan, shared })
     }
 
     fn poll_next(
@@ -144,11 +148,12 @@ impl<M: Send + 'static> fmt::Debug for Inbox<M> {
 ///
 /// Dropped without that, it goes back to its place in the mailbox and is delivered again: by the
 /// next incarnation if this one ends, otherwise by this one. That is an attempt that failed, unless
-/// the child was asked to stop; after as many as
+/// the child was asked to stop, in which case it gets no more; after as many as
 /// [`max_attempts`](crate::Mailbox::max_attempts) it is a dead letter, `poison`.
 pub struct Delivery<M: Send + 'static> {
     /// `None` once it is acknowledged.
     lent: Option<(Envelope<M>, Arc<dyn Borrower>)>,
+    loan: u64,
     shared: Arc<Shared<M>>,
 }
 
@@ -205,7 +210,7 @@ impl<M: Send + 'static> DerefMut for Delivery<M> {
 impl<M: Send + 'static> Drop for Delivery<M> {
     fn drop(&mut self) {
         if let Some((envelope, borrower)) = self.lent.take() {
-            self.shared.came_back(envelope, &*borrower);
+            self.shared.came_back(envelope, self.loan, &*borrower);
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::dead_letter::EntryId;
 
 /// A message and what is known of it.
 pub(super) struct Envelope<M> {
-    /// Its number, which no other message of the mailbox has.
+    /// Its number, which no other message of the mailbox has, from when it came into the queue.
     pub(super) id: u64,
     pub(super) message: M,
     /// How often it was lent.
@@ -44,11 +44,13 @@ pub(super) enum Origin {
 
 /// A sender that waits for room.
 struct Parked<M> {
+    /// The sender's number among those who have waited.
+    ticket: u64,
     envelope: Envelope<M>,
     waker: Waker,
 }
 
-/// Senders who found no room, in the order of their messages.
+/// Senders who found no room, in the order in which they came.
 struct Senders<M> {
     waiting: VecDeque<Parked<M>>,
     /// Nobody will let them in, and they don't know it yet.
@@ -72,11 +74,28 @@ pub(super) struct Queue<M> {
     /// How many, here or lent, have failed before.
     suspects: usize,
     next_id: u64,
+    /// Never used again: a sender may still ask by the one that it had.
+    next_ticket: u64,
+}
+
+impl<M> Envelope<M> {
+    /// A message that is not in the queue yet.
+    pub(super) fn new(message: M, origin: Origin, asker: Option<Arc<dyn Refuse>>) -> Self {
+        Self { id: 0, message, attempts: 0, failed: 0, origin, asker }
+    }
 }
 
 impl<M> Queue<M> {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { capacity, waiting: VecDeque::new(), lent: 0, senders: None, suspects: 0, next_id: 0 }
+        Self {
+            capacity,
+            waiting: VecDeque::new(),
+            lent: 0,
+            senders: None,
+            suspects: 0,
+            next_id: 0,
+            next_ticket: 0,
+        }
     }
 
     /// Messages that are here or lent.
@@ -102,20 +121,11 @@ impl<M> Queue<M> {
         self.next_id
     }
 
-    pub(super) fn seal(
-        &mut self,
-        message: M,
-        origin: Origin,
-        asker: Option<Arc<dyn Refuse>>,
-    ) -> Envelope<M> {
-        let id = self.next_id;
-        self.next_id += 1;
-        Envelope { id, message, attempts: 0, failed: 0, origin, asker }
-    }
-
     /// Puts a message behind all others. There must be room.
-    pub(super) fn push(&mut self, envelope: Envelope<M>) {
-        debug_assert!(!self.is_full() && self.waiting.back().is_none_or(|it| it.id < envelope.id));
+    pub(super) fn push(&mut self, mut envelope: Envelope<M>) {
+        debug_assert!(!self.is_full());
+        envelope.id = self.next_id;
+        self.next_id += 1;
         self.waiting.push_back(envelope);
     }
 
@@ -177,38 +187,42 @@ impl<M> Queue<M> {
     }
 
     /// Lets the sender in who has waited longest, if there is room now.
-    fn admit(&mut self) -> Option<Waker> {
+    pub(super) fn admit(&mut self) -> Option<Waker> {
         if self.is_full() {
             return None;
         }
-        let Parked { envelope, waker } = self.senders.as_mut()?.waiting.pop_front()?;
+        let Parked { envelope, waker, .. } = self.senders.as_mut()?.waiting.pop_front()?;
         self.push(envelope);
         Some(waker)
     }
 
-    /// Lets a sender wait for room.
-    pub(super) fn park(&mut self, envelope: Envelope<M>, waker: Waker) {
+    /// Lets a sender wait for room. Returns its number.
+    pub(super) fn park(&mut self, envelope: Envelope<M>, waker: Waker) -> u64 {
         debug_assert!(self.is_full());
-        self.senders.get_or_insert_default().waiting.push_back(Parked { envelope, waker });
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let senders = self.senders.get_or_insert_default();
+        senders.waiting.push_back(Parked { ticket, envelope, waker });
+        ticket
     }
 
     /// What has become of a sender that had to wait; as long as it waits, it is woken by `waker`.
-    pub(super) fn poll_parked(&mut self, id: u64, waker: &Waker) -> Poll<Result<(), M>> {
+    pub(super) fn poll_parked(&mut self, ticket: u64, waker: &Waker) -> Poll<Result<(), M>> {
         if let Some(senders) = &mut self.senders
-            && let Some(at) = find(&senders.waiting, id)
+            && let Some(at) = find(&senders.waiting, ticket)
             && let Some(parked) = senders.waiting.get_mut(at)
         {
             parked.waker.clone_from(waker);
             return Poll::Pending;
         }
-        let refused = self.withdraw(id);
+        let refused = self.withdraw(ticket);
         Poll::Ready(refused.map_or(Ok(()), |envelope| Err(envelope.message)))
     }
 
-    /// The sender of this message waits no longer. None if the message was let in.
-    pub(super) fn withdraw(&mut self, id: u64) -> Option<Envelope<M>> {
+    /// The sender waits no longer. None if its message was let in.
+    pub(super) fn withdraw(&mut self, ticket: u64) -> Option<Envelope<M>> {
         let Senders { waiting, refused } = &mut **self.senders.as_mut()?;
-        let withdrawn = match (find(waiting, id), find(refused, id)) {
+        let withdrawn = match (find(waiting, ticket), find(refused, ticket)) {
             (Some(at), _) => waiting.remove(at)?,
             (None, at) => refused.remove(at?)?,
         };
@@ -235,7 +249,7 @@ impl<M> Queue<M> {
         self.waiting = tried;
         let mut wakers = Vec::new();
         let parked = self.senders.as_mut().map(|senders| std::mem::take(&mut senders.waiting));
-        for Parked { envelope, waker } in parked.into_iter().flatten() {
+        for Parked { envelope, waker, .. } in parked.into_iter().flatten() {
             all.push_back(envelope);
             wakers.push(waker);
         }
@@ -250,7 +264,7 @@ impl<M> Queue<M> {
     }
 }
 
-/// Where the sender of this message is in a list, which is in the order of numbers.
-fn find<M>(list: &VecDeque<Parked<M>>, id: u64) -> Option<usize> {
-    list.binary_search_by_key(&id, |it| it.envelope.id).ok()
+/// Where the sender with this number is in a list.
+fn find<M>(list: &VecDeque<Parked<M>>, ticket: u64) -> Option<usize> {
+    list.binary_search_by_key(&ticket, |it| it.ticket).ok()
 }

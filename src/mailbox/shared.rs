@@ -266,9 +266,14 @@ impl<M: Send + 'static> Shared<M> {
     }
 
     /// A message that was lent was not acknowledged.
-    pub(super) fn came_back(self: &Arc<Self>, envelope: Envelope<M>, borrower: &dyn Borrower) {
+    pub(super) fn came_back(
+        self: &Arc<Self>,
+        envelope: Envelope<M>,
+        loan: u64,
+        borrower: &dyn Borrower,
+    ) {
         let failed = !borrower.is_asked_to_stop();
-        let came_back = self.state.lock().came_back(envelope, failed);
+        let came_back = self.state.lock().came_back(envelope, loan, failed);
         match came_back {
             CameBack::In(wakes) => self.tell(wakes),
             CameBack::Dead(envelope, reason, admitted) => {
@@ -310,6 +315,15 @@ impl<M: Send + 'static> Shared<M> {
         for letter in letters {
             self.bury(letter, reason, false);
         }
+    }
+
+    pub(super) fn rest(self: &Arc<Self>) {
+        let (letters, wakers, wanted) = self.state.lock().rest();
+        wake(wakers);
+        for letter in letters {
+            self.bury(letter, DeadLetterReason::HandlerError, false);
+        }
+        self.tell(Wakes { receiver: None, wanted });
     }
 
     pub(super) fn unbind(&self) {

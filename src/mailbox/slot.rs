@@ -129,6 +129,9 @@ pub(crate) trait Slot: Send + Sync {
     /// Nobody comes for it: what there is becomes dead letters.
     fn away(self: Arc<Self>, reason: DeadLetterReason);
 
+    /// The child is down until a message comes for it.
+    fn rest(self: Arc<Self>);
+
     /// The child is gone.
     fn unbind(&self);
 
@@ -163,6 +166,10 @@ impl<M: Send + 'static> Slot for Shared<M> {
 
     fn away(self: Arc<Self>, reason: DeadLetterReason) {
         Shared::away(&self, reason);
+    }
+
+    fn rest(self: Arc<Self>) {
+        Shared::rest(&self);
     }
 
     fn unbind(&self) {

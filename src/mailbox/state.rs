@@ -39,6 +39,8 @@ pub(super) struct State<M> {
     place: Place,
     /// The supervisor was told that a message waits, since the last loan.
     told: bool,
+    /// The last loan has brought the messages nearer to their end.
+    progress: bool,
     /// Nothing is given out before this, whoever has the mailbox.
     traffic: Option<Instant>,
 }
@@ -60,6 +62,8 @@ struct Lent {
     borrower: Arc<dyn Borrower>,
     hold: Option<Hold>,
     ending: Ending,
+    /// It was asked to stop, and has put back what it was given: it gets no more.
+    done: bool,
 }
 
 /// Messages that are kept back from an incarnation that has just begun.
@@ -138,6 +142,7 @@ impl<M> State<M> {
             receiver: None,
             place: Place::Nowhere,
             told: false,
+            progress: false,
             traffic: None,
         }
     }
@@ -197,7 +202,7 @@ impl<M> State<M> {
             return Sent::Closed(message);
         }
         if matches!(self.phase, Phase::Down { .. }) && self.diverts() {
-            let envelope = self.queue.seal(message, origin, asker);
+            let envelope = Envelope::new(message, origin, asker);
             return Sent::Diverted(envelope, self.option(|it| it.while_down.clone()));
         }
         let mut evicted = None;
@@ -210,10 +215,8 @@ impl<M> State<M> {
             };
             match (patience, overflow) {
                 (Patience::Waits(waker), _) => {
-                    let envelope = self.queue.seal(message, origin, asker);
-                    let id = envelope.id;
-                    self.queue.park(envelope, Waker::clone(waker));
-                    return Sent::Parked(id);
+                    let envelope = Envelope::new(message, origin, asker);
+                    return Sent::Parked(self.queue.park(envelope, Waker::clone(waker)));
                 }
                 (Patience::Never, _) | (Patience::None, Overflow::Reject) => {
                     return Sent::Full(message);
@@ -223,15 +226,15 @@ impl<M> State<M> {
                     None => return Sent::Full(message),
                 },
                 (Patience::None, Overflow::DropNewest) => {
-                    let envelope = self.queue.seal(message, origin, asker);
+                    let envelope = Envelope::new(message, origin, asker);
                     let reason = self.overflow();
                     return Sent::Dropped(envelope, reason);
                 }
             }
         }
-        let envelope = self.queue.seal(message, origin, asker);
+        let envelope = Envelope::new(message, origin, asker);
         self.queue.push(envelope);
-        let wakes = Wakes { receiver: self.receiver.take(), wanted: self.wants() };
+        let wakes = Wakes { receiver: self.receiver.take(), wanted: self.wants(true) };
         match evicted {
             None => Sent::In(wakes),
             Some((reason, oldest)) => Sent::Evicted(oldest, reason, wakes),
@@ -258,8 +261,13 @@ impl<M> State<M> {
             && !self.place.starts_on_message()
     }
 
-    /// Whether the supervisor has to be told that a message waits; it is told once.
-    fn wants(&mut self) -> bool {
+    /// Whether the supervisor has to be told that a message waits, which it is once. It is not told
+    /// of what an incarnation has left that did nothing about it, or the next would be started to do
+    /// the same, and so on without a wait.
+    fn wants(&mut self, anew: bool) -> bool {
+        if !anew && !self.progress {
+            return false;
+        }
         let down = matches!(self.phase, Phase::New | Phase::Down { .. });
         let wants = down && self.place.starts_on_message() && !self.queue.is_empty();
         wants && !std::mem::replace(&mut self.told, true)
@@ -278,7 +286,7 @@ impl<M> State<M> {
             return (Next::End, None);
         }
         let Phase::Lent(lent) = &mut self.phase else { return (Next::End, None) };
-        if lent.ending == Ending::Leaving {
+        if lent.ending == Ending::Leaving || lent.done {
             return (Next::End, None);
         }
         let mut at = None;
@@ -295,6 +303,7 @@ impl<M> State<M> {
         } else {
             self.queue.take(from)
         };
+        self.progress |= !lends && found.is_some();
         if let Some((envelope, admitted)) = found {
             return (Next::Message(envelope), admitted);
         }
@@ -330,10 +339,11 @@ impl<M> State<M> {
             return Err(self.path());
         }
         let hold = self.hold();
-        self.phase = Phase::Lent(Lent { borrower: loan.borrower, hold, ending: Ending::No });
+        self.phase =
+            Phase::Lent(Lent { borrower: loan.borrower, hold, ending: Ending::No, done: false });
         self.loans += 1;
         self.incarnation = loan.incarnation;
-        self.told = false;
+        (self.told, self.progress) = (false, false);
         Ok((self.loans, self.receiver.take()))
     }
 
@@ -387,7 +397,7 @@ impl<M> State<M> {
         let (letters, mut wakers) =
             if self.diverts() && !closed { self.queue.flush() } else { Default::default() };
         wakers.extend(self.receiver.take());
-        let wanted = self.wants();
+        let wanted = self.wants(false);
         Some(Returned { letters, to: self.option(|it| it.while_down.clone()), wakers, wanted })
     }
 
@@ -396,12 +406,18 @@ impl<M> State<M> {
     /// A message is dealt with. Returns whom to wake, and whether the borrower is well again: as long
     /// as a message is left that has failed, it may fail again.
     pub(super) fn acked(&mut self, envelope: &Envelope<M>) -> (Option<Waker>, bool) {
+        self.progress = true;
         let admitted = self.queue.settle(envelope);
         (admitted, !self.queue.has_suspects())
     }
 
-    /// A message was not acknowledged; `failed` if nobody had asked for the end.
-    pub(super) fn came_back(&mut self, envelope: Envelope<M>, failed: bool) -> CameBack<M> {
+    /// A message of this loan was not acknowledged; `failed` if nobody had asked for the end.
+    pub(super) fn came_back(
+        &mut self,
+        envelope: Envelope<M>,
+        loan: u64,
+        failed: bool,
+    ) -> CameBack<M> {
         let most = self.option(|it| Some(it.max_attempts)).unwrap_or(Some(ATTEMPTS));
         let poison = failed && most.is_some_and(|most| envelope.failed + 1 >= most.get());
         let dead = match self.phase {
@@ -409,12 +425,18 @@ impl<M> State<M> {
             Phase::Away(reason) => Some(reason),
             Phase::New | Phase::Lent(_) | Phase::Down { .. } => None,
         };
+        // After so many attempts it is poison.
+        self.progress |= dead.is_some() || (failed && most.is_some());
         if let Some(reason) = dead {
             let admitted = self.queue.settle(&envelope);
             return CameBack::Dead(envelope, reason, admitted);
         }
+        if let (false, Some(lent)) = (failed, self.lent(loan)) {
+            // Or it would be given the same again, at once, and no attempt would count.
+            lent.done = true;
+        }
         self.queue.give_back(envelope, failed);
-        CameBack::In(Wakes { receiver: self.receiver.take(), wanted: self.wants() })
+        CameBack::In(Wakes { receiver: self.receiver.take(), wanted: self.wants(false) })
     }
 
     // --- What the supervisor says -----------------------------------------------------------------
@@ -430,7 +452,7 @@ impl<M> State<M> {
         if let Phase::Away(_) = self.phase {
             self.phase = Phase::New;
         }
-        self.wants()
+        self.wants(true)
     }
 
     /// Takes the mailbox its place.
@@ -455,6 +477,20 @@ impl<M> State<M> {
 
     pub(super) fn keep_back(&mut self, until: Instant) {
         self.traffic = Some(until);
+    }
+
+    /// The child is down until a message comes. What it has left, without doing anything about it,
+    /// has had its chance. Returns that, whom to wake, and whether a message has come.
+    pub(super) fn rest(&mut self) -> (VecDeque<Envelope<M>>, Vec<Waker>, bool) {
+        if self.told {
+            return (VecDeque::new(), Vec::new(), false);
+        }
+        let left = self.queue.drain();
+        let mut admitted = Vec::new();
+        while let Some(waker) = self.queue.admit() {
+            admitted.push(waker);
+        }
+        (left, admitted, self.wants(true))
     }
 
     /// Nobody will come for what is there. Returns that, and whom to wake.

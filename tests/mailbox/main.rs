@@ -1,5 +1,6 @@
 //! Mailboxes: what becomes of messages while their child is up, down, or stopping.
 
+mod accounting;
 mod asks;
 #[path = "../common/mod.rs"]
 mod common;

@@ -155,6 +155,29 @@ async fn what_a_child_has_not_read_when_its_grace_is_over_becomes_letters() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_child_that_is_to_stop_and_puts_a_message_back_gets_no_more() {
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let spec = worker_with_mailbox("reader", mailbox, async |ctx: Context, mut inbox| -> Exit {
+        ctx.cancelled().await;
+        while let Some(delivery) = inbox.deliver().await {
+            drop(delivery);
+        }
+        Ok(())
+    });
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    let mut letters = tree.dead_letters();
+    address.try_send(1).unwrap();
+    settle().await;
+
+    let began = Instant::now();
+    tree.terminate_child("reader").await.unwrap();
+
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(letters.try_next().unwrap().reason.to_string(), "undelivered_at_stop");
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_child_that_closes_and_ends_takes_nothing_until_the_next_incarnation() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {

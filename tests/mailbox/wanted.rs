@@ -137,6 +137,31 @@ async fn causes_of(on_message: bool) -> Vec<StartCause> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_fails_without_reading_is_started_once_for_a_message() {
+    // Nobody restarts it, and the message would have it started again and again, at once.
+    let never = verger::Trigger::from(RestartType::Transient)
+        .on(verger::ExitKind::Failed, verger::OnExit::Leave);
+    let treat = |spec: ChildSpec| spec.restart(never).start_on_message();
+    let mut tree = Tree::with(Reader::new(), 1000, |it| it, treat).await;
+    tree.reader.starts([Begin::Fail(Duration::ZERO); 2]);
+    let asked = tokio::spawn({
+        let address = tree.address.clone();
+        async move { told(address.ask(|reply| Ask(1, reply)).await) }
+    });
+    settle().await;
+
+    assert_eq!(tree.log(), ["start#1"]);
+    assert_eq!(tree.letters(), ["handler_error: 1?"]);
+    let text = "the question to `app/reader` was not delivered: handler_error";
+    assert_eq!(asked.await.unwrap(), text, "who asked is told");
+    for (n, log) in [(2, vec!["start#2"]), (3, vec!["start#3", "3#3"])] {
+        tree.send([Note(n)]);
+        tree.pass(ms(50)).await;
+        assert_eq!(tree.log(), log, "the next message is another chance");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_was_stopped_by_hand_stays_stopped() {
     let tree = tree(RestartType::Transient).await;
     tree.send([Note(1)]);

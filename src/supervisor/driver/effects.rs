@@ -47,12 +47,17 @@ impl<M: Machine> Driver<M> {
             Effect::Report(report) => {
                 self.watch(&report);
                 self.report(&report, now);
-                self.note_down(&report);
+                if matches!(report.to, Lifecycle::Stopped | Lifecycle::Errored) {
+                    self.note_down(report.key);
+                }
             }
             Effect::Health { key, incarnation, problem } => {
                 self.is_well(key, incarnation, problem, now);
             }
-            Effect::Leaked { key, incarnation } => self.leak(key, incarnation, now),
+            Effect::Leaked { key, incarnation } => {
+                self.leak(key, incarnation, now);
+                self.note_down(key);
+            }
             Effect::Ended { key, incarnation, reason, lived } => {
                 self.ending = Some(Ending { key, incarnation, reason: Arc::new(reason), lived });
             }
@@ -67,9 +72,10 @@ impl<M: Machine> Driver<M> {
             Effect::Changed { key, changes } => self.tasks.change(key, &changes),
             Effect::Decided { key, incarnation, reason, decision, log } => {
                 self.decided((key, incarnation), reason, decision, log, now);
+                self.note_down(key);
             }
             Effect::Replaced { key } => self.replaced(key),
-            Effect::Stays { key } => self.down.push(key),
+            Effect::Stays { key } => self.note_down(key),
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key, incarnation } => {
                 if self.hub.tree.has_listeners() {

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use super::Driver;
 use crate::child::ChildSpec;
 use crate::dead_letter::{DeadLetterReason, Owner};
-use crate::lifecycle::Lifecycle;
-use crate::machine::{Key, Machine, Report};
+use crate::machine::{Key, Machine};
 use crate::mailbox::{At, Grace};
 
 /// How long an incarnation has to live at most before it gets what came before its start, in
@@ -46,10 +45,9 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Notes a child that may be down for good.
-    pub(super) fn note_down(&mut self, report: &Report) {
-        let down = matches!(report.to, Lifecycle::Stopped | Lifecycle::Errored);
-        if down && self.tasks.mailbox(report.key).is_some() {
-            self.down.push(report.key);
+    pub(super) fn note_down(&mut self, key: Key) {
+        if self.tasks.mailbox(key).is_some() {
+            self.down.push(key);
         }
     }
 
@@ -58,10 +56,11 @@ impl<M: Machine> Driver<M> {
     pub(super) fn look_after_mailboxes(&mut self) {
         let mut down = std::mem::take(&mut self.down);
         for key in down.drain(..) {
-            if let Some(mailbox) = self.tasks.mailbox(key)
-                && !self.machine.returns(key)
-            {
+            let Some(mailbox) = self.tasks.mailbox(key) else { continue };
+            if !self.machine.returns(key) {
                 Arc::clone(mailbox).away(self.reason(key));
+            } else if self.machine.awaits_message(key) {
+                Arc::clone(mailbox).rest();
             }
         }
         self.down = down;
