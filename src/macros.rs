@@ -265,10 +265,51 @@ pub use verger_macros::Supervisor;
 /// `#[instrument]` is called unless it is given a name. Parameters whose types depend on type
 /// parameters get the bounds that they need.
 ///
+/// # On an `async fn` with a mailbox
+///
+/// One of the parameters may be an [`Inbox<M>`](crate::Inbox), at any place but before the context;
+/// it is recognised by that name, also as `verger::Inbox<M>`. It is not the constructor's: each
+/// incarnation is lent it. The constructor returns the spec and the [`Address<M>`](crate::Address)
+/// that sends to it, `(ChildSpec, Address<M>)`. Messages have to be `Send`.
+///
+/// ```
+/// use verger::{Exit, Inbox, Overflow, Supervisor, worker};
+///
+/// #[worker(capacity = 50, mailbox = |it| it.overflow(Overflow::DropOldest).max_attempts(3))]
+/// async fn greeter(mut inbox: Inbox<String>, greeting: &'static str) -> Exit {
+///     while let Some(name) = inbox.recv().await {
+///         println!("{greeting}, {name}");
+///     }
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (greeter, address) = greeter("hello");
+/// let app = Supervisor::builder("app").child(greeter).build()?.start().await?;
+/// address.send("world".to_owned()).await?;
+/// # assert_eq!(address.capacity(), 50);
+/// # app.stop("the example is over").await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Two more keys say what its mailbox is like. Both may use the constructor's parameters.
+///
+/// | key | |
+/// | --- | --- |
+/// | `capacity` | a number of messages, at least 1; without it, 1000 |
+/// | `mailbox` | a function of the [`Mailbox<M>`](crate::Mailbox) that returns it: a path to one, or a closure, as above |
+///
+/// There is one mailbox for each call of the constructor, and a spec with a mailbox is for one
+/// child at a time.
+///
 /// # On an `impl` block
 ///
 /// `run`, and `activate` and `deactivate` if they are there, become those of the trait. They may
 /// leave out the context and the result, and may take `&self`. Other methods stay what they are.
+/// They get no inbox: such a value has it in a field, and becomes a child by
+/// [`child_with_mailbox`](crate::child_with_mailbox).
 ///
 /// ```
 /// use verger::{Context, Exit, component, worker};

@@ -1,12 +1,17 @@
-//! The example `components`: its tree is the same whether macros make it or the builder.
+//! The example `components`: its tree is the same whether macros make it or the builder. And workers
+//! with mailboxes, which macros make.
 
 #![cfg(all(feature = "macros", feature = "signal"))]
 
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
-use verger::{ChildSpecInfo, ControlError, Node, SupervisorBuilder, SupervisorHandle, worker};
+use verger::{
+    ChildSpec, ChildSpecInfo, Context, ControlError, Exit, Inbox, Node, Overflow, SendError,
+    Supervisor, SupervisorBuilder, SupervisorHandle, supervisor, worker,
+};
 
 #[allow(dead_code, reason = "its `main` is the example's")]
 #[path = "../examples/components.rs"]
@@ -133,4 +138,109 @@ async fn macros_and_builder_set_the_same_limits() {
 
         tree.stop("seen").await.unwrap();
     }
+}
+
+/// What each incarnation of the writer has read.
+type Rows = UnboundedSender<(u32, String)>;
+
+#[worker(backoff(constant, delay = "1s"), capacity = 3)]
+async fn writer(ctx: Context, mut inbox: Inbox<String>, rows: Rows) -> Exit {
+    while let Some(row) = inbox.recv().await {
+        let is_bad = row == "bad";
+        let _ = rows.send((ctx.incarnation(), row));
+        if is_bad {
+            return Err("a bad row".into());
+        }
+    }
+    Ok(())
+}
+
+#[supervisor]
+struct Archive {
+    #[child]
+    writer: ChildSpec,
+    #[child]
+    second: ChildSpec,
+}
+
+async fn read(rows: &mut UnboundedReceiver<(u32, String)>, count: usize) -> Vec<(u32, String)> {
+    let mut read = Vec::new();
+    while read.len() < count {
+        read.push(rows.recv().await.unwrap());
+    }
+    read
+}
+
+fn row(incarnation: u32, text: &str) -> (u32, String) {
+    (incarnation, text.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_reads_what_was_sent_before_its_start_and_during_a_restart_in_order() {
+    let (sender, mut rows) = unbounded_channel();
+    let (other_sender, mut other_rows) = unbounded_channel();
+    let (writer_spec, address) = writer(sender);
+    let (second, other_address) = writer(other_sender);
+    for text in ["a", "bad", "b"] {
+        address.try_send(text.to_owned()).unwrap();
+    }
+    let full = address.try_send("c".to_owned());
+    assert!(matches!(full, Err(SendError::Full { capacity: 3, .. })), "{full:?}");
+
+    let tree = Archive { writer: writer_spec, second }.builder();
+    let began = tokio::time::Instant::now();
+    let tree = start(tree).await;
+    assert_eq!(read(&mut rows, 2).await, [row(1, "a"), row(1, "bad")]);
+    assert_eq!(began.elapsed(), Duration::from_millis(50), "what came before it waits so long");
+    assert_eq!(address.path().unwrap().as_str(), "archive/writer");
+
+    for text in ["c", "d"] {
+        address.try_send(text.to_owned()).unwrap();
+    }
+    other_address.try_send("of the other".to_owned()).unwrap();
+    assert_eq!(read(&mut other_rows, 1).await, [row(1, "of the other")]);
+    assert_eq!(read(&mut rows, 3).await, [row(2, "b"), row(2, "c"), row(2, "d")]);
+    assert_eq!(began.elapsed(), Duration::from_millis(1_100), "the same again after a second");
+
+    tree.stop("seen").await.unwrap();
+    let closed = address.try_send("e".to_owned());
+    assert!(matches!(closed, Err(SendError::Closed { .. })), "{closed:?}");
+}
+
+/// It acknowledges nothing.
+#[worker(
+    backoff(constant, delay = "1s"),
+    capacity = room,
+    mailbox = |it| it.overflow(Overflow::DropOldest).max_attempts(attempts),
+)]
+async fn reader(
+    ctx: Context,
+    room: usize,
+    mut inbox: Inbox<String>,
+    attempts: u32,
+    rows: Rows,
+) -> Exit {
+    let Some(row) = inbox.deliver().await else { return Ok(()) };
+    let _ = rows.send((ctx.incarnation(), row.clone()));
+    Err(format!("one of {attempts} attempts, of {room} messages").into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_of_the_mailbox_of_a_worker_holds() {
+    let (sender, mut rows) = unbounded_channel();
+    let (spec, address) = reader(2, 2, sender);
+    let tree = start(Supervisor::builder("app").child(spec)).await;
+
+    address.try_send("a".to_owned()).unwrap();
+    assert_eq!(read(&mut rows, 1).await, [row(1, "a")]);
+    tokio::task::yield_now().await;
+    for text in ["b", "c"] {
+        address.try_send(text.to_owned()).unwrap();
+    }
+    assert_eq!(address.len(), 2, "there is no room for `a`, which was the oldest");
+    let twice = [row(2, "b"), row(3, "b"), row(4, "c"), row(5, "c")];
+    assert_eq!(read(&mut rows, 4).await, twice);
+
+    tree.stop("seen").await.unwrap();
+    assert!(address.is_empty());
 }

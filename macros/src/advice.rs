@@ -33,6 +33,13 @@ pub(crate) fn belongs(place: Place, key: &Key) -> &'static str {
             ", because a value is named where it becomes a child: by its field, or as in \
              `component(\"db\", …)`; remove {it}"
         }
+        Block if key.places == [Function] => {
+            ", because a value gets its mailbox where it becomes a child, as in \
+             `child_with_mailbox(\"db\", mailbox, |inbox| …)`; remove {it}"
+        }
+        _ if key.places == [Function] => {
+            "; write {it} in `#[worker(…)]` above a function with a parameter `inbox: Inbox<M>`"
+        }
         _ if may_be(Supervisor) => "; write {it} above the supervisor's struct",
         _ if may_be(Field) => "; write {it} in `#[child(…)]` above the field",
         _ => "; write {it} in `#[dynamic(…)]` above a field",
@@ -134,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_key_in_the_wrong_place_is_answered_with_the_right_one() {
-        let table: [(_, &[_], _); 8] = [
+        let table: [(_, &[_], _); 10] = [
             (
                 Field,
                 &["strategy"],
@@ -179,6 +186,19 @@ mod tests {
                 &["name"],
                 "a worker has no option `name`, because a value is named where it becomes a child: \
                  by its field, or as in `component(\"db\", …)`; remove it",
+            ),
+            (
+                Field,
+                &["capacity"],
+                "a child has no option `capacity`; write it in `#[worker(…)]` above a function with \
+                 a parameter `inbox: Inbox<M>`",
+            ),
+            (
+                Block,
+                &["capacity", "mailbox"],
+                "a worker has no options `capacity` and `mailbox`, because a value gets its mailbox \
+                 where it becomes a child, as in `child_with_mailbox(\"db\", mailbox, |inbox| …)`; \
+                 remove them",
             ),
         ];
         for (place, names, text) in table {

@@ -283,11 +283,10 @@ impl Args {
                 let calls = args.calls(krate);
                 quote!(.#ident(|__child| __child #calls))
             }
-            // Not calls: what the constructor gets, where all names are from, half of a pair, and
-            // what is said of the spec that the builder becomes.
-            (_, "name" | "crate" | "period" | "child") | (Set::Group(_) | Set::Wrong, _) => {
-                TokenStream::new()
-            }
+            // Not calls: what the constructor gets, where all names are from, half of a pair, what
+            // is said of the spec that the builder becomes, and of a mailbox.
+            (_, "name" | "crate" | "period" | "child" | "capacity" | "mailbox")
+            | (Set::Group(_) | Set::Wrong, _) => TokenStream::new(),
             (Set::Value(Value::Names(names)), _) => {
                 names.iter().map(|name| quote!(.#ident(#name))).collect()
             }

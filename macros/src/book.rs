@@ -10,13 +10,17 @@ const PAGE: &str = include_str!("../../book/src/components.md");
 
 #[test]
 fn the_book_shows_what_the_macros_write() {
-    let expansion = syn::parse2(expand(&listing("rust,input"))).expect("macros write items");
-    let expansion = prettyplease::unparse(&expansion);
-    // Not `assert_eq`, so that it can be copied from here.
-    assert!(
-        listing("rust,expansion") == expansion,
-        "in book/src/components.md, what becomes of the listing `input` is not shown as\n\n{expansion}",
-    );
+    for (input, shown) in
+        [("rust,input", "rust,expansion"), ("rust,input,mailbox", "rust,expansion,mailbox")]
+    {
+        let expansion = syn::parse2(expand(&listing(input))).expect("macros write items");
+        let expansion = prettyplease::unparse(&expansion);
+        // Not `assert_eq`, so that it can be copied from here.
+        assert!(
+            listing(shown) == expansion,
+            "in book/src/components.md, what becomes of the listing `{input}` is not shown as\n\n{expansion}",
+        );
+    }
 }
 
 #[test]

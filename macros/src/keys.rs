@@ -67,8 +67,8 @@ pub(crate) enum Takes {
     Duration { zero: bool },
     /// Either of these, in quotes, or an expression of the words' type.
     DurationOrWord(&'static Words),
-    /// A whole number, or an expression.
-    Number,
+    /// A whole number from this on, or an expression.
+    Number { min: u32 },
     /// The name of a child.
     Name,
     /// Names of siblings: one, or several in brackets.
@@ -104,7 +104,7 @@ impl Takes {
             Self::Preset => Some(&PRESET),
             Self::Flag
             | Self::Duration { .. }
-            | Self::Number
+            | Self::Number { .. }
             | Self::Name
             | Self::Names
             | Self::Backoff
@@ -193,7 +193,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "max_children",
         places: &[Dynamic],
-        takes: Takes::Number,
+        takes: Takes::Number { min: 0 },
         example: "max_children = 1000",
     },
     Key {
@@ -282,7 +282,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "max_restarts",
         places: LIMITED,
-        takes: Takes::Number,
+        takes: Takes::Number { min: 0 },
         example: "max_restarts = 5",
     },
     Key {
@@ -300,7 +300,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "consecutive_restarts",
         places: CHILD_OR_DEFAULT,
-        takes: Takes::Number,
+        takes: Takes::Number { min: 0 },
         example: "consecutive_restarts = 3",
     },
     Key {
@@ -332,6 +332,19 @@ pub(crate) const KEYS: &[Key] = &[
         places: CHILD,
         takes: Takes::Value("a health check"),
         example: "health_check = HealthCheck::new(answers)",
+    },
+    // Options of a mailbox.
+    Key {
+        name: "capacity",
+        places: &[Function],
+        takes: Takes::Number { min: 1 },
+        example: "capacity = 1000",
+    },
+    Key {
+        name: "mailbox",
+        places: &[Function],
+        takes: Takes::Function,
+        example: "mailbox = |it| it.max_attempts(3)",
     },
 ];
 

@@ -99,6 +99,28 @@ fn a_worker_with_several_arguments_and_none_of_them_the_context() {
 }
 
 #[test]
+fn a_worker_with_a_mailbox() {
+    assert_expansion!(work(
+        r#"restart = "transient", capacity = 50,
+           mailbox = |it| it.overflow(Overflow::DropOldest).max_attempts(3)"#,
+        "pub async fn writer(ctx: Context, mut inbox: Inbox<Row>, db: Db) -> Exit {}",
+    ));
+}
+
+#[test]
+fn a_worker_with_a_mailbox_and_nothing_else() {
+    assert_expansion!(work("", "async fn log(ctx: Context, inbox: verger::Inbox<String>) {}"));
+}
+
+#[test]
+fn a_generic_worker_with_a_mailbox_after_its_arguments() {
+    assert_expansion!(work(
+        "mailbox = patient",
+        "async fn relay<M, S: Sink<M>>(mut sink: S, retries: u32, _: Inbox<M>) {}",
+    ));
+}
+
+#[test]
 fn a_worker_that_is_an_impl_block() {
     assert_expansion!(work(
         r#"activation_timeout = "10s", on_leak = "park""#,

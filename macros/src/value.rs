@@ -59,7 +59,9 @@ impl Value {
             Takes::Duration { zero } => {
                 Self::duration_above(*zero, key.name, key.example, expression(input)?)
             }
-            Takes::Number => number(key.name, key.example, &(0..=u32::MAX), expression(input)?),
+            Takes::Number { min } => {
+                number(key.name, key.example, &(*min..=u32::MAX), expression(input)?)
+            }
             Takes::Name => name(expression(input)?, || {
                 format!("a name is written out, in quotes, as in `{}`", key.example)
             })

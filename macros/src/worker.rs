@@ -4,12 +4,13 @@
 mod block;
 mod bodies;
 mod function;
+mod inbox;
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
-use syn::{FnArg, Item, Lifetime, PatType, Safety, Signature, Type, TypePath};
+use syn::{FnArg, Item, Lifetime, PatType, PathSegment, Safety, Signature, Type, TypePath};
 
 use self::bodies::Bodies;
 use crate::errors::Errors;
@@ -100,13 +101,16 @@ fn undeclared_lifetime(ty: &Type) -> Option<TokenStream> {
 
 /// Whether it is, by name, what a child learns about itself and its surroundings from.
 fn is_context(ty: &Type) -> bool {
+    last_segment(ty).is_some_and(|last| last.ident == "Context")
+}
+
+/// What a type is called, without where it is from.
+fn last_segment(ty: &Type) -> Option<&PathSegment> {
     match ty {
-        Type::Path(TypePath { qself: None, path, .. }) => {
-            path.segments.last().is_some_and(|last| last.ident == "Context")
-        }
+        Type::Path(TypePath { qself: None, path, .. }) => path.segments.last(),
         // From another macro.
-        Type::Group(group) => is_context(&group.elem),
-        _ => false,
+        Type::Group(group) => last_segment(&group.elem),
+        _ => None,
     }
 }
 

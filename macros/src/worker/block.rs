@@ -11,6 +11,7 @@ use syn::{
 };
 
 use super::bodies::Bodies;
+use super::inbox::is_inbox_like;
 use super::{
     BORROWS, TWICE, is_context, refuse_qualifiers, remove_qualifiers, typed, undeclared_lifetime,
 };
@@ -134,7 +135,19 @@ fn signature(method: &ImplItemFn, errors: &mut Errors) {
     if let Some(param) = signature.generics.params.first() {
         errors.at(param, format!("`{name}` can't have parameters of its own; write {example}"));
     }
-    let mut params = typed(&signature.inputs);
+    // One that is in the way hides no other parameter's mistake.
+    let (inboxes, others): (Vec<_>, Vec<_>) =
+        typed(&signature.inputs).partition(|param| is_inbox_like(&param.ty));
+    if let Some(inbox) = inboxes.first() {
+        errors.at(
+            inbox,
+            format!(
+                "`{name}` gets nothing but the context; keep the inbox in a field of the type, and \
+                 make the child by `child_with_mailbox(\"db\", mailbox, |inbox| …)`"
+            ),
+        );
+    }
+    let mut params = others.into_iter();
     if let Some(first) = params.next() {
         let by_reference = match &*first.ty {
             Type::Reference(ty) => ty.mutability.is_none() && is_context(&ty.elem),

@@ -1,5 +1,5 @@
 //! An `async fn` becomes a constructor of the same name: what was its arguments besides the
-//! [`Context`] are the constructor's, and are cloned for each incarnation.
+//! [`Context`] and the [`Inbox`] are the constructor's, and are cloned for each incarnation.
 //!
 //! [`Context`]: super::is_context
 
@@ -13,6 +13,7 @@ use syn::{
 };
 
 use super::bodies::Bodies;
+use super::inbox::{self, Inbox, is_inbox_like};
 use super::{
     BORROWS, TWICE, is_context, refuse_qualifiers, remove_qualifiers, typed, undeclared_lifetime,
 };
@@ -33,6 +34,7 @@ pub(crate) fn expand(args: TokenStream, mut function: ItemFn, bodies: Bodies) ->
     let args = Args::parse(Place::Function, args, &mut errors);
     check::spec(&args, &mut errors);
     check(&function, &mut errors);
+    inbox::check(&function.sig, &args, &mut errors);
     if function.sig.receiver().is_some() {
         // There is no constructor that it could become.
         let function = bodies.put_back(function.into_token_stream());
@@ -72,6 +74,7 @@ fn check(function: &ItemFn, errors: &mut Errors) {
             Type::Reference(reference) if is_context(&reference.elem) => {
                 errors.at(reference.and_token, "a worker owns its `Context`; remove the `&`");
             }
+            Type::Reference(reference) if is_inbox_like(&reference.elem) => {}
             ty if index > 0 && is_context(ty) => {
                 errors.at(ty, "`Context` must be the first parameter; move it there");
             }
@@ -110,14 +113,24 @@ fn constructor(args: &Args, mut function: ItemFn, bodies: Bodies, correct: bool)
     let mut params = typed(&signature.inputs).cloned().peekable();
     let context = params.next_if(|first| is_context_like(&first.ty)).map(|first| context(&first));
     // One that stands elsewhere has been told of.
-    let params = params.filter(|param| !is_context_like(&param.ty));
+    let params: Vec<_> = params.filter(|param| !is_context_like(&param.ty)).collect();
+    let inbox = Inbox::find(&params);
+    let params = params.into_iter().filter(|param| !is_inbox_like(&param.ty));
     let arguments: Vec<_> = params.enumerate().map(argument).collect();
     let own = arguments.iter().map(|Argument { name, ty }| -> FnArg {
         if correct { parse_quote!(#name: #ty) } else { parse_quote!(_: #ty) }
     });
     signature.inputs = own.collect();
     signature.asyncness = None;
-    signature.output = parse_quote!(-> #krate::ChildSpec);
+    signature.output = match &inbox {
+        None => parse_quote!(-> #krate::ChildSpec),
+        Some(inbox) => {
+            let address = inbox.address(krate, &mut signature.generics);
+            parse_quote!(-> (#krate::ChildSpec, #address))
+        }
+    };
+    // Without it, what is wrong with it would be told once more.
+    let is_kept = inbox.as_ref().is_none_or(|inbox| inbox.message.is_some());
     let body = if correct {
         let name = args.name().cloned();
         let name = name.unwrap_or_else(|| LitStr::new(&ident.unraw().to_string(), ident.span()));
@@ -126,20 +139,26 @@ fn constructor(args: &Args, mut function: ItemFn, bodies: Bodies, correct: bool)
             ReturnType::Default => Shown::at(&ident),
             ReturnType::Type(_, ty) => Shown::at(ty),
         };
-        let call = Call { krate, name, run: quote!(#run #turbofish), context, arguments, shown };
+        let made = inbox.as_ref().map(|inbox| inbox.made(args, krate));
+        let run = quote!(#run #turbofish);
+        let call = Call { krate, name, run, context, inbox, arguments, shown };
         let options = args.calls(krate);
-        quote!(#call #options)
+        match made {
+            None => quote!(#call #options),
+            Some(made) => quote!(#made let __spec = #call #options; (__spec, __address)),
+        }
     } else {
         quote!(loop {})
     };
     let span = function.block.brace_token.span.join();
-    let function = bodies.put_back(function.into_token_stream());
-    let body = quote! {
-        #[allow(clippy::unused_async, reason = "a worker has to be an `async fn`")]
-        #function
-
-        #body
-    };
+    let function = is_kept.then(|| {
+        let function = bodies.put_back(function.into_token_stream());
+        quote! {
+            #[allow(clippy::unused_async, reason = "a worker has to be an `async fn`")]
+            #function
+        }
+    });
+    let body = quote!(#function #body);
     // It ends where the function does, so that it counts as written by somebody, and the compiler
     // tells of a worker that nobody uses.
     let mut body = Group::new(Delimiter::Brace, body);
@@ -194,7 +213,9 @@ fn require_clones(signature: &mut Signature) {
         parse_quote!(::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static);
     for param in signature.inputs.iter_mut() {
         let FnArg::Typed(PatType { ty, .. }) = param else { continue };
-        if let Type::ImplTrait(anonymous) = &mut **ty {
+        if is_inbox_like(ty) {
+            inbox::require_send(ty, &mut signature.generics);
+        } else if let Type::ImplTrait(anonymous) = &mut **ty {
             // A type without a name can't be bounded elsewhere.
             anonymous.bounds.extend(bounds.clone());
         } else if is_generic(ty, &signature.generics) {
@@ -219,13 +240,14 @@ fn turbofish(function: &ItemFn) -> TokenStream {
     if params.is_empty() { TokenStream::new() } else { quote!(::<#(#params),*>) }
 }
 
-/// The call of `worker` or `worker_with`.
+/// The call of `worker`, `worker_with` or `worker_with_mailbox`.
 struct Call<'a> {
     krate: &'a Path,
     name: LitStr,
     run: TokenStream,
     /// Its name, if the function takes one.
     context: Option<Ident>,
+    inbox: Option<Inbox>,
     arguments: Vec<Argument>,
     /// What is wrong with what is run is wrong with what the function returns.
     shown: Shown,
@@ -233,7 +255,13 @@ struct Call<'a> {
 
 impl ToTokens for Call<'_> {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Self { krate, name, run, context, arguments, shown } = self;
+        let Self { krate, name, run, context, inbox, arguments, shown } = self;
+        if let Some(inbox) = inbox {
+            let run = self.with_inbox(inbox);
+            let arguments = quote!(#name, __mailbox, #run);
+            tokens.extend(shown.call(quote!(#krate::worker_with_mailbox), arguments));
+            return;
+        }
         let names: Vec<_> = arguments.iter().map(|argument| &argument.name).collect();
         let worker = match (&*names, context) {
             ([], Some(_)) => shown.call(quote!(#krate::worker), quote!(#name, #run)),
@@ -260,6 +288,29 @@ impl ToTokens for Call<'_> {
 }
 
 impl Call<'_> {
+    /// The function, or what calls it with the inbox where it takes that.
+    fn with_inbox(&self, inbox: &Inbox) -> TokenStream {
+        let Self { run, context, arguments, shown, .. } = self;
+        if arguments.is_empty() && context.is_some() {
+            return run.clone();
+        }
+        let name = &inbox.name;
+        let mut passed: Vec<_> = arguments.iter().map(Argument::cloned).collect();
+        passed.insert(inbox.at, quote!(#name));
+        let passed = context.iter().map(ToTokens::to_token_stream).chain(passed);
+        let passed = quote!(#(#passed),*);
+        let ctx = context.as_ref().map_or_else(|| quote!(_), ToTokens::to_token_stream);
+        let keyword = (!arguments.is_empty()).then(|| quote!(move));
+        // What is wrong with the closure is wrong with what it captures.
+        let shown = match &**arguments {
+            [only] => Shown::at(&only.ty),
+            _ => *shown,
+        };
+        let head = shown.all(quote!(#keyword |#ctx, #name|));
+        let call = shown.call(run.clone(), passed);
+        quote!(#head #call)
+    }
+
     /// All arguments as one value.
     fn state(&self) -> Group {
         let values = self.arguments.iter().map(Argument::shown);
@@ -275,5 +326,12 @@ impl Argument {
         let mut name = self.name.clone();
         name.set_span(at(self.ty.span()));
         name
+    }
+    /// A clone of it, for one incarnation.
+    fn cloned(&self) -> TokenStream {
+        let name = &self.name;
+        let shown = Shown::at(&self.ty);
+        let borrowed = shown.all(quote!(&#name));
+        shown.call(quote!(::core::clone::Clone::clone), borrowed)
     }
 }

@@ -21,6 +21,12 @@ async fn clock(ctx: ::verger::Context, zone: u32, hour: u32) -> ::verger::Exit {
     ::core::result::Result::Ok(())
 }
 
+#[worker(capacity = 5, mailbox = |it| it.max_attempts(3))]
+async fn writer(mut inbox: ::verger::Inbox<u32>, zone: u32) {
+    inbox.recv().await;
+    let _ = zone;
+}
+
 const NONE: ::core::option::Option<i32> = ::core::option::Option::None;
 
 struct Db;
@@ -73,6 +79,7 @@ async fn generic<T: ::core::fmt::Display>(value: T) {
 
 fn main() {
     let _ = generic(5);
+    let _ = writer(5);
     let below = Derived { clock: clock(0, 1) };
     let conns = ::verger::DynamicSupervisor;
     let app = App { clock: clock(0, 1), db: Db, below, conns };

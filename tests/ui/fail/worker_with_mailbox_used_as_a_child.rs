@@ -1,0 +1,12 @@
+use verger::{Inbox, Supervisor, worker};
+
+#[worker]
+async fn writer(mut inbox: Inbox<String>) {
+    while let Some(row) = inbox.recv().await {
+        println!("{row}");
+    }
+}
+
+fn main() {
+    let _ = Supervisor::builder("app").child(writer()).build();
+}
