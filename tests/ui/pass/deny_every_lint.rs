@@ -43,9 +43,9 @@ pub mod service {
     use std::time::Duration;
 
     use verger::{
-        Backoff, Child, ChildSpec, Component, Context, DynamicSupervisor, Exit, Outcome,
-        RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder, async_trait, component,
-        supervisor, worker, worker_with,
+        Address, Backoff, Child, ChildSpec, Component, Context, DynamicSupervisor, Exit, Inbox,
+        Mailbox, Outcome, RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder,
+        async_trait, component, mailbox, supervisor, worker, worker_with, worker_with_mailbox,
     };
 
     /// Uses everything that is imported, so that a path to it could be shorter.
@@ -66,12 +66,16 @@ pub mod service {
             component("any", value)
         }
 
+        let (address, mailbox): (Address<u32>, Mailbox<u32>) = mailbox(5);
+        let writer = worker_with_mailbox("writer", mailbox, async |_, _| {});
+        drop(address);
         let wait = Backoff::constant(Duration::from_secs(1));
         let clock = worker_with("clock", 5, async |_, _| {}).restart(RestartType::Transient);
         Supervisor::builder("hand")
             .strategy(Strategy::OneForAll)
             .defaults(|child| child.backoff(wait).shutdown(Shutdown::Infinity))
             .child(clock)
+            .child(writer)
             .child(any(Nothing))
             .child(DynamicSupervisor::builder("conns"))
     }
@@ -87,6 +91,15 @@ pub mod service {
         drop(zone);
         let _: Option<()> = ctx.run_until_cancelled(tokio::time::sleep(every)).await;
         Ok(())
+    }
+
+    /// Writes.
+    #[worker(capacity = 5, mailbox = |it| it.max_attempts(3))]
+    pub async fn writer<M: Into<u64>>(mut inbox: Inbox<M>, mut sum: u64, _unit: &'static str) {
+        while let Some(number) = inbox.recv().await {
+            sum += number.into();
+        }
+        assert_eq!(sum, 5);
     }
 
     /// Does anything.
@@ -176,6 +189,8 @@ fn main() {
         conns: verger::DynamicSupervisor,
         limit: 5,
     };
-    let app = app.builder().child(service::any(5_u32)).child(service::by_hand());
+    let (writer, address) = service::writer::<u32>(0, "rows");
+    assert!(address.try_send(5).is_ok());
+    let app = app.builder().child(service::any(5_u32)).child(service::by_hand()).child(writer);
     assert!(app.build().is_ok());
 }
