@@ -8,6 +8,8 @@
 use std::process::{Command, ExitCode, Output, Termination};
 use std::time::Duration;
 
+#[path = "../examples/backoff_broker.rs"]
+mod backoff_broker;
 #[path = "../examples/broker.rs"]
 mod broker;
 #[path = "../examples/database_pool.rs"]
@@ -29,6 +31,7 @@ fn example() {
         std::process::exit(99);
     });
     let code = match name.as_str() {
+        "backoff_broker" => backoff_broker::main().report(),
         "broker" => broker::main().report(),
         "database_pool" => database_pool::main().report(),
         "failing_vendor" => failing_vendor::main().report(),
@@ -45,6 +48,7 @@ fn lines(name: &str) -> Vec<String> {
         // With one thread, the harness would write in front of the first line.
         .args(["--exact", "example", "--nocapture", "--test-threads", "2"])
         .env(CHOICE, name)
+        .env("OUTAGE_MS", "300")
         .output()
         .unwrap();
     let (stdout, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
@@ -52,13 +56,14 @@ fn lines(name: &str) -> Vec<String> {
     stdout.lines().map(str::to_owned).collect()
 }
 
-/// Checks that these lines have come, in any order. A `*` stands for any text.
-fn assert_told(name: &str, expected: &[&str]) {
+/// Checks that these lines have come, in any order, and returns all. A `*` stands for any text.
+fn assert_told(name: &str, expected: &[&str]) -> Vec<String> {
     let lines = lines(name);
     for pattern in expected {
         let came = lines.iter().any(|line| matches(line, pattern));
         assert!(came, "{pattern:?} did not come: {lines:#?}");
     }
+    lines
 }
 
 /// Whether the line is the pattern.
@@ -70,6 +75,26 @@ fn matches(line: &str, pattern: &str) -> bool {
             ends.any(|at| matches(&rest[at..], pattern))
         }),
     }
+}
+
+#[test]
+fn backoff_broker_answers_whatever_was_asked_during_the_outage() {
+    let expected = [
+        "outage: the broker is gone after * answers",
+        "client: failed: lost the connection: *",
+        "client: activation failed: can't connect: *",
+        "client: down, attempt 3 in * ms",
+        "outage: the broker is back; * answers are due",
+        "client: asks the broker again what it was asking (question * of *)",
+    ];
+    let lines = assert_told("backoff_broker", &expected);
+
+    let pairs = lines.last().unwrap().split(' ').map(|pair| pair.split_once('=').unwrap());
+    let (keys, values): (Vec<&str>, Vec<u32>) =
+        pairs.map(|(key, value)| (key, value.parse::<u32>().unwrap())).unzip();
+    assert_eq!(keys, ["asked", "answered", "lost", "outage_ms"]);
+    assert_eq!((values[1], values[2]), (values[0], 0), "{lines:#?}");
+    assert!(values[3] >= 300, "{lines:#?}");
 }
 
 #[test]

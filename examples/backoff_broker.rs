@@ -1,0 +1,232 @@
+//! A client of a broker that is away for ten seconds, while its users go on asking.
+//!
+//! ```text
+//! app          one_for_one   at most one restart within a minute
+//! └─ client                  asks the broker what others ask it
+//! ```
+//!
+//! The mailbox keeps what is asked while the client is down. The client connects before it is ready,
+//! and a failure before that is no restart that counts and no attempt at a message: an outage may
+//! last as long as it likes. It acknowledges a question after the answer, so the one that it had in
+//! hand when the connection broke is put to the broker again.
+//!
+//! ```text
+//! cargo run --release --example backoff_broker
+//! ```
+//!
+//! `OUTAGE_MS=300` makes the outage shorter.
+
+#![expect(clippy::print_stdout, reason = "an example is there to be seen")]
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{interval, sleep, timeout};
+use verger::{
+    Address, Backoff, Context, Event, EventKind, Inbox, Lifecycle, Readiness, Reply, Subscription,
+    Supervisor, mailbox, worker_with_mailbox,
+};
+
+/// How many ask, and how often each of them does, whether or not it has its answers.
+const ASKERS: usize = 4;
+const PACE: Duration = Duration::from_millis(20);
+
+/// Who has no answer by then gets an error, and counts as lost.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, thiserror::Error)]
+enum BrokerError {
+    #[error("can't connect")]
+    Unreachable(#[source] io::Error),
+    #[error("lost the connection")]
+    Lost(#[from] io::Error),
+    #[error("the broker said {0:?}")]
+    Protocol(String),
+}
+
+struct Question {
+    text: String,
+    reply: Reply<String>,
+}
+
+async fn client(
+    ctx: Context,
+    mut inbox: Inbox<Question>,
+    broker: SocketAddr,
+) -> Result<(), BrokerError> {
+    let socket = TcpStream::connect(broker).await.map_err(BrokerError::Unreachable)?;
+    let mut broker = BufStream::new(socket);
+    ctx.ready();
+    while let Some(question) = inbox.deliver().await {
+        let id = question.id();
+        if question.attempt() > 1 {
+            println!("client: asks the broker again what it was asking ({})", question.text);
+        }
+        send(&mut broker, &format!("{id} {}", question.text)).await?;
+        let line = receive(&mut broker).await?;
+        let answer = line.strip_prefix(&format!("{id} ")).map(str::to_owned);
+        // If it ended between these two, the question would be asked twice; the other way round, it
+        // would be lost.
+        question.reply.send(answer.ok_or(BrokerError::Protocol(line))?);
+        question.ack();
+    }
+    Ok(())
+}
+
+/// What the askers know.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    asked: usize,
+    answered: usize,
+    lost: usize,
+}
+
+async fn show(outage: Duration) -> anyhow::Result<()> {
+    let (at, broker) = start_broker("127.0.0.1:0".parse()?).await?;
+    let backoff = Backoff::exponential(Duration::from_millis(50), Duration::from_secs(2));
+    // As many as are asked in the longest outage that we can stand.
+    let (address, mailbox) = mailbox(100_000);
+    let client = worker_with_mailbox("client", mailbox, move |ctx, inbox| client(ctx, inbox, at))
+        .readiness(Readiness::Signal)
+        .activation_timeout(Duration::from_secs(2))
+        .backoff(backoff.jitter(0.2));
+    let app = Supervisor::builder("app").restarts(1, Duration::from_secs(60)).child(client);
+    let app = app.build()?.start().await?;
+    let log = tokio::spawn(tell(app.events()));
+
+    let (tally, over) = (watch::Sender::<Tally>::default(), watch::Sender::new(false));
+    let mut askers = JoinSet::new();
+    for asker in 0..ASKERS {
+        askers.spawn(ask(asker, address.clone(), tally.clone(), over.subscribe()));
+    }
+    let mut tallies = tally.subscribe();
+    tallies.wait_for(|tally| tally.answered >= 100).await?;
+
+    let began = Instant::now();
+    broker.abort();
+    let _ = broker.await;
+    let before = *tally.borrow();
+    println!("outage: the broker is gone after {} answers", before.answered);
+    sleep(outage).await;
+    let (_, _broker) = start_broker(at).await?;
+    let outage = began.elapsed();
+    let Tally { asked, answered, .. } = *tally.borrow();
+    println!("outage: the broker is back; {} answers are due", asked - answered);
+    ensure!(asked > before.asked, "nobody has asked during the outage");
+
+    // All that was asked so far, and some more.
+    tallies.wait_for(|tally| tally.answered + tally.lost >= asked + 100).await?;
+    over.send_replace(true);
+    while let Some(asker) = askers.join_next().await {
+        asker??;
+    }
+    let client = app.which_child("client").await?;
+    println!("client: {} as incarnation {}", client.lifecycle, client.incarnation);
+    app.stop("the example is over").await?;
+    log.await?;
+
+    let Tally { asked, answered, lost } = *tally.borrow();
+    println!("asked={asked} answered={answered} lost={lost} outage_ms={}", outage.as_millis());
+    ensure!(client.lifecycle == Lifecycle::Active, "the client is {}", client.lifecycle);
+    ensure!(asked == answered && lost == 0, "not every question was answered");
+    Ok(())
+}
+
+/// Asks until it is over, and then waits for the answers that are due.
+async fn ask(
+    asker: usize,
+    address: Address<Question>,
+    tally: watch::Sender<Tally>,
+    mut over: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    let (mut pace, mut due) = (interval(PACE), JoinSet::new());
+    let mut is_over = std::pin::pin!(over.wait_for(|&over| over));
+    for number in 0.. {
+        tokio::select! {
+            _ = &mut is_over => break,
+            _ = pace.tick() => {}
+        }
+        tally.send_modify(|tally| tally.asked += 1);
+        let (address, tally) = (address.clone(), tally.clone());
+        due.spawn(async move {
+            let text = format!("question {number} of {asker}");
+            let expected = text.to_uppercase();
+            let answer = address.ask_within(PATIENCE, |reply| Question { text, reply }).await;
+            tally.send_modify(|tally| match &answer {
+                Ok(answer) if *answer == expected => tally.answered += 1,
+                Ok(_) | Err(_) => tally.lost += 1,
+            });
+            answer
+        });
+    }
+    while let Some(answer) = due.join_next().await {
+        if let Err(error) = answer? {
+            println!("lost: {error}");
+        }
+    }
+    Ok(())
+}
+
+/// Prints what becomes of the client.
+async fn tell(mut events: Subscription<Event>) {
+    while let Some(Event { kind, .. }) = events.next().await {
+        let EventKind::Moved { to, reason, wait, .. } = kind else { continue };
+        match (reason, wait) {
+            (Some(reason), _) => println!("client: {reason}"),
+            (None, Some((attempt, wait))) => {
+                println!("client: down, attempt {attempt} in {} ms", wait.as_millis());
+            }
+            (None, None) if to == Lifecycle::Active => println!("client: ready"),
+            (None, None) => {}
+        }
+    }
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> anyhow::Result<()> {
+    let outage = std::env::var("OUTAGE_MS").map_or(Ok(10_000), |outage| outage.parse());
+    let outage = Duration::from_millis(outage.context("OUTAGE_MS is no number")?);
+    timeout(outage + Duration::from_secs(20), show(outage)).await.context("it takes too long")?
+}
+
+// --- The broker ----------------------------------------------------------------------------------
+
+/// Stands for another machine: nobody supervises it, and its connections end with it.
+async fn start_broker(at: SocketAddr) -> io::Result<(SocketAddr, JoinHandle<()>)> {
+    let listener = TcpListener::bind(at).await?;
+    let address = listener.local_addr()?;
+    let broker = tokio::spawn(async move {
+        let mut sessions = JoinSet::new();
+        while let Ok((socket, _)) = listener.accept().await {
+            sessions.spawn(respond(BufStream::new(socket)));
+        }
+    });
+    Ok((address, broker))
+}
+
+/// Answers each line, which begins with the number of the request, in upper case.
+async fn respond(mut client: BufStream<TcpStream>) -> io::Result<()> {
+    loop {
+        let request = receive(&mut client).await?;
+        send(&mut client, &request.to_uppercase()).await?;
+    }
+}
+
+async fn send(socket: &mut BufStream<TcpStream>, line: &str) -> io::Result<()> {
+    socket.write_all(format!("{line}\n").as_bytes()).await?;
+    socket.flush().await
+}
+
+async fn receive(socket: &mut BufStream<TcpStream>) -> io::Result<String> {
+    let mut line = String::new();
+    match socket.read_line(&mut line).await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(line.trim_end().to_owned()),
+    }
+}
