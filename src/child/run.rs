@@ -82,6 +82,8 @@ struct Cell {
     level: StopLevel,
     /// What the child has said of itself; see [`Said`].
     said: u8,
+    /// It has failed, and is asked to stop for that.
+    blamed: bool,
     waker: Option<Waker>,
     /// Boxed, since most children ask for neither.
     extras: Option<Box<Extras>>,
@@ -163,6 +165,11 @@ impl Run {
             Said::StopSelf => Event::StopSelf { key, incarnation },
             Said::Acked => Event::Acked { key, incarnation },
         });
+    }
+
+    /// It is asked to stop because it has failed.
+    pub(crate) fn blame(&self) {
+        self.cell.lock().blamed = true;
     }
 
     /// Raises the level, and wakes whoever waits for that.
@@ -249,8 +256,9 @@ impl Run {
 }
 
 impl Borrower for Run {
-    fn is_asked_to_stop(&self) -> bool {
-        self.level() > StopLevel::None
+    fn is_innocent(&self) -> bool {
+        let cell = self.cell.lock();
+        cell.level > StopLevel::None && !cell.blamed
     }
 
     fn acked(&self) {

@@ -185,6 +185,11 @@ impl<K: Kind> Machine for K {
         !self.is_finishing() && self.children().awaits_message(key)
     }
 
+    fn is_failing(&self, key: Key) -> bool {
+        let state = self.children().state(key);
+        matches!(state, Some(State::Stopping { why: Why::Failing { .. }, .. }))
+    }
+
     fn next(&self, place: u64) -> Option<(Key, u64)> {
         Kind::next(self, place)
     }

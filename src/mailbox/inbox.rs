@@ -148,7 +148,7 @@ impl<M: Send + 'static> fmt::Debug for Inbox<M> {
 ///
 /// Dropped without that, it goes back to its place in the mailbox and is delivered again: by the
 /// next incarnation if this one ends, otherwise by this one. That is an attempt that failed, unless
-/// the child was asked to stop, in which case it gets no more; after as many as
+/// the child was asked to stop for no fault of its own, in which case it gets no more; after as many as
 /// [`max_attempts`](crate::Mailbox::max_attempts) it is a dead letter, `poison`.
 pub struct Delivery<M: Send + 'static> {
     /// `None` once it is acknowledged.

@@ -129,7 +129,8 @@ impl<M: Send + 'static> Mailbox<M> {
     /// `poison`, and the others go on without it. Default: 5. One of zero is taken for one of 1.
     ///
     /// An attempt has failed if the message was not acknowledged although nobody had asked the child
-    /// to stop. While something is down that every message needs, all of them fail: let the child
+    /// to stop, other than because it had failed, as one that hangs over a message and is found
+    /// [unhealthy](crate::HealthCheck). While something is down that every message needs, all of them fail: let the child
     /// find that out before it is [ready](crate::ChildSpec::readiness), so that it costs no message.
     pub fn max_attempts(self, attempts: u32) -> Self {
         let attempts = NonZeroU32::new(attempts).unwrap_or(NonZeroU32::MIN);

@@ -272,7 +272,7 @@ impl<M: Send + 'static> Shared<M> {
         loan: u64,
         borrower: &dyn Borrower,
     ) {
-        let failed = !borrower.is_asked_to_stop();
+        let failed = !borrower.is_innocent();
         let came_back = self.state.lock().came_back(envelope, loan, failed);
         match came_back {
             CameBack::In(wakes) => self.tell(wakes),

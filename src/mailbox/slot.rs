@@ -14,8 +14,8 @@ use crate::path::Path;
 
 /// Whom a mailbox is lent to.
 pub(crate) trait Borrower: Send + Sync {
-    /// Whether it was asked to stop.
-    fn is_asked_to_stop(&self) -> bool;
+    /// Whether it was asked to stop, and not because it had failed.
+    fn is_innocent(&self) -> bool;
 
     /// It has acknowledged a message, and none is left that has failed before.
     fn acked(&self);

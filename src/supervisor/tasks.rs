@@ -180,6 +180,13 @@ impl Tasks {
         entries.filter_map(|entry| Some((entry.key, entry.seed.mailbox.as_ref()?)))
     }
 
+    /// A child is about to be asked to stop because it has failed.
+    pub(super) fn blame(&self, key: Key) {
+        if let Some(task) = self.task(key) {
+            task.run.blame();
+        }
+    }
+
     pub(super) fn cancel(&self, key: Key) {
         if let Some(task) = self.task(key) {
             task.run.stop(StopLevel::Cancel);

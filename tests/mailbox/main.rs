@@ -6,6 +6,7 @@ mod asks;
 mod common;
 mod delivery;
 mod drain;
+mod hanging;
 mod life;
 mod senders;
 mod stopping;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::simulator::{Kid, World, at_most, kid, ms, rules, secs};
 use super::super::witness::Subject;
-use super::super::{Event, Request};
+use super::super::{Event, Machine, Ordered, Request};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExit, RestartType, Rules, Strategy};
@@ -100,6 +100,22 @@ fn an_unhealthy_child_takes_its_range_with_it_and_is_charged() {
     let acts = world.acts();
     assert!(acts.starts_with("unhealthy b, cancel b, gave up b"), "{acts}");
     assert!(acts.ends_with("finish escalated b: unhealthy"), "{acts}");
+}
+
+#[test]
+fn who_is_stopped_as_unhealthy_is_failing_and_who_is_stopped_with_it_is_not() {
+    let one_for_all = Rules { strategy: Strategy::OneForAll, ..rules() };
+    let slow = [kid("a").stops(secs(1)), frail("b").stops(secs(1))];
+    let mut world = World::running(one_for_all, slow);
+    let failing =
+        |world: &World<Ordered>| ["a", "b"].map(|it| world.machine.is_failing(world.key(it)));
+    assert_eq!(failing(&world), [false, false]);
+    ill(&mut world, "b");
+    assert_eq!((failing(&world), world.acts()), ([false, true], "unhealthy b, cancel b".into()));
+    world.advance(secs(1));
+    assert_eq!((failing(&world), world.acts()), ([false, false], "cancel a".into()));
+    world.advance(secs(1));
+    assert_eq!((failing(&world), world.acts()), ([false, false], "start a#2, start b#2".into()));
 }
 
 #[test]

@@ -40,6 +40,9 @@ impl<M: Machine> Driver<M> {
     /// The child is asked to stop.
     pub(super) fn close_mailbox(&self, key: Key) {
         if let Some(mailbox) = self.tasks.mailbox(key) {
+            if self.machine.is_failing(key) {
+                self.tasks.blame(key);
+            }
             mailbox.stopping(!self.machine.returns(key));
         }
     }

@@ -1,0 +1,70 @@
+//! Children that hang over a message, which a health check finds out.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use verger::HealthCheck;
+
+use super::*;
+
+/// A reader that hangs over every message but `well`, and is checked once a second.
+fn hanging(mailbox: Mailbox<u32>, well: u32, lent: &Arc<AtomicU32>) -> ChildSpec {
+    let busy = Arc::new(Mutex::new(false));
+    let (checked, lent) = (Arc::clone(&busy), Arc::clone(lent));
+    let check = HealthCheck::new(move |_| {
+        let hangs = std::mem::take(&mut *checked.lock().unwrap());
+        async move { if hangs { Err("it hangs") } else { Ok(()) } }
+    });
+    let run = move |_: Context, mut inbox: Inbox<u32>| {
+        let (busy, lent) = (Arc::clone(&busy), Arc::clone(&lent));
+        async move {
+            while let Some(message) = inbox.deliver().await {
+                lent.fetch_add(1, Relaxed);
+                if *message != well {
+                    *busy.lock().unwrap() = true;
+                    std::future::pending::<()>().await;
+                }
+                message.ack();
+            }
+            Exit::Ok(())
+        }
+    };
+    let spec = worker_with_mailbox("reader", mailbox, run).shutdown(ms(100));
+    spec.health_check(check.every(secs(1)).failures(1).restarts())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_over_which_its_reader_hangs_is_poison_like_one_over_which_it_fails() {
+    let (address, mailbox) = mailbox(1000);
+    let lent = Arc::default();
+    let spec = hanging(mailbox.max_attempts(3), 2, &lent);
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    let mut letters = tree.dead_letters();
+    for message in [1, 2] {
+        address.try_send(message).unwrap();
+    }
+
+    let letter = tokio::time::timeout(secs(20), letters.next()).await.expect("it is quarantined");
+    let letter = letter.unwrap();
+    assert_eq!((letter.reason.to_string(), letter.take()), ("poison".to_owned(), Some(1_u32)));
+    assert_eq!(lent.load(Relaxed), 3);
+    tokio::time::sleep(secs(2)).await;
+    assert!(address.is_empty(), "the second was not in its way any longer");
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_in_hand_when_its_reader_is_stopped_with_the_tree_did_not_fail() {
+    let (address, mailbox) = mailbox(1000);
+    let lent = Arc::default();
+    let spec = hanging(mailbox.max_attempts(1), 2, &lent);
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    let mut letters = tree.dead_letters();
+    address.try_send(1).unwrap();
+    settle().await;
+
+    tree.stop("enough").await.unwrap();
+
+    let letter = letters.next().await.unwrap();
+    assert_eq!(letter.reason.to_string(), "undelivered_at_stop");
+    assert_eq!(lent.load(Relaxed), 1);
+}
