@@ -81,6 +81,30 @@ impl<M: Send + 'static> Inbox<M> {
         Some(Delivery { lent: Some((envelope, borrower?)), loan: self.loan, shared })
     }
 
+    /// The next message, until it is acknowledged, if there is one already: as
+    /// [`try_recv`](Self::try_recv) is to [`recv`](Self::recv). For a child that deals with what has
+    /// come in one go.
+    ///
+    /// ```
+    /// use verger::{Delivery, Inbox};
+    ///
+    /// async fn some(inbox: &mut Inbox<String>) -> Vec<Delivery<String>> {
+    ///     let mut some: Vec<_> = inbox.deliver().await.into_iter().collect();
+    ///     while some.len() < 100 {
+    ///         let Some(next) = inbox.try_deliver() else { break };
+    ///         some.push(next);
+    ///     }
+    ///     some
+    /// }
+    /// ```
+    pub fn try_deliver(&mut self) -> Option<Delivery<M>> {
+        let mut deliver = std::pin::pin!(self.deliver());
+        match deliver.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
+            Poll::Ready(delivery) => delivery,
+            Poll::Pending => None,
+        }
+    }
+
     fn poll_next(
         &mut self,
         lends: bool,

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod asks;
+mod batches;
 #[path = "../common/mod.rs"]
 mod common;
 mod delivery;

@@ -1,0 +1,61 @@
+//! Children that deal with what has come in one go.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn what_is_there_is_delivered_without_a_wait_and_not_acknowledged_comes_again() {
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let spec = worker_with_mailbox("batcher", mailbox, move |ctx: Context, mut inbox: Inbox<_>| {
+        let tell = tell.clone();
+        async move {
+            while let Some(first) = inbox.deliver().await {
+                let mut batch = vec![first];
+                while let Some(next) = inbox.try_deliver() {
+                    batch.push(next);
+                }
+                let _ = tell.send(batch.iter().map(|it| (**it, it.attempt())).collect::<Vec<_>>());
+                if ctx.incarnation() == 1 {
+                    return Err("acknowledged nothing".into());
+                }
+                batch.into_iter().for_each(|delivery| drop(delivery.ack()));
+            }
+            Exit::Ok(())
+        }
+    });
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    settle().await;
+    for n in 1..=3 {
+        address.try_send(n).unwrap();
+    }
+    assert_eq!(told.recv().await.unwrap(), [(1, 1), (2, 1), (3, 1)]);
+    address.try_send(4).unwrap();
+
+    assert_eq!(told.recv().await.unwrap(), [(1, 2), (2, 2), (3, 2), (4, 1)]);
+    settle().await;
+    assert!(address.is_empty());
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_back_is_not_there_yet() {
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let spec = worker_with_mailbox("eager", mailbox, move |ctx: Context, mut inbox: Inbox<u32>| {
+        let tell = tell.clone();
+        async move {
+            let early = inbox.try_deliver().map(|it| it.ack());
+            ctx.ready();
+            let late = inbox.try_deliver().map(|it| it.ack());
+            let _ = tell.send((early, late, inbox.try_deliver().map(|it| it.ack())));
+            ctx.cancelled().await;
+            Exit::Ok(())
+        }
+    });
+    address.try_send(7).unwrap();
+    let spec = spec.readiness(Readiness::Signal);
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+
+    assert_eq!(told.recv().await, Some((None, Some(7), None)));
+    tree.stop("enough").await.unwrap();
+}
