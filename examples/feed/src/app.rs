@@ -1,17 +1,19 @@
-//! What outlives every child: the options, the sockets, the ports, and the books.
+//! What outlives every child: the options, the sockets, the addresses, and the books.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
-use verger::{Status, SupervisorHandle};
+use verger::{Address, AskError, Status, SupervisorHandle};
 
 use crate::chaos::Chaos;
 use crate::cli::Options;
 use crate::ledger::Ledger;
-use crate::port::Port;
 use crate::stats::Stats;
 use crate::storage::batch::{Batch, Receipt};
+use crate::storage::pulse::Pulse;
+use crate::storage::{Commit, Mailboxes, Offer, mailboxes};
 
 /// Shared by all children and all their incarnations.
 #[derive(Debug)]
@@ -24,9 +26,10 @@ pub(crate) struct App {
     pub(crate) listen: TcpListener,
     pub(crate) http: TcpListener,
     /// Batches go here.
-    pub(crate) writer: Port<Arc<Batch>, Receipt>,
+    writer: Address<Offer>,
     /// The writer's gathered batches go here.
-    pub(crate) database: Port<Arc<[Arc<Batch>]>, Vec<Receipt>>,
+    pub(crate) database: Address<Commit>,
+    pub(crate) pulse: Pulse,
     pub(crate) chaos: Chaos,
     pub(crate) stats: Stats,
     pub(crate) ledger: Ledger,
@@ -40,12 +43,14 @@ impl App {
         file_len: u64,
         listen: TcpListener,
         http: TcpListener,
-    ) -> Self {
+    ) -> (Self, Mailboxes) {
         let chaos = if options.chaos { Chaos::seeded(options.seed) } else { Chaos::off() };
-        Self {
+        let (writer, database, mailboxes) = mailboxes();
+        let app = Self {
             ledger: Ledger::new(options.clients),
-            writer: Port::new("writer"),
-            database: Port::new("database"),
+            writer,
+            database,
+            pulse: Pulse::default(),
             stats: Stats::new(),
             last_look: Mutex::default(),
             options,
@@ -54,7 +59,17 @@ impl App {
             listen,
             http,
             chaos,
-        }
+        };
+        (app, mailboxes)
+    }
+
+    /// Has a batch stored. A writer that is restarted answers when it is back.
+    pub(crate) async fn store(
+        &self,
+        batch: Arc<Batch>,
+        within: Duration,
+    ) -> Result<Receipt, AskError> {
+        self.writer.ask_within(within, |reply| Offer { batch, reply }).await
     }
 
     /// Looks at the tree while there is something to see: there isn't once it has ended.

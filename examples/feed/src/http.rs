@@ -102,7 +102,7 @@ async fn tree_text(State(View { tree, .. }): State<View>) -> Response {
 /// Well is a service in which a batch, if an empty one, finds its way to the database and back.
 async fn healthz(State(View { app, .. }): State<View>) -> Response {
     let nothing = Arc::new(Batch::Connection(Vec::new()));
-    match app.writer.ask(nothing, PATIENCE).await {
+    match app.store(nothing, PATIENCE).await {
         Ok(_) => Json(json!({ "healthy": true })).into_response(),
         Err(error) => unavailable(&error),
     }

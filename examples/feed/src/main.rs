@@ -12,7 +12,6 @@ mod clients;
 mod http;
 mod ingest;
 mod ledger;
-mod port;
 mod report;
 mod run;
 mod service;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use verger::{Node, RunError, SupervisorHandle};
 
 use crate::app::App;
+use crate::storage::Mailboxes;
 use crate::tree;
 
 /// What is known of a tree that has ended.
@@ -21,8 +22,8 @@ pub(crate) struct Ended {
 }
 
 /// Runs the tree until all is stored, or a signal, or it gives up.
-pub(crate) async fn run(app: &Arc<App>) -> Result<Ended, String> {
-    let supervisor = tree::build(app).map_err(|error| error.to_string())?;
+pub(crate) async fn run(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Ended, String> {
+    let supervisor = tree::build(app, mailboxes).map_err(|error| error.to_string())?;
     let tree = supervisor.start().await.map_err(|error| error.to_string())?;
     let mut dead_letters = 0;
     let result = tokio::select! {

@@ -60,8 +60,9 @@ pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
     if position.n > 0 {
         say!("resume={position}");
     }
-    let app = Arc::new(App::new(options, db, file_len, listen, http));
-    let ended = run::run(&app).await?;
+    let (app, mailboxes) = App::new(options, db, file_len, listen, http);
+    let app = Arc::new(app);
+    let ended = run::run(&app, mailboxes).await?;
     let struck = app.options.chaos.then(|| app.chaos.struck());
     let Ended { gave_up, tree, restarts, dead_letters } = ended;
     let gave_up = gave_up.or(app.ledger.senders().file_refused);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! feed                 rest_for_one   what is below needs what is above
-//! ├─ storage           one_for_all    a hung database is noticed by its writer, and goes with it
+//! ├─ storage           one_for_all    the writer begins anew with its database
 //! │  ├─ database
 //! │  └─ writer
 //! ├─ ingest            one_for_one    the file doesn't care about connections
@@ -15,19 +15,21 @@
 //! └─ finish            significant    ends when everything is stored, and all else with it
 //! ```
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use verger::{
-    AutoShutdown, Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, Exit, RestartType,
-    Strategy, Supervisor, SupervisorBuilder, child, worker_with,
+    AutoShutdown, Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, Exit, HealthCheck,
+    RestartType, Strategy, Supervisor, SupervisorBuilder, child_with_mailbox, worker_with,
+    worker_with_mailbox,
 };
 
 use crate::app::App;
 use crate::clients::{self, client};
 use crate::http::http;
 use crate::ingest::{file::file, listener::listener};
-use crate::storage::{database::Database, writer::writer};
+use crate::storage::{Mailboxes, database::Database, writer::writer};
 
 /// Strikes come close together at first, and then ever more rarely: storage, which has most of
 /// them, meets about fifteen in the first 20,000 lines. A supervisor that needs more than this has
@@ -42,13 +44,16 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// A child that ignores its stop request, as a hung one does, costs this much.
 const GRACE: Duration = Duration::from_millis(400);
 
+/// How long the database may be silent before it is given up as hung. A slow disk isn't silence.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// More would be refused, and told so by a closed connection.
 const MAX_CONNECTIONS: usize = 512;
 
-pub(crate) fn build(app: &Arc<App>) -> Result<Supervisor, BuildError> {
+pub(crate) fn build(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Supervisor, BuildError> {
     let mut feed = supervisor("feed", Strategy::RestForOne, ROOT_RESTARTS)
         .auto_shutdown(AutoShutdown::AnySignificant)
-        .child(storage(app))
+        .child(storage(app, mailboxes))
         .child(ingest(app));
     if app.options.clients > 0 {
         feed = feed.child(clients(app));
@@ -64,11 +69,18 @@ fn supervisor(name: &str, strategy: Strategy, restarts: u32) -> SupervisorBuilde
     })
 }
 
-fn storage(app: &Arc<App>) -> SupervisorBuilder {
-    let owner = Arc::clone(app);
+pub(crate) fn storage(app: &Arc<App>, mailboxes: Mailboxes) -> SupervisorBuilder {
+    let [checked, committing, gathering] = [(); 3].map(|()| Arc::clone(app));
+    let check = HealthCheck::new(move |_| ready(checked.pulse.check()));
+    let database = child_with_mailbox("database", mailboxes.database, move |inbox| {
+        Database::new(Arc::clone(&committing), inbox)
+    });
+    let writer = worker_with_mailbox("writer", mailboxes.writer, move |ctx, inbox| {
+        writer(ctx, inbox, Arc::clone(&gathering))
+    });
     supervisor("storage", Strategy::OneForAll, RESTARTS)
-        .child(child("database", move || Database::new(Arc::clone(&owner))))
-        .child(worker_with("writer", Arc::clone(app), writer))
+        .child(database.health_check(check.every(PATIENCE / 2).failures(2).restarts()))
+        .child(writer)
 }
 
 fn ingest(app: &Arc<App>) -> SupervisorBuilder {

@@ -51,8 +51,7 @@ impl Site {
 
     /// What may happen there.
     ///
-    /// Only the database hangs: it has a user, the writer, that notices, fails, and takes the
-    /// whole group with it. The others would be missed by nobody.
+    /// Only the database hangs: it has a health check. The others would be missed by nobody.
     pub(crate) fn kinds(self) -> &'static [Kind] {
         match self {
             Self::Database => &[Kind::Hang, Kind::Abort],

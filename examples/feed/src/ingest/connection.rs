@@ -34,7 +34,7 @@ async fn serve(ctx: Context, app: Arc<App>, mut socket: TcpStream, tcp: Supervis
         let Taken { lines, answers, last } = buffer.take();
         if !lines.is_empty() {
             let batch = Arc::new(Batch::Connection(lines));
-            let receipt = app.writer.ask(Arc::clone(&batch), PATIENCE).await?;
+            let receipt = app.store(Arc::clone(&batch), PATIENCE).await?;
             app.chaos.strike(&ctx, Site::Connection).await?;
             app.chaos.strike_supervisor(&tcp, "connections", Site::Connections).await?;
             if let Batch::Connection(lines) = &*batch {

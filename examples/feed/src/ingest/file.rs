@@ -64,7 +64,7 @@ async fn read(ctx: &Context, app: &Arc<App>) -> Exit {
             break;
         }
         let batch = source.batch(chunk);
-        let receipt = app.writer.ask(Arc::new(batch), PATIENCE).await?;
+        let receipt = app.store(Arc::new(batch), PATIENCE).await?;
         if receipt.position != source.position {
             let (at, expected) = (receipt.position, source.position);
             return Err(format!("the database stands at {at}, not at {expected}").into());

@@ -9,8 +9,8 @@ pub(crate) mod protocol;
 
 use std::time::Duration;
 
-/// How long a source waits for the writer before it fails. Longer than it takes the writer to find
-/// the database hanging and to be restarted together with it.
+/// How long a source waits for the writer before it fails. Longer than it takes to find the database
+/// hanging, and to restart it and the writer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A batch takes no further line beyond this many lines or bytes.

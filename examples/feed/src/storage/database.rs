@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use rusqlite::Result;
 use tokio::task::spawn_blocking;
-use verger::{Child, Context, Exit, async_trait};
+use verger::{Child, Context, Exit, Inbox, async_trait};
 
+use super::Commit;
 use super::batch::{Batch, Receipt};
 use super::sqlite::Store;
 use crate::app::App;
@@ -18,12 +19,13 @@ use crate::chaos::Site;
 #[derive(Debug)]
 pub(crate) struct Database {
     app: Arc<App>,
+    inbox: Inbox<Commit>,
     store: Option<Store>,
 }
 
 impl Database {
-    pub(crate) fn new(app: Arc<App>) -> Self {
-        Self { app, store: None }
+    pub(crate) fn new(app: Arc<App>, inbox: Inbox<Commit>) -> Self {
+        Self { app, inbox, store: None }
     }
 }
 
@@ -36,15 +38,19 @@ impl Child for Database {
     }
 
     async fn run(&mut self, ctx: &Context) -> Exit {
-        let mut calls = self.app.database.open(1);
-        while let Some(Some(call)) = ctx.run_until_cancelled(calls.recv()).await {
-            let store = self.store.take().ok_or("the connection is gone")?;
-            let (app, batches) = (Arc::clone(&self.app), Arc::clone(&call.question));
-            let committed = spawn_blocking(move || commit(&app, store, &batches));
-            let (store, receipts) = call.working(committed).await??;
-            self.store = Some(store);
-            self.app.chaos.strike(ctx, Site::Database).await?;
-            call.answer(receipts);
+        let pulse = &self.app.pulse;
+        while let Some(asked) = pulse.beating(self.inbox.deliver()).await {
+            // A writer that was restarted asks anew.
+            if asked.reply.is_wanted() {
+                let store = self.store.take().ok_or("the connection is gone")?;
+                let (app, batches) = (Arc::clone(&self.app), Arc::clone(&asked.batches));
+                let committed = spawn_blocking(move || commit(&app, store, &batches));
+                let (store, receipts) = pulse.beating(committed).await??;
+                self.store = Some(store);
+                self.app.chaos.strike(ctx, Site::Database).await?;
+                asked.reply.send(receipts);
+            }
+            asked.ack();
         }
         Ok(())
     }
