@@ -23,10 +23,13 @@ use crate::path::Path;
 /// What a function child's future is behind its box.
 pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
 
+/// Makes a child that is a value. It may be refused what it is to be made with.
+pub(crate) type Factory = dyn Fn(&Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync;
+
 /// How one incarnation is made.
 pub(crate) enum Recipe {
     Function(Box<dyn Fn(Context) -> ExitFuture + Send + Sync>),
-    Object(Box<dyn Fn(&Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync>),
+    Object(Box<Factory>),
     /// A description that has to be checked before it can be run.
     Nested(Box<dyn Nested>),
 }

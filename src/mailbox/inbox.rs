@@ -105,11 +105,7 @@ impl<M: Send + 'static> Inbox<M> {
         }
     }
 
-    fn poll_next(
-        &mut self,
-        lends: bool,
-        cx: &mut TaskContext<'_>,
-    ) -> Poll<Option<(Envelope<M>, Option<Arc<dyn Borrower>>)>> {
+    fn poll_next(&mut self, lends: bool, cx: &mut TaskContext<'_>) -> Poll<Option<Taken<M>>> {
         loop {
             let (next, borrower) = self.shared.poll_next(self.loan, lends, cx);
             match next {
@@ -167,6 +163,9 @@ impl<M: Send + 'static> fmt::Debug for Inbox<M> {
         f.debug_struct("Inbox").field("len", &len).field("capacity", &capacity).finish()
     }
 }
+
+/// A message, and who is lent it, if it is lent.
+type Taken<M> = (Envelope<M>, Option<Arc<dyn Borrower>>);
 
 /// A message that is lent until it is acknowledged.
 ///

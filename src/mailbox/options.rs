@@ -126,6 +126,9 @@ pub enum Delay {
     Traffic,
 }
 
+/// Whether a message is the last that a child is sent.
+pub(super) type IsFinal<M> = Arc<dyn Fn(&M) -> bool + Send + Sync>;
+
 /// Everything that can be said of a mailbox.
 pub(super) struct Options<M> {
     pub(super) overflow: Overflow,
@@ -138,7 +141,7 @@ pub(super) struct Options<M> {
     pub(super) closing: Closing,
     pub(super) delay: Delay,
     pub(super) max_attempts: Option<NonZeroU32>,
-    pub(super) final_message: Option<Arc<dyn Fn(&M) -> bool + Send + Sync>>,
+    pub(super) final_message: Option<IsFinal<M>>,
 }
 
 /// As often as a message is lent by default before it is taken for poison.

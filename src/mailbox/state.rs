@@ -17,7 +17,7 @@ use std::task::{Context as TaskContext, Waker};
 use std::time::Instant;
 
 use super::ask::Refuse;
-use super::options::{ATTEMPTS, Closing, Drain, Options, Overflow, WhileDown};
+use super::options::{ATTEMPTS, Closing, Drain, IsFinal, Options, Overflow, WhileDown};
 use super::queue::{Envelope, Origin, Queue};
 use super::slot::{Borrower, Loan, Place};
 use crate::clock::now;
@@ -111,7 +111,7 @@ pub(super) enum Sent<M> {
     /// Its sender waits, under this number.
     Parked(u64),
     /// It may be the final one, which is the last that the child gets.
-    Judge(M, Option<Arc<dyn Refuse>>, Arc<dyn Fn(&M) -> bool + Send + Sync>),
+    Judge(M, Option<Arc<dyn Refuse>>, IsFinal<M>),
 }
 
 /// Whom to tell that a message has come.
