@@ -84,6 +84,8 @@ struct Cell {
     said: u8,
     /// It has failed, and is asked to stop for that.
     blamed: bool,
+    /// It is asked to stop for good, as far as its supervisor knows.
+    dismissed: bool,
     waker: Option<Waker>,
     /// Boxed, since most children ask for neither.
     extras: Option<Box<Extras>>,
@@ -170,6 +172,15 @@ impl Run {
     /// It is asked to stop because it has failed.
     pub(crate) fn blame(&self) {
         self.cell.lock().blamed = true;
+    }
+
+    /// It is asked to stop for good.
+    pub(crate) fn dismiss(&self) {
+        self.cell.lock().dismissed = true;
+    }
+
+    pub(crate) fn is_dismissed(&self) -> bool {
+        self.cell.lock().dismissed
     }
 
     /// Raises the level, and wakes whoever waits for that.

@@ -181,6 +181,10 @@ impl<K: Kind> Machine for K {
         !self.is_finishing() && Kind::returns(self, key)
     }
 
+    fn is_ending(&self) -> bool {
+        self.is_finishing()
+    }
+
     fn awaits_message(&self, key: Key) -> bool {
         !self.is_finishing() && self.children().awaits_message(key)
     }

@@ -380,6 +380,9 @@ pub(crate) trait Machine {
     /// Whether the child has failed, and is being stopped for that.
     fn is_failing(&self, key: Key) -> bool;
 
+    /// Whether the supervisor ends, or has ended.
+    fn is_ending(&self) -> bool;
+
     /// The first child at or behind a place in the start order, and the place behind it. Places
     /// are numbered from 0, and stay where they are when a child goes.
     fn next(&self, place: u64) -> Option<(Key, u64)>;

@@ -16,7 +16,7 @@ use super::queue::{Envelope, Origin};
 use super::slot::{Borrower, Loan, Place};
 use super::state::{CameBack, Next, Patience, Returned, Sent, State, Wakes};
 use super::{Delay, SendError};
-use crate::dead_letter::{DeadLetterReason, Undelivered};
+use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
 use crate::machine::{Event, Key, Request, Ticket};
 use crate::path::Path;
 use crate::sync::Mutex;
@@ -120,7 +120,7 @@ impl<M: Send + 'static> Shared<M> {
     fn tell_supervisor(&self, event: impl FnOnce(Key) -> Event) {
         let owner = match self.state.lock().place() {
             Place::At(at) => Some((Arc::clone(&at.owner), at.key)),
-            Place::Nowhere | Place::Was(_) => None,
+            Place::Nowhere | Place::Adopted { .. } | Place::Was(_) => None,
         };
         if let Some((owner, key)) = owner {
             owner.tell(event(key));
@@ -292,7 +292,16 @@ impl<M: Send + 'static> Shared<M> {
 
     pub(super) fn bound_to(&self) -> Option<Path> {
         let state = self.state.lock();
-        state.place().is_bound().then(|| state.path()).flatten()
+        state.place().is_taken().then(|| state.path()).flatten()
+    }
+
+    pub(super) fn adopted_by(&self, owner: Arc<dyn Owner>) {
+        let place = self.state.lock().adopted_by(owner);
+        drop(place);
+    }
+
+    pub(super) fn is_adopted(&self) -> bool {
+        self.state.lock().place().is_adopted()
     }
 
     pub(super) fn ready(&self, incarnation: u32) {

@@ -37,6 +37,12 @@ pub(crate) enum Place {
     /// Its tree has not been started.
     Nowhere,
     At(At),
+    /// Its supervisor has ended, and may come back.
+    Adopted {
+        /// Who knows whether it does.
+        owner: Arc<dyn Owner>,
+        path: Path,
+    },
     /// It was there.
     Was(Path),
 }
@@ -69,8 +75,18 @@ impl At {
 }
 
 impl Place {
-    pub(super) fn is_bound(&self) -> bool {
+    /// Whether a child has it that is there.
+    pub(super) fn is_taken(&self) -> bool {
         matches!(self, Self::At(_))
+    }
+
+    pub(super) fn is_adopted(&self) -> bool {
+        matches!(self, Self::Adopted { .. })
+    }
+
+    /// Whether there is somebody who buries its letters.
+    pub(super) fn has_owner(&self) -> bool {
+        matches!(self, Self::At(_) | Self::Adopted { .. })
     }
 
     /// Whether it is the place of whoever asks for the loan.
@@ -83,13 +99,16 @@ impl Place {
         match self {
             Self::Nowhere => None,
             Self::At(at) => Some(at.path()),
-            Self::Was(path) => Some(path.clone()),
+            Self::Adopted { path, .. } | Self::Was(path) => Some(path.clone()),
         }
     }
 
     pub(super) fn owner_and_path(&self) -> Option<(Arc<dyn Owner>, Path)> {
-        let Self::At(at) = self else { return None };
-        Some((Arc::clone(&at.owner), at.path()))
+        match self {
+            Self::At(at) => Some((Arc::clone(&at.owner), at.path())),
+            Self::Adopted { owner, path } => Some((Arc::clone(owner), path.clone())),
+            Self::Nowhere | Self::Was(_) => None,
+        }
     }
 
     pub(super) fn drain(&self) -> Drain {
@@ -98,7 +117,7 @@ impl Place {
             Self::At(At { grace: Grace::Micros(micros), .. }) => {
                 Drain::After(Duration::from_micros((*micros).into()))
             }
-            Self::Nowhere | Self::Was(_) => Drain::AtStart,
+            Self::Nowhere | Self::Adopted { .. } | Self::Was(_) => Drain::AtStart,
         }
     }
 
@@ -111,6 +130,12 @@ impl Place {
 pub(crate) trait Slot: Send + Sync {
     /// Gives the mailbox its place. It keeps the one that it has, if it has one.
     fn bind(&self, place: At);
+
+    /// Its supervisor has ended, and this one knows whether it comes back.
+    fn adopted_by(&self, owner: Arc<dyn Owner>);
+
+    /// Whether it has no place because its supervisor has ended.
+    fn is_adopted(&self) -> bool;
 
     /// Where it is, if it has a place.
     fn bound_to(&self) -> Option<Path>;
@@ -142,6 +167,14 @@ pub(crate) trait Slot: Send + Sync {
 impl<M: Send + 'static> Slot for Shared<M> {
     fn bind(&self, place: At) {
         self.bind(Place::At(place));
+    }
+
+    fn adopted_by(&self, owner: Arc<dyn Owner>) {
+        self.adopted_by(owner);
+    }
+
+    fn is_adopted(&self) -> bool {
+        self.is_adopted()
     }
 
     fn bound_to(&self) -> Option<Path> {

@@ -21,7 +21,7 @@ use super::options::{ATTEMPTS, Closing, Drain, IsFinal, Options, Overflow, While
 use super::queue::{Envelope, Origin, Queue};
 use super::slot::{Borrower, Loan, Place};
 use crate::clock::now;
-use crate::dead_letter::DeadLetterReason;
+use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::path::Path;
 use crate::policy::later;
 
@@ -208,7 +208,7 @@ impl<M> State<M> {
         let mut evicted = None;
         if self.queue.is_full() {
             // Before the tree runs there is nobody to bury a letter.
-            let overflow = if self.place.is_bound() {
+            let overflow = if self.place.has_owner() {
                 self.option(|it| it.overflow)
             } else {
                 Overflow::Reject
@@ -444,7 +444,7 @@ impl<M> State<M> {
     /// Gives the mailbox its place, unless it has one. Returns whether a message waits for a child
     /// that is started by messages.
     pub(super) fn bind(&mut self, place: Place) -> bool {
-        if self.place.is_bound() {
+        if self.place.is_taken() {
             return false;
         }
         self.place = place;
@@ -459,6 +459,12 @@ impl<M> State<M> {
     pub(super) fn unbind(&mut self) -> Place {
         let place = self.path().map_or(Place::Nowhere, Place::Was);
         std::mem::replace(&mut self.place, place)
+    }
+
+    /// The supervisor of its child has ended. Returns the place that it had.
+    pub(super) fn adopted_by(&mut self, owner: Arc<dyn Owner>) -> Option<Place> {
+        let path = self.path()?;
+        Some(std::mem::replace(&mut self.place, Place::Adopted { owner, path }))
     }
 
     pub(super) fn place(&self) -> &Place {

@@ -18,6 +18,7 @@ use super::letters::Letters;
 use super::outcome::Outcome;
 use super::request::Request;
 use super::subscription::Subscription;
+use super::wards::Wards;
 use crate::child::{Parent, Run};
 use crate::event::{Event, EventKind};
 use crate::exit::ExitReason;
@@ -98,9 +99,10 @@ pub(crate) struct Hub {
     pub(crate) began: Instant,
     /// Who decides on failures here: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
-    above: Option<Arc<Hub>>,
+    pub(super) above: Option<Arc<Hub>>,
     events: Mutex<Channel<Event>>,
     pub(super) letters: Letters,
+    pub(super) wards: Wards,
 }
 
 /// A channel that there is once somebody has subscribed, until the supervisor ends.
@@ -154,6 +156,7 @@ impl Hub {
             above,
             events: Mutex::new(Channel::Unused),
             letters,
+            wards: Wards::new(),
         })
     }
 

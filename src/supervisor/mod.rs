@@ -5,7 +5,7 @@
 //! | `driver` | the loop: wait, ask the machine, do what it says |
 //! | `tasks` | the children's tasks |
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
-//! | `letters` | where dead letters go |
+//! | `letters`, `wards` | where dead letters go, and mailboxes whose supervisor has ended |
 //! | `handle`, `request` | what callers ask for, and how they are answered |
 //! | `outcome` | how it ended |
 
@@ -20,6 +20,7 @@ mod request;
 mod subscription;
 mod tasks;
 mod trace;
+mod wards;
 
 use std::future::Future;
 use std::sync::Arc;

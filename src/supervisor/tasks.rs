@@ -180,6 +180,13 @@ impl Tasks {
         entries.filter_map(|entry| Some((entry.key, entry.seed.mailbox.as_ref()?)))
     }
 
+    /// A child is about to be asked to stop for good.
+    pub(super) fn dismiss(&self, key: Key) {
+        if let Some(task) = self.task(key) {
+            task.run.dismiss();
+        }
+    }
+
     /// A child is about to be asked to stop because it has failed.
     pub(super) fn blame(&self, key: Key) {
         if let Some(task) = self.task(key) {

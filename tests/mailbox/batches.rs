@@ -18,7 +18,9 @@ async fn what_is_there_is_delivered_without_a_wait_and_not_acknowledged_comes_ag
                 if ctx.incarnation() == 1 {
                     return Err("acknowledged nothing".into());
                 }
-                batch.into_iter().for_each(|delivery| drop(delivery.ack()));
+                for delivery in batch {
+                    delivery.ack();
+                }
             }
             Exit::Ok(())
         }

@@ -137,34 +137,120 @@ async fn a_child_that_is_started_again_by_hand_has_its_mailbox_back() {
     assert!(tree.letters().is_empty(), "whoever was refused has his message");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_mailbox_goes_on_when_the_supervisor_above_is_restarted() {
-    let reader = Reader::new();
+/// A supervisor `ingest` with the reader, that gives up at its first failure, below `app`.
+async fn nested(
+    reader: &Reader,
+    app: SupervisorBuilder,
+    ingest: impl FnOnce(ChildSpec) -> ChildSpec,
+) -> Tree {
     let (address, mailbox) = mailbox(1000);
-    let ingest = Supervisor::builder("ingest").restarts(0, secs(60)).child(reader.spec(mailbox));
-    let tree = app().child(ingest).build().unwrap().start().await.unwrap();
-    let mut letters = tree.dead_letters();
+    let child = Supervisor::builder("ingest").restarts(0, secs(60)).child(reader.spec(mailbox));
+    let app = app.child(ingest(child.into_child()));
+    let handle = app.build().unwrap().start().await.unwrap();
+    let letters = handle.dead_letters();
     settle().await;
+    Tree { reader: reader.clone(), address, handle, letters }
+}
 
+#[tokio::test(start_paused = true)]
+async fn a_mailbox_survives_a_restart_of_the_supervisor_above() {
+    let mut tree = nested(&Reader::new(), app(), |ingest| ingest).await;
+    tree.send([Fail, Note(1)]);
+    settle().await;
+    assert_eq!(tree.letters(), ["gave_up: nothing"], "about the child, and not about the message");
+
+    tree.send([Note(2)]);
+    assert!(!tree.address.is_closed());
+    assert_eq!(tree.address.path().unwrap().as_str(), "app/ingest/reader");
+    tree.pass(WAIT + ms(50)).await;
+    // The first of a new supervisor.
+    assert_eq!(tree.log(), ["start#1", "start#1", "1#1", "2#1"]);
+    tree.handle.stop("enough").await.unwrap();
+    assert!(tree.address.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_waits_for_the_next_incarnation_of_the_supervisor_above() {
+    let tree = nested(&Reader::new(), app(), |ingest| ingest).await;
+    tree.send([Fail]);
+    settle().await;
+    assert_eq!(told(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_supervisor_that_does_not_come_back_becomes_letters() {
+    let gone = |ingest: ChildSpec| ingest.restart(verger::RestartType::Transient);
+    // It is stopped from within, and that is no reason to start it again.
+    let mut tree = nested(&Reader::new(), app(), gone).await;
+    let ingest = tree.handle.supervisor("ingest").await.unwrap();
+    tree.send([Fail, Note(1)]);
+    settle().await;
+    tree.letters();
+    tree.handle.terminate_child("ingest").await.unwrap();
+    assert_eq!(tree.letters(), ["undelivered_at_stop: 1"], "terminated while it waits");
+    assert!(tree.address.is_closed());
+    drop(ingest);
+
+    // The root gives up as well.
+    let root = Supervisor::builder("app").restarts(0, secs(60));
+    let mut tree = nested(&Reader::new(), root, |ingest| ingest).await;
+    tree.send([Fail, Note(1)]);
+    settle().await;
+    let letters = ["gave_up: nothing", "gave_up: nothing", "gave_up: 1"];
+    assert_eq!(tree.letters(), letters, "the child, its supervisor, the message");
+    assert!(tree.address.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_below_two_supervisors_that_give_up_waits_for_both() {
+    let (address, mailbox) = mailbox(1000);
+    let reader = Reader::new();
+    let inner = Supervisor::builder("inner").restarts(0, secs(60)).child(reader.spec(mailbox));
+    let outer = Supervisor::builder("outer").restarts(0, secs(60)).child(inner);
+    let handle = app().child(outer).build().unwrap().start().await.unwrap();
+    let letters = handle.dead_letters();
+    settle().await;
+    let mut tree = Tree { reader, address, handle, letters };
+
+    tree.send([Fail, Note(1)]);
+    tree.pass(WAIT + ms(50)).await;
+
+    assert_eq!(tree.log(), ["start#1", "start#1", "1#1"]);
+    assert_eq!(tree.letters(), ["gave_up: nothing", "gave_up: nothing"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_below_a_supervisor_that_is_stopped_for_good_reads_the_rest() {
+    let change = |ingest| ingest;
+    let mut tree = nested(&Reader::new(), app(), change).await;
+    tree.send([Note(1), Note(2)]);
+    tree.handle.stop("enough").await.unwrap();
+    assert_eq!(tree.log(), ["start#1", "1#1", "2#1", "none#1"]);
+    assert!(tree.letters().is_empty());
+    assert!(tree.address.try_send(Note(3)).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tree_that_is_dropped_leaves_no_message_behind() {
+    let (address, mailbox) = mailbox::<Message>(1000);
+    let reader = Reader::new();
+    let ingest = Supervisor::builder("ingest").child(reader.spec(mailbox));
+    let running = tokio::spawn(app().child(ingest).build().unwrap().run());
+    settle().await;
     address.try_send(Fail).unwrap();
-    address.try_send(Note(1)).unwrap();
     settle().await;
-    let reasons: Vec<_> = std::iter::from_fn(|| letters.try_next())
-        .map(|letter| format!("{} {}", letter.target, letter.reason))
-        .collect();
-    assert_eq!(
-        reasons,
-        ["app/ingest/reader gave_up", "app/ingest/reader gave_up"],
-        "the child, and the message that nobody will read"
-    );
-    assert!(address.is_closed());
+    let asked = tokio::spawn({
+        let address = address.clone();
+        async move { told(address.ask(|reply| Ask(1, reply)).await) }
+    });
+    settle().await;
 
-    tokio::time::sleep(WAIT).await;
-    settle().await;
-    address.try_send(Note(2)).unwrap();
-    settle().await;
-    assert_eq!(reader.log(), ["start#1", "start#1", "2#1"], "the first of a new supervisor");
-    tree.stop("enough").await.unwrap();
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+
+    let text = "the question to `app/ingest/reader` was not delivered: undelivered_at_stop";
+    assert_eq!(asked.await.unwrap(), text);
+    assert!(address.try_send(Note(2)).is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 //! hears that its child is to stop, and is sent away when the child is down and the machine says
 //! that it doesn't come back by itself.
 
+use std::collections::HashSet;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use crate::child::ChildSpec;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::machine::{Key, Machine};
 use crate::mailbox::{At, Grace};
+use crate::supervisor::wards::send_away;
 
 /// How long an incarnation has to live at most before it gets what came before its start, in
 /// microseconds.
@@ -39,17 +41,31 @@ impl<M: Machine> Driver<M> {
 
     /// The child is asked to stop.
     pub(super) fn close_mailbox(&self, key: Key) {
+        let returns = self.machine.returns(key) || self.may_return();
         if let Some(mailbox) = self.tasks.mailbox(key) {
             if self.machine.is_failing(key) {
                 self.tasks.blame(key);
             }
-            mailbox.stopping(!self.machine.returns(key));
+            mailbox.stopping(!returns);
+        } else if !returns && self.is_supervisor(key) {
+            // It has mailboxes below it.
+            self.tasks.dismiss(key);
         }
+    }
+
+    fn is_supervisor(&self, key: Key) -> bool {
+        self.machine.options(key).is_some_and(|options| options.supervisor.is_some())
+    }
+
+    /// Whether this supervisor ends, and may be started again by the one above.
+    fn may_return(&self) -> bool {
+        let dismissed = self.above.as_ref().is_none_or(|ctx| ctx.run.is_dismissed());
+        !dismissed && self.machine.is_ending()
     }
 
     /// Notes a child that may be down for good.
     pub(super) fn note_down(&mut self, key: Key) {
-        if self.tasks.mailbox(key).is_some() {
+        if self.tasks.mailbox(key).is_some() || self.is_supervisor(key) {
             self.down.push(key);
         }
     }
@@ -57,13 +73,19 @@ impl<M: Machine> Driver<M> {
     /// Sends those away whose child does not come back. What becomes of it is decided only when an
     /// event has been taken in as a whole.
     pub(super) fn look_after_mailboxes(&mut self) {
+        if self.down.is_empty() {
+            return;
+        }
+        // Then it is decided when it has ended.
+        let open = self.may_return();
         let mut down = std::mem::take(&mut self.down);
-        for key in down.drain(..) {
-            let Some(mailbox) = self.tasks.mailbox(key) else { continue };
-            if !self.machine.returns(key) {
-                Arc::clone(mailbox).away(self.reason(key));
-            } else if self.machine.awaits_message(key) {
-                Arc::clone(mailbox).rest();
+        for key in down.drain(..).filter(|_| !open) {
+            let returns = self.machine.returns(key);
+            match self.tasks.mailbox(key) {
+                Some(mailbox) if !returns => Arc::clone(mailbox).away(self.reason(key)),
+                Some(mailbox) if self.machine.awaits_message(key) => Arc::clone(mailbox).rest(),
+                None if !returns => self.hub.dismiss(key, self.reason(key)),
+                Some(_) | None => {}
             }
         }
         self.down = down;
@@ -83,13 +105,30 @@ impl<M: Machine> Driver<M> {
         if let Some(mailbox) = self.tasks.mailbox(key) {
             Arc::clone(mailbox).away(self.reason(key));
             mailbox.unbind();
+        } else if self.is_supervisor(key) {
+            self.hub.dismiss(key, self.reason(key));
         }
     }
 
-    pub(super) fn send_mailboxes_away(&self) {
+    /// The supervisor has ended. If it may come back, what its declared children have not read waits
+    /// for that; those that were added are not there any more then.
+    pub(super) fn leave_mailboxes(&mut self) {
+        let above = self.above.as_ref().filter(|ctx| !ctx.run.is_dismissed());
+        let above = above.and_then(|ctx| Some((ctx.run.key, self.hub.above.as_ref()?)));
+        let mut wards = self.hub.release();
+        let declared = self.blueprint.children.iter().filter_map(|it| it.seed.mailbox.as_ref());
+        let declared: HashSet<_> = declared.map(|mailbox| Arc::as_ptr(mailbox).addr()).collect();
         for (key, mailbox) in self.tasks.mailboxes() {
-            Arc::clone(mailbox).away(self.reason(key));
-            mailbox.unbind();
+            if above.is_some() && declared.contains(&Arc::as_ptr(mailbox).addr()) {
+                wards.push(Arc::clone(mailbox));
+            } else {
+                Arc::clone(mailbox).away(self.reason(key));
+                mailbox.unbind();
+            }
+        }
+        match above {
+            Some((key, above)) => above.adopt(key, wards),
+            None => send_away(wards, DeadLetterReason::UndeliveredAtStop),
         }
     }
 }

@@ -313,7 +313,7 @@ impl<M: Machine> Drop for Driver<M> {
             self.leave_behind();
         }
         self.tasks.abort_everything();
-        self.send_mailboxes_away();
+        self.leave_mailboxes();
         self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
     }
 }

@@ -1,0 +1,73 @@
+//! Mailboxes whose supervisor has ended, as long as it may come back.
+//!
+//! What is in them outlives it: its next incarnation gives them their place again. Whether there is
+//! one is up to the supervisor above, so that is where they wait; it sends them away when it knows
+//! that there is none, or passes them on when it ends itself.
+//!
+//! # Invariants
+//!
+//! 1. A mailbox that was adopted gets a place again, is sent away, or is adopted further above.
+//! 2. Nothing is adopted by a supervisor that has ended.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::hub::Hub;
+use crate::dead_letter::{DeadLetterReason, Owner};
+use crate::machine::Key;
+use crate::mailbox::Slot;
+use crate::sync::Mutex;
+
+/// Mailboxes below the children that are supervisors. `None`: nothing is adopted any more.
+#[derive(Debug)]
+pub(super) struct Wards(Mutex<Option<HashMap<Key, Vec<Arc<dyn Slot>>>>>);
+
+impl Wards {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Some(HashMap::new())))
+    }
+}
+
+impl Hub {
+    /// Takes the mailboxes of a supervisor that has ended, in place of those that were taken when it
+    /// ended before.
+    pub(super) fn adopt(self: &Arc<Self>, supervisor: Key, mailboxes: Vec<Arc<dyn Slot>>) {
+        if mailboxes.is_empty() {
+            return;
+        }
+        for mailbox in &mailboxes {
+            mailbox.adopted_by(Arc::clone(self) as Arc<dyn Owner>);
+        }
+        let refused = match &mut *self.wards.0.lock() {
+            Some(wards) => {
+                wards.insert(supervisor, mailboxes);
+                Vec::new()
+            }
+            None => mailboxes,
+        };
+        send_away(refused, DeadLetterReason::UndeliveredAtStop);
+    }
+
+    /// The supervisor doesn't come back, and so nobody comes for what was below it.
+    pub(super) fn dismiss(&self, supervisor: Key, reason: DeadLetterReason) {
+        let wards = self.wards.0.lock().as_mut().and_then(|wards| wards.remove(&supervisor));
+        send_away(wards.unwrap_or_default(), reason);
+    }
+
+    /// Gives all of them up, and adopts no more. Some may have their place again.
+    pub(super) fn release(&self) -> Vec<Arc<dyn Slot>> {
+        let wards = self.wards.0.lock().take();
+        let wards = wards.into_iter().flatten().flat_map(|(_, wards)| wards);
+        wards.filter(|mailbox| mailbox.is_adopted()).collect()
+    }
+}
+
+/// Nobody comes for them, unless they have their place again.
+pub(super) fn send_away(mailboxes: Vec<Arc<dyn Slot>>, reason: DeadLetterReason) {
+    for mailbox in mailboxes {
+        if mailbox.is_adopted() {
+            Arc::clone(&mailbox).away(reason);
+            mailbox.unbind();
+        }
+    }
+}
