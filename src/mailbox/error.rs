@@ -113,7 +113,7 @@ impl fmt::Display for Whose<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(path) => write!(f, "`{path}`"),
-            None => f.write_str("a child whose tree has not been started"),
+            None => f.write_str("a child whose tree was not started"),
         }
     }
 }

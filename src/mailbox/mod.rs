@@ -65,11 +65,12 @@ pub fn mailbox<M: Send + 'static>(capacity: usize) -> (Address<M>, Mailbox<M>) {
 
 /// A queue of messages that survives whoever reads it; made by [`mailbox`](crate::mailbox()).
 ///
-/// It belongs to one child: the spec that it is given to may be used for one child at a time.
+/// It belongs to one child: the spec that it is given to may be used for one child at a time. Dropped,
+/// with the last spec that it was given to, it is closed.
 ///
 /// What is said here holds from the first message on, so say it before the address is used.
 #[must_use = "a mailbox has to be given to a child"]
-pub struct Mailbox<M> {
+pub struct Mailbox<M: Send + 'static> {
     shared: Arc<Shared<M>>,
 }
 
@@ -165,7 +166,14 @@ impl<M: Send + 'static> Mailbox<M> {
     }
 }
 
-impl<M> fmt::Debug for Mailbox<M> {
+/// Nobody can read it any more.
+impl<M: Send + 'static> Drop for Mailbox<M> {
+    fn drop(&mut self) {
+        self.shared.abandon();
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Mailbox<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (len, capacity) = self.shared.load();
         f.debug_struct("Mailbox").field("len", &len).field("capacity", &capacity).finish()

@@ -179,12 +179,13 @@ impl<M: Send + 'static> Shared<M> {
             (state.place().owner_and_path(), state.incarnation())
         };
         let Some((owner, target)) = place else {
+            // Of a delivery that has outlived its tree.
             let message = std::any::type_name::<M>();
             tracing::warn!(
                 target: "verger::dead_letter",
                 message,
                 reason = %reason,
-                "a message was lost that was sent to a child whose tree does not run"
+                "a message was lost whose child's tree has ended"
             );
             return;
         };
@@ -335,6 +336,28 @@ impl<M: Send + 'static> Shared<M> {
         self.tell(Wakes { receiver: None, wanted });
     }
 
+    /// There is no child any more that could have it, and there will be none.
+    pub(super) fn abandon(self: &Arc<Self>) {
+        let reason = DeadLetterReason::MailboxClosed;
+        let (letters, wakers) = self.state.lock().away(reason);
+        wake(wakers);
+        let left = letters.len();
+        for letter in letters {
+            if let Some(asker) = &letter.asker {
+                asker.refuse(reason);
+            }
+        }
+        if left > 0 {
+            let message = std::any::type_name::<M>();
+            tracing::warn!(
+                target: "verger::dead_letter",
+                message,
+                left,
+                "messages were lost that were sent to a child whose tree does not run"
+            );
+        }
+    }
+
     pub(super) fn unbind(&self) {
         let place = self.state.lock().unbind();
         drop(place);
@@ -343,20 +366,4 @@ impl<M: Send + 'static> Shared<M> {
 
 fn wake(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(Waker::wake);
-}
-
-impl<M> Drop for Shared<M> {
-    fn drop(&mut self) {
-        // Only of a tree that never ran: others send their mailboxes away.
-        let left = self.load().0;
-        if left > 0 {
-            let message = std::any::type_name::<M>();
-            tracing::warn!(
-                target: "verger::dead_letter",
-                message,
-                left,
-                "messages were lost that were sent to a child whose tree never ran"
-            );
-        }
-    }
 }

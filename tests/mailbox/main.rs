@@ -8,6 +8,7 @@ mod common;
 mod delivery;
 mod drain;
 mod hanging;
+mod letters;
 mod life;
 mod senders;
 mod stopping;

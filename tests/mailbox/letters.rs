@@ -1,0 +1,173 @@
+//! Dead letters of messages, from end to end.
+
+use verger::{DeadLetterStore, ReplayError, WhileDown};
+
+use super::*;
+
+/// A tree with a store, and the reader that drops what it is sent while it is down.
+async fn stored(store: &DeadLetterStore) -> Tree {
+    let reader = Reader::new();
+    let (address, mailbox) = mailbox(1000);
+    let spec = reader.spec(mailbox.while_down(WhileDown::DeadLetter));
+    let app = app().dead_letter_store(store).child(spec);
+    let handle = app.build().unwrap().start().await.unwrap();
+    let letters = handle.dead_letters();
+    settle().await;
+    Tree { reader, address, handle, letters }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_129_what_a_child_has_left_at_its_end_is_a_letter_and_what_comes_later_comes_back() {
+    // Of actor-ts both are letters; ours is returned to whoever sends it.
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| {
+        inbox.recv().await;
+    });
+    let spec = spec.restart(verger::RestartType::Transient);
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    let mut letters = tree.dead_letters();
+    address.try_send(0).unwrap();
+    address.try_send(1).unwrap();
+    settle().await;
+
+    let letter = letters.try_next().unwrap();
+    assert_eq!((letter.target.as_str(), letter.incarnation), ("app/reader", 1));
+    assert_eq!(letter.event_type, Some("u32"));
+    assert_eq!(letter.take::<u32>(), Some(1));
+    assert_eq!(address.try_send(2).unwrap_err().into_message(), 2);
+    assert!(letters.try_next().is_none());
+    tree.stop("enough").await.unwrap();
+
+    // And nobody's mailbox.
+    let (address, mailbox) = verger::mailbox::<Message>(1000);
+    let asked = tokio::spawn({
+        let address = address.clone();
+        async move { told(address.ask(|reply| Ask(1, reply)).await) }
+    });
+    settle().await;
+    drop(mailbox);
+    let text =
+        "the question to a child whose tree was not started was not delivered: mailbox_closed";
+    assert_eq!(asked.await.unwrap(), text);
+    assert!(address.is_closed() && address.try_send(Note(2)).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_130_letters_that_are_sent_to_a_dead_mailbox_make_no_letters() {
+    let (address, mailbox) = mailbox::<DeadLetter>(1000);
+    let spec = worker_with_mailbox(
+        "office",
+        mailbox.while_down(WhileDown::DeadLetter),
+        async |_ctx, mut inbox| -> Exit {
+            inbox.recv().await;
+            Err("the office burns".into())
+        },
+    );
+    let office = app().child(spec).build().unwrap().start().await.unwrap();
+    let mut of_office = office.dead_letters();
+    let mut tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::DeadLetter)).await;
+    tree.fail().await;
+    tree.send([Note(1), Note(2), Note(3)]);
+    while let Some(letter) = tree.letters.try_next() {
+        address.try_send(letter).unwrap();
+    }
+    settle().await;
+
+    assert!(of_office.try_next().is_none());
+    office.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_132_a_letter_is_replayed_to_the_child_that_is_there_now() {
+    let store = DeadLetterStore::ring(10);
+    let tree = stored(&store).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+    let entries = store.under("app/reader");
+    let [entry] = &entries[..] else { panic!("{entries:?}") };
+
+    // Still down: it comes back as the same entry.
+    store.replay(entry.id).unwrap();
+    let [again] = &store.entries()[..] else { panic!("it is one entry") };
+    assert_eq!((again.id, again.replays), (entry.id, 1));
+
+    tree.pass(WAIT).await;
+    store.replay(again.id).unwrap();
+    settle().await;
+    assert_eq!(tree.log(), ["start#1", "start#2", "1#2"]);
+    assert!(store.entries().is_empty());
+    let unknown = store.replay(entry.id).unwrap_err();
+    assert!(matches!(unknown, ReplayError::UnknownEntry { .. }), "{unknown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_132_a_letter_is_replayed_to_another_child() {
+    let store = DeadLetterStore::ring(10);
+    let tree = stored(&store).await;
+    let other = Tree::new(|mailbox| mailbox).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+    let id = store.entries()[0].id;
+    let (numbers, mailbox) = mailbox::<u32>(10);
+
+    let wrong = store.replay_to(id, &numbers).unwrap_err();
+    assert!(wrong.to_string().contains("another type"), "{wrong}");
+    store.replay_to(id, &other.address).unwrap();
+    settle().await;
+
+    assert_eq!(other.log(), ["start#1", "1#1"]);
+    assert!(store.entries().is_empty());
+    drop(mailbox);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_132_a_letter_that_comes_back_three_times_is_put_aside() {
+    let store = DeadLetterStore::ring(10);
+    let tree = stored(&store).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+    let id = store.entries()[0].id;
+    for _ in 0..3 {
+        store.replay(id).unwrap();
+    }
+
+    let error = store.replay(id).unwrap_err();
+    assert!(matches!(error, ReplayError::Quarantined { replays: 3, .. }), "{error}");
+    assert!(store.entries()[0].quarantined);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_135_messages_of_a_suppressed_type_are_letters_for_those_who_ask() {
+    struct Heartbeat;
+
+    let (beats, beat) = mailbox::<Heartbeat>(10);
+    let reader = Reader::new();
+    let (notes, note) = mailbox::<Message>(10);
+    let reads_one = async |_ctx: Context, mut inbox: Inbox<Heartbeat>| {
+        inbox.recv().await;
+    };
+    let transient = verger::RestartType::Transient;
+    let tree = app()
+        .suppress_dead_letters::<Heartbeat>()
+        .child(worker_with_mailbox("monitor", beat, reads_one).restart(transient))
+        .child(reader.spec(note).restart(transient));
+    let tree = tree.build().unwrap().start().await.unwrap();
+    let mut normal = tree.dead_letters();
+    let mut suppressed = tree.dead_letters().only_suppressed();
+    let mut all = tree.dead_letters().with_suppressed();
+    beats.try_send(Heartbeat).unwrap();
+    beats.try_send(Heartbeat).unwrap();
+    notes.try_send(End).unwrap();
+    notes.try_send(Note(1)).unwrap();
+    settle().await;
+
+    let count = |letters: &mut Subscription<DeadLetter>| {
+        let letters: Vec<_> = std::iter::from_fn(|| letters.try_next()).collect();
+        let beats = letters.iter().filter(|letter| letter.is::<Heartbeat>()).count();
+        (letters.len() - beats, beats)
+    };
+    assert_eq!(count(&mut normal), (1, 0));
+    assert_eq!(count(&mut suppressed), (0, 1));
+    assert_eq!(count(&mut all), (1, 1));
+    tree.stop("enough").await.unwrap();
+}
