@@ -98,7 +98,7 @@ fn backoff_broker_answers_whatever_was_asked_during_the_outage() {
 }
 
 #[test]
-fn broker_tries_until_the_broker_is_back_and_loses_nothing() {
+fn seed0_50_broker_tries_until_the_broker_is_back_and_loses_nothing() {
     let expected = [
         "the broker is down, and holds * messages",
         "consumer: attempt 1 in * ms",
@@ -113,7 +113,7 @@ fn broker_tries_until_the_broker_is_back_and_loses_nothing() {
 }
 
 #[test]
-fn database_pool_replaces_one_connection_and_later_all_without_a_herd() {
+fn seed0_50_database_pool_replaces_one_connection_and_later_all_without_a_herd() {
     let expected = [
         "conn-3: attempt 1 in * ms",
         "conn-3 broke; the incarnations are now [1, 1, 2, 1, 1, 1]",
@@ -140,7 +140,7 @@ fn failing_vendor_is_asked_again_after_a_500_and_not_after_a_400_and_not_for_eve
 }
 
 #[test]
-fn rate_limited_clients_do_not_hammer() {
+fn seed0_50_rate_limited_clients_do_not_hammer() {
     let expected = [
         "without verger, by second: [Second { served: 10, refused: * }*]",
         "order 1, attempt 1: vendor: the circuit is open for another *ms; the next in * ms",

@@ -47,7 +47,7 @@ impl<M: Send + 'static> Address<M> {
     /// A message is sent when the future is ready, and not before: if it is dropped earlier, its
     /// message is dropped with it.
     pub fn send(&self, message: M) -> impl Future<Output = Result<(), SendError<M>>> + Send {
-        Sending { shared: &self.shared, stage: Stage::New(message) }
+        Sending { shared: &self.shared, message: Some(message), number: None }
     }
 
     /// Sends a message if there is room.
@@ -59,7 +59,7 @@ impl<M: Send + 'static> Address<M> {
     /// * [`SendError::Closed`] with the message, if the child is down and is not coming back, or is
     ///   stopping.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        self.shared.send(message, Origin::Sent, None, Patience::None).map(drop)
+        self.shared.send(message, Origin::Sent, None, Patience::None)
     }
 
     /// Sends a question, and waits for the answer for as long as the child takes.
@@ -182,14 +182,10 @@ impl<M> fmt::Debug for Address<M> {
 /// A message on its way into a mailbox.
 struct Sending<'a, M: Send + 'static> {
     shared: &'a Arc<Shared<M>>,
-    stage: Stage<M>,
-}
-
-enum Stage<M> {
-    New(M),
-    /// It waits for room, under this number.
-    Parked(u64),
-    Over,
+    /// `None` once it is sent, or back with the sender.
+    message: Option<M>,
+    /// Under which it waits for room.
+    number: Option<u64>,
 }
 
 /// The message is moved in and out, and never pinned.
@@ -200,32 +196,22 @@ impl<M: Send + 'static> Future for Sending<'_, M> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let patience = Patience::Waits(cx.waker());
-        match std::mem::replace(&mut this.stage, Stage::Over) {
-            Stage::New(message) => match this.shared.send(message, Origin::Sent, None, patience) {
-                Ok(None) => Poll::Ready(Ok(())),
-                Ok(Some(id)) => {
-                    this.stage = Stage::Parked(id);
-                    Poll::Pending
-                }
-                Err(error) => Poll::Ready(Err(error)),
-            },
-            Stage::Parked(id) => {
-                let poll = this.shared.poll_parked(id, cx.waker());
-                if poll.is_pending() {
-                    this.stage = Stage::Parked(id);
-                }
-                poll
+        let Some(message) = this.message.take() else { return Poll::Pending };
+        match this.shared.poll_send(message, this.number.take(), cx.waker()) {
+            Ok(None) => Poll::Ready(Ok(())),
+            Ok(Some((message, number))) => {
+                (this.message, this.number) = (Some(message), Some(number));
+                Poll::Pending
             }
-            Stage::Over => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
         }
     }
 }
 
 impl<M: Send + 'static> Drop for Sending<'_, M> {
     fn drop(&mut self) {
-        if let Stage::Parked(id) = self.stage {
-            self.shared.withdraw(id);
+        if let Some(number) = self.number {
+            self.shared.leave(number);
         }
     }
 }

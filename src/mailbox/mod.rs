@@ -15,6 +15,7 @@ mod inbox;
 mod options;
 mod queue;
 mod replay;
+mod senders;
 mod shared;
 mod slot;
 mod state;

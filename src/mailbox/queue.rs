@@ -7,7 +7,8 @@
 //!
 //! 1. Messages are in the order of their numbers, which is the order in which they came. One that
 //!    was lent and comes back takes its place again.
-//! 2. Messages here and messages lent are together no more than the capacity.
+//! 2. Messages here, messages lent and room that is kept for senders are together no more than the
+//!    capacity.
 //! 3. Senders wait only while there is no room, so that nobody gets ahead of them.
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use super::ask::Refuse;
+use super::senders::Senders;
 use crate::dead_letter::EntryId;
 
 /// A message and what is known of it.
@@ -42,27 +44,6 @@ pub(super) enum Origin {
     Replayed(EntryId),
 }
 
-/// A sender that waits for room.
-struct Parked<M> {
-    /// The sender's number among those who have waited.
-    ticket: u64,
-    envelope: Envelope<M>,
-    waker: Waker,
-}
-
-/// Senders who found no room, in the order in which they came.
-struct Senders<M> {
-    waiting: VecDeque<Parked<M>>,
-    /// Nobody will let them in, and they don't know it yet.
-    refused: VecDeque<Parked<M>>,
-}
-
-impl<M> Default for Senders<M> {
-    fn default() -> Self {
-        Self { waiting: VecDeque::new(), refused: VecDeque::new() }
-    }
-}
-
 /// See the [module](self).
 pub(super) struct Queue<M> {
     capacity: usize,
@@ -70,12 +51,10 @@ pub(super) struct Queue<M> {
     /// How many are lent.
     lent: usize,
     /// Boxed, since few mailboxes are ever full.
-    senders: Option<Box<Senders<M>>>,
+    senders: Option<Box<Senders>>,
     /// How many, here or lent, have failed before.
     suspects: usize,
     next_id: u64,
-    /// Never used again: a sender may still ask by the one that it had.
-    next_ticket: u64,
 }
 
 impl<M> Envelope<M> {
@@ -87,15 +66,7 @@ impl<M> Envelope<M> {
 
 impl<M> Queue<M> {
     pub(super) fn new(capacity: usize) -> Self {
-        Self {
-            capacity,
-            waiting: VecDeque::new(),
-            lent: 0,
-            senders: None,
-            suspects: 0,
-            next_id: 0,
-            next_ticket: 0,
-        }
+        Self { capacity, waiting: VecDeque::new(), lent: 0, senders: None, suspects: 0, next_id: 0 }
     }
 
     /// Messages that are here or lent.
@@ -113,7 +84,8 @@ impl<M> Queue<M> {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.len() >= self.capacity
+        let kept = self.senders.as_ref().map_or(0, |senders| senders.admitted());
+        self.len() + kept >= self.capacity
     }
 
     /// The number of the next message.
@@ -136,7 +108,7 @@ impl<M> Queue<M> {
         Some(evicted)
     }
 
-    /// The next message from number `from` on, for good; and the sender who has got its room.
+    /// The next message from number `from` on, for good; and the sender who gets its room.
     pub(super) fn take(&mut self, from: u64) -> Option<(Envelope<M>, Option<Waker>)> {
         let envelope = self.pick(from)?;
         self.forget(&envelope);
@@ -159,7 +131,7 @@ impl<M> Queue<M> {
         self.waiting.remove(at)
     }
 
-    /// A lent message is gone; returns the sender who has got its room.
+    /// A lent message is gone; returns the sender who gets its room.
     pub(super) fn settle(&mut self, envelope: &Envelope<M>) -> Option<Waker> {
         self.lent -= 1;
         self.forget(envelope);
@@ -186,74 +158,45 @@ impl<M> Queue<M> {
         self.suspects -= usize::from(envelope.failed > 0);
     }
 
-    /// Lets the sender in who has waited longest, if there is room now.
+    /// Keeps room for the sender who has waited longest, if there is any.
     pub(super) fn admit(&mut self) -> Option<Waker> {
         if self.is_full() {
             return None;
         }
-        let Parked { envelope, waker, .. } = self.senders.as_mut()?.waiting.pop_front()?;
-        self.push(envelope);
-        Some(waker)
+        self.senders.as_mut()?.admit()
     }
 
     /// Lets a sender wait for room. Returns its number.
-    pub(super) fn park(&mut self, envelope: Envelope<M>, waker: Waker) -> u64 {
+    pub(super) fn wait(&mut self, waker: Waker) -> u64 {
         debug_assert!(self.is_full());
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        let senders = self.senders.get_or_insert_default();
-        senders.waiting.push_back(Parked { ticket, envelope, waker });
-        ticket
+        self.senders.get_or_insert_default().wait(waker)
     }
 
-    /// What has become of a sender that had to wait; as long as it waits, it is woken by `waker`.
-    pub(super) fn poll_parked(&mut self, ticket: u64, waker: &Waker) -> Poll<Result<(), M>> {
-        if let Some(senders) = &mut self.senders
-            && let Some(at) = find(&senders.waiting, ticket)
-            && let Some(parked) = senders.waiting.get_mut(at)
-        {
-            parked.waker.clone_from(waker);
-            return Poll::Pending;
-        }
-        let refused = self.withdraw(ticket);
-        Poll::Ready(refused.map_or(Ok(()), |envelope| Err(envelope.message)))
+    /// Ready when a sender that waits may try again. Then it has to do so at once, or the room that
+    /// was kept for it is anybody's.
+    pub(super) fn poll_wait(&mut self, number: u64, waker: &Waker) -> Poll<()> {
+        self.senders.as_mut().map_or(Poll::Ready(()), |senders| senders.poll(number, waker))
     }
 
-    /// The sender waits no longer. None if its message was let in.
-    pub(super) fn withdraw(&mut self, ticket: u64) -> Option<Envelope<M>> {
-        let Senders { waiting, refused } = &mut **self.senders.as_mut()?;
-        let withdrawn = match (find(waiting, ticket), find(refused, ticket)) {
-            (Some(at), _) => waiting.remove(at)?,
-            (None, at) => refused.remove(at?)?,
-        };
-        if waiting.is_empty() && refused.is_empty() {
-            self.senders = None;
-        }
-        Some(withdrawn.envelope)
+    /// A sender waits no longer. Returns its waker, and that of whoever gets the room that was kept
+    /// for it.
+    pub(super) fn leave(&mut self, number: u64) -> (Option<Waker>, Option<Waker>) {
+        let Some(senders) = &mut self.senders else { return (None, None) };
+        let (kept, waker) = senders.leave(number);
+        (waker, if kept { self.admit() } else { None })
     }
 
-    /// Refuses the senders who wait for room: each finds its message when it looks. They are to be
-    /// woken.
-    pub(super) fn refuse(&mut self) -> Vec<Waker> {
-        let Some(senders) = &mut self.senders else { return Vec::new() };
-        let wakers = senders.waiting.iter().map(|it| it.waker.clone()).collect();
-        senders.refused.append(&mut senders.waiting);
-        wakers
+    /// Lets all senders try again that wait. They are to be woken.
+    pub(super) fn release(&mut self) -> Vec<Waker> {
+        self.senders.as_mut().map(|senders| senders.release()).unwrap_or_default()
     }
 
-    /// Empties the queue of all that was never lent, as if there were always room for those who
-    /// wait. They are to be woken.
-    pub(super) fn flush(&mut self) -> (VecDeque<Envelope<M>>, Vec<Waker>) {
+    /// Empties the queue of all that was never lent.
+    pub(super) fn flush(&mut self) -> VecDeque<Envelope<M>> {
         let waiting = std::mem::take(&mut self.waiting).into_iter();
-        let (tried, mut all): (VecDeque<_>, VecDeque<_>) = waiting.partition(|it| it.attempts > 0);
+        let (tried, rest) = waiting.partition(|it| it.attempts > 0);
         self.waiting = tried;
-        let mut wakers = Vec::new();
-        let parked = self.senders.as_mut().map(|senders| std::mem::take(&mut senders.waiting));
-        for Parked { envelope, waker, .. } in parked.into_iter().flatten() {
-            all.push_back(envelope);
-            wakers.push(waker);
-        }
-        (all, wakers)
+        rest
     }
 
     /// Empties the queue of all that came in.
@@ -262,9 +205,4 @@ impl<M> Queue<M> {
         self.suspects -= all.iter().filter(|it| it.failed > 0).count();
         all
     }
-}
-
-/// Where the sender with this number is in a list.
-fn find<M>(list: &VecDeque<Parked<M>>, ticket: u64) -> Option<usize> {
-    list.binary_search_by_key(&ticket, |it| it.ticket).ok()
 }

@@ -7,7 +7,7 @@
 use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, Waker};
+use std::task::{Context as TaskContext, Waker};
 use std::time::Instant;
 
 use super::ask::Refuse;
@@ -60,25 +60,60 @@ impl<M> Shared<M> {
 impl<M: Send + 'static> Shared<M> {
     // --- Sending ----------------------------------------------------------------------------------
 
-    /// Sends a message. `Some`: its sender waits under this number.
     pub(super) fn send(
         self: &Arc<Self>,
         message: M,
         origin: Origin,
         asker: Option<Arc<dyn Refuse>>,
         patience: Patience<'_>,
-    ) -> Result<Option<u64>, SendError<M>> {
-        let mut sent = self.state.lock().sent(message, origin, asker, &patience, false);
+    ) -> Result<(), SendError<M>> {
+        let sent = self.state.lock().sent(message, origin, asker, &patience, false);
+        self.follow(sent, origin, &patience).map(drop)
+    }
+
+    /// Sends a message when there is room. A sender that has waited says under which number; if it
+    /// has to wait, it has its message back with one.
+    pub(super) fn poll_send(
+        self: &Arc<Self>,
+        message: M,
+        number: Option<u64>,
+        waker: &Waker,
+    ) -> Result<Option<(M, u64)>, SendError<M>> {
+        let patience = Patience::Waits(waker);
+        let sent = {
+            let mut state = self.state.lock();
+            if let Some(number) = number
+                && state.queue_mut().poll_wait(number, waker).is_pending()
+            {
+                return Ok(Some((message, number)));
+            }
+            state.sent(message, Origin::Sent, None, &patience, false)
+        };
+        self.follow(sent, Origin::Sent, &patience)
+    }
+
+    /// A sender waits no longer.
+    pub(super) fn leave(&self, number: u64) {
+        let (own, next) = self.state.lock().queue_mut().leave(number);
+        drop(own);
+        wake(next);
+    }
+
+    fn follow(
+        self: &Arc<Self>,
+        mut sent: Sent<M>,
+        origin: Origin,
+        patience: &Patience<'_>,
+    ) -> Result<Option<(M, u64)>, SendError<M>> {
         if let Sent::Judge(message, asker, is_final) = sent {
             if is_final(&message) {
                 // A child that is down need not be started for it.
                 let request = Request::Terminate;
                 self.tell_supervisor(|key| Event::Request { ticket: NOBODY, key, request });
             }
-            sent = self.state.lock().sent(message, origin, asker, &patience, true);
+            sent = self.state.lock().sent(message, origin, asker, patience, true);
         }
         match sent {
-            Sent::Judge(message, ..) => return Err(self.closed(message)),
             Sent::In(wakes) => self.tell(wakes),
             Sent::Evicted(oldest, reason, wakes) => {
                 self.tell(wakes);
@@ -90,24 +125,14 @@ impl<M: Send + 'static> Shared<M> {
                 let (child, capacity) = (self.path(), self.load().1);
                 return Err(SendError::Full { message, child, capacity });
             }
-            Sent::Closed(message) => return Err(self.closed(message)),
-            Sent::Parked(id) => return Ok(Some(id)),
+            Sent::Closed(message) | Sent::Judge(message, ..) => return Err(self.closed(message)),
+            Sent::Waits(message, number) => return Ok(Some((message, number))),
         }
         Ok(None)
     }
 
     fn closed(&self, message: M) -> SendError<M> {
         SendError::Closed { message, child: self.path() }
-    }
-
-    pub(super) fn poll_parked(&self, id: u64, waker: &Waker) -> Poll<Result<(), SendError<M>>> {
-        let poll = self.state.lock().queue_mut().poll_parked(id, waker);
-        poll.map_err(|message| self.closed(message))
-    }
-
-    pub(super) fn withdraw(&self, id: u64) {
-        let withdrawn = self.state.lock().queue_mut().withdraw(id);
-        drop(withdrawn);
     }
 
     fn tell(&self, wakes: Wakes) {

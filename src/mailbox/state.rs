@@ -109,7 +109,7 @@ pub(super) enum Sent<M> {
     Full(M),
     Closed(M),
     /// Its sender waits, under this number.
-    Parked(u64),
+    Waits(M, u64),
     /// It may be the final one, which is the last that the child gets.
     Judge(M, Option<Arc<dyn Refuse>>, IsFinal<M>),
 }
@@ -215,8 +215,7 @@ impl<M> State<M> {
             };
             match (patience, overflow) {
                 (Patience::Waits(waker), _) => {
-                    let envelope = Envelope::new(message, origin, asker);
-                    return Sent::Parked(self.queue.park(envelope, Waker::clone(waker)));
+                    return Sent::Waits(message, self.queue.wait(Waker::clone(waker)));
                 }
                 (Patience::Never, _) | (Patience::None, Overflow::Reject) => {
                     return Sent::Full(message);
@@ -385,7 +384,7 @@ impl<M> State<M> {
         if let Phase::Lent(lent) = &mut self.phase {
             (lent.ending, lent.hold) = (ending, None);
         }
-        let mut wakers = if ending == Ending::Closing { self.queue.refuse() } else { Vec::new() };
+        let mut wakers = if ending == Ending::Closing { self.queue.release() } else { Vec::new() };
         wakers.extend(self.receiver.take());
         wakers
     }
@@ -394,8 +393,11 @@ impl<M> State<M> {
     pub(super) fn returned(&mut self, loan: u64) -> Option<Returned<M>> {
         let closed = self.lent(loan)?.ending == Ending::Closing;
         self.phase = Phase::Down { closed };
-        let (letters, mut wakers) =
-            if self.diverts() && !closed { self.queue.flush() } else { Default::default() };
+        let (letters, mut wakers) = if self.diverts() && !closed {
+            (self.queue.flush(), self.queue.release())
+        } else {
+            Default::default()
+        };
         wakers.extend(self.receiver.take());
         let wanted = self.wants(false);
         Some(Returned { letters, to: self.option(|it| it.while_down.clone()), wakers, wanted })
@@ -505,7 +507,7 @@ impl<M> State<M> {
         self.loans += 1;
         self.told = false;
         self.traffic = None;
-        let mut wakers = self.queue.refuse();
+        let mut wakers = self.queue.release();
         wakers.extend(self.receiver.take());
         (self.queue.drain(), wakers)
     }

@@ -112,3 +112,68 @@ async fn delivered_messages_count_until_they_are_acknowledged() {
     tree.kill_child("reader").await.unwrap();
     tree.stop("enough").await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_ceases_to_wait_for_a_message_loses_none() {
+    // Each wait is given up before a message comes, at the moment when it comes, and after that.
+    let (address, mailbox) = mailbox::<u32>(1000);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<u32>| {
+        let tell = tell.clone();
+        async move {
+            while !tell.is_closed() {
+                let found = tokio::select! {
+                    biased;
+                    () = tokio::time::sleep(ms(10)) => None,
+                    taken = inbox.recv() => taken,
+                };
+                if let Some(n) = found {
+                    let _ = tell.send(n);
+                }
+                let lent = tokio::select! {
+                    biased;
+                    () = tokio::time::sleep(ms(10)) => None,
+                    lent = inbox.deliver() => lent,
+                };
+                if let Some(delivery) = lent {
+                    let _ = tell.send(delivery.ack());
+                }
+            }
+        }
+    });
+    let spec = spec.shutdown(Duration::ZERO);
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    for n in 0..100 {
+        tokio::time::sleep(ms(5)).await;
+        address.try_send(n).unwrap();
+    }
+    tokio::time::sleep(ms(20)).await;
+    settle().await;
+
+    let told: Vec<_> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+    assert_eq!(told, (0..100).collect::<Vec<_>>());
+    assert!(address.is_empty());
+    tree.kill_child("reader").await.unwrap();
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_ceases_to_wait_when_there_is_room_has_not_sent_and_the_next_one_has() {
+    let mut tree = full().await;
+    let mut third = Box::pin(tree.address.send(Note(3)));
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(third.as_mut().poll(&mut cx).is_pending());
+    let fourth = sending(&tree, 4);
+    settle().await;
+
+    // Only one message is read, and its room is kept for the third, which does not look.
+    tree.reader.starts([Begin::Ok]);
+    tree.pass(WAIT + ms(50)).await;
+    assert_eq!(tree.log()[..3], ["start#2", "1#2", "2#2"]);
+    drop(third);
+    tree.pass(ms(50)).await;
+
+    assert_eq!(fourth.await.unwrap(), Ok(()));
+    assert!(tree.letters().is_empty());
+    assert!(tree.address.is_empty());
+}
