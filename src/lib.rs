@@ -134,7 +134,8 @@ pub use crate::policy::{
     RestartType, Shutdown, Start, StartCause, Strategy, Trigger, UnknownShutdown, UnknownWord,
 };
 pub use crate::status::{
-    ChildInfo, ChildKind, ChildSpecInfo, Counts, NextAttempt, Node, Status, SupervisorInfo,
+    ChildInfo, ChildKind, ChildSpecInfo, Counts, MailboxInfo, NextAttempt, Node, Status,
+    SupervisorInfo,
 };
 pub use crate::supervisor::{ChildRef, StatusChange, StatusStream, Subscription, SupervisorHandle};
 pub use crate::tree::{

@@ -106,6 +106,18 @@ pub struct ChildInfo {
     /// Whether it is well, if it is active, is [checked](crate::HealthCheck), and was found to be so
     /// or otherwise.
     pub healthy: Option<bool>,
+    /// Its mailbox, if it has one.
+    pub mailbox: Option<MailboxInfo>,
+}
+
+/// What can be seen of a mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MailboxInfo {
+    /// How many messages there are, with those that the child has in hand and has not acknowledged.
+    pub len: usize,
+    /// How many there may be.
+    pub capacity: usize,
 }
 
 /// What a child is.
@@ -230,6 +242,7 @@ impl ChildInfo {
             next: None,
             status: None,
             healthy: None,
+            mailbox: None,
         }
     }
 }

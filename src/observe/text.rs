@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::status::{ChildInfo, ChildKind, Node, Status, SupervisorInfo};
+use crate::status::{ChildInfo, ChildKind, MailboxInfo, Node, Status, SupervisorInfo};
 
 /// Characters in a line.
 const WIDTH: usize = 80;
@@ -182,11 +182,16 @@ impl Entry<'_> {
             child.why.map(str::to_owned),
             child.policy.as_ref().filter(|it| it.is_own()).map(|_| "own policy".to_owned()),
             (child.healthy == Some(false)).then(|| "UNHEALTHY".to_owned()),
+            child.mailbox.filter(|it| it.len > 0).map(queued),
             status.map(|text| format!("\"{}\"", cut(text, room - 2))),
             last.map(|reason| cut(format_args!("last: {reason}"), room)),
         ];
         facts.into_iter().flatten()
     }
+}
+
+fn queued(MailboxInfo { len, capacity }: MailboxInfo) -> String {
+    format!("{len}/{capacity} messages")
 }
 
 /// Whether somebody should look at a child in this state. It is written in capitals then, so that

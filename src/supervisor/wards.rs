@@ -20,7 +20,9 @@ use crate::sync::Mutex;
 
 /// Mailboxes below the children that are supervisors. `None`: nothing is adopted any more.
 #[derive(Debug)]
-pub(super) struct Wards(Mutex<Option<HashMap<Key, Vec<Arc<dyn Slot>>>>>);
+pub(super) struct Wards(Mutex<Option<ByChild>>);
+
+type ByChild = HashMap<Key, Vec<Arc<dyn Slot>>>;
 
 impl Wards {
     pub(super) fn new() -> Self {

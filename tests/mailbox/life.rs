@@ -102,6 +102,19 @@ async fn what_is_sent_before_the_tree_runs_is_read_by_the_first_incarnation() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn how_many_messages_wait_is_seen_in_the_status() {
+    let tree = Tree::new(|mailbox| mailbox).await;
+    tree.fail().await;
+    tree.send([Note(1), Note(2)]);
+
+    let status = tree.handle.status().await.unwrap();
+    let mailbox = status.root.children[0].child.mailbox.unwrap();
+    assert_eq!((mailbox.len, mailbox.capacity), (2, 1000));
+    let text = status.to_string();
+    assert!(text.contains("2/1000 messages"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_address_outlives_its_tree_and_says_so() {
     let tree = Tree::new(|mailbox| mailbox).await;
     tree.handle.stop("enough").await.unwrap();

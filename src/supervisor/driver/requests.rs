@@ -7,7 +7,7 @@ use crate::child::ChildSpec;
 use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::machine::{self, Event, Key, Machine};
-use crate::status::{ChildInfo, Counts, NextAttempt, SupervisorInfo};
+use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 use crate::supervisor::blueprint::kind;
 use crate::supervisor::request::{Answer, Page, Request, Segment, Started};
 
@@ -160,6 +160,10 @@ impl<M: Machine> Driver<M> {
             next,
             status: self.tasks.status(key),
             healthy: self.health.of(key),
+            mailbox: self.tasks.mailbox(key).map(|mailbox| {
+                let (len, capacity) = mailbox.load();
+                MailboxInfo { len, capacity }
+            }),
         })
     }
 

@@ -132,6 +132,7 @@ impl Hub {
             next: None,
             status: None,
             healthy: None,
+            mailbox: None,
         }
     }
 }
