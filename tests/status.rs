@@ -315,6 +315,7 @@ async fn as_json_every_time_is_a_number_of_milliseconds() {
         "next": { "attempt": 1, "delay_ms": 5000, "remaining_ms": 4200 },
         "status": null,
         "healthy": null,
+        "mailbox": null,
         "supervisor": null,
         "children": [],
     });
@@ -341,6 +342,7 @@ async fn as_json_every_time_is_a_number_of_milliseconds() {
             "next": null,
             "status": null,
             "healthy": null,
+        "mailbox": null,
             "supervisor": {
                 "strategy": "one_for_one",
                 "on_child_failure": false,

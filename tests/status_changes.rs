@@ -191,7 +191,7 @@ async fn serialised_events_and_letters_tell_every_time_in_milliseconds() {
     let letter = letters.try_next().unwrap();
     let expected = serde_json::json!({
         "reason": "gave_up", "target": "app/a", "incarnation": 2, "error": reason,
-        "at_ms": began + 7_000,
+        "event_type": null, "suppressed": false, "at_ms": began + 7_000,
     });
     assert_eq!(serde_json::to_value(letter).unwrap(), expected);
     app.wait().await.unwrap_err();
