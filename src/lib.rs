@@ -161,6 +161,10 @@ mod book {
     mod triggers {}
     #[doc = include_str!("../book/src/when-not.md")]
     mod when_not {}
+    #[doc = include_str!("../book/src/messages.md")]
+    mod messages {}
+    #[doc = include_str!("../book/src/delivery.md")]
+    mod delivery {}
     #[doc = include_str!("../book/src/dead-letters.md")]
     mod dead_letters {}
 }
