@@ -41,6 +41,8 @@
 //!   [`build`](SupervisorBuilder::build).
 //! * Run: [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`], [`Supervisor::start`].
 //! * In a child: [`Context`] says when to stop, and tells the supervisor what it should know.
+//! * Messages: [`mailbox`](fn@mailbox) makes a queue that outlives each incarnation of a child
+//!   ([`worker_with_mailbox`]), and the [`Address`] that sends to it.
 //! * From outside: [`SupervisorHandle`] starts and stops children, shows the tree
 //!   ([`status`](SupervisorHandle::status)), and tells what happens
 //!   ([`events`](SupervisorHandle::events), [`dead_letters`](SupervisorHandle::dead_letters)).

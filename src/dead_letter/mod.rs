@@ -160,23 +160,27 @@ pub(crate) struct Provenance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum DeadLetterReason {
-    /// It was being handled when the child failed, and is not delivered again.
+    /// What was to handle it failed and is not tried again: a function of
+    /// [`WhileDown::reply`](crate::WhileDown::reply) panicked over it, or it had a child
+    /// [started](crate::ChildSpec::start_on_message) that has ended without doing anything about it.
     HandlerError,
-    /// There was no room for it in the mailbox.
+    /// There was no room, and it was the one to go; or it was to be forwarded to a full mailbox.
     MailboxFull,
-    /// Nobody is going to read the mailbox: the child is down, and does not come back by itself.
+    /// It was to be forwarded to a child that is down for good or stopping.
     MailboxClosed,
-    /// There was no room for it in what is kept for a child that is down.
+    /// There was no room while the child was down, and it was the one to go.
     StashOverflow,
-    /// The child was down, and its messages are dropped meanwhile.
+    /// The child was down, and [that is what was asked for](crate::WhileDown); or it had been
+    /// forwarded once before.
     DroppedWhileDown,
-    /// It made room for a newer one.
+    /// It had been delivered before, and had to make room for a newer one.
     Evicted,
     /// It was delivered as often as is allowed, and never acknowledged.
     Poison,
-    /// It was waiting in the mailbox when the child ended for good.
+    /// It was waiting in the mailbox, or in hand, when the child was down for good.
     UndeliveredAtStop,
-    /// The supervisor gave up on the child, or fails with it.
+    /// The supervisor gave up on the child, or fails with it; the letter is about the child, or about
+    /// a message that it has left.
     GaveUp,
 }
 

@@ -128,7 +128,9 @@ impl Preset {
     }
 
     /// As the backoff that Raymond Roestenburg described for Akka in 2012: slots of 10 ms, from the
-    /// first again after the tenth, and whenever a message has been acknowledged.
+    /// first again after the tenth, and whenever a message has been acknowledged. There the messages
+    /// wait, and not the child: as with [`Delay::Traffic`](crate::Delay::Traffic), which is said of
+    /// the mailbox.
     #[must_use]
     pub fn xebia() -> Self {
         let backoff = Backoff::binary_slots(BinarySlots::new(ms(10))).reset(Reset::OnAck);
