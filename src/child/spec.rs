@@ -226,8 +226,8 @@ impl ChildSpec {
         self
     }
 
-    /// Starts the child when the first message for it arrives, not with its supervisor. For children
-    /// with a mailbox.
+    /// Starts the child when the first message for it arrives, not with its supervisor. It needs a
+    /// [mailbox](crate::mailbox()); without one, it is an error at build.
     ///
     /// Until then it is *dormant*: the others start without it, and whoever requires it waits. A
     /// message also starts it again when it has ended and its restart type leaves it, be it after a
@@ -235,6 +235,9 @@ impl ChildSpec {
     /// restart: it waits for no backoff, and no limit counts it. The child's
     /// [start cause](crate::Context::start_cause) is
     /// [`StartCause::OnMessage`](crate::StartCause::OnMessage).
+    ///
+    /// A child that ends without having done anything about its messages, and is not restarted, isn't
+    /// started again by the same ones: they become dead letters, `handler_error`.
     ///
     /// No message starts a child that was stopped by hand, that has declined to start, has leaked, or
     /// was given up on. Once it runs, it is restarted, stopped and started with its group like any

@@ -82,8 +82,27 @@ pub fn child<C: Child>(
 
 /// A child that is an `async fn` with a mailbox, which each incarnation of it is lent.
 ///
-/// See [`mailbox`](crate::mailbox()) for an example. State is shared as by
-/// [`worker_with`], or captured: `move |ctx, inbox| read(ctx, inbox, state.clone())`.
+/// The function is called once for each incarnation, as by [`worker`]. State is captured, and cloned
+/// in each call. As there is one mailbox, the spec is for one child at a time: make another mailbox
+/// for another child.
+///
+/// ```
+/// use std::sync::Arc;
+/// use verger::{Context, Exit, Inbox, mailbox, worker_with_mailbox};
+///
+/// async fn greeter(_ctx: Context, mut inbox: Inbox<String>, greeting: Arc<str>) -> Exit {
+///     while let Some(name) = inbox.recv().await {
+///         println!("{greeting}, {name}");
+///     }
+///     Ok(())
+/// }
+///
+/// let greeting: Arc<str> = "hello".into();
+/// let (address, mailbox) = mailbox(1000);
+/// let run = move |ctx, inbox| greeter(ctx, inbox, greeting.clone());
+/// let spec = worker_with_mailbox("greeter", mailbox, run);
+/// # drop((address, spec));
+/// ```
 pub fn worker_with_mailbox<M, F, Fut, O>(
     name: impl Into<String>,
     mailbox: Mailbox<M>,
@@ -108,7 +127,7 @@ where
 }
 
 /// A child that is a value with a mailbox, made anew by `factory` for each incarnation, which is lent
-/// the mailbox.
+/// the mailbox. What [`child`] says goes for it as well; the spec is for one child at a time.
 ///
 /// ```
 /// use verger::{Child, Context, Exit, Inbox, async_trait, child_with_mailbox, mailbox};

@@ -37,6 +37,9 @@ impl<M: Send + 'static> Address<M> {
     /// Sends a message, and waits for room if there is none, also while the child is down. Who waits
     /// longer is let in first.
     ///
+    /// `Ok` says that the mailbox has taken the message over, and not that it was read: to know that,
+    /// [`ask`](Self::ask). What the mailbox can't deliver later is a dead letter.
+    ///
     /// # Errors
     ///
     /// [`SendError::Closed`] with the message, if the child is down and is not coming back, or is
@@ -50,7 +53,10 @@ impl<M: Send + 'static> Address<M> {
         Sending { shared: &self.shared, message: Some(message), number: None }
     }
 
-    /// Sends a message if there is room.
+    /// Sends a message if there is room, and otherwise does what the mailbox says of its
+    /// [overflow](crate::Mailbox::overflow).
+    ///
+    /// `Ok` says as much as that of [`send`](Self::send).
     ///
     /// # Errors
     ///
@@ -64,8 +70,9 @@ impl<M: Send + 'static> Address<M> {
 
     /// Sends a question, and waits for the answer for as long as the child takes.
     ///
-    /// A child that is down answers when it is up again. A question that will not be answered fails
-    /// as soon as that is known. [`ask_within`](Self::ask_within) limits the time besides.
+    /// It doesn't wait for room. A child that is down answers when it is up again, unless its mailbox
+    /// says [otherwise](crate::Mailbox::while_down). A question that will not be answered fails as
+    /// soon as that is known. [`ask_within`](Self::ask_within) limits the time besides.
     ///
     /// ```
     /// # use verger::{Address, AskError, Reply};

@@ -76,13 +76,16 @@ pub enum AskError {
         /// Why the letter is dead.
         reason: DeadLetterReason,
     },
-    /// The child has read the message, and dropped it or failed without an answer.
+    /// The child has read the message, and dropped it or failed without an answer; or the function
+    /// did that has it [while the child is down](crate::WhileDown::reply). It isn't known whether it
+    /// had an effect.
     #[error("{} has read the question, and dropped it or failed without an answer", Whose(.child))]
     NoReply {
         /// Whose mailbox it is.
         child: Option<Path>,
     },
-    /// There was no answer in time. One that comes later vanishes.
+    /// There was no answer in time. The question may still be read; an answer that comes later
+    /// vanishes.
     #[error("{} did not answer within {:?}", Whose(.child), .within)]
     TimedOut {
         /// Whose mailbox it is.

@@ -30,6 +30,8 @@ use super::state::Next;
 /// wait for [`Context::cancelled`](crate::Context::cancelled) besides. See [`Closing`] for another
 /// way.
 ///
+/// One that is kept beyond the end of its incarnation finds the end as soon as the next one has begun.
+///
 /// [`Closing`]: crate::Closing
 pub struct Inbox<M: Send + 'static> {
     shared: Arc<Shared<M>>,
@@ -83,7 +85,11 @@ impl<M: Send + 'static> Inbox<M> {
 
     /// The next message, until it is acknowledged, if there is one already: as
     /// [`try_recv`](Self::try_recv) is to [`recv`](Self::recv). For a child that deals with what has
-    /// come in one go.
+    /// come in one go. If it fails, that is an attempt at each of them: see
+    /// [`max_attempts`](crate::Mailbox::max_attempts).
+    ///
+    /// A task that has gone on for long without a wait is told `None` although there is a message, so
+    /// that its next [`deliver`](Self::deliver) lets others run.
     ///
     /// ```
     /// use verger::{Delivery, Inbox};
@@ -169,10 +175,28 @@ type Taken<M> = (Envelope<M>, Option<Arc<dyn Borrower>>);
 
 /// A message that is lent until it is acknowledged.
 ///
-/// Dropped without that, it goes back to its place in the mailbox and is delivered again: by the
-/// next incarnation if this one ends, otherwise by this one. That is an attempt that failed, unless
-/// the child was asked to stop for no fault of its own, in which case it gets no more; after as many as
+/// It derefs to the message. Dropped without an [`ack`](Self::ack), it goes back to its place in the
+/// mailbox and is delivered again: to the next incarnation if this one ends, otherwise to this one.
+/// That is an attempt that failed, unless the child was asked to stop for no fault of its own, in
+/// which case it gets no more; after as many as
 /// [`max_attempts`](crate::Mailbox::max_attempts) it is a dead letter, `poison`.
+///
+/// One that was handed to another task is that task's until it is acknowledged or dropped, also when
+/// the child has ended.
+///
+/// ```
+/// use verger::{Context, Exit, Inbox};
+///
+/// # async fn store(_: &str) -> std::io::Result<()> { Ok(()) }
+/// async fn orders(_ctx: Context, mut inbox: Inbox<String>) -> Exit {
+///     while let Some(order) = inbox.deliver().await {
+///         // If this fails, the next incarnation has the order again.
+///         store(&order).await?;
+///         order.ack();
+///     }
+///     Ok(())
+/// }
+/// ```
 pub struct Delivery<M: Send + 'static> {
     /// `None` once it is acknowledged.
     lent: Option<(Envelope<M>, Arc<dyn Borrower>)>,

@@ -33,10 +33,13 @@ use self::shared::Shared;
 pub(crate) use self::slot::{At, Borrower, Grace, Loan, Slot};
 use crate::path::Path;
 
-/// A mailbox for messages of type `M`, of which at most `capacity` wait, and the address that sends
-/// to it.
+/// A mailbox for messages of type `M`, and the address that sends to it.
 ///
-/// 1000 is a good capacity if there is no better number. One of zero is taken for one of 1.
+/// At most `capacity` messages wait or are in the child's hands; 1000 is a good number if there is no
+/// better one, and zero is taken for 1. The mailbox is given to a child, by
+/// [`worker_with_mailbox`](crate::worker_with_mailbox) or
+/// [`child_with_mailbox`](crate::child_with_mailbox), and stays when that is restarted; the address
+/// is for whoever sends, and may be used at once.
 ///
 /// ```
 /// use verger::{Exit, Supervisor, mailbox, worker_with_mailbox};
@@ -54,7 +57,10 @@ use crate::path::Path;
 /// greeter.try_send("early bird".to_owned())?;
 /// let app = Supervisor::builder("app").child(spec).build()?.start().await?;
 /// greeter.send("world".to_owned()).await?;
+///
+/// // It reads what there is, and then ends.
 /// app.stop("the example is over").await?;
+/// assert!(greeter.is_empty() && greeter.is_closed());
 /// # Ok(())
 /// # }
 /// ```
@@ -66,10 +72,23 @@ pub fn mailbox<M: Send + 'static>(capacity: usize) -> (Address<M>, Mailbox<M>) {
 
 /// A queue of messages that survives whoever reads it; made by [`mailbox`](crate::mailbox()).
 ///
-/// It belongs to one child: the spec that it is given to may be used for one child at a time. Dropped,
-/// with the last spec that it was given to, it is closed.
+/// It belongs to one child: the spec that it is given to may be used for one child at a time. When
+/// the last clone of that spec is dropped, the mailbox is closed for good.
 ///
-/// What is said here holds from the first message on, so say it before the address is used.
+/// Its methods say what becomes of messages; without them, they wait for whoever reads them, and a
+/// sender that finds no room waits or has its message back. Say it before the address is used, and
+/// before the mailbox is given to a child.
+///
+/// ```
+/// use verger::{Mailbox, Overflow, WhileDown, mailbox};
+///
+/// struct Price(u32);
+///
+/// // Only the latest counts, and none while the child is away.
+/// let (prices, mailbox): (_, Mailbox<Price>) = mailbox(10);
+/// let mailbox = mailbox.overflow(Overflow::DropOldest).while_down(WhileDown::Drop);
+/// # drop((prices, mailbox));
+/// ```
 #[must_use = "a mailbox has to be given to a child"]
 pub struct Mailbox<M: Send + 'static> {
     shared: Arc<Shared<M>>,
@@ -88,8 +107,8 @@ impl<M: Send + 'static> Mailbox<M> {
     /// that it has not read when it goes down. Default: [`WhileDown::Stash`].
     ///
     /// Messages that were [delivered](Inbox::deliver) and not acknowledged wait for the next
-    /// incarnation in any case. A child that is [started by messages](crate::ChildSpec::start_on_message)
-    /// gets all of them.
+    /// incarnation in any case. A child that is
+    /// [started by messages](crate::ChildSpec::start_on_message) gets all of them.
     pub fn while_down(self, while_down: WhileDown<M>) -> Self {
         self.edit(|options| options.while_down = while_down)
     }
@@ -98,19 +117,20 @@ impl<M: Send + 'static> Mailbox<M> {
     /// [`Drain::AtReady`] for a child that says when it is ready, otherwise [`Drain::After`] 50 ms,
     /// or after the first wait of its backoff if that is shorter.
     ///
-    /// New messages wait as well, so that none overtakes another. If there is nothing to wait for,
-    /// they are handed out at once.
+    /// New messages wait behind them, so that none overtakes another. If there was nothing when the
+    /// incarnation began, new ones are handed out at once: see [`hold_until`](Self::hold_until).
     pub fn drain(self, drain: Drain) -> Self {
         self.edit(|options| options.drain = Some(drain))
     }
 
-    /// Keeps back everything until then, also new messages when there are no others, so that nothing
-    /// is given to an incarnation that doesn't survive its start.
+    /// The same as [`drain`](Self::drain), and keeps new messages back as well when there are no
+    /// others, so that nothing is given to an incarnation that doesn't survive its start.
     pub fn hold_until(self, drain: Drain) -> Self {
         self.edit(|options| (options.drain, options.holds_all) = (Some(drain), true))
     }
 
-    /// Hands new messages out at once, also while older ones wait for the [drain](Self::drain).
+    /// Hands new messages out at once, also while older ones wait for the [drain](Self::drain), and
+    /// also with [`hold_until`](Self::hold_until).
     pub fn allow_overtake(self) -> Self {
         self.edit(|options| options.overtakes = true)
     }
@@ -121,8 +141,8 @@ impl<M: Send + 'static> Mailbox<M> {
         self.edit(|options| options.closing = closing)
     }
 
-    /// What the backoff delays when the child has failed and is restarted by itself. Default:
-    /// [`Delay::Child`]. A group waits in any case.
+    /// What the backoff delays when the child has failed: the child or its messages. Default:
+    /// [`Delay::Child`]. A child that is restarted together with others waits in any case.
     pub fn delay(self, delay: Delay) -> Self {
         self.edit(|options| options.delay = delay)
     }
@@ -130,16 +150,21 @@ impl<M: Send + 'static> Mailbox<M> {
     /// How often a message may be [delivered](Inbox::deliver) and fail before it is a dead letter,
     /// `poison`, and the others go on without it. Default: 5. One of zero is taken for one of 1.
     ///
-    /// An attempt has failed if the message was not acknowledged although nobody had asked the child
-    /// to stop, other than because it had failed, as one that hangs over a message and is found
-    /// [unhealthy](crate::HealthCheck). While something is down that every message needs, all of them fail: let the child
-    /// find that out before it is [ready](crate::ChildSpec::readiness), so that it costs no message.
+    /// An attempt has failed if the child has ended by itself or was aborted, has put the message
+    /// back, or was stopped because it was found [unhealthy](crate::HealthCheck). One that ends
+    /// because the child was asked to stop for another reason is not counted.
+    ///
+    /// It is an attempt at every message that the child has in hand, since nobody can know over which
+    /// of them it has failed. A child that takes several should deal with one alone if its
+    /// [`attempt`](Delivery::attempt) is above 1, or the others become poison with the bad one. And
+    /// while something is down that every message needs, all of them fail: let the child find that
+    /// out before it is [ready](crate::ChildSpec::readiness), so that it costs no message.
     pub fn max_attempts(self, attempts: u32) -> Self {
         let attempts = NonZeroU32::new(attempts).unwrap_or(NonZeroU32::MIN);
         self.edit(|options| options.max_attempts = Some(attempts))
     }
 
-    /// Delivers a message as often as it takes.
+    /// Delivers a message as often as it takes: no message is ever poison.
     pub fn unlimited_attempts(self) -> Self {
         self.edit(|options| options.max_attempts = None)
     }
@@ -147,6 +172,9 @@ impl<M: Send + 'static> Mailbox<M> {
     /// Ends the child with the message that `is_final` says is its last: once it has read that, its
     /// next end is not answered by a restart. If it is down when the message comes, it stays down,
     /// and the message is a dead letter. Pekko's `withFinalStopMessage`.
+    ///
+    /// `is_final` is called when a message is read, and when one is sent to a child that is down. It
+    /// should be quick.
     pub fn final_message(self, is_final: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
         self.edit(|options| options.final_message = Some(Arc::new(is_final)))
     }

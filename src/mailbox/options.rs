@@ -23,8 +23,26 @@ pub enum Overflow {
 
 /// What becomes of messages while the child is down and about to be started again.
 ///
-/// Before its first start, messages are kept in any case. When it is down for good, the sender gets
-/// the message back.
+/// That goes for what is sent then, and for what the last incarnation has not read. Before the first
+/// start, messages are kept in any case. When the child is down for good, the sender gets the message
+/// back.
+///
+/// ```
+/// use verger::{Reply, WhileDown, mailbox};
+///
+/// enum Message {
+///     Order(u32),
+///     IsOpen(Reply<bool>),
+/// }
+///
+/// let (shop, mailbox) = mailbox(1000);
+/// let mailbox = mailbox.while_down(WhileDown::reply(|message| {
+///     if let Message::IsOpen(reply) = message {
+///         reply.send(false);
+///     }
+/// }));
+/// # drop((shop, mailbox, Message::Order(1)));
+/// ```
 #[derive(Default)]
 pub enum WhileDown<M> {
     /// They wait for the next incarnation, with what the last one has not read. The default.
@@ -37,14 +55,17 @@ pub enum WhileDown<M> {
     DeadLetter,
     /// They are given to a function instead. See [`WhileDown::reply`].
     Reply(Handler<M>),
-    /// They are sent to another child instead, unless they were forwarded already.
+    /// They are sent to another child instead, which answers questions in its place. What was
+    /// forwarded already, or finds no room there, is a dead letter.
     Forward(Address<M>),
 }
 
 impl<M> WhileDown<M> {
     /// Gives each message to `handler`, which may answer a question.
     ///
-    /// It is called by the sender, and should be quick. If it panics, that is a dead letter.
+    /// It is called by whoever sends, or by the child's own task for what that has not read, and
+    /// should be quick. A [`Reply`](crate::Reply) that it drops tells the asker so. If it panics, that
+    /// is a dead letter, `handler_error`, without the message.
     pub fn reply(handler: impl Fn(M) + Send + Sync + 'static) -> Self {
         Self::Reply(Handler(Arc::new(handler)))
     }
@@ -97,8 +118,8 @@ impl<M> fmt::Debug for WhileDown<M> {
 pub enum Drain {
     /// When it is ready. The default for children that [say so](crate::Readiness::Signal).
     AtReady,
-    /// When it has lived for so long. The default for other children: 50 ms, or the first wait of
-    /// their backoff if that is shorter.
+    /// When it has lived for so long, ready or not. The default for other children: 50 ms, or the
+    /// first wait of their backoff if that is shorter.
     After(Duration),
     /// At once.
     AtStart,
@@ -111,18 +132,20 @@ pub enum Closing {
     /// Nothing more comes in. The child still reads what there is, and then the end. The default.
     #[default]
     AtOnce,
-    /// It stays open until the child [closes](crate::Inbox::close) it or ends.
+    /// It stays open, and messages go on to come, until the child [closes](crate::Inbox::close) it
+    /// or ends. So the child has to look at [`Context::cancelled`](crate::Context::cancelled) itself.
     Manually,
 }
 
-/// What a failure of the child delays, if it is restarted by itself.
+/// What a failure of the child delays, if it is restarted alone and not with its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Delay {
     /// Its next start, by the backoff. The default.
     #[default]
     Child,
-    /// Its messages: it is started at once, and gets none before the backoff is over.
+    /// Its messages: it is started at once, and gets none before the wait is over, new ones
+    /// included. If it fails again meanwhile, it is started once more when that wait is over.
     Traffic,
 }
 

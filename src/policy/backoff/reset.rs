@@ -20,7 +20,8 @@ pub enum Reset {
     /// That it became ready. For children that say so themselves: one that is ready as soon as it
     /// is started begins again each time.
     OnReady,
-    /// That it acknowledged a message.
+    /// That it [acknowledged](crate::Delivery::ack) a message, and its mailbox has none left that has
+    /// failed before.
     OnAck,
     /// Time: what has been counted halves with each `half_life` for which it was active.
     Decay {
