@@ -42,6 +42,7 @@ pub(crate) enum Place {
         /// Who knows whether it does.
         owner: Arc<dyn Owner>,
         path: Path,
+        starts_on_message: bool,
     },
     /// It was there.
     Was(Path),
@@ -106,7 +107,7 @@ impl Place {
     pub(super) fn owner_and_path(&self) -> Option<(Arc<dyn Owner>, Path)> {
         match self {
             Self::At(at) => Some((Arc::clone(&at.owner), at.path())),
-            Self::Adopted { owner, path } => Some((Arc::clone(owner), path.clone())),
+            Self::Adopted { owner, path, .. } => Some((Arc::clone(owner), path.clone())),
             Self::Nowhere | Self::Was(_) => None,
         }
     }
@@ -122,7 +123,12 @@ impl Place {
     }
 
     pub(super) fn starts_on_message(&self) -> bool {
-        matches!(self, Self::At(at) if at.starts_on_message)
+        match self {
+            Self::At(At { starts_on_message, .. }) | Self::Adopted { starts_on_message, .. } => {
+                *starts_on_message
+            }
+            Self::Nowhere | Self::Was(_) => false,
+        }
     }
 }
 

@@ -466,7 +466,9 @@ impl<M> State<M> {
     /// The supervisor of its child has ended. Returns the place that it had.
     pub(super) fn adopted_by(&mut self, owner: Arc<dyn Owner>) -> Option<Place> {
         let path = self.path()?;
-        Some(std::mem::replace(&mut self.place, Place::Adopted { owner, path }))
+        let starts_on_message = self.place.starts_on_message();
+        let place = Place::Adopted { owner, path, starts_on_message };
+        Some(std::mem::replace(&mut self.place, place))
     }
 
     pub(super) fn place(&self) -> &Place {

@@ -206,3 +206,24 @@ async fn under_a_dynamic_supervisor_it_waits_as_well() {
     assert_eq!(address.path().unwrap().as_str(), "app/conns/reader#1");
     tree.stop("enough").await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_started_by_messages_gets_those_that_come_while_its_supervisor_is_down() {
+    // Whatever is said of messages that come while it is down.
+    let (address, mailbox) = mailbox(1000);
+    let reader = Reader::new();
+    let spec = reader.spec(mailbox.while_down(verger::WhileDown::Drop)).start_on_message();
+    let ingest = Supervisor::builder("ingest").restarts(0, secs(60)).child(spec);
+    let handle = app().child(ingest).build().unwrap().start().await.unwrap();
+    let letters = handle.dead_letters();
+    let mut tree = Tree { reader, address, handle, letters };
+    tree.send([Fail]);
+    tree.pass(ms(50)).await;
+    assert_eq!(tree.letters(), ["gave_up: nothing"], "its supervisor is down as well");
+
+    tree.send([Note(1)]);
+    tree.pass(WAIT + ms(50)).await;
+
+    assert_eq!(tree.log(), ["start#1", "start#1", "1#1"]);
+    assert!(tree.letters().is_empty());
+}
