@@ -44,6 +44,7 @@ pub enum Overflow {
 /// # drop((shop, mailbox, Message::Order(1)));
 /// ```
 #[derive(Default)]
+#[non_exhaustive]
 pub enum WhileDown<M> {
     /// They wait for the next incarnation, with what the last one has not read. The default.
     #[default]
