@@ -218,6 +218,19 @@ async fn what_is_left_for_a_child_that_is_given_up_becomes_letters() {
 
     assert_eq!(tree.letters(), ["gave_up: nothing", "gave_up: 1"]);
     assert!(tree.address.is_closed());
+
+    // Brought back by hand, and stopped by hand.
+    tree.handle.retry("reader").await.unwrap();
+    tree.send([Fail]);
+    settle().await;
+    tree.letters();
+    tree.handle.retry("reader").await.unwrap();
+    settle().await;
+    tree.send([Note(2)]);
+    tree.handle.kill_child("reader").await.unwrap();
+    settle().await;
+    let left = tree.letters();
+    assert!(left.iter().all(|it| !it.ends_with(": 2")), "it was read: {left:?}");
 }
 
 #[tokio::test(start_paused = true)]

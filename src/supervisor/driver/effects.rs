@@ -23,6 +23,8 @@ impl<M: Machine> Driver<M> {
     pub(super) fn perform(&mut self, effect: Effect, now: Instant) {
         match effect {
             Effect::Start { key, incarnation, cause } => {
+                // It was brought back.
+                self.given_up.take_if(|(it, _)| *it == key);
                 if let Some(options) = self.machine.options(key) {
                     let rules = &self.blueprint.rules;
                     self.tasks.start(&self.hub, key, incarnation, cause, rules, options);
