@@ -170,6 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn a_window_of_another_limit_says_nothing_of_this_one() {
+        let within = |max, period| {
+            let intensity = Some(Intensity::sliding(max, period));
+            Limits { intensity, ..Limits::default() }
+        };
+        let (mut quota, t0) = (Quota::default(), Instant::now());
+        assert!(admit(&mut quota, &within(1, SECOND), t0));
+        assert!(!quota.admits(&within(1, SECOND), t0, t0));
+        assert!(quota.admits(&within(1, 2 * SECOND), t0, t0));
+        assert!(quota.admits(&within(2, SECOND), t0, t0));
+        assert!(!quota.admits(&within(0, SECOND), t0, t0));
+    }
+
+    #[test]
     fn nothing_is_kept_where_nothing_is_limited() {
         let (mut quota, t0) = (Quota::default(), Instant::now());
         assert!((0..1_000).all(|_| admit(&mut quota, &Limits::default(), t0)));

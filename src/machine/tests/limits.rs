@@ -210,3 +210,11 @@ fn a_supervisor_that_stops_ends_a_pause() {
     world.settle();
     assert_eq!(world.timed(), "0ns pause a, 0ns finish stopped");
 }
+
+#[test]
+fn only_a_fallback_is_shown_as_one() {
+    let mut world = World::named(rules(), "a b");
+    assert_eq!(world.why("a"), None);
+    world.fail("a");
+    assert_eq!(world.why("a"), None, "nor is one that was restarted");
+}

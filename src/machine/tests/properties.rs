@@ -274,6 +274,7 @@ fn some_rules() -> impl Strategy<Value = Rules> {
         Just(Backoff::none()),
         Just(Backoff::constant(ms(50))),
         Just(Backoff::exponential(ms(30), ms(200)).reset(Reset::OnAck)),
+        Just(Backoff::exponential(ms(30), ms(200)).reset(Reset::OnReady)),
         Just(Backoff::exponential(ms(20), ms(300)).jitter(0.5)),
     ];
     let strategy = select(&[Range::OneForOne, Range::OneForAll, Range::RestForOne]);

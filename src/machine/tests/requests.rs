@@ -523,3 +523,104 @@ fn a_gated_child_starts_when_a_new_one_of_that_name_comes() {
     world.advance(secs(1));
     assert_eq!(world.acts(), "start a#1, start b#1");
 }
+
+#[test]
+fn who_is_aborted_by_others_while_it_is_asked_to_end_was_not_killed_by_its_supervisor() {
+    let mut world = World::running(rules(), [kid("a"), slow()]);
+    world.ask("b", Request::Terminate);
+    world.exit("b", ExitReason::Aborted);
+    assert!(world.story("b").ends_with("stopped (aborted)"));
+    world.call("b", Request::RestartStopped);
+
+    world.ask("b", Request::Terminate);
+    world.ask("b", Request::Kill);
+    world.settle();
+    assert!(world.story("b").ends_with("stopped (killed)"), "by its supervisor's hand");
+}
+
+#[test]
+fn who_was_stopped_by_hand_while_its_group_stops_is_called_back_and_starts_with_it() {
+    let mut world = World::running(group(), [kid("a"), slow(), kid("c")]);
+    world.fail("c");
+    assert_eq!(world.call("a", Request::Terminate), "done");
+    let ticket = world.ask("a", Request::RestartStopped);
+    assert_eq!(world.answer(ticket), "-", "it is not told that it stays down");
+    world.advance(secs(9));
+    assert_eq!(
+        world.timed(),
+        "0ns cancel b, 0ns cancel a, 9s start a#2, 9s start b#2, 9s start c#2"
+    );
+    assert_eq!(world.answer(ticket), "started 2");
+}
+
+#[test]
+fn who_is_being_stopped_is_about_to_be_restarted_only_if_its_group_is() {
+    let stopping = |rules| {
+        let mut world = World::running(rules, [kid("a"), slow(), kid("c")]);
+        world.fail("c");
+        assert_eq!(world.lifecycle("b"), Lifecycle::Deactivating);
+        world
+    };
+    assert_eq!(stopping(group()).call("b", Request::RestartRunning), "restarting");
+    let parking = Rules { strategy: Strategy::OneForAll, ..parking() };
+    assert_eq!(stopping(parking).call("b", Request::RestartRunning), "unfit deactivating");
+
+    // By itself, it is restarted at once.
+    let mut world = World::running(rules(), [kid("a"), slow()]);
+    world.ask("b", Request::RestartRunning);
+    assert_eq!(world.call("b", Request::RestartRunning), "restarting");
+}
+
+#[test]
+fn who_has_ended_well_behind_a_group_that_is_being_stopped_may_be_started_by_hand() {
+    let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
+    let c = kid("c").signals(None).stops(secs(1));
+    let mut world = World::ordered(rules, [kid("a").transient(), kid("b"), c]);
+    world.settle();
+    world.end("a");
+    world.fail("b");
+    assert_eq!(world.acts(), "start a#1, start b#1, start c#1, cancel c");
+    let ticket = world.ask("a", Request::RestartStopped);
+    assert_eq!(world.answer(ticket), "-", "at its turn");
+    world.advance(secs(1));
+    assert_eq!(world.timed(), "1s start a#2, 1s start b#2, 1s start c#2");
+    assert_eq!(world.answer(ticket), "started 2");
+}
+
+#[test]
+fn a_range_that_is_parked_within_another_leaves_that_as_long_as_it_was() {
+    let rules = Rules { strategy: Strategy::RestForOne, ..parking() };
+    let mut world = World::running(rules, [kid("a"), kid("z"), slow(), kid("c")]);
+    world.fail("a");
+    assert_eq!(world.acts(), "gave up a, cancel c, cancel b");
+    assert_eq!(world.call("c", Request::RestartStopped), "started 2");
+    world.fail("c");
+    world.advance(secs(9));
+    assert_eq!(world.timed(), "0ns start c#2, 0ns gave up c, 1s cancel z");
+    assert_eq!(world.alive(), "");
+}
+
+#[test]
+fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
+    let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
+    let first = kid("a").consecutive(0).on_exhausted(OnExhausted::Park);
+    let last = || kid("d").on_leak(OnLeak::Park);
+    let kids = [first, kid("b").stops(secs(99)).shutdown(Shutdown::Infinity), kid("c"), last()];
+    let mut world = World::running(rules, kids);
+    world.fail("a");
+    assert_eq!(world.acts(), "gave up a, cancel d, cancel c, cancel b");
+
+    // Of the range that is being parked, the last comes back, but leaks when it is restarted.
+    assert_eq!(world.call("d", Request::RestartStopped), "started 2");
+    *world.kid("d") = last().leaks();
+    world.ask("d", Request::RestartRunning);
+    world.advance(secs(10));
+    assert_eq!(world.why("d"), Some("leaked"));
+    assert_eq!(world.call("c", Request::RestartStopped), "started 2");
+    world.skip();
+    assert_eq!(world.call("d", Request::Retry), "-");
+    assert_eq!(world.acts(), "", "who was started by hand runs on");
+    world.advance(secs(99));
+    assert_eq!(world.acts(), "start d#3");
+    assert_eq!(world.alive(), "c#2 d#3");
+}

@@ -1405,3 +1405,42 @@ mod auto_shutdown {
         assert_eq!(world.acts(), "cancel x, removed x, cancel t, start a#2, start t#2");
     }
 }
+
+mod declining {
+    use super::*;
+
+    #[test]
+    fn one_that_declines_while_it_is_active_is_stopped_and_not_restarted() {
+        let mut world = World::named(rules(), "a b");
+        world.says("b", |key, incarnation| Event::Ignored { key, incarnation });
+        world.advance(secs(9));
+        assert_eq!(world.acts(), "");
+        assert_eq!(world.story("b"), "active → deactivating → stopped (ignored)");
+        assert_eq!(world.why("b"), Some("declined to start"));
+    }
+}
+
+mod causes {
+    use super::*;
+
+    #[test]
+    fn who_is_started_a_second_time_with_its_group_is_not_started_initially() {
+        let kids = [kid("a"), kid("b").signals(None), kid("c")];
+        let mut world = begin(one_for_all(), kids);
+        assert_eq!(world.causes(), "a#1 initial, b#1 initial");
+        world.fail("a");
+        assert_eq!(world.causes(), "a#2 restart, b#2 group");
+        world.ready("b");
+        assert_eq!(world.causes(), "c#1 initial");
+    }
+}
+
+#[test]
+fn a_chain_of_requirements_can_be_asked_for() {
+    let kids = [kid("a"), kid("b").requires("a"), kid("c").requires("b"), kid("d")];
+    let mut world = World::ordered(rules(), kids);
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| world.key(name));
+    let id = world.machine.provided_by(a);
+    assert_eq!(world.machine.chain_to(id, &[c]), Some(vec![c, b]));
+    assert_eq!(world.machine.chain_to(id, &[d]), None);
+}

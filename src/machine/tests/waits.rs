@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::super::ledger::Ledger;
 use super::super::simulator::{Busy, Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::witness::Subject;
-use super::super::{Event, Machine, Request};
+use super::super::{Event, Machine, Ordered, Request};
 use crate::exit::{ExitKind, ExitReason};
 use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::{
-    Backoff, FirstStart, Intensity, OnExhausted, OnExit, RestartPolicy, RestartType, Rules,
+    Backoff, FirstStart, Intensity, OnExhausted, OnExit, Reset, RestartPolicy, RestartType, Rules,
     Strategy, Trigger,
 };
 
@@ -325,4 +325,46 @@ mod a_restart_that_is_not_charged {
         world.fail("a");
         assert_eq!(next(&world, "a"), Some((1, secs(300))));
     }
+}
+
+#[test]
+fn what_is_shown_of_a_groups_wait_is_when_the_group_starts() {
+    let rules = Rules { strategy: Strategy::OneForAll, ..waiting() };
+    let mut world = World::running(rules, [kid("a"), kid("b").stops(secs(1)), kid("c")]);
+    let begins = |world: &World<Ordered>| {
+        let view = world.machine.view(world.key("c"), world.now).expect("a child");
+        view.history.and_then(|history| history.next).map(|(at, _)| at - world.now)
+    };
+    world.fail("c");
+    assert_eq!(begins(&world), Some(secs(60)));
+    // Somebody wants it sooner, but it has to wait for its sibling.
+    assert_eq!(world.call("c", Request::Wake), "done");
+    assert_eq!(world.lifecycle("c"), Lifecycle::Restarting);
+    assert_eq!(begins(&world), Some(Duration::ZERO));
+}
+
+#[test]
+fn being_ready_begins_the_backoff_anew_if_that_is_its_rule() {
+    for (rule, expected) in [(Reset::OnReady, 60), (Reset::Never, 120)] {
+        let backoff = Backoff::exponential(secs(60), secs(600)).reset(rule);
+        let mut world = World::running(rules(), [kid("a").backoff(backoff)]);
+        world.fail("a");
+        assert_eq!(next(&world, "a"), Some((1, secs(60))));
+        world.advance(secs(60));
+        world.fail("a");
+        assert_eq!(next(&world, "a").map(|(_, wait)| wait), Some(secs(expected)), "{rule:?}");
+    }
+}
+
+#[test]
+fn nothing_is_kept_of_a_child_that_never_failed_unless_its_backoff_wants_it() {
+    let kept = |backoff| {
+        let rules = Rules { backoff, ..rules() };
+        let mut world = World::running(rules, [kid("a").transient()]);
+        world.end("a");
+        world.machine.view(world.key("a"), world.now).is_some_and(|view| view.history.is_some())
+    };
+    let backoff = || Backoff::exponential(secs(5), secs(30));
+    assert!(!kept(backoff()));
+    assert!(kept(backoff().at_once_after_reset()), "that it was well");
 }

@@ -19,7 +19,7 @@ use super::super::{Decision, Key};
 use super::{Broken, Nature, Subject, Witness, ensure};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{FirstStart, OnExhausted, OnExit};
+use crate::policy::{FirstStart, OnExhausted, OnExit, Reset};
 
 impl Witness {
     pub(super) fn decided(
@@ -191,6 +191,16 @@ impl Witness {
         let child = self.child(key);
         let resets_after = child.backoff(&rules).resets_after();
         if from == Lifecycle::Active && resets_after.is_some_and(|enough| now - since >= enough) {
+            (child.streak, child.drawn) = (0, 0);
+            child.own.forgive();
+        }
+    }
+
+    /// A child has come to a state.
+    pub(super) fn became(&mut self, key: Key, to: Lifecycle) {
+        let rules = Arc::clone(&self.rules);
+        let child = self.child(key);
+        if to == Lifecycle::Active && child.backoff(&rules).resets_on(Reset::OnReady) {
             (child.streak, child.drawn) = (0, 0);
             child.own.forgive();
         }

@@ -396,6 +396,7 @@ impl Witness {
         ensure(after == now - since, "an edge says how long it took to come")?;
         ensure(incarnation == expected, "an edge names the incarnation")?;
         self.lived(key, from, since, now);
+        self.became(key, to);
         Ok(())
     }
 }
