@@ -649,6 +649,18 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_supervisor_reaches_its_own_as_what_it_was() {
+        for (reason, kind, _, message) in reasons() {
+            let told = ExitError::from_reason(reason);
+            assert_eq!(told.to_string(), message);
+            assert!(told.as_error().is_none(), "{kind}");
+            let heard = told.into_reason();
+            assert_eq!((heard.kind(), heard.to_string()), (kind, message.to_owned()));
+        }
+        assert_eq!(ExitError::from("no").into_reason().to_string(), "failed: no");
+    }
+
+    #[test]
     fn what_ends_a_child_can_be_passed_between_threads() {
         fn shareable<T: Send + Sync + 'static>() {}
         shareable::<ExitError>();

@@ -225,6 +225,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_name_is_never_put_into_a_path() {
+        for name in ["", "/", "a/b"] {
+            let root = std::panic::catch_unwind(|| Path::root(name));
+            let joined = std::panic::catch_unwind(|| Path::root("app").join(name));
+            assert!(root.is_err() && joined.is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_shown_whole_unless_it_is_too_long() {
+        let name = "x".repeat(254) + "/";
+        let shown = check_name(&name).unwrap_err().to_string();
+        assert!(shown.starts_with(&format!("the name {name:?} contains `/`")), "{shown}");
+    }
+
+    #[test]
     fn the_length_of_a_name_is_in_bytes() {
         assert_eq!(check_name(&"é".repeat(127)), Ok(()), "254 bytes");
         assert!(check_name(&"é".repeat(128)).is_err(), "256 bytes");

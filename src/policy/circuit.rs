@@ -254,4 +254,10 @@ mod tests {
         assert_eq!(fail(&mut circuit, t0), Some((Closed, Open)));
         assert_eq!(circuit.admit(t0).1, Some((Open, HalfOpen)));
     }
+
+    #[test]
+    fn a_state_is_shown_as_a_word() {
+        let shown = [Closed, Open, HalfOpen].map(|state| format!("{state:>9}"));
+        assert_eq!(shown, ["   closed", "     open", "half_open"]);
+    }
 }

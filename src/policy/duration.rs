@@ -77,6 +77,12 @@ mod tests {
                 "\"12\"",
                 "`12` is no duration; write it with its unit, such as \"12s\" or \"1m 30s\"",
             ),
+            // To write `-5s` would be no help, nor `infs`.
+            ("\"-5\"", "`-5` is no duration; write it with its unit, such as \"5s\" or \"1m 30s\""),
+            (
+                "\"inf\"",
+                "`inf` is no duration; write it with its unit, such as \"5s\" or \"1m 30s\"",
+            ),
             (
                 "\"soon\"",
                 "`soon` is no duration; write it with its unit, such as \"5s\" or \"1m 30s\"",

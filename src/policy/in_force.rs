@@ -268,6 +268,7 @@ impl fmt::Debug for PolicyInForce {
 
 #[cfg(test)]
 mod tests {
+    use super::counting::{Counting, Parts};
     use super::*;
     use crate::policy::{LogLevel, RestartType};
 
@@ -362,6 +363,28 @@ mod tests {
     }
 
     #[test]
+    fn as_many_parts_are_written_as_were_announced() {
+        let all = said(1);
+        let limits = [
+            RestartPolicy::new(),
+            RestartPolicy::new().restarts(1, SECOND),
+            RestartPolicy::new().consecutive_restarts(1),
+            RestartPolicy::new().failing_for(SECOND),
+            RestartPolicy::new().restarts(1, SECOND).consecutive_restarts(1),
+            RestartPolicy::new().restarts(1, SECOND).failing_for(SECOND),
+            RestartPolicy::new().consecutive_restarts(1).failing_for(SECOND),
+            all,
+        ];
+        let parts = limits.map(|said| {
+            let policy = PolicyInForce::new(Arc::new(options(said)), Arc::default(), None);
+            let Parts { announced, written } = policy.serialize(Counting).unwrap();
+            assert_eq!(announced, written);
+            written
+        });
+        assert_eq!(parts, [4, 5, 5, 5, 6, 6, 6, 7]);
+    }
+
+    #[test]
     fn a_trigger_with_exceptions_of_the_spec_is_the_specs() {
         let rules = Rules {
             defaults: options(RestartPolicy::new().restart(RestartType::Transient)),
@@ -373,5 +396,113 @@ mod tests {
         let InForce { value, origin } = policy.restart();
         assert_eq!((value.restart_type(), origin), (RestartType::Transient, Origin::Spec));
         assert_ne!(value, RestartType::Transient.into());
+    }
+}
+
+/// A format that wants to know in advance how many parts a structure has, as binary ones do.
+#[cfg(test)]
+mod counting {
+    use serde::de::value::Error;
+    use serde::ser::{Impossible, SerializeStruct};
+    use serde::{Serialize, Serializer};
+
+    /// Takes a structure, and looks at none of its values.
+    pub(super) struct Counting;
+
+    #[derive(Default)]
+    pub(super) struct Parts {
+        pub(super) announced: usize,
+        pub(super) written: usize,
+    }
+
+    impl SerializeStruct for Parts {
+        type Ok = Self;
+        type Error = Error;
+
+        fn serialize_field<T: Serialize + ?Sized>(
+            &mut self,
+            _: &'static str,
+            _: &T,
+        ) -> Result<(), Error> {
+            self.written += 1;
+            Ok(())
+        }
+
+        fn end(self) -> Result<Self, Error> {
+            Ok(self)
+        }
+    }
+
+    macro_rules! refuse {
+        ($($method:ident($($of:ty),*) -> $result:ty;)*) => {$(
+            fn $method(self, $(_: $of),*) -> Result<$result, Error> {
+                unreachable!("not a structure")
+            }
+        )*};
+    }
+
+    impl Serializer for Counting {
+        type Ok = Parts;
+        type Error = Error;
+        type SerializeSeq = Impossible<Parts, Error>;
+        type SerializeTuple = Impossible<Parts, Error>;
+        type SerializeTupleStruct = Impossible<Parts, Error>;
+        type SerializeTupleVariant = Impossible<Parts, Error>;
+        type SerializeMap = Impossible<Parts, Error>;
+        type SerializeStruct = Parts;
+        type SerializeStructVariant = Impossible<Parts, Error>;
+
+        fn serialize_struct(self, _: &'static str, announced: usize) -> Result<Parts, Error> {
+            Ok(Parts { announced, written: 0 })
+        }
+
+        refuse! {
+            serialize_bool(bool) -> Parts;
+            serialize_i8(i8) -> Parts;
+            serialize_i16(i16) -> Parts;
+            serialize_i32(i32) -> Parts;
+            serialize_i64(i64) -> Parts;
+            serialize_u8(u8) -> Parts;
+            serialize_u16(u16) -> Parts;
+            serialize_u32(u32) -> Parts;
+            serialize_u64(u64) -> Parts;
+            serialize_f32(f32) -> Parts;
+            serialize_f64(f64) -> Parts;
+            serialize_char(char) -> Parts;
+            serialize_str(&str) -> Parts;
+            serialize_bytes(&[u8]) -> Parts;
+            serialize_none() -> Parts;
+            serialize_unit() -> Parts;
+            serialize_unit_struct(&'static str) -> Parts;
+            serialize_unit_variant(&'static str, u32, &'static str) -> Parts;
+            serialize_seq(Option<usize>) -> Self::SerializeSeq;
+            serialize_tuple(usize) -> Self::SerializeTuple;
+            serialize_tuple_struct(&'static str, usize) -> Self::SerializeTupleStruct;
+            serialize_tuple_variant(&'static str, u32, &'static str, usize) -> Self::SerializeTupleVariant;
+            serialize_map(Option<usize>) -> Self::SerializeMap;
+            serialize_struct_variant(&'static str, u32, &'static str, usize) -> Self::SerializeStructVariant;
+        }
+
+        fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<Parts, Error> {
+            unreachable!("not a structure")
+        }
+
+        fn serialize_newtype_struct<T: Serialize + ?Sized>(
+            self,
+            _: &'static str,
+            _: &T,
+        ) -> Result<Parts, Error> {
+            unreachable!("not a structure")
+        }
+
+        fn serialize_newtype_variant<T: Serialize + ?Sized>(
+            self,
+            _: &'static str,
+            _: u32,
+            _: &'static str,
+            _: &T,
+        ) -> Result<Parts, Error> {
+            unreachable!("not a structure")
+        }
     }
 }

@@ -124,6 +124,11 @@ mod tests {
     }
 
     #[test]
+    fn no_number_is_nearer_to_one_than_what_is_almost_one() {
+        assert_eq!(f64::from_bits(ALMOST_ONE.to_bits() + 1), 1.0);
+    }
+
+    #[test]
     fn a_supervisor_draws_by_its_seed_unless_it_was_given_a_source() {
         let drawn = |mut dice: Dice| [dice.unit(), dice.unit(), dice.unit()];
         let mut seeded = fastrand::Rng::with_seed(7);

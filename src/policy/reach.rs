@@ -238,11 +238,24 @@ mod tests {
         assert_eq!(tried_out(&backoff, hour, 1_000), 511);
         let found = Unreachable::Restarts { max, period: hour, most };
         assert_eq!(alone(Intensity::sliding(max, hour), &backoff), Some(found));
-        assert_eq!(
-            alone(Intensity::sliding(5_000, secs(360_000)), &backoff),
-            None,
-            "not looked at"
-        );
+        // All in a row, 3,340 would fit into that, which is no more than the limit.
+        let (limit, period) = (5_000, secs(100_000));
+        assert_eq!(backoff.restarts_within(period), 3_340);
+        assert_eq!(alone(Intensity::sliding(limit, period), &backoff), None, "not looked at");
+    }
+
+    #[test]
+    fn a_healthy_time_that_does_not_fit_changes_nothing_however_many_restarts_there_are() {
+        let (max, period, most) = (5_000, secs(2), 2_001);
+        for healthy in [Duration::ZERO, secs(3)] {
+            let backoff = Backoff::constant(ms(1)).reset_after(healthy);
+            let found = Unreachable::Restarts { max, period, most };
+            assert_eq!(
+                alone(Intensity::sliding(max, period), &backoff),
+                Some(found),
+                "{healthy:?}"
+            );
+        }
     }
 
     proptest! {

@@ -118,6 +118,12 @@ mod tests {
     }
 
     #[test]
+    fn it_is_empty_until_there_is_a_question() {
+        assert!(AskedWaits::default().is_empty());
+        assert!(!waits().is_empty());
+    }
+
+    #[test]
     fn the_first_answer_counts_and_a_panic_is_none() {
         let mut waits = AskedWaits::default();
         waits.ask(|TooMany(after)| match after {

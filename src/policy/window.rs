@@ -504,6 +504,31 @@ mod tests {
     }
 
     #[test]
+    fn a_window_knows_its_intensity_from_every_other() {
+        let (window, _) = window(3);
+        assert!(window.counts(Intensity::sliding(3, PERIOD)));
+        for other in [
+            Intensity::sliding(2, PERIOD),
+            Intensity::sliding(3, PERIOD + TICK),
+            Intensity::tumbling(3, PERIOD),
+            Intensity::decaying(3.0, PERIOD),
+        ] {
+            assert!(!window.counts(other), "{other}");
+        }
+        assert!(!RestartWindow::new(None).counts(Intensity::sliding(3, PERIOD)));
+    }
+
+    #[test]
+    fn of_what_never_fades_nothing_is_lost_and_of_what_was_just_now_neither() {
+        let year = Duration::from_secs(365 * 24 * 3600);
+        assert_eq!(decayed(year, Duration::MAX), 1.0);
+        for half_life in [Duration::ZERO, TICK, Duration::MAX] {
+            assert_eq!(decayed(Duration::ZERO, half_life), 1.0);
+        }
+        assert_eq!(decayed(year, year), 0.5);
+    }
+
+    #[test]
     fn a_year_is_not_too_long_for_a_score() {
         let (mut window, t0) = of(Intensity::decaying(1.0, Duration::from_nanos(1)));
         assert!(window.admit(t0));

@@ -219,10 +219,32 @@ fn values_on_the_edge_of_their_meaning_are_accepted() {
         Backoff::exponential(secs(1), secs(1)).factor(1.0).jitter(0.0),
         Backoff::exponential(Duration::from_nanos(1), Duration::MAX).factor(f64::MAX).jitter(1.0),
         Backoff::linear(secs(1), Duration::ZERO, secs(1)).reset_after(Duration::ZERO),
+        Backoff::exponential(secs(1), secs(9)).cap(secs(1)),
     ];
     for backoff in accepted {
         assert_eq!(backoff.check(), Ok(()), "{backoff:?}");
     }
+}
+
+#[test]
+fn nothing_grows_to_nothing_however_often() {
+    let nothing = Duration::ZERO;
+    for backoff in [
+        Backoff::exponential(nothing, secs(9)),
+        Backoff::exponential(nothing, secs(9)).factor(1.5),
+        Backoff::geometric(nothing, secs(9), 400),
+        Backoff::fibonacci(nothing, secs(9)),
+    ] {
+        for index in [0, 1, 2, 127, 128, 300] {
+            assert_eq!(wait(&backoff, index, &mut Never), nothing, "{backoff:?} {index}");
+        }
+    }
+}
+
+#[test]
+fn the_first_wait_of_a_geometric_backoff_is_not_rounded() {
+    let min = Duration::from_nanos(1_600);
+    assert_eq!(wait(&Backoff::geometric(min, secs(1), 5), 0, &mut Never), min);
 }
 
 #[test]
