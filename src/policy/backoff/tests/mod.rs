@@ -227,6 +227,50 @@ fn values_on_the_edge_of_their_meaning_are_accepted() {
 }
 
 #[test]
+fn backoffs_are_equal_if_all_that_was_written_is_and_own_curves_if_they_are_the_same() {
+    struct Second;
+    impl Curve for Second {
+        fn delay(&self, _: u32) -> Duration {
+            secs(1)
+        }
+    }
+    let custom = || Backoff::custom(Second);
+    let iter = || Backoff::iter(|| std::iter::repeat(secs(1)));
+    let different = [
+        Backoff::constant(secs(1)),
+        Backoff::constant(secs(2)),
+        Backoff::linear(secs(1), secs(1), secs(9)),
+        Backoff::linear(secs(2), secs(1), secs(9)),
+        Backoff::linear(secs(1), secs(2), secs(9)),
+        Backoff::linear(secs(1), secs(1), secs(8)),
+        Backoff::exponential(secs(1), secs(9)),
+        Backoff::exponential(secs(2), secs(9)),
+        Backoff::exponential(secs(1), secs(8)),
+        Backoff::exponential(secs(1), secs(9)).factor(3.0),
+        Backoff::exponential(secs(1), secs(9)).compounding(),
+        Backoff::geometric(secs(1), secs(9), 3),
+        Backoff::geometric(secs(2), secs(9), 3),
+        Backoff::geometric(secs(1), secs(8), 3),
+        Backoff::geometric(secs(1), secs(9), 4),
+        Backoff::fibonacci(secs(1), secs(9)),
+        Backoff::fibonacci(secs(2), secs(9)),
+        Backoff::fibonacci(secs(1), secs(8)),
+        Backoff::binary_slots(BinarySlots::new(secs(1))),
+        Backoff::binary_slots(BinarySlots::new(secs(2))),
+        custom(),
+        custom(),
+        iter(),
+        iter(),
+    ];
+    for (number, backoff) in different.iter().enumerate() {
+        for (other_number, other) in different.iter().enumerate() {
+            let same = number == other_number;
+            assert_eq!(*backoff == other.clone(), same, "{number} {other_number} {backoff:?}");
+        }
+    }
+}
+
+#[test]
 fn nothing_grows_to_nothing_however_often() {
     let nothing = Duration::ZERO;
     for backoff in [
