@@ -292,6 +292,24 @@ fn the_first_wait_of_a_geometric_backoff_is_not_rounded() {
 }
 
 #[test]
+fn the_shortest_waits_grow_with_the_curve_unless_a_short_one_makes_the_next_short() {
+    let doubled = || Backoff::exponential(ms(800), secs(60));
+    let symmetric = || doubled().jitter(Jitter::Symmetric(0.5));
+    let table = [
+        (doubled(), [800, 1_600, 3_200]),
+        (doubled().compounding(), [800, 1_600, 3_200]),
+        (doubled().jitter(0.5).compounding(), [800, 1_600, 3_200]),
+        (symmetric(), [400, 800, 1_600]),
+        (symmetric().compounding(), [400, 400, 400]),
+    ];
+    for (backoff, expected) in table {
+        let waits = backoff.shortest_waits().expect("it is known");
+        let waits: Vec<_> = waits.take(3).map(|wait| wait.as_millis()).collect();
+        assert_eq!(waits, expected, "{backoff:?}");
+    }
+}
+
+#[test]
 fn this_many_restarts_fit_into_a_period() {
     let doubled = Backoff::exponential(ms(200), secs(30));
     let second = Backoff::constant(secs(1));
