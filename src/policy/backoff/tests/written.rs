@@ -1,6 +1,7 @@
 //! Backoffs in files.
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::properties::{jitters, sensible};
 use super::*;
@@ -140,7 +141,72 @@ fn seed4_26_numbers_are_numbers_and_not_strings() {
 #[test]
 fn a_curve_of_ones_own_is_written_by_its_name_only() {
     let own = Backoff::iter(|| [ms(1)]);
-    assert_eq!(serde_json::to_value(&own).unwrap(), serde_json::json!({ "curve": "iterator" }));
+    assert_eq!(serde_json::to_value(&own).unwrap(), json!({ "curve": "iterator" }));
+}
+
+#[test]
+fn all_that_makes_a_backoff_what_it_is_is_written_and_nothing_else() {
+    let slots = BinarySlots::new(ms(10));
+    let table = [
+        (Backoff::none(), json!({ "curve": "none" })),
+        (Backoff::constant(secs(5)), json!({ "curve": "constant", "delay": "5s" })),
+        (
+            Backoff::linear(secs(1), secs(2), secs(9)),
+            json!({ "curve": "linear", "min": "1s", "step": "2s", "max": "9s" }),
+        ),
+        (
+            Backoff::exponential(secs(1), secs(9)).jitter(Jitter::Equal).soft_cap(),
+            json!({
+                "curve": "exponential", "min": "1s", "max": "9s", "factor": 2.0,
+                "jitter": "equal", "soft_cap": true,
+            }),
+        ),
+        (
+            Backoff::geometric(secs(1), secs(9), 4).first_at_once(),
+            json!({
+                "curve": "geometric", "min": "1s", "max": "9s", "steps": 4, "first_at_once": true,
+            }),
+        ),
+        (
+            Backoff::fibonacci(secs(1), secs(9)).reset(Reset::OnAck),
+            json!({ "curve": "fibonacci", "min": "1s", "max": "9s", "reset": ["on_ack"] }),
+        ),
+        (
+            Backoff::binary_slots(slots),
+            json!({ "curve": "binary_slots", "slot": "10ms", "ceiling": 10 }),
+        ),
+        (
+            Backoff::binary_slots(slots.ceiling(4).stay_at_ceiling()),
+            json!({
+                "curve": "binary_slots", "slot": "10ms", "ceiling": 4, "stay_at_ceiling": true,
+            }),
+        ),
+    ];
+    for (backoff, expected) in table {
+        assert_eq!(serde_json::to_value(&backoff).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<Backoff>(expected).unwrap(), backoff);
+    }
+}
+
+#[test]
+fn a_whole_number_is_a_fraction_too() {
+    let jitter = |value| serde_json::from_value::<Jitter>(value).unwrap();
+    assert_eq!([jitter(json!(0)), jitter(json!(1))], [Jitter::None, Jitter::Additive(1.0)]);
+    assert_eq!(jitter(json!(-1)), Jitter::Additive(-1.0), "to be refused by its value");
+    let read = |text| read(text).unwrap().jitter;
+    assert_eq!([read("min = '1s'\nmax = '9s'\njitter = 1")], [Jitter::Additive(1.0)]);
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_answered_with_all_that_may_be_written() {
+    let jitter = serde_json::from_value::<Jitter>(json!(true)).unwrap_err().to_string();
+    let expected = "invalid type: boolean `true`, expected a jitter: a fraction such as 0.2, `full`, \
+                    `equal`, `none`, or a table with `symmetric`, `additive` or `additive_abs`";
+    assert_eq!(jitter, expected);
+    let reset = serde_json::from_value::<Reset>(json!(true)).unwrap_err().to_string();
+    let expected = "invalid type: boolean `true`, expected `never`, `by_hand`, `on_ready`, `on_ack`, \
+                    or a table with `active_for` or `half_life`";
+    assert_eq!(reset, expected);
 }
 
 fn resets() -> impl Strategy<Value = Vec<Reset>> {
