@@ -14,6 +14,8 @@ use loom::sync as imp;
 #[cfg(not(verger_loom))]
 use std::sync as imp;
 
+pub(crate) use self::imp::MutexGuard;
+
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(imp::Mutex<T>);
 
@@ -22,7 +24,7 @@ impl<T> Mutex<T> {
         Self(imp::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> imp::MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -18,7 +18,7 @@ use crate::event::{Event, EventKind};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::supervisor::{Subscription, SupervisorHandle};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// More events than this at one instant, and the clock is not going to move on.
 const SPINNING: u32 = 100_000;
