@@ -120,15 +120,18 @@ impl<R> Future for Answer<R> {
     type Output = Result<R, Unanswered>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        let mut state = self.cell.state.lock();
-        if let Some(settled) = state.settled.take() {
-            state.deserted = true;
-            return Poll::Ready(settled);
-        }
-        match &mut state.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => state.waker = Some(cx.waker().clone()),
-        }
+        let stale = {
+            let mut state = self.cell.state.lock();
+            if let Some(settled) = state.settled.take() {
+                state.deserted = true;
+                return Poll::Ready(settled);
+            }
+            match &state.waker {
+                Some(waker) if waker.will_wake(cx.waker()) => None,
+                _ => state.waker.replace(cx.waker().clone()),
+            }
+        };
+        drop(stale);
         Poll::Pending
     }
 }

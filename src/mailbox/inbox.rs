@@ -117,8 +117,8 @@ impl<M: Send + 'static> Inbox<M> {
             match next {
                 Next::Message(envelope) => return Poll::Ready(Some((envelope, borrower))),
                 Next::End => return Poll::Ready(None),
-                Next::Nothing(None) => return Poll::Pending,
-                Next::Nothing(Some(at)) => match self.poll_sleep(at, cx) {
+                Next::Nothing(None, _stale) => return Poll::Pending,
+                Next::Nothing(Some(at), _stale) => match self.poll_sleep(at, cx) {
                     // The time has come meanwhile.
                     Poll::Ready(()) => self.sleep = None,
                     Poll::Pending => return Poll::Pending,

@@ -19,6 +19,8 @@ mod senders;
 mod shared;
 mod slot;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -110,7 +112,7 @@ impl<M: Send + 'static> Mailbox<M> {
     /// incarnation in any case. A child that is
     /// [started by messages](crate::ChildSpec::start_on_message) gets all of them.
     pub fn while_down(self, while_down: WhileDown<M>) -> Self {
-        self.edit(|options| options.while_down = while_down)
+        self.edit(|options| std::mem::replace(&mut options.while_down, while_down))
     }
 
     /// When an incarnation gets the messages that came before it was started. Default:
@@ -176,10 +178,10 @@ impl<M: Send + 'static> Mailbox<M> {
     /// `is_final` is called when a message is read, and when one is sent to a child that is down. It
     /// should be quick.
     pub fn final_message(self, is_final: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
-        self.edit(|options| options.final_message = Some(Arc::new(is_final)))
+        self.edit(|options| options.final_message.replace(Arc::new(is_final)))
     }
 
-    fn edit(self, change: impl FnOnce(&mut options::Options<M>)) -> Self {
+    fn edit<T>(self, change: impl FnOnce(&mut options::Options<M>) -> T) -> Self {
         self.shared.edit(change);
         self
     }

@@ -119,7 +119,7 @@ impl<M> Queue<M> {
     pub(super) fn lend(&mut self, from: u64) -> Option<Envelope<M>> {
         let mut envelope = self.pick(from)?;
         self.lent += 1;
-        envelope.attempts += 1;
+        envelope.attempts = envelope.attempts.saturating_add(1);
         Some(envelope)
     }
 
@@ -143,7 +143,7 @@ impl<M> Queue<M> {
         self.lent -= 1;
         if failed {
             self.suspects += usize::from(envelope.failed == 0);
-            envelope.failed += 1;
+            envelope.failed = envelope.failed.saturating_add(1);
         }
         let at = self.waiting.partition_point(|it| it.id < envelope.id);
         self.waiting.insert(at, envelope);
@@ -173,9 +173,10 @@ impl<M> Queue<M> {
     }
 
     /// Ready when a sender that waits may try again. Then it has to do so at once, or the room that
-    /// was kept for it is anybody's.
-    pub(super) fn poll_wait(&mut self, number: u64, waker: &Waker) -> Poll<()> {
-        self.senders.as_mut().map_or(Poll::Ready(()), |senders| senders.poll(number, waker))
+    /// was kept for it is anybody's. Returns a waker besides that is of no use any more.
+    pub(super) fn poll_wait(&mut self, number: u64, waker: &Waker) -> (Poll<()>, Option<Waker>) {
+        let ready = (Poll::Ready(()), None);
+        self.senders.as_mut().map_or(ready, |senders| senders.poll(number, waker))
     }
 
     /// A sender waits no longer. Returns its waker, and that of whoever gets the room that was kept

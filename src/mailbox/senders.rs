@@ -37,16 +37,19 @@ impl Senders {
         Some(waker)
     }
 
-    /// Ready when the sender may try again. What was kept for it is its own then.
-    pub(super) fn poll(&mut self, number: u64, waker: &Waker) -> Poll<()> {
+    /// Ready when the sender may try again. What was kept for it is its own then. Returns a waker
+    /// besides that is of no use any more, to be dropped outside of the lock.
+    pub(super) fn poll(&mut self, number: u64, waker: &Waker) -> (Poll<()>, Option<Waker>) {
         match self.find(number) {
             Some(at) => {
-                self.waiting[at].1.clone_from(waker);
-                Poll::Pending
+                let kept = &mut self.waiting[at].1;
+                let stale =
+                    (!kept.will_wake(waker)).then(|| std::mem::replace(kept, waker.clone()));
+                (Poll::Pending, stale)
             }
             None => {
                 self.admitted.remove(&number);
-                Poll::Ready(())
+                (Poll::Ready(()), None)
             }
         }
     }

@@ -5,16 +5,16 @@
 //! all come afterwards.
 
 use std::any::TypeId;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Waker};
+use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Instant;
 
 use super::ask::Refuse;
 use super::options::{Options, WhileDown};
 use super::queue::{Envelope, Origin};
 use super::slot::{Borrower, Loan, Place};
-use super::state::{CameBack, Next, Patience, Returned, Sent, State, Wakes};
+use super::state::{CameBack, Next, Patience, Rest, Returned, Sent, State, Wakes};
 use super::{Delay, SendError};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
 use crate::machine::{Event, Key, Request, Ticket};
@@ -34,8 +34,11 @@ impl<M> Shared<M> {
         Self { state: Mutex::new(State::new(capacity)) }
     }
 
-    pub(super) fn edit(&self, change: impl FnOnce(&mut Options<M>)) {
-        change(self.state.lock().options_mut());
+    /// Says more of the mailbox. What was said before is returned by `change`, since it may be a
+    /// function of somebody else's.
+    pub(super) fn edit<T>(&self, change: impl FnOnce(&mut Options<M>) -> T) {
+        let before = change(self.state.lock().options_mut());
+        drop(before);
     }
 
     pub(super) fn path(&self) -> Option<Path> {
@@ -83,8 +86,10 @@ impl<M: Send + 'static> Shared<M> {
         let sent = {
             let mut state = self.state.lock();
             if let Some(number) = number
-                && state.queue_mut().poll_wait(number, waker).is_pending()
+                && let (Poll::Pending, stale) = state.queue_mut().poll_wait(number, waker)
             {
+                drop(state);
+                drop(stale);
                 return Ok(Some((message, number)));
             }
             state.sent(message, Origin::Sent, None, &patience, false)
@@ -137,7 +142,11 @@ impl<M: Send + 'static> Shared<M> {
 
     fn tell(&self, wakes: Wakes) {
         wake(wakes.receiver);
-        if wakes.wanted {
+        self.tell_wanted(wakes.wanted);
+    }
+
+    fn tell_wanted(&self, wanted: bool) {
+        if wanted {
             self.tell_supervisor(|key| Event::Wanted { key });
         }
     }
@@ -162,9 +171,7 @@ impl<M: Send + 'static> Shared<M> {
             WhileDown::Stash | WhileDown::DeadLetter => self.bury(envelope, reason, false),
             WhileDown::Reply(handler) => {
                 let Envelope { id, message, attempts, failed, origin, asker } = envelope;
-                let handled = catch_unwind(AssertUnwindSafe(|| (handler.0)(message)));
-                if let Err(panic) = handled {
-                    drop(catch_unwind(AssertUnwindSafe(|| drop(panic))));
+                if !contain(|| (handler.0)(message)) {
                     let rest = Envelope { id, message: (), attempts, failed, origin, asker };
                     self.bury(rest, DeadLetterReason::HandlerError, false);
                 }
@@ -212,10 +219,11 @@ impl<M: Send + 'static> Shared<M> {
                 reason = %reason,
                 "a message was lost whose child's tree has ended"
             );
+            contain(|| drop(envelope));
             return;
         };
         let origin = Arc::downgrade(self);
-        owner.bury(Undelivered {
+        let undelivered = Undelivered {
             reason,
             target,
             incarnation,
@@ -229,20 +237,31 @@ impl<M: Send + 'static> Shared<M> {
                 Origin::Sent | Origin::Forwarded => None,
             },
             origin,
-        });
+        };
+        // The supervisor may do this itself, for many messages.
+        contain(|| owner.bury(undelivered));
     }
 
     // --- Lending ----------------------------------------------------------------------------------
 
     /// Lends the mailbox to an incarnation, which takes it from whoever has it.
     pub(super) fn lend(&self, loan: Loan) -> Result<u64, Option<Path>> {
-        let (number, waker) = self.state.lock().lend(loan)?;
+        let (number, waker, over) = {
+            let mut state = self.state.lock();
+            if !state.place().is(&loan) {
+                let whose = state.path();
+                drop(state);
+                return Err(whose);
+            }
+            state.lend(loan)
+        };
+        drop(over);
         wake(waker);
         Ok(number)
     }
 
     pub(super) fn poll_next(
-        &self,
+        self: &Arc<Self>,
         loan: u64,
         lends: bool,
         cx: &mut TaskContext<'_>,
@@ -255,11 +274,24 @@ impl<M: Send + 'static> Shared<M> {
             (next, admitted, borrower.map(Arc::clone), is_final)
         };
         wake(admitted);
-        if let (Next::Message(envelope), Some(is_final), Some(borrower)) =
-            (&next, is_final, &borrower)
-            && is_final(&envelope.message)
-        {
-            borrower.is_to_end();
+        let (Next::Message(envelope), Some(is_final), Some(reader)) = (&next, is_final, &borrower)
+        else {
+            return (next, borrower);
+        };
+        match catch_unwind(AssertUnwindSafe(|| is_final(&envelope.message))) {
+            Ok(true) => reader.is_to_end(),
+            Ok(false) => {}
+            Err(panic) => {
+                // It is the child that fails; nobody has the message yet.
+                if let Next::Message(envelope) = next {
+                    if lends {
+                        self.came_back(envelope, loan, &**reader);
+                    } else {
+                        self.bury(envelope, DeadLetterReason::HandlerError, false);
+                    }
+                }
+                resume_unwind(panic);
+            }
         }
         (next, borrower)
     }
@@ -273,12 +305,13 @@ impl<M: Send + 'static> Shared<M> {
     /// The inbox is gone.
     pub(super) fn returned(self: &Arc<Self>, loan: u64) {
         let returned = self.state.lock().returned(loan);
-        let Some(Returned { letters, to, wakers, wanted }) = returned else { return };
+        let Some(Returned { letters, to, wakers, wanted, over }) = returned else { return };
+        drop(over);
         wake(wakers);
         for letter in letters {
             self.divert(letter, to.clone());
         }
-        self.tell(Wakes { receiver: None, wanted });
+        self.tell_wanted(wanted);
     }
 
     // --- What is lent -----------------------------------------------------------------------------
@@ -313,7 +346,7 @@ impl<M: Send + 'static> Shared<M> {
 
     pub(super) fn bind(&self, place: Place) {
         let wanted = self.state.lock().bind(place);
-        self.tell(Wakes { receiver: None, wanted });
+        self.tell_wanted(wanted);
     }
 
     pub(super) fn bound_to(&self) -> Option<Path> {
@@ -345,7 +378,8 @@ impl<M: Send + 'static> Shared<M> {
     }
 
     pub(super) fn away(self: &Arc<Self>, reason: DeadLetterReason) {
-        let (letters, wakers) = self.state.lock().away(reason);
+        let Rest { letters, wakers, wanted: _, over } = self.state.lock().away(reason);
+        drop(over);
         wake(wakers);
         for letter in letters {
             self.bury(letter, reason, false);
@@ -353,24 +387,27 @@ impl<M: Send + 'static> Shared<M> {
     }
 
     pub(super) fn rest(self: &Arc<Self>) {
-        let (letters, wakers, wanted) = self.state.lock().rest();
+        let Rest { letters, wakers, wanted, over } = self.state.lock().rest();
+        drop(over);
         wake(wakers);
         for letter in letters {
             self.bury(letter, DeadLetterReason::HandlerError, false);
         }
-        self.tell(Wakes { receiver: None, wanted });
+        self.tell_wanted(wanted);
     }
 
     /// There is no child any more that could have it, and there will be none.
     pub(super) fn abandon(self: &Arc<Self>) {
         let reason = DeadLetterReason::MailboxClosed;
-        let (letters, wakers) = self.state.lock().away(reason);
+        let Rest { letters, wakers, wanted: _, over } = self.state.lock().away(reason);
+        drop(over);
         wake(wakers);
         let left = letters.len();
         for letter in letters {
             if let Some(asker) = &letter.asker {
                 asker.refuse(reason);
             }
+            contain(|| drop(letter));
         }
         if left > 0 {
             let message = std::any::type_name::<M>();
@@ -387,6 +424,13 @@ impl<M: Send + 'static> Shared<M> {
         let place = self.state.lock().unbind();
         drop(place);
     }
+}
+
+/// Does what may drop a message, or call a function of somebody else's, so that a panic in there ends
+/// nothing but that. It was told by the hook. Whether there was none.
+fn contain(foreign: impl FnOnce()) -> bool {
+    let done = catch_unwind(AssertUnwindSafe(foreign));
+    done.map_err(|panic| drop(catch_unwind(AssertUnwindSafe(|| drop(panic))))).is_ok()
 }
 
 fn wake(wakers: impl IntoIterator<Item = Waker>) {

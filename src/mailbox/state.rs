@@ -94,8 +94,9 @@ enum Ending {
 pub(super) enum Next<M> {
     Message(Envelope<M>),
     End,
-    /// There is nothing. If a time is given, there may be something then.
-    Nothing(Option<Instant>),
+    /// There is nothing. If a time is given, there may be something then. The waker is one that is of
+    /// no use any more.
+    Nothing(Option<Instant>, Option<Waker>),
 }
 
 /// What becomes of a message that is sent.
@@ -309,11 +310,11 @@ impl<M> State<M> {
         if lent.ending == Ending::Closing && self.queue.is_empty() {
             return (Next::End, None);
         }
-        match &mut self.receiver {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => self.receiver = Some(cx.waker().clone()),
-        }
-        (Next::Nothing(at), None)
+        let stale = match &self.receiver {
+            Some(waker) if waker.will_wake(cx.waker()) => None,
+            _ => self.receiver.replace(cx.waker().clone()),
+        };
+        (Next::Nothing(at, stale), None)
     }
 
     fn hold(&mut self) -> Option<Hold> {
@@ -332,18 +333,23 @@ impl<M> State<M> {
         Some(Hold { until, below })
     }
 
-    /// Gives the mailbox to an incarnation, whoever has it. The loan's number, and whom to wake.
-    pub(super) fn lend(&mut self, loan: Loan) -> Result<(u64, Option<Waker>), Option<Path>> {
-        if !self.place.is(&loan) {
-            return Err(self.path());
-        }
+    /// Gives the mailbox to an incarnation, whoever has it. The loan's number, whom to wake, and what
+    /// is over.
+    pub(super) fn lend(
+        &mut self,
+        Loan { borrower, at: _, incarnation }: Loan,
+    ) -> (u64, Option<Waker>, Over) {
         let hold = self.hold();
-        self.phase =
-            Phase::Lent(Lent { borrower: loan.borrower, hold, ending: Ending::No, done: false });
+        let lent = Lent { borrower, hold, ending: Ending::No, done: false };
+        let over = self.enter(Phase::Lent(lent));
         self.loans += 1;
-        self.incarnation = loan.incarnation;
+        self.incarnation = incarnation;
         (self.told, self.progress) = (false, false);
-        Ok((self.loans, self.receiver.take()))
+        (self.loans, self.receiver.take(), over)
+    }
+
+    fn enter(&mut self, phase: Phase) -> Over {
+        Over { phase: std::mem::replace(&mut self.phase, phase) }
     }
 
     pub(super) fn borrower(&self) -> Option<&Arc<dyn Borrower>> {
@@ -392,7 +398,7 @@ impl<M> State<M> {
     /// The borrower has given the mailbox back.
     pub(super) fn returned(&mut self, loan: u64) -> Option<Returned<M>> {
         let closed = self.lent(loan)?.ending == Ending::Closing;
-        self.phase = Phase::Down { closed };
+        let over = self.enter(Phase::Down { closed });
         let (letters, mut wakers) = if self.diverts() && !closed {
             (self.queue.flush(), self.queue.release())
         } else {
@@ -400,7 +406,8 @@ impl<M> State<M> {
         };
         wakers.extend(self.receiver.take());
         let wanted = self.wants(false);
-        Some(Returned { letters, to: self.option(|it| it.while_down.clone()), wakers, wanted })
+        let to = self.option(|it| it.while_down.clone());
+        Some(Returned { letters, to, wakers, wanted, over })
     }
 
     // --- What is lent -----------------------------------------------------------------------------
@@ -421,7 +428,8 @@ impl<M> State<M> {
         failed: bool,
     ) -> CameBack<M> {
         let most = self.option(|it| Some(it.max_attempts)).unwrap_or(Some(ATTEMPTS));
-        let poison = failed && most.is_some_and(|most| envelope.failed + 1 >= most.get());
+        let poison =
+            failed && most.is_some_and(|most| envelope.failed.saturating_add(1) >= most.get());
         let dead = match self.phase {
             _ if poison => Some(DeadLetterReason::Poison),
             Phase::Away(reason) => Some(reason),
@@ -491,27 +499,48 @@ impl<M> State<M> {
 
     /// The child is down until a message comes. What it has left, without doing anything about it,
     /// has had its chance. Returns that, whom to wake, and whether a message has come.
-    pub(super) fn rest(&mut self) -> (VecDeque<Envelope<M>>, Vec<Waker>, bool) {
-        if self.told {
-            return (VecDeque::new(), Vec::new(), false);
+    pub(super) fn rest(&mut self) -> Rest<M> {
+        // Also if somebody has the inbox still, or has closed it: whoever comes next is to be woken.
+        let over = self.enter(Phase::Down { closed: false });
+        let mut wakers = Vec::new();
+        if over.was_lent() {
+            self.loans += 1;
+            wakers.extend(self.receiver.take());
         }
-        let left = self.queue.drain();
-        let mut admitted = Vec::new();
-        while let Some(waker) = self.queue.admit() {
-            admitted.push(waker);
+        let mut wanted = self.wants(false);
+        let mut letters = VecDeque::new();
+        if !self.told {
+            letters = self.queue.drain();
+            while let Some(waker) = self.queue.admit() {
+                wakers.push(waker);
+            }
+            wanted = self.wants(true);
         }
-        (left, admitted, self.wants(true))
+        Rest { letters, wakers, wanted, over }
     }
 
     /// Nobody will come for what is there. Returns that, and whom to wake.
-    pub(super) fn away(&mut self, reason: DeadLetterReason) -> (VecDeque<Envelope<M>>, Vec<Waker>) {
-        self.phase = Phase::Away(reason);
+    pub(super) fn away(&mut self, reason: DeadLetterReason) -> Rest<M> {
+        let over = self.enter(Phase::Away(reason));
         self.loans += 1;
         self.told = false;
         self.traffic = None;
         let mut wakers = self.queue.release();
         wakers.extend(self.receiver.take());
-        (self.queue.drain(), wakers)
+        Rest { letters: self.queue.drain(), wakers, wanted: false, over }
+    }
+}
+
+/// A phase that is over: it is dropped when the lock is free, as what the borrower has said of itself
+/// may be dropped with it.
+#[must_use = "to be dropped outside of the lock"]
+pub(super) struct Over {
+    phase: Phase,
+}
+
+impl Over {
+    fn was_lent(&self) -> bool {
+        matches!(self.phase, Phase::Lent(_))
     }
 }
 
@@ -522,6 +551,15 @@ pub(super) struct Returned<M> {
     pub(super) to: WhileDown<M>,
     pub(super) wakers: Vec<Waker>,
     pub(super) wanted: bool,
+    pub(super) over: Over,
+}
+
+/// What is to be done about a mailbox that nobody reads just now.
+pub(super) struct Rest<M> {
+    pub(super) letters: VecDeque<Envelope<M>>,
+    pub(super) wakers: Vec<Waker>,
+    pub(super) wanted: bool,
+    pub(super) over: Over,
 }
 
 /// What becomes of a message that was not acknowledged.

@@ -7,6 +7,7 @@ mod batches;
 mod common;
 mod delivery;
 mod drain;
+mod edges;
 mod hanging;
 mod letters;
 mod life;

@@ -1,0 +1,169 @@
+//! Mailboxes without a tree: somebody who buries letters, somebody who reads, and a task that
+//! counts how often it was woken.
+
+#[cfg(not(verger_loom))]
+mod errors;
+#[cfg(not(verger_loom))]
+mod foreign;
+#[cfg(verger_loom)]
+mod interleavings;
+#[cfg(not(verger_loom))]
+mod queue;
+#[cfg(not(verger_loom))]
+mod state;
+#[cfg(not(verger_loom))]
+mod wakes;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use super::queue::{Envelope, Origin};
+use super::shared::Shared;
+use super::slot::{At, Borrower, Grace, Loan, Place};
+use super::state::{Next, Patience};
+use super::{Inbox, SendError};
+use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
+use crate::machine::{Dynamic, Event, Key, Machine};
+use crate::path::Path;
+use crate::policy::Rules;
+
+/// A supervisor that keeps all letters, and what it was told.
+#[derive(Default)]
+struct Office {
+    letters: Mutex<Vec<(DeadLetterReason, Box<dyn Any + Send>)>>,
+    told: Mutex<Vec<Event>>,
+}
+
+impl Office {
+    /// What was buried since this was asked last.
+    fn letters<M: 'static>(&self) -> Vec<(DeadLetterReason, M)> {
+        let letters = std::mem::take(&mut *self.letters.lock().unwrap());
+        letters.into_iter().map(|(why, what)| (why, *what.downcast().unwrap())).collect()
+    }
+
+    /// How often it heard that a message waits, since this was asked last.
+    fn wanted(&self) -> usize {
+        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        told.iter().filter(|it| matches!(it, Event::Wanted { .. })).count()
+    }
+}
+
+impl fmt::Debug for Office {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Office").finish_non_exhaustive()
+    }
+}
+
+impl Owner for Office {
+    fn path(&self) -> Path {
+        Path::root("app")
+    }
+
+    fn bury(&self, undelivered: Undelivered) {
+        self.letters.lock().unwrap().push((undelivered.reason, undelivered.payload));
+    }
+
+    fn tell(&self, event: Event) {
+        self.told.lock().unwrap().push(event);
+    }
+}
+
+/// Whoever has the mailbox.
+#[derive(Default)]
+struct Reader {
+    is_stopping: AtomicBool,
+    acked: AtomicUsize,
+    ends: AtomicUsize,
+}
+
+impl Borrower for Reader {
+    fn is_innocent(&self) -> bool {
+        self.is_stopping.load(Ordering::SeqCst)
+    }
+
+    fn acked(&self) {
+        self.acked.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn is_to_end(&self) {
+        self.ends.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A mailbox that has its place in a tree.
+struct Post<M> {
+    shared: Arc<Shared<M>>,
+    office: Arc<Office>,
+    reader: Arc<Reader>,
+    key: Key,
+}
+
+impl<M: Send + 'static> Post<M> {
+    fn new(capacity: usize) -> Self {
+        Self::of(capacity, false)
+    }
+
+    /// Its child is started by messages.
+    fn on_message(capacity: usize) -> Self {
+        Self::of(capacity, true)
+    }
+
+    fn of(capacity: usize, starts_on_message: bool) -> Self {
+        let now = Instant::now();
+        let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
+        let office = Arc::<Office>::default();
+        let shared = Arc::new(Shared::new(capacity));
+        let this = Self { shared, office, reader: Arc::default(), key };
+        this.bind(starts_on_message);
+        this
+    }
+
+    fn bind(&self, starts_on_message: bool) {
+        self.shared.bind(Place::At(At {
+            owner: Arc::<Office>::clone(&self.office),
+            key: self.key,
+            name: "child".into(),
+            serial: None,
+            grace: Grace::Micros(0),
+            starts_on_message,
+        }));
+    }
+
+    /// Lends it to somebody who is not stopping.
+    fn lend(&mut self) -> Inbox<M> {
+        let loan = self.loan();
+        Inbox::new(Arc::clone(&self.shared), loan)
+    }
+
+    /// The same, for the number of the loan.
+    fn loan(&mut self) -> u64 {
+        self.reader = Arc::default();
+        let at = (Arc::as_ptr(&self.office).cast::<()>().addr(), self.key);
+        let borrower = Arc::<Reader>::clone(&self.reader);
+        let loan = Loan { borrower, at, incarnation: 1 };
+        let lent = self.shared.lend(loan);
+        lent.unwrap_or_else(|_| panic!("it is its place"))
+    }
+
+    fn try_send(&self, message: M) -> Result<(), SendError<M>> {
+        self.shared.send(message, Origin::Sent, None, Patience::None)
+    }
+
+    /// Sends a message and waits, if there is no room, under this number.
+    fn wait(&self, message: M, number: Option<u64>, waker: &Waker) -> Option<u64> {
+        let sent = self.shared.poll_send(message, number, waker);
+        sent.unwrap_or_else(|_| panic!("it is open")).map(|(_, number)| number)
+    }
+
+    fn next(&self, loan: u64, lends: bool, waker: &Waker) -> Poll<Option<Envelope<M>>> {
+        match self.shared.poll_next(loan, lends, &mut Context::from_waker(waker)).0 {
+            Next::Message(envelope) => Poll::Ready(Some(envelope)),
+            Next::End => Poll::Ready(None),
+            Next::Nothing(..) => Poll::Pending,
+        }
+    }
+}

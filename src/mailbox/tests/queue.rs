@@ -1,0 +1,272 @@
+//! A queue against one that is written down naively: a list of numbers for everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::super::queue::Queue;
+use super::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Pushes if there is room, and parks if there isn't.
+    Send,
+    /// From this part of all numbers on, in eighths: nothing is held back at 0.
+    Take(u64),
+    Lend(u64),
+    Settle(prop::sample::Index),
+    GiveBack(prop::sample::Index, bool),
+    Evict,
+    Leave(prop::sample::Index),
+    Poll(prop::sample::Index),
+    Release,
+    Flush,
+    /// And lets in who waits, as whoever drains must do.
+    Drain,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let index = any::<prop::sample::Index>;
+    let from = || prop_oneof![3 => Just(0), 1 => 0..9_u64];
+    prop_oneof![
+        8 => Just(Step::Send),
+        3 => from().prop_map(Step::Take),
+        4 => from().prop_map(Step::Lend),
+        2 => index().prop_map(Step::Settle),
+        3 => (index(), any::<bool>()).prop_map(|(which, failed)| Step::GiveBack(which, failed)),
+        1 => Just(Step::Evict),
+        2 => index().prop_map(Step::Leave),
+        2 => index().prop_map(Step::Poll),
+        1 => Just(Step::Release),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Drain),
+    ]
+}
+
+/// A message is its own number among all that were sent; the queue's number is another.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Known {
+    id: u64,
+    attempts: u32,
+    failed: u32,
+}
+
+#[derive(Default)]
+struct Naive {
+    capacity: usize,
+    sent: u32,
+    next_id: u64,
+    /// By the queue's number.
+    here: BTreeMap<u64, (u32, Known)>,
+    lent: Vec<Envelope<u32>>,
+    /// The numbers of those who wait, and of those for whom room is kept.
+    waiting: Vec<u64>,
+    admitted: BTreeSet<u64>,
+    senders: u64,
+}
+
+impl Naive {
+    fn len(&self) -> usize {
+        self.here.len() + self.lent.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.len() + self.admitted.len() >= self.capacity
+    }
+
+    fn push(&mut self, message: u32) {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.here.insert(id, (message, Known { id, ..Known::default() }));
+    }
+
+    /// Returns how many are woken.
+    fn admit(&mut self) -> usize {
+        if self.is_full() || self.waiting.is_empty() {
+            return 0;
+        }
+        self.admitted.insert(self.waiting.remove(0));
+        1
+    }
+
+    fn pick(&mut self, from: u64) -> Option<(u32, Known)> {
+        let id = *self.here.range(from..).next()?.0;
+        self.here.remove(&id)
+    }
+
+    fn suspects(&self) -> bool {
+        let here = self.here.values().any(|(_, known)| known.failed > 0);
+        here || self.lent.iter().any(|it| it.failed > 0)
+    }
+}
+
+fn known(envelope: &Envelope<u32>) -> (u32, Known) {
+    let &Envelope { id, message, attempts, failed, .. } = envelope;
+    (message, Known { id, attempts, failed })
+}
+
+fn same(real: impl IntoIterator<Item = Envelope<u32>>, naive: &[u32]) -> bool {
+    real.into_iter().map(|it| it.message).eq(naive.iter().copied())
+}
+
+fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let mut queue = Queue::new(capacity);
+    let mut naive = Naive { capacity, ..Naive::default() };
+    for step in steps {
+        let from = |eighths: u64| naive.next_id * eighths / 8;
+        match step {
+            Step::Send => {
+                prop_assert_eq!(queue.is_full(), naive.is_full());
+                if queue.is_full() {
+                    prop_assert_eq!(queue.wait(Waker::noop().clone()), naive.senders);
+                    naive.waiting.push(naive.senders);
+                    naive.senders += 1;
+                } else {
+                    queue.push(Envelope::new(naive.sent, Origin::Sent, None));
+                    naive.push(naive.sent);
+                    naive.sent += 1;
+                }
+            }
+            Step::Take(eighths) => {
+                let from = from(eighths);
+                let taken = queue.take(from);
+                let picked = naive.pick(from);
+                let woken = if picked.is_some() { naive.admit() } else { 0 };
+                prop_assert_eq!(taken.as_ref().map(|(it, _)| known(it)), picked);
+                let waker = taken.and_then(|(_, waker)| waker);
+                prop_assert_eq!(usize::from(waker.is_some()), woken);
+            }
+            Step::Lend(eighths) => {
+                let from = from(eighths);
+                let lent = queue.lend(from);
+                let picked = naive.pick(from).map(|(message, known)| {
+                    (message, Known { attempts: known.attempts + 1, ..known })
+                });
+                prop_assert_eq!(lent.as_ref().map(known), picked);
+                naive.lent.extend(lent);
+            }
+            Step::Settle(which) if !naive.lent.is_empty() => {
+                let envelope = naive.lent.remove(which.index(naive.lent.len()));
+                let waker = queue.settle(&envelope);
+                prop_assert_eq!(usize::from(waker.is_some()), naive.admit());
+            }
+            Step::GiveBack(which, failed) if !naive.lent.is_empty() => {
+                let envelope = naive.lent.remove(which.index(naive.lent.len()));
+                let (message, mut known) = known(&envelope);
+                queue.give_back(envelope, failed);
+                known.failed += u32::from(failed);
+                naive.here.insert(known.id, (message, known));
+            }
+            // Who evicts pushes at once.
+            Step::Evict if queue.is_full() => {
+                let evicted = queue.evict();
+                prop_assert_eq!(evicted.as_ref().map(known), naive.pick(0));
+                if evicted.is_some() {
+                    queue.push(Envelope::new(naive.sent, Origin::Sent, None));
+                    naive.push(naive.sent);
+                    naive.sent += 1;
+                }
+            }
+            Step::Leave(which) if naive.senders > 0 => {
+                let number = which.index(usize::try_from(naive.senders).unwrap()) as u64;
+                let (own, next) = queue.leave(number);
+                prop_assert_eq!(own.is_some(), naive.waiting.contains(&number));
+                naive.waiting.retain(|&it| it != number);
+                let woken = if naive.admitted.remove(&number) { naive.admit() } else { 0 };
+                prop_assert_eq!(usize::from(next.is_some()), woken);
+            }
+            // Who may try again and has room sends at once.
+            Step::Poll(which) if naive.senders > 0 => {
+                let number = which.index(usize::try_from(naive.senders).unwrap()) as u64;
+                let poll = queue.poll_wait(number, Waker::noop()).0;
+                prop_assert_eq!(poll.is_pending(), naive.waiting.contains(&number));
+                if naive.admitted.remove(&number) {
+                    queue.push(Envelope::new(naive.sent, Origin::Sent, None));
+                    naive.push(naive.sent);
+                    naive.sent += 1;
+                }
+            }
+            Step::Release => {
+                prop_assert_eq!(queue.release().len(), naive.waiting.len());
+                naive.waiting.clear();
+                naive.admitted.clear();
+            }
+            // Who flushes lets everybody try again.
+            Step::Flush => {
+                let fresh = naive.here.values().filter(|(_, it)| it.attempts == 0);
+                let fresh: Vec<_> = fresh.map(|it| it.0).collect();
+                naive.here.retain(|_, (_, it)| it.attempts > 0);
+                prop_assert!(same(queue.flush(), &fresh));
+                prop_assert_eq!(queue.release().len(), naive.waiting.len());
+                naive.waiting.clear();
+                naive.admitted.clear();
+            }
+            Step::Drain => {
+                let all: Vec<_> = std::mem::take(&mut naive.here).into_values().collect();
+                let all: Vec<_> = all.into_iter().map(|it| it.0).collect();
+                prop_assert!(same(queue.drain(), &all));
+                while queue.admit().is_some() {
+                    prop_assert_eq!(naive.admit(), 1);
+                }
+                prop_assert_eq!(naive.admit(), 0);
+            }
+            Step::Settle(_) | Step::GiveBack(..) | Step::Evict | Step::Leave(_) | Step::Poll(_) => {
+            }
+        }
+        prop_assert_eq!(queue.len(), naive.len());
+        prop_assert!(queue.len() <= capacity);
+        prop_assert_eq!(queue.is_empty(), naive.here.is_empty());
+        prop_assert_eq!(queue.has_suspects(), naive.suspects());
+        prop_assert_eq!(queue.end(), naive.next_id);
+        prop_assert!(naive.len() + naive.admitted.len() <= capacity);
+        prop_assert!(naive.waiting.is_empty() || queue.is_full());
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn a_queue_is_what_a_list_of_everything_says(
+        capacity in 1..5_usize,
+        steps in prop::collection::vec(step(), 0..80),
+    ) {
+        run(capacity, steps)?;
+    }
+}
+
+#[test]
+fn of_thousands_of_senders_the_oldest_is_let_in_first_and_any_may_leave() {
+    const SENDERS: u64 = 20_000;
+    let mut queue = Queue::new(1);
+    queue.push(Envelope::new(0, Origin::Sent, None));
+    for _ in 0..SENDERS {
+        queue.wait(Waker::noop().clone());
+    }
+    for number in (0..SENDERS).filter(|it| it % 2 == 0) {
+        assert!(queue.leave(number).0.is_some());
+    }
+    for number in (0..SENDERS).filter(|it| it % 2 == 1) {
+        assert!(queue.poll_wait(number, Waker::noop()).0.is_pending());
+        queue.take(0).unwrap();
+        assert!(queue.poll_wait(number, Waker::noop()).0.is_ready());
+        queue.push(Envelope::new(number, Origin::Sent, None));
+    }
+    assert_eq!(queue.len(), 1);
+}
+
+#[test]
+fn attempts_are_counted_no_further_than_they_can_be() {
+    let mut queue = Queue::new(1);
+    queue.push(Envelope::new((), Origin::Sent, None));
+    let lent = queue.lend(0).unwrap();
+    queue.give_back(lent, true);
+
+    let mut lent = queue.lend(0).unwrap();
+    (lent.attempts, lent.failed) = (u32::MAX, u32::MAX);
+    queue.give_back(lent, true);
+    let lent = queue.lend(0).unwrap();
+    queue.give_back(lent, true);
+
+    let (envelope, _) = queue.take(0).unwrap();
+    assert_eq!((envelope.attempts, envelope.failed), (u32::MAX, u32::MAX));
+}

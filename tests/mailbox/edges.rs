@@ -1,0 +1,248 @@
+//! What is done with mailboxes that nobody has thought of: inboxes elsewhere, limits, foreign code.
+
+use std::sync::mpsc;
+
+use verger::{AskError, Drain, SendError, WhileDown};
+
+use super::*;
+
+/// A reader whose first incarnation gives its inbox away and ends.
+fn giver(mailbox: Mailbox<u32>) -> (ChildSpec, mpsc::Receiver<Inbox<u32>>) {
+    let (give, given) = mpsc::channel();
+    let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox| {
+        let give = give.clone();
+        async move {
+            if ctx.incarnation() == 1 {
+                give.send(inbox).unwrap();
+                return Ok(());
+            }
+            while inbox.recv().await.is_some() {}
+            Exit::Ok(())
+        }
+    });
+    (spec, given)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inbox_that_outlives_its_incarnation_comes_to_its_end_with_the_next() {
+    let (address, mailbox) = mailbox(10);
+    let (spec, given) = giver(mailbox);
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    settle().await;
+    let mut inbox = given.try_recv().unwrap();
+    address.try_send(1).unwrap();
+    assert_eq!(inbox.recv().await, Some(1));
+
+    tokio::time::sleep(WAIT).await;
+    settle().await;
+
+    address.try_send(2).unwrap();
+    assert_eq!(inbox.recv().await, None);
+    settle().await;
+    assert!(address.is_empty());
+    drop(inbox);
+    address.try_send(3).unwrap();
+    tree.stop("enough").await.unwrap();
+    assert!(address.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_started_by_messages_is_started_though_somebody_has_its_last_inbox() {
+    let (address, mailbox) = mailbox(10);
+    let (spec, given) = giver(mailbox);
+    let spec = spec.restart(verger::RestartType::Transient).start_on_message();
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    address.try_send(1).unwrap();
+    settle().await;
+    let inbox = given.try_recv().unwrap();
+    settle().await;
+
+    address.try_send(2).unwrap();
+    settle().await;
+
+    tokio::time::sleep(ms(50)).await;
+    settle().await;
+    let status = tree.status().await.unwrap();
+    assert!(address.is_empty(), "{status}");
+    drop(inbox);
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_may_outlive_its_tree() {
+    for acks in [false, true] {
+        let (address, mailbox) = mailbox::<u32>(1);
+        let (give, given) = mpsc::channel();
+        let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox| {
+            let give = give.clone();
+            async move {
+                give.send(inbox.deliver().await.unwrap()).unwrap();
+                ctx.cancelled().await;
+                Exit::Ok(())
+            }
+        });
+        let tree = app().child(spec).build().unwrap().start().await.unwrap();
+        address.try_send(1).unwrap();
+        settle().await;
+        tree.stop("enough").await.unwrap();
+        let delivery = given.try_recv().unwrap();
+        assert_eq!((*delivery, address.len()), (1, 1));
+
+        if acks {
+            assert_eq!(delivery.ack(), 1);
+        } else {
+            drop(delivery);
+        }
+
+        assert!(address.is_empty() && address.is_closed());
+        assert!(matches!(address.send(2).await, Err(SendError::Closed { message: 2, .. })));
+    }
+}
+
+/// Sends another message to the mailbox when it is dropped.
+struct Echo(Address<Echo>, u32);
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        if self.1 > 0 {
+            let _ = self.0.try_send(Echo(self.0.clone(), self.1 - 1));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_may_send_another_when_it_is_dropped_wherever_that_is() {
+    for while_down in [WhileDown::Drop, WhileDown::DeadLetter, WhileDown::reply(drop)] {
+        let (address, mailbox) = mailbox::<Echo>(2);
+        let mailbox = mailbox.while_down(while_down).overflow(verger::Overflow::DropOldest);
+        let spec = worker_with_mailbox("reader", mailbox, |_, mut inbox: Inbox<Echo>| async move {
+            let first = inbox.deliver().await;
+            tokio::time::sleep(ms(1)).await;
+            drop(first);
+            Exit::Err("told to fail".into())
+        });
+        let tree = app().child(spec).build().unwrap().start().await.unwrap();
+        settle().await;
+        for _ in 0..5 {
+            let _ = address.try_send(Echo(address.clone(), 3));
+        }
+        let sending = address.send(Echo(address.clone(), 3));
+        assert!(tokio::time::timeout(Duration::ZERO, sending).await.is_err());
+        tokio::time::sleep(secs(10)).await;
+        let _ = address.try_send(Echo(address.clone(), 3));
+        tree.stop("enough").await.unwrap();
+        assert!(address.is_empty());
+    }
+}
+
+/// Panics when it is dropped, unless that is because something has panicked.
+struct Grenade;
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "it is dropped");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_panics_when_it_is_dropped_ends_no_supervisor() {
+    let (address, mailbox) = mailbox::<Grenade>(10);
+    let mailbox = mailbox.drain(Drain::After(Duration::MAX));
+    let spec = worker_with_mailbox("reader", mailbox, |ctx: Context, _inbox| async move {
+        ctx.cancelled().await;
+        Exit::Ok(())
+    });
+    (0..3).for_each(|_| address.try_send(Grenade).unwrap_or_else(std::mem::forget));
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    settle().await;
+
+    tree.stop("enough").await.unwrap();
+
+    assert!(address.is_empty() && address.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mailbox_may_be_of_any_size_and_be_waited_for_for_ever() {
+    for (capacity, room) in [(0, 1), (usize::MAX, usize::MAX)] {
+        let reader = Reader::new();
+        let (address, mailbox) = mailbox(capacity);
+        let mailbox = mailbox.hold_until(Drain::After(Duration::MAX));
+        let tree = app().child(reader.spec(mailbox)).build().unwrap().start().await.unwrap();
+        settle().await;
+        assert_eq!(address.capacity(), room);
+
+        let asker = address.clone();
+        let asking =
+            tokio::spawn(
+                async move { told(asker.ask_within(Duration::MAX, |to| Ask(1, to)).await) },
+            );
+        settle().await;
+        assert_eq!(address.len(), 1);
+        // What is kept back is read when the child is asked to stop.
+        tree.stop("enough").await.unwrap();
+        assert_eq!(asking.await.unwrap(), "1 by 1");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_waiting_for_room_leaves_it_to_the_next() {
+    let mut tree = Tree::with(Reader::new(), 1, |it| it, |spec| spec).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+    let (first, second) = (tree.address.clone(), tree.address.clone());
+    let waiting = tokio::spawn(async move {
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(ms(100)) => panic!("the second gets in when the first is read"),
+            sent = async {
+                tokio::select! {
+                    biased;
+                    _ = first.send(Note(2)) => panic!("there is no room yet"),
+                    () = tokio::time::sleep(ms(50)) => {}
+                }
+                second.send(Note(3)).await
+            } => sent.unwrap(),
+        }
+    });
+    assert!(waiting.await.is_err(), "the child is down for a second");
+    tree.pass(WAIT + ms(50)).await;
+
+    assert_eq!(tree.log(), ["start#1", "start#2", "1#2"]);
+    assert_eq!(tree.letters(), [""; 0]);
+    assert!(tree.address.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_has_read_its_last_message_and_is_started_by_hand_is_restarted_again() {
+    let tree = Tree::new(|mailbox| mailbox.final_message(|it| matches!(it, Note(0)))).await;
+    tree.send([Note(0), End]);
+    settle().await;
+    assert!(tree.address.is_closed());
+
+    tree.handle.restart_child("reader").await.unwrap();
+    settle().await;
+    assert!(!tree.address.is_closed());
+    tree.send([Fail]);
+    tree.pass(WAIT).await;
+
+    assert_eq!(tree.log(), ["start#1", "0#1", "start#2", "start#3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_at_the_moment_of_the_limit_arrives() {
+    let (address, mailbox) = mailbox::<Reply<u32>>(1);
+    let spec =
+        worker_with_mailbox("reader", mailbox, |_, mut inbox: Inbox<Reply<u32>>| async move {
+            while let Some(reply) = inbox.recv().await {
+                tokio::time::sleep(ms(10)).await;
+                reply.send(1);
+            }
+            Exit::Ok(())
+        });
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    settle().await;
+    assert_eq!(address.ask_within(ms(11), |to| to).await, Ok(1));
+    let late = address.ask_within(ms(9), |to| to).await;
+    assert!(matches!(late, Err(AskError::TimedOut { .. })), "{late:?}");
+    tree.stop("enough").await.unwrap();
+}
