@@ -198,6 +198,15 @@ fn a_whole_number_is_a_fraction_too() {
 }
 
 #[test]
+fn a_jitter_without_a_value_is_a_word() {
+    for (jitter, word) in [(Jitter::None, "none"), (Jitter::Full, "full"), (Jitter::Equal, "equal")]
+    {
+        assert_eq!(serde_json::to_value(jitter).unwrap(), word);
+        assert_eq!(serde_json::from_value::<Jitter>(word.into()).unwrap(), jitter);
+    }
+}
+
+#[test]
 fn a_value_of_the_wrong_kind_is_answered_with_all_that_may_be_written() {
     let jitter = serde_json::from_value::<Jitter>(json!(true)).unwrap_err().to_string();
     let expected = "invalid type: boolean `true`, expected a jitter: a fraction such as 0.2, `full`, \
