@@ -126,3 +126,49 @@ fn a_message_that_an_ack_has_made_room_for_wants_a_child_that_rests() {
     assert_eq!(post.wait(2, Some(0), Waker::noop()), None);
     assert_eq!(post.office.wanted(), 1);
 }
+
+/// How often a child that messages start is wanted, after a run that did something with the first of
+/// two messages.
+fn wanted_after(most: Option<u32>, run: impl FnOnce(super::super::Delivery<u32>)) -> usize {
+    let mut post = Post::on_message(4);
+    post.shared.edit(|options| options.max_attempts = most.and_then(std::num::NonZeroU32::new));
+    (1..=2).for_each(|message| post.try_send(message).unwrap());
+    let mut inbox = post.lend();
+    post.office.wanted();
+    run(inbox.try_deliver().unwrap());
+    drop(inbox);
+    post.office.wanted()
+}
+
+#[test]
+fn what_a_run_has_left_wants_the_next_if_it_has_brought_the_end_nearer() {
+    assert_eq!(wanted_after(None, |it| assert_eq!(it.ack(), 1)), 1);
+    assert_eq!(wanted_after(Some(5), drop), 1, "some day it is poison");
+    assert_eq!(wanted_after(None, drop), 0, "it may fail like that for ever");
+}
+
+#[test]
+fn an_incarnation_is_not_ready_because_an_earlier_one_is() {
+    let mut post = Post::new(4);
+    post.shared.edit(|options| options.drain = Some(super::super::Drain::AtReady));
+    post.try_send(1).unwrap();
+    let loan = post.loan();
+
+    post.shared.ready(0);
+    assert!(post.next(loan, false, Waker::noop()).is_pending());
+
+    post.shared.ready(1);
+    assert!(post.next(loan, false, Waker::noop()).is_ready());
+}
+
+#[test]
+fn before_its_tree_runs_a_mailbox_rejects_what_is_too_much() {
+    for overflow in [super::super::Overflow::DropOldest, super::super::Overflow::DropNewest] {
+        let shared = Arc::new(Shared::new(1));
+        shared.edit(|options| options.overflow = overflow);
+        let send = |message| shared.send(message, Origin::Sent, None, Patience::None);
+        send(1).unwrap();
+        assert!(matches!(send(2), Err(SendError::Full { message: 2, child: None, capacity: 1 })));
+        assert_eq!(shared.load().0, 1);
+    }
+}
