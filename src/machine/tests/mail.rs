@@ -457,3 +457,24 @@ mod who_returns {
         assert!(!returns(&world, "a") && !returns(&world, "b"));
     }
 }
+
+#[test]
+fn a_child_awaits_a_message_while_it_is_down_and_none_has_been_told_of() {
+    fn check<M: Subject>(mut world: World<M>) {
+        let awaits = |world: &World<M>, name: &str| world.machine.awaits_message(world.key(name));
+        assert!(awaits(&world, "a"), "dormant");
+        assert!(!awaits(&world, "plain"), "started with its supervisor");
+        sent(&mut world, "a");
+        assert!(!awaits(&world, "a"), "active");
+        world.send("a");
+        assert!(!awaits(&world, "a"), "and called again");
+        world.end("a");
+        assert!(!awaits(&world, "a"), "started again");
+        world.end("a");
+        assert!(awaits(&world, "a"), "it has ended well");
+        world.stop();
+        assert!(!awaits(&world, "a"), "nobody starts it any more");
+    }
+    check(World::running(rules(), [lazy("a"), kid("plain")]));
+    check(World::dynamic(rules(), [lazy("a"), kid("plain")]));
+}
