@@ -15,7 +15,8 @@ pub enum Overflow {
     /// The sender gets the message back. The default.
     #[default]
     Reject,
-    /// The oldest message becomes a dead letter. One that a child has in hand can't.
+    /// The oldest message becomes a dead letter, and its room is the new one's, also if somebody
+    /// waits for room. A message that a child has in hand can't be dropped.
     DropOldest,
     /// The new message becomes a dead letter.
     DropNewest,

@@ -66,18 +66,14 @@ struct Lent {
     done: bool,
 }
 
-/// Messages that are kept back from an incarnation that has just begun.
+/// Messages that are kept back from an incarnation that has just begun, until both have come.
 #[derive(Clone, Copy)]
 struct Hold {
-    until: Until,
+    at: Option<Instant>,
+    /// It is ready, or nobody waits for that.
+    ready: bool,
     /// Those with smaller numbers are kept back.
     below: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Until {
-    Ready,
-    At(Instant),
 }
 
 /// How far the end of a loan is.
@@ -290,11 +286,11 @@ impl<M> State<M> {
             return (Next::End, None);
         }
         let mut at = None;
-        if let Some(Hold { until: Until::At(until), .. }) = lent.hold {
-            if until <= now() {
+        if let Some(hold) = &mut lent.hold {
+            hold.at.take_if(|until| *until <= now());
+            at = hold.at;
+            if hold.ready && at.is_none() {
                 lent.hold = None;
-            } else {
-                at = Some(until);
             }
         }
         let from = lent.hold.map_or(0, |hold| hold.below);
@@ -317,20 +313,24 @@ impl<M> State<M> {
         (Next::Nothing(at, stale), None)
     }
 
+    /// What is kept back from the next incarnation: everything for as long as its backoff lasts, and
+    /// what has come before it for as long as it may not survive its start.
     fn hold(&mut self) -> Option<Hold> {
-        if let Some(at) = self.traffic.take() {
-            return Some(Hold { until: Until::At(at), below: u64::MAX });
-        }
-        let until = match self.option(|it| it.drain).unwrap_or(self.place.drain()) {
-            Drain::AtStart => return None,
-            Drain::AtReady => Until::Ready,
-            Drain::After(grace) => Until::At(later(now(), grace)),
+        let traffic = self.traffic.take().filter(|at| *at > now());
+        let (at, ready) = match self.option(|it| it.drain).unwrap_or(self.place.drain()) {
+            Drain::AtStart => (None, true),
+            Drain::AtReady => (None, false),
+            Drain::After(grace) => (Some(later(now(), grace)), true),
         };
-        if self.queue.is_empty() && !self.option(|it| it.holds_all) {
+        if let Some(traffic) = traffic {
+            return Some(Hold { at: at.max(Some(traffic)), ready, below: u64::MAX });
+        }
+        let nothing = self.queue.is_empty() && !self.option(|it| it.holds_all);
+        if nothing || (at.is_none() && ready) {
             return None;
         }
         let below = if self.option(|it| it.overtakes) { self.queue.end() } else { u64::MAX };
-        Some(Hold { until, below })
+        Some(Hold { at, ready, below })
     }
 
     /// Gives the mailbox to an incarnation, whoever has it. The loan's number, whom to wake, and what
@@ -485,11 +485,11 @@ impl<M> State<M> {
 
     pub(super) fn ready(&mut self, incarnation: u32) -> Option<Waker> {
         let Phase::Lent(lent) = &mut self.phase else { return None };
-        let waits = lent.hold.is_some_and(|hold| hold.until == Until::Ready);
-        if !waits || self.incarnation != incarnation {
+        let hold = lent.hold.as_mut().filter(|hold| !hold.ready)?;
+        if self.incarnation != incarnation {
             return None;
         }
-        lent.hold = None;
+        hold.ready = true;
         self.receiver.take()
     }
 

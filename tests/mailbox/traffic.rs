@@ -110,6 +110,22 @@ async fn a_poison_message_amid_healthy_ones_has_its_waits_grow_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_child_that_is_ready_later_than_its_wait_lasts_reads_when_it_is_ready() {
+    for (ready, read) in [(secs(3), 3000), (ms(200), 1000)] {
+        let change = |mailbox: Mailbox<Message>| mailbox.delay(Delay::Traffic);
+        let treat = |spec: ChildSpec| spec.backoff(doubled()).readiness(Readiness::Signal);
+        let tree = Tree::with(Reader::that_acks(), 1000, change, treat).await;
+        tree.log();
+        tree.reader.timed();
+        tree.reader.starts([Begin::ReadyAfter(ready)]);
+        tree.send([Fail, Note(1)]);
+        tree.pass(secs(4)).await;
+
+        assert_eq!(tree.log(), ["0: start#2".to_owned(), format!("{read}: 1 try 1#2")]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_child_that_cannot_be_started_is_started_once_for_each_wait() {
     let tree = tree().await;
     tree.reader.starts([Begin::Fail(Duration::ZERO); 3]);
