@@ -190,8 +190,9 @@ impl<M> State<M> {
         patience: &Patience<'_>,
         judged: bool,
     ) -> Sent<M> {
-        if let (Phase::Down { .. }, false, Some(is_final)) =
-            (&self.phase, judged, self.option(|it| it.final_message.clone()))
+        if let Phase::Down { .. } = self.phase
+            && !judged
+            && let Some(is_final) = self.option(|it| it.final_message.clone())
         {
             return Sent::Judge(message, asker, is_final);
         }

@@ -110,9 +110,11 @@ impl<M: Machine> Driver<M> {
     }
 
     pub(super) fn abort(&self, key: Key) {
-        let options = self.machine.options(key);
-        let supervisor = options.is_some_and(|options| options.supervisor.is_some());
-        self.tasks.abort(key, supervisor);
+        self.tasks.abort(key, self.is_supervisor(key));
+    }
+
+    pub(super) fn is_supervisor(&self, key: Key) -> bool {
+        self.machine.options(key).is_some_and(|options| options.supervisor.is_some())
     }
 
     fn end_of(&self, finish: Finish) -> End {

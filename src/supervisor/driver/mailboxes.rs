@@ -41,20 +41,16 @@ impl<M: Machine> Driver<M> {
 
     /// The child is asked to stop.
     pub(super) fn close_mailbox(&self, key: Key) {
-        let returns = self.machine.returns(key) || self.may_return();
+        let returns = || self.machine.returns(key) || self.may_return();
         if let Some(mailbox) = self.tasks.mailbox(key) {
             if self.machine.is_failing(key) {
                 self.tasks.blame(key);
             }
-            mailbox.stopping(!returns);
-        } else if !returns && self.is_supervisor(key) {
+            mailbox.stopping(!returns());
+        } else if self.is_supervisor(key) && !returns() {
             // It has mailboxes below it.
             self.tasks.dismiss(key);
         }
-    }
-
-    fn is_supervisor(&self, key: Key) -> bool {
-        self.machine.options(key).is_some_and(|options| options.supervisor.is_some())
     }
 
     /// Whether this supervisor ends, and may be started again by the one above.
