@@ -62,6 +62,18 @@ impl<M> Envelope<M> {
     pub(super) fn new(message: M, origin: Origin, asker: Option<Arc<dyn Refuse>>) -> Self {
         Self { id: 0, message, attempts: 0, failed: 0, origin, asker }
     }
+
+    /// The message, and all else that is known of it.
+    pub(super) fn open(self) -> (M, Envelope<()>) {
+        let Self { id, message, attempts, failed, origin, asker } = self;
+        (message, Envelope { id, message: (), attempts, failed, origin, asker })
+    }
+
+    /// The same about another message.
+    pub(super) fn with<T>(self, message: T) -> Envelope<T> {
+        let Self { id, message: _, attempts, failed, origin, asker } = self;
+        Envelope { id, message, attempts, failed, origin, asker }
+    }
 }
 
 impl<M> Queue<M> {

@@ -14,7 +14,7 @@ use super::ask::Refuse;
 use super::options::{Options, WhileDown};
 use super::queue::{Envelope, Origin};
 use super::slot::{Borrower, Loan, Place};
-use super::state::{CameBack, Next, Patience, Rest, Returned, Sent, State, Wakes};
+use super::state::{CameBack, Next, Patience, Rest, Sent, State, Wakes};
 use super::{Delay, SendError};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
 use crate::machine::{Event, Key, Request, Ticket};
@@ -170,27 +170,24 @@ impl<M: Send + 'static> Shared<M> {
             // Stash can't be: such a message is in the queue.
             WhileDown::Stash | WhileDown::DeadLetter => self.bury(envelope, reason, false),
             WhileDown::Reply(handler) => {
-                let Envelope { id, message, attempts, failed, origin, asker } = envelope;
+                let (message, empty) = envelope.open();
                 if !contain(|| (handler.0)(message)) {
-                    let rest = Envelope { id, message: (), attempts, failed, origin, asker };
-                    self.bury(rest, DeadLetterReason::HandlerError, false);
+                    self.bury(empty, DeadLetterReason::HandlerError, false);
                 }
             }
             WhileDown::Forward(_) if envelope.origin == Origin::Forwarded => {
                 self.bury(envelope, reason, false);
             }
             WhileDown::Forward(address) => {
-                let Envelope { id, message, attempts, failed, origin, asker } = envelope;
-                let to = address.shared();
-                let sent = to.send(message, Origin::Forwarded, asker.clone(), Patience::None);
+                let (message, empty) = envelope.open();
+                let (to, asker) = (address.shared(), empty.asker.clone());
+                let sent = to.send(message, Origin::Forwarded, asker, Patience::None);
                 if let Err(error) = sent {
                     let reason = match &error {
                         SendError::Full { .. } => DeadLetterReason::MailboxFull,
                         SendError::Closed { .. } => DeadLetterReason::MailboxClosed,
                     };
-                    let message = error.into_message();
-                    let rest = Envelope { id, message, attempts, failed, origin, asker };
-                    self.bury(rest, reason, false);
+                    self.bury(empty.with(error.into_message()), reason, false);
                 }
             }
         }
@@ -305,12 +302,17 @@ impl<M: Send + 'static> Shared<M> {
     /// The inbox is gone.
     pub(super) fn returned(self: &Arc<Self>, loan: u64) {
         let returned = self.state.lock().returned(loan);
-        let Some(Returned { letters, to, wakers, wanted, over }) = returned else { return };
+        if let Some((rest, to)) = returned {
+            self.lay_down(rest, |letter| self.divert(letter, to.clone()));
+        }
+    }
+
+    /// Does what there is to do about a mailbox that nobody reads just now.
+    fn lay_down(&self, rest: Rest<M>, each: impl FnMut(Envelope<M>)) {
+        let Rest { letters, wakers, wanted, over } = rest;
         drop(over);
         wake(wakers);
-        for letter in letters {
-            self.divert(letter, to.clone());
-        }
+        letters.into_iter().for_each(each);
         self.tell_wanted(wanted);
     }
 
@@ -378,37 +380,26 @@ impl<M: Send + 'static> Shared<M> {
     }
 
     pub(super) fn away(self: &Arc<Self>, reason: DeadLetterReason) {
-        let Rest { letters, wakers, wanted: _, over } = self.state.lock().away(reason);
-        drop(over);
-        wake(wakers);
-        for letter in letters {
-            self.bury(letter, reason, false);
-        }
+        let rest = self.state.lock().away(reason);
+        self.lay_down(rest, |letter| self.bury(letter, reason, false));
     }
 
     pub(super) fn rest(self: &Arc<Self>) {
-        let Rest { letters, wakers, wanted, over } = self.state.lock().rest();
-        drop(over);
-        wake(wakers);
-        for letter in letters {
-            self.bury(letter, DeadLetterReason::HandlerError, false);
-        }
-        self.tell_wanted(wanted);
+        let rest = self.state.lock().rest();
+        self.lay_down(rest, |letter| self.bury(letter, DeadLetterReason::HandlerError, false));
     }
 
     /// There is no child any more that could have it, and there will be none.
     pub(super) fn abandon(self: &Arc<Self>) {
         let reason = DeadLetterReason::MailboxClosed;
-        let Rest { letters, wakers, wanted: _, over } = self.state.lock().away(reason);
-        drop(over);
-        wake(wakers);
-        let left = letters.len();
-        for letter in letters {
+        let rest = self.state.lock().away(reason);
+        let left = rest.letters.len();
+        self.lay_down(rest, |letter| {
             if let Some(asker) = &letter.asker {
                 asker.refuse(reason);
             }
             contain(|| drop(letter));
-        }
+        });
         if left > 0 {
             let message = std::any::type_name::<M>();
             tracing::warn!(

@@ -396,8 +396,8 @@ impl<M> State<M> {
         wakers
     }
 
-    /// The borrower has given the mailbox back.
-    pub(super) fn returned(&mut self, loan: u64) -> Option<Returned<M>> {
+    /// The borrower has given the mailbox back. Returns besides where messages go meanwhile.
+    pub(super) fn returned(&mut self, loan: u64) -> Option<(Rest<M>, WhileDown<M>)> {
         let closed = self.lent(loan)?.ending == Ending::Closing;
         let over = self.enter(Phase::Down { closed });
         let (letters, mut wakers) = if self.diverts() && !closed {
@@ -408,7 +408,7 @@ impl<M> State<M> {
         wakers.extend(self.receiver.take());
         let wanted = self.wants(false);
         let to = self.option(|it| it.while_down.clone());
-        Some(Returned { letters, to, wakers, wanted, over })
+        Some((Rest { letters, wakers, wanted, over }, to))
     }
 
     // --- What is lent -----------------------------------------------------------------------------
@@ -543,16 +543,6 @@ impl Over {
     fn was_lent(&self) -> bool {
         matches!(self.phase, Phase::Lent(_))
     }
-}
-
-/// What is to be done about a mailbox that was given back.
-pub(super) struct Returned<M> {
-    pub(super) letters: VecDeque<Envelope<M>>,
-    /// Where they go.
-    pub(super) to: WhileDown<M>,
-    pub(super) wakers: Vec<Waker>,
-    pub(super) wanted: bool,
-    pub(super) over: Over,
 }
 
 /// What is to be done about a mailbox that nobody reads just now.
