@@ -92,6 +92,15 @@ fn is_segment(name: &str) -> bool {
     !name.is_empty() && !name.contains('/')
 }
 
+/// A child's own part of its path: children of one name under a dynamic supervisor are told apart by
+/// a number.
+pub(crate) fn segment(name: &str, serial: Option<u64>) -> String {
+    match serial {
+        None => name.to_owned(),
+        Some(serial) => format!("{name}#{serial}"),
+    }
+}
+
 /// Whether a child or a supervisor may be declared under this name.
 ///
 /// # Errors

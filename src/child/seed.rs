@@ -18,7 +18,7 @@ use super::{Child, ChildSpec, Context};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
 use crate::mailbox::Slot;
-use crate::path::Path;
+use crate::path::{Path, segment};
 
 /// What a function child's future is behind its box.
 pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
@@ -109,10 +109,7 @@ impl Seed {
     }
 
     pub(crate) fn segment(&self, serial: Option<u64>) -> String {
-        match serial {
-            None => self.name.to_string(),
-            Some(serial) => format!("{}#{serial}", self.name),
-        }
+        segment(&self.name, serial)
     }
 }
 

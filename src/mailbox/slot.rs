@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::{Delay, Drain};
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::machine::Key;
-use crate::path::Path;
+use crate::path::{Path, segment};
 
 /// Whom a mailbox is lent to.
 pub(crate) trait Borrower: Send + Sync {
@@ -59,7 +59,8 @@ pub(crate) struct At {
     pub(crate) starts_on_message: bool,
 }
 
-/// How long an incarnation has to live before it gets what came before its start.
+/// How long an incarnation has to live before it gets what came before its start: a [`Drain`] in half
+/// the bytes, of which each mailbox has some.
 #[derive(Clone, Copy)]
 pub(crate) enum Grace {
     UntilReady,
@@ -68,10 +69,7 @@ pub(crate) enum Grace {
 
 impl At {
     fn path(&self) -> Path {
-        match self.serial {
-            None => self.owner.path().join(&self.name),
-            Some(serial) => self.owner.path().join(&format!("{}#{serial}", self.name)),
-        }
+        self.owner.path().join(&segment(&self.name, self.serial.map(NonZeroU64::get)))
     }
 }
 
