@@ -4,14 +4,18 @@
 //! hearing a line that it was the first to come by.
 
 mod common;
+#[path = "common/log.rs"]
+mod log;
 
 use std::future::pending;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{End, World, settle, start};
+use log::Log;
 use tokio::time::{Instant, sleep};
+use tracing::level_filters::LevelFilter;
 use verger::{Backoff, ChildFailure, Supervisor, SupervisorBuilder};
 
 fn secs(secs: u64) -> Duration {
@@ -44,7 +48,7 @@ async fn seed3_16_a_callback_that_fails_or_panics_escalates() {
         (eager("app").on_child_failure(panics_later), panicked),
     ];
     for (app, problem) in table {
-        let log = Log::of_errors();
+        let log = Log::at(LevelFilter::ERROR);
         let world = World::new();
         let app = start(app.child(world.child("a"))).await;
         world.end("a", End::Error).await;
@@ -71,7 +75,7 @@ async fn seed3_16_a_callback_that_takes_longer_than_five_seconds_escalates() {
             pending::<bool>().await
         }
     });
-    let log = Log::of_errors();
+    let log = Log::at(LevelFilter::ERROR);
     let world = World::new();
     let app = start(app.child(world.child("a"))).await;
     let began = Instant::now();
@@ -89,7 +93,7 @@ async fn seed3_16_a_callback_that_takes_longer_than_five_seconds_escalates() {
 /// The line of the log that says what is done has all that it was decided on.
 #[tokio::test(start_paused = true)]
 async fn a_decision_is_logged_with_how_long_the_child_had_lived() {
-    let log = Log::of_errors();
+    let log = Log::at(LevelFilter::ERROR);
     let world = World::new();
     let app = eager("app").on_child_failure(async |failure: ChildFailure| {
         sleep(secs(1)).await;
@@ -114,43 +118,5 @@ struct Guard(Arc<AtomicU32>);
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// What is logged as an error on this thread.
-struct Log {
-    text: Buffer,
-    _guard: tracing::subscriber::DefaultGuard,
-}
-
-#[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn of_errors() -> Self {
-        let text = Buffer::default();
-        let writer = text.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::level_filters::LevelFilter::ERROR)
-            .without_time()
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        Self { text, _guard: tracing::subscriber::set_default(subscriber) }
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let text = String::from_utf8(self.text.0.lock().unwrap().clone()).unwrap();
-        text.lines().map(str::to_owned).collect()
     }
 }

@@ -6,59 +6,18 @@
 mod common;
 #[path = "common/journal.rs"]
 mod journal;
-
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+#[path = "common/log.rs"]
+mod log;
 
 use common::{End, NextStart, World, settle, start};
 use journal::{deaf, seconds};
+use log::Log;
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
-use tracing::subscriber::DefaultGuard;
 use verger::{
     Backoff, DynamicSupervisor, EventKind, FailureLog, LogLevel, OnExhausted, Preset, RestartType,
     Shutdown, Strategy, Supervisor, SupervisorBuilder, worker,
 };
-
-/// What is logged on this thread, as text.
-struct Log {
-    text: Buffer,
-    _guard: DefaultGuard,
-}
-
-#[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn at(level: LevelFilter) -> Self {
-        let text = Buffer::default();
-        let writer = text.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(level)
-            .without_time()
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        Self { text, _guard: tracing::subscriber::set_default(subscriber) }
-    }
-
-    /// The lines since this was asked last.
-    fn lines(&self) -> Vec<String> {
-        let text = std::mem::take(&mut *self.text.0.lock().unwrap());
-        let text = String::from_utf8(text).unwrap();
-        text.lines().map(|line| line.trim_start().to_owned()).collect()
-    }
-}
 
 fn app() -> SupervisorBuilder {
     let builder = Supervisor::builder("app");

@@ -1,6 +1,8 @@
 //! What cannot work is refused when it is built or added, in words that name who, what and the
 //! remedy.
 
+#[path = "../common/log.rs"]
+mod log;
 mod warnings;
 
 use std::time::Duration;

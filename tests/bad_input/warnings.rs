@@ -1,11 +1,11 @@
 //! What is legal and probably not meant is logged, and can be read.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tracing::level_filters::LevelFilter;
 use verger::{Backoff, BuildWarning, Shutdown, Supervisor, worker};
 
+use super::log::Log;
 use super::{MINUTE, app, idle, ms};
 
 #[test]
@@ -63,41 +63,17 @@ fn a_stop_without_a_bound_by_default_is_a_warning() {
     );
 }
 
-/// Keeps what is logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn warnings_are_logged_when_a_tree_is_built_and_when_a_child_is_added() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::WARN)
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .without_time()
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = Log::at(LevelFilter::WARN);
     let endless = |name| worker(name, idle).shutdown(Shutdown::Infinity);
     let app = app().child(endless("a")).build().unwrap().start().await.unwrap();
     app.start_child(endless("b")).await.unwrap();
     app.stop("done").await.unwrap();
 
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let lines: Vec<_> = text.lines().map(str::trim).collect();
     let warning = "is a worker with `Shutdown::Infinity`: stopping may never end";
     assert_eq!(
-        lines,
+        log.lines(),
         ["a", "b"].map(|name| format!("WARN verger::lifecycle: `app/{name}` {warning}")),
     );
 }
