@@ -10,6 +10,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -94,7 +95,7 @@ fn is_segment(name: &str) -> bool {
 
 /// A child's own part of its path: children of one name under a dynamic supervisor are told apart by
 /// a number.
-pub(crate) fn segment(name: &str, serial: Option<u64>) -> String {
+pub(crate) fn segment(name: &str, serial: Option<NonZeroU64>) -> String {
     match serial {
         None => name.to_owned(),
         Some(serial) => format!("{name}#{serial}"),

@@ -24,9 +24,13 @@ pub use self::context::Context;
 pub use self::health::HealthCheck;
 pub(crate) use self::limits::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub(crate) use self::run::{Parent, Run, StopLevel};
+#[cfg(feature = "testing")]
+pub(crate) use self::seed::Function;
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
 pub use self::spec::{ChildDefaults, ChildSpec};
-pub(crate) use self::task::{Caught, ChildTask, Plan};
+pub(crate) use self::task::{Caught, Plan};
+#[cfg(feature = "testing")]
+pub(crate) use self::worker::recipe_of;
 pub use self::worker::{child, child_with_mailbox, worker, worker_with, worker_with_mailbox};
 
 use crate::exit::Exit;

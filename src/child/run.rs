@@ -16,6 +16,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
@@ -71,7 +72,7 @@ pub(crate) struct Run {
     pub(crate) seed: Arc<Seed>,
     pub(crate) key: Key,
     /// Tells children of one name apart under a dynamic supervisor.
-    pub(crate) serial: Option<u64>,
+    pub(crate) serial: Option<NonZeroU64>,
     pub(crate) incarnation: Incarnation,
     pub(crate) cause: StartCause,
     cell: Mutex<Cell>,
@@ -103,7 +104,7 @@ impl Run {
         parent: Arc<dyn Parent>,
         seed: Arc<Seed>,
         key: Key,
-        serial: Option<u64>,
+        serial: Option<NonZeroU64>,
         incarnation: Incarnation,
         cause: StartCause,
     ) -> Self {
@@ -298,8 +299,7 @@ mod loom_tests {
 
     use loom::thread;
 
-    use super::super::Cancelled;
-    use super::super::seed::Recipe;
+    use super::super::{Cancelled, worker};
     use super::*;
     use crate::machine::{Dynamic, Machine};
     use crate::policy::Rules;
@@ -323,11 +323,10 @@ mod loom_tests {
     }
 
     fn run() -> Arc<Run> {
-        let recipe = Recipe::Function(Box::new(|_| Box::pin(async { Ok(()) })));
-        let seed = Seed::new("child".into(), recipe);
+        let seed = worker("child", async |_| ()).seed;
         let now = Instant::now();
         let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
-        Arc::new(Run::new(Arc::new(Nobody), seed.into(), key, None, 1, StartCause::Initial))
+        Arc::new(Run::new(Arc::new(Nobody), seed, key, None, 1, StartCause::Initial))
     }
 
     fn stopping(run: &Arc<Run>, levels: &'static [StopLevel]) -> thread::JoinHandle<()> {

@@ -10,25 +10,40 @@
 
 use std::fmt;
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::Span;
+
+use super::run::Run;
+use super::task::{Plan, TaskFuture, of_object};
 use super::{Child, ChildSpec, Context};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
 use crate::mailbox::Slot;
 use crate::path::{Path, segment};
 
-/// What a function child's future is behind its box.
+/// What something that can fail is behind its box.
 pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
+
+/// A child that is a function.
+pub(crate) trait Function: Send + Sync {
+    /// The task of an incarnation.
+    fn task(self: Arc<Self>, run: Arc<Run>, span: Span) -> TaskFuture;
+
+    /// What it does, without a task.
+    #[cfg(feature = "testing")]
+    fn call(&self, ctx: Context) -> ExitFuture;
+}
 
 /// Makes a child that is a value. It may be refused what it is to be made with.
 pub(crate) type Factory = dyn Fn(&Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync;
 
 /// How one incarnation is made.
 pub(crate) enum Recipe {
-    Function(Box<dyn Fn(Context) -> ExitFuture + Send + Sync>),
+    Function(Arc<dyn Function>),
     Object(Box<Factory>),
     /// A description that has to be checked before it can be run.
     Nested(Box<dyn Nested>),
@@ -94,6 +109,20 @@ impl Seed {
         }
     }
 
+    /// The task of an incarnation.
+    pub(crate) fn task(
+        &self,
+        run: Arc<Run>,
+        span: Span,
+        plan: impl FnOnce() -> Plan,
+    ) -> TaskFuture {
+        match self.recipe() {
+            Recipe::Function(function) => Arc::clone(function).task(run, span),
+            Recipe::Object(_) => of_object(run, span, plan()),
+            Recipe::Nested(_) => unreachable!("a description is resolved before it is run"),
+        }
+    }
+
     /// Gives it another name, and to nobody else who has it.
     pub(crate) fn rename(self: &mut Arc<Self>, name: Arc<str>) {
         if let Some(seed) = Arc::get_mut(self) {
@@ -108,7 +137,7 @@ impl Seed {
         *self = Arc::new(Self { name, type_name, mailbox, source: Source::Of(origin) });
     }
 
-    pub(crate) fn segment(&self, serial: Option<u64>) -> String {
+    pub(crate) fn segment(&self, serial: Option<NonZeroU64>) -> String {
         segment(&self.name, serial)
     }
 }
@@ -121,11 +150,11 @@ impl fmt::Debug for Seed {
 
 #[cfg(test)]
 mod tests {
+    use super::super::worker;
     use super::*;
 
     fn seed() -> Arc<Seed> {
-        let recipe = Recipe::Function(Box::new(|_| Box::pin(async { Ok(()) })));
-        Arc::new(Seed::new("a".into(), recipe))
+        worker("a", async |_| ()).seed
     }
 
     #[test]

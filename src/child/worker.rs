@@ -1,9 +1,16 @@
 //! Children made from functions, and from values that implement [`Child`].
 
 use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use tracing::Span;
 
 use super::run::Run;
-use super::seed::Recipe;
+#[cfg(feature = "testing")]
+use super::seed::ExitFuture;
+use super::seed::{Function, Recipe};
+use super::task::{TaskFuture, of_function};
 use super::{Child, ChildSpec, Context};
 use crate::exit::{ExitError, Outcome};
 use crate::mailbox::{Inbox, Mailbox};
@@ -37,11 +44,7 @@ where
     Fut: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    let recipe = move |ctx| {
-        let future = run(ctx);
-        Box::pin(async move { future.await.into_exit() }) as _
-    };
-    ChildSpec::new(name.into(), Recipe::Function(Box::new(recipe))).made_from::<F>()
+    ChildSpec::new(name.into(), recipe_of(move |ctx| Ok(run(ctx)))).made_from::<F>()
 }
 
 /// A child that is an `async fn` with state, cloned for each incarnation.
@@ -115,15 +118,8 @@ where
     O: Outcome + 'static,
 {
     let slot = mailbox.slot();
-    let recipe = move |ctx: Context| match borrow(&mailbox, &ctx) {
-        Ok(inbox) => {
-            let future = run(ctx, inbox);
-            Box::pin(async move { future.await.into_exit() }) as _
-        }
-        Err(error) => Box::pin(async move { Err(error) }) as _,
-    };
-    let recipe = Recipe::Function(Box::new(recipe));
-    ChildSpec::new(name.into(), recipe).made_from::<F>().with_mailbox(slot)
+    let begin = move |ctx: Context| borrow(&mailbox, &ctx).map(|inbox| run(ctx, inbox));
+    ChildSpec::new(name.into(), recipe_of(begin)).made_from::<F>().with_mailbox(slot)
 }
 
 /// A child that is a value with a mailbox, made anew by `factory` for each incarnation, which is lent
@@ -162,6 +158,39 @@ pub fn child_with_mailbox<M: Send + 'static, C: Child>(
     };
     let recipe = Recipe::Object(Box::new(recipe));
     C::child_spec(ChildSpec::new(name.into(), recipe).made_from::<C>().with_mailbox(slot)).layer()
+}
+
+/// A function that makes the future of each incarnation, or says why it can't.
+struct Worker<B, F> {
+    begin: B,
+    made: PhantomData<fn() -> F>,
+}
+
+/// How a child is made whose future `begin` makes, if it can.
+pub(crate) fn recipe_of<B, F>(begin: B) -> Recipe
+where
+    B: Fn(Context) -> Result<F, ExitError> + Send + Sync + 'static,
+    F: Future<Output: Outcome + 'static> + Send + 'static,
+{
+    Recipe::Function(Arc::new(Worker { begin, made: PhantomData }))
+}
+
+impl<B, F> Function for Worker<B, F>
+where
+    B: Fn(Context) -> Result<F, ExitError> + Send + Sync + 'static,
+    F: Future<Output: Outcome + 'static> + Send + 'static,
+{
+    fn task(self: Arc<Self>, run: Arc<Run>, span: Span) -> TaskFuture {
+        of_function(run, span, move |ctx| (self.begin)(ctx))
+    }
+
+    #[cfg(feature = "testing")]
+    fn call(&self, ctx: Context) -> ExitFuture {
+        match (self.begin)(ctx) {
+            Ok(future) => Box::pin(async move { future.await.into_exit() }),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
 }
 
 fn borrow<M: Send + 'static>(mailbox: &Mailbox<M>, ctx: &Context) -> Result<Inbox<M>, ExitError> {

@@ -69,7 +69,7 @@ pub(crate) enum Grace {
 
 impl At {
     fn path(&self) -> Path {
-        self.owner.path().join(&segment(&self.name, self.serial.map(NonZeroU64::get)))
+        self.owner.path().join(&segment(&self.name, self.serial))
     }
 }
 

@@ -3,12 +3,13 @@
 //! Knows which task belongs to which child and nothing of why it is started or stopped.
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tokio::task::AbortHandle;
 
 use super::hub::Hub;
-use crate::child::{ChildTask, Context, Plan, Recipe, Run, Seed, StopLevel};
+use crate::child::{Context, Plan, Run, Seed, StopLevel};
 use crate::machine::{Incarnation, Key, trim};
 use crate::mailbox::Slot;
 use crate::path::Path;
@@ -20,7 +21,7 @@ use crate::properties::Properties;
 pub(super) struct Entry {
     key: Key,
     pub(super) seed: Arc<Seed>,
-    pub(super) serial: Option<u64>,
+    pub(super) serial: Option<NonZeroU64>,
     task: Option<Task>,
 }
 
@@ -45,15 +46,15 @@ enum Names {
     Unique(HashMap<Arc<str>, Key>),
     /// Names repeat, so each child has a number besides: `conn#17`.
     Numbered {
-        keys: HashMap<u64, Key>,
-        next: u64,
+        keys: HashMap<NonZeroU64, Key>,
+        next: NonZeroU64,
     },
 }
 
 impl Tasks {
     pub(super) fn new(dynamic: bool) -> Self {
         let names = if dynamic {
-            Names::Numbered { keys: HashMap::new(), next: 1 }
+            Names::Numbered { keys: HashMap::new(), next: NonZeroU64::MIN }
         } else {
             Names::Unique(HashMap::new())
         };
@@ -68,7 +69,7 @@ impl Tasks {
             }
             Names::Numbered { keys, next } => {
                 let serial = *next;
-                *next += 1;
+                *next = next.saturating_add(1);
                 keys.insert(serial, key);
                 Some(serial)
             }
@@ -90,10 +91,9 @@ impl Tasks {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
         self.properties.remove(&key);
         match (&mut self.names, entry.serial) {
+            (Names::Numbered { keys, .. }, Some(serial)) => drop(keys.remove(&serial)),
             (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
-            (Names::Numbered { keys, .. }, serial) => {
-                keys.remove(&serial.unwrap_or_default());
-            }
+            (Names::Numbered { .. }, None) => {}
         }
         trim(&mut self.entries, Option::is_none);
     }
@@ -104,7 +104,7 @@ impl Tasks {
             Names::Unique(keys) => keys.get(segment).copied(),
             Names::Numbered { keys, .. } => {
                 let (name, serial) = segment.rsplit_once('#')?;
-                let number: u64 = serial.parse().ok()?;
+                let number: NonZeroU64 = serial.parse().ok()?;
                 // One way to write it, so that a path is a name: not `conn#007`.
                 let key = *keys.get(&number).filter(|_| number.to_string() == serial)?;
                 (&*self.entry(key)?.seed.name == name).then_some(key)
@@ -142,9 +142,9 @@ impl Tasks {
         let properties = self.properties.get(&key).cloned();
         let Some(entry) = self.entry_mut(key) else { return };
         let seed = Arc::clone(&entry.seed);
-        let plan = plan(&seed, rules, options);
         let parent = Arc::clone(hub) as Arc<dyn crate::child::Parent>;
-        let run = Arc::new(Run::new(parent, seed, key, entry.serial, incarnation, cause));
+        let run =
+            Arc::new(Run::new(parent, Arc::clone(&seed), key, entry.serial, incarnation, cause));
         if let Some(properties) = properties {
             run.set_properties(properties);
         }
@@ -156,7 +156,7 @@ impl Tasks {
             incarnation,
         );
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
-        let task = tokio::spawn(ChildTask::new(Arc::clone(&run), span, plan));
+        let task = tokio::spawn(seed.task(Arc::clone(&run), span, || plan(rules, options)));
         entry.task = Some(Task { run, abort: task.abort_handle() });
     }
 
@@ -263,8 +263,7 @@ impl Tasks {
     }
 }
 
-fn plan(seed: &Seed, rules: &Rules, options: &ChildOptions) -> Plan {
-    let Recipe::Object(_) = seed.recipe() else { return Plan::default() };
+fn plan(rules: &Rules, options: &ChildOptions) -> Plan {
     let grace = match rules.shutdown(options) {
         Shutdown::Timeout(grace) if options.supervisor.is_none() => Some(grace),
         _ => None,

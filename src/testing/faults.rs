@@ -14,7 +14,9 @@ use std::task::{Context as TaskContext, Poll};
 
 use async_trait::async_trait;
 
-use crate::child::{Child, ChildSpec, Context, Nested, Recipe, Resolved, Seed};
+use crate::child::{
+    Child, ChildSpec, Context, Function, Nested, Recipe, Resolved, Seed, recipe_of,
+};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
 use crate::path::Path;
@@ -93,9 +95,12 @@ impl Faults {
         let (name, type_name) = (Arc::clone(&seed.name), seed.type_name);
         let mailbox = seed.mailbox.clone();
         let recipe = match seed.recipe() {
-            Recipe::Function(_) => Recipe::Function(Box::new(move |ctx| {
-                Box::pin(run_function(Arc::clone(&faults), Arc::clone(&seed), ctx))
-            })),
+            Recipe::Function(function) => {
+                let function = Arc::clone(function);
+                recipe_of(move |ctx| {
+                    Ok(run_function(Arc::clone(&faults), Arc::clone(&function), ctx))
+                })
+            }
             Recipe::Object(_) => Recipe::Object(Box::new(move |ctx| {
                 let Recipe::Object(factory) = seed.recipe() else { unreachable!("matched above") };
                 let (child, faults) = (factory(ctx)?, Arc::clone(&faults));
@@ -200,11 +205,10 @@ impl Future for Hangable<'_> {
     }
 }
 
-async fn run_function(faults: Arc<Faults>, seed: Arc<Seed>, ctx: Context) -> Exit {
+async fn run_function(faults: Arc<Faults>, function: Arc<dyn Function>, ctx: Context) -> Exit {
     let mut guard = faults.begin(&ctx);
     guard.start().await?;
-    let Recipe::Function(recipe) = seed.recipe() else { unreachable!("matched by the caller") };
-    Hangable { guard: Some(&guard), future: recipe(ctx) }.await
+    Hangable { guard: Some(&guard), future: function.call(ctx) }.await
 }
 
 struct Wrapped {

@@ -5,7 +5,6 @@
 //! that it doesn't come back by itself.
 
 use std::collections::HashSet;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::Driver;
@@ -33,7 +32,7 @@ impl<M: Machine> Driver<M> {
             owner: Arc::clone(&self.hub) as Arc<dyn Owner>,
             key,
             name: Arc::clone(&spec.seed.name),
-            serial: self.tasks.entry(key).and_then(|entry| NonZeroU64::new(entry.serial?)),
+            serial: self.tasks.entry(key).and_then(|entry| entry.serial),
             grace,
             starts_on_message: spec.options.on_message,
         });
