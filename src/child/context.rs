@@ -136,7 +136,7 @@ impl Context {
     /// [`BuildError::SetTwice`]. Then nothing is changed.
     pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), BuildError> {
         if let Some(policy) = &policy {
-            check_policy(policy, &self.path())?;
+            check_policy(policy, &|| self.path())?;
         }
         self.run.tell_policy(policy.map(Arc::new));
         Ok(())

@@ -159,23 +159,30 @@ impl ChildDefaults {
     }
 }
 
-/// Checks what a child says of its own restart.
-pub(crate) fn check_policy(policy: &RestartPolicy, path: &Path) -> Result<(), BuildError> {
+/// Checks what a child says of its own restart. The path is put together for an error only: children
+/// are added at run time by the million.
+pub(crate) fn check_policy(
+    policy: &RestartPolicy,
+    path: &dyn Fn() -> Path,
+) -> Result<(), BuildError> {
     if let Some(Err(problem)) = policy.backoff.as_ref().map(Backoff::check) {
-        return Err(BuildError::BadBackoff { path: path.clone(), problem });
+        return Err(BuildError::BadBackoff { path: path(), problem });
     }
     check_written(&policy.limits, policy.on_exhausted, path)
 }
 
 /// Checks the limits that were written for a child, or for all that say nothing else.
-pub(crate) fn check_limits(options: &ChildOptions, path: &Path) -> Result<(), BuildError> {
+pub(crate) fn check_limits(
+    options: &ChildOptions,
+    path: &dyn Fn() -> Path,
+) -> Result<(), BuildError> {
     check_written(&options.limits, options.on_exhausted, path)
 }
 
 fn check_written(
     written: &WrittenLimits,
     on_exhausted: Option<OnExhausted>,
-    path: &Path,
+    path: &dyn Fn() -> Path,
 ) -> Result<(), BuildError> {
     let limits = written.get();
     check_twice(written.twice.as_ref(), path)?;
@@ -183,7 +190,7 @@ fn check_written(
         check_intensity(intensity, path)?;
     }
     if limits.failing_for.is_some_and(|max| max.is_zero()) {
-        let (path, example) = (path.clone(), Duration::from_secs(60));
+        let (path, example) = (path(), Duration::from_secs(60));
         return Err(BuildError::ZeroDuration { path, option: "`failing_for`", example });
     }
     match on_exhausted {
@@ -192,26 +199,34 @@ fn check_written(
     }
 }
 
-pub(crate) fn check_twice(twice: Option<&SetTwice>, path: &Path) -> Result<(), BuildError> {
+pub(crate) fn check_twice(
+    twice: Option<&SetTwice>,
+    path: &dyn Fn() -> Path,
+) -> Result<(), BuildError> {
     let Some(SetTwice { first, second }) = twice.cloned() else { return Ok(()) };
-    Err(BuildError::SetTwice { path: path.clone(), first, second })
+    Err(BuildError::SetTwice { path: path(), first, second })
 }
 
-pub(crate) fn check_intensity(intensity: Intensity, path: &Path) -> Result<(), BuildError> {
-    let path = path.clone();
+pub(crate) fn check_intensity(
+    intensity: Intensity,
+    path: &dyn Fn() -> Path,
+) -> Result<(), BuildError> {
     if let Some(max) = intensity.senseless_max() {
-        return Err(BuildError::BadScore { path, max });
+        return Err(BuildError::BadScore { path: path(), max });
     }
     if intensity.period().is_zero() {
-        return Err(BuildError::ZeroPeriod { path, max: intensity.max() });
+        return Err(BuildError::ZeroPeriod { path: path(), max: intensity.max() });
     }
     Ok(())
 }
 
-pub(crate) fn check_on_exhausted(what: OnExhausted, path: &Path) -> Result<(), BuildError> {
+pub(crate) fn check_on_exhausted(
+    what: OnExhausted,
+    path: &dyn Fn() -> Path,
+) -> Result<(), BuildError> {
     match what {
         OnExhausted::Pause(Duration::ZERO) => {
-            let (path, example) = (path.clone(), Duration::from_secs(15));
+            let (path, example) = (path(), Duration::from_secs(15));
             Err(BuildError::ZeroDuration { path, option: "pause", example })
         }
         OnExhausted::Escalate

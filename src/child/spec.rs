@@ -309,9 +309,10 @@ impl ChildSpec {
         let mut spec = self;
         loop {
             let above = open.last().map_or(parent, |open| &open.path);
-            let path = spec.check(above)?;
+            spec.check(above)?;
             let mut resolved = None;
             if let Recipe::Nested(nested) = spec.seed.recipe() {
+                let path = above.join(spec.name());
                 nested.check(&path)?;
                 open.push(Open { spec, nested: &**nested, path, children: Vec::new() });
             } else {
@@ -338,29 +339,26 @@ impl ChildSpec {
         }
     }
 
-    /// Checks the child itself, and returns its path.
-    fn check(&self, parent: &Path) -> Result<Path, BuildError> {
+    /// Checks the child itself.
+    fn check(&self, parent: &Path) -> Result<(), BuildError> {
         check_name(&self.seed.name)
             .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
-        let path = parent.join(&self.seed.name);
+        let path = || parent.join(&self.seed.name);
         if let Some(backoff) = &self.options.backoff {
-            backoff.check().map_err(|problem| {
-                let path = path.clone();
-                BuildError::BadBackoff { path, problem }
-            })?;
+            backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }
         check_limits(&self.options, &path)?;
         if self.options.on_message && self.seed.mailbox.is_none() {
-            return Err(BuildError::NoMailbox { path });
+            return Err(BuildError::NoMailbox { path: path() });
         }
         if let Some(health) = &self.health {
-            health.check(&path)?;
+            health.check(&path())?;
         }
         if self.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
-            let example = Duration::from_secs(10);
+            let (path, example) = (path(), Duration::from_secs(10));
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
         }
-        Ok(path)
+        Ok(())
     }
 }
 

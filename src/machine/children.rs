@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::arena::{Arena, Key};
-use super::ledger::Want;
+use super::callers::{Callers, Want};
 use super::requirements::Requirements;
 use super::state::{Down, Pos, Slot, State, Timer, Why, is_leaving, is_left, is_live, is_met};
 use super::timers::Timers;
@@ -35,6 +35,7 @@ pub(super) struct Children {
     pub(super) slots: Arena<Slot>,
     pub(super) timers: Timers<Timer>,
     pub(super) requirements: Requirements,
+    pub(super) callers: Callers,
     pub(super) window: RestartWindow,
     /// Until then nobody who fails is charged, nor restarted.
     pub(super) paused: Option<Instant>,
@@ -55,6 +56,7 @@ impl Children {
             slots: Arena::default(),
             timers: Timers::default(),
             requirements: Requirements::default(),
+            callers: Callers::default(),
             window,
             paused: None,
             live: 0,
@@ -151,17 +153,15 @@ impl Children {
         ending: Option<&'static str>,
         turn: &mut Turn<'_>,
     ) {
-        let age = self.age(turn.now);
-        let slot = self.slot(key);
-        let from = slot.lifecycle;
+        let from = self.slot(key).lifecycle;
         debug_assert!(from.can_become(to), "{from} became {to}");
         if from == Lifecycle::Active {
-            self.forgive(key, turn.now);
+            self.forgive(key, turn.age);
         }
         let slot = self.slot(key);
-        let after = Duration::from_nanos(age.saturating_sub(slot.since));
+        let after = Duration::from_nanos(turn.age.saturating_sub(slot.since));
         slot.lifecycle = to;
-        slot.since = age;
+        slot.since = turn.age;
         let incarnation = slot.incarnation;
         self.census.moved(from, to);
         turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending }));
@@ -264,7 +264,7 @@ impl Children {
 
     /// Keeps a caller until the child has come to where he wants it.
     pub(super) fn wait(&mut self, key: Key, ticket: super::Ticket, want: Want) -> Option<Answer> {
-        self.slot(key).ledger().waiting.push((ticket, want));
+        self.callers.wait(key, ticket, want);
         None
     }
 
@@ -276,13 +276,9 @@ impl Children {
         answer: &Answer,
         turn: &mut Turn<'_>,
     ) {
-        let Some(ledger) = &mut self.slot(key).ledger else { return };
-        ledger.waiting.retain(|&(ticket, want)| {
-            if wants(want) {
-                turn.push(Effect::Reply { ticket, answer: answer.clone() });
-            }
-            !wants(want)
-        });
+        while let Some(ticket) = self.callers.take(key, &wants) {
+            turn.push(Effect::Reply { ticket, answer: answer.clone() });
+        }
     }
 
     /// Sets the deadline of the stop as a whole. An earlier one stays.

@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::callers::Want;
 use super::children::{Children, later};
 use super::kind::Kind;
-use super::ledger::Want;
 use super::state::{Down, State, Timer, Verdict, Why};
 use super::{Answer, Decision, Effect, Finish, Key, Request, SLICE, Ticket, Turn};
 use crate::exit::ExitReason;
@@ -67,7 +67,7 @@ impl Dynamic {
     fn decide(&mut self, key: Key, active: bool, reason: ExitReason, turn: &mut Turn<'_>) {
         let clean = reason.is_clean();
         if !active && !clean {
-            let awaited = self.children.slot(key).awaited_start();
+            let awaited = self.children.callers.awaited_start(key);
             self.children.answer(key, |_| true, &Answer::Failed(reason.clone()), turn);
             if awaited.is_some() {
                 return self.forget(key, turn);

@@ -56,9 +56,8 @@ impl Children {
 
     /// Tells how an incarnation ended, before the edges that follow from it.
     fn tell_end(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        let age = self.age(turn.now);
         let slot = self.slot(key);
-        let lived = Duration::from_nanos(age.saturating_sub(slot.since));
+        let lived = Duration::from_nanos(turn.age.saturating_sub(slot.since));
         let lived = (slot.state == State::Active).then_some(lived);
         let incarnation = slot.incarnation;
         turn.push(Effect::Ended { key, incarnation, reason, lived });
@@ -173,8 +172,7 @@ impl Children {
     }
 
     /// Forgets earlier failures of a child that has been Active for long enough.
-    pub(super) fn forgive(&mut self, key: Key, now: Instant) {
-        let age = self.age(now);
+    pub(super) fn forgive(&mut self, key: Key, age: u64) {
         let slot = self.slots.get_mut(key).expect("the child that ended");
         let lived = Duration::from_nanos(age.saturating_sub(slot.since));
         // Only then does it matter that a child was well that has never failed.

@@ -70,7 +70,6 @@ impl Children {
         let ledger = slot.ledger.get_or_insert_default();
         let mut fresh = Ledger::default();
         fresh.last = ledger.last.take();
-        fresh.waiting = std::mem::take(&mut ledger.waiting);
         fresh.next = Some((failed, Duration::ZERO));
         **ledger = fresh;
         turn.push(Effect::Replaced { key });

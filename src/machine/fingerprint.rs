@@ -133,10 +133,11 @@ impl Children {
     fn print(&self, print: &mut Fingerprint) {
         self.slots.places().hash(print);
         for place in 0..self.slots.places() {
-            let slot = self.slots.at(place).and_then(|key| self.slots.get(key));
-            slot.is_some().hash(print);
-            if let Some(slot) = slot {
+            let key = self.slots.at(place);
+            key.is_some().hash(print);
+            if let Some((key, slot)) = key.and_then(|key| Some((key, self.slots.get(key)?))) {
                 self.print_slot(slot, print);
+                self.print_wants(key, print);
             }
         }
         self.timers.all().count().hash(print);
@@ -191,14 +192,16 @@ impl Children {
             }
             _ => {}
         }
-        let mut wants: Vec<_> = ledger.waiting.iter().map(|&(_, want)| want).collect();
+    }
+
+    /// What is waited for, each want once.
+    fn print_wants(&self, key: Key, print: &mut Fingerprint) {
         let mut seen = Vec::new();
-        wants.retain(|want| {
-            !seen.contains(want) && {
-                seen.push(*want);
-                true
+        for (_, want) in self.callers.of(key) {
+            if !seen.contains(&want) {
+                seen.push(want);
             }
-        });
-        wants.hash(print);
+        }
+        seen.hash(print);
     }
 }

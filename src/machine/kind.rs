@@ -83,7 +83,7 @@ impl<K: Kind> Machine for K {
             return;
         }
         let subject = self.children().subject(&event);
-        let turn = &mut Turn { now, effects };
+        let turn = &mut Turn { now, age: self.children().age(now), effects };
         match (event, subject) {
             (Event::Ready { .. }, Some(key)) => {
                 if self.children().state(key) == Some(State::Activating) {

@@ -1,12 +1,12 @@
-//! What a machine remembers of a child that has failed, and who waits for it.
+//! What a machine remembers of a child that has failed.
 //!
-//! Boxed at the first failure or request: a child that just runs has no ledger.
+//! Boxed at the first failure: a child that just runs has no ledger.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::History;
 use super::quota::Quota;
-use super::{History, Ticket};
 use crate::exit::ExitReason;
 use crate::policy::{Backoff, Place, Random, RestartPolicy};
 
@@ -31,23 +31,8 @@ pub(crate) struct Ledger {
     /// Until when the incarnation that there is gets no messages, or the next one, if it is a
     /// restart.
     pub(crate) held: Option<Instant>,
-    /// Whom to tell about what becomes of the child.
-    pub(crate) waiting: Vec<(Ticket, Want)>,
     /// What is left of the child's own limits.
     pub(crate) quota: Quota,
-}
-
-/// What a caller waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Want {
-    /// The first start of a child that was just added; it is forgotten if that fails.
-    Started,
-    /// The start of a stopped child; it stays stopped if that fails.
-    StartedAgain,
-    /// The new incarnation of a running child.
-    Renewed,
-    /// That the child is down.
-    Down,
 }
 
 impl Ledger {
@@ -98,12 +83,6 @@ impl Ledger {
             true => 0,
             false => self.streak.checked_shr(half_lives(backoff, life)).unwrap_or(0),
         }
-    }
-
-    /// Whether a caller waits for a start that nobody but him is to hear the failure of.
-    pub(crate) fn awaited_start(&self) -> Option<Want> {
-        let mut wants = self.waiting.iter().map(|&(_, want)| want);
-        wants.find(|want| matches!(want, Want::Started | Want::StartedAgain))
     }
 
     #[cfg(test)]

@@ -31,6 +31,7 @@ use crate::properties::Properties;
 
 mod arena;
 mod asking;
+mod callers;
 mod children;
 mod dynamic;
 mod ends;
@@ -396,6 +397,8 @@ pub(crate) trait Machine {
 /// One event being taken in: when, and what is to be done about it so far.
 struct Turn<'a> {
     now: Instant,
+    /// How old the machine is, in nanoseconds; each edge wants to know.
+    age: u64,
     effects: &'a mut Vec<Effect>,
 }
 

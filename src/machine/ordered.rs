@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::callers::Want;
 use super::children::Children;
 use super::kind::Kind;
-use super::ledger::Want;
 use super::state::{Down, Pos, State, Timer, Verdict, Why};
 use super::sweep::Sweep;
 use super::{Answer, Decision, Finish, Key, Request, Ticket, Turn};
@@ -111,7 +111,7 @@ impl Ordered {
         let clean = reason.is_clean();
         self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
         if !active && !clean {
-            let awaited = self.children.slot(key).awaited_start();
+            let awaited = self.children.callers.awaited_start(key);
             self.children.answer(key, |_| true, &Answer::Failed(reason.clone()), turn);
             if let Some(want) = awaited {
                 self.children.enter_stopped(key, turn);

@@ -4,7 +4,7 @@
 //! for, else when the child has come to where the caller wants it. A supervisor that is stopping
 //! refuses all of them.
 
-use super::ledger::Want;
+use super::callers::Want;
 use super::ordered::Ordered;
 use super::state::{Down, State, Timer, Why};
 use super::{Answer, Effect, Key, Request, Ticket, Turn};

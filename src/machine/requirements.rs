@@ -6,8 +6,8 @@
 //! A waiting child is kept with the first name that it lacks. When that is met the child is
 //! released and looks again, so that nobody is visited for a requirement he does not wait for.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[cfg(test)]
 use std::hash::Hash;
 
@@ -37,7 +37,7 @@ struct Links {
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirements {
     names: Vec<Requirement>,
-    links: HashMap<Key, Links>,
+    links: BTreeMap<Key, Links>,
     released: VecDeque<Key>,
 }
 
@@ -72,7 +72,7 @@ impl Requirements {
     /// From one of `keys` to a child that requires `id`, each of which requires the next; nobody
     /// may then provide `id` and require the first.
     pub(super) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
-        let mut from: HashMap<Key, Option<Key>> = keys.iter().map(|&key| (key, None)).collect();
+        let mut from: BTreeMap<Key, Option<Key>> = keys.iter().map(|&key| (key, None)).collect();
         let mut open = keys.to_vec();
         while let Some(key) = open.pop() {
             let Some(links) = self.links.get(&key) else { continue };

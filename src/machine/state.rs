@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::ledger::{Ledger, Want};
+use super::ledger::Ledger;
 use super::{Incarnation, Key};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildOptions, OnExhausted, StartCause};
@@ -117,12 +117,6 @@ impl Slot {
         self.ledger.get_or_insert_default()
     }
 
-    /// Whether somebody waits for it to be up.
-    pub(super) fn is_wanted(&self) -> bool {
-        let waiting = self.ledger.iter().flat_map(|ledger| &ledger.waiting);
-        waiting.into_iter().any(|&(_, want)| want != Want::Down)
-    }
-
     /// Whether it is down so that a message starts it, and nothing else but a call does.
     pub(super) fn is_startable(&self) -> bool {
         let idle = matches!(self.state, State::Down(Down::Dormant | Down::Finished | Down::Left));
@@ -146,10 +140,6 @@ impl Slot {
             | State::Asking { .. }
             | State::Stopping { .. } => false,
         }
-    }
-
-    pub(super) fn awaited_start(&self) -> Option<Want> {
-        self.ledger.as_ref().and_then(|ledger| ledger.awaited_start())
     }
 }
 

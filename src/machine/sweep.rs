@@ -467,9 +467,9 @@ impl Ordered {
 
     /// Why the sweep starts a child.
     fn cause(&mut self, key: Key) -> StartCause {
-        let up = self.up;
+        let (up, wanted) = (self.up, self.children.callers.want_up(key));
         let slot = self.children.slot(key);
-        match (slot.state, slot.is_wanted()) {
+        match (slot.state, wanted) {
             (State::Awaiting, _) => StartCause::Restart,
             (_, true) => StartCause::Manual,
             _ if slot.is_startable() => StartCause::OnMessage,

@@ -116,6 +116,10 @@ impl<R> Inbox<R> {
         self.push(|waiting| waiting.stop(stop));
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
     fn push(&self, put: impl FnOnce(&mut Batch<R>)) {
         let waker = {
             let mut state = self.state.lock();

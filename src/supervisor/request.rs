@@ -1,10 +1,14 @@
 //! What a handle asks a supervisor, and where the answer goes.
 
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
 use crate::child::ChildSpec;
 use crate::error::ControlError;
 use crate::machine;
+use crate::path::{Path, segment};
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
 
 /// Where an answer goes. Dropping it tells the caller that the supervisor has ended.
@@ -45,10 +49,23 @@ pub(crate) enum Request {
     },
 }
 
+/// A child by its own part of its path, which is put together only if somebody wants to read it.
+#[derive(Clone, Debug)]
+pub(crate) struct ChildName {
+    pub(crate) name: Arc<str>,
+    pub(crate) serial: Option<NonZeroU64>,
+}
+
+impl ChildName {
+    pub(crate) fn under(&self, parent: &Path) -> Path {
+        parent.join(&segment(&self.name, self.serial))
+    }
+}
+
 /// What became of a call about a child.
 #[derive(Clone, Debug)]
 pub(crate) struct Started {
-    pub(crate) segment: Segment,
+    pub(crate) child: ChildName,
     pub(crate) result: Begun,
 }
 

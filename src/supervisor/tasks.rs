@@ -2,13 +2,14 @@
 //!
 //! Knows which task belongs to which child and nothing of why it is started or stopped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tokio::task::AbortHandle;
 
 use super::hub::Hub;
+use super::request::ChildName;
 use crate::child::{Context, Plan, Run, Seed, StopLevel};
 use crate::machine::{Incarnation, Key, trim};
 use crate::mailbox::Slot;
@@ -37,7 +38,7 @@ pub(super) struct Tasks {
     entries: Vec<Option<Entry>>,
     names: Names,
     /// Of the few children that have any.
-    properties: HashMap<Key, Properties>,
+    properties: BTreeMap<Key, Properties>,
 }
 
 /// How a part of a path finds its child.
@@ -58,7 +59,7 @@ impl Tasks {
         } else {
             Names::Unique(HashMap::new())
         };
-        Self { entries: Vec::new(), names, properties: HashMap::new() }
+        Self { entries: Vec::new(), names, properties: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>) {
@@ -125,8 +126,12 @@ impl Tasks {
     }
 
     pub(super) fn path(&self, hub: &Hub, key: Key) -> Path {
-        let segment = self.entry(key).map(|entry| entry.seed.segment(entry.serial));
-        hub.path.join(&segment.unwrap_or_default())
+        self.name(key).map_or_else(|| hub.path.clone(), |name| name.under(&hub.path))
+    }
+
+    pub(super) fn name(&self, key: Key) -> Option<ChildName> {
+        let entry = self.entry(key)?;
+        Some(ChildName { name: Arc::clone(&entry.seed.name), serial: entry.serial })
     }
 
     /// Spawns the task of the child's next incarnation.

@@ -9,7 +9,7 @@
 //! 1. A mailbox that was adopted gets a place again, is sent away, or is adopted further above.
 //! 2. Nothing is adopted by a supervisor that has ended.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::hub::Hub;
@@ -22,11 +22,11 @@ use crate::sync::Mutex;
 #[derive(Debug)]
 pub(super) struct Wards(Mutex<Option<ByChild>>);
 
-type ByChild = HashMap<Key, Vec<Arc<dyn Slot>>>;
+type ByChild = BTreeMap<Key, Vec<Arc<dyn Slot>>>;
 
 impl Wards {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Some(HashMap::new())))
+        Self(Mutex::new(Some(BTreeMap::new())))
     }
 }
 

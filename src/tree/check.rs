@@ -136,15 +136,16 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
         (None, Some(preset)) => preset.intensity,
         (None, None) => default.intensity,
     };
-    check_twice(options.twice.as_ref(), path)?;
+    let own = || path.clone();
+    check_twice(options.twice.as_ref(), &own)?;
     if let Some(intensity) = intensity {
-        check_intensity(intensity, path)?;
+        check_intensity(intensity, &own)?;
     }
     let on_exhausted = options.on_exhausted;
     let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted));
     let on_exhausted = on_exhausted.unwrap_or(default.on_exhausted);
-    check_on_exhausted(on_exhausted, path)?;
-    check_limits(&options.defaults.options, path)?;
+    check_on_exhausted(on_exhausted, &own)?;
+    check_limits(&options.defaults.options, &own)?;
     let example = Duration::from_secs(10);
     let zero = |option| BuildError::ZeroDuration { path: path.clone(), option, example };
     if options.defaults.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {

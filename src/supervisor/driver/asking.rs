@@ -4,7 +4,7 @@
 //! it. The answer comes back through the inbox like anything else. Which callback it is was settled
 //! when the supervisor started; what an answer leads to is the machine's business.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -27,7 +27,7 @@ pub(super) struct Questions {
     /// Those that are open, and some that are answered. Aborted when dropped.
     tasks: Option<Box<JoinSet<()>>>,
     /// How long whoever is being decided on had been Active, for the log.
-    lived: HashMap<Key, (Incarnation, Duration)>,
+    lived: BTreeMap<Key, (Incarnation, Duration)>,
 }
 
 impl Questions {

@@ -61,7 +61,8 @@ impl<M: Machine> Driver<M> {
                 self.note_down(key);
             }
             Effect::Ended { key, incarnation, reason, lived } => {
-                self.ending = Some(Ending { key, incarnation, reason: Arc::new(reason), lived });
+                let reason = self.audience.is_there().then(|| Arc::new(reason));
+                self.ending = Some(Ending { key, incarnation, reason, lived });
             }
             Effect::Ask { key, incarnation, attempt, reason } => {
                 self.ask_about((key, incarnation), attempt, reason, now);
@@ -80,7 +81,7 @@ impl<M: Machine> Driver<M> {
             Effect::Stays { key } => self.note_down(key),
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key, incarnation } => {
-                if self.hub.tree.has_listeners() {
+                if self.audience.listens {
                     let path = self.tasks.path(&self.hub, key);
                     self.hub.publish(now, path, incarnation, || EventKind::Removed);
                 }
@@ -145,16 +146,15 @@ impl<M: Machine> Driver<M> {
     }
 
     fn report(&mut self, report: &Report, now: Instant) {
-        let (read, heard) = (trace::is_read(), self.hub.tree.has_listeners());
-        if !read && !heard {
+        if !self.audience.is_there() {
             return;
         }
         let path = self.tasks.path(&self.hub, report.key);
         let ending = self.ending.as_ref();
         let ending =
             ending.filter(|it| (it.key, it.incarnation) == (report.key, report.incarnation));
-        let reason = ending.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
-        if read {
+        let reason = ending.filter(|_| report.ending.is_some()).and_then(|it| it.reason.clone());
+        if self.audience.reads {
             let by_hand = self.tasks.cause(report.key) == Some(StartCause::Manual);
             let rules = &self.blueprint.rules;
             let options = self.machine.options(report.key);
@@ -162,7 +162,7 @@ impl<M: Machine> Driver<M> {
             let brutal = shutdown == Some(Shutdown::BrutalKill);
             trace::report(report, &path, by_hand, brutal, reason.as_deref());
         }
-        if heard {
+        if self.audience.listens {
             let waits = report.to == Lifecycle::Restarting;
             let view = waits.then(|| self.machine.view(report.key, now)).flatten();
             let history = view.and_then(|view| view.history);
@@ -188,22 +188,7 @@ impl<M: Machine> Driver<M> {
         log: FailureLog,
         now: Instant,
     ) {
-        let path = self.tasks.path(&self.hub, key);
-        let ending = self.ending.as_ref();
-        let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
         let asked = self.questions.take_lived(key, incarnation);
-        let lived = ending.and_then(|ending| ending.lived).or(asked).unwrap_or_default();
-        trace::decided(&self.hub, &path, incarnation, &reason, lived, decision, log);
-        let reason = Arc::new(reason);
-        if decision == Decision::FallBack {
-            let reason = Arc::clone(&reason);
-            self.hub.publish(now, path.clone(), incarnation, || EventKind::FellBack { reason });
-        }
-        if let Decision::Pause { length } = decision {
-            let reason = Arc::clone(&reason);
-            let kind = || EventKind::Paused { reason, length };
-            self.hub.publish(now, path.clone(), incarnation, kind);
-        }
         let fails = match decision {
             Decision::GiveUp
             | Decision::FailSupervisor
@@ -216,7 +201,26 @@ impl<M: Machine> Driver<M> {
             | Decision::Pause { .. }
             | Decision::Exit => false,
         };
-        if fails || decision == Decision::Exit {
+        let ends = fails || decision == Decision::Exit;
+        if !ends && !self.audience.is_there() {
+            return;
+        }
+        let path = self.tasks.path(&self.hub, key);
+        let ending = self.ending.as_ref();
+        let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
+        let lived = ending.and_then(|ending| ending.lived).or(asked).unwrap_or_default();
+        trace::decided(&self.hub, &path, incarnation, &reason, lived, decision, log);
+        let reason = Arc::new(reason);
+        if decision == Decision::FallBack {
+            let reason = Arc::clone(&reason);
+            self.hub.publish(now, path.clone(), incarnation, || EventKind::FellBack { reason });
+        }
+        if let Decision::Pause { length } = decision {
+            let reason = Arc::clone(&reason);
+            let kind = || EventKind::Paused { reason, length };
+            self.hub.publish(now, path.clone(), incarnation, kind);
+        }
+        if ends {
             self.given_up = Some((key, path.clone()));
         }
         if fails {
@@ -249,25 +253,27 @@ impl<M: Machine> Driver<M> {
     }
 
     fn reply(&mut self, ticket: Ticket, answer: machine::Answer) {
-        let Some(Caller { segment, call, answer: caller }) = self.callers.remove(&ticket) else {
+        let Some(Caller { child, call, answer: caller }) = self.callers.remove(&ticket) else {
             return;
         };
-        let path = self.hub.path.join(&segment);
-        let done = |result| Ok(Started { segment, result });
+        let path = || child.under(&self.hub.path);
+        let done = |result| Ok(Started { child: child.clone(), result });
         let result = match answer {
             machine::Answer::Done => done(Begun::Done),
             machine::Answer::Ignored => done(Begun::Declined),
             machine::Answer::Gated => done(Begun::Gated),
             machine::Answer::Dormant => done(Begun::Dormant),
             machine::Answer::Started(incarnation) => done(Begun::Up(incarnation)),
-            machine::Answer::Failed(reason) => Err(ControlError::ActivationFailed { path, reason }),
-            machine::Answer::Running => Err(ControlError::Running { path }),
-            machine::Answer::Restarting => Err(ControlError::Restarting { path }),
-            machine::Answer::Unfit(state) => Err(ControlError::Unfit { path, state, call }),
-            machine::Answer::NotFound => Err(ControlError::NotFound { path }),
+            machine::Answer::Failed(reason) => {
+                Err(ControlError::ActivationFailed { path: path(), reason })
+            }
+            machine::Answer::Running => Err(ControlError::Running { path: path() }),
+            machine::Answer::Restarting => Err(ControlError::Restarting { path: path() }),
+            machine::Answer::Unfit(state) => Err(ControlError::Unfit { path: path(), state, call }),
+            machine::Answer::NotFound => Err(ControlError::NotFound { path: path() }),
             machine::Answer::ShuttingDown => Err(self.shutting_down()),
             machine::Answer::MaxChildren(max) => Err(self.max_children(max)),
-            machine::Answer::Stopped => Err(ControlError::Stopped { path }),
+            machine::Answer::Stopped => Err(ControlError::Stopped { path: path() }),
         };
         // A caller who has gone away needs no answer.
         let _ = caller.send(result);

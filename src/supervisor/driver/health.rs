@@ -4,7 +4,7 @@
 //! changes. It ends when the child isn't active any more. What an answer leads to is the machine's
 //! business; here is kept what status shows.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,7 +23,7 @@ use crate::supervisor::trace;
 /// The children that are checked. Few are.
 #[derive(Debug, Default)]
 pub(super) struct Health {
-    checked: HashMap<Key, Checked>,
+    checked: BTreeMap<Key, Checked>,
     /// Those that ask, and some that are done. Aborted when dropped.
     tasks: Option<Box<JoinSet<()>>>,
 }

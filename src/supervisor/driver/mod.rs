@@ -17,7 +17,7 @@ mod health;
 mod mailboxes;
 mod requests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use super::blueprint::Blueprint;
 use super::hub::Hub;
 use super::inbox::{Batch, StopRequest};
 use super::outcome::{End, Outcome};
-use super::request::{Answer, Request, Segment, Started};
+use super::request::{Answer, ChildName, Request, Started};
 use super::tasks::Tasks;
 use super::trace;
 use crate::child::{ChildSpec, Context, StopLevel};
@@ -60,25 +60,26 @@ pub(super) struct Driver<M: Machine> {
     effects: Vec<Effect>,
     /// What children are required by name, so that the next one of that name is it again.
     required: HashMap<Arc<str>, RequirementId>,
-    callers: HashMap<Ticket, Caller>,
+    callers: BTreeMap<Ticket, Caller>,
     next_ticket: Ticket,
     /// What the supervisor is to its own supervisor.
     above: Option<Context>,
     heard: StopLevel,
     /// Who was asked to stop in this turn while some deadline, maybe theirs, has come already.
-    asked: HashSet<Key>,
+    asked: BTreeSet<Key>,
     /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
     late: Vec<(Key, Incarnation)>,
     /// For how many turns a deadline was put off.
     overdue: u32,
     /// Who has leaked, so that it can be told when he ends.
-    leaked: HashSet<(Key, Incarnation)>,
+    leaked: BTreeSet<(Key, Incarnation)>,
     /// The child that the supervisor gave up on last; it may be forgotten before the end.
     given_up: Option<(Key, Path)>,
     /// What takes the place of children that fail too often. Few have that.
-    fallbacks: HashMap<Key, Arc<ChildSpec>>,
+    fallbacks: BTreeMap<Key, Arc<ChildSpec>>,
     /// The end that was told last, for the edges and the decision that follow from it.
     ending: Option<Ending>,
+    audience: Audience,
     end: Option<End>,
     questions: Questions,
     health: Health,
@@ -91,15 +92,32 @@ pub(super) struct Driver<M: Machine> {
 struct Ending {
     key: Key,
     incarnation: Incarnation,
-    reason: Arc<ExitReason>,
+    /// If anybody is told.
+    reason: Option<Arc<ExitReason>>,
     /// How long it had been Active.
     lived: Option<Duration>,
+}
+
+/// Who is told of what happens in one step: to find that out for each edge would cost more than
+/// most edges do.
+#[derive(Clone, Copy, Debug, Default)]
+struct Audience {
+    /// The log is read.
+    reads: bool,
+    /// Somebody has subscribed.
+    listens: bool,
+}
+
+impl Audience {
+    fn is_there(self) -> bool {
+        self.reads || self.listens
+    }
 }
 
 /// Who waits for an answer about a child.
 #[derive(Debug)]
 struct Caller {
-    segment: Segment,
+    child: ChildName,
     call: &'static str,
     answer: Answer<Started>,
 }
@@ -120,17 +138,18 @@ impl<M: Machine> Driver<M> {
             batch: Batch::default(),
             effects: Vec::new(),
             required: HashMap::new(),
-            callers: HashMap::new(),
+            callers: BTreeMap::new(),
             next_ticket: 0,
             above,
             heard: StopLevel::None,
-            asked: HashSet::new(),
+            asked: BTreeSet::new(),
             late: Vec::new(),
             overdue: 0,
-            leaked: HashSet::new(),
+            leaked: BTreeSet::new(),
             given_up: None,
-            fallbacks: HashMap::new(),
+            fallbacks: BTreeMap::new(),
             ending: None,
+            audience: Audience::default(),
             end: None,
             questions: Questions::default(),
             health: Health::default(),
@@ -253,6 +272,8 @@ impl<M: Machine> Driver<M> {
     }
 
     fn step(&mut self, event: Event, now: Instant) {
+        let listens = self.hub.tree.has_listeners();
+        self.audience = Audience { reads: trace::is_read(), listens };
         let mut effects = std::mem::take(&mut self.effects);
         self.machine.on_event(event, now, &mut effects);
         for effect in effects.drain(..) {

@@ -9,14 +9,14 @@ use crate::lifecycle::Lifecycle;
 use crate::machine::{self, Event, Key, Machine};
 use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 use crate::supervisor::blueprint::kind;
-use crate::supervisor::request::{Answer, Page, Request, Segment, Started};
+use crate::supervisor::request::{Answer, Page, Request, Started};
 
 impl<M: Machine> Driver<M> {
     pub(super) fn serve(&mut self, request: Request, now: Instant) {
         match request {
             Request::Start { spec, answer } => self.start_child(&spec, answer, now),
             Request::Act { segment, call, request, answer } => match self.tasks.find(&segment) {
-                Some(key) => self.ask(key, segment, call, request, answer, now),
+                Some(key) => self.ask(key, call, request, answer, now),
                 None => drop(answer.send(Err(self.not_found(&segment)))),
             },
             Request::Which { segment, answer } => {
@@ -41,15 +41,15 @@ impl<M: Machine> Driver<M> {
     fn ask(
         &mut self,
         key: Key,
-        segment: Segment,
         call: &'static str,
         request: machine::Request,
         answer: Answer<Started>,
         now: Instant,
     ) {
+        let Some(child) = self.tasks.name(key) else { return };
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.callers.insert(ticket, Caller { segment, call, answer });
+        self.callers.insert(ticket, Caller { child, call, answer });
         self.step(Event::Request { ticket, key, request }, now);
     }
 
@@ -59,9 +59,7 @@ impl<M: Machine> Driver<M> {
         }
         let key = self.add(spec, now);
         self.link(key, spec);
-        let segment = self.tasks.entry(key).map(|entry| entry.seed.segment(entry.serial));
-        let segment = segment.unwrap_or_default();
-        self.ask(key, segment, "start_child", machine::Request::Start, answer, now);
+        self.ask(key, "start_child", machine::Request::Start, answer, now);
     }
 
     /// What can only be checked among the children there are.
@@ -71,9 +69,9 @@ impl<M: Machine> Driver<M> {
             Err(machine::Answer::MaxChildren(max)) => return Err(self.max_children(max)),
             Err(_) => return Err(self.shutting_down()),
         }
-        let path = self.hub.path.join(spec.name());
+        let path = || self.hub.path.join(spec.name());
         if let Some(owner) = spec.seed.mailbox.as_ref().and_then(|mailbox| mailbox.bound_to()) {
-            return Err(BuildError::MailboxTaken { path, owner }.into());
+            return Err(BuildError::MailboxTaken { path: path(), owner }.into());
         }
         if self.blueprint.dynamic {
             return Ok(());
@@ -83,15 +81,16 @@ impl<M: Machine> Driver<M> {
             let state = view.lifecycle;
             return Err(match state {
                 Lifecycle::Activating | Lifecycle::Active | Lifecycle::Deactivating => {
-                    ControlError::AlreadyStarted { path }
+                    ControlError::AlreadyStarted { path: path() }
                 }
-                _ => ControlError::AlreadyPresent { path, state },
+                _ => ControlError::AlreadyPresent { path: path(), state },
             });
         }
         if let Some(name) = spec.requires.iter().find(|name| self.tasks.find(name).is_none()) {
             let parent = self.hub.path.clone();
             let known = self.known();
             let requirement = name.clone();
+            let path = path();
             let error = BuildError::UnknownRequirement { path, parent, requirement, known };
             return Err(error.into());
         }

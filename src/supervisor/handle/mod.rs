@@ -366,8 +366,7 @@ impl SupervisorHandle {
 
 impl Hub {
     fn child(&self, started: Started) -> ChildRef {
-        let Started { segment, result } = started;
-        ChildRef { path: self.path.join(&segment), begun: result }
+        ChildRef { path: started.child.under(&self.path), begun: started.result }
     }
 
     /// Checks a child that is to be added, in the caller.

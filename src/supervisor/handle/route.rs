@@ -28,13 +28,22 @@ impl SupervisorHandle {
 
     /// The incarnation of this supervisor that runs now, or the one that this handle was made for.
     pub(super) fn current(&self) -> Arc<Hub> {
-        self.hub.tree.registry.get(&self.hub.path).unwrap_or_else(|| Arc::clone(&self.hub))
+        self.running().unwrap_or_else(|| Arc::clone(&self.hub))
     }
 
     pub(super) async fn here(&self) -> Result<Arc<Hub>, ControlError> {
-        match self.hub.tree.registry.get(&self.hub.path) {
+        match self.running() {
             Some(hub) => Ok(hub),
             None => Err(self.not_running(&self.hub.path).await),
+        }
+    }
+
+    /// There is no other as long as the one that this handle was made for has not ended.
+    fn running(&self) -> Option<Arc<Hub>> {
+        if self.hub.inbox.is_closed() {
+            self.hub.tree.registry.get(&self.hub.path)
+        } else {
+            Some(Arc::clone(&self.hub))
         }
     }
 

@@ -1,0 +1,89 @@
+//! Who waits for what becomes of a child.
+//!
+//! Kept apart from the children: a child is waited for when somebody starts, stops or restarts it by
+//! hand, and the rest of its life not at all. Knows tickets, and not what they are answered with.
+
+use std::collections::BTreeMap;
+
+use super::{Key, Ticket};
+
+/// What a caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Want {
+    /// The first start of a child that was just added; it is forgotten if that fails.
+    Started,
+    /// The start of a stopped child; it stays stopped if that fails.
+    StartedAgain,
+    /// The new incarnation of a running child.
+    Renewed,
+    /// That the child is down.
+    Down,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(super) struct Callers {
+    waiting: BTreeMap<(Key, Ticket), Want>,
+}
+
+impl Callers {
+    pub(super) fn wait(&mut self, key: Key, ticket: Ticket, want: Want) {
+        self.waiting.insert((key, ticket), want);
+    }
+
+    /// Who waits for the child, the first to come first, and for what.
+    pub(super) fn of(&self, key: Key) -> impl Iterator<Item = (Ticket, Want)> {
+        let waiting = self.waiting.range((key, Ticket::MIN)..=(key, Ticket::MAX));
+        waiting.map(|(&(_, ticket), &want)| (ticket, want))
+    }
+
+    /// Takes the first who waits for the child and wants what `wants` says.
+    pub(super) fn take(&mut self, key: Key, wants: impl Fn(Want) -> bool) -> Option<Ticket> {
+        let (ticket, _) = self.of(key).find(|&(_, want)| wants(want))?;
+        self.waiting.remove(&(key, ticket));
+        Some(ticket)
+    }
+
+    /// Whether somebody waits for the child to be up.
+    pub(super) fn want_up(&self, key: Key) -> bool {
+        self.of(key).any(|(_, want)| want != Want::Down)
+    }
+
+    /// Whether a caller waits for a start that nobody but him is to hear the failure of.
+    pub(super) fn awaited_start(&self, key: Key) -> Option<Want> {
+        let mut wants = self.of(key).map(|(_, want)| want);
+        wants.find(|want| matches!(want, Want::Started | Want::StartedAgain))
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arena::Arena;
+    use super::*;
+
+    #[test]
+    fn each_is_taken_once_in_the_order_of_coming_and_for_his_child_only() {
+        let mut arena = Arena::default();
+        let [a, b] = ["a", "b"].map(|name| arena.insert(name));
+        let mut callers = Callers::default();
+        for (key, ticket, want) in
+            [(b, 1, Want::Down), (a, 2, Want::Renewed), (a, 3, Want::Down), (a, 4, Want::Started)]
+        {
+            callers.wait(key, ticket, want);
+        }
+
+        assert_eq!((callers.want_up(a), callers.want_up(b)), (true, false));
+        assert_eq!(callers.awaited_start(a), Some(Want::Started));
+        let up = |want| want != Want::Down;
+        let taken: Vec<_> = std::iter::from_fn(|| callers.take(a, up)).collect();
+        assert_eq!(taken, [2, 4]);
+        assert_eq!((callers.take(b, |_| true), callers.take(a, |_| true)), (Some(1), Some(3)));
+        assert_eq!(callers.len(), 0);
+    }
+}
