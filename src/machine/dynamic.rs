@@ -233,9 +233,12 @@ impl Dynamic {
         let lifecycle = self.children.slot(key).lifecycle;
         match (request, state) {
             (Request::Start, State::Down(Down::New)) => {
-                let waits = self.children.wait(key, ticket, Want::Started);
                 self.children.launch(key, StartCause::Manual, turn);
-                waits
+                // Most are up at once, and nobody is kept for that.
+                match self.children.slot(key) {
+                    slot if slot.state == State::Active => Some(Answer::Started(slot.incarnation)),
+                    _ => self.children.wait(key, ticket, Want::Started),
+                }
             }
             (Request::Start, State::Down(Down::Dormant)) => Some(Answer::Dormant),
             (Request::Terminate, State::Activating | State::Active) => {

@@ -109,7 +109,7 @@ pub(super) fn words(policy: &RestartPolicy) -> String {
 
 impl Ordered {
     pub(super) fn print(&self, print: &mut Fingerprint) {
-        print.order = self.order.keys().copied().collect();
+        print.order = self.order.places().collect();
         (self.up, self.finished, self.more.is_some(), self.recount).hash(print);
         self.children.print(print);
         self.sweep.is_some().hash(print);

@@ -42,6 +42,7 @@ mod health;
 mod kind;
 mod ledger;
 mod mail;
+mod order;
 mod ordered;
 mod own_policy;
 mod quota;

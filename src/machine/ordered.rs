@@ -8,13 +8,14 @@
 //!
 //! It keeps the promises of [`super`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::callers::Want;
 use super::children::Children;
 use super::kind::Kind;
+use super::order::Order;
 use super::state::{Down, Pos, State, Timer, Verdict, Why};
 use super::sweep::Sweep;
 use super::{Answer, Decision, Finish, Key, Request, Ticket, Turn};
@@ -30,7 +31,7 @@ use crate::policy::{
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Ordered {
     pub(super) children: Children,
-    pub(super) order: BTreeMap<Pos, Key>,
+    pub(super) order: Order,
     pub(super) next_pos: Pos,
     pub(super) sweep: Option<Sweep>,
     /// Who was stopped by hand since the sweep began: it doesn't start them.
@@ -50,7 +51,7 @@ impl Ordered {
         let sweep = Some(Sweep::first_start(rules.start, now));
         Self {
             children: Children::new(rules, now, seed),
-            order: BTreeMap::new(),
+            order: Order::default(),
             next_pos: 0,
             sweep,
             dismissed: BTreeSet::new(),
@@ -91,7 +92,7 @@ impl Ordered {
         self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
         self.children.answer(key, |_| true, &Answer::Stopped, turn);
         if let Some(slot) = self.children.remove(key, turn) {
-            self.order.remove(&slot.pos);
+            self.order.remove(slot.pos);
         }
     }
 
@@ -259,7 +260,7 @@ impl Kind for Ordered {
     }
 
     fn next(&self, place: u64) -> Option<(Key, u64)> {
-        self.order.range(place..).next().map(|(&pos, &key)| (key, pos + 1))
+        self.order.first_from(place).map(|(pos, key)| (key, pos + 1))
     }
 
     /// A group's deadline may have been moved since the child's was drawn.

@@ -321,8 +321,8 @@ impl Ordered {
         match sweep.phase {
             Phase::Stopping { cursor, manner } => {
                 let from = sweep.from.min(cursor);
-                match self.order.range(from..cursor).next_back() {
-                    Some((&pos, &key)) => self.stop_next(pos, key, manner, turn),
+                match self.order.last_before(cursor).filter(|&(pos, _)| pos >= from) {
+                    Some((pos, key)) => self.stop_next(pos, key, manner, turn),
                     None if manner == Manner::Abort && self.children.live > 0 => Step::Wait,
                     None => self.all_down(turn),
                 }
@@ -337,8 +337,8 @@ impl Ordered {
                 self.children.timers.arm(Timer::Sweep, sweep.until);
                 Step::Wait
             }
-            Phase::Starting { cursor, mode } => match self.order.range(cursor..).next() {
-                Some((&pos, &key)) => self.start_next(pos, key, mode, turn),
+            Phase::Starting { cursor, mode } => match self.order.first_from(cursor) {
+                Some((pos, key)) => self.start_next(pos, key, mode, turn),
                 None if mode == Mode::AllAtOnce => {
                     let cursor = sweep.start_from;
                     sweep.phase = Phase::Starting { cursor, mode: Mode::Passing };

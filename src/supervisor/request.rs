@@ -50,7 +50,7 @@ pub(crate) enum Request {
 }
 
 /// A child by its own part of its path, which is put together only if somebody wants to read it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChildName {
     pub(crate) name: Arc<str>,
     pub(crate) serial: Option<NonZeroU64>,

@@ -2,10 +2,11 @@
 //!
 //! Knows which task belongs to which child and nothing of why it is started or stopped.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashMapExt as _};
 use tokio::task::AbortHandle;
 
 use super::hub::Hub;

@@ -36,7 +36,7 @@ impl<M: Machine> Driver<M> {
                 }
             }
             Effect::Cancel { key } => {
-                if self.machine.next_deadline().is_some_and(|at| at <= now) {
+                if self.is_due(now) {
                     self.asked.insert(key);
                 }
                 self.close_mailbox(key);

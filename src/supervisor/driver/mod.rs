@@ -165,22 +165,29 @@ impl<M: Machine> Driver<M> {
 
     /// Runs the supervisor to its end.
     pub(super) async fn run(mut self) -> Outcome {
-        let mut sleep = pin!(tokio::time::sleep_until(now().into()));
+        let mut now = now();
+        let mut sleep = pin!(tokio::time::sleep_until(now.into()));
         loop {
-            self.wait(sleep.as_mut()).await;
-            self.turn();
+            self.wait(sleep.as_mut(), now).await;
+            now = crate::clock::now();
+            self.turn(now);
             if let Some(end) = self.end.take() {
                 break self.finish(end);
             }
-            let due = self.machine.next_deadline().is_some_and(|at| at <= now());
-            if due || !self.batch.is_empty() || !self.late.is_empty() {
+            if self.is_due(now) || !self.batch.is_empty() || !self.late.is_empty() {
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    /// Waits until there is something to do.
-    async fn wait(&mut self, mut sleep: Pin<&mut Sleep>) {
+    /// Whether the next deadline has come.
+    fn is_due(&self, now: Instant) -> bool {
+        self.machine.next_deadline().is_some_and(|at| at <= now)
+    }
+
+    /// Waits until there is something to do. `now` is when the last turn was: the clock is read once
+    /// for each, and a deadline that has come since is noticed by the sleep.
+    async fn wait(&mut self, mut sleep: Pin<&mut Sleep>, now: Instant) {
         let deadline = self.machine.next_deadline();
         let late = !self.late.is_empty();
         poll_fn(|cx| {
@@ -198,11 +205,13 @@ impl<M: Machine> Driver<M> {
                 return Poll::Ready(());
             }
             let Some(at) = deadline else { return Poll::Pending };
-            if at <= now() {
+            if at <= now {
                 return Poll::Ready(());
             }
+            // A sleep that is too short costs one turn in vain when it is over, and a new one for
+            // each deadline costs as much as all else: they come and go with each child that stops.
             let at = tokio::time::Instant::from_std(at);
-            if sleep.deadline() != at {
+            if sleep.deadline() > at || sleep.is_elapsed() {
                 sleep.as_mut().reset(at);
             }
             sleep.as_mut().poll(cx)
@@ -210,9 +219,8 @@ impl<M: Machine> Driver<M> {
         .await;
     }
 
-    fn turn(&mut self) {
-        let now = now();
-        let due = self.machine.next_deadline().is_some_and(|at| at <= now);
+    fn turn(&mut self, now: Instant) {
+        let due = self.is_due(now);
         let late = std::mem::take(&mut self.late);
         self.asked.clear();
         // Stopping comes first, so that nothing is started only to be stopped at once.

@@ -3,14 +3,15 @@
 mod route;
 mod snapshot;
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use self::snapshot::{StatusChange, StatusStream};
 use super::blueprint::Blueprint;
 use super::hub::{Hub, Phase};
 use super::inbox::StopRequest;
-use super::request::{Begun, Request, Started};
+use super::request::{Begun, ChildName, Request, Started};
 use super::subscription::Subscription;
 use crate::child::{ChildSpec, Context};
 use crate::clock::{now, wall};
@@ -46,23 +47,41 @@ pub struct SupervisorHandle {
 }
 
 /// A child that was started through a handle.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct ChildRef {
-    path: Path,
+    parent: Path,
+    child: ChildName,
+    /// Put together when it is asked for: most who start a child don't want to know.
+    path: OnceLock<Path>,
     begun: Begun,
+}
+
+impl PartialEq for ChildRef {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.parent, &self.child, self.begun) == (&other.parent, &other.child, other.begun)
+    }
+}
+
+impl Eq for ChildRef {}
+
+impl fmt::Debug for ChildRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ChildRef");
+        shown.field("path", self.path()).field("begun", &self.begun).finish()
+    }
 }
 
 impl ChildRef {
     /// Where the child is.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.path.get_or_init(|| self.child.under(&self.parent))
     }
 
     /// The child's own part of its path, to be used in other calls.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.path.name()
+        self.path().name()
     }
 
     /// The number of the run that was started; `None` if none was.
@@ -366,7 +385,8 @@ impl SupervisorHandle {
 
 impl Hub {
     fn child(&self, started: Started) -> ChildRef {
-        ChildRef { path: started.child.under(&self.path), begun: started.result }
+        let Started { child, result } = started;
+        ChildRef { parent: self.path.clone(), child, path: OnceLock::new(), begun: result }
     }
 
     /// Checks a child that is to be added, in the caller.
