@@ -1,0 +1,63 @@
+//! What supervision costs, beside hand-written tokio: every budget, measured.
+//!
+//! ```text
+//! cargo bench --bench budgets                      all rows; exits with 1 if a budget isn't met
+//! cargo bench --bench budgets -- --row start       one of them, or several
+//! cargo bench --bench budgets -- --help            the rest
+//! ```
+//!
+//! Each figure is the median of several rounds, in which both sides do the same work one right after
+//! the other, in processes of their own. *Raw* is what one would write by hand with a `JoinSet` and a
+//! `CancellationToken`; verger is used through its public API, and does all that it does anywhere. A
+//! round in which other programs took part of the machine is repeated.
+
+#![expect(clippy::print_stdout, reason = "the table is what it is run for")]
+
+mod arguments;
+#[path = "../measure/mod.rs"]
+mod measure;
+mod report;
+mod start;
+
+use std::env;
+use std::process::ExitCode;
+
+use self::arguments::{Arguments, Wrong};
+use self::measure::{Machine, Row};
+use self::report::Table;
+
+/// In the order of the table.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    [start::ROWS].into_iter().flatten()
+}
+
+fn main() -> ExitCode {
+    if let Some(figures) = measure::answer(rows()) {
+        println!("{figures}");
+        return ExitCode::SUCCESS;
+    }
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    if !arguments.iter().any(|argument| argument == "--bench") {
+        println!("nothing to test; `cargo bench --bench budgets` measures");
+        return ExitCode::SUCCESS;
+    }
+    match Arguments::parse(arguments, rows()) {
+        Ok(arguments) => run(&arguments),
+        Err(Wrong::Help) => {
+            println!("{}", arguments::HELP);
+            ExitCode::SUCCESS
+        }
+        Err(Wrong::Said(problem)) => {
+            eprintln!("{problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> ExitCode {
+    let mut table = Table::begin(Machine::here(), arguments);
+    for row in &arguments.rows {
+        table.add(row, measure::measure(row, arguments.plan));
+    }
+    if table.end() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

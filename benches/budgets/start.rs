@@ -1,0 +1,247 @@
+//! Starting and stopping many idle children, and what they weigh.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use tokio::task::JoinSet;
+use verger::{
+    CancellationToken, ChildSpec, Context, DynamicSupervisor, Exit, Inbox, Supervisor,
+    SupervisorHandle, mailbox, worker, worker_with_mailbox,
+};
+
+use crate::measure::{
+    Budget, KEPT, Part, Row, Side, Starts, Unit, Who, median, nanos, peak_bytes, runtime,
+};
+
+const CHILDREN: u64 = 100_000;
+
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "start",
+        what: "start 100,000 idle children, each",
+        base: Some(Side::raw(CHILDREN)),
+        ours: Side::verger(CHILDREN),
+        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.1))],
+        rounds: 15,
+        run: start,
+    },
+    Row {
+        name: "start-by-handle",
+        what: "the same through the handle, each start awaited",
+        base: Some(Side::raw(CHILDREN)),
+        ours: Side::verger(CHILDREN),
+        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(2.0))],
+        rounds: 15,
+        run: start_by_handle,
+    },
+    Row {
+        name: "bytes",
+        what: "an idle child of a shared spec",
+        base: Some(Side::raw(CHILDREN)),
+        ours: Side::verger(CHILDREN),
+        parts: &[Part::new("", Unit::Bytes, Budget::AtMost(1.15))],
+        rounds: 15,
+        run: bytes,
+    },
+    Row {
+        name: "bytes-mailbox",
+        what: "an idle child with a mailbox that is not used",
+        base: Some(Side::raw(CHILDREN)),
+        ours: Side::verger(CHILDREN),
+        parts: &[Part::new("", Unit::Bytes, Budget::AtMost(2.0))],
+        rounds: 15,
+        run: bytes_mailbox,
+    },
+    Row {
+        name: "stop",
+        what: "stop 100,000 children in order, each",
+        base: Some(Side::raw(CHILDREN)),
+        ours: Side::verger(CHILDREN),
+        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.0))],
+        rounds: 15,
+        run: stop,
+    },
+    Row {
+        name: "stop-scale",
+        what: "stop one of 1,000,000 children, against one of 10,000",
+        base: Some(Side::verger(10_000)),
+        ours: Side::verger(1_000_000),
+        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.5))],
+        rounds: 7,
+        run: stop,
+    },
+];
+
+static STARTS: Starts = Starts::new();
+
+// --- Raw -----------------------------------------------------------------------------------------
+
+async fn idle_task(stop: CancellationToken) {
+    STARTS.one();
+    let kept = black_box(KEPT);
+    // Owned: the task is 128 bytes smaller than one that borrows the token.
+    stop.cancelled_owned().await;
+    black_box(&kept);
+}
+
+/// A supervisor of idle children: starts them, would notice if one ended, and ends after all of them.
+async fn supervise(n: u64, stop: CancellationToken) {
+    let mut children = JoinSet::new();
+    for _ in 0..n {
+        children.spawn(idle_task(stop.clone()));
+    }
+    tokio::select! {
+        () = stop.cancelled() => {}
+        Some(_) = children.join_next() => stop.cancel(),
+    }
+    while children.join_next().await.is_some() {}
+}
+
+// --- Verger --------------------------------------------------------------------------------------
+
+async fn idle_child(ctx: Context) {
+    STARTS.one();
+    let kept = black_box(KEPT);
+    ctx.cancelled().await;
+    black_box(&kept);
+}
+
+/// With so many children, each by a name of its own.
+fn described(n: u64) -> Supervisor {
+    let child = worker("child", idle_child);
+    let named = (0..n).map(|number| child.clone().named(format!("child-{number}")));
+    named.fold(Supervisor::builder("app"), |app, child| app.child(child)).build().expect("a tree")
+}
+
+/// A tree with a dynamic supervisor, and the handle of that.
+async fn dynamic() -> [SupervisorHandle; 2] {
+    let conns = DynamicSupervisor::builder("conns");
+    let app = Supervisor::builder("app").child(conns).build().expect("a tree");
+    let tree = app.start().await.expect("it starts");
+    let conns = tree.supervisor("conns").await.expect("it runs");
+    [tree, conns]
+}
+
+// --- Start ---------------------------------------------------------------------------------------
+
+/// From the first start to the last child's first instruction.
+fn start(side: Side) -> Vec<f64> {
+    let n = side.n;
+    let tree = (side.who == Who::Verger).then(|| described(n));
+    let took = runtime().block_on(async {
+        let all = STARTS.expect(n);
+        let began = Instant::now();
+        match tree {
+            None => drop(tokio::spawn(supervise(n, CancellationToken::new()))),
+            Some(tree) => drop(tokio::spawn(async { tree.start().await.expect("it starts") })),
+        }
+        all.await.expect("they start") - began
+    });
+    vec![nanos(took, n)]
+}
+
+fn start_by_handle(side: Side) -> Vec<f64> {
+    if side.who == Who::Raw {
+        return start(side);
+    }
+    let n = side.n;
+    let took = runtime().block_on(async {
+        let [_tree, conns] = dynamic().await;
+        let all = STARTS.expect(n);
+        let began = Instant::now();
+        tokio::spawn(async move { start_each(&conns, n, worker("conn", idle_child)).await });
+        all.await.expect("they start") - began
+    });
+    vec![nanos(took, n)]
+}
+
+async fn start_each(conns: &SupervisorHandle, n: u64, spec: ChildSpec) {
+    for _ in 0..n {
+        conns.start_child(spec.clone()).await.expect("it starts");
+    }
+}
+
+// --- Memory --------------------------------------------------------------------------------------
+
+fn bytes(side: Side) -> Vec<f64> {
+    let n = side.n;
+    heaviest(n, async move {
+        match side.who {
+            Who::Raw => drop(tokio::spawn(supervise(n, CancellationToken::new()))),
+            Who::Verger => {
+                let [_tree, conns] = dynamic().await;
+                start_each(&conns, n, worker("conn", idle_child)).await;
+            }
+        }
+    })
+}
+
+fn bytes_mailbox(side: Side) -> Vec<f64> {
+    if side.who == Who::Raw {
+        return bytes(side);
+    }
+    let n = side.n;
+    heaviest(n, async move {
+        let [_tree, conns] = dynamic().await;
+        let mut addresses = Vec::with_capacity(n as usize);
+        for _ in 0..n {
+            let (address, mailbox) = mailbox::<u64>(1000);
+            let spec =
+                worker_with_mailbox("conn", mailbox, async |_ctx, mut inbox: Inbox<u64>| -> Exit {
+                    STARTS.one();
+                    let kept = black_box(KEPT);
+                    while inbox.recv().await.is_some() {}
+                    black_box(&kept);
+                    Ok(())
+                });
+            conns.start_child(spec).await.expect("it starts");
+            addresses.push(address);
+        }
+        std::mem::forget(addresses);
+    })
+}
+
+/// What each of `n` children weighs at the peak, once all of them run.
+fn heaviest(n: u64, start: impl Future<Output = ()>) -> Vec<f64> {
+    let before = peak_bytes();
+    runtime().block_on(async {
+        let all = STARTS.expect(n);
+        start.await;
+        all.await.expect("they start");
+        vec![(peak_bytes() - before) as f64 / n as f64]
+    })
+}
+
+// --- Stop ----------------------------------------------------------------------------------------
+
+/// From the request to the end of the supervisor. A few children stop too soon to be timed once.
+fn stop(side: Side) -> Vec<f64> {
+    let times = (100_000 / side.n).clamp(1, 5);
+    let runtime = runtime();
+    let stops = (0..times).map(|_| runtime.block_on(stop_once(side)));
+    vec![median(stops.collect::<Vec<_>>())]
+}
+
+async fn stop_once(side: Side) -> f64 {
+    let n = side.n;
+    let all = STARTS.expect(n);
+    let took = match side.who {
+        Who::Raw => {
+            let stop = CancellationToken::new();
+            let supervisor = tokio::spawn(supervise(n, stop.clone()));
+            all.await.expect("they start");
+            let began = Instant::now();
+            stop.cancel();
+            supervisor.await.expect("no panic");
+            began.elapsed()
+        }
+        Who::Verger => {
+            let tree = described(n).start().await.expect("it starts");
+            all.await.expect("they start");
+            let began = Instant::now();
+            tree.stop("measured").await.expect("it stops");
+            began.elapsed()
+        }
+    };
+    nanos(took, n)
+}

@@ -1,0 +1,32 @@
+//! How the benches measure: in turns, in processes of their own, and with an eye on what else runs.
+//!
+//! A bench has [`Row`]s. Each row is measured by a function that is called in a process of its own,
+//! once for each [`Side`] and round, and prints its figures. What counts is the ratio of the two
+//! sides *in one round*, and its median over all rounds: two runs that follow each other meet the
+//! same machine.
+//!
+//! * `row`: what a row is, and its budget.
+//! * `process`: a measurement in a process of its own.
+//! * `rounds`: both sides in turns, and disturbed rounds once more.
+//! * `load`: what other processes take of the machine.
+//! * `figures`: medians, spreads, and numbers as one reads them.
+//! * `machine`: where it was measured.
+//! * `children`: what a child does on both sides, and how it is seen to have started.
+
+#![allow(dead_code, reason = "each bench uses a part of it")]
+
+mod children;
+mod figures;
+mod load;
+mod machine;
+mod process;
+mod rounds;
+mod row;
+
+pub(crate) use self::children::{KEPT, Starts, nanos, peak_bytes, runtime};
+pub(crate) use self::figures::{Spread, Unit, median, p50};
+pub(crate) use self::load::worked_by_children;
+pub(crate) use self::machine::Machine;
+pub(crate) use self::process::answer;
+pub(crate) use self::rounds::{Measured, Plan, Round, measure};
+pub(crate) use self::row::{Budget, Part, Row, Side, Who};

@@ -1,0 +1,105 @@
+//! A row of a table: what is measured, on which sides, and what it may cost.
+
+use super::figures::Unit;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// tokio, written by hand.
+    Raw,
+    Verger,
+}
+
+impl Who {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Verger => "verger",
+        }
+    }
+}
+
+/// Who does the work, and how much of it. What `n` counts is the row's business: children, mostly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Side {
+    pub(crate) who: Who,
+    pub(crate) n: u64,
+}
+
+impl Side {
+    pub(crate) const fn raw(n: u64) -> Self {
+        Self { who: Who::Raw, n }
+    }
+
+    pub(crate) const fn verger(n: u64) -> Self {
+        Self { who: Who::Verger, n }
+    }
+}
+
+/// One thing that is measured. It has a figure for each of its parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// For `--row`.
+    pub(crate) name: &'static str,
+    /// For whoever reads the table.
+    pub(crate) what: &'static str,
+    /// What it is compared with; `None` if its figures stand by themselves.
+    pub(crate) base: Option<Side>,
+    pub(crate) ours: Side,
+    /// What [`run`](Self::run) returns, in this order. The row is met if all of them are.
+    pub(crate) parts: &'static [Part],
+    pub(crate) rounds: usize,
+    /// Does the work of one side and returns a figure for each part. Called in a process of its own.
+    pub(crate) run: fn(Side) -> Vec<f64>,
+}
+
+impl Row {
+    /// Rows without a budget are there to be looked at.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.parts.iter().any(|part| part.budget.is_some())
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// Empty if the row has no other.
+    pub(crate) what: &'static str,
+    pub(crate) unit: Unit,
+    pub(crate) budget: Option<Budget>,
+}
+
+impl Part {
+    pub(crate) const fn new(what: &'static str, unit: Unit, budget: Budget) -> Self {
+        Self { what, unit, budget: Some(budget) }
+    }
+
+    pub(crate) const fn without_budget(what: &'static str, unit: Unit) -> Self {
+        Self { what, unit, budget: None }
+    }
+}
+
+/// Of the ratio to the base or, if there is none, of the figure itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Budget {
+    AtMost(f64),
+    AtLeast(f64),
+    Below(f64),
+}
+
+impl Budget {
+    pub(crate) fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(most) => value <= most,
+            Self::AtLeast(least) => value >= least,
+            Self::Below(limit) => value < limit,
+        }
+    }
+
+    /// As text, its number written by `show`.
+    pub(crate) fn text(self, show: impl Fn(f64) -> String) -> String {
+        match self {
+            Self::AtMost(most) => format!("≤ {}", show(most)),
+            Self::AtLeast(least) => format!("≥ {}", show(least)),
+            Self::Below(limit) => format!("< {}", show(limit)),
+        }
+    }
+}
