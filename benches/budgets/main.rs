@@ -14,9 +14,12 @@
 #![expect(clippy::print_stdout, reason = "the table is what it is run for")]
 
 mod arguments;
+mod crowd;
 #[path = "../measure/mod.rs"]
 mod measure;
+mod raw;
 mod report;
+mod restart;
 mod start;
 
 use std::env;
@@ -28,7 +31,7 @@ use self::report::Table;
 
 /// In the order of the table.
 fn rows() -> impl Iterator<Item = &'static Row> {
-    [start::ROWS].into_iter().flatten()
+    [start::ROWS, restart::ROWS, crowd::ROWS].into_iter().flatten()
 }
 
 fn main() -> ExitCode {

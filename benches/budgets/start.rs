@@ -12,6 +12,7 @@ use verger::{
 use crate::measure::{
     Budget, KEPT, Part, Row, Side, Starts, Unit, Who, median, nanos, peak_bytes, runtime,
 };
+use crate::raw;
 
 const CHILDREN: u64 = 100_000;
 
@@ -76,19 +77,11 @@ static STARTS: Starts = Starts::new();
 
 // --- Raw -----------------------------------------------------------------------------------------
 
-async fn idle_task(stop: CancellationToken) {
-    STARTS.one();
-    let kept = black_box(KEPT);
-    // Owned: the task is 128 bytes smaller than one that borrows the token.
-    stop.cancelled_owned().await;
-    black_box(&kept);
-}
-
 /// A supervisor of idle children: starts them, would notice if one ended, and ends after all of them.
 async fn supervise(n: u64, stop: CancellationToken) {
     let mut children = JoinSet::new();
     for _ in 0..n {
-        children.spawn(idle_task(stop.clone()));
+        children.spawn(raw::idle(|| STARTS.one(), stop.clone()));
     }
     tokio::select! {
         () = stop.cancelled() => {}

@@ -13,7 +13,7 @@
 //! * `machine`: where it was measured.
 //! * `children`: what a child does on both sides, and how it is seen to have started.
 
-#![allow(dead_code, reason = "each bench uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each bench uses a part of it")]
 
 mod children;
 mod figures;

@@ -1,0 +1,213 @@
+//! One restart: from just before a failure to the first instruction of the next incarnation.
+
+use std::hint::black_box;
+use std::panic;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use verger::{Backoff, CancellationToken, Context, Exit, Supervisor, worker};
+
+use crate::measure::{Budget, KEPT, Part, Row, Side, Starts, Unit, Who, p50, runtime};
+use crate::raw;
+
+const CRASHES: usize = 20_000;
+
+const EQUAL: &[Part] = &[Part::new("", Unit::Nanos, Budget::AtMost(1.0))];
+
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "restart-error",
+        what: "a restart after an error, p50",
+        base: Some(Side::raw(1)),
+        ours: Side::verger(1),
+        parts: EQUAL,
+        rounds: 15,
+        run: after_error,
+    },
+    Row {
+        name: "restart-panic",
+        what: "a restart after a panic, p50",
+        base: Some(Side::raw(1)),
+        ours: Side::verger(1),
+        parts: EQUAL,
+        rounds: 15,
+        run: after_panic,
+    },
+    Row {
+        name: "restart-scale",
+        what: "a restart among 1,000,000 children, against one among 1,000",
+        base: Some(Side::verger(1_000)),
+        ours: Side::verger(1_000_000),
+        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.5))],
+        rounds: 7,
+        run: after_error,
+    },
+    Row {
+        name: "restart-window",
+        what: "a restart with 10,000 others in the window, against one with none",
+        base: Some(Side::verger(0)),
+        ours: Side::verger(10_000),
+        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.1))],
+        rounds: 15,
+        run: in_a_window,
+    },
+];
+
+static STARTS: Starts = Starts::new();
+static LOG: Mutex<Log> = Mutex::new(Log { failed: None, took: Vec::new(), until: None });
+
+/// What the child that crashes notes.
+struct Log {
+    failed: Option<Instant>,
+    took: Vec<Duration>,
+    /// So many, and who wants to know.
+    until: Option<(usize, oneshot::Sender<Vec<Duration>>)>,
+}
+
+impl Log {
+    fn expect(crashes: usize) -> oneshot::Receiver<Vec<Duration>> {
+        let (sender, all) = oneshot::channel();
+        let mut log = LOG.lock().expect("no panic");
+        log.took.reserve(crashes);
+        log.until = Some((crashes, sender));
+        all
+    }
+
+    /// Called first in each run.
+    fn is_there() {
+        let now = Instant::now();
+        let mut log = LOG.lock().expect("no panic");
+        if let Some(failed) = log.failed.take() {
+            log.took.push(now - failed);
+        }
+    }
+
+    /// Called last before a failure. `false`: that was all.
+    fn fails() -> bool {
+        let mut log = LOG.lock().expect("no panic");
+        if log.until.as_ref().is_some_and(|(crashes, _)| log.took.len() >= *crashes) {
+            let took = std::mem::take(&mut log.took);
+            let _ = log.until.take().map(|(_, sender)| sender.send(took));
+        }
+        let goes_on = log.until.is_some();
+        log.failed = goes_on.then(Instant::now);
+        goes_on
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Error,
+    Panic,
+}
+
+impl Failure {
+    pub(crate) fn happen<E: From<&'static str>>(self) -> Result<(), E> {
+        match self {
+            Self::Error => Err("out of luck".into()),
+            Self::Panic => panic!("out of luck"),
+        }
+    }
+}
+
+/// On both sides: what a panic prints is not what is measured.
+pub(crate) fn silence_panics() {
+    panic::set_hook(Box::new(|_| {}));
+}
+
+fn after_error(side: Side) -> Vec<f64> {
+    vec![p50(crashes(side, Failure::Error, Duration::from_secs(3600), CRASHES))]
+}
+
+fn after_panic(side: Side) -> Vec<f64> {
+    vec![p50(crashes(side, Failure::Panic, Duration::from_secs(3600), CRASHES))]
+}
+
+/// Begins to measure when the window is as full as it should be.
+fn in_a_window(side: Side) -> Vec<f64> {
+    const WARM: usize = 10_000;
+    let period = if side.n == 0 { Duration::from_nanos(1) } else { Duration::from_secs(3600) };
+    let one = Side { n: 1, ..side };
+    let took = crashes(one, Failure::Error, period, WARM + 2_000);
+    vec![p50(took.into_iter().skip(WARM))]
+}
+
+/// Lets the middle one of `n` children fail again and again, as soon as all of them run.
+fn crashes(side: Side, failure: Failure, period: Duration, crashes: usize) -> Vec<Duration> {
+    silence_panics();
+    let all_started = STARTS.expect(side.n);
+    let all_over = Log::expect(crashes);
+    let go = CancellationToken::new();
+    let start = match side.who {
+        Who::Raw => start_raw(side.n, failure, go.clone()),
+        Who::Verger => start_verger(side.n, failure, period, go.clone()),
+    };
+    let runtime = runtime();
+    let took = runtime.block_on(async {
+        tokio::spawn(start);
+        all_started.await.expect("they start");
+        go.cancel();
+        all_over.await.expect("it goes on")
+    });
+    // What is still there is not measured, and a million tasks take a while to go.
+    runtime.shutdown_background();
+    took
+}
+
+type Start = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+fn start_raw(n: u64, failure: Failure, go: CancellationToken) -> Start {
+    Box::pin(raw::supervise(n, CancellationToken::new(), move |children, run, stop| {
+        if run.index != n / 2 {
+            return children.spawn(raw::idle(|| STARTS.one(), stop));
+        }
+        let go = (run.number == 1).then(|| go.clone());
+        children.spawn(async move {
+            Log::is_there();
+            if let Some(go) = go {
+                STARTS.one();
+                go.cancelled().await;
+            }
+            if Log::fails() {
+                return failure.happen();
+            }
+            stop.cancelled().await;
+            Ok(())
+        })
+    }))
+}
+
+fn start_verger(n: u64, failure: Failure, period: Duration, go: CancellationToken) -> Start {
+    let idle = worker("idle", idle_child);
+    let crashing = worker("crashing", move |ctx: Context| {
+        let go = (ctx.incarnation() == 1).then(|| go.clone());
+        async move {
+            Log::is_there();
+            if let Some(go) = go {
+                STARTS.one();
+                go.cancelled().await;
+            }
+            if Log::fails() {
+                return failure.happen();
+            }
+            ctx.cancelled().await;
+            Exit::Ok(())
+        }
+    });
+    let crashing = crashing.backoff(Backoff::none());
+    let children = (0..n).map(|index| match index {
+        index if index == n / 2 => crashing.clone(),
+        index => idle.clone().named(format!("idle-{index}")),
+    });
+    let app = Supervisor::builder("app").restarts(1_000_000, period);
+    let app = children.fold(app, |app, child| app.child(child)).build().expect("a tree");
+    Box::pin(async move { drop(app.start().await.expect("it starts")) })
+}
+
+async fn idle_child(ctx: Context) {
+    STARTS.one();
+    let kept = black_box(KEPT);
+    ctx.cancelled().await;
+    black_box(&kept);
+}
