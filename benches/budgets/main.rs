@@ -17,10 +17,14 @@ mod arguments;
 mod crowd;
 #[path = "../measure/mod.rs"]
 mod measure;
+mod messages;
+mod names;
 mod raw;
 mod report;
 mod restart;
+mod snapshot;
 mod start;
+mod trees;
 
 use std::env;
 use std::process::ExitCode;
@@ -31,7 +35,17 @@ use self::report::Table;
 
 /// In the order of the table.
 fn rows() -> impl Iterator<Item = &'static Row> {
-    [start::ROWS, restart::ROWS, crowd::ROWS].into_iter().flatten()
+    [
+        start::ROWS,
+        restart::ROWS,
+        crowd::ROWS,
+        trees::ROWS,
+        messages::ROWS,
+        names::ROWS,
+        snapshot::ROWS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 fn main() -> ExitCode {

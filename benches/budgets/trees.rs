@@ -1,0 +1,159 @@
+//! Supervisors below supervisors: up, and down again.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use verger::{CancellationToken, Context, Supervisor, SupervisorBuilder, worker};
+
+use crate::measure::{Budget, KEPT, Part, Row, Side, Starts, Unit, Who, median, runtime};
+use crate::raw;
+
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "deep",
+        what: "a chain of 1,000 supervisors",
+        base: Some(Side::raw(1_000)),
+        ours: Side::verger(1_000),
+        parts: &[
+            Part::new("build", Unit::Nanos, Budget::AtMost(3.0)),
+            Part::new("stop", Unit::Nanos, Budget::AtMost(3.0)),
+        ],
+        rounds: 15,
+        run: |side| up_and_down(side.who, &Shape { levels: side.n, width: 1 }),
+    },
+    Row {
+        name: "wide",
+        what: "a tree of 10 × 10 × 10 × 10",
+        base: Some(Side::raw(10_000)),
+        ours: Side::verger(10_000),
+        parts: &[
+            Part::new("build", Unit::Nanos, Budget::AtMost(2.0)),
+            Part::new("stop", Unit::Nanos, Budget::AtMost(2.0)),
+        ],
+        rounds: 15,
+        run: |side| up_and_down(side.who, &Shape { levels: 4, width: 10 }),
+    },
+];
+
+static STARTS: Starts = Starts::new();
+
+/// Each supervisor has so many children; those of the lowest are workers.
+#[derive(Clone, Copy)]
+struct Shape {
+    levels: u64,
+    width: u64,
+}
+
+impl Shape {
+    fn workers(self) -> u64 {
+        (0..self.levels).fold(1, |workers, _| workers * self.width)
+    }
+
+    fn below(self) -> Option<Self> {
+        (self.levels > 1).then_some(Self { levels: self.levels - 1, ..self })
+    }
+}
+
+/// Until all workers run and the root is up, and until it has ended; a few times.
+fn up_and_down(who: Who, shape: &Shape) -> Vec<f64> {
+    let runtime = runtime();
+    let [mut builds, mut stops] = [Vec::new(), Vec::new()];
+    for _ in 0..5 {
+        let [build, stop] = runtime.block_on(async {
+            match who {
+                Who::Raw => raw_tree(*shape).await,
+                Who::Verger => tree(*shape).await,
+            }
+        });
+        builds.push(build);
+        stops.push(stop);
+    }
+    vec![median(builds), median(stops)]
+}
+
+fn nanos([began, up, stopping, down]: [Instant; 4]) -> [f64; 2] {
+    [(up - began).as_secs_f64() * 1e9, (down - stopping).as_secs_f64() * 1e9]
+}
+
+// --- Raw -----------------------------------------------------------------------------------------
+
+async fn raw_tree(shape: Shape) -> [f64; 2] {
+    let all = STARTS.expect(shape.workers());
+    let stop = CancellationToken::new();
+    let (ready, is_ready) = oneshot::channel();
+    let began = Instant::now();
+    let root = tokio::spawn(supervise(shape, stop.clone(), ready));
+    is_ready.await.expect("it starts");
+    let up = Instant::now().max(all.await.expect("they start"));
+    let stopping = Instant::now();
+    stop.cancel();
+    root.await.expect("no panic");
+    nanos([began, up, stopping, Instant::now()])
+}
+
+/// Starts its children one after the other, says that it is up, and ends when all of them have.
+fn supervise(
+    shape: Shape,
+    stop: CancellationToken,
+    ready: oneshot::Sender<()>,
+) -> impl Future<Output = ()> + Send {
+    async move {
+        let mut children = JoinSet::new();
+        for _ in 0..shape.width {
+            match shape.below() {
+                None => {
+                    let worker = raw::idle(|| STARTS.one(), stop.clone());
+                    children.spawn(async { drop(worker.await) });
+                }
+                Some(below) => {
+                    let (ready, is_ready) = oneshot::channel();
+                    children.spawn(supervise(below, stop.child_token(), ready));
+                    let _ = is_ready.await;
+                }
+            }
+        }
+        let _ = ready.send(());
+        tokio::select! {
+            () = stop.cancelled() => {}
+            Some(_) = children.join_next() => stop.cancel(),
+        }
+        while children.join_next().await.is_some() {}
+    }
+}
+
+// --- Verger --------------------------------------------------------------------------------------
+
+async fn tree(shape: Shape) -> [f64; 2] {
+    let app = described(shape);
+    let all = STARTS.expect(shape.workers());
+    let began = Instant::now();
+    let tree = tokio::spawn(async { app.start().await.expect("it starts") });
+    let tree = tree.await.expect("no panic");
+    let up = Instant::now().max(all.await.expect("they start"));
+    let stopping = Instant::now();
+    tree.stop("measured").await.expect("it stops");
+    nanos([began, up, stopping, Instant::now()])
+}
+
+fn described(shape: Shape) -> Supervisor {
+    let mut level = supervisor(shape.width, |name| worker(name, idle_child));
+    for _ in 1..shape.levels {
+        let below = level;
+        level = supervisor(shape.width, |name| below.clone().into_child().named(name));
+    }
+    level.build().expect("a tree")
+}
+
+fn supervisor(width: u64, child: impl Fn(String) -> verger::ChildSpec) -> SupervisorBuilder {
+    let children = (0..width).map(|number| child(format!("child-{number}")));
+    children.fold(Supervisor::builder("level"), |level, child| level.child(child))
+}
+
+async fn idle_child(ctx: Context) {
+    STARTS.one();
+    let kept = black_box(KEPT);
+    ctx.cancelled().await;
+    black_box(&kept);
+}
