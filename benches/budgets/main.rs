@@ -15,10 +15,12 @@
 
 mod arguments;
 mod crowd;
+mod hello;
 #[path = "../measure/mod.rs"]
 mod measure;
 mod messages;
 mod names;
+mod plot;
 mod raw;
 mod report;
 mod restart;
@@ -43,6 +45,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
         messages::ROWS,
         names::ROWS,
         snapshot::ROWS,
+        hello::ROWS,
     ]
     .into_iter()
     .flatten()
@@ -72,6 +75,16 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> ExitCode {
+    if let Some(folder) = &arguments.plot {
+        let drawn = plot::write(folder, rows(), arguments.plan, |line| println!("{line}"));
+        return drawn.map_or_else(
+            |error| {
+                eprintln!("{}: {error}", folder.display());
+                ExitCode::FAILURE
+            },
+            |()| ExitCode::SUCCESS,
+        );
+    }
     let mut table = Table::begin(Machine::here(), arguments);
     for row in &arguments.rows {
         table.add(row, measure::measure(row, arguments.plan));

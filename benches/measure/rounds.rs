@@ -1,6 +1,6 @@
 //! Rounds: both sides in turns, and once more if others had disturbed them.
 
-use super::figures::Spread;
+use super::figures::{Spread, Unit};
 use super::load::Load;
 use super::process;
 use super::row::{Part, Row};
@@ -65,7 +65,9 @@ fn round(row: &Row, ours_first: bool) -> Result<Round, String> {
         (base()?, ours()?)
     };
     let foreign = before.zip(Load::now()).map(|(before, now)| before.foreign(now));
-    let disturbed = foreign.is_some_and(|(_, disturbed)| disturbed);
+    // What is counted is the same whatever else runs.
+    let counted = row.parts.iter().all(|part| part.unit == Unit::Count);
+    let disturbed = !counted && foreign.is_some_and(|(_, disturbed)| disturbed);
     Ok(Round { base, ours, foreign: foreign.map(|(share, _)| share), disturbed })
 }
 
