@@ -11,7 +11,7 @@ use verger::{
     SupervisorHandle, worker,
 };
 
-use crate::measure::{Budget, KEPT, Part, Row, Side, Starts, Unit, Who, median, p50, runtime};
+use crate::measure::{Budget, KEPT, Part, Row, Side, Starts, Unit, Who, nanos, p50, runtime};
 use crate::raw;
 use crate::restart::{Failure, silence_panics};
 
@@ -134,7 +134,7 @@ fn failing_children(n: u64, failure: Failure, go: CancellationToken) -> Supervis
 static FAIL: Notify = Notify::const_new();
 static FAILED: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// From just before the failure to the first instruction of the last child, a few times.
+/// From just before the failure to the first instruction of the last child.
 fn one_for_all(side: Side) -> Vec<f64> {
     let n = side.n;
     let runtime = runtime();
@@ -143,7 +143,10 @@ fn one_for_all(side: Side) -> Vec<f64> {
         match side.who {
             Who::Raw => {
                 let stop = CancellationToken::new();
-                drop(tokio::spawn(raw::supervise_together(n, stop, grouped_task)));
+                let start = move |children: &mut _, index, stop| {
+                    grouped_task(children, index == n / 2, stop)
+                };
+                drop(tokio::spawn(raw::supervise_together(n, stop, start)));
             }
             Who::Verger => {
                 let app = grouped_children(n);
@@ -151,18 +154,13 @@ fn one_for_all(side: Side) -> Vec<f64> {
             }
         }
         all.await.expect("they start");
-        let mut took = Vec::new();
-        for _ in 0..5 {
-            let all = STARTS.expect(n);
-            FAIL.notify_one();
-            let back = all.await.expect("they restart");
-            let failed = FAILED.lock().expect("no panic").take().expect("it failed");
-            took.push((back - failed).as_secs_f64() * 1e9);
-        }
-        took
+        let all = STARTS.expect(n);
+        FAIL.notify_one();
+        let back = all.await.expect("they restart");
+        back - FAILED.lock().expect("no panic").take().expect("it failed")
     });
     runtime.shutdown_background();
-    vec![median(took)]
+    vec![nanos(took, 1)]
 }
 
 fn fail_now<E: From<&'static str>>() -> Result<(), E> {
@@ -170,8 +168,8 @@ fn fail_now<E: From<&'static str>>() -> Result<(), E> {
     Failure::Error.happen()
 }
 
-fn grouped_task(children: &mut raw::Children, index: u64, stop: CancellationToken) -> AbortHandle {
-    if index != CHILDREN / 2 {
+fn grouped_task(children: &mut raw::Children, fails: bool, stop: CancellationToken) -> AbortHandle {
+    if !fails {
         return children.spawn(raw::idle(|| STARTS.one(), stop));
     }
     children.spawn(async move {
@@ -195,7 +193,7 @@ fn grouped_children(n: u64) -> Supervisor {
     let failing = failing.backoff(Backoff::none());
     let app = Supervisor::builder("app").strategy(Strategy::OneForAll);
     let children = (0..n).map(|index| match index {
-        index if index == CHILDREN / 2 => failing.clone(),
+        index if index == n / 2 => failing.clone(),
         index => idle.clone().named(format!("idle-{index}")),
     });
     let app = children.fold(app, |app, child| app.child(child));

@@ -60,9 +60,10 @@ fn point(row: &Row, n: u64, plan: Plan) -> Result<Point, String> {
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 76.0;
-const RIGHT: f64 = 540.0;
+const RIGHT: f64 = 520.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 256.0;
+const LINE: f64 = 15.0;
 
 const RAW: &str = "#8c8c8c";
 const VERGER: &str = "#4c72b0";
@@ -101,8 +102,7 @@ fn picture(title: &str, unit: Unit, points: &[Point]) -> String {
             BOTTOM + 20.0,
         ));
     }
-    let sides = [("by hand", RAW, -3.0), ("verger", VERGER, 3.0)];
-    for (side, (name, colour, aside)) in sides.into_iter().enumerate() {
+    for (side, (colour, aside)) in [(RAW, -3.0), (VERGER, 3.0)].into_iter().enumerate() {
         let spreads: Vec<_> = points.iter().map(|it| [it.raw, it.verger][side]).collect();
         let line: Vec<_> = spreads
             .iter()
@@ -123,12 +123,20 @@ fn picture(title: &str, unit: Unit, points: &[Point]) -> String {
                 y(*median),
             ));
         }
-        let last = spreads.last().expect("there are points").median;
+    }
+    let last = points.last().expect("there are points");
+    let mut ends = [(last.raw.median, "by hand", RAW), (last.verger.median, "verger", VERGER)];
+    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // From below; who would be written over the other is moved up.
+    let mut free = BOTTOM + LINE;
+    for (figure, name, colour) in ends {
+        let at = y(figure).min(free - LINE);
+        free = at;
         add(format!(
             "<text x=\"{:.1}\" y=\"{:.1}\" fill=\"{colour}\">{name}, {}</text>",
-            RIGHT - 16.0,
-            y(last) + 4.0,
-            unit.show(last),
+            RIGHT + 6.0,
+            at + 4.0,
+            unit.show(figure),
         ));
     }
     let middle = f64::midpoint(LEFT, RIGHT);

@@ -35,8 +35,8 @@ impl Table {
                 Ok(measured) => Line::all(measured).for_each(|line| println!("{}", line.text())),
                 Err(error) => println!("{:<28} FAILED: {error}", row.name),
             }
-            if let Ok(measured) = &measured {
-                remarks(measured).for_each(|remark| println!("{:<28} {remark}", ""));
+            if let Some(remark) = measured.as_ref().ok().and_then(remark) {
+                println!("{:<28} {remark}", "");
             }
         }
         self.rows.push((row, measured));
@@ -56,6 +56,11 @@ impl Table {
             if self.rows.iter().flat_map(|(_, it)| it).any(Measured::is_blind) {
                 println!(
                     "\nNo /proc/stat here: whether other programs disturbed this isn't known."
+                );
+            }
+            if self.rows.iter().any(|(row, _)| row.is_against_itself()) {
+                println!(
+                    "\n* verger itself: with fewer children, no restart in its window, no loop"
                 );
             }
             println!("\nbudgets: {met} of {of} met");
@@ -141,13 +146,17 @@ fn row_as_json(measured: &Measured) -> Value {
     })
 }
 
-/// What a row has to say beside its figures.
-fn remarks(measured: &Measured) -> impl Iterator<Item = String> {
+/// What there is to say of a row beside its figures.
+fn remark(measured: &Measured) -> Option<String> {
     let (disturbed, of) = (measured.disturbed(), measured.rounds.len());
-    let repeated = measured.repeated;
-    let kept = (disturbed > 0).then(|| format!("! {disturbed} of {of} rounds were disturbed"));
-    let again = (repeated > 0).then(|| format!("  {repeated} disturbed rounds were repeated"));
-    kept.into_iter().chain(again)
+    match (disturbed, measured.repeated) {
+        (0, 0) => None,
+        (0, repeated) => Some(format!("{repeated} disturbed rounds were repeated")),
+        (_, 0) => Some(format!("! {disturbed} of {of} rounds were disturbed")),
+        (_, repeated) => Some(format!(
+            "! {disturbed} of {of} rounds were disturbed, when {repeated} had been repeated"
+        )),
+    }
 }
 
 /// One part of a row.
@@ -172,7 +181,13 @@ impl<'a> Line<'a> {
             Self {
                 name: format!("{} {}", measured.row.name, part.what).trim_end().to_owned(),
                 part,
-                base: measured.base(index).map_or_else(|| "–".to_owned(), |it| show(it.median)),
+                base: measured.base(index).map_or_else(
+                    || "–".to_owned(),
+                    |it| {
+                        let itself = measured.row.is_against_itself();
+                        format!("{}{}", show(it.median), if itself { "*" } else { "" })
+                    },
+                ),
                 ours: show(ours.median),
                 ratio: ratio.map_or_else(|| ours.text(show), |it| it.text(of_ratio)),
                 budget: part.budget.map_or_else(String::new, |budget| match ratio {

@@ -40,7 +40,7 @@ pub(crate) const ROWS: &[Row] = &[
         base: Some(Side::verger(1_000)),
         ours: Side::verger(1_000_000),
         parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.5))],
-        rounds: 7,
+        rounds: 9,
         run: after_error,
     },
     Row {

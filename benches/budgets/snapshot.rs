@@ -27,7 +27,7 @@ pub(crate) const ROWS: &[Row] = &[Row {
     run: snapshot,
 }];
 
-/// First alone, to see how long it takes; then beside whoever would notice that it holds something.
+/// Three times: alone, to see how long it takes, and beside each who would notice what it holds.
 fn snapshot(side: Side) -> Vec<f64> {
     let child = worker("child", async |ctx: Context| ctx.cancelled().await);
     let named = (0..side.n).map(|number| child.clone().named(format!("child-{number}")));
@@ -36,23 +36,32 @@ fn snapshot(side: Side) -> Vec<f64> {
     let runtime = runtime();
     let figures = runtime.block_on(async {
         let tree = app.start().await.expect("it starts");
-        let took = tokio::spawn(status(tree.clone())).await.expect("no panic");
+        let took = status(&tree, side.n).await;
         let over = Arc::new(AtomicBool::new(false));
         let calls = tokio::spawn(longest_call(tree.clone(), Arc::clone(&over)));
-        let ticks = tokio::spawn(longest_turn(Arc::clone(&over)));
-        tokio::spawn(status(tree)).await.expect("no panic");
+        status(&tree, side.n).await;
         over.store(true, Ordering::Relaxed);
-        [took, calls.await.expect("no panic"), ticks.await.expect("no panic")]
+        let held_loop = calls.await.expect("no panic");
+        let over = Arc::new(AtomicBool::new(false));
+        let turns = tokio::spawn(longest_turn(Arc::clone(&over)));
+        status(&tree, side.n).await;
+        over.store(true, Ordering::Relaxed);
+        [took, held_loop, turns.await.expect("no panic")]
     });
     runtime.shutdown_background();
     figures.map(|took| took.as_secs_f64() * 1e9).to_vec()
 }
 
-async fn status(tree: SupervisorHandle) -> Duration {
-    let began = Instant::now();
-    let status = tree.status().await.expect("it runs");
-    let took = began.elapsed();
-    assert_eq!(status.root.children.len() as u64, CHILDREN);
+/// Taken on a thread of the runtime, and given to this one, so that nobody there has to drop it.
+async fn status(tree: &SupervisorHandle, n: u64) -> Duration {
+    let tree = tree.clone();
+    let taken = tokio::spawn(async move {
+        let began = Instant::now();
+        let status = tree.status().await.expect("it runs");
+        (began.elapsed(), status)
+    });
+    let (took, status) = taken.await.expect("no panic");
+    assert_eq!(status.root.children.len() as u64, n);
     took
 }
 

@@ -10,7 +10,7 @@ use verger::{
 };
 
 use crate::measure::{
-    Budget, KEPT, Part, Row, Side, Starts, Unit, Who, median, nanos, peak_bytes, runtime,
+    Budget, KEPT, Part, Row, Side, Starts, Unit, Who, nanos, peak_bytes, runtime,
 };
 use crate::raw;
 
@@ -25,6 +25,15 @@ pub(crate) const ROWS: &[Row] = &[
         parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.1))],
         rounds: 15,
         run: start,
+    },
+    Row {
+        name: "describe",
+        what: "describe 100,000 children and check them, each, before they are started",
+        base: None,
+        ours: Side::verger(CHILDREN),
+        parts: &[Part::without_budget("", Unit::Nanos)],
+        rounds: 5,
+        run: describe,
     },
     Row {
         name: "start-by-handle",
@@ -68,7 +77,7 @@ pub(crate) const ROWS: &[Row] = &[
         base: Some(Side::verger(10_000)),
         ours: Side::verger(1_000_000),
         parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.5))],
-        rounds: 7,
+        rounds: 9,
         run: stop,
     },
 ];
@@ -116,6 +125,16 @@ async fn dynamic() -> [SupervisorHandle; 2] {
 }
 
 // --- Start ---------------------------------------------------------------------------------------
+
+/// What is known before anything runs is described before the clock does: there is nothing like it
+/// by hand, and it is done once.
+fn describe(side: Side) -> Vec<f64> {
+    let began = Instant::now();
+    let tree = described(side.n);
+    let took = began.elapsed();
+    drop(tree);
+    vec![nanos(took, side.n)]
+}
 
 /// From the first start to the last child's first instruction.
 fn start(side: Side) -> Vec<f64> {
@@ -196,8 +215,8 @@ fn bytes_mailbox(side: Side) -> Vec<f64> {
 
 /// What each of `n` children weighs at the peak, once all of them run.
 fn heaviest(n: u64, start: impl Future<Output = ()>) -> Vec<f64> {
-    let before = peak_bytes();
     runtime().block_on(async {
+        let before = peak_bytes();
         let all = STARTS.expect(n);
         start.await;
         all.await.expect("they start");
@@ -207,15 +226,12 @@ fn heaviest(n: u64, start: impl Future<Output = ()>) -> Vec<f64> {
 
 // --- Stop ----------------------------------------------------------------------------------------
 
-/// From the request to the end of the supervisor. A few children stop too soon to be timed once.
+/// From the request to the end of the supervisor.
 fn stop(side: Side) -> Vec<f64> {
-    let times = (100_000 / side.n).clamp(1, 5);
-    let runtime = runtime();
-    let stops = (0..times).map(|_| runtime.block_on(stop_once(side)));
-    vec![median(stops.collect::<Vec<_>>())]
+    vec![runtime().block_on(start_and_stop(side))]
 }
 
-async fn stop_once(side: Side) -> f64 {
+async fn start_and_stop(side: Side) -> f64 {
     let n = side.n;
     let all = STARTS.expect(n);
     let took = match side.who {

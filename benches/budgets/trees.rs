@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use verger::{CancellationToken, Context, Supervisor, SupervisorBuilder, worker};
 
-use crate::measure::{Budget, KEPT, Part, Row, Side, Starts, Unit, Who, median, runtime};
+use crate::measure::{Budget, KEPT, Part, Row, Side, Starts, Unit, Who, runtime};
 use crate::raw;
 
 pub(crate) const ROWS: &[Row] = &[
@@ -56,21 +56,15 @@ impl Shape {
     }
 }
 
-/// Until all workers run and the root is up, and until it has ended; a few times.
+/// Until all workers run and the root is up, and until it has ended. Once, as a program does it.
 fn up_and_down(who: Who, shape: &Shape) -> Vec<f64> {
-    let runtime = runtime();
-    let [mut builds, mut stops] = [Vec::new(), Vec::new()];
-    for _ in 0..5 {
-        let [build, stop] = runtime.block_on(async {
-            match who {
-                Who::Raw => raw_tree(*shape).await,
-                Who::Verger => tree(*shape).await,
-            }
-        });
-        builds.push(build);
-        stops.push(stop);
-    }
-    vec![median(builds), median(stops)]
+    let figures = runtime().block_on(async {
+        match who {
+            Who::Raw => raw_tree(*shape).await,
+            Who::Verger => tree(*shape).await,
+        }
+    });
+    figures.to_vec()
 }
 
 fn nanos([began, up, stopping, down]: [Instant; 4]) -> [f64; 2] {
@@ -89,7 +83,7 @@ async fn raw_tree(shape: Shape) -> [f64; 2] {
     let up = Instant::now().max(all.await.expect("they start"));
     let stopping = Instant::now();
     stop.cancel();
-    root.await.expect("no panic");
+    root.await.expect("no panic").expect("it ends well");
     nanos([began, up, stopping, Instant::now()])
 }
 
@@ -98,14 +92,13 @@ fn supervise(
     shape: Shape,
     stop: CancellationToken,
     ready: oneshot::Sender<()>,
-) -> impl Future<Output = ()> + Send {
+) -> impl Future<Output = raw::Exit> + Send {
     async move {
         let mut children = JoinSet::new();
         for _ in 0..shape.width {
             match shape.below() {
                 None => {
-                    let worker = raw::idle(|| STARTS.one(), stop.clone());
-                    children.spawn(async { drop(worker.await) });
+                    children.spawn(raw::idle(|| STARTS.one(), stop.clone()));
                 }
                 Some(below) => {
                     let (ready, is_ready) = oneshot::channel();
@@ -120,6 +113,7 @@ fn supervise(
             Some(_) = children.join_next() => stop.cancel(),
         }
         while children.join_next().await.is_some() {}
+        Ok(())
     }
 }
 

@@ -3,12 +3,16 @@
 //!
 //! The process is this program once more, as `--measure ROW WHO N`. It prints its figures.
 
-use std::env;
-use std::process::{Command, Stdio};
+use std::process::{self, Command, Stdio};
+use std::time::Duration;
+use std::{env, thread};
 
 use super::row::{Row, Side, Who};
 
 const MEASURE: &str = "--measure";
+
+/// What takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Measures and prints, if that is what this process was started for.
 pub(crate) fn answer<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
@@ -18,6 +22,11 @@ pub(crate) fn answer<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Stri
         return None;
     }
     let row = rows.into_iter().find(|it| it.name == row)?;
+    thread::spawn(|| {
+        thread::sleep(LIMIT);
+        eprintln!("not over after {LIMIT:?}");
+        process::exit(1);
+    });
     let who = if who == Who::Raw.name() { Who::Raw } else { Who::Verger };
     let figures = (row.run)(Side { who, n: n.parse().ok()? });
     assert_eq!(figures.len(), row.parts.len(), "a figure for each part of `{}`", row.name);

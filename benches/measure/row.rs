@@ -53,6 +53,11 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Whether it compares verger with verger, at another number.
+    pub(crate) fn is_against_itself(&self) -> bool {
+        self.base.is_some_and(|base| base.who == self.ours.who)
+    }
+
     /// Rows without a budget are there to be looked at.
     pub(crate) fn has_budget(&self) -> bool {
         self.parts.iter().any(|part| part.budget.is_some())
