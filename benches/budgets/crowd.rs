@@ -11,7 +11,8 @@ use verger::{
     SupervisorHandle, worker,
 };
 
-use crate::measure::{Budget, KEPT, Part, Row, Side, Starts, Unit, Who, nanos, p50, runtime};
+use crate::idle::{self, STARTS};
+use crate::measure::{Budget, KEPT, Part, Row, Side, Unit, Who, nanos, p50, runtime};
 use crate::raw;
 use crate::restart::{Failure, silence_panics};
 
@@ -57,8 +58,6 @@ pub(crate) const ROWS: &[Row] = &[
         run: start_beside_loops,
     },
 ];
-
-static STARTS: Starts = Starts::new();
 
 // --- All fail ------------------------------------------------------------------------------------
 
@@ -125,8 +124,7 @@ fn failing_children(n: u64, failure: Failure, go: CancellationToken) -> Supervis
     });
     let child = child.backoff(Backoff::none());
     let app = Supervisor::builder("app").restarts(1_000_000, Duration::from_secs(3600));
-    let named = (0..n).map(|number| child.clone().named(format!("child-{number}")));
-    named.fold(app, |app, child| app.child(child)).build().expect("a tree")
+    idle::named(child, n).fold(app, |app, child| app.child(child)).build().expect("a tree")
 }
 
 // --- All because of one --------------------------------------------------------------------------
@@ -170,7 +168,7 @@ fn fail_now<E: From<&'static str>>() -> Result<(), E> {
 
 fn grouped_task(children: &mut raw::Children, fails: bool, stop: CancellationToken) -> AbortHandle {
     if !fails {
-        return children.spawn(raw::idle(|| STARTS.one(), stop));
+        return children.spawn(idle::task(stop));
     }
     children.spawn(async move {
         STARTS.one();
@@ -182,7 +180,6 @@ fn grouped_task(children: &mut raw::Children, fails: bool, stop: CancellationTok
 }
 
 fn grouped_children(n: u64) -> Supervisor {
-    let idle = worker("idle", idle_child);
     let failing = worker("failing", async |ctx: Context| -> Exit {
         STARTS.one();
         match ctx.run_until_cancelled(FAIL.notified()).await {
@@ -192,19 +189,11 @@ fn grouped_children(n: u64) -> Supervisor {
     });
     let failing = failing.backoff(Backoff::none());
     let app = Supervisor::builder("app").strategy(Strategy::OneForAll);
-    let children = (0..n).map(|index| match index {
-        index if index == n / 2 => failing.clone(),
-        index => idle.clone().named(format!("idle-{index}")),
-    });
+    let idle = idle::named(worker("idle", idle::child), n);
+    let children =
+        idle.zip(0..).map(|(idle, index)| if index == n / 2 { failing.clone() } else { idle });
     let app = children.fold(app, |app, child| app.child(child));
     app.restarts(1_000, Duration::from_secs(3600)).build().expect("a tree")
-}
-
-async fn idle_child(ctx: Context) {
-    STARTS.one();
-    let kept = black_box(KEPT);
-    ctx.cancelled().await;
-    black_box(&kept);
 }
 
 // --- One again and again -------------------------------------------------------------------------
@@ -217,7 +206,7 @@ fn start_beside_loops(side: Side) -> Vec<f64> {
         let app = Supervisor::builder("app").child(conns).build().expect("a tree");
         let tree = app.start().await.expect("it starts");
         let conns = tree.supervisor("conns").await.expect("it runs");
-        let idle = worker("idle", idle_child);
+        let idle = worker("idle", idle::child);
         for _ in 0..CHILDREN {
             conns.start_child(idle.clone()).await.expect("it starts");
         }
@@ -232,7 +221,7 @@ fn start_beside_loops(side: Side) -> Vec<f64> {
 }
 
 async fn starts(conns: SupervisorHandle) -> Vec<Duration> {
-    let idle = worker("late", idle_child);
+    let idle = worker("late", idle::child);
     let mut took = Vec::new();
     for _ in 0..2_000 {
         let spec = idle.clone();

@@ -16,6 +16,7 @@
 mod arguments;
 mod crowd;
 mod hello;
+mod idle;
 #[path = "../measure/mod.rs"]
 mod measure;
 mod messages;

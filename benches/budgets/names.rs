@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
-use verger::{Context, DynamicSupervisor, Supervisor, SupervisorBuilder, SupervisorHandle, worker};
+use verger::{DynamicSupervisor, Supervisor, SupervisorBuilder, SupervisorHandle, worker};
 
+use crate::idle;
 use crate::measure::{Budget, Part, Row, Side, Unit, Who, runtime};
 
 const NAMES: u64 = 100_000;
@@ -94,7 +95,7 @@ async fn look_up(tree: SupervisorHandle, wanted: Vec<String>) -> Duration {
 }
 
 fn questions(n: u64) -> Vec<f64> {
-    let idle = worker("idle", async |ctx: Context| ctx.cancelled().await);
+    let idle = worker("idle", idle::child);
     side_by_side(n, QUESTIONS, move |app, name| app.child(idle.clone().named(name)), ask_for)
 }
 

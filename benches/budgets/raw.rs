@@ -2,13 +2,10 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::hint::black_box;
 use std::pin::pin;
 
 use tokio::task::{AbortHandle, Id, JoinSet};
 use verger::CancellationToken;
-
-use crate::measure::KEPT;
 
 pub(crate) type Exit = Result<(), Box<dyn Error + Send + Sync>>;
 
@@ -68,14 +65,4 @@ pub(crate) async fn supervise_together(
         together.cancel();
         while children.join_next().await.is_some() {}
     }
-}
-
-/// Keeps something until it is asked to stop.
-pub(crate) async fn idle(has_started: impl FnOnce(), stop: CancellationToken) -> Exit {
-    has_started();
-    let kept = black_box(KEPT);
-    // Owned: the task is 128 bytes smaller than one that borrows the token.
-    stop.cancelled_owned().await;
-    black_box(&kept);
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! One restart: from just before a failure to the first instruction of the next incarnation.
 
-use std::hint::black_box;
 use std::panic;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -8,7 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use verger::{Backoff, CancellationToken, Context, Exit, Supervisor, worker};
 
-use crate::measure::{Budget, KEPT, Part, Row, Side, Starts, Unit, Who, p50, runtime};
+use crate::idle::{self, STARTS};
+use crate::measure::{Budget, Part, Row, Side, Unit, Who, p50, runtime};
 use crate::raw;
 
 const CRASHES: usize = 20_000;
@@ -54,7 +54,6 @@ pub(crate) const ROWS: &[Row] = &[
     },
 ];
 
-static STARTS: Starts = Starts::new();
 static LOG: Mutex<Log> = Mutex::new(Log { failed: None, took: Vec::new(), until: None });
 
 /// What the child that crashes notes.
@@ -160,7 +159,7 @@ type Start = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 fn start_raw(n: u64, failure: Failure, go: CancellationToken) -> Start {
     Box::pin(raw::supervise(n, CancellationToken::new(), move |children, run, stop| {
         if run.index != n / 2 {
-            return children.spawn(raw::idle(|| STARTS.one(), stop));
+            return children.spawn(idle::task(stop));
         }
         let go = (run.number == 1).then(|| go.clone());
         children.spawn(async move {
@@ -179,7 +178,6 @@ fn start_raw(n: u64, failure: Failure, go: CancellationToken) -> Start {
 }
 
 fn start_verger(n: u64, failure: Failure, period: Duration, go: CancellationToken) -> Start {
-    let idle = worker("idle", idle_child);
     let crashing = worker("crashing", move |ctx: Context| {
         let go = (ctx.incarnation() == 1).then(|| go.clone());
         async move {
@@ -196,18 +194,10 @@ fn start_verger(n: u64, failure: Failure, period: Duration, go: CancellationToke
         }
     });
     let crashing = crashing.backoff(Backoff::none());
-    let children = (0..n).map(|index| match index {
-        index if index == n / 2 => crashing.clone(),
-        index => idle.clone().named(format!("idle-{index}")),
-    });
+    let idle = idle::named(worker("idle", idle::child), n);
+    let children =
+        idle.zip(0..).map(|(idle, index)| if index == n / 2 { crashing.clone() } else { idle });
     let app = Supervisor::builder("app").restarts(1_000_000, period);
     let app = children.fold(app, |app, child| app.child(child)).build().expect("a tree");
     Box::pin(async move { drop(app.start().await.expect("it starts")) })
-}
-
-async fn idle_child(ctx: Context) {
-    STARTS.one();
-    let kept = black_box(KEPT);
-    ctx.cancelled().await;
-    black_box(&kept);
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use verger::{Context, Supervisor, SupervisorHandle, worker};
+use verger::{Supervisor, SupervisorHandle, worker};
 
+use crate::idle;
 use crate::measure::{Budget, Part, Row, Side, Unit, runtime};
 
 const CHILDREN: u64 = 100_000;
@@ -29,9 +30,8 @@ pub(crate) const ROWS: &[Row] = &[Row {
 
 /// Three times: alone, to see how long it takes, and beside each who would notice what it holds.
 fn snapshot(side: Side) -> Vec<f64> {
-    let child = worker("child", async |ctx: Context| ctx.cancelled().await);
-    let named = (0..side.n).map(|number| child.clone().named(format!("child-{number}")));
-    let app = named.fold(Supervisor::builder("app"), |app, child| app.child(child));
+    let children = idle::named(worker("child", idle::child), side.n);
+    let app = children.fold(Supervisor::builder("app"), |app, child| app.child(child));
     let app = app.build().expect("a tree");
     let runtime = runtime();
     let figures = runtime.block_on(async {

@@ -5,14 +5,12 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 use verger::{
-    CancellationToken, ChildSpec, Context, DynamicSupervisor, Exit, Inbox, Supervisor,
-    SupervisorHandle, mailbox, worker, worker_with_mailbox,
+    CancellationToken, ChildSpec, DynamicSupervisor, Exit, Inbox, Supervisor, SupervisorHandle,
+    mailbox, worker, worker_with_mailbox,
 };
 
-use crate::measure::{
-    Budget, KEPT, Part, Row, Side, Starts, Unit, Who, nanos, peak_bytes, runtime,
-};
-use crate::raw;
+use crate::idle::{self, STARTS};
+use crate::measure::{Budget, KEPT, Part, Row, Side, Unit, Who, nanos, peak_bytes, runtime};
 
 const CHILDREN: u64 = 100_000;
 
@@ -82,15 +80,13 @@ pub(crate) const ROWS: &[Row] = &[
     },
 ];
 
-static STARTS: Starts = Starts::new();
-
 // --- Raw -----------------------------------------------------------------------------------------
 
 /// A supervisor of idle children: starts them, would notice if one ended, and ends after all of them.
 async fn supervise(n: u64, stop: CancellationToken) {
     let mut children = JoinSet::new();
     for _ in 0..n {
-        children.spawn(raw::idle(|| STARTS.one(), stop.clone()));
+        children.spawn(idle::task(stop.clone()));
     }
     tokio::select! {
         () = stop.cancelled() => {}
@@ -101,18 +97,11 @@ async fn supervise(n: u64, stop: CancellationToken) {
 
 // --- Verger --------------------------------------------------------------------------------------
 
-async fn idle_child(ctx: Context) {
-    STARTS.one();
-    let kept = black_box(KEPT);
-    ctx.cancelled().await;
-    black_box(&kept);
-}
-
 /// With so many children, each by a name of its own.
 fn described(n: u64) -> Supervisor {
-    let child = worker("child", idle_child);
-    let named = (0..n).map(|number| child.clone().named(format!("child-{number}")));
-    named.fold(Supervisor::builder("app"), |app, child| app.child(child)).build().expect("a tree")
+    let children = idle::named(worker("child", idle::child), n);
+    let app = children.fold(Supervisor::builder("app"), |app, child| app.child(child));
+    app.build().expect("a tree")
 }
 
 /// A tree with a dynamic supervisor, and the handle of that.
@@ -161,7 +150,7 @@ fn start_by_handle(side: Side) -> Vec<f64> {
         let [_tree, conns] = dynamic().await;
         let all = STARTS.expect(n);
         let began = Instant::now();
-        tokio::spawn(async move { start_each(&conns, n, worker("conn", idle_child)).await });
+        tokio::spawn(async move { start_each(&conns, n, worker("conn", idle::child)).await });
         all.await.expect("they start") - began
     });
     vec![nanos(took, n)]
@@ -182,7 +171,7 @@ fn bytes(side: Side) -> Vec<f64> {
             Who::Raw => drop(tokio::spawn(supervise(n, CancellationToken::new()))),
             Who::Verger => {
                 let [_tree, conns] = dynamic().await;
-                start_each(&conns, n, worker("conn", idle_child)).await;
+                start_each(&conns, n, worker("conn", idle::child)).await;
             }
         }
     })

@@ -1,13 +1,13 @@
 //! Supervisors below supervisors: up, and down again.
 
-use std::hint::black_box;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use verger::{CancellationToken, Context, Supervisor, SupervisorBuilder, worker};
+use verger::{CancellationToken, Supervisor, SupervisorBuilder, worker};
 
-use crate::measure::{Budget, KEPT, Part, Row, Side, Starts, Unit, Who, runtime};
+use crate::idle::{self, STARTS};
+use crate::measure::{Budget, Part, Row, Side, Unit, Who, runtime};
 use crate::raw;
 
 pub(crate) const ROWS: &[Row] = &[
@@ -36,8 +36,6 @@ pub(crate) const ROWS: &[Row] = &[
         run: |side| up_and_down(side.who, &Shape { levels: 4, width: 10 }),
     },
 ];
-
-static STARTS: Starts = Starts::new();
 
 /// Each supervisor has so many children; those of the lowest are workers.
 #[derive(Clone, Copy)]
@@ -88,6 +86,7 @@ async fn raw_tree(shape: Shape) -> [f64; 2] {
 }
 
 /// Starts its children one after the other, says that it is up, and ends when all of them have.
+#[expect(clippy::manual_async_fn, reason = "it spawns itself, so that it has to say it is `Send`")]
 fn supervise(
     shape: Shape,
     stop: CancellationToken,
@@ -98,7 +97,7 @@ fn supervise(
         for _ in 0..shape.width {
             match shape.below() {
                 None => {
-                    children.spawn(raw::idle(|| STARTS.one(), stop.clone()));
+                    children.spawn(idle::task(stop.clone()));
                 }
                 Some(below) => {
                     let (ready, is_ready) = oneshot::channel();
@@ -132,7 +131,7 @@ async fn tree(shape: Shape) -> [f64; 2] {
 }
 
 fn described(shape: Shape) -> Supervisor {
-    let mut level = supervisor(shape.width, |name| worker(name, idle_child));
+    let mut level = supervisor(shape.width, |name| worker(name, idle::child));
     for _ in 1..shape.levels {
         let below = level;
         level = supervisor(shape.width, |name| below.clone().into_child().named(name));
@@ -143,11 +142,4 @@ fn described(shape: Shape) -> Supervisor {
 fn supervisor(width: u64, child: impl Fn(String) -> verger::ChildSpec) -> SupervisorBuilder {
     let children = (0..width).map(|number| child(format!("child-{number}")));
     children.fold(Supervisor::builder("level"), |level, child| level.child(child))
-}
-
-async fn idle_child(ctx: Context) {
-    STARTS.one();
-    let kept = black_box(KEPT);
-    ctx.cancelled().await;
-    black_box(&kept);
 }

@@ -1,0 +1,34 @@
+//! Children that wait, on both sides: they count when they start, and keep something meanwhile.
+
+use std::hint::black_box;
+
+use verger::{CancellationToken, ChildSpec, Context};
+
+use crate::measure::{KEPT, Starts};
+use crate::raw;
+
+/// Each measurement has a process of its own, so there is one.
+pub(crate) static STARTS: Starts = Starts::new();
+
+/// By hand.
+pub(crate) async fn task(stop: CancellationToken) -> raw::Exit {
+    STARTS.one();
+    let kept = black_box(KEPT);
+    // Owned: the task is 128 bytes smaller than one that borrows the token.
+    stop.cancelled_owned().await;
+    black_box(&kept);
+    Ok(())
+}
+
+/// Of verger.
+pub(crate) async fn child(ctx: Context) {
+    STARTS.one();
+    let kept = black_box(KEPT);
+    ctx.cancelled().await;
+    black_box(&kept);
+}
+
+/// The same child so many times, since those of one supervisor need names of their own.
+pub(crate) fn named(child: ChildSpec, n: u64) -> impl Iterator<Item = ChildSpec> {
+    (0..n).map(move |number| child.clone().named(format!("child-{number}")))
+}
