@@ -6,11 +6,14 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what it is run for")]
 
+#[path = "measure/package.rs"]
+mod package;
+
+use std::env;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::time::Duration;
+
+use self::package::{Package, machine, processor_time, spread};
 
 const ROUNDS: usize = 15;
 
@@ -26,11 +29,7 @@ fn main() {
     let (by_builder, by_macro) = (Source::by_builder(&tree), Source::by_macro(&tree));
     let project = Project::create(["fn main() {}\n", &by_builder.text, &by_macro.text]);
 
-    println!(
-        "{}, {} cores, not incremental, {ROUNDS} rounds",
-        first_line(&run(Command::new("rustc").arg("--version"))),
-        thread::available_parallelism().map_or(0, usize::from),
-    );
+    println!("{}, not incremental, {ROUNDS} rounds", machine());
     for (name, source) in [("by builder", &by_builder), ("by macro", &by_macro)] {
         println!("{name}: {} children in {} lines", source.children, source.text.lines().count());
     }
@@ -42,7 +41,7 @@ fn main() {
     for command in ["check", "build"] {
         let [clock, processors] = Times::measure(&project, command);
         println!("{}", clock.row(&format!("cargo {command}")));
-        if has_processor_time() {
+        if !processor_time().is_zero() {
             println!("{}", processors.row("  processors"));
         }
     }
@@ -354,28 +353,21 @@ impl NAME {
 
 // --- Measuring -------------------------------------------------------------------------------
 
-/// A throwaway package with a binary for each program.
+/// A package with a binary for each program.
 struct Project {
-    root: PathBuf,
+    package: Package,
     sources: [String; 3],
 }
 
 impl Project {
     fn create(sources: [&str; 3]) -> Self {
-        let verger = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile_time");
-        fs::create_dir_all(root.join("src/bin")).expect("the target directory is writable");
-        let manifest = format!(
-            "[package]\nname = \"compile-time\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-             [dependencies]\nverger = {{ path = {verger:?} }}\n\
-             tokio = {{ version = \"1\", features = [\"macros\", \"rt\", \"time\"] }}\n\n\
-             # Not a member of the workspace around it.\n[workspace]\n",
+        let dependencies = format!(
+            "verger = {{ path = {:?} }}\n\
+             tokio = {{ version = \"1\", features = [\"macros\", \"rt\", \"time\"] }}\n",
+            env!("CARGO_MANIFEST_DIR"),
         );
-        write(&root.join("Cargo.toml"), &manifest);
-        // The versions that are there already.
-        let lock = fs::read_to_string(verger.join("Cargo.lock")).unwrap_or_default();
-        write(&root.join("Cargo.lock"), &lock);
-        let project = Self { root, sources: sources.map(str::to_owned) };
+        let package = Package::create("compile-time", &dependencies);
+        let project = Self { package, sources: sources.map(str::to_owned) };
         for program in 0..PROGRAMS.len() {
             project.touch(program);
         }
@@ -384,23 +376,14 @@ impl Project {
 
     fn touch(&self, program: usize) {
         let file = format!("src/bin/{}.rs", PROGRAMS[program]);
-        write(&self.root.join(file), &self.sources[program]);
-    }
-
-    fn cargo(&self, command: &str, program: &str) -> Output {
-        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args([command, "--bin", program]).current_dir(&self.root);
-        cargo.env("CARGO_TARGET_DIR", self.root.join("target")).env("CARGO_INCREMENTAL", "0");
-        run(&mut cargo)
+        self.package.write(&file, &self.sources[program]);
     }
 
     /// How long it takes to compile a program whose source was touched, by the clock and in
     /// processor time.
     fn time(&self, command: &str, program: usize) -> [Duration; 2] {
         self.touch(program);
-        let (began, worked) = (Instant::now(), processor_time());
-        let output = self.cargo(command, PROGRAMS[program]);
-        let took = [began.elapsed(), processor_time() - worked];
+        let (output, took) = self.package.time(&[command, "--bin", PROGRAMS[program]]);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         let units = told.lines().filter(|line| line.contains("ing ") && line.contains(" v"));
         let units: Vec<_> = units.collect();
@@ -411,39 +394,9 @@ impl Project {
 
     /// The children of a tree that runs, as the program tells them.
     fn children(&self, program: &str) -> String {
-        let output = self.cargo("run", program);
+        let output = self.package.cargo(&["run", "--bin", program]);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
-}
-
-fn write(path: &Path, text: &str) {
-    fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-}
-
-fn run(command: &mut Command) -> Output {
-    let output = command.output().expect("it can be started");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?} failed:\n{told}");
-    output
-}
-
-fn first_line(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned()
-}
-
-/// What the processes that were started here and are over have used.
-///
-/// Linux tells it without a foreign crate, in hundredths of a second; elsewhere it stays zero.
-fn processor_time() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the program's name, which is in parentheses, from field 3: `cutime` is 16, `cstime` 17.
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks = fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
-    Duration::from_millis(10 * ticks.sum::<u64>())
-}
-
-fn has_processor_time() -> bool {
-    !processor_time().is_zero()
 }
 
 /// In seconds, a list for each program.
@@ -455,7 +408,7 @@ impl Times {
     fn measure(project: &Project, command: &str) -> [Self; 2] {
         // The dependencies, and whatever else only the first time costs.
         for program in PROGRAMS {
-            project.cargo(command, program);
+            project.package.cargo(&[command, "--bin", program]);
         }
         let mut times = [Self::default(), Self::default()];
         for round in 0..ROUNDS {
@@ -480,17 +433,10 @@ impl Times {
         format!(
             "{:<12} {:>16} {:>16} {:>16}   {}",
             what,
-            spread(empty.clone()),
-            spread(by_builder.clone()),
-            spread(by_macro.clone()),
-            spread(ratios.collect()),
+            spread(empty.iter().copied()),
+            spread(by_builder.iter().copied()),
+            spread(by_macro.iter().copied()),
+            spread(ratios),
         )
     }
-}
-
-/// The least, the middle and the greatest.
-fn spread(mut values: Vec<f64>) -> String {
-    values.sort_by(f64::total_cmp);
-    let [min, median, max] = [0, values.len() / 2, values.len() - 1].map(|index| values[index]);
-    format!("{min:.2}–{median:.2}–{max:.2}")
 }
