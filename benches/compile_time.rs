@@ -361,12 +361,12 @@ struct Project {
 
 impl Project {
     fn create(sources: [&str; 3]) -> Self {
-        let dependencies = format!(
-            "verger = {{ path = {:?} }}\n\
+        let manifest = format!(
+            "[dependencies]\nverger = {{ path = {:?} }}\n\
              tokio = {{ version = \"1\", features = [\"macros\", \"rt\", \"time\"] }}\n",
             env!("CARGO_MANIFEST_DIR"),
         );
-        let package = Package::create("compile-time", &dependencies);
+        let package = Package::create("compile-time", &manifest);
         let project = Self { package, sources: sources.map(str::to_owned) };
         for program in 0..PROGRAMS.len() {
             project.touch(program);

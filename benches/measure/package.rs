@@ -12,14 +12,14 @@ pub(crate) struct Package {
 }
 
 impl Package {
-    /// An old one of that name stays, with what was built for it. Versions are those of the
-    /// workspace, as far as it has them.
-    pub(crate) fn create(name: &str, dependencies: &str) -> Self {
+    /// `manifest` is what follows on `[package]`. If there is one of that name already, what was
+    /// built for it stays. Versions are those of the workspace, as far as it has them.
+    pub(crate) fn create(name: &str, manifest: &str) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let package = Self { root };
         let manifest = format!(
             "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-             [dependencies]\n{dependencies}\n\
+             {manifest}\n\
              # Not a member of the workspace around it.\n[workspace]\n",
         );
         package.write("Cargo.toml", &manifest);
