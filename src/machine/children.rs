@@ -153,12 +153,12 @@ impl Children {
         ending: Option<&'static str>,
         turn: &mut Turn<'_>,
     ) {
-        let from = self.slot(key).lifecycle;
+        let slot = self.slots.get_mut(key).expect("a key that was just looked up");
+        let from = slot.lifecycle;
         debug_assert!(from.can_become(to), "{from} became {to}");
         if from == Lifecycle::Active {
-            self.forgive(key, turn.age);
+            slot.forgive(&self.rules, turn.age);
         }
-        let slot = self.slot(key);
         let after = Duration::from_nanos(turn.age.saturating_sub(slot.since));
         slot.lifecycle = to;
         slot.since = turn.age;

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::children::{Children, later};
 use super::exhausted::Refused;
-use super::state::{State, Timer, Verdict, Why};
+use super::state::{Slot, State, Timer, Verdict, Why};
 use super::{Decision, Effect, Key, Turn};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{OnExit, Reset, StartCause};
+use crate::policy::{OnExit, Reset, Rules, StartCause};
 
 impl Children {
     /// Reports the end of an incarnation that nobody asked to end, and returns whether it was
@@ -171,19 +171,6 @@ impl Children {
         }
     }
 
-    /// Forgets earlier failures of a child that has been Active for long enough.
-    pub(super) fn forgive(&mut self, key: Key, age: u64) {
-        let slot = self.slots.get_mut(key).expect("the child that ended");
-        let lived = Duration::from_nanos(age.saturating_sub(slot.since));
-        // Only then does it matter that a child was well that has never failed.
-        if slot.ledger.is_none() && self.rules.backoff(&slot.options).is_at_once(true) {
-            slot.ledger();
-        }
-        slot.with_ledger(&self.rules, |ledger, backoff| {
-            ledger.forgive(backoff, lived);
-        });
-    }
-
     /// The child says itself that it is well.
     pub(super) fn healthy(&mut self, key: Key) {
         let slot = self.slots.get_mut(key).expect("the child that says so");
@@ -240,5 +227,18 @@ impl Children {
             return self.fail_running(key, ExitReason::Aborted, true, turn);
         };
         self.abort(key, turn);
+    }
+}
+
+impl Slot {
+    /// Forgets earlier failures of a child that has been Active for long enough when the machine is
+    /// `age` nanoseconds old.
+    pub(super) fn forgive(&mut self, rules: &Rules, age: u64) {
+        let lived = Duration::from_nanos(age.saturating_sub(self.since));
+        // Only then does it matter that a child was well that has never failed.
+        if self.ledger.is_none() && rules.backoff(&self.options).is_at_once(true) {
+            self.ledger();
+        }
+        self.with_ledger(rules, |ledger, backoff| ledger.forgive(backoff, lived));
     }
 }

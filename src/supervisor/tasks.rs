@@ -54,13 +54,14 @@ enum Names {
 }
 
 impl Tasks {
-    pub(super) fn new(dynamic: bool) -> Self {
+    /// For so many children at first.
+    pub(super) fn new(dynamic: bool, children: usize) -> Self {
         let names = if dynamic {
             Names::Numbered { keys: HashMap::new(), next: NonZeroU64::MIN }
         } else {
-            Names::Unique(HashMap::new())
+            Names::Unique(HashMap::with_capacity(children))
         };
-        Self { entries: Vec::new(), names, properties: BTreeMap::new() }
+        Self { entries: Vec::with_capacity(children), names, properties: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>) {

@@ -129,7 +129,7 @@ impl<M: Machine> Driver<M> {
         hub: Arc<Hub>,
         above: Option<Context>,
     ) -> Self {
-        let tasks = Tasks::new(blueprint.dynamic);
+        let tasks = Tasks::new(blueprint.dynamic, blueprint.children.len());
         let mut driver = Self {
             machine,
             blueprint: Arc::clone(&blueprint),
