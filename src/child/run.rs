@@ -29,7 +29,7 @@ use crate::mailbox::{Borrower, Loan};
 use crate::path::Path;
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
-use crate::sync::Mutex;
+use crate::sync::{AtomicU8, Mutex, Ordering};
 
 /// Whom a child talks to.
 pub(crate) trait Parent: fmt::Debug + Send + Sync + 'static {
@@ -75,12 +75,14 @@ pub(crate) struct Run {
     pub(crate) serial: Option<NonZeroU64>,
     pub(crate) incarnation: Incarnation,
     pub(crate) cause: StartCause,
+    /// A [`StopLevel`]. Written under the lock; read without it, because a busy child asks often
+    /// whether it is to stop.
+    level: AtomicU8,
     cell: Mutex<Cell>,
 }
 
 #[derive(Default)]
 struct Cell {
-    level: StopLevel,
     /// What the child has said of itself; see [`Said`].
     said: u8,
     /// It has failed, and is asked to stop for that.
@@ -109,7 +111,8 @@ impl Run {
         cause: StartCause,
     ) -> Self {
         let cell = Mutex::new(Cell::default());
-        Self { parent, seed, key, serial, incarnation, cause, cell }
+        let level = AtomicU8::new(StopLevel::None as u8);
+        Self { parent, seed, key, serial, incarnation, cause, level, cell }
     }
 
     /// The child's own part of its path.
@@ -188,10 +191,10 @@ impl Run {
     pub(crate) fn stop(&self, level: StopLevel) {
         let (waker, token) = {
             let mut cell = self.cell.lock();
-            if level <= cell.level {
+            if level <= self.level() {
                 return;
             }
-            cell.level = level;
+            self.level.store(level as u8, Ordering::Release);
             let token = cell.extras.as_ref().and_then(|extras| extras.token.clone());
             (cell.waker.take(), token)
         };
@@ -205,7 +208,11 @@ impl Run {
     }
 
     pub(crate) fn level(&self) -> StopLevel {
-        self.cell.lock().level
+        match self.level.load(Ordering::Acquire) {
+            0 => StopLevel::None,
+            1 => StopLevel::Cancel,
+            _ => StopLevel::Abort,
+        }
     }
 
     /// Ready once the level is above `seen`. `None` if another task's waker is kept already: then
@@ -216,8 +223,9 @@ impl Run {
         cx: &mut TaskContext<'_>,
     ) -> Option<Poll<StopLevel>> {
         let mut cell = self.cell.lock();
-        if cell.level > seen {
-            return Some(Poll::Ready(cell.level));
+        let level = self.level();
+        if level > seen {
+            return Some(Poll::Ready(level));
         }
         match &cell.waker {
             Some(kept) if !kept.will_wake(cx.waker()) => None,
@@ -241,7 +249,7 @@ impl Run {
         let (token, stopped) = {
             let mut cell = self.cell.lock();
             let extras = cell.extras.get_or_insert_default();
-            (extras.token.get_or_insert_default().clone(), cell.level > StopLevel::None)
+            (extras.token.get_or_insert_default().clone(), self.level() > StopLevel::None)
         };
         // Outside of the lock, as in `stop`, which may not have come to it yet.
         if stopped {
@@ -269,8 +277,7 @@ impl Run {
 
 impl Borrower for Run {
     fn is_innocent(&self) -> bool {
-        let cell = self.cell.lock();
-        cell.level > StopLevel::None && !cell.blamed
+        self.level() > StopLevel::None && !self.cell.lock().blamed
     }
 
     fn acked(&self) {

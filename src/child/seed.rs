@@ -8,6 +8,7 @@
 //! 1. Who holds a seed keeps it as it is: it gets another name only while nobody else has it.
 //! 2. A recipe is one step away at most, however often a child was renamed.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::num::NonZeroU64;
@@ -30,8 +31,10 @@ pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
 
 /// A child that is a function.
 pub(crate) trait Function: Send + Sync {
-    /// The task of an incarnation.
-    fn task(self: Arc<Self>, run: Arc<Run>, span: Span) -> TaskFuture;
+    /// The task of an incarnation of it.
+    fn task(&self, run: &Arc<Run>, span: Span) -> TaskFuture;
+
+    fn as_any(&self) -> &dyn Any;
 
     /// What it does, without a task.
     #[cfg(feature = "testing")]
@@ -112,12 +115,12 @@ impl Seed {
     /// The task of an incarnation.
     pub(crate) fn task(
         &self,
-        run: Arc<Run>,
+        run: &Arc<Run>,
         span: Span,
         plan: impl FnOnce() -> Plan,
     ) -> TaskFuture {
         match self.recipe() {
-            Recipe::Function(function) => Arc::clone(function).task(run, span),
+            Recipe::Function(function) => function.task(run, span),
             Recipe::Object(_) => of_object(run, span, plan()),
             Recipe::Nested(_) => unreachable!("a description is resolved before it is run"),
         }

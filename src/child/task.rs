@@ -71,9 +71,9 @@ pub(crate) struct Plan {
 
 /// The task of a child that is a function. `begin` is called in the task, where a panic is caught.
 pub(super) fn of_function<F, O>(
-    run: Arc<Run>,
+    run: &Arc<Run>,
     span: Span,
-    begin: impl FnOnce(Context) -> Result<F, ExitError> + Send + 'static,
+    begin: impl FnOnce(&Arc<Run>) -> Result<F, ExitError> + Send + 'static,
 ) -> TaskFuture
 where
     F: Future<Output = O> + Send + 'static,
@@ -84,28 +84,29 @@ where
 }
 
 /// The task of a child that is a value.
-pub(super) fn of_object(run: Arc<Run>, span: Span, plan: Plan) -> TaskFuture {
-    let begin = move |ctx: Context| match ctx.run.seed.recipe() {
-        Recipe::Object(factory) => Ok(live(factory(&ctx)?, ctx, plan)),
-        Recipe::Function(_) | Recipe::Nested(_) => unreachable!("it is no value"),
+pub(super) fn of_object(run: &Arc<Run>, span: Span, plan: Plan) -> TaskFuture {
+    let begin = move |run: &Arc<Run>| {
+        let Recipe::Object(factory) = run.seed.recipe() else { unreachable!("it is a value") };
+        let ctx = Context::new(Arc::clone(run));
+        Ok(live(factory(&ctx)?, ctx, plan))
     };
     boxed(run, span, begin, |_: &Run, reason| reason)
 }
 
-fn boxed<B, F, R>(run: Arc<Run>, span: Span, begin: B, reason: R) -> TaskFuture
+fn boxed<B, F, R>(run: &Arc<Run>, span: Span, begin: B, reason: R) -> TaskFuture
 where
-    B: FnOnce(Context) -> Result<F, ExitError> + Send + 'static,
+    B: FnOnce(&Arc<Run>) -> Result<F, ExitError> + Send + 'static,
     F: Future + Send + 'static,
     R: Fn(&Run, F::Output) -> Option<ExitReason> + Send + 'static,
 {
     let span = (!span.is_none()).then(|| Box::new(span));
-    let stage = Stage::New { begin: Some(begin) };
+    let (run, stage) = (Arc::clone(run), Stage::New { begin: Some(begin) });
     Box::pin(ChildTask { run, span, reason, stage })
 }
 
 impl<B, F, R> Future for ChildTask<B, F, R>
 where
-    B: FnOnce(Context) -> Result<F, ExitError>,
+    B: FnOnce(&Arc<Run>) -> Result<F, ExitError>,
     F: Future,
     R: Fn(&Run, F::Output) -> Option<ExitReason>,
 {
@@ -133,14 +134,14 @@ fn poll<B, F, R>(
     cx: &mut TaskContext<'_>,
 ) -> Poll<Option<ExitReason>>
 where
-    B: FnOnce(Context) -> Result<F, ExitError>,
+    B: FnOnce(&Arc<Run>) -> Result<F, ExitError>,
     F: Future,
     R: Fn(&Run, F::Output) -> Option<ExitReason>,
 {
     if let StageNow::New { begin } = stage.as_mut().project()
         && let Some(begin) = begin.take()
     {
-        match begin(Context::new(Arc::clone(run))) {
+        match begin(run) {
             Ok(future) => stage.set(Stage::Alive { future }),
             Err(error) => return Poll::Ready(reason_of(run, Err(error))),
         }

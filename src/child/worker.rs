@@ -1,5 +1,6 @@
 //! Children made from functions, and from values that implement [`Child`].
 
+use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -180,8 +181,19 @@ where
     B: Fn(Context) -> Result<F, ExitError> + Send + Sync + 'static,
     F: Future<Output: Outcome + 'static> + Send + 'static,
 {
-    fn task(self: Arc<Self>, run: Arc<Run>, span: Span) -> TaskFuture {
-        of_function(run, span, move |ctx| (self.begin)(ctx))
+    fn task(&self, run: &Arc<Run>, span: Span) -> TaskFuture {
+        // Found again when it is called: to keep it as well would be another reference to count.
+        of_function(run, span, |run| match run.seed.recipe() {
+            Recipe::Function(function) => {
+                let this = function.as_any().downcast_ref::<Self>().expect("the child is made of it");
+                (this.begin)(Context::new(Arc::clone(run)))
+            }
+            Recipe::Object(_) | Recipe::Nested(_) => unreachable!("it is a function"),
+        })
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     #[cfg(feature = "testing")]

@@ -145,8 +145,11 @@ impl Children {
             self.slot(key).ledger().quota.record(&limits, failed, turn.now);
             Verdict::RestartAt(later(failed, delay))
         };
-        let (Verdict::RestartAt(at) | Verdict::PauseUntil(at)) = verdict else { return verdict };
-        let delay = at.saturating_duration_since(failed);
+        let (at, delay) = match verdict {
+            Verdict::RestartAt(at) => (at, delay),
+            Verdict::PauseUntil(at) => (at, at.saturating_duration_since(failed)),
+            Verdict::Exhausted(_) => return verdict,
+        };
         let ledger = self.slot(key).ledger();
         ledger.next = Some((at, delay));
         self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);

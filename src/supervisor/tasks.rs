@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 
 use super::hub::Hub;
 use super::request::ChildName;
@@ -30,7 +30,9 @@ pub(super) struct Entry {
 #[derive(Debug)]
 struct Task {
     run: Arc<Run>,
-    abort: AbortHandle,
+    /// Nobody joins it: the task says itself how it ended. It is kept as it came, because a handle
+    /// that can only abort would be one more.
+    handle: JoinHandle<()>,
 }
 
 /// See the [module](self).
@@ -151,7 +153,7 @@ impl Tasks {
         let seed = Arc::clone(&entry.seed);
         let parent = Arc::clone(hub) as Arc<dyn crate::child::Parent>;
         let run =
-            Arc::new(Run::new(parent, Arc::clone(&seed), key, entry.serial, incarnation, cause));
+            Arc::new(Run::new(parent, seed, key, entry.serial, incarnation, cause));
         if let Some(properties) = properties {
             run.set_properties(properties);
         }
@@ -163,8 +165,8 @@ impl Tasks {
             incarnation,
         );
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
-        let task = tokio::spawn(seed.task(Arc::clone(&run), span, || plan(rules, options)));
-        entry.task = Some(Task { run, abort: task.abort_handle() });
+        let handle = tokio::spawn(run.seed.task(&run, span, || plan(rules, options)));
+        entry.task = Some(Task { run, handle });
     }
 
     pub(super) fn properties(&self, key: Key) -> Option<&Properties> {
@@ -214,14 +216,14 @@ impl Tasks {
         if supervisor {
             task.run.stop(StopLevel::Abort);
         } else {
-            task.abort.abort();
+            task.handle.abort();
         }
     }
 
     /// Aborts the task itself, whatever it is.
     pub(super) fn abort_task(&self, key: Key) {
         if let Some(task) = self.task(key) {
-            task.abort.abort();
+            task.handle.abort();
         }
     }
 
@@ -264,7 +266,7 @@ impl Tasks {
     pub(super) fn abort_everything(&mut self) {
         for entry in self.entries.iter_mut().rev().flatten() {
             if let Some(task) = entry.task.take() {
-                task.abort.abort();
+                task.handle.abort();
             }
         }
     }
