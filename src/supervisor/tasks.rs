@@ -28,7 +28,7 @@ pub(super) struct Entry {
 }
 
 #[derive(Debug)]
-struct Task {
+pub(super) struct Task {
     run: Arc<Run>,
     /// Nobody joins it: the task says itself how it ended. It is kept as it came, because a handle
     /// that can only abort would be one more.
@@ -227,13 +227,10 @@ impl Tasks {
         }
     }
 
-    /// The child's task has ended.
-    pub(super) fn ended(&mut self, key: Key, incarnation: Incarnation) {
-        if let Some(entry) = self.entry_mut(key)
-            && entry.task.as_ref().is_some_and(|task| task.run.incarnation == incarnation)
-        {
-            entry.task = None;
-        }
+    /// The child's task has ended. What is left of it can be dropped when there is time.
+    pub(super) fn ended(&mut self, key: Key, incarnation: Incarnation) -> Option<Task> {
+        let task = &mut self.entry_mut(key)?.task;
+        task.take_if(|task| task.run.incarnation == incarnation)
     }
 
     /// Which incarnation of the child has a task.

@@ -269,9 +269,11 @@ impl<M: Machine> Driver<M> {
     }
 
     fn take_in(&mut self, event: Event, now: Instant) {
+        // Dropped when the next incarnation has been started.
+        let mut _ended = None;
         if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
         {
-            self.tasks.ended(key, incarnation);
+            _ended = self.tasks.ended(key, incarnation);
             if self.leaked.remove(&(key, incarnation)) {
                 self.hub.leak_ended(key, incarnation);
             }
