@@ -4,6 +4,7 @@
 //! cargo run --release --manifest-path benches/peers/Cargo.toml               prints the page
 //! cargo run --release --manifest-path benches/peers/Cargo.toml -- --write    writes it
 //! ... -- probe kameo hung                                                    asks one question
+//! ... -- speed                                                               what they cost: see `speed`
 //! ```
 //!
 //! Each question is asked in a process of its own with a time limit, so a crate that hangs, or
@@ -25,6 +26,7 @@ mod ractor_supervisor;
 mod run;
 mod script;
 mod speare;
+mod speed;
 mod supervised;
 mod task_supervisor;
 mod taskvisor;
@@ -46,12 +48,20 @@ fn main() -> ExitCode {
             Some(probe) => println!("{}", run::answer(package, probe).line()),
             None => return usage(),
         },
+        ["speed", ref arguments @ ..] => match speed::run(arguments) {
+            Ok(code) => return code,
+            Err(problem) => {
+                eprintln!("{problem}");
+                return usage();
+            }
+        },
         _ => return usage(),
     }
     ExitCode::SUCCESS
 }
 
 fn usage() -> ExitCode {
-    eprintln!("arguments: none, or --write, or probe <package> <name of a probe>");
+    eprintln!("arguments: none, or --write, or probe <package> <name of a probe>, or");
+    eprintln!("{}", speed::USAGE);
     ExitCode::FAILURE
 }

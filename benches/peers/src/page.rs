@@ -93,6 +93,12 @@ fn notes(page: &mut String, answers: &Answers) {
     }
 }
 
+/// A package with its version, as it stands in the lockfile.
+pub fn named(package: &str) -> String {
+    let lockfile = fs::read_to_string(LOCKFILE).expect("cargo has written a lockfile");
+    format!("{package} {}", version(&lockfile, package))
+}
+
 /// The version of a package, as it stands in a lockfile.
 fn version<'a>(lockfile: &'a str, package: &str) -> &'a str {
     let name = format!("name = \"{package}\"");

@@ -1,0 +1,172 @@
+//! The measurements, each in this process, on any crate that implements [`Peer`].
+
+use std::fs;
+use std::panic;
+use std::process;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Builder;
+
+use super::child::{self, Again, GONE, Idle, Life, Looping, STARTED, Storm, Told};
+use super::peer::{Peer, name};
+use super::work::{
+    ADDED, CHILDREN, DEEP, How, LOOKUPS, MESSAGES, NAMES, PATIENCE, QUESTIONS, TIMES, WIDE, Work,
+};
+use crate::peer::Strategy;
+
+/// As many for every runtime and virtual machine.
+pub const WORKERS: usize = 2;
+/// Measures, prints each figure as soon as it is known, and ends the process.
+pub fn run<P: Peer>(work: Work) -> ! {
+    panic::set_hook(Box::new(|_| {}));
+    let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let runtime = runtime.expect("a runtime can be built");
+    // On a worker, where the supervisors of a program are started, and not on the main thread.
+    let ended = runtime.block_on(runtime.spawn(measure::<P>(work)));
+    // What is left behind need not be cleaned up.
+    process::exit(i32::from(ended.is_err()));
+}
+
+async fn measure<P: Peer>(work: Work) {
+    match work {
+        Work::Idle(n) => idle::<P>(n).await,
+        Work::Restart(How::Error) => restart::<P, Again<false>>().await,
+        Work::Restart(How::Panic) => restart::<P, Again<true>>().await,
+        Work::Storm(How::Error) => storm::<P, Storm<false>>().await,
+        Work::Storm(How::Panic) => storm::<P, Storm<true>>().await,
+        Work::OneForAll => one_for_all::<P>().await,
+        Work::Deep => nested::<P>(DEEP).await,
+        Work::Wide => nested::<P>(WIDE).await,
+        Work::CrashLoop => crash_loop::<P>().await,
+        Work::Message => say("each", nanos(P::send(MESSAGES).await) / MESSAGES as f64),
+        Work::Ask => say("p50", p50(P::ask(QUESTIONS).await)),
+        Work::Lookup => lookup::<P>().await,
+    }
+}
+
+async fn idle<P: Peer>(n: usize) {
+    let before = peak_bytes();
+    STARTED.expect(n);
+    let began = Instant::now();
+    let tree = P::start::<Idle>(n, Strategy::OneForOne).await;
+    STARTED.reached().await;
+    say("start", nanos(began.elapsed()) / n as f64);
+    say("bytes", (peak_bytes() - before) as f64 / n as f64);
+    say("stop", nanos(stop::<P>(tree, n).await) / n as f64);
+}
+
+/// Until the call has returned and the last child is gone.
+async fn stop<P: Peer>(tree: P::Tree, children: usize) -> Duration {
+    GONE.expect(children);
+    let began = Instant::now();
+    P::stop(tree).await;
+    GONE.reached().await;
+    began.elapsed()
+}
+
+async fn started<P: Peer, L: Life>(n: usize, strategy: Strategy) -> P::Tree {
+    STARTED.expect(n);
+    let tree = P::start::<L>(n, strategy).await;
+    STARTED.reached().await;
+    tree
+}
+
+async fn restart<P: Peer, L: Life>() {
+    let _tree = P::start::<L>(1, Strategy::OneForOne).await;
+    child::over().await;
+    say("p50", p50(child::times()));
+}
+
+async fn storm<P: Peer, L: Life>() {
+    let _tree = started::<P, L>(CHILDREN, Strategy::OneForOne).await;
+    STARTED.expect(CHILDREN * TIMES);
+    let began = Instant::now();
+    child::tell_all();
+    STARTED.reached().await;
+    say("each", nanos(began.elapsed()) / (CHILDREN * TIMES) as f64);
+}
+
+async fn one_for_all<P: Peer>() {
+    let _tree = started::<P, Told>(CHILDREN, Strategy::OneForAll).await;
+    STARTED.expect(CHILDREN);
+    let began = Instant::now();
+    child::tell_one();
+    STARTED.reached().await;
+    say("back", nanos(began.elapsed()) / 1e6);
+}
+
+async fn nested<P: Peer>(widths: &'static [usize]) {
+    let children = widths.iter().product();
+    STARTED.expect(children);
+    let began = Instant::now();
+    let tree = P::nest(widths).await;
+    STARTED.reached().await;
+    say("build", nanos(began.elapsed()) / 1e6);
+    say("stop", nanos(stop::<P>(tree, children).await) / 1e6);
+}
+
+async fn crash_loop<P: Peer>() {
+    let tree = started::<P, Looping>(CHILDREN, Strategy::OneForOne).await;
+    add::<P>(&tree, CHILDREN).await;
+    say("calm", p50(child::times()));
+    child::tell_one();
+    add::<P>(&tree, CHILDREN + ADDED).await;
+    say("beside", p50(child::times()));
+}
+
+async fn add<P: Peer>(tree: &P::Tree, from: usize) {
+    let began = Instant::now();
+    for index in from..from + ADDED {
+        if began.elapsed() > PATIENCE {
+            break;
+        }
+        child::adds();
+        P::add::<Looping>(tree, index).await;
+        child::added().await;
+    }
+}
+
+async fn lookup<P: Peer>() {
+    let names: Arc<[String]> = (0..NAMES).map(name).collect();
+    let tree = Arc::new(P::register(NAMES).await);
+    let began = Instant::now();
+    let threads: Vec<_> = (0..WORKERS)
+        .map(|thread| {
+            let (names, tree) = (Arc::clone(&names), Arc::clone(&tree));
+            tokio::spawn(async move {
+                let mut found = 0;
+                for _ in 0..LOOKUPS / NAMES {
+                    // Each begins elsewhere, so that they don't meet at every name.
+                    let (end, begin) = names.split_at(thread * NAMES / WORKERS);
+                    found += P::look_up(&tree, begin).await + P::look_up(&tree, end).await;
+                }
+                found
+            })
+        })
+        .collect();
+    for thread in threads {
+        assert_eq!(thread.await.expect("no panic"), LOOKUPS);
+    }
+    say("each", nanos(began.elapsed()) / (LOOKUPS * WORKERS) as f64);
+}
+
+fn say(key: &str, figure: f64) {
+    println!("{key} {figure}");
+}
+
+fn nanos(took: Duration) -> f64 {
+    took.as_secs_f64() * 1e9
+}
+
+fn p50(mut took: Vec<u64>) -> f64 {
+    took.sort_unstable();
+    took[took.len() / 2] as f64
+}
+
+fn peak_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it has a peak");
+    let kib = line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok());
+    kib.expect("it is a number") * 1024
+}

@@ -1,0 +1,91 @@
+//! tokio-graceful-shutdown: subsystems of one top level, and of each other.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_graceful_shutdown::{IntoSubsystem, SubsystemBuilder, SubsystemHandle, Toplevel};
+use tokio_util::sync::CancellationToken;
+
+use super::child::{Failure, Idle, Life};
+use super::peer::{Peer, name};
+use super::work::Work;
+use crate::peer::Strategy;
+
+pub struct TokioGracefulShutdown;
+
+pub const NOTE: &str = "\
+subsystems of the top level, and of each other. Stops all at once. It restarts nothing, and has neither messages nor \
+names.";
+
+/// More than any stop takes.
+const GRACE: Duration = Duration::from_secs(600);
+
+impl Peer for TokioGracefulShutdown {
+    type Tree = (CancellationToken, JoinHandle<()>);
+
+    fn can(work: Work) -> bool {
+        matches!(work, Work::Idle(_) | Work::Deep | Work::Wide)
+    }
+
+    async fn start<L: Life>(n: usize, _strategy: Strategy) -> Self::Tree {
+        up(move |root| {
+            for index in 0..n {
+                root.start(SubsystemBuilder::new(
+                    name(index),
+                    async move |this: &mut SubsystemHandle| {
+                        L::live(index, this.on_shutdown_requested()).await
+                    },
+                ));
+            }
+        })
+    }
+
+    async fn stop((token, running): Self::Tree) {
+        token.cancel();
+        running.await.expect("nothing panics");
+    }
+
+    async fn nest(widths: &'static [usize]) -> Self::Tree {
+        up(|root| below(root, widths))
+    }
+}
+
+/// Runs a top level, which begins with `start`.
+fn up(
+    start: impl FnOnce(&SubsystemHandle) + Send + 'static,
+) -> (CancellationToken, JoinHandle<()>) {
+    let token = CancellationToken::new();
+    let root = async move |root: &mut SubsystemHandle| start(root);
+    let top = Toplevel::new_with_shutdown_token(root, token.clone());
+    let running = tokio::spawn(async move {
+        top.handle_shutdown_requests(GRACE).await.expect("nothing fails");
+    });
+    (token, running)
+}
+
+/// Starts what is below one subsystem.
+fn below(this: &SubsystemHandle, widths: &'static [usize]) {
+    let (width, below) = widths.split_first().expect("there is a level");
+    for index in 0..*width {
+        if below.is_empty() {
+            this.start(SubsystemBuilder::new(
+                name(index),
+                async move |this: &mut SubsystemHandle| {
+                    Idle::live(index, this.on_shutdown_requested()).await
+                },
+            ));
+        } else {
+            this.start(SubsystemBuilder::new(name(index), Level(below).into_subsystem()));
+        }
+    }
+}
+
+struct Level(&'static [usize]);
+
+impl IntoSubsystem<Failure> for Level {
+    async fn run(self, this: &mut SubsystemHandle) -> Result<(), Failure> {
+        below(this, self.0);
+        this.on_shutdown_requested().await;
+        Ok(())
+    }
+}
