@@ -16,8 +16,9 @@ const INTRODUCTION: &str = "\
 The same questions, put to verger and to other crates that supervise tasks or actors on tokio. Each question is a small
 program against the public API of a crate, in the configuration that suits the question best and with the wait that its
 documentation names; what the children do is counted by the same code for all. Every program runs in a process of its own
-with a time limit, so a hang is an answer, too. Nothing here is about speed, and the questions are those that verger was
-written to answer: the crates have other strengths, and the [introduction](introduction.md) says whom they suit better.
+with a time limit, so a hang is an answer, too. Nothing here is about speed: see [what the peers cost](peer-costs.md). The
+questions are those that verger was written to answer: the crates have other strengths, and the
+[introduction](introduction.md) says whom they suit better.
 
 *yes*: it was seen. *no*: something else was seen. *not claimed*: the crate doesn't say that it does, and some say that they
 don't; the notes give its own terms, and what was seen if it could be tried. *–*: there is no way to ask. The versions are
