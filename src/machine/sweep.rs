@@ -461,6 +461,12 @@ impl Ordered {
         if launch {
             let cause = self.cause(key);
             self.children.launch(key, cause, turn);
+            // Most are active at once, and need not be looked for again.
+            if let Some(sweep) = self.sweep.as_mut().filter(|_| mode == Mode::InTurn)
+                && self.children.state(key) == Some(State::Active)
+            {
+                sweep.phase = Phase::Starting { cursor: pos + 1, mode };
+            }
         }
         Step::Again
     }

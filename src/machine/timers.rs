@@ -46,7 +46,9 @@ impl<K: Copy + Ord> Timers<K> {
     pub(crate) fn disarm(&mut self, key: K) {
         if self.nearest.is_some_and(|(_, nearest)| nearest == key) {
             self.advance();
-        } else if let Some(at) = self.at.remove(&key) {
+        } else if !self.at.is_empty()
+            && let Some(at) = self.at.remove(&key)
+        {
             self.due.remove(&(at, key));
         }
     }
