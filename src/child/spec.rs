@@ -339,6 +339,18 @@ impl ChildSpec {
         }
     }
 
+    /// The same for a spec that is not needed any more: most have nothing to be resolved.
+    pub(crate) fn resolved(
+        self,
+        parent: &Path,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Self, BuildError> {
+        if self.fallback.is_some() || matches!(self.seed.recipe(), Recipe::Nested(_)) {
+            return self.resolve(parent, warnings);
+        }
+        self.check(parent).map(|()| self)
+    }
+
     /// Checks the child itself.
     fn check(&self, parent: &Path) -> Result<(), BuildError> {
         check_name(&self.seed.name)

@@ -60,7 +60,8 @@ pub(super) struct Driver<M: Machine> {
     effects: Vec<Effect>,
     /// What children are required by name, so that the next one of that name is it again.
     required: HashMap<Arc<str>, RequirementId>,
-    callers: BTreeMap<Ticket, Caller>,
+    /// Hashed: it keeps its room, where a tree of one element is made and dropped for each call.
+    callers: foldhash::HashMap<Ticket, Caller>,
     next_ticket: Ticket,
     /// What the supervisor is to its own supervisor.
     above: Option<Context>,
@@ -138,7 +139,7 @@ impl<M: Machine> Driver<M> {
             batch: Batch::default(),
             effects: Vec::new(),
             required: HashMap::new(),
-            callers: BTreeMap::new(),
+            callers: foldhash::HashMap::default(),
             next_ticket: 0,
             above,
             heard: StopLevel::None,

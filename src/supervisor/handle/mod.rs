@@ -160,7 +160,7 @@ impl SupervisorHandle {
     ///
     /// and the common ones.
     pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
-        let spec = self.current().admit(&spec.into())?;
+        let spec = self.current().admit(spec.into())?;
         let hub = self.here().await?;
         self.call(&hub, |answer| Request::Start { spec, answer }).await.map(|it| hub.child(it))
     }
@@ -390,9 +390,9 @@ impl Hub {
     }
 
     /// Checks a child that is to be added, in the caller.
-    fn admit(&self, spec: &ChildSpec) -> Result<ChildSpec, ControlError> {
+    fn admit(&self, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
         let mut warnings = Vec::new();
-        let resolved = spec.resolve(&self.path, &mut warnings)?;
+        let resolved = spec.resolved(&self.path, &mut warnings)?;
         self.blueprint.check_child(&self.path, &resolved, &mut warnings)?;
         for warning in &warnings {
             tracing::warn!(target: "verger::lifecycle", "{warning}");
