@@ -169,4 +169,6 @@ mod book {
     mod delivery {}
     #[doc = include_str!("../book/src/dead-letters.md")]
     mod dead_letters {}
+    #[doc = include_str!("../book/src/costs.md")]
+    mod costs {}
 }

@@ -185,7 +185,8 @@ where
         // Found again when it is called: to keep it as well would be another reference to count.
         of_function(run, span, |run| match run.seed.recipe() {
             Recipe::Function(function) => {
-                let this = function.as_any().downcast_ref::<Self>().expect("the child is made of it");
+                let this =
+                    function.as_any().downcast_ref::<Self>().expect("the child is made of it");
                 (this.begin)(Context::new(Arc::clone(run)))
             }
             Recipe::Object(_) | Recipe::Nested(_) => unreachable!("it is a function"),

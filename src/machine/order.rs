@@ -1,12 +1,13 @@
 //! The order of the children of one supervisor: who is at a place, and who is next to it.
 //!
 //! Places are numbered as children are added and never used again, so the taken ones lie close
-//! together. They are kept in blocks of 64, each with a bit for every place that is taken: the next
-//! child is mostly found in the block where the last one was, with one look into a tree of a
-//! sixty-fourth of the children. (Kept one by one in a tree, looking for the next child was a ninth
-//! of an ordered stop.) A block goes when its last child does.
-
-use std::collections::BTreeMap;
+//! together. They are kept in blocks of 64, each with a bit for every place that is taken, and as
+//! long as no block has gone, its number says where it is. (Kept one by one in a tree, looking for
+//! the next child was a ninth of an ordered stop.) A block goes when its last child does.
+//!
+//! # Invariants
+//!
+//! 1. Blocks are in order of their numbers, and none is empty.
 
 use super::Key;
 use super::state::Pos;
@@ -17,7 +18,7 @@ const BLOCK: usize = 64;
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Order {
-    blocks: BTreeMap<u64, Box<Block>>,
+    blocks: Vec<(u64, Box<Block>)>,
 }
 
 #[derive(Debug)]
@@ -30,47 +31,74 @@ struct Block {
 
 impl Order {
     pub(super) fn insert(&mut self, pos: Pos, key: Key) {
-        let (block, place) = split(pos);
-        let empty = || Box::new(Block { taken: 0, keys: [None; BLOCK] });
-        let block = self.blocks.entry(block).or_insert_with(empty);
+        let (number, place) = split(pos);
+        let index = self.find(number).unwrap_or_else(|index| {
+            let empty = Box::new(Block { taken: 0, keys: [None; BLOCK] });
+            self.blocks.insert(index, (number, empty));
+            index
+        });
+        let block = &mut self.blocks[index].1;
         block.taken |= 1 << place;
         block.keys[place as usize] = Some(key);
     }
 
     pub(super) fn remove(&mut self, pos: Pos) {
         let (number, place) = split(pos);
-        let Some(block) = self.blocks.get_mut(&number) else { return };
+        let Ok(index) = self.find(number) else { return };
+        let block = &mut self.blocks[index].1;
         block.taken &= !(1 << place);
         if block.taken == 0 {
-            self.blocks.remove(&number);
+            self.blocks.remove(index);
         }
     }
 
     /// The first child at `from` or behind it.
     pub(super) fn first_from(&self, from: Pos) -> Option<(Pos, Key)> {
         let (number, place) = split(from);
-        let here = self.blocks.get(&number).map(|block| (number, block, block.taken >> place));
-        if let Some((number, block, left)) = here
-            && left != 0
-        {
-            return block.at(number, place + left.trailing_zeros());
-        }
-        let (&number, block) = self.blocks.range(number.checked_add(1)?..).next()?;
-        block.at(number, block.taken.trailing_zeros())
+        let behind = match self.find(number) {
+            Ok(index) => {
+                let left = self.blocks[index].1.taken >> place;
+                if left != 0 {
+                    return self.at(index, place + left.trailing_zeros());
+                }
+                index + 1
+            }
+            Err(index) => index,
+        };
+        let (_, block) = self.blocks.get(behind)?;
+        self.at(behind, block.taken.trailing_zeros())
     }
 
     /// The last child before `to`.
     pub(super) fn last_before(&self, to: Pos) -> Option<(Pos, Key)> {
         let (number, place) = split(to.checked_sub(1)?);
-        let here = self.blocks.get(&number);
-        let here = here.map(|block| (block, block.taken << (BLOCK as u32 - 1 - place)));
-        if let Some((block, left)) = here
-            && left != 0
-        {
-            return block.at(number, place - left.leading_zeros());
+        let end = match self.find(number) {
+            Ok(index) => {
+                let left = self.blocks[index].1.taken << (BLOCK as u32 - 1 - place);
+                if left != 0 {
+                    return self.at(index, place - left.leading_zeros());
+                }
+                index
+            }
+            Err(index) => index,
+        };
+        let before = end.checked_sub(1)?;
+        self.at(before, BLOCK as u32 - 1 - self.blocks[before].1.taken.leading_zeros())
+    }
+
+    /// Where the block of this number is, or would be.
+    fn find(&self, number: u64) -> Result<usize, usize> {
+        let (first, _) = self.blocks.first().ok_or(0_usize)?;
+        let guess = usize::try_from(number.wrapping_sub(*first)).unwrap_or(usize::MAX);
+        match self.blocks.get(guess) {
+            Some(&(there, _)) if there == number => Ok(guess),
+            _ => self.blocks.binary_search_by_key(&number, |&(there, _)| there),
         }
-        let (&number, block) = self.blocks.range(..number).next_back()?;
-        block.at(number, BLOCK as u32 - 1 - block.taken.leading_zeros())
+    }
+
+    fn at(&self, index: usize, place: u32) -> Option<(Pos, Key)> {
+        let (number, block) = &self.blocks[index];
+        Some((number * BLOCK as u64 + u64::from(place), block.keys[place as usize]?))
     }
 
     #[cfg(test)]
@@ -80,18 +108,14 @@ impl Order {
     }
 }
 
-impl Block {
-    fn at(&self, number: u64, place: u32) -> Option<(Pos, Key)> {
-        Some((number * BLOCK as u64 + u64::from(place), self.keys[place as usize]?))
-    }
-}
-
 fn split(pos: Pos) -> (u64, u32) {
     (pos / BLOCK as u64, (pos % BLOCK as u64) as u32)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::super::arena::Arena;

@@ -152,8 +152,7 @@ impl Tasks {
         let Some(entry) = self.entry_mut(key) else { return };
         let seed = Arc::clone(&entry.seed);
         let parent = Arc::clone(hub) as Arc<dyn crate::child::Parent>;
-        let run =
-            Arc::new(Run::new(parent, seed, key, entry.serial, incarnation, cause));
+        let run = Arc::new(Run::new(parent, seed, key, entry.serial, incarnation, cause));
         if let Some(properties) = properties {
             run.set_properties(properties);
         }
