@@ -33,6 +33,12 @@ impl Path {
         Self(name.into())
     }
 
+    /// The path with these names, from the root down.
+    pub(crate) fn of(names: &[&str]) -> Self {
+        debug_assert!(names.iter().all(|name| is_segment(name)), "not names: {names:?}");
+        Self(names.join("/").into())
+    }
+
     /// The path of the child called `name` under this one.
     pub(crate) fn join(&self, name: &str) -> Self {
         debug_assert!(is_segment(name), "not a name: {name:?}");

@@ -120,6 +120,14 @@ impl Run {
         self.seed.segment(self.serial)
     }
 
+    /// The same, shared with the seed if it can be.
+    pub(crate) fn name(&self) -> Arc<str> {
+        match self.serial {
+            None => Arc::clone(&self.seed.name),
+            Some(_) => self.segment().into(),
+        }
+    }
+
     pub(crate) fn path(&self) -> Path {
         self.parent.path().join(&self.segment())
     }

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime};
 
@@ -25,7 +25,7 @@ use crate::exit::ExitReason;
 use crate::failure::FailureCallback;
 use crate::machine::{self, Incarnation, Key};
 use crate::path::Path;
-use crate::registry::Registry;
+use crate::registry::{Located, PlaceHash, Registry};
 use crate::sync::Mutex;
 
 /// How many events or letters a subscriber may be behind before it misses some.
@@ -91,7 +91,12 @@ pub(crate) enum Phase {
 
 /// See the [module](self).
 pub(crate) struct Hub {
-    pub(crate) path: Path,
+    /// Its own part of its path.
+    name: Arc<str>,
+    place_hash: PlaceHash,
+    /// Put together when somebody wants to read it: as text, the paths of a chain of supervisors
+    /// would take memory, and time to make, that grows with the square of its length.
+    path: OnceLock<Path>,
     pub(crate) tree: Arc<Tree>,
     pub(crate) inbox: Inbox<Request>,
     pub(crate) phase: watch::Sender<Phase>,
@@ -136,7 +141,7 @@ impl<T: Clone> Channel<T> {
 
 impl Hub {
     pub(crate) fn new(
-        path: Path,
+        name: Arc<str>,
         above: Option<Arc<Hub>>,
         tree: Arc<Tree>,
         blueprint: Arc<Blueprint>,
@@ -145,8 +150,11 @@ impl Hub {
         let own = blueprint.on_child_failure.as_ref();
         let letters = Letters::new(&blueprint.letters, above.as_ref().map(|above| &above.letters));
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
+        let above_it = above.as_ref().map_or(PlaceHash::TOP, |above| above.place_hash);
         Arc::new(Self {
-            path,
+            place_hash: above_it.join(&name),
+            name,
+            path: OnceLock::new(),
             blueprint,
             callback,
             began,
@@ -157,6 +165,16 @@ impl Hub {
             events: Mutex::new(Channel::Unused),
             letters,
             wards: Wards::new(),
+        })
+    }
+
+    /// Where the supervisor is.
+    pub(crate) fn path(&self) -> &Path {
+        self.path.get_or_init(|| {
+            // A list and not a recursion, because a tree may be thousands of levels deep.
+            let mut names: Vec<_> = self.upward().map(Located::name).collect();
+            names.reverse();
+            Path::of(&names)
         })
     }
 
@@ -187,7 +205,7 @@ impl Hub {
     /// Takes the supervisor out of the tree: nobody can reach it any more, and who waits for
     /// something from it is told so.
     pub(super) fn close(self: &Arc<Self>, outcome: Outcome) {
-        self.tree.registry.remove(&self.path, self);
+        self.tree.registry.remove(self);
         // Requests that are left are dropped, and that is their answer.
         self.inbox.close().events.iter().for_each(|event| self.hear_late(event));
         *self.events.lock() = Channel::Closed;
@@ -231,9 +249,12 @@ impl Hub {
 
     /// The children below that were aborted and are still there.
     pub(crate) fn left_behind(&self) -> Vec<Path> {
-        let below = format!("{}/", self.path);
         let mut left: Vec<_> = {
             let leaked = self.tree.leaked.lock();
+            if leaked.is_empty() {
+                return Vec::new();
+            }
+            let below = format!("{}/", self.path());
             let left = leaked.values().filter(|(_, path)| path.as_str().starts_with(&below));
             left.cloned().collect()
         };
@@ -253,9 +274,23 @@ impl Hub {
     }
 }
 
+impl Located for Hub {
+    fn above(&self) -> Option<&Self> {
+        self.above.as_deref()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn place_hash(&self) -> PlaceHash {
+        self.place_hash
+    }
+}
+
 impl Parent for Hub {
     fn path(&self) -> Path {
-        self.path.clone()
+        self.path().clone()
     }
 
     fn tell(&self, event: machine::Event) {
@@ -282,6 +317,6 @@ impl Parent for Hub {
 
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Hub").field("path", self.path()).finish_non_exhaustive()
     }
 }

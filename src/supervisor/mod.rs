@@ -48,7 +48,7 @@ pub(crate) fn supervise(
     hub: Arc<Hub>,
     above: Option<Context>,
 ) -> impl Future<Output = Outcome> + Send {
-    hub.tree.registry.insert(hub.path.clone(), Arc::clone(&hub));
+    hub.tree.registry.insert(Arc::clone(&hub));
     let ending = Ending { hub: Arc::clone(&hub), outcome: None };
     async move {
         let rules = Rules { asks: hub.callback.is_some(), ..Rules::clone(&blueprint.rules) };

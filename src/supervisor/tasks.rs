@@ -130,7 +130,7 @@ impl Tasks {
     }
 
     pub(super) fn path(&self, hub: &Hub, key: Key) -> Path {
-        self.name(key).map_or_else(|| hub.path.clone(), |name| name.under(&hub.path))
+        self.name(key).map_or_else(|| hub.path().clone(), |name| name.under(hub.path()))
     }
 
     pub(super) fn name(&self, key: Key) -> Option<ChildName> {

@@ -102,35 +102,35 @@ pub(super) fn decided(
         }
         Decision::FallBack => error!(
             target: "verger::restart",
-            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "falls back"
+            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "falls back"
         ),
         Decision::Pause { length } => error!(
             target: "verger::restart",
-            supervisor = %hub.path, %child, incarnation, %cause, ?lived, ?length, "pauses"
+            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, ?length, "pauses"
         ),
         Decision::Exit => error!(
             target: "verger::restart",
-            supervisor = %hub.path, %child, incarnation, %cause, "ends the program"
+            supervisor = %hub.path(), %child, incarnation, %cause, "ends the program"
         ),
         Decision::GiveUp => error!(
             target: "verger::restart",
-            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "gave up"
+            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "gave up"
         ),
         Decision::EndSupervisor => info!(
             target: "verger::lifecycle",
-            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "ends its supervisor"
+            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "ends its supervisor"
         ),
         Decision::FailSupervisor => error!(
             target: "verger::restart",
-            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "fails its supervisor"
+            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "fails its supervisor"
         ),
         Decision::Decline => error!(
             target: "verger::restart",
-            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "given up by the callback"
+            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "given up by the callback"
         ),
         Decision::Escalate => error!(
             target: "verger::restart",
-            supervisor = %hub.path, %child, incarnation, %cause, ?lived, "escalated by the callback"
+            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "escalated by the callback"
         ),
     }
 }
@@ -139,7 +139,7 @@ pub(super) fn decided(
 pub(super) fn undecided(hub: &Hub, child: &Path, incarnation: u32, problem: &str) {
     error!(
         target: "verger::restart",
-        supervisor = %hub.path, %child, incarnation, problem,
+        supervisor = %hub.path(), %child, incarnation, problem,
         "no decision by the callback: escalating"
     );
 }
@@ -164,15 +164,15 @@ pub(super) fn leak_ended(child: &Path, incarnation: u32) {
 }
 
 pub(super) fn up(hub: &Hub) {
-    info!(target: "verger::lifecycle", supervisor = %hub.path, "up");
+    info!(target: "verger::lifecycle", supervisor = %hub.path(), "up");
 }
 
 pub(super) fn stopping(hub: &Hub, reason: &str) {
-    info!(target: "verger::shutdown", supervisor = %hub.path, reason, "stopping");
+    info!(target: "verger::shutdown", supervisor = %hub.path(), reason, "stopping");
 }
 
 pub(super) fn ended(hub: &Hub) {
-    info!(target: "verger::shutdown", supervisor = %hub.path, "stopped");
+    info!(target: "verger::shutdown", supervisor = %hub.path(), "stopped");
 }
 
 /// A message that was not delivered, if its turn to be logged has come.

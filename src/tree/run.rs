@@ -228,11 +228,11 @@ impl Root {
     /// Waits until the tree is up, or has ended well of its own accord.
     pub(crate) async fn up(&self) -> Result<(), StartError> {
         let Some(outcome) = until_up(&self.hub).await else { return Ok(()) };
-        match (&outcome.end, outcome.result(&self.hub.path)) {
+        match (&outcome.end, outcome.result(self.hub.path())) {
             (_, Err(RunError::Start(error))) => Err(error),
             (_, Err(error)) => Err(StartError::Ended(Box::new(error))),
             (End::AutoShutdown | End::Exit { .. }, Ok(())) => Ok(()),
-            (_, Ok(())) => Err(StartError::Stopped { path: self.hub.path.clone() }),
+            (_, Ok(())) => Err(StartError::Stopped { path: self.hub.path().clone() }),
         }
     }
 

@@ -61,7 +61,7 @@ impl<M: Machine> Driver<M> {
         let Some(callback) = self.hub.callback.clone() else { return };
         let failure = ChildFailure {
             child: self.tasks.path(&self.hub, key),
-            supervisor: self.hub.path.clone(),
+            supervisor: self.hub.path().clone(),
             type_name: self.type_name(key),
             error,
             attempt,

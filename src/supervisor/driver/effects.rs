@@ -256,7 +256,7 @@ impl<M: Machine> Driver<M> {
         let Some(Caller { child, call, answer: caller }) = self.callers.remove(&ticket) else {
             return;
         };
-        let path = || child.under(&self.hub.path);
+        let path = || child.under(self.hub.path());
         let done = |result| Ok(Started { child: child.clone(), result });
         let result = match answer {
             machine::Answer::Done => done(Begun::Done),
@@ -280,10 +280,10 @@ impl<M: Machine> Driver<M> {
     }
 
     pub(super) fn shutting_down(&self) -> ControlError {
-        ControlError::ShuttingDown { path: self.hub.path.clone() }
+        ControlError::ShuttingDown { path: self.hub.path().clone() }
     }
 
     pub(super) fn max_children(&self, max: usize) -> ControlError {
-        ControlError::MaxChildren { path: self.hub.path.clone(), max }
+        ControlError::MaxChildren { path: self.hub.path().clone(), max }
     }
 }

@@ -35,7 +35,7 @@ impl<M: Machine> Driver<M> {
     }
 
     fn not_found(&self, segment: &str) -> ControlError {
-        ControlError::NotFound { path: self.hub.path.join(segment) }
+        ControlError::NotFound { path: self.hub.path().join(segment) }
     }
 
     fn ask(
@@ -69,7 +69,7 @@ impl<M: Machine> Driver<M> {
             Err(machine::Answer::MaxChildren(max)) => return Err(self.max_children(max)),
             Err(_) => return Err(self.shutting_down()),
         }
-        let path = || self.hub.path.join(spec.name());
+        let path = || self.hub.path().join(spec.name());
         if let Some(owner) = spec.seed.mailbox.as_ref().and_then(|mailbox| mailbox.bound_to()) {
             return Err(BuildError::MailboxTaken { path: path(), owner }.into());
         }
@@ -87,7 +87,7 @@ impl<M: Machine> Driver<M> {
             });
         }
         if let Some(name) = spec.requires.iter().find(|name| self.tasks.find(name).is_none()) {
-            let parent = self.hub.path.clone();
+            let parent = self.hub.path().clone();
             let known = self.known();
             let requirement = name.clone();
             let path = path();
@@ -95,7 +95,7 @@ impl<M: Machine> Driver<M> {
             return Err(error.into());
         }
         if let Some(circle) = self.circle(spec) {
-            let parent = self.hub.path.clone();
+            let parent = self.hub.path().clone();
             return Err(BuildError::RequirementCycle { parent, circle }.into());
         }
         Ok(())

@@ -122,7 +122,7 @@ impl SupervisorHandle {
     /// Where this supervisor is.
     #[must_use]
     pub fn path(&self) -> Path {
-        self.hub.path.clone()
+        self.hub.path().clone()
     }
 
     /// A handle to a supervisor below this one.
@@ -131,14 +131,13 @@ impl SupervisorHandle {
     ///
     /// [`ControlError::NotASupervisor`] if it is a worker, and the common ones.
     pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
-        let full = self.below(path)?;
-        match self.hub.tree.registry.get(&full) {
-            Some(hub) => Ok(Self::new(hub)),
-            None if self.which_child(path).await?.kind == ChildKind::Worker => {
-                Err(ControlError::NotASupervisor { path: full })
-            }
-            None => Err(self.not_running(&full).await),
+        if let Some(hub) = self.registered(path)? {
+            return Ok(Self::new(hub));
         }
+        if self.which_child(path).await?.kind == ChildKind::Worker {
+            return Err(ControlError::NotASupervisor { path: self.below(path) });
+        }
+        Err(self.not_running(&self.below(path)).await)
     }
 
     /// Adds a child and starts it, last in start order. Resolves when it is up, or has declined, or
@@ -386,14 +385,14 @@ impl SupervisorHandle {
 impl Hub {
     fn child(&self, started: Started) -> ChildRef {
         let Started { child, result } = started;
-        ChildRef { parent: self.path.clone(), child, path: OnceLock::new(), begun: result }
+        ChildRef { parent: self.path().clone(), child, path: OnceLock::new(), begun: result }
     }
 
     /// Checks a child that is to be added, in the caller.
     fn admit(&self, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
         let mut warnings = Vec::new();
-        let resolved = spec.resolved(&self.path, &mut warnings)?;
-        self.blueprint.check_child(&self.path, &resolved, &mut warnings)?;
+        let resolved = spec.resolved(self.path(), &mut warnings)?;
+        self.blueprint.check_child(self.path(), &resolved, &mut warnings)?;
         for warning in &warnings {
             tracing::warn!(target: "verger::lifecycle", "{warning}");
         }
@@ -404,8 +403,8 @@ impl Hub {
         let mut phase = self.phase.subscribe();
         let ended = phase.wait_for(|phase| matches!(phase, Phase::Ended { .. })).await;
         match ended.as_deref() {
-            Ok(Phase::Ended { outcome, .. }) => outcome.result(&self.path),
-            _ => Err(RunError::Aborted { path: self.path.clone() }),
+            Ok(Phase::Ended { outcome, .. }) => outcome.result(self.path()),
+            _ => Err(RunError::Aborted { path: self.path().clone() }),
         }
     }
 }
@@ -426,15 +425,15 @@ impl Context {
     pub(crate) fn hub_below(&self, blueprint: &Arc<Blueprint>) -> Arc<Hub> {
         let above = self.hub();
         let tree = Arc::clone(&above.tree);
-        Hub::new(self.path(), Some(above), tree, Arc::clone(blueprint), now())
+        Hub::new(self.run.name(), Some(above), tree, Arc::clone(blueprint), now())
     }
 }
 
 /// Makes the pieces of a new root.
 pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<Hub> {
-    let path = Path::root(&blueprint.name);
+    let name = Arc::clone(&blueprint.name);
     let tree = Arc::new(super::Tree::new(now(), wall()));
-    Hub::new(path, None, tree, blueprint, now())
+    Hub::new(name, None, tree, blueprint, now())
 }
 
 /// Waits until a root is up.

@@ -23,7 +23,7 @@ impl SupervisorHandle {
         if asked && let Ok(result) = answered.await {
             return result;
         }
-        Err(self.not_running(&hub.path).await)
+        Err(self.not_running(hub.path()).await)
     }
 
     /// The incarnation of this supervisor that runs now, or the one that this handle was made for.
@@ -34,33 +34,40 @@ impl SupervisorHandle {
     pub(super) async fn here(&self) -> Result<Arc<Hub>, ControlError> {
         match self.running() {
             Some(hub) => Ok(hub),
-            None => Err(self.not_running(&self.hub.path).await),
+            None => Err(self.not_running(self.hub.path()).await),
         }
     }
 
     /// There is no other as long as the one that this handle was made for has not ended.
     fn running(&self) -> Option<Arc<Hub>> {
         if self.hub.inbox.is_closed() {
-            self.hub.tree.registry.get(&self.hub.path)
+            self.hub.tree.registry.in_place_of(&self.hub)
         } else {
             Some(Arc::clone(&self.hub))
         }
     }
 
-    pub(super) fn below(&self, path: &str) -> Result<Path, ControlError> {
-        if path.is_empty() || path.split('/').any(str::is_empty) {
-            return Err(ControlError::NotAChild { path: path.to_owned() });
-        }
-        Ok(path.split('/').fold(self.hub.path.clone(), |path, name| path.join(name)))
+    /// The path of what is at `path` below this supervisor.
+    pub(super) fn below(&self, path: &str) -> Path {
+        path.split('/').fold(self.hub.path().clone(), |path, name| path.join(name))
+    }
+
+    /// The supervisor that runs at `path` below this one.
+    pub(super) fn registered(&self, path: &str) -> Result<Option<Arc<Hub>>, ControlError> {
+        check(path)?;
+        Ok(self.hub.tree.registry.below(&self.hub, path))
     }
 
     /// The supervisor of the child at `path`, and the child's own part of it.
     pub(super) async fn find(&self, path: &str) -> Result<(Arc<Hub>, Segment), ControlError> {
-        let full = self.below(path)?;
-        let parent = full.parent().unwrap_or_else(|| full.clone());
-        match self.hub.tree.registry.get(&parent) {
-            Some(hub) => Ok((hub, full.name().to_owned())),
-            None => Err(self.not_running(&full).await),
+        check(path)?;
+        let (parent, name) = match path.rsplit_once('/') {
+            Some((above, name)) => (self.hub.tree.registry.below(&self.hub, above), name),
+            None => (self.running(), path),
+        };
+        match parent {
+            Some(hub) => Ok((hub, name.to_owned())),
+            None => Err(self.not_running(&self.below(path)).await),
         }
     }
 
@@ -84,4 +91,12 @@ impl SupervisorHandle {
             Some(Ok(_)) | None => ControlError::NotRunning { path, nearest },
         }
     }
+}
+
+/// Whether it can be a path below something.
+fn check(path: &str) -> Result<(), ControlError> {
+    if path.split('/').any(str::is_empty) {
+        return Err(ControlError::NotAChild { path: path.to_owned() });
+    }
+    Ok(())
 }

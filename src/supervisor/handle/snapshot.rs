@@ -26,10 +26,10 @@ impl SupervisorHandle {
     /// The common ones.
     pub async fn status(&self) -> Result<Status, ControlError> {
         let hub = self.here().await?;
-        let above = hub.path.parent();
+        let above = hub.path().parent();
         let itself = match above.and_then(|above| self.hub.tree.registry.get(&above)) {
             Some(parent) => {
-                let segment = hub.path.name().to_owned();
+                let segment = hub.path().name().to_owned();
                 self.call(&parent, |answer| Request::Which { segment, answer }).await?
             }
             None => hub.as_root(),
@@ -116,7 +116,7 @@ impl Hub {
         };
         let now = now();
         ChildInfo {
-            path: self.path.clone(),
+            path: self.path().clone(),
             kind: ChildKind::Supervisor,
             restart: RestartType::Temporary,
             policy: None,

@@ -107,7 +107,7 @@ impl Hub {
 
 impl Owner for Hub {
     fn path(&self) -> Path {
-        self.path.clone()
+        self.path().clone()
     }
 
     fn bury(&self, undelivered: Undelivered) {

@@ -76,24 +76,24 @@ impl Redeliver for Dead {
 
 fn root(letters: LetterOptions) -> Arc<Hub> {
     let tree = Arc::new(Tree::new(now(), std::time::SystemTime::UNIX_EPOCH));
-    hub(Path::root("app"), letters, None, tree)
+    hub("app", letters, None, tree)
 }
 
 fn below(above: &Arc<Hub>, name: &str, letters: LetterOptions) -> Arc<Hub> {
     let tree = Arc::clone(&above.tree);
-    hub(above.path.join(name), letters, Some(Arc::clone(above)), tree)
+    hub(name, letters, Some(Arc::clone(above)), tree)
 }
 
-fn hub(path: Path, letters: LetterOptions, above: Option<Arc<Hub>>, tree: Arc<Tree>) -> Arc<Hub> {
+fn hub(name: &str, letters: LetterOptions, above: Option<Arc<Hub>>, tree: Arc<Tree>) -> Arc<Hub> {
     let blueprint = Blueprint {
-        name: path.name().into(),
+        name: name.into(),
         rules: Arc::default(),
         dynamic: false,
         on_child_failure: None,
         letters,
         children: Vec::new(),
     };
-    Hub::new(path, above, tree, Arc::new(blueprint), now())
+    Hub::new(name.into(), above, tree, Arc::new(blueprint), now())
 }
 
 fn silent() -> LetterOptions {
@@ -424,7 +424,7 @@ async fn a_letter_about_a_child_itself_is_not_logged_here() {
     let error = Arc::new(crate::ExitReason::Normal);
     let at = std::time::SystemTime::UNIX_EPOCH;
     let reason = DeadLetterReason::GaveUp;
-    let letter = DeadLetter::about_child(reason, app.path.join("a"), 1, error, at);
+    let letter = DeadLetter::about_child(reason, app.path().join("a"), 1, error, at);
     app.send_letter(&letter, &Provenance::default(), now());
     assert_eq!(letters.try_next().unwrap().target.as_str(), "app/a");
     assert_eq!(log.lines(), [""; 0]);
