@@ -6,16 +6,17 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 
 use super::blueprint::Blueprint;
 use super::inbox::Inbox;
 use super::letters::Letters;
 use super::outcome::Outcome;
+use super::phase::{Phase, Progress};
 use super::request::Request;
 use super::subscription::Subscription;
 use super::wards::Wards;
@@ -81,14 +82,6 @@ struct Leak {
     incarnation: Incarnation,
 }
 
-/// How far a supervisor is.
-#[derive(Clone, Debug)]
-pub(crate) enum Phase {
-    Starting,
-    Up,
-    Ended { outcome: Arc<Outcome>, was_up: bool },
-}
-
 /// See the [module](self).
 pub(crate) struct Hub {
     /// Its own part of its path.
@@ -99,7 +92,7 @@ pub(crate) struct Hub {
     path: OnceLock<Path>,
     pub(crate) tree: Arc<Tree>,
     pub(crate) inbox: Inbox<Request>,
-    pub(crate) phase: watch::Sender<Phase>,
+    pub(crate) progress: Progress,
     pub(crate) blueprint: Arc<Blueprint>,
     pub(crate) began: Instant,
     /// Who decides on failures here: the supervisor's own callback, or the nearest one above.
@@ -160,7 +153,7 @@ impl Hub {
             began,
             tree,
             inbox: Inbox::new(),
-            phase: watch::Sender::new(Phase::Starting),
+            progress: Progress::new(),
             above,
             events: Mutex::new(Channel::Unused),
             letters,
@@ -210,11 +203,8 @@ impl Hub {
         self.inbox.close().events.iter().for_each(|event| self.hear_late(event));
         *self.events.lock() = Channel::Closed;
         self.letters.close();
-        let outcome = Arc::new(outcome);
-        self.phase.send_modify(|phase| {
-            let was_up = matches!(phase, Phase::Up);
-            *phase = Phase::Ended { outcome, was_up };
-        });
+        let was_up = matches!(self.progress.phase(), Phase::Up);
+        self.progress.enter(Phase::Ended { outcome: Arc::new(outcome), was_up });
     }
 
     /// Tells that a child was aborted and is still there.

@@ -7,7 +7,7 @@
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
 //! | `letters`, `wards` | where dead letters go, and mailboxes whose supervisor has ended |
 //! | `handle`, `request` | what callers ask for, and how they are answered |
-//! | `outcome` | how it ended |
+//! | `phase`, `outcome` | how far it is, and how it ended |
 
 mod blueprint;
 mod driver;
@@ -16,6 +16,7 @@ mod hub;
 mod inbox;
 mod letters;
 mod outcome;
+mod phase;
 mod request;
 mod subscription;
 mod tasks;

@@ -14,8 +14,8 @@ use crate::machine::{
     self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket,
 };
 use crate::policy::{FailureLog, Shutdown, StartCause};
-use crate::supervisor::hub::Phase;
 use crate::supervisor::outcome::End;
+use crate::supervisor::phase::Phase;
 use crate::supervisor::request::{Begun, Started};
 use crate::supervisor::trace;
 
@@ -93,7 +93,7 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Up => {
                 trace::up(&self.hub);
-                self.hub.phase.send_replace(Phase::Up);
+                self.hub.progress.enter(Phase::Up);
                 if let Some(ctx) = &self.above {
                     ctx.ready();
                 }

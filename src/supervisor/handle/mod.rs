@@ -9,8 +9,9 @@ use std::time::Duration;
 
 pub use self::snapshot::{StatusChange, StatusStream};
 use super::blueprint::Blueprint;
-use super::hub::{Hub, Phase};
+use super::hub::Hub;
 use super::inbox::StopRequest;
+use super::phase::Phase;
 use super::request::{Begun, ChildName, Request, Started};
 use super::subscription::Subscription;
 use crate::child::{ChildSpec, Context};
@@ -400,11 +401,10 @@ impl Hub {
     }
 
     async fn ended(&self) -> Result<(), RunError> {
-        let mut phase = self.phase.subscribe();
-        let ended = phase.wait_for(|phase| matches!(phase, Phase::Ended { .. })).await;
-        match ended.as_deref() {
-            Ok(Phase::Ended { outcome, .. }) => outcome.result(self.path()),
-            _ => Err(RunError::Aborted { path: self.path().clone() }),
+        let is_over = |phase: &Phase| matches!(phase, Phase::Ended { .. });
+        match self.progress.reached(is_over).await {
+            Phase::Ended { outcome, .. } => outcome.result(self.path()),
+            Phase::Starting | Phase::Up => unreachable!("that is not what was waited for"),
         }
     }
 }
@@ -438,11 +438,9 @@ pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<Hub> {
 
 /// Waits until a root is up.
 pub(crate) async fn until_up(hub: &Hub) -> Option<Arc<super::Outcome>> {
-    let mut phase = hub.phase.subscribe();
-    let reached = phase.wait_for(|phase| !matches!(phase, Phase::Starting)).await;
-    match reached.as_deref() {
+    match hub.progress.reached(|phase| !matches!(phase, Phase::Starting)).await {
         // It may have ended since it was up.
-        Ok(Phase::Ended { outcome, was_up: false }) => Some(Arc::clone(outcome)),
+        Phase::Ended { outcome, was_up: false } => Some(outcome),
         _ => None,
     }
 }

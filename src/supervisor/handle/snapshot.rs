@@ -11,7 +11,8 @@ use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
 use crate::status::{ChildInfo, ChildKind, Node, Status, SupervisorInfo};
-use crate::supervisor::hub::{Hub, Phase};
+use crate::supervisor::hub::Hub;
+use crate::supervisor::phase::Phase;
 use crate::supervisor::request::Request;
 use crate::supervisor::subscription::Subscription;
 
@@ -109,7 +110,7 @@ impl SupervisorHandle {
 impl Hub {
     /// What the root would be as a child, if it were one.
     fn as_root(&self) -> ChildInfo {
-        let lifecycle = match *self.phase.borrow() {
+        let lifecycle = match self.progress.phase() {
             Phase::Starting => Lifecycle::Activating,
             Phase::Up => Lifecycle::Active,
             Phase::Ended { .. } => Lifecycle::Stopped,
