@@ -29,7 +29,6 @@ pub(crate) use self::seed::Function;
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
 pub use self::spec::{ChildDefaults, ChildSpec};
 pub(crate) use self::task::{Caught, Plan};
-#[cfg(feature = "testing")]
 pub(crate) use self::worker::recipe_of;
 pub use self::worker::{child, child_with_mailbox, worker, worker_with, worker_with_mailbox};
 

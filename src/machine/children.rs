@@ -30,7 +30,7 @@ use crate::policy::{ChildOptions, Dice, RestartType, RestartWindow, Rules, Shutd
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Children {
-    pub(super) rules: Rules,
+    pub(super) rules: Arc<Rules>,
     pub(super) began: Instant,
     pub(super) slots: Arena<Slot>,
     pub(super) timers: Timers<Timer>,
@@ -47,7 +47,7 @@ pub(super) struct Children {
 }
 
 impl Children {
-    pub(super) fn new(rules: Rules, now: Instant, seed: u64) -> Self {
+    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
         let window = RestartWindow::new(rules.intensity);
         let random = Dice::new(rules.random.as_ref(), seed);
         Self {

@@ -52,9 +52,9 @@ enum Task {
 }
 
 impl Dynamic {
-    pub(crate) fn new(rules: Rules, now: Instant, seed: u64) -> Self {
+    pub(crate) fn new(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
         Self {
-            children: Children::new(rules, now, seed),
+            children: Children::new(rules.into(), now, seed),
             count: 0,
             up: false,
             finishing: None,

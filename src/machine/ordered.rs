@@ -47,7 +47,8 @@ pub(crate) struct Ordered {
 
 impl Ordered {
     /// A machine that starts its children at the first tick.
-    pub(crate) fn new(rules: Rules, now: Instant, seed: u64) -> Self {
+    pub(crate) fn new(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
+        let rules = rules.into();
         let sweep = Some(Sweep::first_start(rules.start, now));
         Self {
             children: Children::new(rules, now, seed),

@@ -37,7 +37,7 @@ pub use self::subscription::Subscription;
 use self::driver::Driver;
 use crate::child::Context;
 use crate::clock::now;
-use crate::machine::{Dynamic, Machine, Ordered};
+use crate::machine::{Dynamic, Ordered};
 use crate::policy::Rules;
 
 /// Runs a supervisor to its end, and tells whoever waits for that.
@@ -50,34 +50,34 @@ pub(crate) fn supervise(
     above: Option<Context>,
 ) -> impl Future<Output = Outcome> + Send {
     hub.tree.registry.insert(Arc::clone(&hub));
-    let ending = Ending { hub: Arc::clone(&hub), outcome: None };
+    let mut ending = Ending { hub: Arc::clone(&hub), outcome: None };
     async move {
-        let rules = Rules { asks: hub.callback.is_some(), ..Rules::clone(&blueprint.rules) };
+        let asks = hub.callback.is_some();
+        let rules = match &blueprint.rules {
+            rules if rules.asks == asks => Arc::clone(rules),
+            rules => Arc::new(Rules { asks, ..Rules::clone(rules) }),
+        };
         let seed = fastrand::u64(..);
-        if blueprint.dynamic {
-            drive(Dynamic::new(rules, now(), seed), blueprint, hub, above, ending).await
+        let outcome = if blueprint.dynamic {
+            Driver::new(Dynamic::new(rules, now(), seed), blueprint, hub, above).run().await
         } else {
-            drive(Ordered::new(rules, now(), seed), blueprint, hub, above, ending).await
-        }
+            Driver::new(Ordered::new(rules, now(), seed), blueprint, hub, above).run().await
+        };
+        ending.is(outcome.clone());
+        outcome
     }
-}
-
-async fn drive<M: Machine + Send>(
-    machine: M,
-    blueprint: Arc<Blueprint>,
-    hub: Arc<Hub>,
-    above: Option<Context>,
-    mut ending: Ending,
-) -> Outcome {
-    let outcome = Driver::new(machine, blueprint, hub, above).run().await;
-    ending.outcome = Some(outcome.clone());
-    outcome
 }
 
 /// Tells everybody how the supervisor ended, also if nobody let it come to an end.
 struct Ending {
     hub: Arc<Hub>,
     outcome: Option<Outcome>,
+}
+
+impl Ending {
+    fn is(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
 }
 
 impl Drop for Ending {

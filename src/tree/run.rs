@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
-use crate::child::{Child, ChildSpec, Context, Recipe, Seed};
+use crate::child::{Child, ChildSpec, Context, Seed, recipe_of};
 use crate::error::{BuildWarning, RunError, StartError};
 use crate::exit::Exit;
 use crate::supervisor::{
@@ -270,8 +270,14 @@ fn exit_code(result: Result<(), RunError>, root: &Root) -> ExitCode {
 /// How a supervisor that is a child is made.
 pub(super) fn seed_of(blueprint: Arc<Blueprint>) -> Seed {
     let name = Arc::clone(&blueprint.name);
-    let tree = Supervisor { blueprint, warnings: Arc::default() };
-    Seed::new(name, Recipe::Object(Box::new(move |_| Ok(Box::new(tree.clone())))))
+    // A function, though `Supervisor` is a `Child`: it does nothing in `activate` and `deactivate`,
+    // and as a value each of its methods would have a box, and the value, too.
+    Seed::new(name, recipe_of(move |ctx| Ok(run_below(Arc::clone(&blueprint), ctx))))
+}
+
+async fn run_below(blueprint: Arc<Blueprint>, ctx: Context) -> Exit {
+    let hub = ctx.hub_below(&blueprint);
+    supervise(blueprint, hub, Some(ctx)).await.exit()
 }
 
 /// A supervisor is ready when its first start has passed its last child. All its work is in `run`,
@@ -286,9 +292,7 @@ impl Child for Supervisor {
     }
 
     async fn run(&mut self, ctx: &Context) -> Exit {
-        let hub = ctx.hub_below(&self.blueprint);
-        let outcome = supervise(Arc::clone(&self.blueprint), hub, Some(ctx.clone())).await;
-        outcome.exit()
+        run_below(Arc::clone(&self.blueprint), ctx.clone()).await
     }
 }
 

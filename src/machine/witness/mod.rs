@@ -138,7 +138,7 @@ pub(super) struct Witness {
 impl Witness {
     /// A witness of a machine that has not begun.
     pub(super) fn of<M: Subject>(machine: &M) -> Self {
-        let rules = Arc::new(machine.children().rules.clone());
+        let rules = Arc::clone(&machine.children().rules);
         let strategy = if M::ORDERED { rules.strategy } else { Strategy::OneForOne };
         Self {
             children: BTreeMap::new(),
