@@ -8,9 +8,11 @@
 //! | `letters`, `wards` | where dead letters go, and mailboxes whose supervisor has ended |
 //! | `handle`, `request` | what callers ask for, and how they are answered |
 //! | `phase`, `outcome` | how far it is, and how it ended |
+//! | `few` | what only few children have |
 
 mod blueprint;
 mod driver;
+mod few;
 mod handle;
 mod hub;
 mod inbox;

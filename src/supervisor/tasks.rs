@@ -2,13 +2,13 @@
 //!
 //! Knows which task belongs to which child and nothing of why it is started or stopped.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
 use tokio::task::JoinHandle;
 
+use super::few::Few;
 use super::hub::Hub;
 use super::request::ChildName;
 use crate::child::{Context, Plan, Run, Seed, StopLevel};
@@ -41,7 +41,7 @@ pub(super) struct Tasks {
     entries: Vec<Option<Entry>>,
     names: Names,
     /// Of the few children that have any.
-    properties: BTreeMap<Key, Properties>,
+    properties: Few<Properties>,
 }
 
 /// How a part of a path finds its child.
@@ -63,7 +63,7 @@ impl Tasks {
         } else {
             Names::Unique(HashMap::with_capacity(children))
         };
-        Self { entries: Vec::with_capacity(children), names, properties: BTreeMap::new() }
+        Self { entries: Vec::with_capacity(children), names, properties: Few::default() }
     }
 
     pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>) {
@@ -94,7 +94,7 @@ impl Tasks {
 
     pub(super) fn remove(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
-        self.properties.remove(&key);
+        self.properties.remove(key);
         match (&mut self.names, entry.serial) {
             (Names::Numbered { keys, .. }, Some(serial)) => drop(keys.remove(&serial)),
             (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
@@ -148,7 +148,7 @@ impl Tasks {
         rules: &Rules,
         options: &ChildOptions,
     ) {
-        let properties = self.properties.get(&key).cloned();
+        let properties = self.properties.get(key).cloned();
         let Some(entry) = self.entry_mut(key) else { return };
         let seed = Arc::clone(&entry.seed);
         let parent = Arc::clone(hub) as Arc<dyn crate::child::Parent>;
@@ -169,12 +169,12 @@ impl Tasks {
     }
 
     pub(super) fn properties(&self, key: Key) -> Option<&Properties> {
-        self.properties.get(&key)
+        self.properties.get(key)
     }
 
     /// Gives the child properties, which its next incarnations will have.
     pub(super) fn change(&mut self, key: Key, changes: &Properties) {
-        self.properties.entry(key).or_default().change(changes);
+        self.properties.or_default(key).change(changes);
     }
 
     /// The child's mailbox, if it has one.

@@ -4,7 +4,6 @@
 //! it. The answer comes back through the inbox like anything else. Which callback it is was settled
 //! when the supervisor started; what an answer leads to is the machine's business.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -18,6 +17,7 @@ use crate::child::{Caught, Parent as _};
 use crate::exit::ExitReason;
 use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
 use crate::machine::{ANSWER_WITHIN, Event, Incarnation, Key, Machine};
+use crate::supervisor::few::Few;
 use crate::supervisor::hub::Hub;
 use crate::supervisor::trace;
 
@@ -27,7 +27,7 @@ pub(super) struct Questions {
     /// Those that are open, and some that are answered. Aborted when dropped.
     tasks: Option<Box<JoinSet<()>>>,
     /// How long whoever is being decided on had been Active, for the log.
-    lived: BTreeMap<Key, (Incarnation, Duration)>,
+    lived: Few<(Incarnation, Duration)>,
 }
 
 impl Questions {
@@ -39,13 +39,13 @@ impl Questions {
 
     /// How long the incarnation had been Active that somebody was asked about.
     pub(super) fn take_lived(&mut self, key: Key, incarnation: Incarnation) -> Option<Duration> {
-        let (of, lived) = self.lived.remove(&key)?;
+        let (of, lived) = self.lived.remove(key)?;
         (of == incarnation).then_some(lived)
     }
 
     /// The child is gone.
     pub(super) fn forget(&mut self, key: Key) {
-        self.lived.remove(&key);
+        self.lived.remove(key);
     }
 }
 

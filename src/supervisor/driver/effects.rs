@@ -87,7 +87,7 @@ impl<M: Machine> Driver<M> {
                 }
                 self.take_mailbox(key);
                 self.tasks.remove(key);
-                self.fallbacks.remove(&key);
+                self.fallbacks.remove(key);
                 self.questions.forget(key);
                 self.health.remove(key);
             }
@@ -241,7 +241,7 @@ impl<M: Machine> Driver<M> {
 
     /// The child grows from another seed from now on, under its old name.
     fn replaced(&mut self, key: Key) {
-        let Some(spec) = self.fallbacks.remove(&key) else { return };
+        let Some(spec) = self.fallbacks.remove(key) else { return };
         self.take_mailbox(key);
         self.tasks.replace(key, Arc::clone(&spec.seed));
         self.give_mailbox(key, &spec);

@@ -17,7 +17,7 @@ mod health;
 mod mailboxes;
 mod requests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -29,6 +29,7 @@ use tokio::time::Sleep;
 use self::asking::Questions;
 use self::health::Health;
 use super::blueprint::Blueprint;
+use super::few::Few;
 use super::hub::Hub;
 use super::inbox::{Batch, StopRequest};
 use super::outcome::{End, Outcome};
@@ -73,11 +74,11 @@ pub(super) struct Driver<M: Machine> {
     /// For how many turns a deadline was put off.
     overdue: u32,
     /// Who has leaked, so that it can be told when he ends.
-    leaked: BTreeSet<(Key, Incarnation)>,
+    leaked: foldhash::HashSet<(Key, Incarnation)>,
     /// The child that the supervisor gave up on last; it may be forgotten before the end.
     given_up: Option<(Key, Path)>,
     /// What takes the place of children that fail too often. Few have that.
-    fallbacks: BTreeMap<Key, Arc<ChildSpec>>,
+    fallbacks: Few<Arc<ChildSpec>>,
     /// The end that was told last, for the edges and the decision that follow from it.
     ending: Option<Ending>,
     audience: Audience,
@@ -149,9 +150,9 @@ impl<M: Machine> Driver<M> {
             asked: BTreeSet::new(),
             late: Vec::new(),
             overdue: 0,
-            leaked: BTreeSet::new(),
+            leaked: foldhash::HashSet::default(),
             given_up: None,
-            fallbacks: BTreeMap::new(),
+            fallbacks: Few::default(),
             ending: None,
             audience: Audience::default(),
             end: None,
@@ -278,7 +279,7 @@ impl<M: Machine> Driver<M> {
         if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
         {
             _ended = self.tasks.ended(key, incarnation);
-            if self.leaked.remove(&(key, incarnation)) {
+            if !self.leaked.is_empty() && self.leaked.remove(&(key, incarnation)) {
                 self.hub.leak_ended(key, incarnation);
             }
         }
