@@ -6,10 +6,12 @@
 //! A waiting child is kept with the first name that it lacks. When that is met the child is
 //! released and looks again, so that nobody is visited for a requirement he does not wait for.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, VecDeque};
 #[cfg(test)]
 use std::hash::Hash;
+
+use foldhash::HashMap;
 
 use super::Key;
 #[cfg(test)]
@@ -37,7 +39,7 @@ struct Links {
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirements {
     names: Vec<Requirement>,
-    links: BTreeMap<Key, Links>,
+    links: HashMap<Key, Links>,
     released: VecDeque<Key>,
 }
 
@@ -72,7 +74,7 @@ impl Requirements {
     /// From one of `keys` to a child that requires `id`, each of which requires the next; nobody
     /// may then provide `id` and require the first.
     pub(super) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
-        let mut from: BTreeMap<Key, Option<Key>> = keys.iter().map(|&key| (key, None)).collect();
+        let mut from: HashMap<Key, Option<Key>> = keys.iter().map(|&key| (key, None)).collect();
         let mut open = keys.to_vec();
         while let Some(key) = open.pop() {
             let Some(links) = self.links.get(&key) else { continue };
@@ -94,6 +96,9 @@ impl Requirements {
     }
 
     pub(super) fn unlink(&mut self, key: Key) {
+        if self.links.is_empty() {
+            return;
+        }
         let Some(links) = self.links.remove(&key) else { return };
         for &id in &links.requires {
             self.names[id as usize].waiters.remove(&key);

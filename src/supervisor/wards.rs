@@ -9,8 +9,9 @@
 //! 1. A mailbox that was adopted gets a place again, is sent away, or is adopted further above.
 //! 2. Nothing is adopted by a supervisor that has ended.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::hub::Hub;
 use crate::dead_letter::{DeadLetterReason, Owner};
@@ -22,11 +23,11 @@ use crate::sync::Mutex;
 #[derive(Debug)]
 pub(super) struct Wards(Mutex<Option<ByChild>>);
 
-type ByChild = BTreeMap<Key, Vec<Arc<dyn Slot>>>;
+type ByChild = HashMap<Key, Vec<Arc<dyn Slot>>>;
 
 impl Wards {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Some(BTreeMap::new())))
+        Self(Mutex::new(Some(HashMap::new())))
     }
 }
 
@@ -58,8 +59,9 @@ impl Hub {
 
     /// Gives all of them up, and adopts no more. Some may have their place again.
     pub(super) fn release(&self) -> Vec<Arc<dyn Slot>> {
-        let wards = self.wards.0.lock().take();
-        let wards = wards.into_iter().flatten().flat_map(|(_, wards)| wards);
+        let mut wards: Vec<_> = self.wards.0.lock().take().into_iter().flatten().collect();
+        wards.sort_unstable_by_key(|&(supervisor, _)| supervisor);
+        let wards = wards.into_iter().flat_map(|(_, wards)| wards);
         wards.filter(|mailbox| mailbox.is_adopted()).collect()
     }
 }

@@ -3,7 +3,8 @@
 //! A stable topological sort (Kahn's, the earliest declared first), so that the order of a tree is
 //! a matter of reading it and never of timing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 use crate::child::ChildSpec;
 use crate::error::{BuildError, known};
@@ -73,14 +74,15 @@ fn order(requires: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
             dependants[required].push(index);
         }
     }
-    let mut free: BTreeSet<usize> = (0..requires.len()).filter(|&i| unmet[i] == 0).collect();
+    let free = (0..requires.len()).filter(|&index| unmet[index] == 0);
+    let mut free: BinaryHeap<_> = free.map(Reverse).collect();
     let mut order = Vec::with_capacity(requires.len());
-    while let Some(index) = free.pop_first() {
+    while let Some(Reverse(index)) = free.pop() {
         order.push(index);
         for &dependant in &dependants[index] {
             unmet[dependant] -= 1;
             if unmet[dependant] == 0 {
-                free.insert(dependant);
+                free.push(Reverse(dependant));
             }
         }
     }
