@@ -11,11 +11,13 @@ mod entry;
 mod tests;
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+
+use foldhash::{HashMap, HashMapExt as _};
 
 pub use self::entry::{DeadLetterCounts, DeadLetterEntry, EntryId, ReplayError};
 
@@ -85,7 +87,7 @@ struct Kept {
     max_replays: u32,
     /// The number of the last entry.
     last: u64,
-    entries: BTreeMap<u64, Item>,
+    entries: HashMap<u64, Item>,
     /// When each became a letter, the last time.
     ages: BTreeSet<(Instant, u64)>,
     counts: DeadLetterCounts,
@@ -124,7 +126,7 @@ impl DeadLetterStore {
             retention: Self::RETENTION,
             max_replays: Self::MAX_REPLAYS,
             last: 0,
-            entries: BTreeMap::new(),
+            entries: HashMap::new(),
             ages: BTreeSet::new(),
             counts: DeadLetterCounts::default(),
         };
