@@ -39,7 +39,7 @@ impl Callers {
     }
 
     /// Takes the first who waits for the child and wants what `wants` says.
-    pub(super) fn take(&mut self, key: Key, wants: impl Fn(Want) -> bool) -> Option<Ticket> {
+    pub(super) fn take(&mut self, key: Key, wants: fn(Want) -> bool) -> Option<Ticket> {
         // The rule, and this is asked with each edge.
         if self.waiting.is_empty() {
             return None;

@@ -272,11 +272,11 @@ impl Children {
     pub(super) fn answer(
         &mut self,
         key: Key,
-        wants: impl Fn(Want) -> bool,
+        wants: fn(Want) -> bool,
         answer: &Answer,
         turn: &mut Turn<'_>,
     ) {
-        while let Some(ticket) = self.callers.take(key, &wants) {
+        while let Some(ticket) = self.callers.take(key, wants) {
             turn.push(Effect::Reply { ticket, answer: answer.clone() });
         }
     }
