@@ -58,18 +58,25 @@ thread_local! {
 /// Foreign code runs when a message is dropped, and it may send messages that become letters; those
 /// would wait for the lock that their own thread holds.
 pub(crate) fn drop_afterwards<R>(f: impl FnOnce() -> R) -> R {
-    let outermost = LEFT.with_borrow_mut(|left| {
-        let outermost = left.is_none();
-        left.get_or_insert_default();
-        outermost
-    });
-    // Lazily: one that isn't needed would do its work at once.
-    let _afterwards = outermost.then(|| Afterwards);
+    let _afterwards = Afterwards::begin();
     f()
 }
 
 /// Drops what is left, also if something has panicked.
 struct Afterwards;
+
+impl Afterwards {
+    /// None if it has begun already, further outside.
+    fn begin() -> Option<Self> {
+        let outermost = LEFT.with_borrow_mut(|left| {
+            let outermost = left.is_none();
+            left.get_or_insert_default();
+            outermost
+        });
+        // Lazily: one that isn't needed would do its work at once.
+        outermost.then(|| Self)
+    }
+}
 
 impl Drop for Afterwards {
     fn drop(&mut self) {

@@ -184,10 +184,13 @@ impl Hub {
         incarnation: u32,
         kind: impl FnOnce() -> EventKind,
     ) {
-        if !self.tree.has_listeners() {
-            return;
+        if self.tree.has_listeners() {
+            self.tell(now, path, incarnation, kind());
         }
-        let kind = kind();
+    }
+
+    /// Apart from the check, so that there is one of it and not one for each kind of event.
+    fn tell(&self, now: Instant, path: Path, incarnation: u32, kind: EventKind) {
         let seq = self.tree.seq.fetch_add(1, Ordering::Relaxed) + 1;
         let event = Event { seq, at: self.tree.wall(now), path, incarnation, kind };
         for hub in self.upward() {
