@@ -8,11 +8,12 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::mpsc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 /// A signal that comes again within this time is the same one: `timeout`, a shell or a terminal may
@@ -96,30 +97,32 @@ impl fmt::Debug for Signals {
 }
 
 /// Starts the thread that tells of the first signal and ends the process at the second. When this
-/// returns it listens.
+/// returns, signals are caught.
 fn listen() -> io::Result<oneshot::Receiver<()>> {
     let (first, told) = oneshot::channel();
-    let (installed, ready) = mpsc::channel();
-    let thread = thread::Builder::new().name("verger-signals".to_owned());
-    thread.spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let result = runtime.map(|runtime| runtime.block_on(hear(first, &installed)));
-        if let Err(error) = result {
-            // Who waits for this is there, since it waits for nothing else.
-            let _ = installed.send(Err(error));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = Arc::new(runtime);
+    match start(&runtime, first) {
+        Ok(()) => Ok(told),
+        Err(error) => {
+            // A runtime must not be dropped where another one runs.
+            Arc::into_inner(runtime).map(Runtime::shutdown_background);
+            Err(error)
         }
-    })?;
-    ready.recv().unwrap_or_else(|_| Err(io::Error::other("the thread has ended")))?;
-    Ok(told)
+    }
 }
 
-async fn hear(first: oneshot::Sender<()>, installed: &mpsc::Sender<io::Result<()>>) {
-    let listener = Listener::install();
-    let mut listener = match listener {
-        Ok(listener) => listener,
-        Err(error) => return drop(installed.send(Err(error))),
-    };
-    drop(installed.send(Ok(())));
+fn start(runtime: &Arc<Runtime>, first: oneshot::Sender<()>) -> io::Result<()> {
+    let within = runtime.enter();
+    let listener = Listener::install()?;
+    drop(within);
+    let runtime = Arc::clone(runtime);
+    let thread = thread::Builder::new().name("verger-signals".to_owned());
+    thread.spawn(move || runtime.block_on(hear(first, listener)))?;
+    Ok(())
+}
+
+async fn hear(first: oneshot::Sender<()>, mut listener: Listener) {
     let kind = listener.next().await;
     // If nobody waits for it any more, it does what it would have done without us.
     if first.send(()).is_err() {
