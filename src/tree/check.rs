@@ -60,7 +60,7 @@ impl Described for DynamicSupervisorBuilder {
 }
 
 /// Checks a tree from its root.
-pub(super) fn root(described: &impl Described) -> Result<Supervisor, BuildError> {
+pub(super) fn root(described: &dyn Described) -> Result<Supervisor, BuildError> {
     check_name(described.name())
         .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
     let mut warnings = Vec::new();
@@ -77,13 +77,13 @@ pub(super) fn root(described: &impl Described) -> Result<Supervisor, BuildError>
 }
 
 /// Checks what a supervisor says of itself.
-pub(super) fn alone(described: &impl Described, path: &Path) -> Result<(), BuildError> {
+pub(super) fn alone(described: &dyn Described, path: &Path) -> Result<(), BuildError> {
     rules(described.options(), path).map(drop)
 }
 
 /// Checks a supervisor that is a child, and whose children are checked.
 pub(super) fn nested(
-    described: &impl Described,
+    described: &dyn Described,
     path: &Path,
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
@@ -94,7 +94,7 @@ pub(super) fn nested(
 }
 
 fn blueprint(
-    described: &impl Described,
+    described: &dyn Described,
     path: &Path,
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
