@@ -16,6 +16,11 @@ use self::package::{Package, machine, processor_time, spread};
 
 const ROUNDS: usize = 3;
 
+/// The packages that verger is built on whatever it is written like: its runtime, its log, its
+/// registry, the trait that children implement, and its configuration.
+const PACKAGES: [&str; 6] =
+    ["async-trait", "dashmap", "humantime-serde", "serde", "tokio", "tracing"];
+
 const BY_HAND: &str = include_str!("by_hand.rs");
 const HELLO: &str = include_str!("../../examples/hello.rs");
 
@@ -84,7 +89,7 @@ impl Program {
     }
 }
 
-fn programs() -> [Program; 5] {
+fn programs() -> [Program; 6] {
     let verger = |options: &str| {
         let path = env!("CARGO_MANIFEST_DIR");
         format!("tokio = {TOKIO}\nverger = {{ path = {path:?}{options} }}\n")
@@ -102,9 +107,26 @@ fn programs() -> [Program; 5] {
             &verger(", default-features = false"),
             &printing(&bare),
         ),
-        Program::create("tokio-with-log", 3, &(by_hand + LOG), BY_HAND),
-        Program::create("verger-with-log", 3, &(verger("") + LOG), HELLO),
+        Program::create("packages-alone", 0, &packages(), &printing(BY_HAND)),
+        Program::create("tokio-with-log", 4, &(by_hand + LOG), BY_HAND),
+        Program::create("verger-with-log", 4, &(verger("") + LOG), HELLO),
     ]
+}
+
+/// What verger takes of its packages, with the program's features of tokio, but not verger.
+fn packages() -> String {
+    let manifest = include_str!("../../Cargo.toml");
+    let (_, dependencies) = manifest.split_once("\n[dependencies]\n").expect("it has some");
+    let (dependencies, _) = dependencies.split_once("\n\n").unwrap_or((dependencies, ""));
+    let package = |name: &&str| {
+        let line = dependencies.lines().find(|line| line.split(' ').next() == Some(name));
+        let line = line.unwrap_or_else(|| panic!("verger doesn't depend on {name}"));
+        match *name {
+            "tokio" => replaced(line, "[", "[\"rt-multi-thread\", \"signal\", "),
+            _ => line.to_owned(),
+        }
+    };
+    PACKAGES.iter().map(package).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// The same program without a log.
