@@ -11,6 +11,7 @@ use std::time::Instant;
 use tokio::task::consume_budget;
 use tokio::time::Sleep;
 
+use super::batch::Batch;
 use super::queue::Envelope;
 use super::shared::Shared;
 use super::slot::Borrower;
@@ -36,13 +37,15 @@ use super::state::Next;
 pub struct Inbox<M: Send + 'static> {
     shared: Arc<Shared<M>>,
     loan: u64,
+    /// Messages that nobody else reads any more, unless the mailbox wants them back.
+    batch: Option<Arc<Batch<M>>>,
     /// Until messages are handed out that came before the start.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl<M: Send + 'static> Inbox<M> {
     pub(super) fn new(shared: Arc<Shared<M>>, loan: u64) -> Self {
-        Self { shared, loan, sleep: None }
+        Self { shared, loan, batch: None, sleep: None }
     }
 
     /// The next message, for good. `None`: there will be no more for this incarnation.
@@ -113,7 +116,7 @@ impl<M: Send + 'static> Inbox<M> {
 
     fn poll_next(&mut self, lends: bool, cx: &mut TaskContext<'_>) -> Poll<Option<Taken<M>>> {
         loop {
-            let (next, borrower) = self.shared.poll_next(self.loan, lends, cx);
+            let (next, borrower) = self.shared.poll_next(self.loan, &mut self.batch, lends, cx);
             match next {
                 Next::Message(envelope) => return Poll::Ready(Some((envelope, borrower))),
                 Next::End => return Poll::Ready(None),

@@ -10,6 +10,7 @@
 
 mod address;
 mod ask;
+mod batch;
 mod error;
 mod inbox;
 mod options;

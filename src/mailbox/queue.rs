@@ -10,12 +10,15 @@
 //! 2. Messages here, messages lent and room that is kept for senders are together no more than the
 //!    capacity.
 //! 3. Senders wait only while there is no room, so that nobody gets ahead of them.
+//! 4. What was [handed over](Queue::hand_over) is older than all that waits, has never failed, and
+//!    counts as here until it is read. While senders wait, there is none.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use super::ask::Refuse;
+use super::batch::Batch;
 use super::senders::Senders;
 use crate::dead_letter::EntryId;
 
@@ -47,14 +50,23 @@ pub(super) enum Origin {
 /// See the [module](self).
 pub(super) struct Queue<M> {
     capacity: usize,
+    next_id: u64,
+    /// Boxed with the first message, since many mailboxes are idle, and this is most of one.
+    contents: Option<Box<Contents<M>>>,
+}
+
+struct Contents<M> {
     waiting: VecDeque<Envelope<M>>,
+    /// Where the reader has those that are before all that wait.
+    batch: Option<Arc<Batch<M>>>,
+    /// How many it had when it got them, and has at most. Zero: it has none.
+    ahead: usize,
     /// How many are lent.
     lent: usize,
-    /// Boxed, since few mailboxes are ever full.
-    senders: Option<Box<Senders>>,
     /// How many, here or lent, have failed before.
     suspects: usize,
-    next_id: u64,
+    /// Boxed, since few mailboxes are ever full.
+    senders: Option<Box<Senders>>,
 }
 
 impl<M> Envelope<M> {
@@ -76,14 +88,64 @@ impl<M> Envelope<M> {
     }
 }
 
+impl<M> Contents<M> {
+    fn new() -> Box<Self> {
+        let waiting = VecDeque::new();
+        Box::new(Self { waiting, batch: None, ahead: 0, lent: 0, suspects: 0, senders: None })
+    }
+
+    /// Messages that are here or lent, if the reader has read none of those that it took over.
+    fn most(&self) -> usize {
+        self.waiting.len() + self.ahead + self.lent
+    }
+
+    fn kept(&self) -> usize {
+        self.senders.as_ref().map_or(0, |senders| senders.admitted())
+    }
+
+    /// What the reader has taken over and not read.
+    fn ahead(&self) -> usize {
+        match &self.batch {
+            Some(batch) if self.ahead > 0 => batch.len(),
+            _ => 0,
+        }
+    }
+
+    /// Has what the reader took over back, so that all that is here waits.
+    fn recall(&mut self) {
+        if let Some(batch) = &self.batch
+            && std::mem::take(&mut self.ahead) > 0
+        {
+            batch.empty_into(&mut self.waiting);
+        }
+    }
+
+    fn pick(&mut self, from: u64) -> Option<Envelope<M>> {
+        self.recall();
+        if self.waiting.front()?.id >= from {
+            return self.waiting.pop_front();
+        }
+        let at = self.waiting.partition_point(|it| it.id < from);
+        self.waiting.remove(at)
+    }
+
+    fn forget(&mut self, envelope: &Envelope<M>) {
+        self.suspects -= usize::from(envelope.failed > 0);
+    }
+}
+
 impl<M> Queue<M> {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { capacity, waiting: VecDeque::new(), lent: 0, senders: None, suspects: 0, next_id: 0 }
+        Self { capacity, next_id: 0, contents: None }
+    }
+
+    fn contents_mut(&mut self) -> &mut Contents<M> {
+        self.contents.get_or_insert_with(Contents::new)
     }
 
     /// Messages that are here or lent.
     pub(super) fn len(&self) -> usize {
-        self.waiting.len() + self.lent
+        self.contents.as_ref().map_or(0, |it| it.waiting.len() + it.ahead() + it.lent)
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -92,12 +154,16 @@ impl<M> Queue<M> {
 
     /// Whether nothing is here to be given out.
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.contents.as_ref().is_none_or(|it| it.waiting.is_empty() && it.ahead() == 0)
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        let kept = self.senders.as_ref().map_or(0, |senders| senders.admitted());
-        self.len() + kept >= self.capacity
+    pub(super) fn is_full(&mut self) -> bool {
+        let Some(contents) = &mut self.contents else { return false };
+        if contents.most() + contents.kept() < self.capacity {
+            return false;
+        }
+        contents.recall();
+        contents.most() + contents.kept() >= self.capacity
     }
 
     /// The number of the next message.
@@ -110,112 +176,147 @@ impl<M> Queue<M> {
         debug_assert!(!self.is_full());
         envelope.id = self.next_id;
         self.next_id += 1;
-        self.waiting.push_back(envelope);
+        self.contents_mut().waiting.push_back(envelope);
     }
 
     /// Takes the oldest message out, to make room for a newer one. None if all are lent.
     pub(super) fn evict(&mut self) -> Option<Envelope<M>> {
-        let evicted = self.waiting.pop_front()?;
-        self.forget(&evicted);
+        let contents = self.contents.as_mut()?;
+        contents.recall();
+        let evicted = contents.waiting.pop_front()?;
+        contents.forget(&evicted);
         Some(evicted)
     }
 
     /// The next message from number `from` on, for good; and the sender who gets its room.
     pub(super) fn take(&mut self, from: u64) -> Option<(Envelope<M>, Option<Waker>)> {
-        let envelope = self.pick(from)?;
-        self.forget(&envelope);
+        let contents = self.contents.as_mut()?;
+        let envelope = contents.pick(from)?;
+        contents.forget(&envelope);
         Some((envelope, self.admit()))
+    }
+
+    /// Lets the reader take over all that waits, to be read for good and without this queue. Nothing
+    /// if a message is to be looked at first: because somebody waits for its room, or because some
+    /// have failed.
+    pub(super) fn hand_over(&mut self) -> Option<Arc<Batch<M>>> {
+        let contents = self.contents.as_deref_mut()?;
+        let is_wanted = contents.senders.as_ref().is_some_and(|senders| !senders.is_empty());
+        if contents.waiting.is_empty() || contents.suspects > 0 || is_wanted {
+            return None;
+        }
+        contents.recall();
+        contents.ahead = contents.waiting.len();
+        let batch = contents.batch.get_or_insert_with(Batch::new);
+        batch.fill(&mut contents.waiting);
+        Some(Arc::clone(batch))
+    }
+
+    /// Has back what was handed over.
+    pub(super) fn recall(&mut self) {
+        if let Some(contents) = &mut self.contents {
+            contents.recall();
+        }
+    }
+
+    /// The same, and the reader gets no more: the next one is another.
+    pub(super) fn part(&mut self) {
+        if let Some(contents) = &mut self.contents {
+            contents.recall();
+            contents.batch = None;
+        }
     }
 
     /// The next message from number `from` on, until it is settled or comes back.
     pub(super) fn lend(&mut self, from: u64) -> Option<Envelope<M>> {
-        let mut envelope = self.pick(from)?;
-        self.lent += 1;
+        let contents = self.contents.as_mut()?;
+        let mut envelope = contents.pick(from)?;
+        contents.lent += 1;
         envelope.attempts = envelope.attempts.saturating_add(1);
         Some(envelope)
     }
 
-    fn pick(&mut self, from: u64) -> Option<Envelope<M>> {
-        if self.waiting.front()?.id >= from {
-            return self.waiting.pop_front();
-        }
-        let at = self.waiting.partition_point(|it| it.id < from);
-        self.waiting.remove(at)
-    }
-
     /// A lent message is gone; returns the sender who gets its room.
     pub(super) fn settle(&mut self, envelope: &Envelope<M>) -> Option<Waker> {
-        self.lent -= 1;
-        self.forget(envelope);
+        let contents = self.contents_mut();
+        contents.lent -= 1;
+        contents.forget(envelope);
         self.admit()
     }
 
     /// A lent message comes back; `failed` if that counts as an attempt.
     pub(super) fn give_back(&mut self, mut envelope: Envelope<M>, failed: bool) {
-        self.lent -= 1;
+        let contents = self.contents_mut();
+        contents.recall();
+        contents.lent -= 1;
         if failed {
-            self.suspects += usize::from(envelope.failed == 0);
+            contents.suspects += usize::from(envelope.failed == 0);
             envelope.failed = envelope.failed.saturating_add(1);
         }
-        let at = self.waiting.partition_point(|it| it.id < envelope.id);
-        self.waiting.insert(at, envelope);
+        let at = contents.waiting.partition_point(|it| it.id < envelope.id);
+        contents.waiting.insert(at, envelope);
     }
 
     /// Whether some message, here or lent, has failed before.
     pub(super) fn has_suspects(&self) -> bool {
-        self.suspects > 0
+        self.contents.as_ref().is_some_and(|it| it.suspects > 0)
     }
 
-    fn forget(&mut self, envelope: &Envelope<M>) {
-        self.suspects -= usize::from(envelope.failed > 0);
+    fn senders(&mut self) -> Option<&mut Senders> {
+        self.contents.as_mut()?.senders.as_deref_mut()
     }
 
     /// Keeps room for the sender who has waited longest, if there is any.
     pub(super) fn admit(&mut self) -> Option<Waker> {
+        self.senders()?;
         if self.is_full() {
             return None;
         }
-        self.senders.as_mut()?.admit()
+        self.senders()?.admit()
     }
 
     /// Lets a sender wait for room. Returns its number.
     pub(super) fn wait(&mut self, waker: Waker) -> u64 {
         debug_assert!(self.is_full());
-        self.senders.get_or_insert_default().wait(waker)
+        self.contents_mut().senders.get_or_insert_default().wait(waker)
     }
 
     /// Ready when a sender that waits may try again. Then it has to do so at once, or the room that
     /// was kept for it is anybody's. Returns a waker besides that is of no use any more.
     pub(super) fn poll_wait(&mut self, number: u64, waker: &Waker) -> (Poll<()>, Option<Waker>) {
         let ready = (Poll::Ready(()), None);
-        self.senders.as_mut().map_or(ready, |senders| senders.poll(number, waker))
+        self.senders().map_or(ready, |senders| senders.poll(number, waker))
     }
 
     /// A sender waits no longer. Returns its waker, and that of whoever gets the room that was kept
     /// for it.
     pub(super) fn leave(&mut self, number: u64) -> (Option<Waker>, Option<Waker>) {
-        let Some(senders) = &mut self.senders else { return (None, None) };
+        let Some(senders) = self.senders() else { return (None, None) };
         let (kept, waker) = senders.leave(number);
         (waker, if kept { self.admit() } else { None })
     }
 
     /// Lets all senders try again that wait. They are to be woken.
     pub(super) fn release(&mut self) -> Vec<Waker> {
-        self.senders.as_mut().map(|senders| senders.release()).unwrap_or_default()
+        self.senders().map(Senders::release).unwrap_or_default()
     }
 
     /// Empties the queue of all that was never lent.
     pub(super) fn flush(&mut self) -> VecDeque<Envelope<M>> {
-        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let Some(contents) = &mut self.contents else { return VecDeque::new() };
+        contents.recall();
+        let waiting = std::mem::take(&mut contents.waiting).into_iter();
         let (tried, rest) = waiting.partition(|it| it.attempts > 0);
-        self.waiting = tried;
+        contents.waiting = tried;
         rest
     }
 
     /// Empties the queue of all that came in.
     pub(super) fn drain(&mut self) -> VecDeque<Envelope<M>> {
-        let all = std::mem::take(&mut self.waiting);
-        self.suspects -= all.iter().filter(|it| it.failed > 0).count();
+        let Some(contents) = &mut self.contents else { return VecDeque::new() };
+        contents.recall();
+        let all = std::mem::take(&mut contents.waiting);
+        contents.suspects -= all.iter().filter(|it| it.failed > 0).count();
         all
     }
 }

@@ -23,6 +23,11 @@ impl Senders {
         self.admitted.len()
     }
 
+    /// Whether nobody waits, and no room is kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.admitted.is_empty()
+    }
+
     pub(super) fn wait(&mut self, waker: Waker) -> u64 {
         let number = self.next;
         self.next += 1;

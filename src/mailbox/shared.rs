@@ -11,6 +11,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Instant;
 
 use super::ask::Refuse;
+use super::batch::Batch;
 use super::options::{Options, WhileDown};
 use super::queue::{Envelope, Origin};
 use super::slot::{Borrower, Loan, Place};
@@ -70,7 +71,17 @@ impl<M: Send + 'static> Shared<M> {
         asker: Option<Arc<dyn Refuse>>,
         patience: Patience<'_>,
     ) -> Result<(), SendError<M>> {
-        let sent = self.state.lock().sent(message, origin, asker, &patience, false);
+        let sent = {
+            let mut state = self.state.lock();
+            match state.take_in(message, origin, asker) {
+                Ok(waker) => {
+                    drop(state);
+                    wake(waker);
+                    return Ok(());
+                }
+                Err((message, asker)) => state.sent(message, origin, asker, &patience, false),
+            }
+        };
         self.follow(sent, origin, &patience).map(drop)
     }
 
@@ -257,15 +268,28 @@ impl<M: Send + 'static> Shared<M> {
         Ok(number)
     }
 
+    /// The next message for a loan, which may have taken over some.
     pub(super) fn poll_next(
         self: &Arc<Self>,
         loan: u64,
+        batch: &mut Option<Arc<Batch<M>>>,
         lends: bool,
         cx: &mut TaskContext<'_>,
     ) -> (Next<M>, Option<Arc<dyn Borrower>>) {
+        if let Some(own) = batch
+            && !lends
+        {
+            let (first, has_more) = own.pop();
+            if !has_more {
+                *batch = None;
+            }
+            if let Some(envelope) = first {
+                return (Next::Message(envelope), None);
+            }
+        }
         let (next, admitted, borrower, is_final) = {
             let mut state = self.state.lock();
-            let (next, admitted) = state.next(loan, lends, cx);
+            let (next, admitted) = state.next(loan, batch, lends, cx);
             let is_final = state.option(|it| it.final_message.clone());
             let borrower = state.borrower().filter(|_| lends || is_final.is_some());
             (next, admitted, borrower.map(Arc::clone), is_final)

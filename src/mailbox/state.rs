@@ -17,6 +17,7 @@ use std::task::{Context as TaskContext, Waker};
 use std::time::Instant;
 
 use super::ask::Refuse;
+use super::batch::Batch;
 use super::options::{ATTEMPTS, Closing, Drain, IsFinal, Options, Overflow, WhileDown};
 use super::queue::{Envelope, Origin, Queue};
 use super::slot::{Borrower, Loan, Place};
@@ -154,6 +155,10 @@ impl<M> State<M> {
         self.options.as_deref().map(which).unwrap_or_default()
     }
 
+    fn has_final(&self) -> bool {
+        self.options.as_ref().is_some_and(|it| it.final_message.is_some())
+    }
+
     pub(super) fn path(&self) -> Option<Path> {
         self.place.path()
     }
@@ -181,6 +186,23 @@ impl<M> State<M> {
     }
 
     // --- Sending ----------------------------------------------------------------------------------
+
+    /// Takes a message in if it is as usual: there is somebody who reads, and room. Returns whom to
+    /// wake, or the message, of which [`sent`](Self::sent) says what becomes.
+    pub(super) fn take_in(
+        &mut self,
+        message: M,
+        origin: Origin,
+        asker: Option<Arc<dyn Refuse>>,
+    ) -> Result<Option<Waker>, (M, Option<Arc<dyn Refuse>>)> {
+        match &self.phase {
+            Phase::Lent(lent) if lent.ending != Ending::Closing && !self.queue.is_full() => {
+                self.queue.push(Envelope::new(message, origin, asker));
+                Ok(self.receiver.take())
+            }
+            _ => Err((message, asker)),
+        }
+    }
 
     pub(super) fn sent(
         &mut self,
@@ -272,10 +294,12 @@ impl<M> State<M> {
 
     // --- Lending ----------------------------------------------------------------------------------
 
-    /// What the loan with this number may have next.
+    /// What the loan with this number may have next, and in `batch` what it may have besides without
+    /// asking.
     pub(super) fn next(
         &mut self,
         loan: u64,
+        batch: &mut Option<Arc<Batch<M>>>,
         lends: bool,
         cx: &mut TaskContext<'_>,
     ) -> (Next<M>, Option<Waker>) {
@@ -302,6 +326,10 @@ impl<M> State<M> {
         };
         self.progress |= !lends && found.is_some();
         if let Some((envelope, admitted)) = found {
+            // Whoever says which message is the last has to see each of them.
+            if !lends && lent.hold.is_none() && !self.has_final() {
+                *batch = self.queue.hand_over();
+            }
             return (Next::Message(envelope), admitted);
         }
         if lent.ending == Ending::Closing && self.queue.is_empty() {
@@ -340,6 +368,7 @@ impl<M> State<M> {
         &mut self,
         Loan { borrower, at: _, incarnation }: Loan,
     ) -> (u64, Option<Waker>, Over) {
+        self.queue.part();
         let hold = self.hold();
         let lent = Lent { borrower, hold, ending: Ending::No, done: false };
         let over = self.enter(Phase::Lent(lent));
@@ -350,6 +379,7 @@ impl<M> State<M> {
     }
 
     fn enter(&mut self, phase: Phase) -> Over {
+        self.queue.recall();
         Over { phase: std::mem::replace(&mut self.phase, phase) }
     }
 
@@ -388,6 +418,7 @@ impl<M> State<M> {
     }
 
     fn end(&mut self, ending: Ending) -> Vec<Waker> {
+        self.queue.recall();
         if let Phase::Lent(lent) = &mut self.phase {
             (lent.ending, lent.hold) = (ending, None);
         }

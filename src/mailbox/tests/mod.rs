@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use super::batch::Batch;
 use super::queue::{Envelope, Origin};
 use super::shared::Shared;
 use super::slot::{At, Borrower, Grace, Loan, Place};
@@ -100,6 +101,8 @@ struct Post<M> {
     office: Arc<Office>,
     reader: Arc<Reader>,
     key: Key,
+    /// What the reader of the last loan has taken over, and which that is.
+    batch: Mutex<(u64, Option<Arc<Batch<M>>>)>,
 }
 
 impl<M: Send + 'static> Post<M> {
@@ -117,7 +120,7 @@ impl<M: Send + 'static> Post<M> {
         let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
         let office = Arc::<Office>::default();
         let shared = Arc::new(Shared::new(capacity));
-        let this = Self { shared, office, reader: Arc::default(), key };
+        let this = Self { shared, office, reader: Arc::default(), key, batch: Mutex::default() };
         this.bind(starts_on_message);
         this
     }
@@ -160,7 +163,12 @@ impl<M: Send + 'static> Post<M> {
     }
 
     fn next(&self, loan: u64, lends: bool, waker: &Waker) -> Poll<Option<Envelope<M>>> {
-        match self.shared.poll_next(loan, lends, &mut Context::from_waker(waker)).0 {
+        let mut batch = self.batch.lock().unwrap();
+        if batch.0 != loan {
+            *batch = (loan, None);
+        }
+        let mut cx = Context::from_waker(waker);
+        match self.shared.poll_next(loan, &mut batch.1, lends, &mut cx).0 {
             Next::Message(envelope) => Poll::Ready(Some(envelope)),
             Next::End => Poll::Ready(None),
             Next::Nothing(..) => Poll::Pending,
