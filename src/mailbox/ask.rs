@@ -13,6 +13,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use crate::dead_letter::DeadLetterReason;
@@ -25,11 +26,14 @@ use crate::sync::Mutex;
 /// [`Address::ask`]: crate::Address::ask
 pub struct Reply<R> {
     cell: Arc<Cell<R>>,
+    /// So that its end needs no look at the cell. Nobody reads it but that.
+    is_sent: AtomicBool,
 }
 
 impl<R> Reply<R> {
     /// Gives the answer. The first one counts; one that comes too late vanishes.
     pub fn send(&self, answer: R) {
+        self.is_sent.store(true, Ordering::Relaxed);
         self.cell.settle(Ok(answer));
     }
 
@@ -43,7 +47,9 @@ impl<R> Reply<R> {
 
 impl<R> Drop for Reply<R> {
     fn drop(&mut self) {
-        self.cell.settle(Err(Unanswered::NoReply));
+        if !*self.is_sent.get_mut() {
+            self.cell.settle(Err(Unanswered::NoReply));
+        }
     }
 }
 
@@ -106,6 +112,8 @@ impl<R: Send> Refuse for Cell<R> {
 /// Waits for the answer.
 pub(super) struct Answer<R> {
     cell: Arc<Cell<R>>,
+    /// It has come: the cell is of no interest any more.
+    is_here: bool,
 }
 
 /// A reply, the answer to which can be waited for, and who can refuse one.
@@ -113,17 +121,20 @@ pub(super) fn ask<R: Send + 'static>() -> (Reply<R>, Answer<R>, Arc<dyn Refuse>)
     let state = State { settled: None, deserted: false, waker: None };
     let cell = Arc::new(Cell { state: Mutex::new(state) });
     let refuse = Arc::clone(&cell);
-    (Reply { cell: Arc::clone(&cell) }, Answer { cell }, refuse)
+    let reply = Reply { cell: Arc::clone(&cell), is_sent: AtomicBool::new(false) };
+    (reply, Answer { cell, is_here: false }, refuse)
 }
 
 impl<R> Future for Answer<R> {
     type Output = Result<R, Unanswered>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
         let stale = {
-            let mut state = self.cell.state.lock();
+            let mut state = this.cell.state.lock();
             if let Some(settled) = state.settled.take() {
                 state.deserted = true;
+                this.is_here = true;
                 return Poll::Ready(settled);
             }
             match &state.waker {
@@ -138,6 +149,9 @@ impl<R> Future for Answer<R> {
 
 impl<R> Drop for Answer<R> {
     fn drop(&mut self) {
+        if self.is_here {
+            return;
+        }
         let rest = {
             let mut state = self.cell.state.lock();
             state.deserted = true;

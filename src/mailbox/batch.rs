@@ -53,8 +53,19 @@ impl<M> Batch<M> {
         }
     }
 
+    /// The oldest message of a reader's batch, which it keeps for as long as there may be another.
+    #[inline]
+    pub(super) fn next(of: &mut Option<Arc<Self>>) -> Option<Envelope<M>> {
+        let (first, has_more) = of.as_ref()?.pop();
+        if !has_more {
+            *of = None;
+        }
+        first
+    }
+
     /// The oldest message, and whether others are behind it.
-    pub(super) fn pop(&self) -> (Option<Envelope<M>>, bool) {
+    #[inline]
+    fn pop(&self) -> (Option<Envelope<M>>, bool) {
         let mut messages = self.messages.lock();
         let first = messages.pop_front();
         (first, !messages.is_empty())

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::ops::{Deref, DerefMut};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, Waker};
+use std::task::{Context as TaskContext, Poll, Waker, ready};
 use std::time::Instant;
 
 use tokio::task::consume_budget;
@@ -53,11 +53,8 @@ impl<M: Send + 'static> Inbox<M> {
     /// # Cancel safety
     ///
     /// Nothing is lost if the future is dropped.
-    pub async fn recv(&mut self) -> Option<M> {
-        // Who always finds a message lets others run now and then.
-        consume_budget().await;
-        let (envelope, _) = poll_fn(|cx| self.poll_next(false, cx)).await?;
-        Some(envelope.message)
+    pub fn recv(&mut self) -> impl Future<Output = Option<M>> + Send {
+        Receiving { inbox: self }
     }
 
     /// The next message, if there is one already. A message that waits for the child to be ready, or
@@ -107,7 +104,7 @@ impl<M: Send + 'static> Inbox<M> {
     /// }
     /// ```
     pub fn try_deliver(&mut self) -> Option<Delivery<M>> {
-        let mut deliver = std::pin::pin!(self.deliver());
+        let mut deliver = pin!(self.deliver());
         match deliver.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
             Poll::Ready(delivery) => delivery,
             Poll::Pending => None,
@@ -170,6 +167,26 @@ impl<M: Send + 'static> fmt::Debug for Inbox<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (len, capacity) = self.shared.load();
         f.debug_struct("Inbox").field("len", &len).field("capacity", &capacity).finish()
+    }
+}
+
+/// Waits for a message. By hand, since it is a part of most children that have a mailbox, and so it
+/// is one word of each.
+struct Receiving<'a, M: Send + 'static> {
+    inbox: &'a mut Inbox<M>,
+}
+
+impl<M: Send + 'static> Future for Receiving<'_, M> {
+    type Output = Option<M>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<M>> {
+        // Who always finds a message lets others run now and then.
+        ready!(pin!(consume_budget()).poll(cx));
+        if let Some(envelope) = Batch::next(&mut self.inbox.batch) {
+            return Poll::Ready(Some(envelope.message));
+        }
+        let next = ready!(self.inbox.poll_next(false, cx));
+        Poll::Ready(next.map(|(envelope, _)| envelope.message))
     }
 }
 

@@ -276,16 +276,8 @@ impl<M: Send + 'static> Shared<M> {
         lends: bool,
         cx: &mut TaskContext<'_>,
     ) -> (Next<M>, Option<Arc<dyn Borrower>>) {
-        if let Some(own) = batch
-            && !lends
-        {
-            let (first, has_more) = own.pop();
-            if !has_more {
-                *batch = None;
-            }
-            if let Some(envelope) = first {
-                return (Next::Message(envelope), None);
-            }
+        if !lends && let Some(envelope) = Batch::next(batch) {
+            return (Next::Message(envelope), None);
         }
         let (next, admitted, borrower, is_final) = {
             let mut state = self.state.lock();

@@ -59,12 +59,12 @@ pub(crate) struct At {
     pub(crate) starts_on_message: bool,
 }
 
-/// How long an incarnation has to live before it gets what came before its start: a [`Drain`] in half
-/// the bytes, of which each mailbox has some.
+/// How long an incarnation has to live before it gets what came before its start: a [`Drain`] in a
+/// quarter of the bytes, of which each mailbox has some.
 #[derive(Clone, Copy)]
 pub(crate) enum Grace {
     UntilReady,
-    Micros(u32),
+    Micros(u16),
 }
 
 impl At {

@@ -43,7 +43,7 @@ pub(super) struct State<M> {
     /// The last loan has brought the messages nearer to their end.
     progress: bool,
     /// Nothing is given out before this, whoever has the mailbox.
-    traffic: Option<Instant>,
+    traffic: Option<Box<Instant>>,
 }
 
 enum Phase {
@@ -61,14 +61,14 @@ enum Phase {
 
 struct Lent {
     borrower: Arc<dyn Borrower>,
-    hold: Option<Hold>,
+    /// Boxed, since it is over soon.
+    hold: Option<Box<Hold>>,
     ending: Ending,
     /// It was asked to stop, and has put back what it was given: it gets no more.
     done: bool,
 }
 
 /// Messages that are kept back from an incarnation that has just begun, until both have come.
-#[derive(Clone, Copy)]
 struct Hold {
     at: Option<Instant>,
     /// It is ready, or nobody waits for that.
@@ -318,7 +318,7 @@ impl<M> State<M> {
                 lent.hold = None;
             }
         }
-        let from = lent.hold.map_or(0, |hold| hold.below);
+        let from = lent.hold.as_ref().map_or(0, |hold| hold.below);
         let found = if lends {
             self.queue.lend(from).map(|envelope| (envelope, None))
         } else {
@@ -345,7 +345,7 @@ impl<M> State<M> {
     /// What is kept back from the next incarnation: everything for as long as its backoff lasts, and
     /// what has come before it for as long as it may not survive its start.
     fn hold(&mut self) -> Option<Hold> {
-        let traffic = self.traffic.take().filter(|at| *at > now());
+        let traffic = self.traffic.take().map(|at| *at).filter(|at| *at > now());
         let (at, ready) = match self.option(|it| it.drain).unwrap_or(self.place.drain()) {
             Drain::AtStart => (None, true),
             Drain::AtReady => (None, false),
@@ -369,7 +369,7 @@ impl<M> State<M> {
         Loan { borrower, at: _, incarnation }: Loan,
     ) -> (u64, Option<Waker>, Over) {
         self.queue.part();
-        let hold = self.hold();
+        let hold = self.hold().map(Box::new);
         let lent = Lent { borrower, hold, ending: Ending::No, done: false };
         let over = self.enter(Phase::Lent(lent));
         self.loans += 1;
@@ -526,7 +526,7 @@ impl<M> State<M> {
     }
 
     pub(super) fn keep_back(&mut self, until: Instant) {
-        self.traffic = Some(until);
+        self.traffic = Some(Box::new(until));
     }
 
     /// The child is down until a message comes. What it has left, without doing anything about it,

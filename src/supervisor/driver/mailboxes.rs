@@ -16,7 +16,7 @@ use crate::supervisor::wards::send_away;
 
 /// How long an incarnation has to live at most before it gets what came before its start, in
 /// microseconds.
-const GRACE: u32 = 50_000;
+const GRACE: u16 = 50_000;
 
 impl<M: Machine> Driver<M> {
     pub(super) fn give_mailbox(&self, key: Key, spec: &ChildSpec) {
@@ -25,7 +25,7 @@ impl<M: Machine> Driver<M> {
             Grace::UntilReady
         } else {
             let first = self.blueprint.rules.backoff(&spec.options).first_wait();
-            let micros = u32::try_from(first.as_micros()).unwrap_or(u32::MAX);
+            let micros = u16::try_from(first.as_micros()).unwrap_or(u16::MAX);
             Grace::Micros(micros.min(GRACE))
         };
         mailbox.bind(At {
