@@ -182,8 +182,8 @@ impl<M: Send + 'static> Future for Receiving<'_, M> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<M>> {
         // Who always finds a message lets others run now and then.
         ready!(pin!(consume_budget()).poll(cx));
-        if let Some(envelope) = Batch::next(&mut self.inbox.batch) {
-            return Poll::Ready(Some(envelope.message));
+        if let Some(slip) = Batch::next(&mut self.inbox.batch) {
+            return Poll::Ready(Some(slip.message));
         }
         let next = ready!(self.inbox.poll_next(false, cx));
         Poll::Ready(next.map(|(envelope, _)| envelope.message))

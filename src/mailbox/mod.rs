@@ -18,6 +18,7 @@ mod queue;
 mod replay;
 mod senders;
 mod shared;
+mod slip;
 mod slot;
 mod state;
 #[cfg(test)]

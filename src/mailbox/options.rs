@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Address;
 
@@ -167,6 +167,9 @@ pub(super) struct Options<M> {
     pub(super) delay: Delay,
     pub(super) max_attempts: Option<NonZeroU32>,
     pub(super) final_message: Option<IsFinal<M>>,
+    /// Nothing is given out before this, whoever has the mailbox. Its supervisor says it, of one that
+    /// has another [`Delay`] than most.
+    pub(super) traffic: Option<Instant>,
 }
 
 /// As often as a message is lent by default before it is taken for poison.
@@ -184,6 +187,7 @@ impl<M> Default for Options<M> {
             delay: Delay::default(),
             max_attempts: Some(ATTEMPTS),
             final_message: None,
+            traffic: None,
         }
     }
 }

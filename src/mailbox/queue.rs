@@ -20,6 +20,7 @@ use std::task::{Poll, Waker};
 use super::ask::Refuse;
 use super::batch::Batch;
 use super::senders::Senders;
+use super::slip::Slip;
 use crate::dead_letter::EntryId;
 
 /// A message and what is known of it.
@@ -50,13 +51,13 @@ pub(super) enum Origin {
 /// See the [module](self).
 pub(super) struct Queue<M> {
     capacity: usize,
-    next_id: u64,
     /// Boxed with the first message, since many mailboxes are idle, and this is most of one.
     contents: Option<Box<Contents<M>>>,
 }
 
 struct Contents<M> {
-    waiting: VecDeque<Envelope<M>>,
+    next_id: u64,
+    waiting: VecDeque<Slip<M>>,
     /// Where the reader has those that are before all that wait.
     batch: Option<Arc<Batch<M>>>,
     /// How many it had when it got them, and has at most. Zero: it has none.
@@ -90,8 +91,15 @@ impl<M> Envelope<M> {
 
 impl<M> Contents<M> {
     fn new() -> Box<Self> {
-        let waiting = VecDeque::new();
-        Box::new(Self { waiting, batch: None, ahead: 0, lent: 0, suspects: 0, senders: None })
+        Box::new(Self {
+            next_id: 0,
+            waiting: VecDeque::new(),
+            batch: None,
+            ahead: 0,
+            lent: 0,
+            suspects: 0,
+            senders: None,
+        })
     }
 
     /// Messages that are here or lent, if the reader has read none of those that it took over.
@@ -113,20 +121,22 @@ impl<M> Contents<M> {
 
     /// Has what the reader took over back, so that all that is here waits.
     fn recall(&mut self) {
-        if let Some(batch) = &self.batch
-            && std::mem::take(&mut self.ahead) > 0
+        if self.ahead > 0
+            && let Some(batch) = &self.batch
         {
+            self.ahead = 0;
             batch.empty_into(&mut self.waiting);
         }
     }
 
     fn pick(&mut self, from: u64) -> Option<Envelope<M>> {
         self.recall();
-        if self.waiting.front()?.id >= from {
-            return self.waiting.pop_front();
-        }
-        let at = self.waiting.partition_point(|it| it.id < from);
-        self.waiting.remove(at)
+        let at = if self.waiting.front()?.id >= from {
+            0
+        } else {
+            self.waiting.partition_point(|it| it.id < from)
+        };
+        self.waiting.remove(at).map(Slip::open)
     }
 
     fn forget(&mut self, envelope: &Envelope<M>) {
@@ -136,7 +146,7 @@ impl<M> Contents<M> {
 
 impl<M> Queue<M> {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { capacity, next_id: 0, contents: None }
+        Self { capacity, contents: None }
     }
 
     fn contents_mut(&mut self) -> &mut Contents<M> {
@@ -162,28 +172,41 @@ impl<M> Queue<M> {
         if contents.most() + contents.kept() < self.capacity {
             return false;
         }
+        if contents.ahead == 0 {
+            return true;
+        }
         contents.recall();
         contents.most() + contents.kept() >= self.capacity
     }
 
     /// The number of the next message.
     pub(super) fn end(&self) -> u64 {
-        self.next_id
+        self.contents.as_ref().map_or(0, |it| it.next_id)
     }
 
     /// Puts a message behind all others. There must be room.
     pub(super) fn push(&mut self, mut envelope: Envelope<M>) {
+        envelope.id = self.end();
+        self.put(Slip::of(envelope));
+    }
+
+    /// The same with a message that was only sent.
+    pub(super) fn push_sent(&mut self, message: M, asker: Option<Arc<dyn Refuse>>) {
+        self.put(Slip::new(self.end(), message, asker));
+    }
+
+    fn put(&mut self, slip: Slip<M>) {
         debug_assert!(!self.is_full());
-        envelope.id = self.next_id;
-        self.next_id += 1;
-        self.contents_mut().waiting.push_back(envelope);
+        let contents = self.contents_mut();
+        contents.next_id += 1;
+        contents.waiting.push_back(slip);
     }
 
     /// Takes the oldest message out, to make room for a newer one. None if all are lent.
     pub(super) fn evict(&mut self) -> Option<Envelope<M>> {
         let contents = self.contents.as_mut()?;
         contents.recall();
-        let evicted = contents.waiting.pop_front()?;
+        let evicted = contents.waiting.pop_front()?.open();
         contents.forget(&evicted);
         Some(evicted)
     }
@@ -254,7 +277,7 @@ impl<M> Queue<M> {
             envelope.failed = envelope.failed.saturating_add(1);
         }
         let at = contents.waiting.partition_point(|it| it.id < envelope.id);
-        contents.waiting.insert(at, envelope);
+        contents.waiting.insert(at, Slip::of(envelope));
     }
 
     /// Whether some message, here or lent, has failed before.
@@ -306,9 +329,9 @@ impl<M> Queue<M> {
         let Some(contents) = &mut self.contents else { return VecDeque::new() };
         contents.recall();
         let waiting = std::mem::take(&mut contents.waiting).into_iter();
-        let (tried, rest) = waiting.partition(|it| it.attempts > 0);
+        let (tried, rest): (VecDeque<_>, VecDeque<_>) = waiting.partition(Slip::was_lent);
         contents.waiting = tried;
-        rest
+        rest.into_iter().map(Slip::open).collect()
     }
 
     /// Empties the queue of all that came in.
@@ -316,7 +339,7 @@ impl<M> Queue<M> {
         let Some(contents) = &mut self.contents else { return VecDeque::new() };
         contents.recall();
         let all = std::mem::take(&mut contents.waiting);
-        contents.suspects -= all.iter().filter(|it| it.failed > 0).count();
-        all
+        contents.suspects -= all.iter().filter(|it| it.has_failed()).count();
+        all.into_iter().map(Slip::open).collect()
     }
 }

@@ -73,7 +73,11 @@ impl<M: Send + 'static> Shared<M> {
     ) -> Result<(), SendError<M>> {
         let sent = {
             let mut state = self.state.lock();
-            match state.take_in(message, origin, asker) {
+            let taken = match origin {
+                Origin::Sent => state.take_in(message, asker),
+                Origin::Forwarded | Origin::Replayed(_) => Err((message, asker)),
+            };
+            match taken {
                 Ok(waker) => {
                     drop(state);
                     wake(waker);
@@ -276,8 +280,8 @@ impl<M: Send + 'static> Shared<M> {
         lends: bool,
         cx: &mut TaskContext<'_>,
     ) -> (Next<M>, Option<Arc<dyn Borrower>>) {
-        if !lends && let Some(envelope) = Batch::next(batch) {
-            return (Next::Message(envelope), None);
+        if !lends && let Some(slip) = Batch::next(batch) {
+            return (Next::Message(slip.open()), None);
         }
         let (next, admitted, borrower, is_final) = {
             let mut state = self.state.lock();

@@ -42,8 +42,6 @@ pub(super) struct State<M> {
     told: bool,
     /// The last loan has brought the messages nearer to their end.
     progress: bool,
-    /// Nothing is given out before this, whoever has the mailbox.
-    traffic: Option<Box<Instant>>,
 }
 
 enum Phase {
@@ -112,6 +110,9 @@ pub(super) enum Sent<M> {
     Judge(M, Option<Arc<dyn Refuse>>, IsFinal<M>),
 }
 
+/// A message that is not simply taken in, and who waits for the answer.
+pub(super) type Unusual<M> = (M, Option<Arc<dyn Refuse>>);
+
 /// Whom to tell that a message has come.
 #[derive(Default)]
 pub(super) struct Wakes {
@@ -141,7 +142,6 @@ impl<M> State<M> {
             place: Place::Nowhere,
             told: false,
             progress: false,
-            traffic: None,
         }
     }
 
@@ -192,12 +192,11 @@ impl<M> State<M> {
     pub(super) fn take_in(
         &mut self,
         message: M,
-        origin: Origin,
         asker: Option<Arc<dyn Refuse>>,
-    ) -> Result<Option<Waker>, (M, Option<Arc<dyn Refuse>>)> {
+    ) -> Result<Option<Waker>, Unusual<M>> {
         match &self.phase {
             Phase::Lent(lent) if lent.ending != Ending::Closing && !self.queue.is_full() => {
-                self.queue.push(Envelope::new(message, origin, asker));
+                self.queue.push_sent(message, asker);
                 Ok(self.receiver.take())
             }
             _ => Err((message, asker)),
@@ -251,8 +250,12 @@ impl<M> State<M> {
                 }
             }
         }
-        let envelope = Envelope::new(message, origin, asker);
-        self.queue.push(envelope);
+        match origin {
+            Origin::Sent => self.queue.push_sent(message, asker),
+            Origin::Forwarded | Origin::Replayed(_) => {
+                self.queue.push(Envelope::new(message, origin, asker));
+            }
+        }
         let wakes = Wakes { receiver: self.receiver.take(), wanted: self.wants(true) };
         match evicted {
             None => Sent::In(wakes),
@@ -345,7 +348,7 @@ impl<M> State<M> {
     /// What is kept back from the next incarnation: everything for as long as its backoff lasts, and
     /// what has come before it for as long as it may not survive its start.
     fn hold(&mut self) -> Option<Hold> {
-        let traffic = self.traffic.take().map(|at| *at).filter(|at| *at > now());
+        let traffic = self.traffic().filter(|at| *at > now());
         let (at, ready) = match self.option(|it| it.drain).unwrap_or(self.place.drain()) {
             Drain::AtStart => (None, true),
             Drain::AtReady => (None, false),
@@ -525,8 +528,13 @@ impl<M> State<M> {
         self.receiver.take()
     }
 
+    /// Until when nothing is given out, which nobody is told again.
+    fn traffic(&mut self) -> Option<Instant> {
+        self.options.as_mut()?.traffic.take()
+    }
+
     pub(super) fn keep_back(&mut self, until: Instant) {
-        self.traffic = Some(Box::new(until));
+        self.options_mut().traffic = Some(until);
     }
 
     /// The child is down until a message comes. What it has left, without doing anything about it,
@@ -556,7 +564,7 @@ impl<M> State<M> {
         let over = self.enter(Phase::Away(reason));
         self.loans += 1;
         self.told = false;
-        self.traffic = None;
+        self.traffic();
         let mut wakers = self.queue.release();
         wakers.extend(self.receiver.take());
         Rest { letters: self.queue.drain(), wakers, wanted: false, over }

@@ -161,3 +161,71 @@ fn loom_the_room_of_a_sender_who_gives_up_goes_to_the_next() {
         sending.join().unwrap().unwrap();
     });
 }
+
+/// A reader who has one of `messages` and has taken the others over.
+fn ahead(capacity: usize, messages: u32) -> (Post<u32>, Inbox<u32>) {
+    let mut post = Post::new(capacity);
+    let mut inbox = post.lend();
+    (1..=messages).for_each(|it| post.try_send(it).unwrap());
+    assert_eq!(inbox.try_recv(), Some(1));
+    (post, inbox)
+}
+
+#[test]
+fn loom_what_a_reader_took_over_is_read_or_a_letter_when_the_mailbox_goes_away() {
+    check(|| {
+        let (post, mut inbox) = ahead(3, 3);
+        let reading = thread::spawn(move || {
+            let read: Vec<_> = std::iter::from_fn(|| inbox.try_recv()).collect();
+            drop(inbox);
+            read
+        });
+
+        post.shared.away(DeadLetterReason::GaveUp);
+
+        let mut all = reading.join().unwrap();
+        all.extend(post.office.letters::<u32>().into_iter().map(|(_, message)| message));
+        assert_eq!(all, [2, 3]);
+        assert_eq!(post.shared.load().0, 0);
+    });
+}
+
+#[test]
+fn loom_who_wants_the_room_of_what_a_reader_took_over_gets_in_behind_it() {
+    check(|| {
+        let (post, mut inbox) = ahead(2, 2);
+        post.try_send(3).unwrap();
+        let sending = sending(&post, 4);
+
+        let mut read = Vec::new();
+        let task = Task::new();
+        while read.len() < 3 {
+            read.extend(task.run(inbox.recv()));
+            assert!(post.shared.load().0 <= 2);
+        }
+
+        sending.join().unwrap().unwrap();
+        assert_eq!(read, [2, 3, 4]);
+        assert_eq!(post.shared.load().0, 0);
+    });
+}
+
+#[test]
+fn loom_what_a_reader_took_over_is_the_next_ones_who_has_the_mailbox_lent_meanwhile() {
+    check(|| {
+        let (mut post, mut inbox) = ahead(3, 3);
+        let reading = thread::spawn(move || {
+            let read: Vec<_> = std::iter::from_fn(|| inbox.try_recv()).collect();
+            drop(inbox);
+            read
+        });
+
+        let mut next = post.lend();
+        let mut rest: Vec<_> = std::iter::from_fn(|| next.try_recv()).collect();
+
+        let mut all = reading.join().unwrap();
+        all.append(&mut rest);
+        assert_eq!(all, [2, 3]);
+        assert!(next.is_empty());
+    });
+}

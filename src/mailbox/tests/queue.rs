@@ -13,6 +13,10 @@ enum Step {
     Send,
     /// From this part of all numbers on, in eighths: nothing is held back at 0.
     Take(u64),
+    /// Lets the reader take over what waits.
+    HandOver,
+    /// Of what was taken over.
+    Read,
     Lend(u64),
     Settle(prop::sample::Index),
     GiveBack(prop::sample::Index, bool),
@@ -31,6 +35,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => Just(Step::Send),
         3 => from().prop_map(Step::Take),
+        3 => Just(Step::HandOver),
+        3 => Just(Step::Read),
         4 => from().prop_map(Step::Lend),
         2 => index().prop_map(Step::Settle),
         3 => (index(), any::<bool>()).prop_map(|(which, failed)| Step::GiveBack(which, failed)),
@@ -112,6 +118,7 @@ fn same(real: impl IntoIterator<Item = Envelope<u32>>, naive: &[u32]) -> bool {
 fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let mut queue = Queue::new(capacity);
     let mut naive = Naive { capacity, ..Naive::default() };
+    let mut batch = None;
     for step in steps {
         let from = |eighths: u64| naive.next_id * eighths / 8;
         match step {
@@ -135,6 +142,20 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 prop_assert_eq!(taken.as_ref().map(|(it, _)| known(it)), picked);
                 let waker = taken.and_then(|(_, waker)| waker);
                 prop_assert_eq!(usize::from(waker.is_some()), woken);
+            }
+            Step::HandOver => {
+                let handed = queue.hand_over();
+                let waits = !naive.waiting.is_empty() || !naive.admitted.is_empty();
+                let stays = naive.here.is_empty() || naive.suspects() || waits;
+                prop_assert!(handed.is_none() || !stays);
+                batch = handed.or(batch);
+            }
+            // What was taken over is the oldest, until it is wanted back.
+            Step::Read => {
+                if let Some(slip) = Batch::next(&mut batch) {
+                    prop_assert_eq!(Some(known(&slip.open())), naive.pick(0));
+                    prop_assert_eq!(naive.admit(), 0);
+                }
             }
             Step::Lend(eighths) => {
                 let from = from(eighths);
