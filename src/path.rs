@@ -9,7 +9,7 @@
 //!    supervisor have a `#`, before their serial number, so the two can't be confused.
 
 use std::cmp::Ordering;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -17,6 +17,9 @@ use serde::Serialize;
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 255;
+
+/// Room for the `/` before a segment and for the serial number behind it, which is rarely longer.
+const SERIAL: usize = 10;
 
 /// The place of a child in its tree: the names from the root down to it, as in `app/ingest/mqtt`.
 ///
@@ -43,6 +46,20 @@ impl Path {
     pub(crate) fn join(&self, name: &str) -> Self {
         debug_assert!(is_segment(name), "not a name: {name:?}");
         Self([self.as_str(), "/", name].concat().into())
+    }
+
+    /// The path of a child under this one, by its [`segment`].
+    ///
+    /// Written at once: the segment and the two put together would be a string each, and a snapshot
+    /// of many children is mostly their paths.
+    pub(crate) fn child(&self, name: &str, serial: Option<NonZeroU64>) -> Self {
+        let Some(serial) = serial else { return self.join(name) };
+        debug_assert!(is_segment(name), "not a name: {name:?}");
+        let mut path = String::with_capacity(self.0.len() + name.len() + SERIAL);
+        path.extend([self.as_str(), "/", name]);
+        // A string takes everything.
+        let _ = write!(path, "#{serial}");
+        Self(path.into())
     }
 
     /// The last name of the path, the child's own.
@@ -187,6 +204,14 @@ mod tests {
             assert_eq!(path(text).as_str(), text);
             assert_eq!(path(text).name(), name);
             assert_eq!(path(text).parent(), parent.map(path));
+        }
+    }
+
+    #[test]
+    fn a_child_is_the_same_by_its_parts_and_by_its_segment() {
+        for serial in [None, NonZeroU64::new(1), NonZeroU64::new(u64::MAX)] {
+            let path = path("app/conns");
+            assert_eq!(path.child("conn", serial), path.join(&segment("conn", serial)));
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::child::ChildSpec;
 use crate::error::ControlError;
 use crate::machine;
-use crate::path::{Path, segment};
+use crate::path::Path;
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
 
 /// Where an answer goes. Dropping it tells the caller that the supervisor has ended.
@@ -58,7 +58,7 @@ pub(crate) struct ChildName {
 
 impl ChildName {
     pub(crate) fn under(&self, parent: &Path) -> Path {
-        parent.join(&segment(&self.name, self.serial))
+        parent.child(&self.name, self.serial)
     }
 }
 
