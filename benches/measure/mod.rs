@@ -23,9 +23,9 @@ mod process;
 mod rounds;
 mod row;
 
-pub(crate) use self::children::{KEPT, Starts, nanos, peak_bytes, runtime};
+pub(crate) use self::children::{KEPT, Starts, nanos, peak_bytes, resident_bytes, runtime};
 pub(crate) use self::figures::{Spread, Unit, median, p50};
-pub(crate) use self::load::worked_by_children;
+pub(crate) use self::load::{worked, worked_by_children, worked_here};
 pub(crate) use self::machine::Machine;
 pub(crate) use self::process::answer;
 pub(crate) use self::rounds::{Measured, Plan, Round, measure};
