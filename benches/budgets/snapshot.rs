@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use verger::{Supervisor, SupervisorHandle, worker};
+use tokio::runtime::{Builder, Runtime};
+use verger::{Status, Supervisor, SupervisorHandle, worker};
 
 use crate::idle;
-use crate::measure::{Budget, Part, Row, Side, Unit, runtime};
+use crate::measure::{Budget, Part, Row, Side, Unit, nanos, p50, runtime, worked_here};
 
 const CHILDREN: u64 = 100_000;
 
@@ -28,50 +29,78 @@ pub(crate) const ROWS: &[Row] = &[Row {
     run: snapshot,
 }];
 
-/// Three times: alone, to see how long it takes, and beside each who would notice what it holds.
+/// So many times beside each who would notice what it holds; the middle one counts.
+const TIMES: usize = 5;
+
+/// How long it takes on a runtime like that of the other rows, and whom it holds up on one with a
+/// single thread: there it is only that thread's own work that comes between two turns of somebody,
+/// and its processor time isn't what other programs take.
 fn snapshot(side: Side) -> Vec<f64> {
     let children = idle::named(worker("child", idle::child), side.n);
     let app = children.fold(Supervisor::builder("app"), |app, child| app.child(child));
     let app = app.build().expect("a tree");
-    let runtime = runtime();
-    let figures = runtime.block_on(async {
-        let tree = app.start().await.expect("it starts");
-        let took = status(&tree, side.n).await;
-        let over = Arc::new(AtomicBool::new(false));
-        let calls = tokio::spawn(longest_call(tree.clone(), Arc::clone(&over)));
-        status(&tree, side.n).await;
-        over.store(true, Ordering::Relaxed);
-        let held_loop = calls.await.expect("no panic");
-        let over = Arc::new(AtomicBool::new(false));
-        let turns = tokio::spawn(longest_turn(Arc::clone(&over)));
-        status(&tree, side.n).await;
-        over.store(true, Ordering::Relaxed);
-        [took, held_loop, turns.await.expect("no panic")]
+    let [workers, one] = [runtime(), single()];
+    let took = workers.block_on(async {
+        let tree = app.clone().start().await.expect("it starts");
+        status(&tree, side.n).await.0
     });
-    runtime.shutdown_background();
-    figures.map(|took| took.as_secs_f64() * 1e9).to_vec()
+    workers.shutdown_background();
+    let [held_loop, held_thread] = one.block_on(async {
+        let tree = app.start().await.expect("it starts");
+        let (mut calls, mut turns) = (Vec::new(), Vec::new());
+        for _ in 0..TIMES {
+            let over = Arc::new(AtomicBool::new(false));
+            let call = longest_call(tree.clone(), Arc::clone(&over));
+            calls.push(beside(&tree, side.n, call, &over).await);
+            let over = Arc::new(AtomicBool::new(false));
+            let turn = longest_turn(Arc::clone(&over));
+            turns.push(beside(&tree, side.n, turn, &over).await);
+        }
+        [p50(calls), p50(turns)]
+    });
+    one.shutdown_background();
+    vec![nanos(took, 1), held_loop, held_thread]
 }
 
-/// Taken on a thread of the runtime, and given to this one, so that nobody there has to drop it.
-async fn status(tree: &SupervisorHandle, n: u64) -> Duration {
+fn single() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// What somebody else finds who goes on until there is a snapshot.
+async fn beside(
+    tree: &SupervisorHandle,
+    n: u64,
+    longest: impl Future<Output = Duration> + Send + 'static,
+    over: &AtomicBool,
+) -> Duration {
+    let longest = tokio::spawn(longest);
+    let taken = status(tree, n).await;
+    over.store(true, Ordering::Relaxed);
+    let longest = longest.await.expect("no panic");
+    // Only now: to drop what was asked for takes as long as its owner lets it take.
+    drop(taken);
+    longest
+}
+
+async fn status(tree: &SupervisorHandle, n: u64) -> (Duration, Status) {
     let tree = tree.clone();
     let taken = tokio::spawn(async move {
         let began = Instant::now();
         let status = tree.status().await.expect("it runs");
         (began.elapsed(), status)
     });
-    let (took, status) = taken.await.expect("no panic");
-    assert_eq!(status.root.children.len() as u64, n);
-    took
+    let taken = taken.await.expect("no panic");
+    assert_eq!(taken.1.root.children.len() as u64, n);
+    taken
 }
 
 /// Somebody else who asks the same supervisor for something small.
 async fn longest_call(tree: SupervisorHandle, over: Arc<AtomicBool>) -> Duration {
     let mut longest = Duration::ZERO;
     while !over.load(Ordering::Relaxed) {
-        let began = Instant::now();
+        let began = worked_here();
         tree.which_child("child-0").await.expect("it is there");
-        longest = longest.max(began.elapsed());
+        longest = longest.max(worked_here() - began);
     }
     longest
 }
@@ -80,9 +109,9 @@ async fn longest_call(tree: SupervisorHandle, over: Arc<AtomicBool>) -> Duration
 async fn longest_turn(over: Arc<AtomicBool>) -> Duration {
     let mut longest = Duration::ZERO;
     while !over.load(Ordering::Relaxed) {
-        let began = Instant::now();
+        let began = worked_here();
         tokio::task::yield_now().await;
-        longest = longest.max(began.elapsed());
+        longest = longest.max(worked_here() - began);
     }
     longest
 }
