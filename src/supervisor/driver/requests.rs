@@ -177,14 +177,14 @@ impl<M: Machine> Driver<M> {
             on_child_failure: self.blueprint.on_child_failure.is_some(),
             counts: self.counts(),
         };
-        let mut children = Vec::new();
+        let mut children = Vec::with_capacity(PAGE.min(supervisor.counts.specs as usize));
         while children.len() < PAGE
             && let Some((key, behind)) = self.machine.next(place)
         {
             children.extend(self.info(key, now));
             place = behind;
         }
-        let next = (children.len() == PAGE).then_some(place);
+        let next = self.machine.next(place).map(|_| place);
         Page { seq, supervisor, children, next }
     }
 }

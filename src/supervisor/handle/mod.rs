@@ -12,7 +12,7 @@ use super::blueprint::Blueprint;
 use super::hub::Hub;
 use super::inbox::StopRequest;
 use super::phase::Phase;
-use super::request::{Begun, ChildName, Request, Started};
+use super::request::{Begun, ChildName, Page, Request, Started};
 use super::subscription::Subscription;
 use crate::child::{ChildSpec, Context};
 use crate::clock::{now, wall};
@@ -275,12 +275,13 @@ impl SupervisorHandle {
     pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ControlError> {
         let hub = self.here().await?;
         let mut children = Vec::new();
-        let mut next = Some(0);
-        while let Some(place) = next {
-            let page = self.call(&hub, |answer| Request::Page { place, answer }).await?;
+        let each = |page: Page| {
+            if children.is_empty() {
+                children.reserve_exact(page.supervisor.counts.specs as usize);
+            }
             children.extend(page.children);
-            next = page.next;
-        }
+        };
+        self.pages(&hub, each).await?;
         Ok(children)
     }
 

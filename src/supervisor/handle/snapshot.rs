@@ -1,7 +1,9 @@
 //! Gathering what a tree looks like, one supervisor and one slice at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+
+use tokio::task::yield_now;
 
 use super::SupervisorHandle;
 use crate::clock::now;
@@ -13,13 +15,16 @@ use crate::policy::RestartType;
 use crate::status::{ChildInfo, ChildKind, Node, Status, SupervisorInfo};
 use crate::supervisor::hub::Hub;
 use crate::supervisor::phase::Phase;
-use crate::supervisor::request::Request;
+use crate::supervisor::request::{Page, Request};
 use crate::supervisor::subscription::Subscription;
+
+/// Supervisors that are put in their places before others get a turn.
+const TURN: usize = 256;
 
 impl SupervisorHandle {
     /// A snapshot of this supervisor and all below it.
     ///
-    /// Each supervisor is asked for itself, a few hundred children at a time, so that no loop is
+    /// Each supervisor is asked for itself, a few dozen children at a time, so that no loop is
     /// held up. One that ends meanwhile is shown without what was below it.
     ///
     /// # Errors
@@ -35,49 +40,65 @@ impl SupervisorHandle {
             }
             None => hub.as_root(),
         };
-        let mut nodes = vec![(0, Node { child: itself, supervisor: None, children: Vec::new() })];
         let mut seq = u64::MAX;
+        let mut gathered = Vec::new();
         // A list and not a recursion, because a tree may be a thousand levels deep.
-        let mut next = 0;
-        while let Some((_, node)) = nodes.get(next) {
-            let path = node.child.path.clone();
-            if node.child.kind == ChildKind::Supervisor
-                && let Some(hub) = self.hub.tree.registry.get(&path)
-                && let Some((first, supervisor, children)) = self.pages(&hub).await
-            {
-                seq = seq.min(first);
-                nodes[next].1.supervisor = Some(supervisor);
-                let node = |child| Node { child, supervisor: None, children: Vec::new() };
-                nodes.extend(children.into_iter().map(|(_, child)| (next, node(child))));
-            } else if next == 0 {
-                return Err(self.not_running(&path).await);
-            }
-            next += 1;
+        let mut ahead = VecDeque::from([(Place::default(), itself.path.clone())]);
+        while let Some((place, path)) = ahead.pop_front() {
+            let Some(below) = self.gather(place, &path).await else {
+                match gathered.len() {
+                    0 => return Err(self.not_running(&path).await),
+                    _ => continue,
+                }
+            };
+            seq = seq.min(below.seq);
+            let supervisor = gathered.len();
+            let further = below.supervisors.iter().map(|&index| {
+                (Place { supervisor, index }, below.children[index].child.path.clone())
+            });
+            ahead.extend(further);
+            gathered.push(below);
         }
-        while nodes.len() > 1
-            && let Some((parent, mut node)) = nodes.pop()
-        {
-            node.children.reverse();
-            nodes[parent].1.children.push(node);
-        }
-        let (_, mut root) = nodes.remove(0);
-        root.children.reverse();
+        let root = assemble(itself, gathered).await;
         Ok(Status { seq, captured_at: self.hub.tree.wall(now()), root })
     }
 
-    /// All children of one supervisor, each with the number of the last event it reflects. `None`
-    /// if the supervisor ends meanwhile.
-    async fn pages(&self, hub: &Arc<Hub>) -> Option<(u64, SupervisorInfo, Vec<(u64, ChildInfo)>)> {
-        let mut first: Option<(u64, SupervisorInfo)> = None;
-        let mut children = Vec::new();
+    /// All children of one supervisor; `None` if it doesn't run, or ends meanwhile.
+    async fn gather(&self, place: Place, path: &Path) -> Option<Gathered> {
+        let hub = self.hub.tree.registry.get(path)?;
+        let mut gathered: Option<Gathered> = None;
+        let each = |page: Page| {
+            let Page { seq, supervisor, children, .. } = page;
+            let gathered = gathered.get_or_insert_with(|| {
+                // All at once: to move what there is each time that there are twice as many would
+                // hold the thread for some ten milliseconds.
+                let children = Vec::with_capacity(supervisor.counts.specs as usize);
+                Gathered { place, seq, supervisor, children, supervisors: Vec::new() }
+            });
+            for child in children {
+                if child.kind == ChildKind::Supervisor {
+                    gathered.supervisors.push(gathered.children.len());
+                }
+                gathered.children.push(Node { child, supervisor: None, children: Vec::new() });
+            }
+        };
+        self.pages(&hub, each).await.ok()?;
+        gathered
+    }
+
+    /// All children of one supervisor, a page at a time.
+    pub(super) async fn pages(
+        &self,
+        hub: &Arc<Hub>,
+        mut each: impl FnMut(Page),
+    ) -> Result<(), ControlError> {
         let mut next = Some(0);
         while let Some(place) = next {
-            let page = self.call(hub, |answer| Request::Page { place, answer }).await.ok()?;
-            children.extend(page.children.into_iter().map(|child| (page.seq, child)));
-            first.get_or_insert((page.seq, page.supervisor));
+            let page = self.call(hub, |answer| Request::Page { place, answer }).await?;
             next = page.next;
+            each(page);
         }
-        first.map(|(seq, supervisor)| (seq, supervisor, children))
+        Ok(())
     }
 
     /// Where every child below this supervisor is now, and then each change of that.
@@ -92,19 +113,64 @@ impl SupervisorHandle {
         let mut reflected = HashMap::new();
         let mut supervisors = vec![root];
         while let Some(hub) = supervisors.pop() {
-            let Some((_, _, children)) = self.pages(&hub).await else { continue };
-            for (seq, child) in children {
-                reflected.insert(child.path.clone(), seq);
-                if child.kind == ChildKind::Supervisor {
-                    supervisors.extend(self.hub.tree.registry.get(&child.path));
+            let mut pages = Vec::new();
+            if self.pages(&hub, |page| pages.push(page)).await.is_err() {
+                continue;
+            }
+            let all = pages.first().map_or(0, |page| page.supervisor.counts.specs);
+            reflected.reserve(all as usize);
+            for page in pages {
+                for child in page.children {
+                    reflected.insert(child.path.clone(), page.seq);
+                    if child.kind == ChildKind::Supervisor {
+                        supervisors.extend(self.hub.tree.registry.get(&child.path));
+                    }
+                    let ChildInfo { path, lifecycle, incarnation, .. } = child;
+                    replay.push(StatusChange { path, incarnation, lifecycle: Some(lifecycle) });
                 }
-                let ChildInfo { path, lifecycle, incarnation, .. } = child;
-                replay.push(StatusChange { path, incarnation, lifecycle: Some(lifecycle) });
+                yield_now().await;
             }
         }
         replay.reverse();
         Ok(StatusStream { replay, reflected, events })
     }
+}
+
+/// A child among those that were gathered: of which supervisor, and which of its children.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    supervisor: usize,
+    index: usize,
+}
+
+/// A supervisor and its children, without what is below those.
+struct Gathered {
+    /// Where the supervisor itself is. The root is in no place.
+    place: Place,
+    /// The last event that is contained in the first page.
+    seq: u64,
+    supervisor: SupervisorInfo,
+    children: Vec<Node>,
+    /// Which of the children are supervisors.
+    supervisors: Vec<usize>,
+}
+
+/// Puts together what was gathered, each supervisor behind the one that it is below.
+///
+/// Only lists are moved, never what is in them, so it doesn't matter how many children there are;
+/// there may be many supervisors, so now and then others get a turn.
+async fn assemble(itself: ChildInfo, mut gathered: Vec<Gathered>) -> Node {
+    let mut root = Node { child: itself, supervisor: None, children: Vec::new() };
+    while let Some(Gathered { place, supervisor, children, .. }) = gathered.pop() {
+        let above = gathered.get_mut(place.supervisor);
+        let node = above.map_or(&mut root, |above| &mut above.children[place.index]);
+        node.supervisor = Some(supervisor);
+        node.children = children;
+        if !gathered.is_empty() && gathered.len().is_multiple_of(TURN) {
+            yield_now().await;
+        }
+    }
+    root
 }
 
 impl Hub {
