@@ -106,7 +106,9 @@ fn listen() -> io::Result<oneshot::Receiver<()>> {
         Ok(()) => Ok(told),
         Err(error) => {
             // A runtime must not be dropped where another one runs.
-            Arc::into_inner(runtime).map(Runtime::shutdown_background);
+            if let Some(runtime) = Arc::into_inner(runtime) {
+                runtime.shutdown_background();
+            }
             Err(error)
         }
     }

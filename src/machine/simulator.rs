@@ -475,11 +475,15 @@ impl<M: Subject> World<M> {
     pub(super) fn heal(&mut self) {
         let keys: Vec<_> = self.kids.keys().copied().collect();
         for key in keys {
-            let kid = self.kids.get_mut(&key).expect("a child");
-            kid.plays.clear();
-            kid.answers.clear();
-            kid.silent = false;
-            (kid.ready, kid.stops, kid.dies) = (Some(ms(1)), Some(ms(1)), Some(ms(1)));
+            // And whoever may take its place: that may be decided already.
+            let mut kid = Some(self.kids.get_mut(&key).expect("a child"));
+            while let Some(it) = kid {
+                it.plays.clear();
+                it.answers.clear();
+                it.silent = false;
+                (it.ready, it.stops, it.dies) = (Some(ms(1)), Some(ms(1)), Some(ms(1)));
+                kid = it.fallback.as_deref_mut();
+            }
             let child = &self.witness.children[&key];
             let (live, asked) = (child.live, child.cancelled || child.aborted);
             let incarnation = child.incarnation;
