@@ -17,7 +17,7 @@ use verger::{
 use self::common::{End, World, settle};
 
 /// How many children are told of in one answer.
-const PAGE: usize = 32;
+const PAGE: usize = 16;
 /// How far a listener may be behind.
 const BEHIND: usize = 1_024;
 

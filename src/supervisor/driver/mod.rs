@@ -48,11 +48,10 @@ const EVENTS: usize = 256;
 const REQUESTS: usize = 64;
 /// Turns that a deadline may be put off, while there are more events than one turn takes.
 const PATIENCE: u32 = 64;
-/// Children described in one answer: some twenty microseconds of work. tokio looks at its timers only
-/// every 61 polls, and lets those who give way wait as long, so that all of these are to take less
-/// than a millisecond. For a quarter of the answers, each of four times as many, a snapshot would
-/// take as long.
-const PAGE: usize = 32;
+/// Children described in one answer: some ten microseconds of work for both who take part. tokio
+/// lets its timers, and tasks that give way, wait for 61 polls, and all of these together are to take
+/// less than a millisecond. More in one answer would hardly make a snapshot faster.
+const PAGE: usize = 16;
 
 /// See the [module](self).
 pub(super) struct Driver<M: Machine> {
