@@ -62,6 +62,7 @@ mod witness;
 pub(crate) use arena::{Key, trim};
 pub(crate) use asking::ANSWER_WITHIN;
 pub(crate) use dynamic::Dynamic;
+pub(crate) use order::Order;
 pub(crate) use ordered::Ordered;
 pub(crate) use requirements::RequirementId;
 

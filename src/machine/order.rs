@@ -1,9 +1,11 @@
 //! The order of the children of one supervisor: who is at a place, and who is next to it.
 //!
 //! Places are numbered as children are added and never used again, so the taken ones lie close
-//! together. They are kept in blocks of 64, each with a bit for every place that is taken, and as
-//! long as no block has gone, its number says where it is. (Kept one by one in a tree, looking for
-//! the next child was a ninth of an ordered stop.) A block goes when its last child does.
+//! together. They are kept in blocks of 16, each with a bit for every place that is taken, and as
+//! long as no block has gone, its number says where it is. A block goes when its last child does.
+//!
+//! Kept one by one in a tree, looking for the next child was a ninth of an ordered stop; in a hash
+//! map, one of a million children was started in 40 ms, because all were hashed anew.
 //!
 //! # Invariants
 //!
@@ -12,12 +14,12 @@
 use super::Key;
 use super::state::Pos;
 
-const BLOCK: usize = 64;
+const BLOCK: usize = 16;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Order {
+pub(crate) struct Order {
     blocks: Vec<(u64, Box<Block>)>,
 }
 
@@ -25,12 +27,12 @@ pub(super) struct Order {
 #[cfg_attr(test, derive(Clone))]
 struct Block {
     /// A bit for each place that is taken.
-    taken: u64,
+    taken: u16,
     keys: [Option<Key>; BLOCK],
 }
 
 impl Order {
-    pub(super) fn insert(&mut self, pos: Pos, key: Key) {
+    pub(crate) fn insert(&mut self, pos: Pos, key: Key) {
         let (number, place) = split(pos);
         let index = self.find(number).unwrap_or_else(|index| {
             let empty = Box::new(Block { taken: 0, keys: [None; BLOCK] });
@@ -42,7 +44,7 @@ impl Order {
         block.keys[place as usize] = Some(key);
     }
 
-    pub(super) fn remove(&mut self, pos: Pos) {
+    pub(crate) fn remove(&mut self, pos: Pos) {
         let (number, place) = split(pos);
         let Ok(index) = self.find(number) else { return };
         let block = &mut self.blocks[index].1;
@@ -50,6 +52,13 @@ impl Order {
         if block.taken == 0 {
             self.blocks.remove(index);
         }
+    }
+
+    /// The child at a place.
+    pub(crate) fn get(&self, pos: Pos) -> Option<Key> {
+        let (number, place) = split(pos);
+        let (_, block) = &self.blocks[self.find(number).ok()?];
+        block.keys[place as usize].filter(|_| block.taken >> place & 1 == 1)
     }
 
     /// The first child at `from` or behind it.
@@ -125,7 +134,7 @@ mod tests {
         /// A plain ordered map knows the same, around the edges of blocks above all.
         #[test]
         fn it_is_as_an_ordered_map(
-            gaps in proptest::collection::vec(prop_oneof![0..3_u64, 50..80_u64], 1..200),
+            gaps in proptest::collection::vec(prop_oneof![0..3_u64, 12..40_u64], 1..200),
             removed in proptest::collection::vec(any::<proptest::sample::Index>(), 0..200),
             asked in proptest::collection::vec(0..9_000_u64, 20),
         ) {
@@ -146,6 +155,7 @@ mod tests {
                 map.remove(&pos);
             }
             for pos in asked.into_iter().chain(places.iter().flat_map(|&pos| [pos, pos + 1])) {
+                prop_assert_eq!(order.get(pos), map.get(&pos).copied());
                 let from = map.range(pos..).next().map(|(&pos, &key)| (pos, key));
                 prop_assert_eq!(order.first_from(pos), from);
                 let before = map.range(..pos).next_back().map(|(&pos, &key)| (pos, key));

@@ -12,7 +12,7 @@ use super::few::Few;
 use super::hub::Hub;
 use super::request::ChildName;
 use crate::child::{Context, Plan, Run, Seed, StopLevel};
-use crate::machine::{Incarnation, Key, trim};
+use crate::machine::{Incarnation, Key, Order, trim};
 use crate::mailbox::Slot;
 use crate::path::Path;
 use crate::policy::{ChildOptions, Rules, Shutdown, StartCause};
@@ -50,7 +50,7 @@ enum Names {
     Unique(HashMap<Arc<str>, Key>),
     /// Names repeat, so each child has a number besides: `conn#17`.
     Numbered {
-        keys: HashMap<NonZeroU64, Key>,
+        keys: Order,
         next: NonZeroU64,
     },
 }
@@ -59,7 +59,7 @@ impl Tasks {
     /// For so many children at first.
     pub(super) fn new(dynamic: bool, children: usize) -> Self {
         let names = if dynamic {
-            Names::Numbered { keys: HashMap::new(), next: NonZeroU64::MIN }
+            Names::Numbered { keys: Order::default(), next: NonZeroU64::MIN }
         } else {
             Names::Unique(HashMap::with_capacity(children))
         };
@@ -75,7 +75,7 @@ impl Tasks {
             Names::Numbered { keys, next } => {
                 let serial = *next;
                 *next = next.saturating_add(1);
-                keys.insert(serial, key);
+                keys.insert(serial.get(), key);
                 Some(serial)
             }
         };
@@ -96,7 +96,7 @@ impl Tasks {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
         self.properties.remove(key);
         match (&mut self.names, entry.serial) {
-            (Names::Numbered { keys, .. }, Some(serial)) => drop(keys.remove(&serial)),
+            (Names::Numbered { keys, .. }, Some(serial)) => keys.remove(serial.get()),
             (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
             (Names::Numbered { .. }, None) => {}
         }
@@ -111,7 +111,7 @@ impl Tasks {
                 let (name, serial) = segment.rsplit_once('#')?;
                 let number: NonZeroU64 = serial.parse().ok()?;
                 // One way to write it, so that a path is a name: not `conn#007`.
-                let key = *keys.get(&number).filter(|_| number.to_string() == serial)?;
+                let key = keys.get(number.get()).filter(|_| number.to_string() == serial)?;
                 (&*self.entry(key)?.seed.name == name).then_some(key)
             }
         }
