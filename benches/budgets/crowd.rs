@@ -1,6 +1,5 @@
 //! Many failures at once, and one that goes on and on beside others.
 
-use std::hint::black_box;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use verger::{
 };
 
 use crate::idle::{self, STARTS};
-use crate::measure::{Budget, KEPT, Part, Row, Side, Unit, Who, nanos, p50, runtime};
+use crate::measure::{Budget, Part, Row, Side, Unit, Who, nanos, p50, runtime};
 use crate::raw;
 use crate::restart::{Failure, silence_panics};
 
@@ -96,9 +95,7 @@ async fn failing_tasks(n: u64, failure: Failure, go: CancellationToken) {
             if run.number <= FAILURES {
                 return failure.happen();
             }
-            let kept = black_box(KEPT);
             stop.cancelled_owned().await;
-            black_box(&kept);
             Ok(())
         })
     })
@@ -116,9 +113,7 @@ fn failing_children(n: u64, failure: Failure, go: CancellationToken) -> Supervis
             if ctx.incarnation() <= FAILURES {
                 return failure.happen();
             }
-            let kept = black_box(KEPT);
             ctx.cancelled().await;
-            black_box(&kept);
             Exit::Ok(())
         }
     });

@@ -1,6 +1,5 @@
 //! Starting and stopping many idle children, and what they weigh.
 
-use std::hint::black_box;
 use std::time::Instant;
 
 use tokio::task::JoinSet;
@@ -10,7 +9,8 @@ use verger::{
 };
 
 use crate::idle::{self, STARTS};
-use crate::measure::{Budget, KEPT, Part, Row, Side, Unit, Who, nanos, peak_bytes, runtime};
+use crate::measure::{Budget, Part, Row, Side, Unit, Who, nanos, peak_bytes, runtime};
+use crate::raw;
 
 const CHILDREN: u64 = 100_000;
 
@@ -52,6 +52,15 @@ pub(crate) const ROWS: &[Row] = &[
         run: bytes,
     },
     Row {
+        name: "bytes-kept",
+        what: "an idle child that keeps 64 bytes meanwhile",
+        base: Some(Side::raw(CHILDREN)),
+        ours: Side::verger(CHILDREN),
+        parts: &[Part::without_budget("", Unit::Bytes)],
+        rounds: 5,
+        run: bytes_kept,
+    },
+    Row {
         name: "bytes-mailbox",
         what: "an idle child with a mailbox that is not used",
         base: Some(Side::raw(CHILDREN)),
@@ -83,10 +92,13 @@ pub(crate) const ROWS: &[Row] = &[
 // --- Raw -----------------------------------------------------------------------------------------
 
 /// A supervisor of idle children: starts them, would notice if one ended, and ends after all of them.
-async fn supervise(n: u64, stop: CancellationToken) {
+async fn supervise<F>(n: u64, stop: CancellationToken, child: fn(CancellationToken) -> F)
+where
+    F: Future<Output = raw::Exit> + Send + 'static,
+{
     let mut children = JoinSet::new();
     for _ in 0..n {
-        children.spawn(idle::task(stop.clone()));
+        children.spawn(child(stop.clone()));
     }
     tokio::select! {
         () = stop.cancelled() => {}
@@ -133,7 +145,7 @@ fn start(side: Side) -> Vec<f64> {
         let all = STARTS.expect(n);
         let began = Instant::now();
         match tree {
-            None => drop(tokio::spawn(supervise(n, CancellationToken::new()))),
+            None => drop(tokio::spawn(supervise(n, CancellationToken::new(), idle::task))),
             Some(tree) => drop(tokio::spawn(async { tree.start().await.expect("it starts") })),
         }
         all.await.expect("they start") - began
@@ -168,10 +180,25 @@ fn bytes(side: Side) -> Vec<f64> {
     let n = side.n;
     heaviest(n, async move {
         match side.who {
-            Who::Raw => drop(tokio::spawn(supervise(n, CancellationToken::new()))),
+            Who::Raw => drop(tokio::spawn(supervise(n, CancellationToken::new(), idle::task))),
             Who::Verger => {
                 let [_tree, conns] = dynamic().await;
                 start_each(&conns, n, worker("conn", idle::child)).await;
+            }
+        }
+    })
+}
+
+fn bytes_kept(side: Side) -> Vec<f64> {
+    let n = side.n;
+    heaviest(n, async move {
+        match side.who {
+            Who::Raw => {
+                drop(tokio::spawn(supervise(n, CancellationToken::new(), idle::keeping_task)));
+            }
+            Who::Verger => {
+                let [_tree, conns] = dynamic().await;
+                start_each(&conns, n, worker("conn", idle::keeping_child)).await;
             }
         }
     })
@@ -190,9 +217,7 @@ fn bytes_mailbox(side: Side) -> Vec<f64> {
             let spec =
                 worker_with_mailbox("conn", mailbox, async |_ctx, mut inbox: Inbox<u64>| -> Exit {
                     STARTS.one();
-                    let kept = black_box(KEPT);
                     while inbox.recv().await.is_some() {}
-                    black_box(&kept);
                     Ok(())
                 });
             conns.start_child(spec).await.expect("it starts");
@@ -226,7 +251,7 @@ async fn start_and_stop(side: Side) -> f64 {
     let took = match side.who {
         Who::Raw => {
             let stop = CancellationToken::new();
-            let supervisor = tokio::spawn(supervise(n, stop.clone()));
+            let supervisor = tokio::spawn(supervise(n, stop.clone(), idle::task));
             all.await.expect("they start");
             let began = Instant::now();
             stop.cancel();

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::few::Few;
 use super::hub::Hub;
 use super::request::ChildName;
-use crate::child::{Context, Plan, Run, Seed, StopLevel};
+use crate::child::{Context, Parent, Plan, Run, Seed, StopLevel};
 use crate::machine::{Incarnation, Key, Order, trim};
 use crate::mailbox::Slot;
 use crate::path::Path;
@@ -38,6 +38,7 @@ pub(super) struct Task {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Tasks {
+    parent: Arc<Arc<dyn Parent>>,
     entries: Vec<Option<Entry>>,
     names: Names,
     /// Of the few children that have any.
@@ -56,14 +57,16 @@ enum Names {
 }
 
 impl Tasks {
-    /// For so many children at first.
-    pub(super) fn new(dynamic: bool, children: usize) -> Self {
+    /// For so many children of this parent at first.
+    pub(super) fn new(parent: Arc<dyn Parent>, dynamic: bool, children: usize) -> Self {
         let names = if dynamic {
             Names::Numbered { keys: Order::default(), next: NonZeroU64::MIN }
         } else {
             Names::Unique(HashMap::with_capacity(children))
         };
-        Self { entries: Vec::with_capacity(children), names, properties: Few::default() }
+        let parent = Arc::new(parent);
+        let entries = Vec::with_capacity(children);
+        Self { parent, entries, names, properties: Few::default() }
     }
 
     pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>) {
@@ -141,7 +144,6 @@ impl Tasks {
     /// Spawns the task of the child's next incarnation.
     pub(super) fn start(
         &mut self,
-        hub: &Arc<Hub>,
         key: Key,
         incarnation: Incarnation,
         cause: StartCause,
@@ -149,9 +151,9 @@ impl Tasks {
         options: &ChildOptions,
     ) {
         let properties = self.properties.get(key).cloned();
+        let parent = Arc::clone(&self.parent);
         let Some(entry) = self.entry_mut(key) else { return };
         let seed = Arc::clone(&entry.seed);
-        let parent = Arc::clone(hub) as Arc<dyn crate::child::Parent>;
         let run = Arc::new(Run::new(parent, seed, key, entry.serial, incarnation, cause));
         if let Some(properties) = properties {
             run.set_properties(properties);

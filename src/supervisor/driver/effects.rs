@@ -27,7 +27,7 @@ impl<M: Machine> Driver<M> {
                 self.given_up.take_if(|(it, _)| *it == key);
                 if let Some(options) = self.machine.options(key) {
                     let rules = &self.blueprint.rules;
-                    self.tasks.start(&self.hub, key, incarnation, cause, rules, options);
+                    self.tasks.start(key, incarnation, cause, rules, options);
                 }
             }
             Effect::Hold { key, until } => {

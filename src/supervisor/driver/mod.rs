@@ -133,7 +133,7 @@ impl<M: Machine> Driver<M> {
         hub: Arc<Hub>,
         above: Option<Context>,
     ) -> Box<Self> {
-        let tasks = Tasks::new(blueprint.dynamic, blueprint.children.len());
+        let tasks = Tasks::new(Arc::clone(&hub) as _, blueprint.dynamic, blueprint.children.len());
         // Boxed: a future that held it would hold it twice, here and in `run`, and be moved into
         // the task, and into the box of the child that it is. That came to 7.6 KB for each
         // supervisor.

@@ -418,7 +418,7 @@ impl Context {
     }
 
     fn hub(&self) -> Arc<Hub> {
-        let parent = Arc::clone(&self.run.parent).as_any().downcast::<Hub>();
+        let parent = Arc::clone(&*self.run.parent).as_any().downcast::<Hub>();
         parent.expect("only supervisors have children")
     }
 
