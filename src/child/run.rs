@@ -132,7 +132,7 @@ impl Run {
     }
 
     pub(crate) fn path(&self) -> Path {
-        self.parent.path().join(&self.segment())
+        self.parent.path().child(&self.seed.name, self.serial)
     }
 
     /// What it takes to borrow the child's mailbox.

@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::{Delay, Drain};
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::machine::Key;
-use crate::path::{Path, segment};
+use crate::path::Path;
 
 /// Whom a mailbox is lent to.
 pub(crate) trait Borrower: Send + Sync {
@@ -69,7 +69,7 @@ pub(crate) enum Grace {
 
 impl At {
     fn path(&self) -> Path {
-        self.owner.path().join(&segment(&self.name, self.serial))
+        self.owner.path().child(&self.name, self.serial)
     }
 }
 
