@@ -5,11 +5,9 @@
 //! release, and everything they depend on with them: that is where a crate costs most, since all of
 //! it is optimised, and what is built wherever a program is shipped from.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::{env, fs};
+use std::fs;
 
-use crate::measure::{Budget, Part, Row, Side, Unit, Who, worked_by_children};
+use crate::measure::{Budget, Package, Part, Row, Side, Unit, Who};
 
 pub(crate) const ROWS: &[Row] = &[
     Row {
@@ -19,7 +17,7 @@ pub(crate) const ROWS: &[Row] = &[
         ours: Side::verger(1),
         parts: &[Part::new("", Unit::Count, Budget::AtMost(42.0))],
         rounds: 1,
-        run: |side| Project::create(side.who).crates(),
+        run: |side| crates(side.who),
     },
     Row {
         name: "hello-build",
@@ -28,7 +26,7 @@ pub(crate) const ROWS: &[Row] = &[
         ours: Side::verger(1),
         parts: &[Part::new("", Unit::Nanos, Budget::AtMost(2.3))],
         rounds: 3,
-        run: |side| Project::create(side.who).build(),
+        run: |side| build(side.who),
     },
 ];
 
@@ -50,70 +48,49 @@ async fn main() {
 }
 ";
 
-/// A throwaway package.
-struct Project {
-    root: PathBuf,
+fn program(who: Who) -> Package {
+    let (source, dependency) = match who {
+        Who::Raw => (RAW.to_owned(), String::new()),
+        Who::Verger => {
+            (hello(), format!("verger = {{ path = {:?} }}\n", env!("CARGO_MANIFEST_DIR")))
+        }
+    };
+    let manifest = format!(
+        "[dependencies]\n{dependency}\
+         tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\", \"signal\", \"time\"] }}\n",
+    );
+    let package = Package::create(&name(who), &manifest);
+    package.write("src/main.rs", &source);
+    // Nothing is left to download.
+    package.cargo(&["fetch"]);
+    package
 }
 
-impl Project {
-    fn create(who: Who) -> Self {
-        let verger = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("budgets").join(who.name());
-        fs::create_dir_all(root.join("src")).expect("the target directory is writable");
-        let (program, dependency) = match who {
-            Who::Raw => (RAW.to_owned(), String::new()),
-            Who::Verger => (hello(), format!("verger = {{ path = {verger:?} }}\n")),
-        };
-        let manifest = format!(
-            "[package]\nname = \"hello\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-             [dependencies]\n{dependency}\
-             tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\", \"signal\", \"time\"] }}\n\n\
-             # Not a member of the workspace around it.\n[workspace]\n",
-        );
-        write(&root.join("Cargo.toml"), &manifest);
-        write(&root.join("src/main.rs"), &program);
-        // The versions that are there already.
-        let lock = fs::read_to_string(verger.join("Cargo.lock")).unwrap_or_default();
-        write(&root.join("Cargo.lock"), &lock);
-        let project = Self { root };
-        // Nothing is left to download.
-        project.cargo(&["fetch"]);
-        project
-    }
+fn name(who: Who) -> String {
+    format!("budgets-{}", who.name())
+}
 
-    fn cargo(&self, arguments: &[&str]) -> String {
-        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(arguments).current_dir(&self.root).env("CARGO_TARGET_DIR", self.target());
-        let Output { status, stdout, stderr } = cargo.output().expect("it can be started");
-        let told = String::from_utf8_lossy(&stderr);
-        assert!(status.success(), "{cargo:?} failed:\n{told}");
-        String::from_utf8_lossy(&stdout).into_owned()
-    }
+/// By name and version, with those that only the build needs, such as macros.
+fn crates(who: Who) -> Vec<f64> {
+    let tree = ["tree", "--edges", "normal,build", "--prefix", "none", "--no-dedupe"];
+    let tree = String::from_utf8_lossy(&program(who).cargo(&tree).stdout).into_owned();
+    let itself = format!("{} v0.0.0", name(who));
+    let mut crates: Vec<_> = tree.lines().map(name_and_version).collect();
+    crates.retain(|it| !it.is_empty() && *it != itself);
+    crates.sort_unstable();
+    crates.dedup();
+    vec![crates.len() as f64]
+}
 
-    fn target(&self) -> PathBuf {
-        self.root.join("target")
+/// From nothing. Processor time, since the clock would tell how many cores there are.
+fn build(who: Who) -> Vec<f64> {
+    let program = program(who);
+    if program.target().exists() {
+        fs::remove_dir_all(program.target()).expect("what is ours can be removed");
     }
-
-    /// By name and version, with those that only the build needs, such as macros.
-    fn crates(&self) -> Vec<f64> {
-        let tree =
-            self.cargo(&["tree", "--edges", "normal,build", "--prefix", "none", "--no-dedupe"]);
-        let mut crates: Vec<_> = tree.lines().map(name_and_version).collect();
-        crates.retain(|it| !it.is_empty() && it != "hello v0.0.0");
-        crates.sort_unstable();
-        crates.dedup();
-        vec![crates.len() as f64]
-    }
-
-    /// From nothing. Processor time, since the clock would tell how many cores there are.
-    fn build(&self) -> Vec<f64> {
-        if self.target().exists() {
-            fs::remove_dir_all(self.target()).expect("what is ours can be removed");
-        }
-        let before = worked_by_children().expect("/proc/self/stat tells processor time");
-        self.cargo(&["build", "--release"]);
-        vec![worked_by_children().expect("it did before") - before]
-    }
+    let (_, [_, worked]) = program.time(&["build", "--release"]);
+    assert!(!worked.is_zero(), "/proc/self/stat tells processor time");
+    vec![worked.as_secs_f64() * 1e9]
 }
 
 /// The example without its log.
@@ -124,8 +101,4 @@ fn hello() -> String {
 
 fn name_and_version(line: &str) -> String {
     line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
-}
-
-fn write(path: &Path, text: &str) {
-    fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }

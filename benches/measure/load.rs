@@ -40,31 +40,6 @@ impl Load {
     }
 }
 
-/// What the processes that were started here and are over have worked, in nanoseconds; `None` if
-/// nobody tells it.
-pub(crate) fn worked_by_children() -> Option<f64> {
-    own_ticks().map(|[_, _, user, system]| (user + system) as f64 * 1e7)
-}
-
-/// What this thread has worked: whoever else had its processor meanwhile isn't counted.
-#[cfg(target_os = "linux")]
-pub(crate) fn worked_here() -> Duration {
-    use rustix::time::{ClockId, clock_gettime};
-
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).expect("below 10⁹"))
-}
-
-/// Nobody tells it here, so that this is the time of day, and on a busy machine too much.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn worked_here() -> Duration {
-    use std::sync::LazyLock;
-    use std::time::Instant;
-
-    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    BEGAN.elapsed()
-}
-
 /// What the threads of this process that are there have worked; zero where nobody tells it.
 ///
 /// In nanoseconds, unlike the ticks: `schedstat` begins with them.

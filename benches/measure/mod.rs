@@ -10,7 +10,9 @@
 //! * `rounds`: both sides in turns, and disturbed rounds once more.
 //! * `load`: what other processes take of the machine.
 //! * `figures`: medians, spreads, and numbers as one reads them.
+//! * `thread`: what one thread has worked.
 //! * `machine`: where it was measured.
+//! * `package`: what cargo makes of a program.
 //! * `children`: what a child does on both sides, and how it is seen to have started.
 
 #![allow(dead_code, unused_imports, reason = "each bench uses a part of it")]
@@ -19,14 +21,18 @@ mod children;
 mod figures;
 mod load;
 mod machine;
+mod package;
 mod process;
 mod rounds;
 mod row;
+mod thread;
 
 pub(crate) use self::children::{KEPT, Starts, nanos, peak_bytes, resident_bytes, runtime};
 pub(crate) use self::figures::{Spread, Unit, median, p50};
-pub(crate) use self::load::{worked, worked_by_children, worked_here};
+pub(crate) use self::load::worked;
 pub(crate) use self::machine::Machine;
+pub(crate) use self::package::Package;
 pub(crate) use self::process::answer;
 pub(crate) use self::rounds::{Measured, Plan, Round, measure};
 pub(crate) use self::row::{Budget, Part, Row, Side, Who};
+pub(crate) use self::thread::worked_here;
