@@ -9,6 +9,7 @@ mod component;
 mod context;
 mod health;
 mod limits;
+mod parked;
 mod run;
 mod seed;
 mod spec;
@@ -23,6 +24,7 @@ pub use self::component::{Component, component};
 pub use self::context::Context;
 pub use self::health::HealthCheck;
 pub(crate) use self::limits::{check_intensity, check_limits, check_on_exhausted, check_twice};
+pub(crate) use self::parked::{Next, Rest};
 pub(crate) use self::run::{Parent, Run, StopLevel};
 #[cfg(feature = "testing")]
 pub(crate) use self::seed::Function;

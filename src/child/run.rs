@@ -22,6 +22,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use tokio_util::sync::CancellationToken;
 
+use super::parked::Next;
 use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
@@ -29,7 +30,7 @@ use crate::mailbox::{Borrower, Loan};
 use crate::path::Path;
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
-use crate::sync::{AtomicU8, Mutex, Ordering};
+use crate::sync::{AtomicU8, AtomicU16, Mutex, Ordering};
 
 /// Whom a child talks to.
 pub(crate) trait Parent: fmt::Debug + Send + Sync + 'static {
@@ -79,28 +80,30 @@ pub(crate) struct Run {
     /// A [`StopLevel`]. Written under the lock; read without it, because a busy child asks often
     /// whether it is to stop.
     level: AtomicU8,
-    /// What the child has said of itself, as [`Said`], and what its supervisor has of it.
-    marks: AtomicU8,
-    cell: Mutex<Cell>,
+    /// What the child has said of itself, as [`Said`], and what else there is to know, a bit each.
+    pub(super) marks: AtomicU16,
+    pub(super) cell: Mutex<Cell>,
 }
 
 /// It has failed, and is asked to stop for that.
-const BLAMED: u8 = 16;
+const BLAMED: u16 = 16;
 /// It is asked to stop for good, as far as its supervisor knows.
-const DISMISSED: u8 = 32;
+const DISMISSED: u16 = 32;
 
 #[derive(Default)]
-struct Cell {
-    waker: Option<Waker>,
-    /// Boxed, since most children ask for neither.
-    extras: Option<Box<Extras>>,
+pub(super) struct Cell {
+    pub(super) waker: Option<Waker>,
+    /// Boxed, since most runs need none.
+    pub(super) extras: Option<Box<Extras>>,
 }
 
 #[derive(Default)]
-struct Extras {
+pub(super) struct Extras {
     token: Option<CancellationToken>,
     status: Option<Arc<str>>,
     properties: Properties,
+    /// What the task is to do when this run is over.
+    pub(super) next: Option<Next>,
 }
 
 impl Run {
@@ -114,7 +117,7 @@ impl Run {
     ) -> Self {
         let cell = Mutex::new(Cell::default());
         let level = AtomicU8::new(StopLevel::None as u8);
-        let marks = AtomicU8::new(0);
+        let marks = AtomicU16::new(0);
         Self { parent, seed, key, serial, incarnation, cause, level, marks, cell }
     }
 
@@ -142,6 +145,14 @@ impl Run {
         Loan { borrower, at: (hub, self.key), incarnation: self.incarnation }
     }
 
+    /// How it ended; `None` if it declined.
+    pub(super) fn tell_end(&self, reason: Option<ExitReason>) {
+        match reason {
+            Some(reason) => self.tell_exit(reason),
+            None => self.tell_decline(),
+        }
+    }
+
     pub(crate) fn tell_exit(&self, reason: ExitReason) {
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(Event::Exited { key, incarnation, reason });
@@ -157,7 +168,7 @@ impl Run {
         self.parent.tell(Event::Health { key, incarnation, problem });
     }
 
-    pub(crate) fn tell_decline(&self) {
+    fn tell_decline(&self) {
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(Event::Ignored { key, incarnation });
     }
@@ -165,7 +176,8 @@ impl Run {
     /// Tells the supervisor what the child says, the first time: a child that says it for each
     /// message it has handled must not fill the supervisor's inbox.
     pub(crate) fn say(&self, said: Said) {
-        if self.marks.fetch_or(said as u8, Ordering::AcqRel) & said as u8 != 0 {
+        let bit = said as u16;
+        if self.marks.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
             return;
         }
         if let (Said::Ready, Some(mailbox)) = (said, &self.seed.mailbox) {
@@ -318,7 +330,7 @@ mod tests {
 }
 
 #[cfg(all(test, verger_loom))]
-mod loom_tests {
+pub(super) mod loom_tests {
     use std::future::poll_fn;
     use std::time::Instant;
 
@@ -347,7 +359,7 @@ mod loom_tests {
         }
     }
 
-    fn run() -> Arc<Run> {
+    pub(in super::super) fn run() -> Arc<Run> {
         let seed = worker("child", async |_| ()).seed;
         let now = Instant::now();
         let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);

@@ -32,7 +32,7 @@ pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
 /// A child that is a function.
 pub(crate) trait Function: Send + Sync {
     /// The task of an incarnation of it.
-    fn task(&self, run: &Arc<Run>, span: Span) -> TaskFuture;
+    fn task(&self, run: &Arc<Run>, span: Option<Box<Span>>) -> TaskFuture;
 
     fn as_any(&self) -> &dyn Any;
 
@@ -116,7 +116,7 @@ impl Seed {
     pub(crate) fn task(
         &self,
         run: &Arc<Run>,
-        span: Span,
+        span: Option<Box<Span>>,
         plan: impl FnOnce() -> Plan,
     ) -> TaskFuture {
         match self.recipe() {

@@ -1,8 +1,9 @@
-//! The task of one incarnation: runs the child, and reports its end exactly once.
+//! The task of a child: runs an incarnation, and reports its end exactly once.
 //!
 //! However a child ends (it returns, fails, panics, is aborted, loses its runtime, or panics while
 //! it is dropped), the task tells its supervisor, from `poll` or at the latest from `Drop`. So
-//! there is no second task that watches the first, and no channel.
+//! there is no second task that watches the first, and no channel. It may stay for the next
+//! incarnation then: see [`parked`](super::parked).
 
 use std::any::Any;
 use std::future::Future;
@@ -34,27 +35,33 @@ pin_project! {
     struct ChildTask<B, F, R> {
         run: Arc<Run>,
         span: Option<Box<Span>>,
+        begin: B,
         reason: R,
         #[pin]
-        stage: Stage<B, F>,
+        stage: Stage<F>,
     }
 
     impl<B, F, R> PinnedDrop for ChildTask<B, F, R> {
         fn drop(this: Pin<&mut Self>) {
-            let this = this.project();
-            if !matches!(*this.stage, Stage::Over) {
-                let span = this.span.take();
-                let _entered = span.as_ref().map(|span| span.enter());
-                end(this.run, this.stage, Some(ExitReason::Aborted));
+            let mut this = this.project();
+            if matches!(*this.stage, Stage::Over) {
+                if let Some(next) = this.run.leave() {
+                    next.run.tell_exit(ExitReason::Aborted);
+                }
+                return;
             }
+            let span = this.span.take();
+            let _entered = span.as_ref().map(|span| span.enter());
+            let reason = reason_after_drop(Some(ExitReason::Aborted), || this.stage.set(Stage::Over));
+            this.run.tell_end(reason);
         }
     }
 }
 
 pin_project! {
     #[project = StageNow]
-    enum Stage<B, F> {
-        New { begin: Option<B> },
+    enum Stage<F> {
+        New,
         Alive { #[pin] future: F },
         Over,
     }
@@ -72,8 +79,8 @@ pub(crate) struct Plan {
 /// The task of a child that is a function. `begin` is called in the task, where a panic is caught.
 pub(super) fn of_function<F, O>(
     run: &Arc<Run>,
-    span: Span,
-    begin: impl FnOnce(&Arc<Run>) -> Result<F, ExitError> + Send + 'static,
+    span: Option<Box<Span>>,
+    begin: impl Fn(&Arc<Run>) -> Result<F, ExitError> + Send + 'static,
 ) -> TaskFuture
 where
     F: Future<Output = O> + Send + 'static,
@@ -84,7 +91,7 @@ where
 }
 
 /// The task of a child that is a value.
-pub(super) fn of_object(run: &Arc<Run>, span: Span, plan: Plan) -> TaskFuture {
+pub(super) fn of_object(run: &Arc<Run>, span: Option<Box<Span>>, plan: Plan) -> TaskFuture {
     let begin = move |run: &Arc<Run>| {
         let Recipe::Object(factory) = run.seed.recipe() else { unreachable!("it is a value") };
         let ctx = Context::new(Arc::clone(run));
@@ -93,20 +100,18 @@ pub(super) fn of_object(run: &Arc<Run>, span: Span, plan: Plan) -> TaskFuture {
     boxed(run, span, begin, |_: &Run, reason| reason)
 }
 
-fn boxed<B, F, R>(run: &Arc<Run>, span: Span, begin: B, reason: R) -> TaskFuture
+fn boxed<B, F, R>(run: &Arc<Run>, span: Option<Box<Span>>, begin: B, reason: R) -> TaskFuture
 where
-    B: FnOnce(&Arc<Run>) -> Result<F, ExitError> + Send + 'static,
+    B: Fn(&Arc<Run>) -> Result<F, ExitError> + Send + 'static,
     F: Future + Send + 'static,
     R: Fn(&Run, F::Output) -> Option<ExitReason> + Send + 'static,
 {
-    let span = (!span.is_none()).then(|| Box::new(span));
-    let (run, stage) = (Arc::clone(run), Stage::New { begin: Some(begin) });
-    Box::pin(ChildTask { run, span, reason, stage })
+    Box::pin(ChildTask { run: Arc::clone(run), span, begin, reason, stage: Stage::New })
 }
 
 impl<B, F, R> Future for ChildTask<B, F, R>
 where
-    B: FnOnce(&Arc<Run>) -> Result<F, ExitError>,
+    B: Fn(&Arc<Run>) -> Result<F, ExitError>,
     F: Future,
     R: Fn(&Run, F::Output) -> Option<ExitReason>,
 {
@@ -114,33 +119,48 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let mut this = self.project();
+        if matches!(*this.stage, Stage::Over) {
+            let Some(next) = this.run.take_next() else { return Poll::Pending };
+            (*this.run, *this.span) = (next.run, next.span);
+            this.stage.set(Stage::New);
+        }
         let span = this.span.take();
         let entered = span.as_ref().map(|span| span.enter());
-        let polled =
-            catch_unwind(AssertUnwindSafe(|| poll(this.run, this.stage.as_mut(), this.reason, cx)));
-        let poll = polled.unwrap_or_else(|panic| Poll::Ready(Some(panicked(panic))));
-        let poll = poll.map(|reason| end(this.run, this.stage, reason));
-        drop(entered);
-        *this.span = span;
-        poll
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            poll(this.run, this.stage.as_mut(), this.begin, this.reason, cx)
+        }));
+        let reason = match polled {
+            Ok(Poll::Pending) => {
+                drop(entered);
+                *this.span = span;
+                return Poll::Pending;
+            }
+            Ok(Poll::Ready(reason)) => reason,
+            Err(panic) => Some(panicked(panic)),
+        };
+        // The child is dropped before its end is reported: the next incarnation may want what this
+        // one holds.
+        let reason = reason_after_drop(reason, || this.stage.set(Stage::Over));
+        let parks = reason.as_ref().is_some_and(|reason| this.run.park(reason, cx));
+        this.run.tell_end(reason);
+        if parks { Poll::Pending } else { Poll::Ready(()) }
     }
 }
 
 /// The child's reason once it has ended; the inner `None` if it declines.
 fn poll<B, F, R>(
     run: &Arc<Run>,
-    mut stage: Pin<&mut Stage<B, F>>,
+    mut stage: Pin<&mut Stage<F>>,
+    begin: &B,
     reason: &R,
     cx: &mut TaskContext<'_>,
 ) -> Poll<Option<ExitReason>>
 where
-    B: FnOnce(&Arc<Run>) -> Result<F, ExitError>,
+    B: Fn(&Arc<Run>) -> Result<F, ExitError>,
     F: Future,
     R: Fn(&Run, F::Output) -> Option<ExitReason>,
 {
-    if let StageNow::New { begin } = stage.as_mut().project()
-        && let Some(begin) = begin.take()
-    {
+    if let StageNow::New = stage.as_mut().project() {
         match begin(run) {
             Ok(future) => stage.set(Stage::Alive { future }),
             Err(error) => return Poll::Ready(reason_of(run, Err(error))),
@@ -148,16 +168,7 @@ where
     }
     match stage.project() {
         StageNow::Alive { future } => future.poll(cx).map(|output| reason(run, output)),
-        StageNow::New { .. } | StageNow::Over => Poll::Pending,
-    }
-}
-
-/// Drops the child, and reports how it ended. Not before: the next incarnation may want what this
-/// one holds.
-fn end<B, F>(run: &Run, mut stage: Pin<&mut Stage<B, F>>, reason: Option<ExitReason>) {
-    match reason_after_drop(reason, || stage.set(Stage::Over)) {
-        Some(reason) => run.tell_exit(reason),
-        None => run.tell_decline(),
+        StageNow::New | StageNow::Over => Poll::Pending,
     }
 }
 

@@ -181,7 +181,7 @@ where
     B: Fn(Context) -> Result<F, ExitError> + Send + Sync + 'static,
     F: Future<Output: Outcome + 'static> + Send + 'static,
 {
-    fn task(&self, run: &Arc<Run>, span: Span) -> TaskFuture {
+    fn task(&self, run: &Arc<Run>, span: Option<Box<Span>>) -> TaskFuture {
         // Found again when it is called: to keep it as well would be another reference to count.
         of_function(run, span, |run| match run.seed.recipe() {
             Recipe::Function(function) => {

@@ -11,11 +11,11 @@ use tokio::task::JoinHandle;
 use super::few::Few;
 use super::hub::Hub;
 use super::request::ChildName;
-use crate::child::{Context, Parent, Plan, Run, Seed, StopLevel};
+use crate::child::{Context, Next, Parent, Plan, Rest, Run, Seed, StopLevel};
 use crate::machine::{Incarnation, Key, Order, trim};
 use crate::mailbox::Slot;
 use crate::path::Path;
-use crate::policy::{ChildOptions, Rules, Shutdown, StartCause};
+use crate::policy::{ChildOptions, RestartType, Rules, Shutdown, StartCause};
 use crate::properties::Properties;
 
 /// A child, with or without a task.
@@ -33,6 +33,22 @@ pub(super) struct Task {
     /// Nobody joins it: the task says itself how it ended. It is kept as it came, because a handle
     /// that can only abort would be one more.
     handle: JoinHandle<()>,
+}
+
+impl Task {
+    fn abort(&self) {
+        self.run.expect_no_return();
+        self.handle.abort();
+    }
+
+    /// Its child is over. Whether it is there for another run.
+    fn stays(&self) -> bool {
+        let rest = self.run.rest();
+        if rest == Rest::InVain {
+            self.handle.abort();
+        }
+        rest == Rest::Waits
+    }
 }
 
 /// See the [module](self).
@@ -92,12 +108,19 @@ impl Tasks {
     pub(super) fn replace(&mut self, key: Key, seed: Arc<Seed>) {
         if let Some(entry) = self.entry_mut(key) {
             entry.seed = seed;
+            // It would begin what it was made for.
+            if let Some(task) = entry.task.take_if(|task| task.run.rests()) {
+                task.handle.abort();
+            }
         }
     }
 
     pub(super) fn remove(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
         self.properties.remove(key);
+        if let Some(task) = entry.task.filter(|task| task.run.rests()) {
+            task.handle.abort();
+        }
         match (&mut self.names, entry.serial) {
             (Names::Numbered { keys, .. }, Some(serial)) => keys.remove(serial.get()),
             (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
@@ -129,7 +152,7 @@ impl Tasks {
     }
 
     fn task(&self, key: Key) -> Option<&Task> {
-        self.entry(key)?.task.as_ref()
+        self.entry(key)?.task.as_ref().filter(|task| !task.run.rests())
     }
 
     pub(super) fn path(&self, hub: &Hub, key: Key) -> Path {
@@ -158,6 +181,9 @@ impl Tasks {
         if let Some(properties) = properties {
             run.set_properties(properties);
         }
+        if rules.restart(options) != RestartType::Temporary {
+            run.expect_return();
+        }
         let span = tracing::info_span!(
             target: "verger::child",
             parent: None,
@@ -165,6 +191,14 @@ impl Tasks {
             path = %run.path(),
             incarnation,
         );
+        let mut span = (!span.is_none()).then(|| Box::new(span));
+        if let Some(task) = entry.task.as_mut().filter(|task| task.run.rests()) {
+            let Err(next) = task.run.hand_over(Next { run: Arc::clone(&run), span }) else {
+                task.run = run;
+                return;
+            };
+            span = next.span;
+        }
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
         let handle = tokio::spawn(run.seed.task(&run, span, || plan(rules, options)));
         entry.task = Some(Task { run, handle });
@@ -204,8 +238,12 @@ impl Tasks {
         }
     }
 
-    pub(super) fn cancel(&self, key: Key) {
+    /// Asks a child to stop, for good unless it `returns`.
+    pub(super) fn cancel(&self, key: Key, returns: bool) {
         if let Some(task) = self.task(key) {
+            if !returns {
+                task.run.expect_no_return();
+            }
             task.run.stop(StopLevel::Cancel);
         }
     }
@@ -215,23 +253,25 @@ impl Tasks {
     pub(super) fn abort(&self, key: Key, supervisor: bool) {
         let Some(task) = self.task(key) else { return };
         if supervisor {
+            task.run.expect_no_return();
             task.run.stop(StopLevel::Abort);
         } else {
-            task.handle.abort();
+            task.abort();
         }
     }
 
     /// Aborts the task itself, whatever it is.
     pub(super) fn abort_task(&self, key: Key) {
         if let Some(task) = self.task(key) {
-            task.handle.abort();
+            task.abort();
         }
     }
 
-    /// The child's task has ended. What is left of it can be dropped when there is time.
+    /// The child has ended. What is left of its task, unless that waits for the next incarnation,
+    /// can be dropped when there is time.
     pub(super) fn ended(&mut self, key: Key, incarnation: Incarnation) -> Option<Task> {
         let task = &mut self.entry_mut(key)?.task;
-        task.take_if(|task| task.run.incarnation == incarnation)
+        task.take_if(|task| task.run.incarnation == incarnation && !task.stays())
     }
 
     /// Which incarnation of the child has a task.
@@ -242,7 +282,8 @@ impl Tasks {
     /// Who has a task.
     pub(super) fn running(&self) -> impl Iterator<Item = (Key, Incarnation)> {
         let entries = self.entries.iter().flatten();
-        entries.filter_map(|entry| Some((entry.key, entry.task.as_ref()?.run.incarnation)))
+        let tasks = entries.filter_map(|entry| Some((entry.key, entry.task.as_ref()?)));
+        tasks.filter(|(_, task)| !task.run.rests()).map(|(key, task)| (key, task.run.incarnation))
     }
 
     /// What the incarnation was handed that has a task.

@@ -6,4 +6,5 @@ mod depth;
 mod leaks;
 mod panics;
 mod strays;
+mod tasks;
 mod teardown;

@@ -40,7 +40,8 @@ impl<M: Machine> Driver<M> {
                     self.asked.insert(key);
                 }
                 self.close_mailbox(key);
-                self.tasks.cancel(key);
+                let returns = !self.machine.is_ending() && self.machine.returns(key);
+                self.tasks.cancel(key, returns);
             }
             Effect::Abort { key } if self.asked.contains(&key) => {
                 self.late.extend(self.tasks.runs(key).map(|incarnation| (key, incarnation)));

@@ -1,0 +1,192 @@
+//! A task between two runs: its child is over, and it waits for the next one.
+//!
+//! A child that fails is mostly started again, and a task is dear to make and to throw away: aligned
+//! memory, and an entry in a list that all tasks share. That was a seventh of the instructions of a
+//! restart, and a quarter of the time when ten thousand children fail at once. So the task of a child that is expected back stays where it is, and is handed the next
+//! run through the one that is over. It keeps nothing of the child, which was dropped before.
+//!
+//! # Invariants
+//!
+//! 1. A run that was handed over is begun, or is reported as aborted; one that could not be handed
+//!    over is given back.
+//! 2. A task that was aborted is handed nothing: the abort was meant for the run before.
+
+use std::sync::Arc;
+use std::task::Context as TaskContext;
+
+use tracing::Span;
+
+use super::run::Run;
+use crate::exit::ExitReason;
+use crate::sync::Ordering;
+
+/// If the run fails, or was asked to stop, another is expected.
+const RETURNS: u16 = 64;
+/// The child is over, and its task waits. Changed under the lock.
+const PARKED: u16 = 128;
+/// The supervisor knows that.
+const RESTS: u16 = 256;
+
+/// The run that a task begins next.
+pub(crate) struct Next {
+    pub(crate) run: Arc<Run>,
+    pub(crate) span: Option<Box<Span>>,
+}
+
+impl Run {
+    /// Another run is expected after this one, if it doesn't end as it should.
+    pub(crate) fn expect_return(&self) {
+        self.marks.fetch_or(RETURNS, Ordering::AcqRel);
+    }
+
+    /// This one is the last of its task.
+    pub(crate) fn expect_no_return(&self) {
+        self.marks.fetch_and(!RETURNS, Ordering::AcqRel);
+    }
+
+    /// Says that the task stays, if it is to. Comes before the exit is told.
+    pub(super) fn park(&self, reason: &ExitReason, cx: &mut TaskContext<'_>) -> bool {
+        let returns = self.marks.load(Ordering::Acquire) & RETURNS != 0;
+        let parks = returns && !matches!(reason, ExitReason::Normal);
+        if parks {
+            let mut cell = self.cell.lock();
+            match &mut cell.waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => cell.waker = Some(cx.waker().clone()),
+            }
+            self.marks.fetch_or(PARKED, Ordering::AcqRel);
+        }
+        parks
+    }
+
+    #[cfg(all(test, verger_loom))]
+    fn is_parked(&self) -> bool {
+        self.marks.load(Ordering::Acquire) & PARKED != 0
+    }
+
+    /// What the parked task is to do, if that is known already.
+    pub(super) fn take_next(&self) -> Option<Next> {
+        self.cell.lock().extras.as_mut()?.next.take()
+    }
+
+    /// The task is dropped. Returns what it was to do.
+    pub(super) fn leave(&self) -> Option<Next> {
+        let mut cell = self.cell.lock();
+        self.marks.fetch_and(!PARKED, Ordering::AcqRel);
+        cell.waker = None;
+        cell.extras.as_mut()?.next.take()
+    }
+
+    /// The supervisor has heard of the end. Whether the task waits for another run; if it does and
+    /// there will be none, it has to be aborted.
+    pub(crate) fn rest(&self) -> Rest {
+        let marks = self.marks.fetch_or(RESTS, Ordering::AcqRel);
+        match (marks & PARKED != 0, marks & RETURNS != 0) {
+            (true, true) => Rest::Waits,
+            (true, false) => Rest::InVain,
+            (false, _) => Rest::Gone,
+        }
+    }
+
+    /// Whether the supervisor has heard of the end.
+    pub(crate) fn rests(&self) -> bool {
+        self.marks.load(Ordering::Acquire) & RESTS != 0
+    }
+
+    /// Lets the task that waits begin another run.
+    ///
+    /// # Errors
+    ///
+    /// Gives it back if the task is gone.
+    pub(crate) fn hand_over(&self, next: Next) -> Result<(), Next> {
+        let waker = {
+            let mut cell = self.cell.lock();
+            if self.marks.load(Ordering::Acquire) & PARKED == 0 {
+                return Err(next);
+            }
+            cell.extras.get_or_insert_default().next = Some(next);
+            cell.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Ok(())
+    }
+}
+
+/// What has become of the task of a child that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Gone,
+    Waits,
+    /// It waits for a run that won't come.
+    InVain,
+}
+
+#[cfg(all(test, verger_loom))]
+mod loom_tests {
+    use loom::thread;
+
+    use super::super::run::loom_tests::run;
+    use super::*;
+    use crate::sync::model::{Task, check};
+
+    /// What the task does when it is over, and what it finds when it is woken.
+    fn park_and_wait(before: &Run) -> Option<Next> {
+        let task = Task::new();
+        task.run(std::future::poll_fn(|cx| {
+            // A task is polled more often than it was woken for this.
+            match before.take_next() {
+                Some(next) => std::task::Poll::Ready(Some(next)),
+                None if before.is_parked() => std::task::Poll::Pending,
+                None => {
+                    assert!(before.park(&ExitReason::Aborted, cx));
+                    std::task::Poll::Pending
+                }
+            }
+        }))
+    }
+
+    #[test]
+    fn loom_a_task_that_waits_begins_what_it_is_handed() {
+        check(|| {
+            let (before, after) = (run(), run());
+            before.expect_return();
+            let supervisor = {
+                let (before, run) = (Arc::clone(&before), Arc::clone(&after));
+                thread::spawn(move || {
+                    let mut next = Next { run, span: None };
+                    // It hears of the end only when the task has parked.
+                    while let Err(back) = before.hand_over(next) {
+                        next = back;
+                        thread::yield_now();
+                    }
+                })
+            };
+
+            let next = park_and_wait(&before).expect("it is handed over");
+            supervisor.join().unwrap();
+
+            assert!(Arc::ptr_eq(&next.run, &after));
+            assert!(before.take_next().is_none(), "nothing comes twice");
+        });
+    }
+
+    #[test]
+    fn loom_what_is_handed_to_a_task_that_goes_is_reported_by_it_or_given_back() {
+        loom::model(|| {
+            let (before, after) = (run(), run());
+            before.expect_return();
+            let waker = Task::new().waker();
+            assert!(before.park(&ExitReason::Aborted, &mut TaskContext::from_waker(&waker)));
+            let going = {
+                let before = Arc::clone(&before);
+                thread::spawn(move || before.leave().is_some())
+            };
+
+            let given_back = before.hand_over(Next { run: after, span: None }).is_err();
+
+            assert_ne!(going.join().unwrap(), given_back);
+        });
+    }
+}

@@ -1,0 +1,151 @@
+//! Which tasks there are: a child that fails keeps its own, and none is left behind.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::task::Id;
+use verger::{
+    Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, DynamicSupervisorBuilder, Exit,
+    RestartType, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+};
+
+/// The task of each incarnation, by the name of the child.
+type Ids = Arc<Mutex<Vec<(&'static str, Id)>>>;
+
+/// Fails `failures` times, and then waits for its end.
+fn failing(name: &'static str, failures: u32, ids: &Ids) -> ChildSpec {
+    let ids = Arc::clone(ids);
+    let run = move |ctx: Context| {
+        ids.lock().unwrap().push((name, tokio::task::id()));
+        async move {
+            if ctx.incarnation() <= failures {
+                return Err("connection refused".into());
+            }
+            ctx.cancelled().await;
+            Exit::Ok(())
+        }
+    };
+    worker(name, run).backoff(Backoff::none())
+}
+
+async fn start(app: Result<Supervisor, BuildError>) -> SupervisorHandle {
+    let app = app.unwrap().start().await.unwrap();
+    settle().await;
+    app
+}
+
+fn supervisor() -> SupervisorBuilder {
+    Supervisor::builder("app").restarts(10, Duration::from_secs(60))
+}
+
+fn dynamic() -> DynamicSupervisorBuilder {
+    DynamicSupervisor::builder("conns").restarts(10, Duration::from_secs(60))
+}
+
+async fn settle() {
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+fn tasks() -> usize {
+    Handle::current().metrics().num_alive_tasks()
+}
+
+fn ids_of(name: &str, ids: &Ids) -> Vec<Id> {
+    let ids = ids.lock().unwrap();
+    ids.iter().filter(|(it, _)| *it == name).map(|(_, id)| *id).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_fails_goes_on_in_its_task() {
+    let ids = Ids::default();
+    let app = start(supervisor().child(failing("a", 2, &ids)).build()).await;
+
+    let [first, second, third] = ids_of("a", &ids)[..] else { panic!("it ran three times") };
+    assert_eq!((second, third), (first, first));
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn siblings_that_are_restarted_with_it_go_on_in_theirs() {
+    let ids = Ids::default();
+    let group = supervisor().strategy(Strategy::OneForAll);
+    let group = group.child(failing("a", 0, &ids)).child(failing("b", 1, &ids));
+    let app = start(group.build()).await;
+
+    let [first, second] = ids_of("a", &ids)[..] else { panic!("it ran twice") };
+    assert_eq!(first, second);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_was_killed_gets_another_task() {
+    let ids = Ids::default();
+    let app = start(supervisor().child(failing("a", 0, &ids)).build()).await;
+
+    app.kill_child("a").await.unwrap();
+    settle().await;
+
+    let [first, second] = ids_of("a", &ids)[..] else { panic!("it ran twice") };
+    assert_ne!(first, second);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_killed_in_the_run_that_its_task_was_handed_is_restarted() {
+    let ids = Ids::default();
+    let app = start(supervisor().child(failing("a", 1, &ids)).build()).await;
+
+    app.kill_child("a").await.unwrap();
+    settle().await;
+
+    assert_eq!(app.which_child("a").await.unwrap().incarnation, 3);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waits_for_the_next_run_is_gone_when_there_is_none() {
+    let before = tasks();
+    let ids = Ids::default();
+    let long = Backoff::constant(Duration::from_secs(3600));
+    let conns = start(dynamic().build()).await;
+    let calm = tasks();
+    conns.start_child(failing("terminated", 1, &ids).backoff(long.clone())).await.unwrap();
+    conns.start_child(failing("waiting", 1, &ids).backoff(long)).await.unwrap();
+    settle().await;
+    assert_eq!(tasks(), calm + 2);
+
+    conns.terminate_child("terminated#1").await.unwrap();
+    settle().await;
+    assert_eq!(tasks(), calm + 1);
+
+    conns.stop("done").await.unwrap();
+    drop(conns);
+    settle().await;
+    assert_eq!(tasks(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_not_expected_back_leaves_no_task() {
+    let ids = Ids::default();
+    let conns = start(dynamic().build()).await;
+    let calm = tasks();
+
+    let gone = failing("gone", 1, &ids).restart(RestartType::Temporary);
+    conns.start_child(gone).await.unwrap();
+    settle().await;
+
+    assert_eq!((ids_of("gone", &ids).len(), tasks()), (1, calm));
+    conns.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_gets_a_task_of_its_own() {
+    let ids = Ids::default();
+    let main = failing("a", 9, &ids).consecutive_restarts(0);
+    let app = start(supervisor().child(main.fallback(failing("a", 0, &ids))).build()).await;
+
+    let [first, fallback] = ids_of("a", &ids)[..] else { panic!("each ran once") };
+    assert_ne!(first, fallback);
+    app.stop("done").await.unwrap();
+}
