@@ -25,6 +25,8 @@ pub use self::context::Context;
 pub use self::health::HealthCheck;
 pub(crate) use self::limits::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub(crate) use self::parked::{Next, Rest};
+#[cfg(test)]
+pub(crate) use self::run::alone;
 pub(crate) use self::run::{Parent, Run, StopLevel};
 #[cfg(feature = "testing")]
 pub(crate) use self::seed::Function;

@@ -127,7 +127,7 @@ pub(crate) enum Rest {
 mod loom_tests {
     use loom::thread;
 
-    use super::super::run::loom_tests::run;
+    use super::super::alone::run;
     use super::*;
     use crate::sync::model::{Task, check};
 
@@ -150,7 +150,7 @@ mod loom_tests {
     #[test]
     fn loom_a_task_that_waits_begins_what_it_is_handed() {
         check(|| {
-            let (before, after) = (run(), run());
+            let (before, after) = (run(1), run(2));
             before.expect_return();
             let supervisor = {
                 let (before, run) = (Arc::clone(&before), Arc::clone(&after));
@@ -175,7 +175,7 @@ mod loom_tests {
     #[test]
     fn loom_what_is_handed_to_a_task_that_goes_is_reported_by_it_or_given_back() {
         loom::model(|| {
-            let (before, after) = (run(), run());
+            let (before, after) = (run(1), run(2));
             before.expect_return();
             let waker = Task::new().waker();
             assert!(before.park(&ExitReason::Aborted, &mut TaskContext::from_waker(&waker)));

@@ -209,6 +209,10 @@ impl Run {
     /// Raises the level, and wakes whoever waits for that.
     pub(crate) fn stop(&self, level: StopLevel) {
         let (waker, token) = {
+            // Most have been asked by the one behind them when their supervisor comes to it.
+            if level <= self.level() {
+                return;
+            }
             let mut cell = self.cell.lock();
             if level <= self.level() {
                 return;
@@ -329,18 +333,15 @@ mod tests {
     }
 }
 
-#[cfg(all(test, verger_loom))]
-pub(super) mod loom_tests {
-    use std::future::poll_fn;
+/// A run without a supervisor.
+#[cfg(test)]
+pub(crate) mod alone {
     use std::time::Instant;
 
-    use loom::thread;
-
-    use super::super::{Cancelled, worker};
+    use super::super::worker;
     use super::*;
     use crate::machine::{Dynamic, Machine};
     use crate::policy::Rules;
-    use crate::sync::model::{Task, check};
 
     #[derive(Debug)]
     struct Nobody;
@@ -359,13 +360,25 @@ pub(super) mod loom_tests {
         }
     }
 
-    pub(in super::super) fn run() -> Arc<Run> {
+    pub(crate) fn run(incarnation: Incarnation) -> Arc<Run> {
         let seed = worker("child", async |_| ()).seed;
         let now = Instant::now();
         let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
         let parent: Arc<dyn Parent> = Arc::new(Nobody);
-        Arc::new(Run::new(Arc::new(parent), seed, key, None, 1, StartCause::Initial))
+        Arc::new(Run::new(Arc::new(parent), seed, key, None, incarnation, StartCause::Initial))
     }
+}
+
+#[cfg(all(test, verger_loom))]
+mod loom_tests {
+    use std::future::poll_fn;
+
+    use loom::thread;
+
+    use super::super::Cancelled;
+    use super::alone;
+    use super::*;
+    use crate::sync::model::{Task, check};
 
     fn stopping(run: &Arc<Run>, levels: &'static [StopLevel]) -> thread::JoinHandle<()> {
         let run = Arc::clone(run);
@@ -391,7 +404,7 @@ pub(super) mod loom_tests {
     #[test]
     fn loom_who_is_told_pending_is_woken_once_when_the_level_rises() {
         loom::model(|| {
-            let run = run();
+            let run = alone::run(1);
             let stopping = stopping(&run, &[StopLevel::Cancel, StopLevel::Abort]);
 
             let task = Task::new();
@@ -408,7 +421,7 @@ pub(super) mod loom_tests {
     #[test]
     fn loom_each_of_several_waiters_hears_of_the_stop() {
         loom::model(|| {
-            let run = run();
+            let run = alone::run(1);
             let stopping = stopping(&run, &[StopLevel::Cancel]);
             let other = {
                 let run = Arc::clone(&run);
@@ -424,7 +437,7 @@ pub(super) mod loom_tests {
     #[test]
     fn loom_a_waiter_whose_place_is_taken_hears_of_the_stop() {
         check(|| {
-            let run = run();
+            let run = alone::run(1);
             let stopping = stopping(&run, &[StopLevel::Cancel, StopLevel::Abort]);
             let waiter = {
                 let run = Arc::clone(&run);
@@ -440,7 +453,7 @@ pub(super) mod loom_tests {
     #[test]
     fn loom_a_token_made_during_a_stop_is_cancelled() {
         loom::model(|| {
-            let run = run();
+            let run = alone::run(1);
             let stopping = stopping(&run, &[StopLevel::Cancel]);
 
             let token = run.token();

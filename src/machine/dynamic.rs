@@ -410,6 +410,15 @@ impl Kind for Dynamic {
         self.comes_back(key)
     }
 
+    /// All are asked at once.
+    fn asked_now(&self) -> Option<Key> {
+        None
+    }
+
+    fn asked_after(&self, _key: Key) -> Option<Key> {
+        None
+    }
+
     fn timed(&mut self, timer: Timer) {
         if let Timer::Grace(grace) = timer {
             self.walk(Task::Expire(grace));

@@ -64,6 +64,12 @@ pub(super) trait Kind {
     /// Whether a child runs or will by itself. It has not ended, nor begun to.
     fn returns(&self, key: Key) -> bool;
 
+    /// See [`Machine::stops_now`](super::Machine::stops_now).
+    fn asked_now(&self) -> Option<Key>;
+
+    /// See [`Machine::stops_after`](super::Machine::stops_after).
+    fn asked_after(&self, key: Key) -> Option<Key>;
+
     /// A timer that belongs to no child has come.
     fn timed(&mut self, timer: Timer);
 
@@ -183,6 +189,14 @@ impl<K: Kind> Machine for K {
 
     fn is_ending(&self) -> bool {
         self.is_finishing()
+    }
+
+    fn stops_now(&self) -> Option<Key> {
+        self.asked_now()
+    }
+
+    fn stops_after(&self, key: Key) -> Option<Key> {
+        self.asked_after(key)
     }
 
     fn awaits_message(&self, key: Key) -> bool {

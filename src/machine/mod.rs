@@ -380,6 +380,14 @@ pub(crate) trait Machine {
     /// Whether the child is down until a message comes for it, and none has been told of.
     fn awaits_message(&self, key: Key) -> bool;
 
+    /// The child whose end an ordered stop of the supervisor waits for.
+    fn stops_now(&self) -> Option<Key>;
+
+    /// Who is asked to stop when this child is down, which [stops now](Self::stops_now) or comes
+    /// after that one in this way: whatever becomes of them, and whatever else happens meanwhile,
+    /// unless all are aborted.
+    fn stops_after(&self, key: Key) -> Option<Key>;
+
     /// Whether the child has failed, and is being stopped for that.
     fn is_failing(&self, key: Key) -> bool;
 

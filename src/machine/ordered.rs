@@ -342,6 +342,14 @@ impl Kind for Ordered {
         self.comes_back(key)
     }
 
+    fn asked_now(&self) -> Option<Key> {
+        self.asked_now()
+    }
+
+    fn asked_after(&self, key: Key) -> Option<Key> {
+        self.asked_after(key)
+    }
+
     /// The sweep looks at its own deadline when it settles.
     fn timed(&mut self, _timer: Timer) {}
 

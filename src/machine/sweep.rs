@@ -27,7 +27,7 @@ use super::state::{Down, Pos, State, Timer, Why};
 use super::{Effect, Finish, Key, SLICE, Turn};
 #[cfg(test)]
 use super::{children::Children, fingerprint::Fingerprint};
-use crate::policy::{Start, StartCause};
+use crate::policy::{Shutdown, Start, StartCause};
 
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
@@ -188,6 +188,22 @@ impl Ordered {
             Phase::Starting { cursor, .. } => slot.pos >= cursor,
         };
         comes && matches!(sweep.then, Then::Run) && slot.waits_for_its_turn()
+    }
+
+    /// The child that is to be down before the next one is asked, if the supervisor ends: any other
+    /// sweep may begin again from the end.
+    pub(super) fn asked_now(&self) -> Option<Key> {
+        let sweep = self.sweep.as_ref().filter(|sweep| sweep.is_finishing())?;
+        let Phase::Stopping { cursor, manner: Manner::Ask } = sweep.phase else { return None };
+        self.order.last_before(cursor).map(|(_, key)| key)
+    }
+
+    /// Who is asked after this child.
+    pub(super) fn asked_after(&self, key: Key) -> Option<Key> {
+        let (_, next) = self.order.last_before(self.children.slots.get(key)?.pos)?;
+        let asked = self.children.state(next) == Some(State::Active)
+            && self.children.shutdown(next) != Shutdown::BrutalKill;
+        asked.then_some(next)
     }
 
     /// Whether the range that is being stopped is started again.

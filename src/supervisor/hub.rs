@@ -15,6 +15,7 @@ use tokio::sync::broadcast;
 use super::blueprint::Blueprint;
 use super::inbox::Inbox;
 use super::letters::Letters;
+use super::line::Line;
 use super::outcome::Outcome;
 use super::phase::{Phase, Progress};
 use super::request::Request;
@@ -101,6 +102,7 @@ pub(crate) struct Hub {
     events: Mutex<Channel<Event>>,
     pub(super) letters: Letters,
     pub(super) wards: Wards,
+    pub(super) line: Line,
 }
 
 /// A channel that there is once somebody has subscribed, until the supervisor ends.
@@ -158,6 +160,7 @@ impl Hub {
             events: Mutex::new(Channel::Unused),
             letters,
             wards: Wards::new(),
+            line: Line::default(),
         })
     }
 
@@ -257,8 +260,15 @@ impl Hub {
 
     /// Hears of something that has happened to a child.
     pub(super) fn hear(&self, event: machine::Event) {
+        let ended = match event {
+            machine::Event::Exited { key, incarnation, .. } => Some((key, incarnation)),
+            _ => None,
+        };
         if let Err(event) = self.inbox.event(event) {
-            self.hear_late(&event);
+            return self.hear_late(&event);
+        }
+        if let Some(run) = ended {
+            self.line.ended(run);
         }
     }
 

@@ -7,6 +7,7 @@
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
 //! | `letters`, `wards` | where dead letters go, and mailboxes whose supervisor has ended |
 //! | `handle`, `request` | what callers ask for, and how they are answered |
+//! | `line` | children that ask each other to stop, in order |
 //! | `phase`, `outcome` | how far it is, and how it ended |
 //! | `few` | what only few children have |
 
@@ -17,6 +18,7 @@ mod handle;
 mod hub;
 mod inbox;
 mod letters;
+mod line;
 mod outcome;
 mod phase;
 mod request;

@@ -238,6 +238,21 @@ impl Tasks {
         }
     }
 
+    /// Whether the child that has a task was asked to stop.
+    pub(super) fn is_asked(&self, key: Key) -> Option<bool> {
+        self.task(key).map(|task| task.run.level() > StopLevel::None)
+    }
+
+    /// The run of a child that somebody else is about to ask to stop, for good unless it `returns`.
+    /// Not one with a mailbox, which is to hear of it before.
+    pub(super) fn to_be_asked(&self, key: Key, returns: bool) -> Option<Arc<Run>> {
+        let task = self.task(key).filter(|task| task.run.seed.mailbox.is_none())?;
+        if !returns {
+            task.run.expect_no_return();
+        }
+        Some(Arc::clone(&task.run))
+    }
+
     /// Asks a child to stop, for good unless it `returns`.
     pub(super) fn cancel(&self, key: Key, returns: bool) {
         if let Some(task) = self.task(key) {

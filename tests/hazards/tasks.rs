@@ -149,3 +149,30 @@ async fn a_fallback_gets_a_task_of_its_own() {
     assert_ne!(first, fallback);
     app.stop("done").await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_of_a_child_that_was_to_be_asked_when_all_were_aborted() {
+    let held = Arc::new(());
+    let deaf = |name, lives| {
+        let held = Arc::clone(&held);
+        let run = move |_ctx: Context| {
+            let held = Arc::clone(&held);
+            async move {
+                tokio::time::sleep(lives).await;
+                drop(held);
+            }
+        };
+        worker(name, run)
+    };
+    let [second, minute] = [1, 60].map(Duration::from_secs);
+    let app = supervisor().stop_deadline(2 * second);
+    let app = app.child(deaf("a", minute)).child(deaf("b", 2 * second)).child(deaf("c", minute));
+    let app = start(app.build()).await;
+
+    // `c` is asked, and `b`, which comes next, ends by itself meanwhile.
+    app.stop("done").await.unwrap();
+    drop(app);
+    settle().await;
+
+    assert_eq!(Arc::strong_count(&held), 1);
+}

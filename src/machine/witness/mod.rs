@@ -201,6 +201,7 @@ impl Witness {
         effects: &mut Vec<Effect>,
     ) -> Result<(), Broken> {
         self.before(&event, machine, now);
+        let line = order::line(machine);
         machine.on_event(event, now, effects);
 
         let mut visited: Vec<_> = effects.iter().filter_map(subject).collect();
@@ -215,6 +216,7 @@ impl Witness {
         self.check_end(machine)?;
         self.check_heard()?;
         self.check_returns(machine)?;
+        self.check_line(&line, machine)?;
         ensure(self.holding.is_none(), "a hold is followed by the start that it is for")?;
         match self.ended {
             Some((key, incarnation)) => {

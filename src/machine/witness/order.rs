@@ -15,6 +15,7 @@
 //! 7. Once the child that a group waits for is stopped by hand, its group stays down.
 //! 8. Nobody is started by hand to be asked to end at once.
 //! 9. A supervisor that is to end, does.
+//! 10. It asks its children in the order that it has said, unless it aborts them.
 
 use std::time::Instant;
 
@@ -24,7 +25,30 @@ use super::{Broken, Question, Subject, Witness, ensure, is_ending};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
 
+/// Who stops now, and who is said to come after him.
+pub(super) fn line<M: Subject>(machine: &M) -> Vec<Key> {
+    std::iter::successors(machine.stops_now(), |&key| machine.stops_after(key)).collect()
+}
+
 impl Witness {
+    /// Of those who were in the line, the first one who is there stops now, and the others come after
+    /// him as they did.
+    pub(super) fn check_line<M: Subject>(&self, before: &[Key], machine: &M) -> Result<(), Broken> {
+        let there = |key: &&Key| self.children[key].live;
+        let Some(first) = before.iter().find(there).filter(|_| !self.aborting) else {
+            return Ok(());
+        };
+        ensure(machine.stops_now() == Some(*first), "who is first in the line stops now")?;
+        let asked = |key: &Key| self.children[key].cancelled || self.children[key].aborted;
+        let right = *first == before[0] || self.children[first].cancelled;
+        ensure(right, "who was in the line is asked when it is his turn")?;
+        let pairs = before.iter().zip(&before[1..]);
+        let goes_on = pairs
+            .filter(|(behind, next)| there(behind) && there(next))
+            .all(|(&behind, next)| machine.stops_after(behind) == Some(*next) || asked(next));
+        ensure(goes_on, "whoever was in the line keeps his place")
+    }
+
     /// Those of the child's range that are there must go.
     pub(super) fn condemn(&mut self, key: Key, with_itself: bool) {
         if self.strategy == Strategy::OneForOne {

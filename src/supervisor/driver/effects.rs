@@ -14,6 +14,7 @@ use crate::machine::{
     self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket,
 };
 use crate::policy::{FailureLog, Shutdown, StartCause};
+use crate::supervisor::line::{self, Link};
 use crate::supervisor::outcome::End;
 use crate::supervisor::phase::Phase;
 use crate::supervisor::request::{Begun, Started};
@@ -40,8 +41,11 @@ impl<M: Machine> Driver<M> {
                     self.asked.insert(key);
                 }
                 self.close_mailbox(key);
-                let returns = !self.machine.is_ending() && self.machine.returns(key);
-                self.tasks.cancel(key, returns);
+                // Not if the end of the child behind it has asked it already.
+                if self.tasks.is_asked(key) == Some(false) {
+                    self.line_up(key);
+                    self.tasks.cancel(key, self.machine.returns(key));
+                }
             }
             Effect::Abort { key } if self.asked.contains(&key) => {
                 self.late.extend(self.tasks.runs(key).map(|incarnation| (key, incarnation)));
@@ -109,6 +113,22 @@ impl<M: Machine> Driver<M> {
                 });
             }
         }
+    }
+
+    /// If this child's end is waited for in an ordered stop, those before it need not wait for this
+    /// supervisor then.
+    fn line_up(&self, key: Key) {
+        if self.machine.stops_now() != Some(key) {
+            return;
+        }
+        let mut behind = key;
+        let links = std::iter::from_fn(|| {
+            let key = self.machine.stops_after(behind).filter(|&key| !self.is_supervisor(key))?;
+            let run = self.tasks.to_be_asked(key, self.machine.returns(key))?;
+            let behind = std::mem::replace(&mut behind, key);
+            Some(Link { behind: (behind, self.tasks.runs(behind)?), run })
+        });
+        self.hub.line.set(links.take(line::LENGTH));
     }
 
     pub(super) fn abort(&self, key: Key) {

@@ -351,6 +351,8 @@ impl<M: Machine> Drop for Driver<M> {
             self.leave_behind();
         }
         self.tasks.abort_everything();
+        // It holds children, and they this supervisor.
+        self.hub.line.set([]);
         self.leave_mailboxes();
         self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
     }
