@@ -49,12 +49,18 @@ impl Run {
         let returns = self.marks.load(Ordering::Acquire) & RETURNS != 0;
         let parks = returns && !matches!(reason, ExitReason::Normal);
         if parks {
-            let mut cell = self.cell.lock();
-            match &mut cell.waker {
-                Some(waker) => waker.clone_from(cx.waker()),
-                None => cell.waker = Some(cx.waker().clone()),
+            let other = {
+                let mut cell = self.cell.lock();
+                self.marks.fetch_or(PARKED, Ordering::AcqRel);
+                match &cell.waker {
+                    Some(waker) if waker.will_wake(cx.waker()) => None,
+                    _ => cell.waker.replace(cx.waker().clone()),
+                }
+            };
+            // Somebody who has kept the context, and has to wait in another way.
+            if let Some(other) = other {
+                other.wake();
             }
-            self.marks.fetch_or(PARKED, Ordering::AcqRel);
         }
         parks
     }
@@ -65,8 +71,14 @@ impl Run {
     }
 
     /// What the parked task is to do, if that is known already.
-    pub(super) fn take_next(&self) -> Option<Next> {
-        self.cell.lock().extras.as_mut()?.next.take()
+    pub(super) fn take_next(&self, cx: &mut TaskContext<'_>) -> Option<Next> {
+        let mut cell = self.cell.lock();
+        let next = cell.extras.as_mut().and_then(|extras| extras.next.take());
+        // Whoever was asked to stop after its end was woken for that.
+        if next.is_none() && cell.waker.is_none() {
+            cell.waker = Some(cx.waker().clone());
+        }
+        next
     }
 
     /// The task is dropped. Returns what it was to do.
@@ -127,6 +139,7 @@ pub(crate) enum Rest {
 mod loom_tests {
     use loom::thread;
 
+    use super::super::StopLevel;
     use super::super::alone::run;
     use super::*;
     use crate::sync::model::{Task, check};
@@ -136,7 +149,7 @@ mod loom_tests {
         let task = Task::new();
         task.run(std::future::poll_fn(|cx| {
             // A task is polled more often than it was woken for this.
-            match before.take_next() {
+            match before.take_next(cx) {
                 Some(next) => std::task::Poll::Ready(Some(next)),
                 None if before.is_parked() => std::task::Poll::Pending,
                 None => {
@@ -156,6 +169,7 @@ mod loom_tests {
                 let (before, run) = (Arc::clone(&before), Arc::clone(&after));
                 thread::spawn(move || {
                     let mut next = Next { run, span: None };
+                    before.stop(StopLevel::Cancel);
                     // It hears of the end only when the task has parked.
                     while let Err(back) = before.hand_over(next) {
                         next = back;
@@ -168,7 +182,8 @@ mod loom_tests {
             supervisor.join().unwrap();
 
             assert!(Arc::ptr_eq(&next.run, &after));
-            assert!(before.take_next().is_none(), "nothing comes twice");
+            let mut cx = TaskContext::from_waker(std::task::Waker::noop());
+            assert!(before.take_next(&mut cx).is_none(), "nothing comes twice");
         });
     }
 

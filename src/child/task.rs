@@ -120,7 +120,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let mut this = self.project();
         if matches!(*this.stage, Stage::Over) {
-            let Some(next) = this.run.take_next() else { return Poll::Pending };
+            let Some(next) = this.run.take_next(cx) else { return Poll::Pending };
             (*this.run, *this.span) = (next.run, next.span);
             this.stage.set(Stage::New);
         }

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::task::Id;
 use verger::{
     Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, DynamicSupervisorBuilder, Exit,
-    RestartType, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Readiness, RestartType, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
 /// The task of each incarnation, by the name of the child.
@@ -19,7 +19,9 @@ fn failing(name: &'static str, failures: u32, ids: &Ids) -> ChildSpec {
     let run = move |ctx: Context| {
         ids.lock().unwrap().push((name, tokio::task::id()));
         async move {
+            ctx.ready();
             if ctx.incarnation() <= failures {
+                tokio::time::sleep(Duration::from_millis(1)).await;
                 return Err("connection refused".into());
             }
             ctx.cancelled().await;
@@ -75,6 +77,18 @@ async fn siblings_that_are_restarted_with_it_go_on_in_theirs() {
 
     let [first, second] = ids_of("a", &ids)[..] else { panic!("it ran twice") };
     assert_eq!(first, second);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_asked_to_stop_when_it_has_failed_already_comes_back() {
+    let ids = Ids::default();
+    let group = supervisor().strategy(Strategy::OneForAll);
+    // One is there before the next is started, so that there is time for a wake in vain.
+    let [a, b] = ["a", "b"].map(|name| failing(name, 1, &ids).readiness(Readiness::Signal));
+    let app = start(group.child(a).child(b).build()).await;
+
+    assert_eq!((ids_of("a", &ids).len(), ids_of("b", &ids).len()), (2, 2));
     app.stop("done").await.unwrap();
 }
 
