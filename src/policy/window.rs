@@ -170,7 +170,7 @@ impl RestartWindow {
     }
 
     fn has_expired(&self, at: Instant, now: Instant) -> bool {
-        now.saturating_duration_since(at) > self.period()
+        at.checked_add(self.period()).is_some_and(|end| end < now)
     }
 
     fn slide(&mut self, now: Instant, max: usize) {
@@ -178,9 +178,10 @@ impl RestartWindow {
         // At most one instant comes in with each call, so dropping two lets the queue shrink; what
         // is expired but still there does no harm, as only a full queue refuses.
         for _ in 0..2 {
-            if self.granted.front().is_some_and(|&at| self.has_expired(at, now)) {
-                self.granted.pop_front();
+            if !self.granted.front().is_some_and(|&at| self.has_expired(at, now)) {
+                break;
             }
+            self.granted.pop_front();
         }
         self.give_back_room();
         self.make_room(max);
