@@ -28,6 +28,11 @@ pub(super) struct Callers {
 }
 
 impl Callers {
+    /// Whether nobody waits for anything: the rule.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     pub(super) fn wait(&mut self, key: Key, ticket: Ticket, want: Want) {
         self.waiting.insert((key, ticket), want);
     }
@@ -40,10 +45,6 @@ impl Callers {
 
     /// Takes the first who waits for the child and wants what `wants` says.
     pub(super) fn take(&mut self, key: Key, wants: fn(Want) -> bool) -> Option<Ticket> {
-        // The rule, and this is asked with each edge.
-        if self.waiting.is_empty() {
-            return None;
-        }
         let (ticket, _) = self.of(key).find(|&(_, want)| wants(want))?;
         self.waiting.remove(&(key, ticket));
         Some(ticket)

@@ -24,7 +24,9 @@ use super::{Answer, Census, Effect, Event, Report, Turn, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 pub(super) use crate::policy::later;
-use crate::policy::{ChildOptions, Dice, RestartType, RestartWindow, Rules, Shutdown, StartCause};
+use crate::policy::{
+    ChildOptions, Dice, Reset, RestartType, RestartWindow, Rules, Shutdown, StartCause,
+};
 
 /// The children of one supervisor and all that is counted over them.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ pub(super) struct Children {
     pub(super) significant_leaving: u32,
     pub(super) census: Census,
     pub(super) random: Dice,
+    /// Nobody listens, for now.
+    pub(super) muted: bool,
 }
 
 impl Children {
@@ -64,6 +68,7 @@ impl Children {
             significant_leaving: 0,
             census: Census::default(),
             random,
+            muted: false,
         }
     }
 
@@ -159,12 +164,15 @@ impl Children {
         if from == Lifecycle::Active {
             slot.forgive(&self.rules, turn.age);
         }
-        let after = Duration::from_nanos(turn.age.saturating_sub(slot.since));
+        let after = turn.age.saturating_sub(slot.since);
         slot.lifecycle = to;
         slot.since = turn.age;
         let incarnation = slot.incarnation;
         self.census.moved(from, to);
-        turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending }));
+        if !turn.muted {
+            let after = Duration::from_nanos(after);
+            turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending }));
+        }
     }
 
     /// Makes the child Stopped, unless it is.
@@ -174,13 +182,22 @@ impl Children {
         }
     }
 
-    /// The only place that changes a state, so that what is counted is right.
+    /// Changes a state, and counts. Nobody else does but [`launch`](Self::launch).
     pub(super) fn set(&mut self, key: Key, state: State) {
         let slot = self.slot(key);
         let old = std::mem::replace(&mut slot.state, state);
         let significant = slot.options.significant;
-        self.live += u32::from(is_live(state));
-        self.live -= u32::from(is_live(old));
+        self.count(key, old, state, significant);
+    }
+
+    /// A child's state is another.
+    #[inline]
+    fn count(&mut self, key: Key, old: State, state: State, significant: bool) {
+        match (is_live(old), is_live(state)) {
+            (false, true) => self.live += 1,
+            (true, false) => self.live -= 1,
+            (true, true) | (false, false) => {}
+        }
         if significant {
             self.significant_left += u32::from(is_left(state));
             self.significant_left -= u32::from(is_left(old));
@@ -199,41 +216,87 @@ impl Children {
     /// Starts a child that has no task, or gates it.
     pub(super) fn launch(&mut self, key: Key, cause: StartCause, turn: &mut Turn<'_>) {
         self.timers.disarm(Timer::Child(key));
-        if let Some(ledger) = &mut self.slot(key).ledger {
+        let slot = self.slots.get_mut(key).expect("the child that starts");
+        if let Some(ledger) = &mut slot.ledger {
             ledger.next = None;
         }
         if let Some((lacking, _)) = self.requirements.lacks(key) {
-            self.requirements.wait(key, lacking);
-            if self.slot(key).lifecycle != Lifecycle::Discovered {
-                self.enter(key, Lifecycle::Resolved, None, turn);
-                self.enter(key, Lifecycle::Discovered, None, turn);
-            }
-            self.set(key, State::Gated(cause));
-            // Nobody is kept waiting for what may never come.
-            if self.waits_in_vain(key) {
-                self.answer(key, |want| want != Want::Down, &Answer::Gated, turn);
-            }
-            return;
+            return self.gate(key, lacking, cause, turn);
         }
-        self.enter(key, Lifecycle::Resolved, None, turn);
-        let slot = self.slot(key);
         if let Some(ledger) = &mut slot.ledger {
             ledger.policy = None;
             ledger.mail = false;
+            ledger.hold_traffic(cause, turn.now);
         }
-        slot.incarnation = slot.incarnation.saturating_add(1);
-        let incarnation = slot.incarnation;
+        let recovers = self.rules.backoff(&slot.options).resets_on(Reset::OnReady);
+        // From here to Activating, and to Active if the child doesn't say itself when it is, in one
+        // go: one edge after the other was 450 instructions of a restart.
         let signals = slot.options.signals;
-        self.set(key, State::Activating);
-        self.enter(key, Lifecycle::Activating, None, turn);
-        self.hold_traffic(key, cause, turn);
-        turn.push(Effect::Start { key, incarnation, cause });
-        if !signals {
-            return self.activated(key, turn);
+        let to = if signals { Lifecycle::Activating } else { Lifecycle::Active };
+        let (from, since) = (slot.lifecycle, std::mem::replace(&mut slot.since, turn.age));
+        debug_assert!(from.can_become(Lifecycle::Resolved), "{from} became resolved");
+        let before = slot.incarnation;
+        slot.incarnation = before.saturating_add(1);
+        slot.lifecycle = to;
+        let incarnation = slot.incarnation;
+        let state = if signals { State::Activating } else { State::Active };
+        let old = std::mem::replace(&mut slot.state, state);
+        let significant = slot.options.significant;
+        let mut until = None;
+        if let Some(ledger) = &mut slot.ledger {
+            until = ledger.held;
+            if recovers && !signals {
+                ledger.recover();
+            }
         }
-        let slot = self.slots.get(key).expect("the child that starts");
-        if let Some(timeout) = self.rules.activation_timeout(&slot.options) {
-            self.timers.arm(Timer::Child(key), later(turn.now, timeout));
+        self.count(key, old, state, significant);
+        self.census.moved(from, to);
+        if !turn.muted {
+            let after = Duration::from_nanos(turn.age.saturating_sub(since));
+            let edges = [
+                (before, from, Lifecycle::Resolved, after),
+                (incarnation, Lifecycle::Resolved, Lifecycle::Activating, Duration::ZERO),
+            ];
+            for (incarnation, from, to, after) in edges {
+                let edge = Report { key, incarnation, from, to, after, ending: None };
+                turn.push(Effect::Report(edge));
+            }
+        }
+        if let Some(until) = until {
+            turn.push(Effect::Hold { key, until });
+        }
+        turn.push(Effect::Start { key, incarnation, cause });
+        if signals {
+            let slot = self.slots.get(key).expect("the child that starts");
+            if let Some(timeout) = self.rules.activation_timeout(&slot.options) {
+                self.timers.arm(Timer::Child(key), later(turn.now, timeout));
+            }
+            return;
+        }
+        if !turn.muted {
+            let (from, after) = (Lifecycle::Activating, Duration::ZERO);
+            turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending: None }));
+        }
+        self.answer(key, |want| want != Want::Down, &Answer::Started(incarnation), turn);
+    }
+
+    /// Lets a child wait for what it lacks.
+    fn gate(
+        &mut self,
+        key: Key,
+        lacking: super::RequirementId,
+        cause: StartCause,
+        turn: &mut Turn<'_>,
+    ) {
+        self.requirements.wait(key, lacking);
+        if self.slot(key).lifecycle != Lifecycle::Discovered {
+            self.enter(key, Lifecycle::Resolved, None, turn);
+            self.enter(key, Lifecycle::Discovered, None, turn);
+        }
+        self.set(key, State::Gated(cause));
+        // Nobody is kept waiting for what may never come.
+        if self.waits_in_vain(key) {
+            self.answer(key, |want| want != Want::Down, &Answer::Gated, turn);
         }
     }
 
@@ -269,7 +332,23 @@ impl Children {
     }
 
     /// Answers those who wait for the child and want what `wants` says.
+    ///
+    /// Inlined up to the question whether there is anybody: that is asked with each edge, and the
+    /// answers that nobody waits for were 150 instructions of a stop.
+    #[inline]
     pub(super) fn answer(
+        &mut self,
+        key: Key,
+        wants: fn(Want) -> bool,
+        answer: &Answer,
+        turn: &mut Turn<'_>,
+    ) {
+        if !self.callers.is_empty() {
+            self.answer_those(key, wants, answer, turn);
+        }
+    }
+
+    fn answer_those(
         &mut self,
         key: Key,
         wants: fn(Want) -> bool,

@@ -27,8 +27,10 @@ impl Children {
             ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
             reason => reason,
         };
-        let ending = Some(reason.kind());
-        self.tell_end(key, reason.clone(), turn);
+        let ending = (!turn.muted).then(|| reason.kind());
+        if !turn.muted {
+            self.tell_end(key, reason.clone(), turn);
+        }
         if reason.is_clean() {
             self.enter(key, Lifecycle::Deactivating, None, turn);
             self.enter(key, Lifecycle::Stopped, ending, turn);
@@ -49,8 +51,11 @@ impl Children {
             ExitReason::Aborted if aborted => ExitReason::Killed,
             reason => reason,
         };
-        self.tell_end(key, reason.clone(), turn);
-        self.enter(key, Lifecycle::Stopped, Some(reason.kind()), turn);
+        if !turn.muted {
+            self.tell_end(key, reason.clone(), turn);
+        }
+        let ending = (!turn.muted).then(|| reason.kind());
+        self.enter(key, Lifecycle::Stopped, ending, turn);
         self.remember(key, reason);
     }
 
@@ -103,6 +108,7 @@ impl Children {
         turn: &mut Turn<'_>,
     ) -> Verdict {
         let uncharged = then == OnExit::RestartUncharged;
+        let paused = self.pauses_until(turn.now);
         let slot = self.slots.get_mut(key).expect("the child that failed");
         let limits = slot.limits(&self.rules);
         slot.ledger();
@@ -128,12 +134,14 @@ impl Children {
             || delay.is_zero()
             || self.rules.charge_everything;
         let attempt = ledger.streak;
-        let verdict = if let Some(until) = self.pauses_until(turn.now) {
-            self.release_traffic(key);
-            Verdict::PauseUntil(later(failed, delay).max(until))
+        let at = later(failed, delay);
+        let (verdict, at, delay) = if let Some(until) = paused {
+            ledger.held = None;
+            let at = at.max(until);
+            (Verdict::PauseUntil(at), at, at.saturating_duration_since(failed))
         } else {
-            let quota = &self.slot(key).ledger().quota;
-            let by_child = !quota.admits(&limits, failed, turn.now);
+            let quota = &mut ledger.quota;
+            let by_child = limits.is_some_and(|limits| !quota.admits(&limits, failed, turn.now));
             let by_supervisor = charged && !self.window.admits(turn.now);
             if by_child || by_supervisor {
                 let refused = Refused { by_supervisor, by_child };
@@ -142,17 +150,16 @@ impl Children {
             if charged {
                 self.window.record(turn.now);
             }
-            self.slot(key).ledger().quota.record(&limits, failed, turn.now);
-            Verdict::RestartAt(later(failed, delay))
+            match limits {
+                Some(limits) => quota.record(&limits, failed, turn.now),
+                None => quota.clear(),
+            }
+            (Verdict::RestartAt(at), at, delay)
         };
-        let (at, delay) = match verdict {
-            Verdict::RestartAt(at) => (at, delay),
-            Verdict::PauseUntil(at) => (at, at.saturating_duration_since(failed)),
-            Verdict::Exhausted(_) => return verdict,
-        };
-        let ledger = self.slot(key).ledger();
         ledger.next = Some((at, delay));
-        self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);
+        if !turn.muted {
+            self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);
+        }
         verdict
     }
 
@@ -237,11 +244,12 @@ impl Slot {
     /// Forgets earlier failures of a child that has been Active for long enough when the machine is
     /// `age` nanoseconds old.
     pub(super) fn forgive(&mut self, rules: &Rules, age: u64) {
-        let lived = Duration::from_nanos(age.saturating_sub(self.since));
         // Only then does it matter that a child was well that has never failed.
-        if self.ledger.is_none() && rules.backoff(&self.options).is_at_once(true) {
-            self.ledger();
+        if self.ledger.is_none() && !rules.backoff(&self.options).is_at_once(true) {
+            return;
         }
+        self.ledger();
+        let lived = Duration::from_nanos(age.saturating_sub(self.since));
         self.with_ledger(rules, |ledger, backoff| ledger.forgive(backoff, lived));
     }
 }

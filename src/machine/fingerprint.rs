@@ -176,7 +176,8 @@ impl Children {
         let (in_a_row, failing_since) = ledger.quota.in_a_row();
         in_a_row.hash(print);
         if let Some(since) = failing_since {
-            let most = slot.limits(&self.rules).failing_for.unwrap_or_default();
+            let limits = slot.limits(&self.rules);
+            let most = limits.and_then(|limits| limits.failing_for).unwrap_or_default();
             print.since(since, most.saturating_add(Duration::from_millis(1)));
         }
         let since = self.began + Duration::from_nanos(slot.since);

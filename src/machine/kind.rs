@@ -89,7 +89,8 @@ impl<K: Kind> Machine for K {
             return;
         }
         let subject = self.children().subject(&event);
-        let turn = &mut Turn { now, age: self.children().age(now), effects };
+        let children = self.children();
+        let turn = &mut Turn { now, age: children.age(now), muted: children.muted, effects };
         match (event, subject) {
             (Event::Ready { .. }, Some(key)) => {
                 if self.children().state(key) == Some(State::Activating) {
@@ -140,6 +141,10 @@ impl<K: Kind> Machine for K {
             (_, None) => return,
         }
         self.settle(turn);
+    }
+
+    fn mute(&mut self, muted: bool) {
+        self.children_mut().muted = muted;
     }
 
     fn next_deadline(&self) -> Option<Instant> {

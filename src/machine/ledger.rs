@@ -68,12 +68,14 @@ impl Ledger {
 
     /// The child was active for `life`: forgets what its backoff says is to be forgotten.
     pub(crate) fn forgive(&mut self, backoff: &Backoff, life: Duration) {
-        let streak = self.streak_after(backoff, life);
         if has_recovered(backoff, life) {
-            self.recover();
-        } else if streak < self.streak {
+            return self.recover();
+        }
+        let half_lives = half_lives(backoff, life);
+        let streak = self.streak.checked_shr(half_lives).unwrap_or(0);
+        if streak < self.streak {
             self.streak = streak;
-            self.place.halve(half_lives(backoff, life));
+            self.place.halve(half_lives);
         }
     }
 

@@ -46,8 +46,12 @@ impl Children {
 impl Ordered {
     /// Starts the child if it is down and a message waits for it, unless its turn will come.
     pub(super) fn open_mail(&mut self, key: Key, turn: &mut Turn<'_>) {
+        // Most are not, and this is asked of each child that a range passes.
+        if !self.children.is_called(key) {
+            return;
+        }
         let waits = self.is_finishing() || self.will_be_started(key) || self.is_being_swept(key);
-        if self.children.is_called(key) && !waits {
+        if !waits {
             self.children.launch(key, StartCause::OnMessage, turn);
         }
     }

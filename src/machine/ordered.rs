@@ -79,6 +79,9 @@ impl Ordered {
 
     /// Tells those who wait for a start that it will not come, unless the group's will.
     pub(super) fn turn_away(&mut self, key: Key, turn: &mut Turn<'_>) {
+        if self.children.callers.is_empty() {
+            return;
+        }
         if self.is_finishing() {
             self.children.answer(key, |_| true, &Answer::ShuttingDown, turn);
         } else if !self.will_be_started(key) {
@@ -103,8 +106,15 @@ impl Ordered {
         if self.children.restart_type(key) == RestartType::Temporary {
             self.forget(key, false, turn);
         } else {
-            let down = if self.is_dismissed(key) { Down::ByHand } else { Down::ByGroup };
+            let down = if self.is_dismissed(key) {
+                Down::ByHand
+            } else if self.is_finishing() {
+                Down::Rested
+            } else {
+                Down::ByGroup
+            };
             self.lay_down(key, down, turn);
+            self.pass(key);
         }
     }
 

@@ -25,10 +25,13 @@ impl Slot {
         own.unwrap_or_else(|| rules.backoff(&self.options))
     }
 
-    /// How often is too often when this incarnation ends.
-    pub(super) fn limits(&self, rules: &Rules) -> Limits {
-        let own = self.own_policy().map(|policy| policy.limits.get());
-        own.unwrap_or_default().or(rules.limits(&self.options))
+    /// How often is too often when this incarnation ends, if anything is.
+    pub(super) fn limits(&self, rules: &Rules) -> Option<Limits> {
+        let own = self.own_policy().filter(|policy| !policy.limits.is_none());
+        match own {
+            Some(own) => Some(own.limits.get().or(rules.limits(&self.options))),
+            None => rules.is_limited(&self.options).then(|| rules.limits(&self.options)),
+        }
     }
 
     /// What follows when that was once too often.

@@ -389,6 +389,10 @@ impl Ordered {
             }
             (State::Active | State::Activating, Manner::Ask) => {
                 self.children.begin_stop(key, Why::Group, turn);
+                if let Some(sweep) = &mut self.sweep {
+                    // There is nobody between.
+                    sweep.phase = Phase::Stopping { cursor: pos + 1, manner };
+                }
                 return Step::Wait;
             }
             (State::Stopping { .. }, Manner::Ask) => return Step::Wait,
@@ -399,6 +403,19 @@ impl Ordered {
         // It need not wait for those that do not come back either.
         self.open_mail(key, turn);
         Step::Again
+    }
+
+    /// A child that a range waited for is down. If the supervisor ends, there is nothing to tell it
+    /// that it has not been told, and to look for it once more was a tenth of a stop.
+    pub(super) fn pass(&mut self, key: Key) {
+        let Some(slot) = self.children.slots.get(key) else { return };
+        if let Some(Sweep { phase: Phase::Stopping { cursor, manner: Manner::Ask }, then, .. }) =
+            &mut self.sweep
+            && matches!(then, Then::Finish(_))
+            && *cursor == slot.pos + 1
+        {
+            *cursor = slot.pos;
+        }
     }
 
     /// Tells a child that is down whether it comes back: all do, however they came to be down,

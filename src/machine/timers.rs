@@ -43,7 +43,15 @@ impl<K: Copy + Ord> Timers<K> {
         self.at.insert(later.1, later.0);
     }
 
+    #[inline]
     pub(crate) fn disarm(&mut self, key: K) {
+        // The rule, and each start and end of a child disarms.
+        if self.nearest.is_some() {
+            self.take_out(key);
+        }
+    }
+
+    fn take_out(&mut self, key: K) {
         if self.nearest.is_some_and(|(_, nearest)| nearest == key) {
             self.advance();
         } else if !self.at.is_empty()
@@ -55,7 +63,7 @@ impl<K: Copy + Ord> Timers<K> {
 
     /// The nearest deadline is over.
     fn advance(&mut self) {
-        self.nearest = self.due.pop_first();
+        self.nearest = if self.due.is_empty() { None } else { self.due.pop_first() };
         if let Some((_, key)) = self.nearest {
             self.at.remove(&key);
         }

@@ -11,7 +11,8 @@
 use std::time::{Duration, Instant};
 
 use super::children::{Children, later};
-use super::{Effect, Key, Turn};
+use super::ledger::Ledger;
+use super::{Key, Turn};
 use crate::policy::StartCause;
 
 impl Children {
@@ -42,20 +43,18 @@ impl Children {
         start
     }
 
-    /// Says until when the incarnation that starts gets no messages, if it is a restart that would
-    /// have waited.
-    pub(super) fn hold_traffic(&mut self, key: Key, cause: StartCause, turn: &mut Turn<'_>) {
-        let Some(ledger) = &mut self.slot(key).ledger else { return };
-        ledger.held = ledger.held.filter(|&until| cause == StartCause::Restart && until > turn.now);
-        if let Some(until) = ledger.held {
-            turn.push(Effect::Hold { key, until });
-        }
-    }
-
     /// The child's next start is not to wait, and neither are its messages.
     pub(super) fn release_traffic(&mut self, key: Key) {
         if let Some(ledger) = &mut self.slot(key).ledger {
             ledger.held = None;
         }
+    }
+}
+
+impl Ledger {
+    /// The messages of the incarnation that starts are held only if it is a restart that would have
+    /// waited.
+    pub(super) fn hold_traffic(&mut self, cause: StartCause, now: Instant) {
+        self.held = self.held.filter(|&until| cause == StartCause::Restart && until > now);
     }
 }

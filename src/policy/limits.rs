@@ -89,6 +89,10 @@ impl Limits {
 }
 
 impl Limits {
+    fn is_none(&self) -> bool {
+        self.intensity.is_none() && self.consecutive.is_none() && self.failing_for.is_none()
+    }
+
     /// The limits that go by failures in a row, as they were written.
     pub(crate) fn in_a_row(&self) -> impl Iterator<Item = String> {
         let consecutive = self.consecutive.as_ref().map(consecutive_text);
@@ -124,6 +128,11 @@ impl WrittenLimits {
 
     pub(crate) fn failing_for(&mut self, max: Duration) {
         set(&mut self.limits.failing_for, max, &mut self.twice, failing_for_text);
+    }
+
+    /// Whether nothing is limited.
+    pub(crate) fn is_none(&self) -> bool {
+        self.limits.is_none() && self.beneath.is_none()
     }
 
     /// None so far.

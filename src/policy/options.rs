@@ -121,7 +121,7 @@ impl Rules {
     ) -> OnExit {
         match self.base(child) {
             Some(trigger) => trigger.after(&child.exceptions, reason, active),
-            None => Trigger::default().after(&child.exceptions, reason, active),
+            None => Trigger::DEFAULT.after(&child.exceptions, reason, active),
         }
     }
 
@@ -152,6 +152,9 @@ impl Rules {
 
     /// The wait that the error behind this end asks for, if it does.
     pub(crate) fn asked_wait(&self, child: &ChildOptions, reason: &ExitReason) -> Option<Duration> {
+        if child.waits.is_empty() && self.defaults.waits.is_empty() {
+            return None;
+        }
         child.waits.after(reason).or_else(|| self.defaults.waits.after(reason))
     }
 
@@ -170,6 +173,13 @@ impl Rules {
     /// How often is too often for this child, besides what is too often for all together.
     pub(crate) fn limits(&self, child: &ChildOptions) -> Limits {
         child.limits.get().or(self.defaults.limits.get()).or(self.preset.limits.get())
+    }
+
+    /// Whether [`limits`](Self::limits) are any. Asked first: most children have none, and to look
+    /// into all layers was 160 instructions of a restart.
+    pub(crate) fn is_limited(&self, child: &ChildOptions) -> bool {
+        let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
+        layers.iter().any(|limits| !limits.is_none())
     }
 
     pub(crate) fn on_exhausted(&self, child: &ChildOptions) -> OnExhausted {

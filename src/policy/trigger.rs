@@ -153,6 +153,13 @@ pub struct Trigger {
 }
 
 impl Trigger {
+    /// The default, made once.
+    pub(super) const DEFAULT: &Self = &Self {
+        restart: RestartType::Permanent,
+        activation_only: false,
+        exceptions: Exceptions { by_kind: [None; ExitKind::ALL.len()], by_error: Vec::new() },
+    };
+
     /// Any end: the child is restarted whether it failed or ended well. The default.
     ///
     /// As actor-ts's `triggerOn: any`, and what Akka's `BackoffSupervisor` first did, which was
@@ -243,7 +250,9 @@ impl Trigger {
     pub(crate) fn after(&self, own: &Exceptions, reason: &ExitReason, active: bool) -> OnExit {
         let (kind, layers) = (reason.exit_kind(), [own, &self.exceptions]);
         let by_kind = || layers.iter().find_map(|layer| layer.by_kind[kind as usize]);
-        if let Some(then) = by_error(layers, reason).or_else(by_kind) {
+        let asks = layers.iter().any(|layer| !layer.by_error.is_empty());
+        let by_error = if asks { by_error(layers, reason) } else { None };
+        if let Some(then) = by_error.or_else(by_kind) {
             return then;
         }
         if active && self.activation_only { OnExit::Leave } else { self.restart.after(kind) }
@@ -352,7 +361,7 @@ impl fmt::Debug for Question {
 
 /// What is said of the error behind an end: first what doesn't restart the child, then what does.
 fn by_error(layers: [&Exceptions; 2], reason: &ExitReason) -> Option<OnExit> {
-    let error = layers.iter().any(|layer| !layer.by_error.is_empty()).then(|| reason.error())??;
+    let error = reason.error()?;
     let first = |restarts: bool| {
         let mut questions = layers.iter().flat_map(|layer| &layer.by_error);
         questions.find(|question| {
@@ -421,6 +430,11 @@ mod tests {
     /// What each of [`ends`] leads to.
     fn row(trigger: &Trigger) -> [OnExit; 10] {
         ends().map(|end| after(trigger, &end))
+    }
+
+    #[test]
+    fn the_default_is_the_default() {
+        assert_eq!(*Trigger::DEFAULT, Trigger::default());
     }
 
     #[test]

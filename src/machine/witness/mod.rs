@@ -18,13 +18,14 @@
 //! 4. A child is forgotten once, from Stopped, and nobody waits for it then. Each ticket is answered
 //!    once, and whoever was not answered is known to the machine.
 //! 5. What an incarnation says that is over changes nothing.
+//! 6. A machine that is [`muted`] does the same.
 //!
 //! What becomes of a question is in [`answers`], what a failure costs in [`costs`], who is started by a
 //! message and who waits with his in [`mail`], who goes with whom in [`order`], what is true between
 //! two events in [`counts`], and what when nothing more happens in [`rest`].
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -49,11 +50,12 @@ mod counts;
 mod grants;
 mod health;
 mod mail;
+pub(super) mod muted;
 mod order;
 mod rest;
 
 /// A machine that can be looked into.
-pub(super) trait Subject: Machine {
+pub(super) trait Subject: Machine + Clone + Debug {
     /// Whether its children have an order.
     const ORDERED: bool;
 

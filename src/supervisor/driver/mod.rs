@@ -84,6 +84,9 @@ pub(super) struct Driver<M: Machine> {
     /// The end that was told last, for the edges and the decision that follow from it.
     ending: Option<Ending>,
     audience: Audience,
+    /// Some child has something that goes by its edges: a mailbox, children, a health check; or
+    /// somebody is asked about failures.
+    heeds_edges: bool,
     end: Option<End>,
     questions: Questions,
     health: Health,
@@ -157,6 +160,7 @@ impl<M: Machine> Driver<M> {
             fallbacks: Few::default(),
             ending: None,
             audience: Audience::default(),
+            heeds_edges: blueprint.rules.asks,
             end: None,
             questions: Questions::default(),
             health: Health::default(),
@@ -291,6 +295,7 @@ impl<M: Machine> Driver<M> {
     fn step(&mut self, event: Event, now: Instant) {
         let listens = self.hub.tree.has_listeners();
         self.audience = Audience { reads: trace::is_read(), listens };
+        self.machine.mute(!self.audience.is_there() && !self.heeds_edges);
         let mut effects = std::mem::take(&mut self.effects);
         self.machine.on_event(event, now, &mut effects);
         for effect in effects.drain(..) {
@@ -308,6 +313,7 @@ impl<M: Machine> Driver<M> {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
         self.health.add(key, spec.health.as_ref());
+        self.heeds_edges |= has_edges_heeded(spec);
         key
     }
 
@@ -343,6 +349,14 @@ impl<M: Machine> Driver<M> {
         self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
         Outcome { end, leaked: self.hub.left_behind() }
     }
+}
+
+/// Whether the child, or what may take its place, has something that goes by its edges.
+fn has_edges_heeded(spec: &ChildSpec) -> bool {
+    spec.seed.mailbox.is_some()
+        || spec.health.is_some()
+        || spec.options.supervisor.is_some()
+        || spec.fallback.as_deref().is_some_and(has_edges_heeded)
 }
 
 impl<M: Machine> Drop for Driver<M> {
