@@ -24,8 +24,8 @@ pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 impl Children {
     /// Whether somebody is to be asked about this end, which calls for a restart, and has not been.
     pub(super) fn is_to_ask(&self, key: Key, reason: &ExitReason) -> bool {
-        let asked = matches!(self.state(key), Some(State::Asking { .. }));
-        self.rules.asks && !reason.is_clean() && !asked
+        let asked = || matches!(self.state(key), Some(State::Asking { .. }));
+        self.rules.asks && !reason.is_clean() && !asked()
     }
 
     /// Asks. The child is Errored, and stays so until there is an answer.
@@ -76,7 +76,7 @@ impl Ordered {
         match resolution {
             Resolution::Restart => {
                 let then = self.children.on_exit(key, active, &reason);
-                self.failed(key, active, then, reason, turn);
+                self.failed(key, active, then, &reason, turn);
             }
             Resolution::GiveUp => {
                 self.children.tell_decision(key, &reason, Decision::Decline, turn);
@@ -103,7 +103,7 @@ impl Dynamic {
         match resolution {
             Resolution::Restart => {
                 let then = self.children.on_exit(key, active, &reason);
-                self.failed(key, active, then, reason, turn);
+                self.failed(key, active, then, &reason, turn);
             }
             Resolution::GiveUp => {
                 self.children.tell_decision(key, &reason, Decision::Decline, turn);

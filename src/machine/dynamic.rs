@@ -64,16 +64,15 @@ impl Dynamic {
         }
     }
 
-    fn decide(&mut self, key: Key, active: bool, reason: ExitReason, turn: &mut Turn<'_>) {
-        let clean = reason.is_clean();
-        if !active && !clean {
+    fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, turn: &mut Turn<'_>) {
+        if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
             self.children.answer(key, |_| true, &Answer::Failed(reason.clone()), turn);
             if awaited.is_some() {
                 return self.forget(key, turn);
             }
         }
-        let then = self.children.on_exit(key, active, &reason);
+        let then = self.children.on_exit(key, active, reason);
         if self.finishing.is_some() || !then.restarts() {
             return self.leave(key, then, reason, turn);
         }
@@ -86,13 +85,13 @@ impl Dynamic {
         key: Key,
         active: bool,
         then: OnExit,
-        reason: ExitReason,
+        reason: &ExitReason,
         turn: &mut Turn<'_>,
     ) {
-        if self.children.is_to_ask(key, &reason) {
-            return self.children.ask(key, active, reason, turn);
+        if self.children.is_to_ask(key, reason) {
+            return self.children.ask(key, active, reason.clone(), turn);
         }
-        match self.children.charge(key, active, then, &reason, turn) {
+        match self.children.charge(key, active, then, reason, turn) {
             Verdict::RestartAt(at) => self.children.restart(key, at, turn),
             Verdict::PauseUntil(at) => self.children.back_off(key, at, turn),
             Verdict::Exhausted(OnExhausted::Park | OnExhausted::Pause(_)) => {
@@ -104,18 +103,18 @@ impl Dynamic {
             }
             Verdict::Exhausted(OnExhausted::Escalate) => {
                 self.forget(key, turn);
-                self.finish(Finish::Escalated { key, reason });
+                self.finish(Finish::Escalated { key, reason: reason.clone() });
             }
             Verdict::Exhausted(OnExhausted::Exit(code)) => {
                 self.forget(key, turn);
-                self.finish(Finish::Exit { key, reason, code });
+                self.finish(Finish::Exit { key, reason: reason.clone(), code });
             }
         }
     }
 
     /// A child that has ended by itself is forgotten, unless a message may start it. Nothing else comes of its end any more if the
     /// supervisor ends already.
-    fn leave(&mut self, key: Key, then: OnExit, reason: ExitReason, turn: &mut Turn<'_>) {
+    fn leave(&mut self, key: Key, then: OnExit, reason: &ExitReason, turn: &mut Turn<'_>) {
         let over = self.finishing.is_some();
         let incarnation = self.children.slot(key).incarnation;
         let up = Answer::Started(incarnation);
@@ -127,7 +126,7 @@ impl Dynamic {
             OnExit::Restart | OnExit::RestartUncharged => None,
         };
         if let Some(decision) = decision {
-            self.children.tell_decision(key, &reason, decision, turn);
+            self.children.tell_decision(key, reason, decision, turn);
         }
         if then == OnExit::Leave && !over && self.children.outlives(key) {
             let down = if reason.is_clean() { Down::Finished } else { Down::Left };
@@ -137,7 +136,7 @@ impl Dynamic {
         self.forget(key, turn);
         match then {
             OnExit::EndSupervisor => self.finish(Finish::AutoShutdown),
-            OnExit::FailSupervisor => self.finish(Finish::Failed { key, reason }),
+            OnExit::FailSupervisor => self.finish(Finish::Failed { key, reason: reason.clone() }),
             OnExit::Leave | OnExit::Restart | OnExit::RestartUncharged => {}
         }
     }
@@ -352,12 +351,12 @@ impl Kind for Dynamic {
         }
     }
 
-    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+    fn ended(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         let (active, reason) = self.children.ended(key, reason, turn);
         if reason.exit_code().is_some() && self.finishing.is_none() {
-            return self.exit(key, reason, turn);
+            return self.exit(key, &reason, turn);
         }
-        self.decide(key, active, reason, turn);
+        self.decide(key, active, &reason, turn);
     }
 
     fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
@@ -369,19 +368,19 @@ impl Kind for Dynamic {
                 self.forget(key, turn);
             }
             Why::Renew => self.children.launch(key, StartCause::Manual, turn),
-            Why::Itself => self.decide(key, true, ExitReason::Normal, turn),
+            Why::Itself => self.decide(key, true, &ExitReason::Normal, turn),
             Why::Failing { active, .. } => {
                 let reason = self.children.failure(key);
-                self.decide(key, active, reason, turn);
+                self.decide(key, active, &reason, turn);
             }
         }
     }
 
-    fn exit(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        self.children.tell_decision(key, &reason, Decision::Exit, turn);
+    fn exit(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
+        self.children.tell_decision(key, reason, Decision::Exit, turn);
         self.forget(key, turn);
         if let Some(code) = reason.exit_code() {
-            self.finish(Finish::Exit { key, reason, code });
+            self.finish(Finish::Exit { key, reason: reason.clone(), code });
         }
     }
 

@@ -3,6 +3,7 @@
 //! Reports the end, remembers it, charges a failure and draws the wait. Whether there is to be a
 //! restart at all, and who is restarted besides, is decided by the machines.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::children::{Children, later};
@@ -16,20 +17,23 @@ use crate::policy::{OnExit, Reset, Rules, StartCause};
 impl Children {
     /// Reports the end of an incarnation that nobody asked to end, and returns whether it was
     /// Active, and how it ended.
-    pub(super) fn ended(
+    #[inline]
+    pub(super) fn ended<'a>(
         &mut self,
         key: Key,
-        reason: ExitReason,
+        reason: &'a ExitReason,
         turn: &mut Turn<'_>,
-    ) -> (bool, ExitReason) {
+    ) -> (bool, Cow<'a, ExitReason>) {
         let active = self.state(key) == Some(State::Active);
         let reason = match reason {
-            ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
-            reason => reason,
+            ExitReason::Failed(error) if !active => {
+                Cow::Owned(ExitReason::ActivationFailed(error.clone()))
+            }
+            reason => Cow::Borrowed(reason),
         };
         let ending = (!turn.muted).then(|| reason.kind());
         if !turn.muted {
-            self.tell_end(key, reason.clone(), turn);
+            self.tell_end(key, &reason, turn);
         }
         if reason.is_clean() {
             self.enter(key, Lifecycle::Deactivating, None, turn);
@@ -37,22 +41,22 @@ impl Children {
         } else {
             self.enter(key, Lifecycle::Errored, ending, turn);
         }
-        self.remember(key, reason.clone());
+        self.remember(key, &reason);
         (active, reason)
     }
 
     /// Reports the end of an incarnation that was asked to end.
-    pub(super) fn ended_on_request(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+    pub(super) fn ended_on_request(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         let State::Stopping { why, aborted } = self.slot(key).state else { return };
         if matches!(why, Why::Failing { .. }) {
             return;
         }
         let reason = match reason {
-            ExitReason::Aborted if aborted => ExitReason::Killed,
+            ExitReason::Aborted if aborted => &ExitReason::Killed,
             reason => reason,
         };
         if !turn.muted {
-            self.tell_end(key, reason.clone(), turn);
+            self.tell_end(key, reason, turn);
         }
         let ending = (!turn.muted).then(|| reason.kind());
         self.enter(key, Lifecycle::Stopped, ending, turn);
@@ -60,11 +64,12 @@ impl Children {
     }
 
     /// Tells how an incarnation ended, before the edges that follow from it.
-    fn tell_end(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+    fn tell_end(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         let slot = self.slot(key);
         let lived = Duration::from_nanos(turn.age.saturating_sub(slot.since));
         let lived = (slot.state == State::Active).then_some(lived);
         let incarnation = slot.incarnation;
+        let reason = reason.clone();
         turn.push(Effect::Ended { key, incarnation, reason, lived });
     }
 
@@ -113,7 +118,7 @@ impl Children {
         let limits = slot.limits(&self.rules);
         slot.ledger();
         // It counts from the failure, which may lie before the end of the task.
-        let failed = self.began + Duration::from_nanos(slot.since);
+        let failed = turn.at(self.began, slot.since);
         let random = &mut self.random;
         let asked = self.rules.asked_wait(&slot.options, reason);
         let wait = slot.with_ledger(&self.rules, |ledger, backoff| match asked {
@@ -164,6 +169,7 @@ impl Children {
     }
 
     /// Holds a child back until its deadline, or starts it if that has come.
+    #[inline]
     pub(super) fn back_off(&mut self, key: Key, until: Instant, turn: &mut Turn<'_>) {
         if until <= turn.now {
             return self.launch(key, StartCause::Restart, turn);
@@ -174,10 +180,10 @@ impl Children {
     }
 
     /// Keeps how an incarnation ended. A clean end is kept only over a failure.
-    fn remember(&mut self, key: Key, reason: ExitReason) {
+    fn remember(&mut self, key: Key, reason: &ExitReason) {
         let slot = self.slot(key);
         if slot.ledger.is_some() || !reason.is_clean() {
-            slot.ledger().last = Some(reason);
+            slot.ledger().last = Some(reason.clone());
         }
     }
 
@@ -219,9 +225,9 @@ impl Children {
         turn: &mut Turn<'_>,
     ) {
         let active = self.state(key) == Some(State::Active);
-        self.tell_end(key, reason.clone(), turn);
+        self.tell_end(key, &reason, turn);
         self.enter(key, Lifecycle::Errored, Some(reason.kind()), turn);
-        self.remember(key, reason);
+        self.remember(key, &reason);
         let why = Why::Failing { active, by_hand: false };
         if at_once {
             self.set(key, State::Stopping { why, aborted: false });

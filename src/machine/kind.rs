@@ -41,14 +41,15 @@ pub(super) trait Kind {
     fn request(&mut self, ticket: Ticket, key: Key, request: Request, turn: &mut Turn<'_>);
 
     /// A child has ended by itself.
-    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>);
+    fn ended(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>);
 
     /// A child that was asked to end is gone.
     fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>);
 
     /// A child has ended, or is gone, that says the program is to end; nothing has begun that wins
     /// over that.
-    fn exit(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>);
+    fn exit(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>);
+
     /// What becomes of a child was asked, and is decided, or was not in time.
     fn answered(&mut self, key: Key, answer: Option<FailureDecision>, turn: &mut Turn<'_>);
 
@@ -101,10 +102,10 @@ impl<K: Kind> Machine for K {
                 if self.children_mut().declined(key, turn) {
                     self.ignored(key, turn);
                 } else {
-                    exited(self, key, ExitReason::Shutdown, turn);
+                    exited(self, key, &ExitReason::Shutdown, turn);
                 }
             }
-            (Event::Exited { reason, .. }, Some(key)) => exited(self, key, reason, turn),
+            (Event::Exited { reason, .. }, Some(key)) => exited(self, key, &reason, turn),
             (Event::Healthy { .. }, Some(key)) => self.children_mut().healthy(key),
             (Event::Acked { .. }, Some(key)) => self.children_mut().acknowledged(key),
             (Event::Wanted { .. }, Some(key)) => {
@@ -226,15 +227,16 @@ impl<K: Kind> Machine for K {
     }
 }
 
-fn exited<K: Kind + ?Sized>(kind: &mut K, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+#[inline]
+fn exited<K: Kind + ?Sized>(kind: &mut K, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
     let children = kind.children_mut();
     children.timers.disarm(Timer::Child(key));
     if let State::Stopping { why, .. } = children.slot(key).state {
-        let exits = reason.exit_code().is_some().then(|| reason.clone());
         children.ended_on_request(key, reason, turn);
-        match exits.filter(|_| !kind.is_finishing()) {
-            Some(reason) => kind.exit(key, reason, turn),
-            None => kind.gone(key, why, turn),
+        if reason.exit_code().is_some() && !kind.is_finishing() {
+            kind.exit(key, reason, turn);
+        } else {
+            kind.gone(key, why, turn);
         }
     } else {
         kind.ended(key, reason, turn);
@@ -276,7 +278,7 @@ fn leaked<K: Kind + ?Sized>(kind: &mut K, key: Key, why: Why, turn: &mut Turn<'_
     let slot = children.slot(key);
     turn.push(Effect::Leaked { key, incarnation: slot.incarnation });
     let options = Arc::clone(&slot.options);
-    children.ended_on_request(key, ExitReason::Killed, turn);
+    children.ended_on_request(key, &ExitReason::Killed, turn);
     if children.rules.on_leak(&options) == OnLeak::Park && !kind.is_finishing() {
         kind.park_leaked(key, why, turn);
     } else {

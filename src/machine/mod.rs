@@ -423,6 +423,11 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// When a machine that began then was so old. Mostly now, and an addition is dear.
+    fn at(&self, began: Instant, age: u64) -> Instant {
+        if age == self.age { self.now } else { began + Duration::from_nanos(age) }
+    }
+
     fn push(&mut self, effect: Effect) {
         self.effects.push(effect);
     }

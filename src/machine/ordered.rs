@@ -24,6 +24,7 @@ use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     AutoShutdown, ChildOptions, FirstStart, OnExhausted, OnExit, RestartType, Rules, StartCause,
+    Strategy,
 };
 
 /// See the [module](self).
@@ -65,6 +66,9 @@ impl Ordered {
 
     /// The positions that a failure of this child takes down, if it is more than the child.
     pub(super) fn group(&mut self, key: Key) -> Option<Pos> {
+        if self.children.rules.strategy == Strategy::OneForOne {
+            return None;
+        }
         let pos = self.children.slot(key).pos;
         let range = self.children.rules.strategy.affected(pos);
         (range.start() != range.end()).then_some(*range.start())
@@ -103,26 +107,27 @@ impl Ordered {
     /// A child has ended inside a range that is being stopped: its end costs nothing.
     fn swept(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.enter_stopped(key, turn);
-        if self.children.restart_type(key) == RestartType::Temporary {
-            self.forget(key, false, turn);
-        } else {
-            let down = if self.is_dismissed(key) {
-                Down::ByHand
-            } else if self.is_finishing() {
-                Down::Rested
-            } else {
-                Down::ByGroup
-            };
-            self.lay_down(key, down, turn);
-            self.pass(key);
+        let slot = self.children.slots.get(key).expect("the child that has ended");
+        let pos = slot.pos;
+        if self.children.rules.restart(&slot.options) == RestartType::Temporary {
+            return self.forget(key, false, turn);
         }
+        let down = if self.dismissed.contains(&pos) {
+            Down::ByHand
+        } else if self.is_finishing() {
+            // There, nobody comes back.
+            Down::Rested
+        } else {
+            Down::ByGroup
+        };
+        self.lay_down(key, down, turn);
+        self.pass(pos);
     }
 
     /// What becomes of a child that has ended by itself.
-    fn decide(&mut self, key: Key, active: bool, reason: ExitReason, turn: &mut Turn<'_>) {
-        let clean = reason.is_clean();
+    fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, turn: &mut Turn<'_>) {
         self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
-        if !active && !clean {
+        if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
             self.children.answer(key, |_| true, &Answer::Failed(reason.clone()), turn);
             if let Some(want) = awaited {
@@ -133,31 +138,31 @@ impl Ordered {
                 };
             }
             if self.children.rules.first_start == FirstStart::Fail && !self.up {
-                self.children.tell_decision(key, &reason, Decision::GiveUp, turn);
+                self.children.tell_decision(key, reason, Decision::GiveUp, turn);
                 self.children.enter_stopped(key, turn);
                 self.lay_down(key, Down::GivenUp, turn);
-                return self.finish(Finish::StartFailed { key, reason });
+                return self.finish(Finish::StartFailed { key, reason: reason.clone() });
             }
         }
-        match self.children.on_exit(key, active, &reason) {
+        match self.children.on_exit(key, active, reason) {
             then @ (OnExit::Restart | OnExit::RestartUncharged) => {
                 self.failed(key, active, then, reason, turn);
             }
             OnExit::Leave => {
                 let significant = self.children.slot(key).options.significant;
-                self.leave(key, &reason, Decision::Leave, turn);
+                self.leave(key, reason, Decision::Leave, turn);
                 if significant {
                     self.auto_shutdown();
                 }
                 self.open_mail(key, turn);
             }
             OnExit::EndSupervisor => {
-                self.leave(key, &reason, Decision::EndSupervisor, turn);
+                self.leave(key, reason, Decision::EndSupervisor, turn);
                 self.finish(Finish::AutoShutdown);
             }
             OnExit::FailSupervisor => {
-                self.leave(key, &reason, Decision::FailSupervisor, turn);
-                self.finish(Finish::Failed { key, reason });
+                self.leave(key, reason, Decision::FailSupervisor, turn);
+                self.finish(Finish::Failed { key, reason: reason.clone() });
             }
         }
     }
@@ -195,18 +200,19 @@ impl Ordered {
     }
 
     /// A child's end is one that its trigger answers with a restart.
+    #[inline]
     pub(super) fn failed(
         &mut self,
         key: Key,
         active: bool,
         then: OnExit,
-        reason: ExitReason,
+        reason: &ExitReason,
         turn: &mut Turn<'_>,
     ) {
-        if self.children.is_to_ask(key, &reason) {
-            return self.children.ask(key, active, reason, turn);
+        if self.children.is_to_ask(key, reason) {
+            return self.children.ask(key, active, reason.clone(), turn);
         }
-        let verdict = self.children.charge(key, active, then, &reason, turn);
+        let verdict = self.children.charge(key, active, then, reason, turn);
         match (verdict, self.group(key)) {
             (Verdict::Exhausted(what), _) => self.exhausted(key, reason, what, turn),
             (Verdict::RestartAt(at), None) => self.children.restart(key, at, turn),
@@ -219,7 +225,7 @@ impl Ordered {
         }
     }
 
-    fn exhausted(&mut self, key: Key, reason: ExitReason, what: OnExhausted, turn: &mut Turn<'_>) {
+    fn exhausted(&mut self, key: Key, reason: &ExitReason, what: OnExhausted, turn: &mut Turn<'_>) {
         if !matches!(what, OnExhausted::Park | OnExhausted::Pause(_)) {
             self.children.enter_stopped(key, turn);
         }
@@ -231,8 +237,12 @@ impl Ordered {
                     self.rest(from);
                 }
             }
-            OnExhausted::Escalate => self.finish(Finish::Escalated { key, reason }),
-            OnExhausted::Exit(code) => self.finish(Finish::Exit { key, reason, code }),
+            OnExhausted::Escalate => {
+                self.finish(Finish::Escalated { key, reason: reason.clone() });
+            }
+            OnExhausted::Exit(code) => {
+                self.finish(Finish::Exit { key, reason: reason.clone(), code });
+            }
         }
     }
 }
@@ -284,14 +294,14 @@ impl Kind for Ordered {
         self.request(ticket, key, request, turn);
     }
 
-    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+    fn ended(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         let (active, reason) = self.children.ended(key, reason, turn);
         if reason.exit_code().is_some() && !self.is_finishing() {
-            self.exit(key, reason, turn);
+            self.exit(key, &reason, turn);
         } else if self.is_being_swept(key) {
             self.swept(key, turn);
         } else {
-            self.decide(key, active, reason, turn);
+            self.decide(key, active, &reason, turn);
         }
     }
 
@@ -310,20 +320,20 @@ impl Kind for Ordered {
                 }
             }
             Why::Renew => self.children.launch(key, StartCause::Manual, turn),
-            Why::Itself => self.decide(key, true, ExitReason::Normal, turn),
+            Why::Itself => self.decide(key, true, &ExitReason::Normal, turn),
             Why::Failing { active, .. } => {
                 let reason = self.children.failure(key);
-                self.decide(key, active, reason, turn);
+                self.decide(key, active, &reason, turn);
             }
         }
     }
 
-    fn exit(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        self.children.tell_decision(key, &reason, Decision::Exit, turn);
+    fn exit(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
+        self.children.tell_decision(key, reason, Decision::Exit, turn);
         self.children.enter_stopped(key, turn);
         self.lay_down(key, Down::GivenUp, turn);
         if let Some(code) = reason.exit_code() {
-            self.finish(Finish::Exit { key, reason, code });
+            self.finish(Finish::Exit { key, reason: reason.clone(), code });
         }
     }
 

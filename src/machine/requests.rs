@@ -59,6 +59,9 @@ impl Ordered {
 
     /// Whether the child was stopped by hand since the sweep began.
     pub(super) fn is_dismissed(&self, key: Key) -> bool {
+        if self.dismissed.is_empty() {
+            return false;
+        }
         let slot = self.children.slots.get(key);
         slot.is_some_and(|slot| self.dismissed.contains(&slot.pos))
     }

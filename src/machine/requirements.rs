@@ -106,10 +106,15 @@ impl Requirements {
     }
 
     /// Says whether the child is such that what requires it may run.
+    #[inline]
     pub(super) fn provide(&mut self, key: Key, met: bool) {
-        if self.links.is_empty() {
-            return;
+        // The rule, and this is said with each change of a state.
+        if !self.links.is_empty() {
+            self.provide_linked(key, met);
         }
+    }
+
+    fn provide_linked(&mut self, key: Key, met: bool) {
         let Some(id) = self.links.get(&key).and_then(|links| links.provides) else { return };
         let name = &mut self.names[id as usize];
         name.met = met;
@@ -119,6 +124,7 @@ impl Requirements {
     }
 
     /// The first name that the child lacks, and who is behind it.
+    #[inline]
     pub(super) fn lacks(&self, key: Key) -> Option<(RequirementId, Option<Key>)> {
         if self.links.is_empty() {
             return None;

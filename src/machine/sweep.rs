@@ -156,8 +156,9 @@ impl Ordered {
 
     /// Whether the child is in a range that is being stopped, and has not been passed.
     pub(super) fn is_being_swept(&self, key: Key) -> bool {
+        let Some(sweep) = &self.sweep else { return false };
         let Some(slot) = self.children.slots.get(key) else { return false };
-        self.sweep.as_ref().is_some_and(|sweep| match sweep.phase {
+        match sweep.phase {
             Phase::Stopping { cursor, manner } => {
                 slot.pos >= sweep.from
                     && match manner {
@@ -168,7 +169,7 @@ impl Ordered {
                     }
             }
             Phase::Waiting | Phase::Starting { .. } => false,
-        })
+        }
     }
 
     /// Whether a group operation will come to the child, which is down, and start it.
@@ -407,14 +408,13 @@ impl Ordered {
 
     /// A child that a range waited for is down. If the supervisor ends, there is nothing to tell it
     /// that it has not been told, and to look for it once more was a tenth of a stop.
-    pub(super) fn pass(&mut self, key: Key) {
-        let Some(slot) = self.children.slots.get(key) else { return };
+    pub(super) fn pass(&mut self, pos: Pos) {
         if let Some(Sweep { phase: Phase::Stopping { cursor, manner: Manner::Ask }, then, .. }) =
             &mut self.sweep
             && matches!(then, Then::Finish(_))
-            && *cursor == slot.pos + 1
+            && *cursor == pos + 1
         {
-            *cursor = slot.pos;
+            *cursor = pos;
         }
     }
 

@@ -17,6 +17,7 @@ use crate::policy::StartCause;
 
 impl Children {
     /// Starts a child again that failed, and would be started at `at` if it waited itself.
+    #[inline]
     pub(super) fn restart(&mut self, key: Key, at: Instant, turn: &mut Turn<'_>) {
         let start = self.exchange(key, at, turn.now);
         self.back_off(key, start, turn);

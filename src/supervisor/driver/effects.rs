@@ -40,7 +40,9 @@ impl<M: Machine> Driver<M> {
                 if self.is_due(now) {
                     self.asked.insert(key);
                 }
-                self.close_mailbox(key);
+                if self.heeds_edges {
+                    self.close_mailbox(key);
+                }
                 // Not if the end of the child behind it has asked it already.
                 if self.tasks.is_asked(key) == Some(false) {
                     self.line_up(key);
