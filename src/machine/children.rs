@@ -24,9 +24,7 @@ use super::{Answer, Census, Effect, Event, Report, Turn, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 pub(super) use crate::policy::later;
-use crate::policy::{
-    ChildOptions, Dice, Reset, RestartType, RestartWindow, Rules, Shutdown, StartCause,
-};
+use crate::policy::{ChildOptions, Dice, RestartType, RestartWindow, Rules, Shutdown};
 
 /// The children of one supervisor and all that is counted over them.
 #[derive(Debug)]
@@ -194,7 +192,7 @@ impl Children {
     /// A child's state is another. Inlined where it is mostly known which, so that most of this is
     /// known as well: 30 instructions each time.
     #[inline(always)]
-    fn count(&mut self, key: Key, old: State, state: State, significant: bool) {
+    pub(super) fn count(&mut self, key: Key, old: State, state: State, significant: bool) {
         match (is_live(old), is_live(state)) {
             (false, true) => self.live += 1,
             (true, false) => self.live -= 1,
@@ -217,118 +215,6 @@ impl Children {
     pub(super) fn provided_by(&mut self, key: Key) -> super::RequirementId {
         let met = self.state(key).is_some_and(is_met);
         self.requirements.provided_by(key, met)
-    }
-
-    /// Starts a child that has no task, or gates it.
-    pub(super) fn launch(&mut self, key: Key, cause: StartCause, turn: &mut Turn<'_>) {
-        self.timers.disarm(Timer::Child(key));
-        let slot = self.slots.get_mut(key).expect("the child that starts");
-        if let Some(ledger) = &mut slot.ledger {
-            ledger.next = None;
-        }
-        if let Some((lacking, _)) = self.requirements.lacks(key) {
-            return self.gate(key, lacking, cause, turn);
-        }
-        if let Some(ledger) = &mut slot.ledger {
-            ledger.policy = None;
-            ledger.mail = false;
-            ledger.hold_traffic(cause, turn.now);
-        }
-        let recovers = self.rules.backoff(&slot.options).resets_on(Reset::OnReady);
-        // From here to Activating, and to Active if the child doesn't say itself when it is, in one
-        // go: one edge after the other was 450 instructions of a restart.
-        let signals = slot.options.signals;
-        let to = if signals { Lifecycle::Activating } else { Lifecycle::Active };
-        let (from, since) = (slot.lifecycle, std::mem::replace(&mut slot.since, turn.age));
-        debug_assert!(from.can_become(Lifecycle::Resolved), "{from} became resolved");
-        let before = slot.incarnation;
-        slot.incarnation = before.saturating_add(1);
-        slot.lifecycle = to;
-        let incarnation = slot.incarnation;
-        let state = if signals { State::Activating } else { State::Active };
-        let old = std::mem::replace(&mut slot.state, state);
-        let significant = slot.options.significant;
-        let mut until = None;
-        if let Some(ledger) = &mut slot.ledger {
-            until = ledger.held;
-            if recovers && !signals {
-                ledger.recover();
-            }
-        }
-        self.count(key, old, state, significant);
-        self.census.moved(from, to);
-        if !turn.muted {
-            let after = Duration::from_nanos(turn.age.saturating_sub(since));
-            let edges = [
-                (before, from, Lifecycle::Resolved, after),
-                (incarnation, Lifecycle::Resolved, Lifecycle::Activating, Duration::ZERO),
-            ];
-            for (incarnation, from, to, after) in edges {
-                let edge = Report { key, incarnation, from, to, after, ending: None };
-                turn.push(Effect::Report(edge));
-            }
-        }
-        if let Some(until) = until {
-            turn.push(Effect::Hold { key, until });
-        }
-        turn.push(Effect::Start { key, incarnation, cause });
-        if signals {
-            let slot = self.slots.get(key).expect("the child that starts");
-            if let Some(timeout) = self.rules.activation_timeout(&slot.options) {
-                self.timers.arm(Timer::Child(key), later(turn.now, timeout));
-            }
-            return;
-        }
-        if !turn.muted {
-            let (from, after) = (Lifecycle::Activating, Duration::ZERO);
-            turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending: None }));
-        }
-        self.answer(key, |want| want != Want::Down, &Answer::Started(incarnation), turn);
-    }
-
-    /// Lets a child wait for what it lacks.
-    fn gate(
-        &mut self,
-        key: Key,
-        lacking: super::RequirementId,
-        cause: StartCause,
-        turn: &mut Turn<'_>,
-    ) {
-        self.requirements.wait(key, lacking);
-        if self.slot(key).lifecycle != Lifecycle::Discovered {
-            self.enter(key, Lifecycle::Resolved, None, turn);
-            self.enter(key, Lifecycle::Discovered, None, turn);
-        }
-        self.set(key, State::Gated(cause));
-        // Nobody is kept waiting for what may never come.
-        if self.waits_in_vain(key) {
-            self.answer(key, |want| want != Want::Down, &Answer::Gated, turn);
-        }
-    }
-
-    /// Whether what a gated child waits for will not come by itself.
-    pub(super) fn waits_in_vain(&self, key: Key) -> bool {
-        let mut key = key;
-        while let Some((_, provider)) = self.requirements.lacks(key) {
-            match provider.and_then(|provider| self.state(provider).map(|state| (provider, state)))
-            {
-                None => return true,
-                // It may come later in the order, and has to wait for its turn.
-                Some((_, State::Down(_) | State::Awaiting)) => return true,
-                Some((provider, State::Gated(_))) => key = provider,
-                Some(_) => return false,
-            }
-        }
-        false
-    }
-
-    pub(super) fn activated(&mut self, key: Key, turn: &mut Turn<'_>) {
-        self.timers.disarm(Timer::Child(key));
-        self.set(key, State::Active);
-        self.enter(key, Lifecycle::Active, None, turn);
-        self.is_ready(key);
-        let incarnation = self.slot(key).incarnation;
-        self.answer(key, |want| want != Want::Down, &Answer::Started(incarnation), turn);
     }
 
     /// Keeps a caller until the child has come to where he wants it.

@@ -51,6 +51,7 @@ mod requests;
 mod requirements;
 #[cfg(test)]
 mod simulator;
+mod starts;
 mod state;
 mod sweep;
 #[cfg(test)]

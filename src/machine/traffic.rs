@@ -11,9 +11,7 @@
 use std::time::{Duration, Instant};
 
 use super::children::{Children, later};
-use super::ledger::Ledger;
 use super::{Key, Turn};
-use crate::policy::StartCause;
 
 impl Children {
     /// Starts a child again that failed, and would be started at `at` if it waited itself.
@@ -49,13 +47,5 @@ impl Children {
         if let Some(ledger) = &mut self.slot(key).ledger {
             ledger.held = None;
         }
-    }
-}
-
-impl Ledger {
-    /// The messages of the incarnation that starts are held only if it is a restart that would have
-    /// waited.
-    pub(super) fn hold_traffic(&mut self, cause: StartCause, now: Instant) {
-        self.held = self.held.filter(|&until| cause == StartCause::Restart && until > now);
     }
 }
