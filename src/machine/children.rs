@@ -260,9 +260,21 @@ impl Children {
         self.timers.arm(Timer::Total, at);
     }
 
-    /// Asks a child's task to end, or aborts it if that is its way. A caller that has no timer of
-    /// its own for the grace wants one `timed`.
+    /// Asks a child's task to end, or aborts it if that is its way.
     pub(super) fn begin_stop(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+        if let Some(grace) = self.begin_stop_untimed(key, why, turn) {
+            self.timers.arm(Timer::Child(key), later(turn.now, grace));
+        }
+    }
+
+    /// The same for a caller that sees to the end of the grace himself. Returns how long that is.
+    #[inline(always)]
+    pub(super) fn begin_stop_untimed(
+        &mut self,
+        key: Key,
+        why: Why,
+        turn: &mut Turn<'_>,
+    ) -> Option<Duration> {
         self.timers.disarm(Timer::Child(key));
         if !matches!(why, Why::Failing { .. }) {
             self.enter(key, Lifecycle::Deactivating, None, turn);
@@ -274,11 +286,17 @@ impl Children {
         let significant = slot.options.significant;
         self.count(key, old, state, significant);
         match shutdown {
-            Shutdown::BrutalKill => self.abort(key, turn),
-            Shutdown::Infinity => turn.push(Effect::Cancel { key }),
+            Shutdown::BrutalKill => {
+                self.abort(key, turn);
+                None
+            }
+            Shutdown::Infinity => {
+                turn.push(Effect::Cancel { key });
+                None
+            }
             Shutdown::Timeout(grace) => {
                 turn.push(Effect::Cancel { key });
-                self.timers.arm(Timer::Child(key), later(turn.now, grace));
+                Some(grace)
             }
         }
     }

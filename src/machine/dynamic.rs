@@ -210,9 +210,7 @@ impl Dynamic {
 
     /// Asks a child to stop, under the timer that all children with its grace share.
     fn ask_to_stop(&mut self, key: Key, turn: &mut Turn<'_>) {
-        self.children.begin_stop(key, Why::Group, turn);
-        if let Shutdown::Timeout(grace) = self.children.shutdown(key) {
-            self.children.timers.disarm(Timer::Child(key));
+        if let Some(grace) = self.children.begin_stop_untimed(key, Why::Group, turn) {
             // It counts from the last that was asked: a walk over a million takes its time.
             let (shared, at) = (Timer::Grace(grace), later(turn.now, grace));
             if self.children.timers.at(shared) != Some(at) {

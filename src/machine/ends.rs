@@ -2,6 +2,10 @@
 //!
 //! Reports the end, remembers it, charges a failure and draws the wait. Whether there is to be a
 //! restart at all, and who is restarted besides, is decided by the machines.
+//!
+//! What every end goes through, here and in the machines, is `#[inline(always)]` where it has two or
+//! three callers of which one is frequent: to call it was 130 instructions of a restart, and 40 of a
+//! stop.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -17,7 +21,7 @@ use crate::policy::{OnExit, Reset, Rules, StartCause};
 impl Children {
     /// Reports the end of an incarnation that nobody asked to end, and returns whether it was
     /// Active, and how it ended.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ended<'a>(
         &mut self,
         key: Key,
@@ -46,6 +50,7 @@ impl Children {
     }
 
     /// Reports the end of an incarnation that was asked to end.
+    #[inline(always)]
     pub(super) fn ended_on_request(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         let State::Stopping { why, aborted } = self.slot(key).state else { return };
         if matches!(why, Why::Failing { .. }) {

@@ -71,6 +71,9 @@ impl Ledger {
         if has_recovered(backoff, life) {
             return self.recover();
         }
+        if backoff.half_life().is_none() {
+            return;
+        }
         let half_lives = half_lives(backoff, life);
         let streak = self.streak.checked_shr(half_lives).unwrap_or(0);
         if streak < self.streak {

@@ -200,7 +200,7 @@ impl Ordered {
     }
 
     /// A child's end is one that its trigger answers with a restart.
-    #[inline]
+    #[inline(always)]
     pub(super) fn failed(
         &mut self,
         key: Key,
@@ -294,6 +294,7 @@ impl Kind for Ordered {
         self.request(ticket, key, request, turn);
     }
 
+    #[inline(always)]
     fn ended(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         let (active, reason) = self.children.ended(key, reason, turn);
         if reason.exit_code().is_some() && !self.is_finishing() {
@@ -305,6 +306,7 @@ impl Kind for Ordered {
         }
     }
 
+    #[inline(always)]
     fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
         if self.is_being_swept(key) {
             return self.swept(key, turn);

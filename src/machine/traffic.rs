@@ -15,9 +15,10 @@ use super::{Key, Turn};
 
 impl Children {
     /// Starts a child again that failed, and would be started at `at` if it waited itself.
-    #[inline]
+    #[inline(always)]
     pub(super) fn restart(&mut self, key: Key, at: Instant, turn: &mut Turn<'_>) {
-        let start = self.exchange(key, at, turn.now);
+        let delays = self.slot(key).options.delays_traffic;
+        let start = if delays { self.exchange(key, at, turn.now) } else { at };
         self.back_off(key, start, turn);
     }
 
@@ -25,9 +26,6 @@ impl Children {
     /// when they do.
     fn exchange(&mut self, key: Key, at: Instant, now: Instant) -> Instant {
         let (began, slot) = (self.began, self.slot(key));
-        if !slot.options.delays_traffic {
-            return at;
-        }
         let failed = began + Duration::from_nanos(slot.since);
         let ledger = slot.ledger();
         let held = ledger.held.filter(|&held| held > now);

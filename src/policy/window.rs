@@ -79,6 +79,7 @@ impl RestartWindow {
     }
 
     /// Records a restart that is granted at `now`.
+    #[inline]
     pub(crate) fn record(&mut self, now: Instant) {
         let Some(intensity) = self.intensity else { return };
         match intensity.0 {

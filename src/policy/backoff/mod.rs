@@ -366,6 +366,7 @@ impl Backoff {
 
     /// For how long a child has to be active for its next failure to begin at index 0 again;
     /// `None`: however long, it doesn't.
+    #[inline]
     pub(crate) fn resets_after(&self) -> Option<Duration> {
         if self.resets.is_empty() {
             return Some(self.last().unwrap_or_default().max(MIN_RESET));
