@@ -424,7 +424,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// When a machine that began then was so old. Mostly now, and an addition is dear.
+    /// When a machine that began then was so old. Mostly now, and to add takes 30 instructions.
     fn at(&self, began: Instant, age: u64) -> Instant {
         if age == self.age { self.now } else { began + Duration::from_nanos(age) }
     }
