@@ -10,10 +10,11 @@
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
+use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 255;
@@ -25,65 +26,123 @@ const SERIAL: usize = 10;
 ///
 /// Cheap to clone. Paths are ordered name by name, so that in a sorted list each is followed by
 /// everything below it.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(transparent)]
-pub struct Path(Arc<str>);
+#[derive(Clone)]
+pub struct Path {
+    /// It may be that of several paths, one behind the other.
+    text: Arc<str>,
+    from: u32,
+    to: u32,
+}
 
 impl Path {
+    fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let to = end(&text);
+        Self { text, from: 0, to }
+    }
+
     /// The path of a root.
     pub(crate) fn root(name: &str) -> Self {
         debug_assert!(is_segment(name), "not a name: {name:?}");
-        Self(name.into())
+        Self::new(name)
     }
 
     /// The path with these names, from the root down.
     pub(crate) fn of(names: &[&str]) -> Self {
         debug_assert!(names.iter().all(|name| is_segment(name)), "not names: {names:?}");
-        Self(names.join("/").into())
+        Self::new(names.join("/"))
     }
 
     /// The path of the child called `name` under this one.
     pub(crate) fn join(&self, name: &str) -> Self {
         debug_assert!(is_segment(name), "not a name: {name:?}");
-        Self([self.as_str(), "/", name].concat().into())
+        Self::new([self.as_str(), "/", name].concat())
     }
 
     /// The path of a child under this one, by its [`segment`].
     ///
-    /// Written at once: the segment and the two put together would be a string each, and a snapshot
-    /// of many children is mostly their paths.
+    /// Written at once: the segment and the two put together would be a string each.
     pub(crate) fn child(&self, name: &str, serial: Option<NonZeroU64>) -> Self {
         let Some(serial) = serial else { return self.join(name) };
+        let mut path = String::with_capacity(self.as_str().len() + name.len() + SERIAL);
+        self.write_child(&mut path, name, Some(serial));
+        Self::new(path)
+    }
+
+    /// The same for several children, by names and serial numbers.
+    ///
+    /// They share one text. A snapshot of 100,000 children would be as many small pieces of memory
+    /// otherwise: when it is dropped the allocator only notes them, and sorts them at the next large
+    /// request, in whoever's turn that is. That held the thread of the next snapshot for 3.7 ms.
+    pub(crate) fn children<'a>(
+        &self,
+        children: impl IntoIterator<Item = (&'a str, Option<NonZeroU64>)>,
+    ) -> impl Iterator<Item = Self> {
+        let (mut text, mut ends) = (String::new(), Vec::new());
+        for (name, serial) in children {
+            self.write_child(&mut text, name, serial);
+            ends.push(end(&text));
+        }
+        let text: Arc<str> = text.into();
+        let mut from = 0;
+        ends.into_iter().map(move |to| {
+            let from = std::mem::replace(&mut from, to);
+            Self { text: Arc::clone(&text), from, to }
+        })
+    }
+
+    fn write_child(&self, path: &mut String, name: &str, serial: Option<NonZeroU64>) {
         debug_assert!(is_segment(name), "not a name: {name:?}");
-        let mut path = String::with_capacity(self.0.len() + name.len() + SERIAL);
         path.extend([self.as_str(), "/", name]);
-        // A string takes everything.
-        let _ = write!(path, "#{serial}");
-        Self(path.into())
+        if let Some(serial) = serial {
+            // A string takes everything.
+            let _ = write!(path, "#{serial}");
+        }
     }
 
     /// The last name of the path, the child's own.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.0.rsplit_once('/').map_or(self.as_str(), |(_, name)| name)
+        let path = self.as_str();
+        path.rsplit_once('/').map_or(path, |(_, name)| name)
     }
 
     /// The path of the supervisor, or `None` if this is the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
-        self.0.rsplit_once('/').map(|(parent, _)| Self(parent.into()))
+        self.as_str().rsplit_once('/').map(|(parent, _)| Self::new(parent))
     }
 
     /// The path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text[self.from as usize..self.to as usize]
+    }
+}
+
+impl PartialEq for Path {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Path {}
+
+impl Hash for Path {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl Serialize for Path {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
 impl Ord for Path {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.0.split('/').cmp(other.0.split('/'))
+        self.as_str().split('/').cmp(other.as_str().split('/'))
     }
 }
 
@@ -110,6 +169,11 @@ impl fmt::Debug for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// Where a text ends, in half the bytes: there are as many paths as children in a snapshot.
+fn end(text: &str) -> u32 {
+    u32::try_from(text.len()).expect("names are short, and a tree isn't millions of levels deep")
 }
 
 fn is_segment(name: &str) -> bool {
@@ -182,6 +246,8 @@ pub struct NameProblem {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::BuildHasher;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -213,6 +279,21 @@ mod tests {
             let path = path("app/conns");
             assert_eq!(path.child("conn", serial), path.join(&segment("conn", serial)));
         }
+    }
+
+    #[test]
+    fn children_that_share_a_text_are_the_same_as_each_by_itself() {
+        let parent = path("app/conns");
+        let children = [("a", None), ("größe", NonZeroU64::new(7)), ("b", NonZeroU64::new(70))];
+
+        let together: Vec<_> = parent.children(children).collect();
+
+        let each = children.map(|(name, serial)| parent.child(name, serial));
+        assert_eq!(together, each);
+        assert_eq!(together[1].as_str(), "app/conns/größe#7");
+        assert_eq!((together[2].name(), together[2].parent()), ("b#70", Some(parent)));
+        let hash = |path: &Path| foldhash::fast::FixedState::default().hash_one(path);
+        assert!(together.iter().map(hash).eq(each.iter().map(hash)));
     }
 
     #[test]

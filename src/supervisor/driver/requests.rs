@@ -7,6 +7,7 @@ use crate::child::ChildSpec;
 use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::machine::{self, Event, Key, Machine};
+use crate::path::Path;
 use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 use crate::supervisor::blueprint::kind;
 use crate::supervisor::request::{Answer, Page, Request, Started};
@@ -20,7 +21,8 @@ impl<M: Machine> Driver<M> {
                 None => drop(answer.send(Err(self.not_found(&segment)))),
             },
             Request::Which { segment, answer } => {
-                let info = self.tasks.find(&segment).and_then(|key| self.info(key, now));
+                let key = self.tasks.find(&segment);
+                let info = key.and_then(|key| self.info(key, self.tasks.path(&self.hub, key), now));
                 drop(answer.send(info.ok_or_else(|| self.not_found(&segment))));
             }
             Request::Spec { segment, answer } => {
@@ -134,7 +136,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn info(&self, key: Key, now: Instant) -> Option<ChildInfo> {
+    fn info(&self, key: Key, path: Path, now: Instant) -> Option<ChildInfo> {
         let view = self.machine.view(key, now)?;
         let history = view.history;
         let next = history.as_ref().and_then(|history| {
@@ -143,7 +145,7 @@ impl<M: Machine> Driver<M> {
             Some(NextAttempt { attempt: history.attempt, delay, remaining })
         });
         Some(ChildInfo {
-            path: self.tasks.path(&self.hub, key),
+            path,
             kind: kind(&view.options),
             restart: self.blueprint.rules.restart(&view.options),
             policy: Some(self.blueprint.policy(&view.options, view.policy)),
@@ -177,13 +179,19 @@ impl<M: Machine> Driver<M> {
             on_child_failure: self.blueprint.on_child_failure.is_some(),
             counts: self.counts(),
         };
-        let mut children = Vec::with_capacity(PAGE.min(supervisor.counts.specs as usize));
-        while children.len() < PAGE
+        let mut entries = Vec::with_capacity(PAGE.min(supervisor.counts.specs as usize));
+        while entries.len() < PAGE
             && let Some((key, behind)) = self.machine.next(place)
         {
-            children.extend(self.info(key, now));
+            entries.extend(self.tasks.entry(key).map(|entry| (key, entry)));
             place = behind;
         }
+        let names = entries.iter().map(|(_, entry)| (&*entry.seed.name, entry.serial));
+        let paths = self.hub.path().children(names);
+        let mut children = Vec::with_capacity(entries.len());
+        children.extend(
+            entries.iter().zip(paths).filter_map(|(&(key, _), path)| self.info(key, path, now)),
+        );
         let next = self.machine.next(place).map(|_| place);
         Page { seq, supervisor, children, next }
     }
