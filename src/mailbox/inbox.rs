@@ -37,15 +37,28 @@ use super::state::Next;
 pub struct Inbox<M: Send + 'static> {
     shared: Arc<Shared<M>>,
     loan: u64,
+    /// Boxed, since an inbox that waits for its first message has neither, and a child of an `async`
+    /// closure keeps its inbox twice: rustc gives an argument and what it is bound to a place each.
+    ahead: Option<Box<Ahead<M>>>,
+}
+
+/// What an inbox has got ahead.
+struct Ahead<M> {
     /// Messages that nobody else reads any more, unless the mailbox wants them back.
     batch: Option<Arc<Batch<M>>>,
     /// Until messages are handed out that came before the start.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
+impl<M> Default for Ahead<M> {
+    fn default() -> Self {
+        Self { batch: None, sleep: None }
+    }
+}
+
 impl<M: Send + 'static> Inbox<M> {
     pub(super) fn new(shared: Arc<Shared<M>>, loan: u64) -> Self {
-        Self { shared, loan, batch: None, sleep: None }
+        Self { shared, loan, ahead: None }
     }
 
     /// The next message, for good. `None`: there will be no more for this incarnation.
@@ -113,14 +126,18 @@ impl<M: Send + 'static> Inbox<M> {
 
     fn poll_next(&mut self, lends: bool, cx: &mut TaskContext<'_>) -> Poll<Option<Taken<M>>> {
         loop {
-            let (next, borrower) = self.shared.poll_next(self.loan, &mut self.batch, lends, cx);
+            let mut batch = self.ahead.as_mut().and_then(|ahead| ahead.batch.take());
+            let (next, borrower) = self.shared.poll_next(self.loan, &mut batch, lends, cx);
+            if batch.is_some() {
+                self.ahead.get_or_insert_default().batch = batch;
+            }
             match next {
                 Next::Message(envelope) => return Poll::Ready(Some((envelope, borrower))),
                 Next::End => return Poll::Ready(None),
                 Next::Nothing(None, _stale) => return Poll::Pending,
                 Next::Nothing(Some(at), _stale) => match self.poll_sleep(at, cx) {
                     // The time has come meanwhile.
-                    Poll::Ready(()) => self.sleep = None,
+                    Poll::Ready(()) => self.ahead.get_or_insert_default().sleep = None,
                     Poll::Pending => return Poll::Pending,
                 },
             }
@@ -129,7 +146,8 @@ impl<M: Send + 'static> Inbox<M> {
 
     fn poll_sleep(&mut self, at: Instant, cx: &mut TaskContext<'_>) -> Poll<()> {
         let at = tokio::time::Instant::from_std(at);
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        let ahead = self.ahead.get_or_insert_default();
+        let sleep = ahead.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
         if sleep.deadline() != at {
             sleep.as_mut().reset(at);
         }
@@ -182,7 +200,9 @@ impl<M: Send + 'static> Future for Receiving<'_, M> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<M>> {
         // Who always finds a message lets others run now and then.
         ready!(pin!(consume_budget()).poll(cx));
-        if let Some(slip) = Batch::next(&mut self.inbox.batch) {
+        if let Some(ahead) = &mut self.inbox.ahead
+            && let Some(slip) = Batch::next(&mut ahead.batch)
+        {
             return Poll::Ready(Some(slip.message));
         }
         let next = ready!(self.inbox.poll_next(false, cx));
@@ -289,5 +309,15 @@ impl<M: Send + fmt::Debug + 'static> fmt::Debug for Delivery<M> {
             .field("attempt", &self.attempt())
             .field("message", &**self)
             .finish()
+    }
+}
+
+#[cfg(all(test, not(verger_loom), target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inbox_takes_24_bytes() {
+        assert_eq!(size_of::<Inbox<u64>>(), 24);
     }
 }
