@@ -12,6 +12,7 @@ mod limits;
 mod parked;
 mod run;
 mod seed;
+mod source;
 mod spec;
 mod task;
 mod waits;
@@ -31,8 +32,12 @@ pub(crate) use self::run::{Parent, Run, StopLevel};
 #[cfg(feature = "testing")]
 pub(crate) use self::seed::Function;
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
+#[cfg(feature = "testing")]
+pub(crate) use self::source::Source;
 pub use self::spec::{ChildDefaults, ChildSpec};
 pub(crate) use self::task::{Caught, Plan};
+#[cfg(feature = "testing")]
+pub(crate) use self::worker::object_of;
 pub(crate) use self::worker::recipe_of;
 pub use self::worker::{child, child_with_mailbox, worker, worker_with, worker_with_mailbox};
 

@@ -180,7 +180,9 @@ impl Run {
         if self.marks.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
             return;
         }
-        if let (Said::Ready, Some(mailbox)) = (said, &self.seed.mailbox) {
+        if let Said::Ready = said
+            && let Some(mailbox) = self.seed.mailbox()
+        {
             mailbox.ready(self.incarnation);
         }
         let (key, incarnation) = (self.key, self.incarnation);

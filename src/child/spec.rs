@@ -10,7 +10,6 @@ use super::limits::check_limits;
 use super::seed::{Nested, Recipe, Resolved, Seed};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
-use crate::mailbox::Slot;
 use crate::path::{Path, check_name};
 use crate::policy::{
     Backoff, ChildOptions, FailureLog, OnExit, OnLeak, Readiness, Shutdown, Trigger, WrittenLimits,
@@ -55,26 +54,11 @@ impl ChildSpec {
                 ..ChildOptions::default()
             }),
         };
-        Self::of(Seed::new(name.into(), recipe), options)
-    }
-
-    /// The same with a mailbox, which its recipe lends to each incarnation.
-    pub(super) fn with_mailbox(mut self, mailbox: Arc<dyn Slot>) -> Self {
-        if mailbox.delays_traffic() {
-            self.edit().delays_traffic = true;
+        let mut spec = Self::of(Seed::new(name.into(), recipe), options);
+        if spec.seed.mailbox().is_some_and(|mailbox| mailbox.delays_traffic()) {
+            spec.edit().delays_traffic = true;
         }
-        if let Some(seed) = Arc::get_mut(&mut self.seed) {
-            seed.mailbox = Some(mailbox);
-        }
-        self
-    }
-
-    /// The same, with the name of the type or the function that it is made from.
-    pub(crate) fn made_from<T: ?Sized>(mut self) -> Self {
-        if let Some(seed) = Arc::get_mut(&mut self.seed) {
-            seed.type_name = Some(std::any::type_name::<T>());
-        }
-        self
+        spec
     }
 
     /// A supervisor that was checked already, and how long it may take to abort what is below it.
@@ -360,7 +344,7 @@ impl ChildSpec {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }
         check_limits(&self.options, &path)?;
-        if self.options.on_message && self.seed.mailbox.is_none() {
+        if self.options.on_message && self.seed.mailbox().is_none() {
             return Err(BuildError::NoMailbox { path: path() });
         }
         if let Some(health) = &self.health {

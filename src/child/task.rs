@@ -95,7 +95,7 @@ pub(super) fn of_object(run: &Arc<Run>, span: Option<Box<Span>>, plan: Plan) -> 
     let begin = move |run: &Arc<Run>| {
         let Recipe::Object(factory) = run.seed.recipe() else { unreachable!("it is a value") };
         let ctx = Context::new(Arc::clone(run));
-        Ok(live(factory(&ctx)?, ctx, plan))
+        Ok(live(factory.make(&ctx)?, ctx, plan))
     };
     boxed(run, span, begin, |_: &Run, reason| reason)
 }

@@ -10,7 +10,8 @@ use tracing::Span;
 use super::run::Run;
 #[cfg(feature = "testing")]
 use super::seed::ExitFuture;
-use super::seed::{Function, Recipe};
+use super::seed::{Factory, Function, Recipe};
+use super::source::{Of, Source, WithMailbox};
 use super::task::{TaskFuture, of_function};
 use super::{Child, ChildSpec, Context};
 use crate::exit::{ExitError, Outcome};
@@ -45,7 +46,7 @@ where
     Fut: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    ChildSpec::new(name.into(), recipe_of(move |ctx| Ok(run(ctx)))).made_from::<F>()
+    ChildSpec::new(name.into(), recipe_of(Of::<F>::new(), move |_, ctx| Ok(run(ctx))))
 }
 
 /// A child that is an `async fn` with state, cloned for each incarnation.
@@ -68,7 +69,8 @@ where
     Fut: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    worker(name, move |ctx| run(ctx, state.clone())).made_from::<F>()
+    let begin = move |_: &_, ctx| Ok(run(ctx, state.clone()));
+    ChildSpec::new(name.into(), recipe_of(Of::<F>::new(), begin))
 }
 
 /// A child that is a value, made anew by `factory` for each incarnation.
@@ -80,8 +82,8 @@ pub fn child<C: Child>(
     name: impl Into<String>,
     factory: impl Fn() -> C + Send + Sync + 'static,
 ) -> ChildSpec {
-    let recipe = Recipe::Object(Box::new(move |_| Ok(Box::new(factory()))));
-    C::child_spec(ChildSpec::new(name.into(), recipe).made_from::<C>()).layer()
+    let make = move |_: &_, _: &Context| Ok(Box::new(factory()) as Box<dyn Child>);
+    C::child_spec(ChildSpec::new(name.into(), object_of(Of::<C>::new(), make))).layer()
 }
 
 /// A child that is an `async fn` with a mailbox, which each incarnation of it is lent.
@@ -118,9 +120,10 @@ where
     Fut: Future<Output = O> + Send + 'static,
     O: Outcome + 'static,
 {
-    let slot = mailbox.slot();
-    let begin = move |ctx: Context| borrow(&mailbox, &ctx).map(|inbox| run(ctx, inbox));
-    ChildSpec::new(name.into(), recipe_of(begin)).made_from::<F>().with_mailbox(slot)
+    let begin = move |source: &WithMailbox<M, F>, ctx: Context| {
+        borrow(&source.mailbox, &ctx).map(|inbox| run(ctx, inbox))
+    };
+    ChildSpec::new(name.into(), recipe_of(WithMailbox { mailbox, of: Of::new() }, begin))
 }
 
 /// A child that is a value with a mailbox, made anew by `factory` for each incarnation, which is lent
@@ -152,33 +155,35 @@ pub fn child_with_mailbox<M: Send + 'static, C: Child>(
     mailbox: Mailbox<M>,
     factory: impl Fn(Inbox<M>) -> C + Send + Sync + 'static,
 ) -> ChildSpec {
-    let slot = mailbox.slot();
-    let recipe = move |ctx: &Context| {
-        let inbox = borrow(&mailbox, ctx)?;
+    let make = move |source: &WithMailbox<M, C>, ctx: &Context| {
+        let inbox = borrow(&source.mailbox, ctx)?;
         Ok(Box::new(factory(inbox)) as Box<dyn Child>)
     };
-    let recipe = Recipe::Object(Box::new(recipe));
-    C::child_spec(ChildSpec::new(name.into(), recipe).made_from::<C>().with_mailbox(slot)).layer()
+    let recipe = object_of(WithMailbox { mailbox, of: Of::new() }, make);
+    C::child_spec(ChildSpec::new(name.into(), recipe)).layer()
 }
 
 /// A function that makes the future of each incarnation, or says why it can't.
-struct Worker<B, F> {
+struct Worker<S, B, F> {
+    source: S,
     begin: B,
     made: PhantomData<fn() -> F>,
 }
 
 /// How a child is made whose future `begin` makes, if it can.
-pub(crate) fn recipe_of<B, F>(begin: B) -> Recipe
+pub(crate) fn recipe_of<S, B, F>(source: S, begin: B) -> Recipe
 where
-    B: Fn(Context) -> Result<F, ExitError> + Send + Sync + 'static,
+    S: Source,
+    B: Fn(&S, Context) -> Result<F, ExitError> + Send + Sync + 'static,
     F: Future<Output: Outcome + 'static> + Send + 'static,
 {
-    Recipe::Function(Arc::new(Worker { begin, made: PhantomData }))
+    Recipe::Function(Arc::new(Worker { source, begin, made: PhantomData }))
 }
 
-impl<B, F> Function for Worker<B, F>
+impl<S, B, F> Function for Worker<S, B, F>
 where
-    B: Fn(Context) -> Result<F, ExitError> + Send + Sync + 'static,
+    S: Source,
+    B: Fn(&S, Context) -> Result<F, ExitError> + Send + Sync + 'static,
     F: Future<Output: Outcome + 'static> + Send + 'static,
 {
     fn task(&self, run: &Arc<Run>, span: Option<Box<Span>>) -> TaskFuture {
@@ -187,7 +192,7 @@ where
             Recipe::Function(function) => {
                 let this =
                     function.as_any().downcast_ref::<Self>().expect("the child is made of it");
-                (this.begin)(Context::new(Arc::clone(run)))
+                (this.begin)(&this.source, Context::new(Arc::clone(run)))
             }
             Recipe::Object(_) | Recipe::Nested(_) => unreachable!("it is a function"),
         })
@@ -197,12 +202,45 @@ where
         self
     }
 
+    fn source(&self) -> &dyn Source {
+        &self.source
+    }
+
     #[cfg(feature = "testing")]
     fn call(&self, ctx: Context) -> ExitFuture {
-        match (self.begin)(ctx) {
+        match (self.begin)(&self.source, ctx) {
             Ok(future) => Box::pin(async move { future.await.into_exit() }),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
+    }
+}
+
+/// A function that makes the value of each incarnation, or says why it can't.
+struct Object<S, G> {
+    source: S,
+    make: G,
+}
+
+/// How a child is made that `make` makes, if it can.
+pub(crate) fn object_of<S, G>(source: S, make: G) -> Recipe
+where
+    S: Source,
+    G: Fn(&S, &Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync + 'static,
+{
+    Recipe::Object(Box::new(Object { source, make }))
+}
+
+impl<S, G> Factory for Object<S, G>
+where
+    S: Source,
+    G: Fn(&S, &Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync,
+{
+    fn make(&self, ctx: &Context) -> Result<Box<dyn Child>, ExitError> {
+        (self.make)(&self.source, ctx)
+    }
+
+    fn source(&self) -> &dyn Source {
+        &self.source
     }
 }
 

@@ -57,6 +57,9 @@ pub(super) struct Tasks {
     parent: Arc<Arc<dyn Parent>>,
     entries: Vec<Option<Entry>>,
     names: Names,
+    /// Whether any child has ever had a mailbox. Mostly none has, and to ask the recipe of a child,
+    /// as is done several times until it has ended, takes 60 instructions.
+    lends: bool,
     /// Of the few children that have any.
     properties: Few<Properties>,
 }
@@ -82,10 +85,11 @@ impl Tasks {
         };
         let parent = Arc::new(parent);
         let entries = Vec::with_capacity(children);
-        Self { parent, entries, names, properties: Few::default() }
+        Self { parent, entries, names, lends: false, properties: Few::default() }
     }
 
     pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>) {
+        self.lends |= seed.mailbox().is_some();
         let serial = match &mut self.names {
             Names::Unique(keys) => {
                 keys.insert(Arc::clone(&seed.name), key);
@@ -106,6 +110,7 @@ impl Tasks {
 
     /// The child is made from another seed of the same name from now on.
     pub(super) fn replace(&mut self, key: Key, seed: Arc<Seed>) {
+        self.lends |= seed.mailbox().is_some();
         if let Some(entry) = self.entry_mut(key) {
             entry.seed = seed;
             // It would begin what it was made for.
@@ -214,14 +219,17 @@ impl Tasks {
     }
 
     /// The child's mailbox, if it has one.
-    pub(super) fn mailbox(&self, key: Key) -> Option<&Arc<dyn Slot>> {
-        self.entry(key)?.seed.mailbox.as_ref()
+    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn Slot>> {
+        if !self.lends {
+            return None;
+        }
+        self.entry(key)?.seed.mailbox()
     }
 
     /// All mailboxes.
-    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, &Arc<dyn Slot>)> {
-        let entries = self.entries.iter().flatten();
-        entries.filter_map(|entry| Some((entry.key, entry.seed.mailbox.as_ref()?)))
+    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, Arc<dyn Slot>)> {
+        let entries = self.entries.iter().filter(|_| self.lends).flatten();
+        entries.filter_map(|entry| Some((entry.key, entry.seed.mailbox()?)))
     }
 
     /// A child is about to be asked to stop for good.
@@ -246,7 +254,7 @@ impl Tasks {
     /// The run of a child that somebody else is about to ask to stop, for good unless it `returns`.
     /// Not one with a mailbox, which is to hear of it before.
     pub(super) fn to_be_asked(&self, key: Key, returns: bool) -> Option<Arc<Run>> {
-        let task = self.task(key).filter(|task| task.run.seed.mailbox.is_none())?;
+        let task = self.task(key).filter(|task| task.run.seed.mailbox().is_none())?;
         if !returns {
             task.run.expect_no_return();
         }

@@ -15,10 +15,12 @@ use std::task::{Context as TaskContext, Poll};
 use async_trait::async_trait;
 
 use crate::child::{
-    Child, ChildSpec, Context, Function, Nested, Recipe, Resolved, Seed, recipe_of,
+    Child, ChildSpec, Context, Function, Nested, Recipe, Resolved, Seed, Source, object_of,
+    recipe_of,
 };
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
+use crate::mailbox::Slot;
 use crate::path::Path;
 use crate::sync::Mutex;
 
@@ -92,28 +94,28 @@ impl Faults {
 
     fn wrap_seed(self: &Arc<Self>, seed: Arc<Seed>) -> Arc<Seed> {
         let faults = Arc::clone(self);
-        let (name, type_name) = (Arc::clone(&seed.name), seed.type_name);
-        let mailbox = seed.mailbox.clone();
         let recipe = match seed.recipe() {
             Recipe::Function(function) => {
                 let function = Arc::clone(function);
-                recipe_of(move |ctx| {
+                recipe_of(Original(Arc::clone(&seed)), move |_, ctx| {
                     Ok(run_function(Arc::clone(&faults), Arc::clone(&function), ctx))
                 })
             }
-            Recipe::Object(_) => Recipe::Object(Box::new(move |ctx| {
-                let Recipe::Object(factory) = seed.recipe() else { unreachable!("matched above") };
-                let (child, faults) = (factory(ctx)?, Arc::clone(&faults));
-                Ok(Box::new(Wrapped { child, guard: None, faults }))
-            })),
+            Recipe::Object(_) => {
+                object_of(Original(Arc::clone(&seed)), move |Original(seed), ctx| {
+                    let Recipe::Object(factory) = seed.recipe() else {
+                        unreachable!("matched above")
+                    };
+                    let (child, faults) = (factory.make(ctx)?, Arc::clone(&faults));
+                    Ok(Box::new(Wrapped { child, guard: None, faults }))
+                })
+            }
             Recipe::Nested(nested) => {
                 let inner = nested.map(&|child| faults.wrap(child));
                 Recipe::Nested(Box::new(WrappedNest { inner, faults }))
             }
         };
-        let mut wrapped = Seed::new(name, recipe);
-        (wrapped.type_name, wrapped.mailbox) = (type_name, mailbox);
-        Arc::new(wrapped)
+        Arc::new(Seed::new(Arc::clone(&seed.name), recipe))
     }
 
     /// Takes a new incarnation into the table.
@@ -202,6 +204,19 @@ impl Future for Hangable<'_> {
             return Poll::Pending;
         }
         self.future.as_mut().poll(cx)
+    }
+}
+
+/// What a wrapped child is made from.
+struct Original(Arc<Seed>);
+
+impl Source for Original {
+    fn type_name(&self) -> Option<&'static str> {
+        self.0.type_name()
+    }
+
+    fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+        self.0.mailbox()
     }
 }
 

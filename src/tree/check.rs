@@ -110,8 +110,8 @@ fn blueprint(
     };
     let (mut names, mut mailboxes) = (HashSet::new(), HashMap::new());
     for child in &children {
-        if let Some(mailbox) = &child.seed.mailbox
-            && let Some(owner) = mailboxes.insert(Arc::as_ptr(mailbox).addr(), child.name())
+        if let Some(mailbox) = child.seed.mailbox()
+            && let Some(owner) = mailboxes.insert(Arc::as_ptr(&mailbox).addr(), child.name())
         {
             let (path, owner) = (path.join(child.name()), path.join(owner));
             return Err(BuildError::MailboxTaken { path, owner });

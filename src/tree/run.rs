@@ -272,7 +272,7 @@ pub(super) fn seed_of(blueprint: Arc<Blueprint>) -> Seed {
     let name = Arc::clone(&blueprint.name);
     // A function, though `Supervisor` is a `Child`: it does nothing in `activate` and `deactivate`,
     // and as a value each of its methods would have a box, and the value, too.
-    Seed::new(name, recipe_of(move |ctx| Ok(run_below(Arc::clone(&blueprint), ctx))))
+    Seed::new(name, recipe_of((), move |(), ctx| Ok(run_below(Arc::clone(&blueprint), ctx))))
 }
 
 async fn run_below(blueprint: Arc<Blueprint>, ctx: Context) -> Exit {

@@ -88,7 +88,7 @@ impl<M: Machine> Driver<M> {
     /// Ours says nothing about a supervisor.
     fn type_name(&self, key: Key) -> Option<&'static str> {
         let worker = self.machine.options(key)?.supervisor.is_none();
-        self.tasks.entry(key).filter(|_| worker)?.seed.type_name
+        self.tasks.entry(key).filter(|_| worker)?.seed.type_name()
     }
 }
 

@@ -20,7 +20,7 @@ const GRACE: u16 = 50_000;
 
 impl<M: Machine> Driver<M> {
     pub(super) fn give_mailbox(&self, key: Key, spec: &ChildSpec) {
-        let Some(mailbox) = &spec.seed.mailbox else { return };
+        let Some(mailbox) = self.tasks.mailbox(key) else { return };
         let grace = if spec.options.signals {
             Grace::UntilReady
         } else {
@@ -77,8 +77,8 @@ impl<M: Machine> Driver<M> {
         for key in down.drain(..).filter(|_| !open) {
             let returns = self.machine.returns(key);
             match self.tasks.mailbox(key) {
-                Some(mailbox) if !returns => Arc::clone(mailbox).away(self.reason(key)),
-                Some(mailbox) if self.machine.awaits_message(key) => Arc::clone(mailbox).rest(),
+                Some(mailbox) if !returns => mailbox.away(self.reason(key)),
+                Some(mailbox) if self.machine.awaits_message(key) => mailbox.rest(),
                 None if !returns => self.hub.dismiss(key, self.reason(key)),
                 Some(_) | None => {}
             }
@@ -98,7 +98,7 @@ impl<M: Machine> Driver<M> {
     /// The child is gone, or another from now on.
     pub(super) fn take_mailbox(&self, key: Key) {
         if let Some(mailbox) = self.tasks.mailbox(key) {
-            Arc::clone(mailbox).away(self.reason(key));
+            Arc::clone(&mailbox).away(self.reason(key));
             mailbox.unbind();
         } else if self.is_supervisor(key) {
             self.hub.dismiss(key, self.reason(key));
@@ -111,13 +111,13 @@ impl<M: Machine> Driver<M> {
         let above = self.above.as_ref().filter(|ctx| !ctx.run.is_dismissed());
         let above = above.and_then(|ctx| Some((ctx.run.key, self.hub.above.as_ref()?)));
         let mut wards = self.hub.release();
-        let declared = self.blueprint.children.iter().filter_map(|it| it.seed.mailbox.as_ref());
-        let declared: HashSet<_> = declared.map(|mailbox| Arc::as_ptr(mailbox).addr()).collect();
+        let declared = self.blueprint.children.iter().filter_map(|it| it.seed.mailbox());
+        let declared: HashSet<_> = declared.map(|mailbox| Arc::as_ptr(&mailbox).addr()).collect();
         for (key, mailbox) in self.tasks.mailboxes() {
-            if above.is_some() && declared.contains(&Arc::as_ptr(mailbox).addr()) {
-                wards.push(Arc::clone(mailbox));
+            if above.is_some() && declared.contains(&Arc::as_ptr(&mailbox).addr()) {
+                wards.push(mailbox);
             } else {
-                Arc::clone(mailbox).away(self.reason(key));
+                Arc::clone(&mailbox).away(self.reason(key));
                 mailbox.unbind();
             }
         }

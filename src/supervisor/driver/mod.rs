@@ -353,7 +353,7 @@ impl<M: Machine> Driver<M> {
 
 /// Whether the child, or what may take its place, has something that goes by its edges.
 fn has_edges_heeded(spec: &ChildSpec) -> bool {
-    spec.seed.mailbox.is_some()
+    spec.seed.mailbox().is_some()
         || spec.health.is_some()
         || spec.options.supervisor.is_some()
         || spec.fallback.as_deref().is_some_and(has_edges_heeded)

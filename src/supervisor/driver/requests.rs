@@ -72,7 +72,7 @@ impl<M: Machine> Driver<M> {
             Err(_) => return Err(self.shutting_down()),
         }
         let path = || self.hub.path().join(spec.name());
-        if let Some(owner) = spec.seed.mailbox.as_ref().and_then(|mailbox| mailbox.bound_to()) {
+        if let Some(owner) = spec.seed.mailbox().and_then(|mailbox| mailbox.bound_to()) {
             return Err(BuildError::MailboxTaken { path: path(), owner }.into());
         }
         if self.blueprint.dynamic {
