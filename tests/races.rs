@@ -137,6 +137,22 @@ async fn callers_are_answered_in_the_middle_of_a_storm_of_exits() {
     conns.stop("done").await.unwrap();
 }
 
+#[tokio::test]
+async fn a_call_is_answered_before_what_came_after_it_and_after_what_came_before() {
+    let over = Arc::new(Notify::new());
+    let job = worker_with("job", Arc::clone(&over), async |_ctx, over: Arc<Notify>| {
+        over.notified().await;
+    });
+    let app = start(Supervisor::builder("app").child(job.restart(RestartType::Temporary))).await;
+    tokio::task::yield_now().await;
+
+    // It ends when the call has been made, and before the supervisor's next turn.
+    over.notify_one();
+    assert_eq!(app.count_children().await.unwrap().active, 1);
+    assert_eq!(app.count_children().await.unwrap().active, 0);
+    app.stop("done").await.unwrap();
+}
+
 // --- Leaks ---------------------------------------------------------------------------------------
 
 /// Lets a blocked incarnation go when it is dropped.

@@ -11,7 +11,8 @@
 //! 1. What was pushed before a `poll_take` that returned `Ready` is in its batch, in order and
 //!    behind what had been left there.
 //! 2. If `poll_take` returned `Pending`, the next push wakes.
-//! 3. Nothing is pushed once the inbox is closed; events and requests are given back.
+//! 3. Events and requests of a batch can be taken in the order in which they came.
+//! 4. Nothing is pushed once the inbox is closed; events and requests are given back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,19 +38,41 @@ pub(crate) struct StopRequest {
 #[derive(Debug)]
 pub(crate) struct Batch<R> {
     pub(crate) events: VecDeque<Event>,
-    pub(crate) requests: VecDeque<R>,
+    /// Each with how many events had come before it.
+    pub(crate) requests: VecDeque<(u64, R)>,
+    /// How many events have gone through the batch.
+    taken: u64,
     pub(crate) stop: Option<StopRequest>,
 }
 
 impl<R> Default for Batch<R> {
     fn default() -> Self {
-        Self { events: VecDeque::new(), requests: VecDeque::new(), stop: None }
+        Self { events: VecDeque::new(), requests: VecDeque::new(), taken: 0, stop: None }
     }
 }
 
 impl<R> Batch<R> {
     pub(crate) fn is_empty(&self) -> bool {
         self.events.is_empty() && self.requests.is_empty() && self.stop.is_none()
+    }
+
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        self.taken += 1;
+        Some(event)
+    }
+
+    /// The next event, unless a request came before it.
+    pub(crate) fn next_event_in_order(&mut self) -> Option<Event> {
+        match self.requests.front() {
+            Some(&(before, _)) if before <= self.taken => None,
+            _ => self.next_event(),
+        }
+    }
+
+    /// The next request, wherever it came among the events.
+    pub(crate) fn next_request(&mut self) -> Option<R> {
+        self.requests.pop_front().map(|(_, request)| request)
     }
 
     /// Keeps the first reason and the nearest deadline: who came later wants no less.
@@ -84,13 +107,15 @@ pub(crate) struct Inbox<R> {
 #[derive(Debug)]
 struct State<R> {
     waiting: Batch<R>,
+    /// How many events have come.
+    events: u64,
     waker: Option<Waker>,
     closed: bool,
 }
 
 impl<R> Inbox<R> {
     pub(crate) fn new() -> Self {
-        let state = State { waiting: Batch::default(), waker: None, closed: false };
+        let state = State { waiting: Batch::default(), events: 0, waker: None, closed: false };
         Self { state: Mutex::new(state) }
     }
 
@@ -99,7 +124,10 @@ impl<R> Inbox<R> {
     /// Gives the event back if the supervisor has ended.
     pub(crate) fn event(&self, event: Event) -> Result<(), Event> {
         let mut event = Some(event);
-        self.push(|waiting| waiting.events.extend(event.take()));
+        self.push(|state| {
+            state.waiting.events.extend(event.take());
+            state.events += 1;
+        });
         event.map_or(Ok(()), Err)
     }
 
@@ -108,25 +136,33 @@ impl<R> Inbox<R> {
     /// Gives the request back if the supervisor has ended.
     pub(crate) fn request(&self, request: R) -> Result<(), R> {
         let mut request = Some(request);
-        self.push(|waiting| waiting.requests.extend(request.take()));
+        self.push(|state| {
+            let before = state.events;
+            state.waiting.requests.extend(request.take().map(|request| (before, request)));
+        });
         request.map_or(Ok(()), Err)
     }
 
     pub(crate) fn stop(&self, stop: StopRequest) {
-        self.push(|waiting| waiting.stop(stop));
+        self.push(|state| state.waiting.stop(stop));
+    }
+
+    /// Whether something waits to be taken.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.state.lock().waiting.is_empty()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         self.state.lock().closed
     }
 
-    fn push(&self, put: impl FnOnce(&mut Batch<R>)) {
+    fn push(&self, put: impl FnOnce(&mut State<R>)) {
         let waker = {
             let mut state = self.state.lock();
             if state.closed {
                 return;
             }
-            put(&mut state.waiting);
+            put(&mut state);
             state.waker.take()
         };
         // Outside of the lock: the woken may come at once, and a waker may do anything.
@@ -176,7 +212,7 @@ mod tests {
     fn a_closed_inbox_gives_requests_back() {
         let inbox = Inbox::new();
         assert_eq!(inbox.request(1), Ok(()));
-        assert_eq!(inbox.close().requests, [1]);
+        assert_eq!(inbox.close().next_request(), Some(1));
         assert_eq!(inbox.request(2), Err(2));
     }
 
@@ -209,7 +245,40 @@ mod tests {
             }
             assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
         }
-        assert_eq!(batch.requests, [1, 2, 3, 4]);
+        let requests: Vec<_> = std::iter::from_fn(|| batch.next_request()).collect();
+        assert_eq!(requests, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_request_comes_behind_the_events_that_came_before_it_and_ahead_of_those_after() {
+        let inbox = Inbox::new();
+        let mut batch = Batch::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        // `e` is an event, `r` a request, and at `|` what has come is put into the batch.
+        let (came, mut taken) = ("ee|rer|e|er|", String::new());
+        for what in came.chars() {
+            match what {
+                'e' => inbox.event(Event::AbortAll).unwrap(),
+                'r' => inbox.request(()).unwrap(),
+                _ => {
+                    assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
+                    // Something is left of each batch.
+                    if batch.next_event_in_order().is_some() {
+                        taken.push('e');
+                    }
+                }
+            }
+        }
+        loop {
+            if batch.next_event_in_order().is_some() {
+                taken.push('e');
+            } else if batch.next_request().is_some() {
+                taken.push('r');
+            } else {
+                break;
+            }
+        }
+        assert_eq!(taken, came.replace('|', ""));
     }
 
     #[test]
@@ -242,7 +311,11 @@ mod loom_tests {
         let mut batch = Batch::default();
         let waker = task.waker();
         let poll = inbox.poll_take(&mut Context::from_waker(&waker), &mut batch);
-        poll.is_ready().then(|| batch.requests.into())
+        poll.is_ready().then(|| requests(batch))
+    }
+
+    fn requests(batch: Batch<u32>) -> Vec<u32> {
+        batch.requests.into_iter().map(|(_, request)| request).collect()
     }
 
     #[test]
@@ -264,9 +337,15 @@ mod loom_tests {
             while requests.len() < 3 || events < 1 {
                 let mut batch = Batch::default();
                 task.run(poll_fn(|cx| inbox.poll_take(cx, &mut batch)));
-                requests.extend(batch.requests);
-                events += batch.events.len();
-                assert!(events == 1 || !requests.contains(&20), "the event was pushed before");
+                let before = requests.len();
+                events += usize::from(batch.next_event_in_order().is_some());
+                requests.extend(std::iter::from_fn(|| {
+                    events += usize::from(batch.next_event_in_order().is_some());
+                    let request = batch.next_request()?;
+                    assert!(events == 1 || request != 20, "the event was pushed before");
+                    Some(request)
+                }));
+                assert!(requests.len() > before || events == 1, "it was woken for something");
             }
 
             first.join().unwrap();
@@ -330,7 +409,7 @@ mod loom_tests {
                 thread::spawn(move || inbox.request(request))
             });
 
-            let mut seen: Vec<_> = inbox.close().requests.into();
+            let mut seen = requests(inbox.close());
             seen.extend(pushing.into_iter().filter_map(|it| it.join().unwrap().err()));
             seen.sort_unstable();
 

@@ -279,6 +279,7 @@ impl<M: Machine> Driver<M> {
         let Some(Caller { child, call, answer: caller }) = self.callers.remove(&ticket) else {
             return;
         };
+        self.answered = true;
         let path = || child.under(self.hub.path());
         let done = |result| Ok(Started { child: child.clone(), result });
         let result = match answer {

@@ -2,7 +2,9 @@
 //!
 //! No rule lives here. In one turn the driver takes a bounded number of events and of requests, so
 //! that under a storm of exits callers are still answered and a stop is still heard, and a flood of
-//! requests holds up no restart. It gives way to other tasks between turns.
+//! requests holds up no restart. They are taken as they came, but a request waits for no more events
+//! than one turn takes. It gives way to other tasks between turns, and first of all to callers that
+//! were answered.
 //!
 //! # Invariants
 //!
@@ -73,6 +75,8 @@ pub(super) struct Driver<M: Machine> {
     asked: BTreeSet<Key>,
     /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
     late: Vec<(Key, Incarnation)>,
+    /// Somebody was answered in this turn.
+    answered: bool,
     /// For how many turns a deadline was put off.
     overdue: u32,
     /// Who has leaked, so that it can be told when he ends.
@@ -129,6 +133,22 @@ struct Caller {
     answer: Answer<Started>,
 }
 
+/// Lets everybody run who is ready on this worker.
+///
+/// Unlike [`yield_now`](tokio::task::yield_now), which waits until the worker has also looked for
+/// input and timers: that would be a system call for each answer.
+async fn give_way() {
+    let mut given = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 impl<M: Machine> Driver<M> {
     pub(super) fn new(
         machine: M,
@@ -154,6 +174,7 @@ impl<M: Machine> Driver<M> {
             heard: StopLevel::None,
             asked: BTreeSet::new(),
             late: Vec::new(),
+            answered: false,
             overdue: 0,
             leaked: foldhash::HashSet::default(),
             given_up: None,
@@ -185,8 +206,11 @@ impl<M: Machine> Driver<M> {
             if let Some(end) = self.end.take() {
                 break self.finish(end);
             }
-            if self.is_due(now) || !self.batch.is_empty() || !self.late.is_empty() {
+            let more = !self.batch.is_empty();
+            if self.is_due(now) || !self.late.is_empty() || more && !self.answered {
                 tokio::task::yield_now().await;
+            } else if self.answered && (more || self.hub.inbox.has_news()) {
+                give_way().await;
             }
         }
     }
@@ -234,11 +258,12 @@ impl<M: Machine> Driver<M> {
         let due = self.is_due(now);
         let late = std::mem::take(&mut self.late);
         self.asked.clear();
+        self.answered = false;
         // Stopping comes first, so that nothing is started only to be stopped at once.
         self.hear(now);
-        for _ in 0..EVENTS {
-            let Some(event) = self.batch.events.pop_front() else { break };
-            self.take_in(event, now);
+        let mut room = EVENTS;
+        if due || !late.is_empty() {
+            self.take_events(&mut room, now, |batch| batch.next_event());
         }
         for (key, incarnation) in late {
             if self.tasks.runs(key) == Some(incarnation) {
@@ -246,8 +271,14 @@ impl<M: Machine> Driver<M> {
             }
         }
         for _ in 0..REQUESTS {
-            let Some(request) = self.batch.requests.pop_front() else { break };
+            self.take_events(&mut room, now, |batch| batch.next_event_in_order());
+            let Some(request) = self.batch.next_request() else { break };
             self.serve(request, now);
+            // What has come since is for the next turn: who was answered may be on this worker, and
+            // not before the end of this one.
+            if self.batch.requests.is_empty() {
+                break;
+            }
         }
         // An end that has come in already is heard before a deadline for it is missed, unless ends
         // never cease to come.
@@ -256,6 +287,20 @@ impl<M: Machine> Driver<M> {
             self.step(Event::Tick, now);
         } else if due {
             self.overdue += 1;
+        }
+    }
+
+    fn take_events(
+        &mut self,
+        room: &mut usize,
+        now: Instant,
+        next: impl Fn(&mut Batch<Request>) -> Option<Event>,
+    ) {
+        while *room > 0
+            && let Some(event) = next(&mut self.batch)
+        {
+            *room -= 1;
+            self.take_in(event, now);
         }
     }
 

@@ -14,6 +14,7 @@ use crate::supervisor::request::{Answer, Page, Request, Started};
 
 impl<M: Machine> Driver<M> {
     pub(super) fn serve(&mut self, request: Request, now: Instant) {
+        self.answered = true;
         match request {
             Request::Start { spec, answer } => self.start_child(&spec, answer, now),
             Request::Act { segment, call, request, answer } => match self.tasks.find(&segment) {
