@@ -280,6 +280,24 @@ fn otp_24_a_root_with_an_ill_formed_name_is_refused_and_does_not_crash_later() {
     }
 }
 
+/// A path is a name, so there is one for each child, and what can't be a path is told from what is
+/// not there.
+#[tokio::test(start_paused = true)]
+async fn otp_24_a_child_is_found_by_one_path_only() {
+    let (_tree, conns) = conns().await;
+    conns.start_child(worker("conn", idle)).await.unwrap();
+    assert_eq!(conns.which_child("conn#1").await.unwrap().path.as_str(), "app/conns/conn#1");
+
+    for path in ["conn", "conn#", "conn#01", "conn#+1", "conn#2", "conn#x", "other#1", "conn#1#1"] {
+        let error = conns.which_child(path).await.unwrap_err();
+        assert!(matches!(error, ControlError::NotFound { .. }), "{path}: {error}");
+    }
+    for path in ["", "/", "/conn#1", "conn#1/", "a//b"] {
+        let error = conns.which_child(path).await.unwrap_err();
+        assert!(matches!(error, ControlError::NotAChild { .. }), "{path:?}: {error}");
+    }
+}
+
 /// Every supervisor has a name here; Elixir falls back to its type, which makes two of them one.
 #[tokio::test(start_paused = true)]
 async fn otp_25_a_second_dynamic_supervisor_of_one_name_is_already_started() {

@@ -140,9 +140,10 @@ impl Tasks {
             Names::Unique(keys) => keys.get(segment).copied(),
             Names::Numbered { keys, .. } => {
                 let (name, serial) = segment.rsplit_once('#')?;
-                let number: NonZeroU64 = serial.parse().ok()?;
-                // One way to write it, so that a path is a name: not `conn#007`.
-                let key = keys.get(number.get()).filter(|_| number.to_string() == serial)?;
+                // One way to write it, so that a path is a name: not `conn#007`, nor `conn#+7`.
+                let serial =
+                    Some(serial).filter(|it| it.starts_with(|c| matches!(c, '1'..='9')))?;
+                let key = keys.get(serial.parse().ok()?)?;
                 (&*self.entry(key)?.seed.name == name).then_some(key)
             }
         }
