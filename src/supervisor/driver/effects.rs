@@ -276,18 +276,17 @@ impl<M: Machine> Driver<M> {
     }
 
     fn reply(&mut self, ticket: Ticket, answer: machine::Answer) {
-        let Some(Caller { child, call, answer: caller }) = self.callers.remove(&ticket) else {
-            return;
-        };
+        let asking = self.asking.take_if(|(it, _)| *it == ticket).map(|(_, caller)| caller);
+        let Some(caller) = asking.or_else(|| self.callers.remove(&ticket)) else { return };
+        let Caller { child, call, answer: caller } = caller;
         self.answered = true;
         let path = || child.under(self.hub.path());
-        let done = |result| Ok(Started { child: child.clone(), result });
         let result = match answer {
-            machine::Answer::Done => done(Begun::Done),
-            machine::Answer::Ignored => done(Begun::Declined),
-            machine::Answer::Gated => done(Begun::Gated),
-            machine::Answer::Dormant => done(Begun::Dormant),
-            machine::Answer::Started(incarnation) => done(Begun::Up(incarnation)),
+            machine::Answer::Done => Ok(Begun::Done),
+            machine::Answer::Ignored => Ok(Begun::Declined),
+            machine::Answer::Gated => Ok(Begun::Gated),
+            machine::Answer::Dormant => Ok(Begun::Dormant),
+            machine::Answer::Started(incarnation) => Ok(Begun::Up(incarnation)),
             machine::Answer::Failed(reason) => {
                 Err(ControlError::ActivationFailed { path: path(), reason })
             }
@@ -299,6 +298,7 @@ impl<M: Machine> Driver<M> {
             machine::Answer::MaxChildren(max) => Err(self.max_children(max)),
             machine::Answer::Stopped => Err(ControlError::Stopped { path: path() }),
         };
+        let result = result.map(|result| Started { child, result });
         // A caller who has gone away needs no answer.
         let _ = caller.send(result);
     }

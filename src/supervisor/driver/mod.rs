@@ -65,7 +65,10 @@ pub(super) struct Driver<M: Machine> {
     effects: Vec<Effect>,
     /// What children are required by name, so that the next one of that name is it again.
     required: HashMap<Arc<str>, RequirementId>,
-    /// Hashed: it keeps its room, where a tree of one element is made and dropped for each call.
+    /// Who asks just now. Most are answered in the same step, and never come to the others.
+    asking: Option<(Ticket, Caller)>,
+    /// Who waits. Hashed: it keeps its room, where a tree of one element is made and dropped for each
+    /// call.
     callers: foldhash::HashMap<Ticket, Caller>,
     next_ticket: Ticket,
     /// What the supervisor is to its own supervisor.
@@ -168,6 +171,7 @@ impl<M: Machine> Driver<M> {
             batch: Batch::default(),
             effects: Vec::new(),
             required: HashMap::new(),
+            asking: None,
             callers: foldhash::HashMap::default(),
             next_ticket: 0,
             above,

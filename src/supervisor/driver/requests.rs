@@ -52,8 +52,11 @@ impl<M: Machine> Driver<M> {
         let Some(child) = self.tasks.name(key) else { return };
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.callers.insert(ticket, Caller { child, call, answer });
+        self.asking = Some((ticket, Caller { child, call, answer }));
         self.step(Event::Request { ticket, key, request }, now);
+        if let Some((ticket, caller)) = self.asking.take() {
+            self.callers.insert(ticket, caller);
+        }
     }
 
     fn start_child(&mut self, spec: &ChildSpec, answer: Answer<Started>, now: Instant) {

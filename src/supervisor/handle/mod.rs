@@ -160,8 +160,11 @@ impl SupervisorHandle {
     ///
     /// and the common ones.
     pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
-        let spec = self.current().admit(spec.into())?;
-        let hub = self.here().await?;
+        let running = self.running();
+        let spec = running.as_ref().unwrap_or(&self.hub).admit(spec.into())?;
+        let Some(hub) = running else {
+            return Err(self.not_running(self.hub.path()).await);
+        };
         self.call(&hub, |answer| Request::Start { spec, answer }).await.map(|it| hub.child(it))
     }
 
