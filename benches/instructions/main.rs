@@ -21,6 +21,7 @@ mod children;
 mod deadlines;
 mod figures;
 mod messages;
+mod trees;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -99,10 +100,14 @@ fn main() -> ExitCode {
 }
 
 fn scenarios() -> impl Iterator<Item = Scenario> {
-    [children::SCENARIOS, deadlines::SCENARIOS, messages::SCENARIOS, calls::SCENARIOS]
-        .into_iter()
-        .flatten()
-        .copied()
+    let groups = [
+        children::SCENARIOS,
+        trees::SCENARIOS,
+        deadlines::SCENARIOS,
+        messages::SCENARIOS,
+        calls::SCENARIOS,
+    ];
+    groups.into_iter().flatten().copied()
 }
 
 /// Runs this program once more, for one scenario, and returns the instructions of [`counted`].
