@@ -50,6 +50,11 @@ impl<T> Arena<T> {
     #[cfg(test)]
     pub(crate) const PLACE: usize = size_of::<Place<T>>();
 
+    /// Makes room for so many children, and no more.
+    pub(crate) fn reserve(&mut self, children: usize) {
+        self.places.reserve_exact(children);
+    }
+
     pub(crate) fn insert(&mut self, value: T) -> Key {
         let generation = self.next;
         self.next = self.next.wrapping_add(1);

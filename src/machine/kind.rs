@@ -31,6 +31,11 @@ pub(super) trait Kind {
 
     fn admits(&self) -> Result<(), Answer>;
 
+    /// Makes room for the children that are declared.
+    fn reserve(&mut self, children: usize) {
+        self.children_mut().slots.reserve(children);
+    }
+
     fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key;
 
     fn next(&self, place: u64) -> Option<(Key, u64)>;
@@ -157,6 +162,10 @@ impl<K: Kind> Machine for K {
             return Err(Answer::ShuttingDown);
         }
         Kind::admits(self)
+    }
+
+    fn reserve(&mut self, children: usize) {
+        Kind::reserve(self, children);
     }
 
     fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {

@@ -363,6 +363,9 @@ pub(crate) trait Machine {
     /// Whether a child may be added now, or what its author is told.
     fn admits(&self) -> Result<(), Answer>;
 
+    /// Makes room for so many children.
+    fn reserve(&mut self, children: usize);
+
     /// Adds a child, which is started by [`Request::Start`] or by the first [`Event::Tick`].
     fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key;
 

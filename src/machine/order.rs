@@ -26,22 +26,27 @@ pub(crate) struct Order {
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 struct Block {
-    /// A bit for each place that is taken.
+    /// A bit for each place that is taken. At the others is whatever was put there before.
     taken: u16,
-    keys: [Option<Key>; BLOCK],
+    keys: [Key; BLOCK],
 }
 
 impl Order {
+    /// Makes room for so many children, and no more: most supervisors have a few, and stay with them.
+    pub(super) fn reserve(&mut self, children: usize) {
+        self.blocks.reserve_exact(children.div_ceil(BLOCK));
+    }
+
     pub(crate) fn insert(&mut self, pos: Pos, key: Key) {
         let (number, place) = split(pos);
         let index = self.find(number).unwrap_or_else(|index| {
-            let empty = Box::new(Block { taken: 0, keys: [None; BLOCK] });
+            let empty = Box::new(Block { taken: 0, keys: [key; BLOCK] });
             self.blocks.insert(index, (number, empty));
             index
         });
         let block = &mut self.blocks[index].1;
         block.taken |= 1 << place;
-        block.keys[place as usize] = Some(key);
+        block.keys[place as usize] = key;
     }
 
     pub(crate) fn remove(&mut self, pos: Pos) {
@@ -58,7 +63,7 @@ impl Order {
     pub(crate) fn get(&self, pos: Pos) -> Option<Key> {
         let (number, place) = split(pos);
         let (_, block) = &self.blocks[self.find(number).ok()?];
-        block.keys[place as usize].filter(|_| block.taken >> place & 1 == 1)
+        (block.taken >> place & 1 == 1).then_some(block.keys[place as usize])
     }
 
     /// The first child at `from` or behind it.
@@ -107,7 +112,7 @@ impl Order {
 
     fn at(&self, index: usize, place: u32) -> Option<(Pos, Key)> {
         let (number, block) = &self.blocks[index];
-        Some((number * BLOCK as u64 + u64::from(place), block.keys[place as usize]?))
+        Some((number * BLOCK as u64 + u64::from(place), block.keys[place as usize]))
     }
 
     #[cfg(test)]

@@ -35,9 +35,15 @@ struct Links {
     requires: Box<[RequirementId]>,
 }
 
+/// Made for the first requirement: most supervisors have none, and look for some with each edge of
+/// each child.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Requirements {
+pub(super) struct Requirements(Option<Box<Table>>);
+
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+struct Table {
     names: Vec<Requirement>,
     links: HashMap<Key, Links>,
     released: VecDeque<Key>,
@@ -46,10 +52,11 @@ pub(super) struct Requirements {
 impl Requirements {
     /// The name behind which this child is, made if nobody has required it so far.
     pub(super) fn provided_by(&mut self, key: Key, met: bool) -> RequirementId {
-        let links = self.links.entry(key).or_default();
+        let table = self.0.get_or_insert_default();
+        let links = table.links.entry(key).or_default();
         *links.provides.get_or_insert_with(|| {
-            self.names.push(Requirement { met, provider: Some(key), waiters: BTreeSet::new() });
-            RequirementId::try_from(self.names.len() - 1).expect("fewer than 2^32 names")
+            table.names.push(Requirement { met, provider: Some(key), waiters: BTreeSet::new() });
+            RequirementId::try_from(table.names.len() - 1).expect("fewer than 2^32 names")
         })
     }
 
@@ -59,13 +66,14 @@ impl Requirements {
         provides: Option<RequirementId>,
         requires: Vec<RequirementId>,
     ) {
+        let table = self.0.get_or_insert_default();
         if let Some(id) = provides {
-            let name = &mut self.names[id as usize];
+            let name = &mut table.names[id as usize];
             name.provider = Some(key);
             name.met = false;
         }
         if provides.is_some() || !requires.is_empty() {
-            let links = self.links.entry(key).or_default();
+            let links = table.links.entry(key).or_default();
             links.provides = provides.or(links.provides);
             links.requires = requires.into();
         }
@@ -74,17 +82,18 @@ impl Requirements {
     /// From one of `keys` to a child that requires `id`, each of which requires the next; nobody
     /// may then provide `id` and require the first.
     pub(super) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
+        let table = self.0.as_ref()?;
         let mut from: HashMap<Key, Option<Key>> = keys.iter().map(|&key| (key, None)).collect();
         let mut open = keys.to_vec();
         while let Some(key) = open.pop() {
-            let Some(links) = self.links.get(&key) else { continue };
+            let Some(links) = table.links.get(&key) else { continue };
             if links.requires.contains(&id) {
                 let mut chain: Vec<_> =
                     std::iter::successors(Some(key), |key| from.get(key).copied()?).collect();
                 chain.reverse();
                 return Some(chain);
             }
-            let required = links.requires.iter().map(|&id| self.names[id as usize].provider);
+            let required = links.requires.iter().map(|&id| table.names[id as usize].provider);
             for provider in required.flatten() {
                 if let Entry::Vacant(entry) = from.entry(provider) {
                     entry.insert(Some(key));
@@ -96,59 +105,52 @@ impl Requirements {
     }
 
     pub(super) fn unlink(&mut self, key: Key) {
-        if self.links.is_empty() {
-            return;
-        }
-        let Some(links) = self.links.remove(&key) else { return };
+        let Some(table) = &mut self.0 else { return };
+        let Some(links) = table.links.remove(&key) else { return };
         for &id in &links.requires {
-            self.names[id as usize].waiters.remove(&key);
+            table.names[id as usize].waiters.remove(&key);
         }
     }
 
     /// Says whether the child is such that what requires it may run.
     #[inline]
     pub(super) fn provide(&mut self, key: Key, met: bool) {
-        // The rule, and this is said with each change of a state.
-        if !self.links.is_empty() {
-            self.provide_linked(key, met);
-        }
-    }
-
-    fn provide_linked(&mut self, key: Key, met: bool) {
-        let Some(id) = self.links.get(&key).and_then(|links| links.provides) else { return };
-        let name = &mut self.names[id as usize];
+        let Some(table) = &mut self.0 else { return };
+        let Some(id) = table.links.get(&key).and_then(|links| links.provides) else { return };
+        let name = &mut table.names[id as usize];
         name.met = met;
         if met {
-            self.released.extend(std::mem::take(&mut name.waiters));
+            table.released.extend(std::mem::take(&mut name.waiters));
         }
     }
 
     /// The first name that the child lacks, and who is behind it.
     #[inline]
     pub(super) fn lacks(&self, key: Key) -> Option<(RequirementId, Option<Key>)> {
-        if self.links.is_empty() {
-            return None;
-        }
-        let requires = &self.links.get(&key)?.requires;
-        let id = requires.iter().copied().find(|&id| !self.names[id as usize].met)?;
-        Some((id, self.names[id as usize].provider))
+        let table = self.0.as_ref()?;
+        let requires = &table.links.get(&key)?.requires;
+        let id = requires.iter().copied().find(|&id| !table.names[id as usize].met)?;
+        Some((id, table.names[id as usize].provider))
     }
 
     pub(super) fn wait(&mut self, key: Key, id: RequirementId) {
-        self.names[id as usize].waiters.insert(key);
+        if let Some(table) = &mut self.0 {
+            table.names[id as usize].waiters.insert(key);
+        }
     }
 
     #[cfg(test)]
     pub(super) fn print(&self, children: &Children, print: &mut Fingerprint) {
-        for name in &self.names {
+        let Some(table) = &self.0 else { return 0_usize.hash(print) };
+        for name in &table.names {
             (name.met, name.waiters.len()).hash(print);
             print.key(name.provider, children);
             for &waiter in &name.waiters {
                 print.key(Some(waiter), children);
             }
         }
-        self.released.len().hash(print);
-        for &key in &self.released {
+        table.released.len().hash(print);
+        for &key in &table.released {
             print.key(Some(key), children);
         }
     }
@@ -156,12 +158,12 @@ impl Requirements {
     /// How many wait.
     #[cfg(test)]
     fn waiting(&self) -> usize {
-        self.names.iter().map(|name| name.waiters.len()).sum()
+        self.0.iter().flat_map(|table| &table.names).map(|name| name.waiters.len()).sum()
     }
 
     /// A child whose requirement has come since it began to wait. It may lack another by now.
     pub(super) fn released(&mut self) -> Option<Key> {
-        self.released.pop_front()
+        self.0.as_mut()?.released.pop_front()
     }
 }
 

@@ -159,7 +159,7 @@ impl Hub {
             above,
             events: Mutex::new(Channel::Unused),
             letters,
-            wards: Wards::new(),
+            wards: Wards::default(),
             line: Line::default(),
         })
     }
@@ -203,14 +203,14 @@ impl Hub {
 
     /// Takes the supervisor out of the tree: nobody can reach it any more, and who waits for
     /// something from it is told so.
-    pub(super) fn close(self: &Arc<Self>, outcome: Outcome) {
+    pub(super) fn close(self: &Arc<Self>, outcome: Arc<Outcome>) {
         self.tree.registry.remove(self);
         // Requests that are left are dropped, and that is their answer.
         self.inbox.close().events.iter().for_each(|event| self.hear_late(event));
         *self.events.lock() = Channel::Closed;
         self.letters.close();
         let was_up = matches!(self.progress.phase(), Phase::Up);
-        self.progress.enter(Phase::Ended { outcome: Arc::new(outcome), was_up });
+        self.progress.enter(Phase::Ended { outcome, was_up });
     }
 
     /// Tells that a child was aborted and is still there.

@@ -125,7 +125,12 @@ impl<R> Inbox<R> {
     pub(crate) fn event(&self, event: Event) -> Result<(), Event> {
         let mut event = Some(event);
         self.push(|state| {
-            state.waiting.events.extend(event.take());
+            let events = &mut state.waiting.events;
+            if events.capacity() == 0 {
+                // Most often it stays alone: that a child is up, and that it has ended.
+                events.reserve_exact(1);
+            }
+            events.extend(event.take());
             state.events += 1;
         });
         event.map_or(Ok(()), Err)

@@ -48,45 +48,50 @@ use crate::policy::Rules;
 ///
 /// If the future is dropped before, polled or not, every child is aborted, and the end is that it
 /// was aborted.
-pub(crate) fn supervise(
+///
+/// It returns what the outcome means to the caller. A future around this one that found that out
+/// would hold it twice.
+pub(crate) fn supervise<T>(
     blueprint: Arc<Blueprint>,
     hub: Arc<Hub>,
     above: Option<Context>,
-) -> impl Future<Output = Outcome> + Send {
+    meaning: impl FnOnce(&Outcome) -> T + Send,
+) -> impl Future<Output = T> + Send {
     hub.tree.registry.insert(Arc::clone(&hub));
-    let mut ending = Ending { hub: Arc::clone(&hub), outcome: None };
+    let mut ending = Ending { hub, outcome: None };
     async move {
+        let hub = Arc::clone(&ending.hub);
         let asks = hub.callback.is_some();
         let rules = match &blueprint.rules {
             rules if rules.asks == asks => Arc::clone(rules),
             rules => Arc::new(Rules { asks, ..Rules::clone(rules) }),
         };
         let seed = fastrand::u64(..);
-        let outcome = if blueprint.dynamic {
+        let outcome = Arc::new(if blueprint.dynamic {
             Driver::new(Dynamic::new(rules, now(), seed), blueprint, hub, above).run().await
         } else {
             Driver::new(Ordered::new(rules, now(), seed), blueprint, hub, above).run().await
-        };
-        ending.is(outcome.clone());
-        outcome
+        });
+        ending.is(&outcome);
+        meaning(&outcome)
     }
 }
 
 /// Tells everybody how the supervisor ended, also if nobody let it come to an end.
 struct Ending {
     hub: Arc<Hub>,
-    outcome: Option<Outcome>,
+    outcome: Option<Arc<Outcome>>,
 }
 
 impl Ending {
-    fn is(&mut self, outcome: Outcome) {
-        self.outcome = Some(outcome);
+    fn is(&mut self, outcome: &Arc<Outcome>) {
+        self.outcome = Some(Arc::clone(outcome));
     }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let aborted = || Outcome { end: End::Aborted, leaked: Vec::new() };
+        let aborted = || Arc::new(Outcome { end: End::Aborted, leaked: Vec::new() });
         self.hub.close(self.outcome.take().unwrap_or_else(aborted));
     }
 }

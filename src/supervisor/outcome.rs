@@ -64,21 +64,21 @@ impl Outcome {
     }
 
     /// What it means for the supervisor above, which knows this one only as a child.
-    pub(crate) fn exit(self) -> Exit {
-        match self.end {
+    pub(crate) fn exit(&self) -> Exit {
+        match &self.end {
             End::Stopped | End::AutoShutdown => Ok(()),
             End::GaveUp { cleanly: true, .. } => Err(ExitError::from_reason(ExitReason::Shutdown)),
             End::GaveUp { child, reason, .. } => {
-                let source = Arc::new(reason);
+                let (child, source) = (child.clone(), Arc::new(reason.clone()));
                 Err(ExitError::from_reason(ExitReason::Escalated { child, source }))
             }
             End::StartFailed { child, reason } => {
                 let error: Box<dyn std::error::Error + Send + Sync> =
-                    start_failed(&child, &reason).into();
+                    start_failed(child, reason).into();
                 Err(error.into())
             }
             End::Exit { code, child, reason } => {
-                let source = Arc::new(reason);
+                let (code, child, source) = (*code, child.clone(), Arc::new(reason.clone()));
                 Err(ExitError::from_reason(ExitReason::Exit { code, child, source }))
             }
             End::Aborted => Err(ExitError::from_reason(ExitReason::Killed)),

@@ -61,12 +61,14 @@ pub(super) struct Tasks {
     /// as is done several times until it has ended, takes 60 instructions.
     lends: bool,
     /// Of the few children that have any.
-    properties: Few<Properties>,
+    properties: Few<Key, Properties>,
 }
 
 /// How a part of a path finds its child.
 #[derive(Debug)]
 enum Names {
+    /// Of at most [`FEW`], which are looked through.
+    Few,
     Unique(HashMap<Arc<str>, Key>),
     /// Names repeat, so each child has a number besides: `conn#17`.
     Numbered {
@@ -75,11 +77,16 @@ enum Names {
     },
 }
 
+/// Up to so many names, a table of them takes more memory than it saves time: 400 bytes for ten.
+const FEW: usize = 16;
+
 impl Tasks {
     /// For so many children of this parent at first.
     pub(super) fn new(parent: Arc<dyn Parent>, dynamic: bool, children: usize) -> Self {
         let names = if dynamic {
             Names::Numbered { keys: Order::default(), next: NonZeroU64::MIN }
+        } else if children <= FEW {
+            Names::Few
         } else {
             Names::Unique(HashMap::with_capacity(children))
         };
@@ -90,7 +97,13 @@ impl Tasks {
 
     pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>) {
         self.lends |= seed.mailbox().is_some();
+        if matches!(self.names, Names::Few) && self.entries.len() >= FEW {
+            let entries = self.entries.iter().flatten();
+            let names = entries.map(|entry| (Arc::clone(&entry.seed.name), entry.key));
+            self.names = Names::Unique(names.collect());
+        }
         let serial = match &mut self.names {
+            Names::Few => None,
             Names::Unique(keys) => {
                 keys.insert(Arc::clone(&seed.name), key);
                 None
@@ -122,14 +135,14 @@ impl Tasks {
 
     pub(super) fn remove(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
-        self.properties.remove(key);
+        self.properties.remove(&key);
         if let Some(task) = entry.task.filter(|task| task.run.rests()) {
             task.handle.abort();
         }
         match (&mut self.names, entry.serial) {
             (Names::Numbered { keys, .. }, Some(serial)) => keys.remove(serial.get()),
             (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
-            (Names::Numbered { .. }, None) => {}
+            (Names::Few, _) | (Names::Numbered { .. }, None) => {}
         }
         trim(&mut self.entries, Option::is_none);
     }
@@ -137,6 +150,10 @@ impl Tasks {
     /// The child that the last part of a path names.
     pub(super) fn find(&self, segment: &str) -> Option<Key> {
         match &self.names {
+            Names::Few => {
+                let mut entries = self.entries.iter().flatten();
+                entries.find(|entry| &*entry.seed.name == segment).map(|entry| entry.key)
+            }
             Names::Unique(keys) => keys.get(segment).copied(),
             Names::Numbered { keys, .. } => {
                 let (name, serial) = segment.rsplit_once('#')?;
@@ -179,7 +196,7 @@ impl Tasks {
         rules: &Rules,
         options: &ChildOptions,
     ) {
-        let properties = self.properties.get(key).cloned();
+        let properties = self.properties.get(&key).cloned();
         let parent = Arc::clone(&self.parent);
         let Some(entry) = self.entry_mut(key) else { return };
         let seed = Arc::clone(&entry.seed);
@@ -211,7 +228,7 @@ impl Tasks {
     }
 
     pub(super) fn properties(&self, key: Key) -> Option<&Properties> {
-        self.properties.get(key)
+        self.properties.get(&key)
     }
 
     /// Gives the child properties, which its next incarnations will have.

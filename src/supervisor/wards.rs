@@ -11,24 +11,22 @@
 
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashMapExt as _};
-
+use super::few::Few;
 use super::hub::Hub;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::machine::Key;
 use crate::mailbox::Slot;
 use crate::sync::Mutex;
 
-/// Mailboxes below the children that are supervisors. `None`: nothing is adopted any more.
-#[derive(Debug)]
-pub(super) struct Wards(Mutex<Option<ByChild>>);
+/// Mailboxes below the children that are supervisors.
+#[derive(Debug, Default)]
+pub(super) struct Wards(Mutex<Adopted>);
 
-type ByChild = HashMap<Key, Vec<Arc<dyn Slot>>>;
-
-impl Wards {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(Some(HashMap::new())))
-    }
+#[derive(Debug, Default)]
+struct Adopted {
+    by_child: Few<Key, Vec<Arc<dyn Slot>>>,
+    /// No more are adopted.
+    closed: bool,
 }
 
 impl Hub {
@@ -41,25 +39,32 @@ impl Hub {
         for mailbox in &mailboxes {
             mailbox.adopted_by(Arc::clone(self) as Arc<dyn Owner>);
         }
-        let refused = match &mut *self.wards.0.lock() {
-            Some(wards) => {
-                wards.insert(supervisor, mailboxes);
+        let refused = {
+            let mut wards = self.wards.0.lock();
+            if wards.closed {
+                mailboxes
+            } else {
+                wards.by_child.insert(supervisor, mailboxes);
                 Vec::new()
             }
-            None => mailboxes,
         };
         send_away(refused, DeadLetterReason::UndeliveredAtStop);
     }
 
     /// The supervisor doesn't come back, and so nobody comes for what was below it.
     pub(super) fn dismiss(&self, supervisor: Key, reason: DeadLetterReason) {
-        let wards = self.wards.0.lock().as_mut().and_then(|wards| wards.remove(&supervisor));
+        let wards = self.wards.0.lock().by_child.remove(&supervisor);
         send_away(wards.unwrap_or_default(), reason);
     }
 
     /// Gives all of them up, and adopts no more. Some may have their place again.
     pub(super) fn release(&self) -> Vec<Arc<dyn Slot>> {
-        let mut wards: Vec<_> = self.wards.0.lock().take().into_iter().flatten().collect();
+        let wards = {
+            let mut wards = self.wards.0.lock();
+            wards.closed = true;
+            std::mem::take(&mut wards.by_child)
+        };
+        let mut wards: Vec<_> = wards.into_iter().collect();
         wards.sort_unstable_by_key(|&(supervisor, _)| supervisor);
         let wards = wards.into_iter().flat_map(|(_, wards)| wards);
         wards.filter(|mailbox| mailbox.is_adopted()).collect()

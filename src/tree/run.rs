@@ -208,7 +208,7 @@ impl<F> fmt::Debug for GracefulShutdown<F> {
 #[derive(Debug)]
 pub(crate) struct Root {
     hub: Arc<Hub>,
-    task: Option<JoinHandle<Outcome>>,
+    task: Option<JoinHandle<()>>,
 }
 
 impl Root {
@@ -217,7 +217,7 @@ impl Root {
         drop(tokio::time::sleep(Duration::ZERO));
         let hub = supervisor::root(Arc::clone(&blueprint));
         #[expect(clippy::disallowed_methods, reason = "the root's task; whoever runs it waits")]
-        let task = tokio::spawn(supervise(blueprint, Arc::clone(&hub), None));
+        let task = tokio::spawn(supervise(blueprint, Arc::clone(&hub), None, |_| ()));
         Self { hub, task: Some(task) }
     }
 
@@ -275,9 +275,12 @@ pub(super) fn seed_of(blueprint: Arc<Blueprint>) -> Seed {
     Seed::new(name, recipe_of((), move |(), ctx| Ok(run_below(Arc::clone(&blueprint), ctx))))
 }
 
-async fn run_below(blueprint: Arc<Blueprint>, ctx: Context) -> Exit {
+fn run_below(
+    blueprint: Arc<Blueprint>,
+    ctx: Context,
+) -> impl Future<Output = Exit> + Send + 'static {
     let hub = ctx.hub_below(&blueprint);
-    supervise(blueprint, hub, Some(ctx)).await.exit()
+    supervise(blueprint, hub, Some(ctx), Outcome::exit)
 }
 
 /// A supervisor is ready when its first start has passed its last child. All its work is in `run`,

@@ -27,7 +27,7 @@ pub(super) struct Questions {
     /// Those that are open, and some that are answered. Aborted when dropped.
     tasks: Option<Box<JoinSet<()>>>,
     /// How long whoever is being decided on had been Active, for the log.
-    lived: Few<(Incarnation, Duration)>,
+    lived: Few<Key, (Incarnation, Duration)>,
 }
 
 impl Questions {
@@ -39,13 +39,13 @@ impl Questions {
 
     /// How long the incarnation had been Active that somebody was asked about.
     pub(super) fn take_lived(&mut self, key: Key, incarnation: Incarnation) -> Option<Duration> {
-        let (of, lived) = self.lived.remove(key)?;
+        let (of, lived) = self.lived.remove(&key)?;
         (of == incarnation).then_some(lived)
     }
 
     /// The child is gone.
     pub(super) fn forget(&mut self, key: Key) {
-        self.lived.remove(key);
+        self.lived.remove(&key);
     }
 }
 

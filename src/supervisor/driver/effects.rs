@@ -94,7 +94,7 @@ impl<M: Machine> Driver<M> {
                 }
                 self.take_mailbox(key);
                 self.tasks.remove(key);
-                self.fallbacks.remove(key);
+                self.fallbacks.remove(&key);
                 self.questions.forget(key);
                 self.health.remove(key);
             }
@@ -199,7 +199,7 @@ impl<M: Machine> Driver<M> {
     fn leak(&mut self, key: Key, incarnation: Incarnation, now: Instant) {
         // A supervisor that did not end has leaked what is below it; the rest of it goes now.
         self.tasks.abort_task(key);
-        self.leaked.insert((key, incarnation));
+        self.leaked.insert((key, incarnation), ());
         self.hub.leaked(now, self.tasks.path(&self.hub, key), key, incarnation);
     }
 
@@ -264,7 +264,7 @@ impl<M: Machine> Driver<M> {
 
     /// The child grows from another seed from now on, under its old name.
     fn replaced(&mut self, key: Key) {
-        let Some(spec) = self.fallbacks.remove(key) else { return };
+        let Some(spec) = self.fallbacks.remove(&key) else { return };
         self.take_mailbox(key);
         self.tasks.replace(key, Arc::clone(&spec.seed));
         self.give_mailbox(key, &spec);

@@ -23,7 +23,7 @@ use crate::supervisor::trace;
 /// The children that are checked. Few are.
 #[derive(Debug, Default)]
 pub(super) struct Health {
-    checked: Few<Checked>,
+    checked: Few<Key, Checked>,
     /// Those that ask, and some that are done. Aborted when dropped.
     tasks: Option<Box<JoinSet<()>>>,
 }
@@ -54,18 +54,18 @@ impl Health {
 
     /// The child is another from now on, or gone.
     pub(super) fn remove(&mut self, key: Key) {
-        if let Some(mut checked) = self.checked.remove(key) {
+        if let Some(mut checked) = self.checked.remove(&key) {
             checked.end();
         }
     }
 
     /// Whether the child is well, if it is checked and that is known.
     pub(super) fn of(&self, key: Key) -> Option<bool> {
-        self.checked.get(key)?.healthy
+        self.checked.get(&key)?.healthy
     }
 
     fn begin(&mut self, key: Key, ctx: Context) {
-        let Some(checked) = self.checked.get_mut(key) else { return };
+        let Some(checked) = self.checked.get_mut(&key) else { return };
         checked.end();
         let tasks = self.tasks.get_or_insert_default();
         while tasks.try_join_next().is_some() {}
@@ -84,7 +84,7 @@ impl<M: Machine> Driver<M> {
                 self.health.begin(report.key, ctx);
             }
         } else if report.from == Lifecycle::Active
-            && let Some(checked) = self.health.checked.get_mut(report.key)
+            && let Some(checked) = self.health.checked.get_mut(&report.key)
         {
             checked.end();
         }
@@ -98,7 +98,7 @@ impl<M: Machine> Driver<M> {
         problem: Option<Arc<str>>,
         now: Instant,
     ) {
-        let Some(checked) = self.health.checked.get_mut(key) else { return };
+        let Some(checked) = self.health.checked.get_mut(&key) else { return };
         let before = checked.healthy.replace(problem.is_none());
         let path = self.tasks.path(&self.hub, key);
         match problem {

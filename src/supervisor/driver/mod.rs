@@ -19,11 +19,12 @@ mod health;
 mod mailboxes;
 mod requests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::time::Sleep;
@@ -55,6 +56,12 @@ const PATIENCE: u32 = 64;
 /// less than a millisecond. More in one answer would hardly make a snapshot faster.
 const PAGE: usize = 16;
 
+thread_local! {
+    /// Room for what a machine says in one step, for all supervisors whose turn it is on a thread.
+    /// One of ten children took 5 KB for its own, and five allocations to get there.
+    static EFFECTS: Cell<Vec<Effect>> = const { Cell::new(Vec::new()) };
+}
+
 /// See the [module](self).
 pub(super) struct Driver<M: Machine> {
     machine: M,
@@ -62,15 +69,15 @@ pub(super) struct Driver<M: Machine> {
     hub: Arc<Hub>,
     tasks: Tasks,
     batch: Batch<Request>,
-    effects: Vec<Effect>,
     /// What children are required by name, so that the next one of that name is it again.
-    required: HashMap<Arc<str>, RequirementId>,
+    required: Few<Arc<str>, RequirementId>,
     /// Who asks just now. Most are answered in the same step, and never come to the others.
     asking: Option<(Ticket, Caller)>,
-    /// Who waits. Hashed: it keeps its room, where a tree of one element is made and dropped for each
-    /// call.
-    callers: foldhash::HashMap<Ticket, Caller>,
+    /// Who waits.
+    callers: Few<Ticket, Caller>,
     next_ticket: Ticket,
+    /// Made for the first deadline: most supervisors never have one before they stop.
+    sleep: Option<Pin<Box<Sleep>>>,
     /// What the supervisor is to its own supervisor.
     above: Option<Context>,
     heard: StopLevel,
@@ -83,11 +90,11 @@ pub(super) struct Driver<M: Machine> {
     /// For how many turns a deadline was put off.
     overdue: u32,
     /// Who has leaked, so that it can be told when he ends.
-    leaked: foldhash::HashSet<(Key, Incarnation)>,
+    leaked: Few<(Key, Incarnation), ()>,
     /// The child that the supervisor gave up on last; it may be forgotten before the end.
     given_up: Option<(Key, Path)>,
     /// What takes the place of children that fail too often. Few have that.
-    fallbacks: Few<Arc<ChildSpec>>,
+    fallbacks: Few<Key, Arc<ChildSpec>>,
     /// The end that was told last, for the edges and the decision that follow from it.
     ending: Option<Ending>,
     audience: Audience,
@@ -169,18 +176,18 @@ impl<M: Machine> Driver<M> {
             hub,
             tasks,
             batch: Batch::default(),
-            effects: Vec::new(),
-            required: HashMap::new(),
+            required: Few::default(),
             asking: None,
-            callers: foldhash::HashMap::default(),
+            callers: Few::default(),
             next_ticket: 0,
+            sleep: None,
             above,
             heard: StopLevel::None,
             asked: BTreeSet::new(),
             late: Vec::new(),
             answered: false,
             overdue: 0,
-            leaked: foldhash::HashSet::default(),
+            leaked: Few::default(),
             given_up: None,
             fallbacks: Few::default(),
             ending: None,
@@ -192,9 +199,14 @@ impl<M: Machine> Driver<M> {
             down: Vec::new(),
         });
         let at = now();
-        let keys: Vec<_> = blueprint.children.iter().map(|spec| driver.add(spec, at)).collect();
-        for (spec, key) in blueprint.children.iter().zip(keys) {
-            driver.link(key, spec);
+        driver.machine.reserve(blueprint.children.len());
+        for spec in &blueprint.children {
+            driver.add(spec, at);
+        }
+        for spec in blueprint.children.iter().filter(|spec| !spec.requires.is_empty()) {
+            if let Some(key) = driver.tasks.find(&spec.seed.name) {
+                driver.link(key, spec);
+            }
         }
         driver
     }
@@ -202,9 +214,8 @@ impl<M: Machine> Driver<M> {
     /// Runs the supervisor to its end.
     pub(super) async fn run(mut self: Box<Self>) -> Outcome {
         let mut now = now();
-        let mut sleep = pin!(tokio::time::sleep_until(now.into()));
         loop {
-            self.wait(sleep.as_mut(), now).await;
+            poll_fn(|cx| self.poll_news(now, cx)).await;
             now = crate::clock::now();
             self.turn(now);
             if let Some(end) = self.end.take() {
@@ -224,38 +235,34 @@ impl<M: Machine> Driver<M> {
         self.machine.next_deadline().is_some_and(|at| at <= now)
     }
 
-    /// Waits until there is something to do. `now` is when the last turn was: the clock is read once
+    /// Ready once there is something to do. `now` is when the last turn was: the clock is read once
     /// for each, and a deadline that has come since is noticed by the sleep.
-    async fn wait(&mut self, mut sleep: Pin<&mut Sleep>, now: Instant) {
-        let deadline = self.machine.next_deadline();
-        let late = !self.late.is_empty();
-        poll_fn(|cx| {
-            // Also while something is left of the last turn, or a stop would have to wait for the
-            // end of a storm.
-            let news = self.hub.inbox.poll_take(cx, &mut self.batch).is_ready();
-            let stop = self.above.as_ref().is_some_and(|ctx| {
-                let poll = ctx.run.poll_level(self.heard, cx).unwrap_or_else(|| {
-                    ctx.run.seize_waker(cx);
-                    Poll::Pending
-                });
-                poll.is_ready() || ctx.run.level() > self.heard
+    fn poll_news(&mut self, now: Instant, cx: &mut task::Context<'_>) -> Poll<()> {
+        // Also while something is left of the last turn, or a stop would have to wait for the end
+        // of a storm.
+        let news = self.hub.inbox.poll_take(cx, &mut self.batch).is_ready();
+        let stop = self.above.as_ref().is_some_and(|ctx| {
+            let poll = ctx.run.poll_level(self.heard, cx).unwrap_or_else(|| {
+                ctx.run.seize_waker(cx);
+                Poll::Pending
             });
-            if news || stop || late || !self.batch.is_empty() {
-                return Poll::Ready(());
-            }
-            let Some(at) = deadline else { return Poll::Pending };
-            if at <= now {
-                return Poll::Ready(());
-            }
-            // A sleep that is too short costs one turn in vain when it is over, and a new one for
-            // each deadline costs as much as all else: they come and go with each child that stops.
-            let at = tokio::time::Instant::from_std(at);
-            if sleep.deadline() > at || sleep.is_elapsed() {
-                sleep.as_mut().reset(at);
-            }
-            sleep.as_mut().poll(cx)
-        })
-        .await;
+            poll.is_ready() || ctx.run.level() > self.heard
+        });
+        if news || stop || !self.late.is_empty() || !self.batch.is_empty() {
+            return Poll::Ready(());
+        }
+        let Some(at) = self.machine.next_deadline() else { return Poll::Pending };
+        if at <= now {
+            return Poll::Ready(());
+        }
+        // A sleep that is too short costs one turn in vain when it is over, and a new one for each
+        // deadline costs as much as all else: they come and go with each child that stops.
+        let at = tokio::time::Instant::from_std(at);
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if sleep.deadline() > at || sleep.is_elapsed() {
+            sleep.as_mut().reset(at);
+        }
+        sleep.as_mut().poll(cx)
     }
 
     fn turn(&mut self, now: Instant) {
@@ -334,7 +341,7 @@ impl<M: Machine> Driver<M> {
         if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
         {
             _ended = self.tasks.ended(key, incarnation);
-            if !self.leaked.is_empty() && self.leaked.remove(&(key, incarnation)) {
+            if !self.leaked.is_empty() && self.leaked.remove(&(key, incarnation)).is_some() {
                 self.hub.leak_ended(key, incarnation);
             }
         }
@@ -345,12 +352,13 @@ impl<M: Machine> Driver<M> {
         let listens = self.hub.tree.has_listeners();
         self.audience = Audience { reads: trace::is_read(), listens };
         self.machine.mute(!self.audience.is_there() && !self.heeds_edges);
-        let mut effects = std::mem::take(&mut self.effects);
+        // Without it, as when the thread is about to end, this step has room of its own.
+        let mut effects = EFFECTS.try_with(Cell::take).unwrap_or_default();
         self.machine.on_event(event, now, &mut effects);
         for effect in effects.drain(..) {
             self.perform(effect, now);
         }
-        self.effects = effects;
+        let _ = EFFECTS.try_with(|room| room.set(effects));
         self.look_after_mailboxes();
     }
 
@@ -387,7 +395,7 @@ impl<M: Machine> Driver<M> {
         for (key, incarnation) in self.tasks.running() {
             let options = self.machine.options(key);
             let worker = options.is_some_and(|options| options.supervisor.is_none());
-            if worker && self.leaked.insert((key, incarnation)) {
+            if worker && self.leaked.insert((key, incarnation), ()).is_none() {
                 self.hub.leaked(now(), self.tasks.path(&self.hub, key), key, incarnation);
             }
         }

@@ -33,43 +33,49 @@ pub(crate) struct LetterOptions {
 /// What is in force at a supervisor: what it says itself, and what those above say.
 pub(super) struct Letters {
     channel: Mutex<Channel<DeadLetter>>,
+    /// The same as above, if it says nothing itself, as most supervisors do.
+    in_force: Arc<InForce>,
+}
+
+struct InForce {
     /// Its own, or the nearest one above, which then counts for both.
     log: Arc<Mutex<Throttle>>,
     /// Its own first, each once.
-    stores: Arc<[DeadLetterStore]>,
-    suppressed: Arc<HashSet<TypeId>>,
+    stores: Vec<DeadLetterStore>,
+    suppressed: HashSet<TypeId>,
 }
 
 impl Letters {
     pub(super) fn new(own: &LetterOptions, above: Option<&Self>) -> Self {
-        let log = match (own.log, above) {
-            (None, Some(above)) => Arc::clone(&above.log),
-            (log, _) => Arc::new(Mutex::new(Throttle::new(log.unwrap_or_default()))),
+        let says_nothing = own.log.is_none() && own.stores.is_empty() && own.suppressed.is_empty();
+        let in_force = match above.map(|above| &above.in_force) {
+            Some(above) if says_nothing => Arc::clone(above),
+            above => Arc::new(InForce::new(own, above.map(|above| &**above))),
         };
-        let (stores, suppressed) = match above {
-            // Most supervisors say nothing themselves.
-            Some(above) if own.stores.is_empty() && own.suppressed.is_empty() => {
-                (Arc::clone(&above.stores), Arc::clone(&above.suppressed))
-            }
-            above => {
-                let mut stores = Vec::<DeadLetterStore>::new();
-                let from_above = above.map_or(&[][..], |above| &above.stores);
-                for store in own.stores.iter().chain(from_above) {
-                    if !stores.iter().any(|it| it.is(store)) {
-                        stores.push(store.clone());
-                    }
-                }
-                let mut suppressed =
-                    above.map(|above| HashSet::clone(&above.suppressed)).unwrap_or_default();
-                suppressed.extend(&own.suppressed);
-                (stores.into(), Arc::new(suppressed))
-            }
-        };
-        Self { channel: Mutex::new(Channel::Unused), log, stores, suppressed }
+        Self { channel: Mutex::new(Channel::Unused), in_force }
     }
 
     pub(super) fn close(&self) {
         drop_afterwards(|| *self.channel.lock() = Channel::Closed);
+    }
+}
+
+impl InForce {
+    fn new(own: &LetterOptions, above: Option<&Self>) -> Self {
+        let log = match (own.log, above) {
+            (None, Some(above)) => Arc::clone(&above.log),
+            (log, _) => Arc::new(Mutex::new(Throttle::new(log.unwrap_or_default()))),
+        };
+        let mut stores = Vec::<DeadLetterStore>::new();
+        let from_above = above.map_or(&[][..], |above| &above.stores);
+        for store in own.stores.iter().chain(from_above) {
+            if !stores.iter().any(|it| it.is(store)) {
+                stores.push(store.clone());
+            }
+        }
+        let mut suppressed = above.map(|above| above.suppressed.clone()).unwrap_or_default();
+        suppressed.extend(&own.suppressed);
+        Self { log, stores, suppressed }
     }
 }
 
@@ -84,7 +90,7 @@ impl Hub {
     /// One about a child itself is not logged: what was decided of the child already is.
     pub(super) fn send_letter(&self, letter: &DeadLetter, from: &Provenance, now: Instant) {
         drop_afterwards(|| {
-            for store in &*self.letters.stores {
+            for store in &self.letters.in_force.stores {
                 store.capture(letter, from, now);
             }
             for hub in self.upward() {
@@ -98,7 +104,7 @@ impl Hub {
             trace::quiet_letter(letter);
             return;
         }
-        let line = self.letters.log.lock().letter(now);
+        let line = self.letters.in_force.log.lock().letter(now);
         if let Some(line) = line {
             trace::letter(letter, line);
         }
@@ -118,7 +124,7 @@ impl Owner for Hub {
         }
         let now = now();
         let quiet = undelivered.quiet;
-        let suppressed = self.letters.suppressed.contains(&undelivered.type_id);
+        let suppressed = self.letters.in_force.suppressed.contains(&undelivered.type_id);
         let (letter, from) = DeadLetter::about(undelivered, self.tree.wall(now), suppressed);
         self.send_letter(&letter, &from, now);
         if !suppressed {
