@@ -15,6 +15,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// The key that an arena gives to its child with this number, counted from 0, if none has gone.
+    pub(super) fn of_number(number: u32) -> Self {
+        Self { index: number, generation: number }
+    }
+
     /// The child's place, for tables beside the arena.
     pub(crate) fn index(self) -> usize {
         self.index as usize
@@ -132,6 +137,13 @@ mod tests {
         assert_eq!(arena.remove(old), None);
         assert_eq!(arena.get(new), Some(&'b'));
         assert_eq!((arena.at(0), arena.at(1)), (Some(new), None));
+    }
+
+    #[test]
+    fn as_long_as_none_has_gone_a_key_is_known_by_its_number() {
+        let mut arena = Arena::default();
+        let keys: Vec<_> = (0..100).map(|number| (number, arena.insert(number))).collect();
+        assert!(keys.into_iter().all(|(number, key)| key == Key::of_number(number)));
     }
 
     #[test]

@@ -31,11 +31,6 @@ pub(super) trait Kind {
 
     fn admits(&self) -> Result<(), Answer>;
 
-    /// Makes room for the children that are declared.
-    fn reserve(&mut self, children: usize) {
-        self.children_mut().slots.reserve(children);
-    }
-
     fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key;
 
     fn next(&self, place: u64) -> Option<(Key, u64)>;
@@ -165,7 +160,7 @@ impl<K: Kind> Machine for K {
     }
 
     fn reserve(&mut self, children: usize) {
-        Kind::reserve(self, children);
+        self.children_mut().slots.reserve(children);
     }
 
     fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {

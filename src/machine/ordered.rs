@@ -272,11 +272,6 @@ impl Kind for Ordered {
         Ok(())
     }
 
-    fn reserve(&mut self, children: usize) {
-        self.children.slots.reserve(children);
-        self.order.reserve(children);
-    }
-
     fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
         let pos = self.next_pos;
         self.next_pos += 1;

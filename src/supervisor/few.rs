@@ -48,6 +48,12 @@ impl<K: Eq + Hash, V> Few<K, V> {
         self.0.as_mut().filter(|map| !map.is_empty())?.remove(key)
     }
 
+    pub(super) fn clear(&mut self) {
+        if let Some(map) = &mut self.0 {
+            map.clear();
+        }
+    }
+
     fn map(&mut self) -> &mut HashMap<K, V> {
         self.0.get_or_insert_with(|| Box::new(HashMap::new()))
     }

@@ -42,7 +42,8 @@ pub(crate) struct Batch<R> {
     pub(crate) requests: VecDeque<(u64, R)>,
     /// How many events have gone through the batch.
     taken: u64,
-    pub(crate) stop: Option<StopRequest>,
+    /// Boxed, since it comes once.
+    pub(crate) stop: Option<Box<StopRequest>>,
 }
 
 impl<R> Default for Batch<R> {
@@ -78,7 +79,7 @@ impl<R> Batch<R> {
     /// Keeps the first reason and the nearest deadline: who came later wants no less.
     fn stop(&mut self, stop: StopRequest) {
         match &mut self.stop {
-            None => self.stop = Some(stop),
+            None => self.stop = Some(Box::new(stop)),
             Some(first) => {
                 let both = first.within.into_iter().chain(stop.within);
                 first.within = both.min();
@@ -189,7 +190,7 @@ impl<R> Inbox<R> {
         move_behind(&mut state.waiting.events, &mut batch.events);
         move_behind(&mut state.waiting.requests, &mut batch.requests);
         if let Some(stop) = state.waiting.stop.take() {
-            batch.stop(stop);
+            batch.stop(*stop);
         }
         Poll::Ready(())
     }
@@ -234,7 +235,8 @@ mod tests {
             let mut batch = Batch::default();
             let mut cx = Context::from_waker(Waker::noop());
             assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
-            assert_eq!(batch.stop, Some(StopRequest { reason: "a".into(), within: both }));
+            let both = StopRequest { reason: "a".into(), within: both };
+            assert_eq!(batch.stop.as_deref(), Some(&both));
             assert_eq!(inbox.poll_take(&mut cx, &mut Batch::default()), Poll::Pending);
         }
     }

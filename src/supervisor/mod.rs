@@ -40,7 +40,6 @@ pub use self::subscription::Subscription;
 
 use self::driver::Driver;
 use crate::child::Context;
-use crate::clock::now;
 use crate::machine::{Dynamic, Ordered};
 use crate::policy::Rules;
 
@@ -52,7 +51,6 @@ use crate::policy::Rules;
 /// It returns what the outcome means to the caller. A future around this one that found that out
 /// would hold it twice.
 pub(crate) fn supervise<T>(
-    blueprint: Arc<Blueprint>,
     hub: Arc<Hub>,
     above: Option<Context>,
     meaning: impl FnOnce(&Outcome) -> T + Send,
@@ -62,15 +60,16 @@ pub(crate) fn supervise<T>(
     async move {
         let hub = Arc::clone(&ending.hub);
         let asks = hub.callback.is_some();
+        let blueprint = &hub.blueprint;
         let rules = match &blueprint.rules {
             rules if rules.asks == asks => Arc::clone(rules),
             rules => Arc::new(Rules { asks, ..Rules::clone(rules) }),
         };
         let seed = fastrand::u64(..);
         let outcome = Arc::new(if blueprint.dynamic {
-            Driver::new(Dynamic::new(rules, now(), seed), blueprint, hub, above).run().await
+            Driver::new(Dynamic::new(rules, hub.began, seed), hub, above).run().await
         } else {
-            Driver::new(Ordered::new(rules, now(), seed), blueprint, hub, above).run().await
+            Driver::new(Ordered::new(rules, hub.began, seed), hub, above).run().await
         });
         ending.is(&outcome);
         meaning(&outcome)

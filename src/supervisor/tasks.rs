@@ -69,7 +69,7 @@ pub(super) struct Tasks {
 enum Names {
     /// Of at most [`FEW`], which are looked through.
     Few,
-    Unique(HashMap<Arc<str>, Key>),
+    Unique(Box<HashMap<Arc<str>, Key>>),
     /// Names repeat, so each child has a number besides: `conn#17`.
     Numbered {
         keys: Order,
@@ -88,7 +88,7 @@ impl Tasks {
         } else if children <= FEW {
             Names::Few
         } else {
-            Names::Unique(HashMap::with_capacity(children))
+            Names::Unique(Box::new(HashMap::with_capacity(children)))
         };
         let parent = Arc::new(parent);
         let entries = Vec::with_capacity(children);
@@ -100,7 +100,7 @@ impl Tasks {
         if matches!(self.names, Names::Few) && self.entries.len() >= FEW {
             let entries = self.entries.iter().flatten();
             let names = entries.map(|entry| (Arc::clone(&entry.seed.name), entry.key));
-            self.names = Names::Unique(names.collect());
+            self.names = Names::Unique(Box::new(names.collect()));
         }
         let serial = match &mut self.names {
             Names::Few => None,

@@ -64,6 +64,9 @@ impl Hub {
             wards.closed = true;
             std::mem::take(&mut wards.by_child)
         };
+        if wards.is_empty() {
+            return Vec::new();
+        }
         let mut wards: Vec<_> = wards.into_iter().collect();
         wards.sort_unstable_by_key(|&(supervisor, _)| supervisor);
         let wards = wards.into_iter().flat_map(|(_, wards)| wards);

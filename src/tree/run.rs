@@ -215,9 +215,9 @@ impl Root {
     fn spawn(blueprint: Arc<Blueprint>) -> Self {
         // A runtime without timers is the caller's mistake, so the panic is to be his, too.
         drop(tokio::time::sleep(Duration::ZERO));
-        let hub = supervisor::root(Arc::clone(&blueprint));
+        let hub = supervisor::root(blueprint);
         #[expect(clippy::disallowed_methods, reason = "the root's task; whoever runs it waits")]
-        let task = tokio::spawn(supervise(blueprint, Arc::clone(&hub), None, |_| ()));
+        let task = tokio::spawn(supervise(Arc::clone(&hub), None, |_| ()));
         Self { hub, task: Some(task) }
     }
 
@@ -272,15 +272,15 @@ pub(super) fn seed_of(blueprint: Arc<Blueprint>) -> Seed {
     let name = Arc::clone(&blueprint.name);
     // A function, though `Supervisor` is a `Child`: it does nothing in `activate` and `deactivate`,
     // and as a value each of its methods would have a box, and the value, too.
-    Seed::new(name, recipe_of((), move |(), ctx| Ok(run_below(Arc::clone(&blueprint), ctx))))
+    Seed::new(name, recipe_of((), move |(), ctx| Ok(run_below(&blueprint, ctx))))
 }
 
 fn run_below(
-    blueprint: Arc<Blueprint>,
+    blueprint: &Arc<Blueprint>,
     ctx: Context,
-) -> impl Future<Output = Exit> + Send + 'static {
-    let hub = ctx.hub_below(&blueprint);
-    supervise(blueprint, hub, Some(ctx), Outcome::exit)
+) -> impl Future<Output = Exit> + Send + use<> {
+    let hub = ctx.hub_below(blueprint);
+    supervise(hub, Some(ctx), Outcome::exit)
 }
 
 /// A supervisor is ready when its first start has passed its last child. All its work is in `run`,
@@ -295,7 +295,7 @@ impl Child for Supervisor {
     }
 
     async fn run(&mut self, ctx: &Context) -> Exit {
-        run_below(Arc::clone(&self.blueprint), ctx.clone()).await
+        run_below(&self.blueprint, ctx.clone()).await
     }
 }
 

@@ -69,7 +69,7 @@ impl<M: Machine> Driver<M> {
             restarts_in_period,
             max_restarts,
             period,
-            strategy: self.blueprint.rules.strategy,
+            strategy: self.hub.blueprint.rules.strategy,
             properties: self.tasks.properties(key).cloned().unwrap_or_default(),
         };
         let ending = self.ending.as_ref();

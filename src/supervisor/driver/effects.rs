@@ -27,7 +27,7 @@ impl<M: Machine> Driver<M> {
                 // It was brought back.
                 self.given_up.take_if(|(it, _)| *it == key);
                 if let Some(options) = self.machine.options(key) {
-                    let rules = &self.blueprint.rules;
+                    let rules = &self.hub.blueprint.rules;
                     self.tasks.start(key, incarnation, cause, rules, options);
                 }
             }
@@ -38,7 +38,7 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Cancel { key } => {
                 if self.is_due(now) {
-                    self.asked.insert(key);
+                    self.asked.insert(key, ());
                 }
                 if self.heeds_edges {
                     self.close_mailbox(key);
@@ -49,7 +49,7 @@ impl<M: Machine> Driver<M> {
                     self.tasks.cancel(key, self.machine.returns(key));
                 }
             }
-            Effect::Abort { key } if self.asked.contains(&key) => {
+            Effect::Abort { key } if self.asked.get(&key).is_some() => {
                 self.late.extend(self.tasks.runs(key).map(|incarnation| (key, incarnation)));
             }
             Effect::Abort { key } => self.abort(key),
@@ -162,7 +162,7 @@ impl<M: Machine> Driver<M> {
                 reason => End::Exit { code, child: path(key), reason },
             },
             Finish::Escalated { key, reason } => {
-                let cleanly = self.blueprint.rules.gives_up_cleanly;
+                let cleanly = self.hub.blueprint.rules.gives_up_cleanly;
                 End::GaveUp { child: path(key), reason, cleanly }
             }
         }
@@ -179,7 +179,7 @@ impl<M: Machine> Driver<M> {
         let reason = ending.filter(|_| report.ending.is_some()).and_then(|it| it.reason.clone());
         if self.audience.reads {
             let by_hand = self.tasks.cause(report.key) == Some(StartCause::Manual);
-            let rules = &self.blueprint.rules;
+            let rules = &self.hub.blueprint.rules;
             let options = self.machine.options(report.key);
             let shutdown = options.map(|options| rules.shutdown(options));
             let brutal = shutdown == Some(Shutdown::BrutalKill);

@@ -24,7 +24,7 @@ impl<M: Machine> Driver<M> {
         let grace = if spec.options.signals {
             Grace::UntilReady
         } else {
-            let first = self.blueprint.rules.backoff(&spec.options).first_wait();
+            let first = self.hub.blueprint.rules.backoff(&spec.options).first_wait();
             let micros = u16::try_from(first.as_micros()).unwrap_or(u16::MAX);
             Grace::Micros(micros.min(GRACE))
         };
@@ -108,10 +108,13 @@ impl<M: Machine> Driver<M> {
     /// The supervisor has ended. If it may come back, what its declared children have not read waits
     /// for that; those that were added are not there any more then.
     pub(super) fn leave_mailboxes(&mut self) {
+        let mut wards = self.hub.release();
+        if wards.is_empty() && self.tasks.mailboxes().next().is_none() {
+            return;
+        }
         let above = self.above.as_ref().filter(|ctx| !ctx.run.is_dismissed());
         let above = above.and_then(|ctx| Some((ctx.run.key, self.hub.above.as_ref()?)));
-        let mut wards = self.hub.release();
-        let declared = self.blueprint.children.iter().filter_map(|it| it.seed.mailbox());
+        let declared = self.hub.blueprint.children.iter().filter_map(|it| it.seed.mailbox());
         let declared: HashSet<_> = declared.map(|mailbox| Arc::as_ptr(&mailbox).addr()).collect();
         for (key, mailbox) in self.tasks.mailboxes() {
             if above.is_some() && declared.contains(&Arc::as_ptr(&mailbox).addr()) {

@@ -20,7 +20,6 @@ mod mailboxes;
 mod requests;
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,10 +30,9 @@ use tokio::time::Sleep;
 
 use self::asking::Questions;
 use self::health::Health;
-use super::blueprint::Blueprint;
 use super::few::Few;
 use super::hub::Hub;
-use super::inbox::{Batch, StopRequest};
+use super::inbox::Batch;
 use super::outcome::{End, Outcome};
 use super::request::{Answer, ChildName, Request, Started};
 use super::tasks::Tasks;
@@ -65,7 +63,6 @@ thread_local! {
 /// See the [module](self).
 pub(super) struct Driver<M: Machine> {
     machine: M,
-    blueprint: Arc<Blueprint>,
     hub: Arc<Hub>,
     tasks: Tasks,
     batch: Batch<Request>,
@@ -82,7 +79,7 @@ pub(super) struct Driver<M: Machine> {
     above: Option<Context>,
     heard: StopLevel,
     /// Who was asked to stop in this turn while some deadline, maybe theirs, has come already.
-    asked: BTreeSet<Key>,
+    asked: Few<Key, ()>,
     /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
     late: Vec<(Key, Incarnation)>,
     /// Somebody was answered in this turn.
@@ -160,19 +157,14 @@ async fn give_way() {
 }
 
 impl<M: Machine> Driver<M> {
-    pub(super) fn new(
-        machine: M,
-        blueprint: Arc<Blueprint>,
-        hub: Arc<Hub>,
-        above: Option<Context>,
-    ) -> Box<Self> {
+    pub(super) fn new(machine: M, hub: Arc<Hub>, above: Option<Context>) -> Box<Self> {
+        let blueprint = Arc::clone(&hub.blueprint);
         let tasks = Tasks::new(Arc::clone(&hub) as _, blueprint.dynamic, blueprint.children.len());
         // Boxed: a future that held it would hold it twice, here and in `run`, and be moved into
         // the task, and into the box of the child that it is. That came to 7.6 KB for each
         // supervisor.
         let mut driver = Box::new(Self {
             machine,
-            blueprint: Arc::clone(&blueprint),
             hub,
             tasks,
             batch: Batch::default(),
@@ -183,7 +175,7 @@ impl<M: Machine> Driver<M> {
             sleep: None,
             above,
             heard: StopLevel::None,
-            asked: BTreeSet::new(),
+            asked: Few::default(),
             late: Vec::new(),
             answered: false,
             overdue: 0,
@@ -198,7 +190,7 @@ impl<M: Machine> Driver<M> {
             health: Health::default(),
             down: Vec::new(),
         });
-        let at = now();
+        let at = driver.hub.began;
         driver.machine.reserve(blueprint.children.len());
         for spec in &blueprint.children {
             driver.add(spec, at);
@@ -213,7 +205,7 @@ impl<M: Machine> Driver<M> {
 
     /// Runs the supervisor to its end.
     pub(super) async fn run(mut self: Box<Self>) -> Outcome {
-        let mut now = now();
+        let mut now = self.hub.began;
         loop {
             poll_fn(|cx| self.poll_news(now, cx)).await;
             now = crate::clock::now();
@@ -317,9 +309,9 @@ impl<M: Machine> Driver<M> {
 
     /// Looks whether the supervisor is to stop.
     fn hear(&mut self, now: Instant) {
-        if let Some(StopRequest { reason, within }) = self.batch.stop.take() {
-            trace::stopping(&self.hub, &reason);
-            self.step(Event::Stop { within }, now);
+        if let Some(stop) = self.batch.stop.take() {
+            trace::stopping(&self.hub, &stop.reason);
+            self.step(Event::Stop { within: stop.within }, now);
         }
         let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.run.level());
         if level > self.heard {
@@ -401,9 +393,16 @@ impl<M: Machine> Driver<M> {
         }
     }
 
+    /// What has come in and is not taken in any more.
+    fn hear_late(&mut self) {
+        while let Some(event) = self.batch.events.pop_front() {
+            self.hub.hear_late(&event);
+        }
+    }
+
     fn finish(&mut self, end: End) -> Outcome {
         trace::ended(&self.hub);
-        self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
+        self.hear_late();
         Outcome { end, leaked: self.hub.left_behind() }
     }
 }
@@ -425,6 +424,6 @@ impl<M: Machine> Drop for Driver<M> {
         // It holds children, and they this supervisor.
         self.hub.line.set([]);
         self.leave_mailboxes();
-        self.batch.events.drain(..).for_each(|event| self.hub.hear_late(&event));
+        self.hear_late();
     }
 }

@@ -29,7 +29,8 @@ impl<M: Machine> Driver<M> {
             Request::Spec { segment, answer } => {
                 let key = self.tasks.find(&segment);
                 let view = key.and_then(|key| self.machine.view(key, now));
-                let spec = view.map(|view| self.blueprint.describe(segment.clone(), &view.options));
+                let blueprint = &self.hub.blueprint;
+                let spec = view.map(|view| blueprint.describe(segment.clone(), &view.options));
                 drop(answer.send(spec.ok_or_else(|| self.not_found(&segment))));
             }
             Request::Count { answer } => drop(answer.send(Ok(self.counts()))),
@@ -79,7 +80,7 @@ impl<M: Machine> Driver<M> {
         if let Some(owner) = spec.seed.mailbox().and_then(|mailbox| mailbox.bound_to()) {
             return Err(BuildError::MailboxTaken { path: path(), owner }.into());
         }
-        if self.blueprint.dynamic {
+        if self.hub.blueprint.dynamic {
             return Ok(());
         }
         if let Some(view) = self.tasks.find(spec.name()).and_then(|key| self.machine.view(key, now))
@@ -151,8 +152,8 @@ impl<M: Machine> Driver<M> {
         Some(ChildInfo {
             path,
             kind: kind(&view.options),
-            restart: self.blueprint.rules.restart(&view.options),
-            policy: Some(self.blueprint.policy(&view.options, view.policy)),
+            restart: self.hub.blueprint.rules.restart(&view.options),
+            policy: Some(self.hub.blueprint.policy(&view.options, view.policy)),
             significant: view.options.significant,
             lifecycle: view.lifecycle,
             why: view.why,
@@ -176,11 +177,11 @@ impl<M: Machine> Driver<M> {
         let seq = self.hub.tree.seq();
         let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
         let supervisor = SupervisorInfo {
-            strategy: self.blueprint.strategy(),
+            strategy: self.hub.blueprint.strategy(),
             restarts_in_period,
             max_restarts,
             period,
-            on_child_failure: self.blueprint.on_child_failure.is_some(),
+            on_child_failure: self.hub.blueprint.on_child_failure.is_some(),
             counts: self.counts(),
         };
         let mut entries = Vec::with_capacity(PAGE.min(supervisor.counts.specs as usize));

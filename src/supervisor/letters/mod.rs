@@ -56,7 +56,10 @@ impl Letters {
     }
 
     pub(super) fn close(&self) {
-        drop_afterwards(|| *self.channel.lock() = Channel::Closed);
+        let channel = std::mem::replace(&mut *self.channel.lock(), Channel::Closed);
+        if let Channel::Open(sender) = channel {
+            drop_afterwards(|| drop(sender));
+        }
     }
 }
 
