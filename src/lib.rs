@@ -91,6 +91,7 @@ mod machine;
 mod macros;
 mod mailbox;
 mod millis;
+mod name;
 mod observe;
 mod path;
 mod policy;

@@ -23,7 +23,7 @@ use crate::path::Path;
 pub(crate) trait Located {
     fn above(&self) -> Option<&Self>;
 
-    fn name(&self) -> &str;
+    fn name(&self) -> &[u8];
 
     /// Of its own place.
     fn place_hash(&self) -> PlaceHash;
@@ -39,14 +39,16 @@ impl PlaceHash {
     pub(crate) const TOP: Self = Self(0);
 
     #[must_use]
-    pub(crate) fn join(self, name: &str) -> Self {
+    pub(crate) fn join(self, name: &[u8]) -> Self {
         let mut hasher = FoldHasher::with_seed(self.0, SharedSeed::global_random());
-        hasher.write(name.as_bytes());
+        hasher.write(name);
         Self(hasher.finish())
     }
 
+    /// By bytes: to split a text at a character is made for long ones, and took a lookup longer than
+    /// all else.
     fn join_all(self, path: &str) -> Self {
-        path.split('/').fold(self, Self::join)
+        path.as_bytes().split(|&byte| byte == b'/').fold(self, Self::join)
     }
 }
 
@@ -74,7 +76,8 @@ impl<'a, T: Located> Place<'a, T> {
     /// Whether both are the same place. That takes all the way up only if something between has
     /// been started again, or one of them is a path.
     fn is(&self, other: &Self) -> bool {
-        let (mut one, mut two) = ((self.at, self.below), (other.at, other.below));
+        let mut one = (self.at, self.below.as_bytes());
+        let mut two = (other.at, other.below.as_bytes());
         loop {
             if one.1.is_empty() && two.1.is_empty() && is_same(one.0, two.0) {
                 return true;
@@ -92,13 +95,16 @@ fn is_same<T>(one: Option<&T>, two: Option<&T>) -> bool {
 }
 
 /// Takes the last name away, unless there is none.
-fn up<'a, T: Located>((at, below): &mut (Option<&'a T>, &'a str)) -> Option<&'a str> {
+fn up<'a, T: Located>((at, below): &mut (Option<&'a T>, &'a [u8])) -> Option<&'a [u8]> {
     if below.is_empty() {
         let last = (*at)?;
         *at = last.above();
         return Some(last.name());
     }
-    let (rest, last) = below.rsplit_once('/').unwrap_or(("", below));
+    let (rest, last) = match below.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&below[..slash], &below[slash + 1..]),
+        None => (&[][..], *below),
+    };
     *below = rest;
     Some(last)
 }
@@ -236,8 +242,8 @@ mod tests {
             self.above.as_deref()
         }
 
-        fn name(&self) -> &str {
-            self.name
+        fn name(&self) -> &[u8] {
+            self.name.as_bytes()
         }
 
         fn place_hash(&self) -> PlaceHash {
@@ -246,7 +252,7 @@ mod tests {
     }
 
     fn under(above: Option<&Arc<Node>>, name: &'static str) -> Arc<Node> {
-        let hash = above.map_or(PlaceHash::TOP, |above| above.hash).join(name);
+        let hash = above.map_or(PlaceHash::TOP, |above| above.hash).join(name.as_bytes());
         Arc::new(Node { name, above: above.cloned(), hash })
     }
 

@@ -1,6 +1,6 @@
 //! Supervisors below supervisors.
 
-use verger::{Context, Supervisor, SupervisorBuilder, worker};
+use verger::{Context, DynamicSupervisor, Supervisor, SupervisorBuilder, worker};
 
 use crate::children::started;
 use crate::{EVENTS, Scenario, counted, runtime, settle};
@@ -9,6 +9,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "supervisor, build", event: "supervisor in a chain", run: build },
     Scenario { name: "supervisor, start", event: "supervisor in a chain", run: start },
     Scenario { name: "supervisor, stop", event: "supervisor in a chain", run: stop },
+    Scenario { name: "supervisor, by path", event: "lookup of one of many", run: look_up },
 ];
 
 /// Each supervisor has one child: the next.
@@ -38,4 +39,17 @@ fn stop() {
     let runtime = runtime();
     let tree = started(&runtime, chain().build());
     counted(&runtime, tree.stop("done")).expect("it stops");
+}
+
+fn look_up() {
+    let names: Vec<_> = (0..EVENTS).map(|n| format!("level-{n}")).collect();
+    let app = names.iter().map(DynamicSupervisor::builder);
+    let app = app.fold(Supervisor::builder("app"), SupervisorBuilder::child);
+    let runtime = runtime();
+    let tree = started(&runtime, app.build());
+    counted(&runtime, async {
+        for name in &names {
+            tree.supervisor(name).await.expect("it runs");
+        }
+    });
 }

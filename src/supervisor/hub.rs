@@ -26,6 +26,7 @@ use crate::event::{Event, EventKind};
 use crate::exit::ExitReason;
 use crate::failure::FailureCallback;
 use crate::machine::{self, Incarnation, Key};
+use crate::name::Name;
 use crate::path::Path;
 use crate::registry::{Located, PlaceHash, Registry};
 use crate::sync::Mutex;
@@ -84,9 +85,14 @@ struct Leak {
 }
 
 /// See the [module](self).
+///
+/// In this order, because what a lookup by path touches is then on one line of the cache with the
+/// counter of those who keep the hub, which it touches as well.
+#[repr(C)]
 pub(crate) struct Hub {
     /// Its own part of its path.
-    name: Arc<str>,
+    name: Name,
+    pub(super) above: Option<Arc<Hub>>,
     place_hash: PlaceHash,
     /// Put together when somebody wants to read it: as text, the paths of a chain of supervisors
     /// would take memory, and time to make, that grows with the square of its length.
@@ -98,7 +104,6 @@ pub(crate) struct Hub {
     pub(crate) began: Instant,
     /// Who decides on failures here: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
-    pub(super) above: Option<Arc<Hub>>,
     events: Mutex<Channel<Event>>,
     pub(super) letters: Letters,
     pub(super) wards: Wards,
@@ -147,8 +152,8 @@ impl Hub {
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
         let above_it = above.as_ref().map_or(PlaceHash::TOP, |above| above.place_hash);
         Arc::new(Self {
-            place_hash: above_it.join(&name),
-            name,
+            place_hash: above_it.join(name.as_bytes()),
+            name: name.into(),
             path: OnceLock::new(),
             blueprint,
             callback,
@@ -168,7 +173,7 @@ impl Hub {
     pub(crate) fn path(&self) -> &Path {
         self.path.get_or_init(|| {
             // A list and not a recursion, because a tree may be thousands of levels deep.
-            let mut names: Vec<_> = self.upward().map(Located::name).collect();
+            let mut names: Vec<_> = self.upward().map(|hub| hub.name.as_str()).collect();
             names.reverse();
             Path::of(&names)
         })
@@ -282,8 +287,8 @@ impl Located for Hub {
         self.above.as_deref()
     }
 
-    fn name(&self) -> &str {
-        &self.name
+    fn name(&self) -> &[u8] {
+        self.name.as_bytes()
     }
 
     fn place_hash(&self) -> PlaceHash {

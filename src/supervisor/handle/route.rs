@@ -54,8 +54,11 @@ impl SupervisorHandle {
 
     /// The supervisor that runs at `path` below this one.
     pub(super) fn registered(&self, path: &str) -> Result<Option<Arc<Hub>>, ControlError> {
-        check(path)?;
-        Ok(self.hub.tree.registry.below(&self.hub, path))
+        match self.hub.tree.registry.below(&self.hub, path) {
+            None => check(path).map(|()| None),
+            // There is nothing at what can't be a path.
+            found => Ok(found),
+        }
     }
 
     /// The supervisor of the child at `path`, and the child's own part of it.
