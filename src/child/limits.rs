@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{ChildDefaults, ChildSpec};
 use crate::error::{BuildError, BuildWarning};
-use crate::path::Path;
+use crate::path::{Path, Trail};
 use crate::policy::{
     Backoff, ChildOptions, Intensity, OnExhausted, RestartPolicy, SetTwice, WrittenLimits,
 };
@@ -105,16 +105,16 @@ impl ChildSpec {
     /// Checks the fallback as well, and makes it one: of the same name, and without its own place.
     pub(super) fn with_fallback(
         mut self,
-        parent: &Path,
+        trail: &mut Trail,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         let Some(fallback) = &self.fallback else { return Ok(self) };
         let named = ChildSpec::clone(fallback).named(self.name());
         if !named.requires.is_empty() {
-            let (path, requirement) = (parent.join(self.name()), named.requires[0].clone());
+            let (path, requirement) = (trail.join(self.name()), named.requires[0].clone());
             return Err(BuildError::FallbackRequires { path, requirement });
         }
-        let mut fallback = named.resolve(parent, warnings)?;
+        let mut fallback = named.resolve(trail, warnings)?;
         fallback.edit().is_fallback = true;
         self.edit().fallback = Some(Arc::clone(&fallback.options));
         self.fallback = Some(Arc::new(fallback));

@@ -25,7 +25,7 @@ use super::{Child, ChildSpec, Context};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
 use crate::mailbox::Slot;
-use crate::path::{Path, segment};
+use crate::path::{Trail, segment};
 
 /// What something that can fail is behind its box.
 pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
@@ -69,12 +69,12 @@ pub(crate) trait Nested: Send + Sync + 'static {
     fn children(&self) -> &[ChildSpec];
 
     /// Checks what can be checked without the children.
-    fn check(&self, path: &Path) -> Result<(), BuildError>;
+    fn check(&self, path: &Trail) -> Result<(), BuildError>;
 
     /// Checks the rest, and makes it runnable. `children` are its children, resolved.
     fn resolve(
         &self,
-        path: &Path,
+        path: &Trail,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError>;

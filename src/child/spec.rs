@@ -10,7 +10,7 @@ use super::limits::check_limits;
 use super::seed::{Nested, Recipe, Resolved, Seed};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
-use crate::path::{Path, check_name};
+use crate::path::{Path, Trail, check_name};
 use crate::policy::{
     Backoff, ChildOptions, FailureLog, OnExit, OnLeak, Readiness, Shutdown, Trigger, WrittenLimits,
 };
@@ -278,29 +278,27 @@ impl ChildSpec {
     /// Checks what can be checked without the siblings, and makes a nested description runnable.
     pub(crate) fn resolve(
         &self,
-        parent: &Path,
+        trail: &mut Trail,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         /// A description some of whose children are resolved.
         struct Open<'a> {
             spec: &'a ChildSpec,
             nested: &'a dyn Nested,
-            path: Path,
             children: Vec<ChildSpec>,
         }
 
         let mut open: Vec<Open<'_>> = Vec::new();
         let mut spec = self;
         loop {
-            let above = open.last().map_or(parent, |open| &open.path);
-            spec.check(above)?;
+            spec.check(&|| trail.path())?;
             let mut resolved = None;
             if let Recipe::Nested(nested) = spec.seed.recipe() {
-                let path = above.join(spec.name());
-                nested.check(&path)?;
-                open.push(Open { spec, nested: &**nested, path, children: Vec::new() });
+                trail.push(&spec.seed.name);
+                nested.check(trail)?;
+                open.push(Open { spec, nested: &**nested, children: Vec::new() });
             } else {
-                resolved = Some(spec.clone().with_fallback(above, warnings)?);
+                resolved = Some(spec.clone().with_fallback(trail, warnings)?);
             }
             // Up to the next child that is not resolved.
             spec = loop {
@@ -312,13 +310,13 @@ impl ChildSpec {
                     open.push(last);
                     break next;
                 }
-                let Open { spec, nested, path, children } = last;
-                let Resolved { seed, abort_bound } = nested.resolve(&path, children, warnings)?;
+                let Open { spec, nested, children } = last;
+                let Resolved { seed, abort_bound } = nested.resolve(trail, children, warnings)?;
+                trail.pop();
                 let mut runnable = spec.clone();
                 runnable.seed = seed;
                 runnable.edit().supervisor = Some(abort_bound);
-                let above = open.last().map_or(parent, |open| &open.path);
-                resolved = Some(runnable.with_fallback(above, warnings)?);
+                resolved = Some(runnable.with_fallback(trail, warnings)?);
             };
         }
     }
@@ -330,16 +328,16 @@ impl ChildSpec {
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         if self.fallback.is_some() || matches!(self.seed.recipe(), Recipe::Nested(_)) {
-            return self.resolve(parent, warnings);
+            return self.resolve(&mut Trail::from(parent.clone()), warnings);
         }
-        self.check(parent).map(|()| self)
+        self.check(&|| parent.clone()).map(|()| self)
     }
 
     /// Checks the child itself.
-    fn check(&self, parent: &Path) -> Result<(), BuildError> {
+    fn check(&self, parent: &dyn Fn() -> Path) -> Result<(), BuildError> {
         check_name(&self.seed.name)
-            .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
-        let path = || parent.join(&self.seed.name);
+            .map_err(|problem| BuildError::BadName { parent: parent().to_string(), problem })?;
+        let path = || parent().join(&self.seed.name);
         if let Some(backoff) = &self.options.backoff {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }

@@ -41,11 +41,11 @@ impl Blueprint {
     /// Checks what a child and this supervisor ask of each other, siblings aside.
     pub(crate) fn check_child(
         &self,
-        path: &Path,
+        path: &dyn Fn() -> Path,
         child: &ChildSpec,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<(), BuildError> {
-        let own = || path.join(child.name());
+        let own = || path().join(child.name());
         let options = &child.options;
         if let Some(fallback) = &child.fallback {
             self.check_child(path, fallback, warnings)?;
@@ -69,7 +69,7 @@ impl Blueprint {
             return Err(BuildError::SignificantPermanent { path: own() });
         }
         if self.rules.auto_shutdown == AutoShutdown::Never {
-            let parent = path.clone();
+            let parent = path();
             return Err(BuildError::SignificantWithoutAutoShutdown { path: own(), parent });
         }
         Ok(())

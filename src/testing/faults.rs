@@ -21,7 +21,7 @@ use crate::child::{
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
 use crate::mailbox::Slot;
-use crate::path::Path;
+use crate::path::{Path, Trail};
 use crate::sync::Mutex;
 
 type ExitFuture<'a> = Pin<Box<dyn Future<Output = Exit> + Send + 'a>>;
@@ -261,13 +261,13 @@ impl Nested for WrappedNest {
         self.inner.children()
     }
 
-    fn check(&self, path: &Path) -> Result<(), BuildError> {
+    fn check(&self, path: &Trail) -> Result<(), BuildError> {
         self.inner.check(path)
     }
 
     fn resolve(
         &self,
-        path: &Path,
+        path: &Trail,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {

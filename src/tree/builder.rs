@@ -7,7 +7,7 @@ use super::check;
 use crate::child::{ChildDefaults, ChildSpec, Nested, Recipe, Resolved};
 use crate::error::{BuildError, BuildWarning};
 use crate::failure::{ChildFailure, FailureAnswer, FailureCallback};
-use crate::path::Path;
+use crate::path::Trail;
 use crate::policy::{
     self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, SetTwice, Sources,
     Start, Strategy,
@@ -346,13 +346,13 @@ impl Nested for SupervisorBuilder {
         &self.children
     }
 
-    fn check(&self, path: &Path) -> Result<(), BuildError> {
+    fn check(&self, path: &Trail) -> Result<(), BuildError> {
         check::alone(self, path)
     }
 
     fn resolve(
         &self,
-        path: &Path,
+        path: &Trail,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
@@ -370,13 +370,13 @@ impl Nested for DynamicSupervisorBuilder {
         &[]
     }
 
-    fn check(&self, path: &Path) -> Result<(), BuildError> {
+    fn check(&self, path: &Trail) -> Result<(), BuildError> {
         check::alone(self, path)
     }
 
     fn resolve(
         &self,
-        path: &Path,
+        path: &Trail,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {

@@ -11,7 +11,7 @@ use crate::child::{
     ChildSpec, Resolved, check_intensity, check_limits, check_on_exhausted, check_twice,
 };
 use crate::error::{BuildError, BuildWarning};
-use crate::path::{Path, check_name};
+use crate::path::{Path, Trail, check_name};
 use crate::policy::{Origin, Preset, Rules, unreachable};
 use crate::supervisor::Blueprint;
 
@@ -64,10 +64,10 @@ pub(super) fn root(described: &dyn Described) -> Result<Supervisor, BuildError> 
     check_name(described.name())
         .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
     let mut warnings = Vec::new();
-    let path = Path::root(described.name());
+    let mut path = Trail::from(Path::root(described.name()));
     alone(described, &path)?;
     let children = described.children().iter();
-    let children = children.map(|child| child.resolve(&path, &mut warnings));
+    let children = children.map(|child| child.resolve(&mut path, &mut warnings));
     let children = children.collect::<Result<Vec<_>, _>>()?;
     let blueprint = blueprint(described, &path, children, &mut warnings)?;
     for warning in &warnings {
@@ -77,14 +77,14 @@ pub(super) fn root(described: &dyn Described) -> Result<Supervisor, BuildError> 
 }
 
 /// Checks what a supervisor says of itself.
-pub(super) fn alone(described: &dyn Described, path: &Path) -> Result<(), BuildError> {
+pub(super) fn alone(described: &dyn Described, path: &Trail) -> Result<(), BuildError> {
     rules(described.options(), path).map(drop)
 }
 
 /// Checks a supervisor that is a child, and whose children are checked.
 pub(super) fn nested(
     described: &dyn Described,
-    path: &Path,
+    path: &Trail,
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Resolved, BuildError> {
@@ -95,7 +95,7 @@ pub(super) fn nested(
 
 fn blueprint(
     described: &dyn Described,
-    path: &Path,
+    path: &Trail,
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
@@ -118,16 +118,16 @@ fn blueprint(
         }
         if !names.insert(child.name()) {
             let name = child.name().to_owned();
-            return Err(BuildError::DuplicateChild { parent: path.clone(), name });
+            return Err(BuildError::DuplicateChild { parent: path.path(), name });
         }
-        blueprint.check_child(path, child, warnings)?;
+        blueprint.check_child(&|| path.path(), child, warnings)?;
     }
     blueprint.children = order::sorted(children, path, blueprint.rules.start)?;
     warnings.extend(unreachable_limit(&blueprint, path));
     Ok(blueprint)
 }
 
-fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
+fn rules(options: &Options, path: &Trail) -> Result<Rules, BuildError> {
     let preset = options.preset.as_ref();
     let default = Rules::default();
     let intensity = match (options.restarts, preset) {
@@ -136,7 +136,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
         (None, Some(preset)) => preset.intensity,
         (None, None) => default.intensity,
     };
-    let own = || path.clone();
+    let own = || path.path();
     check_twice(options.twice.as_ref(), &own)?;
     if let Some(intensity) = intensity {
         check_intensity(intensity, &own)?;
@@ -147,7 +147,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
     check_on_exhausted(on_exhausted, &own)?;
     check_limits(&options.defaults.options, &own)?;
     let example = Duration::from_secs(10);
-    let zero = |option| BuildError::ZeroDuration { path: path.clone(), option, example };
+    let zero = |option| BuildError::ZeroDuration { path: own(), option, example };
     if options.defaults.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(zero("default activation timeout"));
     }
@@ -156,7 +156,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
     }
     if let Some(backoff) = &options.defaults.options.backoff {
         backoff.check().map_err(|problem| {
-            let path = path.clone();
+            let path = own();
             BuildError::BadBackoff { path, problem }
         })?;
     }
@@ -188,7 +188,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
 }
 
 /// A limit that all children together can't reach, even if they fail whenever they may.
-fn unreachable_limit(blueprint: &Blueprint, path: &Path) -> Option<BuildWarning> {
+fn unreachable_limit(blueprint: &Blueprint, path: &Trail) -> Option<BuildWarning> {
     let rules = &blueprint.rules;
     let intensity = rules.intensity.filter(|_| !blueprint.children.is_empty())?;
     // How long an error may ask to wait isn't known.
@@ -197,5 +197,5 @@ fn unreachable_limit(blueprint: &Blueprint, path: &Path) -> Option<BuildWarning>
         return None;
     }
     let backoffs = blueprint.children.iter().map(|child| rules.backoff(&child.options));
-    unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(path, limit))
+    unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(&path.path(), limit))
 }

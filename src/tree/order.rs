@@ -8,7 +8,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use crate::child::ChildSpec;
 use crate::error::{BuildError, known};
-use crate::path::Path;
+use crate::path::Trail;
 use crate::policy::Start;
 
 /// The children in the order in which they start.
@@ -19,7 +19,7 @@ use crate::policy::Start;
 /// after the other.
 pub(super) fn sorted(
     children: Vec<ChildSpec>,
-    parent: &Path,
+    parent: &Trail,
     start: Start,
 ) -> Result<Vec<ChildSpec>, BuildError> {
     if children.iter().all(|child| child.requires.is_empty()) {
@@ -28,7 +28,7 @@ pub(super) fn sorted(
     let requires = requirements(&children, parent)?;
     let order = order(&requires).map_err(|circle| {
         let names: Vec<_> = circle.iter().map(|&index| children[index].name()).collect();
-        BuildError::RequirementCycle { parent: parent.clone(), circle: names.join(" → ") }
+        BuildError::RequirementCycle { parent: parent.path(), circle: names.join(" → ") }
     })?;
     if start == Start::Sequential {
         for (index, child) in children.iter().enumerate() {
@@ -44,13 +44,13 @@ pub(super) fn sorted(
 }
 
 /// For each child, the children it requires.
-fn requirements(children: &[ChildSpec], parent: &Path) -> Result<Vec<Vec<usize>>, BuildError> {
+fn requirements(children: &[ChildSpec], parent: &Trail) -> Result<Vec<Vec<usize>>, BuildError> {
     let names = children.iter().enumerate().map(|(index, child)| (child.name(), index));
     let names: HashMap<_, _> = names.collect();
     let find = |child: &ChildSpec, name: &String| {
         names.get(name.as_str()).copied().ok_or_else(|| BuildError::UnknownRequirement {
             path: parent.join(child.name()),
-            parent: parent.clone(),
+            parent: parent.path(),
             requirement: name.clone(),
             known: {
                 let others = children.iter().map(ChildSpec::name);

@@ -397,7 +397,7 @@ impl Hub {
     fn admit(&self, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
         let mut warnings = Vec::new();
         let resolved = spec.resolved(self.path(), &mut warnings)?;
-        self.blueprint.check_child(self.path(), &resolved, &mut warnings)?;
+        self.blueprint.check_child(&|| self.path().clone(), &resolved, &mut warnings)?;
         for warning in &warnings {
             tracing::warn!(target: "verger::lifecycle", "{warning}");
         }
