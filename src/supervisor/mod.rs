@@ -9,7 +9,7 @@
 //! | `handle`, `request` | what callers ask for, and how they are answered |
 //! | `line` | children that ask each other to stop, in order |
 //! | `phase`, `outcome` | how far it is, and how it ended |
-//! | `few` | what only few children have |
+//! | `few` | what only few children or supervisors have |
 
 mod blueprint;
 mod driver;

@@ -359,3 +359,40 @@ fn plan(rules: &Rules, options: &ChildOptions) -> Plan {
     };
     Plan { announces: !options.signals_itself, grace }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::FEW;
+    use crate::{ChildSpec, Context, ControlError, Supervisor, worker};
+
+    fn child(number: usize) -> ChildSpec {
+        worker(format!("child-{number}"), async |ctx: Context| ctx.cancelled().await)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_is_found_by_its_name_among_few_and_among_many() {
+        for declared in [3, FEW, FEW + 1] {
+            let app = (0..declared)
+                .map(child)
+                .fold(Supervisor::builder("app"), |app, child| app.child(child));
+            let tree = app.build().unwrap().start().await.unwrap();
+            for number in declared..2 * FEW {
+                tree.start_child(child(number)).await.unwrap();
+                for there in 0..=number {
+                    let found = tree.which_child(&format!("child-{there}")).await.unwrap();
+                    assert_eq!(found.path.name(), format!("child-{there}"));
+                }
+                let again = tree.start_child(child(number)).await.unwrap_err();
+                assert!(matches!(again, ControlError::AlreadyStarted { .. }), "{again}");
+            }
+            for number in [0, FEW, 2 * FEW - 1] {
+                let name = format!("child-{number}");
+                tree.terminate_child(&name).await.unwrap();
+                tree.delete_child(&name).await.unwrap();
+                let gone = tree.which_child(&name).await.unwrap_err();
+                assert!(matches!(gone, ControlError::NotFound { .. }), "{gone}");
+                tree.start_child(child(number)).await.unwrap();
+            }
+        }
+    }
+}
