@@ -395,9 +395,9 @@ pub(crate) trait Machine {
     /// The child whose end an ordered stop of the supervisor waits for.
     fn stops_now(&self) -> Option<Key>;
 
-    /// Who is asked to stop when this child is down, which [stops now](Self::stops_now) or comes
-    /// after that one in this way: whatever becomes of them, and whatever else happens meanwhile,
-    /// unless all are aborted.
+    /// The worker that is asked to stop when this child is down, which [stops now](Self::stops_now) or
+    /// comes after that one in this way: whatever becomes of them, and whatever else happens
+    /// meanwhile, unless all are aborted.
     fn stops_after(&self, key: Key) -> Option<Key>;
 
     /// Whether the child has failed, and is being stopped for that.

@@ -199,11 +199,13 @@ impl Ordered {
         self.order.last_before(cursor).map(|(_, key)| key)
     }
 
-    /// Who is asked after this child.
+    /// Who is asked after this child, if it is a worker.
     pub(super) fn asked_after(&self, key: Key) -> Option<Key> {
         let (_, next) = self.order.last_before(self.children.slots.get(key)?.pos)?;
-        let asked = self.children.state(next) == Some(State::Active)
-            && self.children.shutdown(next) != Shutdown::BrutalKill;
+        let slot = self.children.slots.get(next)?;
+        let asked = slot.state == State::Active
+            && slot.options.supervisor.is_none()
+            && self.children.rules.shutdown(&slot.options) != Shutdown::BrutalKill;
         asked.then_some(next)
     }
 

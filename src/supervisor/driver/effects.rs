@@ -123,12 +123,12 @@ impl<M: Machine> Driver<M> {
         if self.machine.stops_now() != Some(key) {
             return;
         }
-        let mut behind = key;
+        let Some(incarnation) = self.tasks.runs(key) else { return };
+        let mut last = (key, incarnation);
         let links = std::iter::from_fn(|| {
-            let key = self.machine.stops_after(behind).filter(|&key| !self.is_supervisor(key))?;
-            let run = self.tasks.to_be_asked(key, self.machine.returns(key))?;
-            let behind = std::mem::replace(&mut behind, key);
-            Some(Link { behind: (behind, self.tasks.runs(behind)?), run })
+            let run = self.tasks.to_be_asked(self.machine.stops_after(last.0)?)?;
+            let behind = std::mem::replace(&mut last, (run.key, run.incarnation));
+            Some(Link { behind, run })
         });
         self.hub.line.set(links.take(line::LENGTH));
     }
