@@ -116,7 +116,7 @@ struct Ending {
     lived: Option<Duration>,
 }
 
-/// Who is told of what happens in one step: to find that out for each edge would cost more than
+/// Who is told of what happens in one turn: to find that out for each edge would cost more than
 /// most edges do.
 #[derive(Clone, Copy, Debug, Default)]
 struct Audience {
@@ -262,6 +262,8 @@ impl<M: Machine> Driver<M> {
         let late = std::mem::take(&mut self.late);
         self.asked.clear();
         self.answered = false;
+        self.audience = Audience { reads: trace::is_read(), listens: self.hub.tree.has_listeners() };
+        self.machine.mute(!self.audience.is_there() && !self.heeds_edges);
         // Stopping comes first, so that nothing is started only to be stopped at once.
         self.hear(now);
         let mut room = EVENTS;
@@ -341,9 +343,6 @@ impl<M: Machine> Driver<M> {
     }
 
     fn step(&mut self, event: Event, now: Instant) {
-        let listens = self.hub.tree.has_listeners();
-        self.audience = Audience { reads: trace::is_read(), listens };
-        self.machine.mute(!self.audience.is_there() && !self.heeds_edges);
         // Without it, as when the thread is about to end, this step has room of its own.
         let mut effects = EFFECTS.try_with(Cell::take).unwrap_or_default();
         self.machine.on_event(event, now, &mut effects);
@@ -362,7 +361,10 @@ impl<M: Machine> Driver<M> {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
         self.health.add(key, spec.health.as_ref());
-        self.heeds_edges |= has_edges_heeded(spec);
+        if has_edges_heeded(spec) {
+            self.heeds_edges = true;
+            self.machine.mute(false);
+        }
         key
     }
 
