@@ -27,9 +27,18 @@ pub(crate) const ROWS: &[Row] = &[
         parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.15))],
         rounds: 9,
         run: |side| match side.who {
-            Who::Raw => raw_lookups(side.n),
+            Who::Raw => raw_lookups(side.n, 0_u64),
             Who::Verger => lookups(side.n),
         },
+    },
+    Row {
+        name: "lookup-by-hand",
+        what: "by hand, the same of what is as large as a supervisor's shared part",
+        base: None,
+        ours: Side::raw(NAMES),
+        parts: &[Part::without_budget("", Unit::Nanos)],
+        rounds: 9,
+        run: |side| raw_lookups(side.n, [0_u64; 46]),
     },
     Row {
         name: "which-child",
@@ -39,7 +48,7 @@ pub(crate) const ROWS: &[Row] = &[
         parts: &[Part::without_budget("", Unit::Nanos)],
         rounds: 5,
         run: |side| match side.who {
-            Who::Raw => raw_lookups(side.n),
+            Who::Raw => raw_lookups(side.n, 0_u64),
             Who::Verger => questions(side.n),
         },
     },
@@ -62,8 +71,8 @@ fn each(lookups: u64, took: [Duration; 2]) -> Vec<f64> {
 }
 
 /// What a handle is: something shared, that is cloned out of the map.
-fn raw_lookups(n: u64) -> Vec<f64> {
-    let names: DashMap<String, Arc<u64>> = (0..n).map(|it| (name(it), Arc::new(it))).collect();
+fn raw_lookups<T: Copy + Send + Sync + 'static>(n: u64, shared: T) -> Vec<f64> {
+    let names: DashMap<_, _> = (0..n).map(|it| (name(it), Arc::new(shared))).collect();
     let names = Arc::new(names);
     runtime().block_on(async {
         let tasks = [1, 2].map(|seed| {

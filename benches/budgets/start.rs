@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use verger::{
     CancellationToken, ChildSpec, DynamicSupervisor, Exit, Inbox, Supervisor, SupervisorHandle,
@@ -77,6 +78,15 @@ pub(crate) const ROWS: &[Row] = &[
         parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.0))],
         rounds: 15,
         run: stop,
+    },
+    Row {
+        name: "stop-by-hand",
+        what: "by hand, the same in order: each is asked when the one behind it is down",
+        base: None,
+        ours: Side::raw(CHILDREN),
+        parts: &[Part::without_budget("", Unit::Nanos)],
+        rounds: 15,
+        run: stop_in_order,
     },
     Row {
         name: "stop-scale",
@@ -267,4 +277,40 @@ async fn start_and_stop(side: Side) -> f64 {
         }
     };
     nanos(took, n)
+}
+
+/// What an order costs, whoever keeps it.
+fn stop_in_order(side: Side) -> Vec<f64> {
+    let n = side.n;
+    let took = runtime().block_on(async {
+        let all = STARTS.expect(n);
+        let (stop, stopped) = oneshot::channel();
+        let supervisor = tokio::spawn(supervise_in_order(n, stopped));
+        all.await.expect("they start");
+        let began = Instant::now();
+        stop.send(()).expect("it waits for that");
+        supervisor.await.expect("no panic");
+        began.elapsed()
+    });
+    vec![nanos(took, n)]
+}
+
+/// A supervisor of idle children, which it stops one after another, the last one first.
+async fn supervise_in_order(n: u64, stopped: oneshot::Receiver<()>) {
+    let child = |_| {
+        let (stop, stopped) = oneshot::channel();
+        let task = async move {
+            STARTS.one();
+            // It is the same if its supervisor is gone.
+            let _ = stopped.await;
+            raw::Exit::Ok(())
+        };
+        (stop, tokio::spawn(task))
+    };
+    let children: Vec<_> = (0..n).map(child).collect();
+    let _ = stopped.await;
+    for (stop, child) in children.into_iter().rev() {
+        let _ = stop.send(());
+        let _ = child.await.expect("no panic");
+    }
 }

@@ -262,7 +262,8 @@ impl<M: Machine> Driver<M> {
         let late = std::mem::take(&mut self.late);
         self.asked.clear();
         self.answered = false;
-        self.audience = Audience { reads: trace::is_read(), listens: self.hub.tree.has_listeners() };
+        self.audience =
+            Audience { reads: trace::is_read(), listens: self.hub.tree.has_listeners() };
         self.machine.mute(!self.audience.is_there() && !self.heeds_edges);
         // Stopping comes first, so that nothing is started only to be stopped at once.
         self.hear(now);
