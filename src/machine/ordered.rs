@@ -220,7 +220,7 @@ impl Ordered {
             (Verdict::RestartAt(at) | Verdict::PauseUntil(at), Some(from)) => {
                 self.children.set(key, State::Awaiting);
                 self.children.enter(key, Lifecycle::Restarting, None, turn);
-                self.regroup(from, at, Some(key));
+                self.regroup(from, at, Some(key), turn);
             }
         }
     }
@@ -234,7 +234,7 @@ impl Ordered {
         match what {
             OnExhausted::Park | OnExhausted::StopChild | OnExhausted::Pause(_) => {
                 if let Some(from) = group {
-                    self.rest(from);
+                    self.rest(from, turn);
                 }
             }
             OnExhausted::Escalate => {

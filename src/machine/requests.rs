@@ -154,7 +154,7 @@ impl Ordered {
             State::Activating | State::Active => {
                 match self.group(key) {
                     None => self.children.begin_stop(key, Why::Renew, turn),
-                    Some(from) => self.regroup(from, turn.now, None),
+                    Some(from) => self.regroup(from, turn.now, None, turn),
                 }
                 self.children.wait(key, ticket, Want::Renewed)
             }
@@ -221,7 +221,7 @@ impl Ordered {
         self.children.pardon(key);
         match self.group(key) {
             None => self.children.launch(key, StartCause::Manual, turn),
-            Some(from) if self.sweep.is_some() => self.regroup(from, turn.now, None),
+            Some(from) if self.sweep.is_some() => self.regroup(from, turn.now, None, turn),
             Some(from) => self.start_from(from),
         }
         None

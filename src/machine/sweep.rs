@@ -229,12 +229,14 @@ impl Ordered {
     }
 
     /// Stops a range and leaves it stopped.
-    pub(super) fn rest(&mut self, from: Pos) {
+    pub(super) fn rest(&mut self, from: Pos, turn: &mut Turn<'_>) {
         let from = match &self.sweep {
             Some(sweep) if !sweep.is_starting() => sweep.from.min(from),
             _ => from,
         };
+        let awaited = self.awaited();
         self.replace(from, self.all(Manner::Ask), Then::Rest);
+        self.await_no_longer(awaited, turn);
     }
 
     /// Starts what is down from `from` on, without stopping anything.
@@ -250,7 +252,14 @@ impl Ordered {
 
     /// Stops the range that begins at `from` and starts it again at `until`, merging with the
     /// sweep that there is.
-    pub(super) fn regroup(&mut self, from: Pos, until: Instant, culprit: Option<Key>) {
+    pub(super) fn regroup(
+        &mut self,
+        from: Pos,
+        until: Instant,
+        culprit: Option<Key>,
+        turn: &mut Turn<'_>,
+    ) {
+        let awaited = self.awaited();
         let all = self.all(Manner::Ask);
         match &mut self.sweep {
             Some(sweep) if sweep.is_finishing() => return,
@@ -280,6 +289,23 @@ impl Ordered {
             }
         }
         self.children.timers.disarm(Timer::Sweep);
+        self.await_no_longer(awaited, turn);
+    }
+
+    /// The child that is waited for.
+    fn awaited(&self) -> Option<Key> {
+        self.sweep.as_ref().and_then(|sweep| sweep.culprit)
+    }
+
+    /// A group waits for one child. Who was awaited before is down like the rest, and not only in its
+    /// turn: there is nothing to end, and its own restart will not come.
+    fn await_no_longer(&mut self, before: Option<Key>, turn: &mut Turn<'_>) {
+        let (Some(key), Some(sweep)) = (before, &self.sweep) else { return };
+        let Some(slot) = self.children.slots.get(key) else { return };
+        let waits = slot.state == State::Awaiting && slot.pos >= sweep.from;
+        if waits && sweep.culprit != before {
+            self.absorb(key, turn);
+        }
     }
 
     /// The group waits no longer than now.

@@ -688,6 +688,68 @@ mod group {
     }
 
     #[test]
+    fn one_that_is_no_longer_waited_for_is_down_before_those_behind_it_are() {
+        let kids = [kid("a"), kid("b"), kid("c").stops(secs(1))];
+        let mut world = World::running(waiting(rest_for_one()), kids);
+        world.fail("b");
+        world.fail("a");
+        assert_eq!(world.lifecycle("b"), Lifecycle::Stopped);
+        assert_eq!(world.lifecycle("c"), Lifecycle::Deactivating);
+        assert_eq!(world.call("b", Request::Wake), "unfit stopped");
+        assert_eq!(world.call("b", Request::RestartStopped), "restarting");
+        world.advance(secs(5));
+        assert_eq!(world.causes(), "a#2 restart, b#2 group, c#2 group");
+    }
+
+    #[test]
+    fn one_that_is_no_longer_waited_for_does_not_wait_for_what_will_not_come() {
+        let kids = || [kid("a"), kid("b"), kid("c").stops(secs(1))];
+        let mut terminated = World::running(waiting(rest_for_one()), kids());
+        terminated.fail("b");
+        terminated.fail("a");
+        assert_eq!(terminated.call("a", Request::Terminate), "done");
+        let mut parked = World::running(parking(1, waiting(rest_for_one())), kids());
+        parked.fail("b");
+        parked.fail("a");
+        for mut world in [terminated, parked] {
+            assert_eq!(world.lifecycle("b"), Lifecycle::Stopped);
+            assert_eq!(world.call("b", Request::RestartStopped), "stopped");
+            // It is of no group that waits.
+            world.skip();
+            let added = world.add(kid("d"));
+            assert_eq!(world.answer(added), "started 1");
+            world.advance(secs(5));
+            assert_eq!(world.why("b"), Some("stopped with its group"));
+            assert_eq!(world.acts(), "start d#1");
+            assert_eq!(world.alive(), "d#1");
+            assert_eq!(world.call("b", Request::Delete), "done");
+        }
+    }
+
+    #[test]
+    fn one_whose_turn_comes_waits_for_it_while_a_range_behind_it_is_told_to_start() {
+        let kids = [
+            prompt("a"),
+            kid("b"),
+            kid("z").leaks().on_leak(OnLeak::Park),
+            kid("slow").signals(None),
+        ];
+        let mut world = begin(waiting(rest_for_one()), kids);
+        world.call("z", Request::Kill);
+        world.call("a", Request::Terminate);
+        world.kid("a").ready = Some(secs(5));
+        world.ask("a", Request::RestartStopped);
+        world.advance(secs(1));
+        world.fail("b");
+        world.advance(secs(1));
+        world.skip();
+        world.ask("z", Request::Retry);
+        assert_eq!(world.lifecycle("b"), Lifecycle::Restarting);
+        world.advance(secs(5));
+        assert_eq!(world.causes(), "b#2 restart, z#2 manual, slow#2 group");
+    }
+
+    #[test]
     fn one_that_finishes_in_its_turn_has_had_it() {
         let c = prompt("c").transient().plays([Play::Run, Play::End]);
         let mut world = World::running(one_for_all(), [kid("a"), kid("b"), c, kid("d")]);

@@ -147,10 +147,7 @@ impl Witness {
                 self.goes_at(key, since);
             }
             Decision::GiveUp => match on_exhausted {
-                OnExhausted::Park | OnExhausted::StopChild => {
-                    self.condemn(key, false);
-                    self.call_off(key);
-                }
+                OnExhausted::Park | OnExhausted::StopChild => self.condemn(key, false),
                 OnExhausted::Escalate | OnExhausted::Exit(_) => self.ending = true,
                 OnExhausted::Pause(_) => return Err("who pauses is not given up".to_owned()),
             },

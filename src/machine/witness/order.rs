@@ -16,6 +16,7 @@
 //! 8. Nobody is started by hand to be asked to end at once.
 //! 9. A supervisor that is to end, does.
 //! 10. It asks its children in the order that it has said, unless it aborts them.
+//! 11. A group waits for one child.
 
 use std::time::Instant;
 
@@ -68,17 +69,6 @@ impl Witness {
         }
     }
 
-    /// Those of the child's range that wait for a restart wait for nothing: it is parked.
-    pub(super) fn call_off(&mut self, key: Key) {
-        if self.strategy == Strategy::OneForOne {
-            return;
-        }
-        let range = self.strategy.affected(self.children[&key].place);
-        for child in self.children.values_mut().filter(|child| range.contains(&child.place)) {
-            child.due = None;
-        }
-    }
-
     /// Notes of an event what cannot be seen of its effects.
     pub(super) fn note<M: Subject>(&mut self, event: &Event, machine: &M, now: Instant) {
         match *event {
@@ -126,12 +116,10 @@ impl Witness {
         }
     }
 
-    /// The rest of the group stays down, if it waits for no other child and has not begun to start.
+    /// The rest of the group stays down, if it has not begun to start.
     fn abandon(&mut self, key: Key, now: Instant) {
         let waits = self.children[&key].due.is_some_and(|due| due > now);
-        let others =
-            self.present().any(|(of, child)| of != key && child.lifecycle == Lifecycle::Restarting);
-        self.abandoned |= self.strategy != Strategy::OneForOne && waits && !others;
+        self.abandoned |= self.strategy != Strategy::OneForOne && waits;
     }
 
     pub(super) fn check_start(
@@ -236,6 +224,10 @@ impl Witness {
 
     pub(super) fn check_end<M: Subject>(&self, machine: &M) -> Result<(), Broken> {
         let over = is_ending(machine) || self.finished.is_some();
+        let awaited =
+            self.present().filter(|(_, child)| child.lifecycle == Lifecycle::Restarting).count();
+        let alone = self.strategy == Strategy::OneForOne;
+        ensure(over || alone || awaited <= 1, "a group waits for one child")?;
         ensure(over || !self.ending, "what is to end, ends")?;
         let children = machine.children();
         let left = children.significant_left - children.significant_leaving;
