@@ -50,11 +50,22 @@ impl Ordered {
             _ => return Some(Answer::Unfit(slot.lifecycle)),
         }
         self.children.wait(key, ticket, Want::Started);
-        // In a group the new child waits for its turn like the others.
-        if self.group(key).is_none() || !self.will_be_started(key) {
+        if self.group(key).is_none() {
             self.children.launch(key, StartCause::Manual, turn);
+        } else {
+            self.start_in_turn(key, turn);
         }
         None
+    }
+
+    /// Starts a child that is down, unless a group operation will come to it: then it waits for its
+    /// turn like the others, or is told that it stays down.
+    fn start_in_turn(&mut self, key: Key, turn: &mut Turn<'_>) {
+        if self.will_be_started(key) || self.is_being_swept(key) {
+            self.turn_away(key, turn);
+        } else {
+            self.children.launch(key, StartCause::Manual, turn);
+        }
     }
 
     /// Whether the child was stopped by hand since the sweep began.
@@ -138,13 +149,8 @@ impl Ordered {
     fn start_again(&mut self, ticket: Ticket, key: Key, want: Want, turn: &mut Turn<'_>) {
         self.recall(key);
         self.children.wait(key, ticket, want);
-        // In a group it waits for its turn like the others.
         self.children.set(key, State::Down(Down::ByGroup));
-        if self.will_be_started(key) || self.is_being_swept(key) {
-            self.turn_away(key, turn);
-        } else {
-            self.children.launch(key, StartCause::Manual, turn);
-        }
+        self.start_in_turn(key, turn);
     }
 
     fn restart_running(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {

@@ -929,6 +929,19 @@ mod group {
     }
 
     #[test]
+    fn one_that_is_about_to_be_told_that_it_stays_down_is_not_started_before() {
+        let others = (0..200).map(|number| kid(&number.to_string()));
+        let kids = [prompt("a").plays([Play::Fail])].into_iter().chain(others);
+        let mut world = begin(waiting(one_for_all()), kids);
+        world.ask("a", Request::Terminate);
+        assert_eq!(world.call("5", Request::Start), "stopped");
+        world.advance(secs(5));
+        assert_eq!(world.why("5"), Some("stopped with its group"));
+        assert_eq!(world.call("5", Request::RestartStopped), "started 1");
+        assert_eq!(world.alive(), "5#1");
+    }
+
+    #[test]
     fn a_group_can_be_restarted_by_hand_uncharged() {
         let mut world = World::named(limited(0, waiting(rest_for_one())), "a b c");
         assert_eq!(world.call("b", Request::RestartRunning), "started 2");
