@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::state::{Down, State};
-use super::super::{Event, Machine, Ordered, Request};
+use super::super::{Event, Machine, Ordered, Request, SLICE};
 use crate::exit::ExitReason;
+use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnLeak, RestartType, Rules,
@@ -1091,6 +1092,21 @@ mod stop {
         world.stop();
         world.advance(secs(9));
         assert_eq!(world.timed(), "0ns cancel c, 1s cancel b, 2s cancel a, 3s finish stopped");
+    }
+
+    #[test]
+    fn those_that_are_down_are_passed_in_slices_and_meanwhile_nobody_is_asked() {
+        for ended in SLICE - 2..SLICE + 2 {
+            let others = (0..ended).map(|number| kid(&number.to_string()).transient());
+            let mut world = World::running(one_for_one(), [kid("a")].into_iter().chain(others));
+            for number in 0..ended {
+                world.end(&number.to_string());
+            }
+            world.event(Event::Stop { within: None });
+            world.decide("a", FailureDecision::give_up());
+            world.settle();
+            assert_eq!(world.acts(), "cancel a, finish stopped", "{ended} have ended");
+        }
     }
 
     #[test]

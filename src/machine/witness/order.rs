@@ -20,15 +20,18 @@
 
 use std::time::Instant;
 
-use super::super::state::{Down, State};
+use super::super::state::{Down, State, is_live};
 use super::super::{Answer, Event, Key, Request};
 use super::{Broken, Question, Subject, Witness, ensure, is_ending};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
 
-/// Who stops now, and who is said to come after him.
+/// Who stops now, and who is said to come after him. Nobody does while those that are down are passed,
+/// which may take several events.
 pub(super) fn line<M: Subject>(machine: &M) -> Vec<Key> {
-    std::iter::successors(machine.stops_now(), |&key| machine.stops_after(key)).collect()
+    let live = |key: &Key| machine.children().state(*key).is_some_and(is_live);
+    let first = machine.stops_now().filter(live);
+    std::iter::successors(first, |&key| machine.stops_after(key)).collect()
 }
 
 impl Witness {
