@@ -392,7 +392,8 @@ pub(crate) trait Machine {
     /// Whether the child is down until a message comes for it, and none has been told of.
     fn awaits_message(&self, key: Key) -> bool;
 
-    /// The child whose end an ordered stop of the supervisor waits for.
+    /// The child whose end an ordered stop of the supervisor waits for, or that it comes to next if
+    /// that one is down.
     fn stops_now(&self) -> Option<Key>;
 
     /// The worker that is asked to stop when this child is down, which [stops now](Self::stops_now) or
