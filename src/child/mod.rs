@@ -25,7 +25,7 @@ pub use self::component::{Component, component};
 pub use self::context::Context;
 pub use self::health::HealthCheck;
 pub(crate) use self::limits::{check_intensity, check_limits, check_on_exhausted, check_twice};
-pub(crate) use self::parked::{Next, Rest};
+pub(crate) use self::parked::{NextRun, Rest};
 #[cfg(test)]
 pub(crate) use self::run::alone;
 pub(crate) use self::run::{Parent, Run, StopLevel};

@@ -2,17 +2,21 @@
 //!
 //! A child that fails is mostly started again, and a task is dear to make and to throw away: aligned
 //! memory, and an entry in a list that all tasks share. That was a seventh of the instructions of a
-//! restart, and a quarter of the time when ten thousand children fail at once. So the task of a child that is expected back stays where it is, and is handed the next
-//! run through the one that is over. It keeps nothing of the child, which was dropped before.
+//! restart, and a quarter of the time when ten thousand children fail at once. So the task of a
+//! child that is expected back stays where it is, and is handed the next run through the one that is
+//! over. The child itself was dropped before; the supervisor lets the task go when it knows that
+//! there will be no other run.
 //!
 //! # Invariants
 //!
 //! 1. A run that was handed over is begun, or is reported as aborted; one that could not be handed
 //!    over is given back.
 //! 2. A task that was aborted is handed nothing: the abort was meant for the run before.
+//! 3. The waker of the task that waits has a place of its own. Others may still wait for the run that
+//!    is over to be asked to stop, who have kept its context.
 
 use std::sync::Arc;
-use std::task::Context as TaskContext;
+use std::task::{Context as TaskContext, Waker};
 
 use tracing::Span;
 
@@ -24,13 +28,23 @@ use crate::sync::Ordering;
 const RETURNS: u16 = 64;
 /// The child is over, and its task waits. Changed under the lock.
 const PARKED: u16 = 128;
-/// The supervisor knows that.
+/// The supervisor knows that it is over.
 const RESTS: u16 = 256;
 
 /// The run that a task begins next.
-pub(crate) struct Next {
+pub(crate) struct NextRun {
     pub(crate) run: Arc<Run>,
     pub(crate) span: Option<Box<Span>>,
+}
+
+/// What a task does when its child is over.
+#[derive(Default)]
+pub(super) enum Seat {
+    /// It doesn't wait, or not any more.
+    #[default]
+    Empty,
+    Waits(Waker),
+    Handed(NextRun),
 }
 
 impl Run {
@@ -49,44 +63,44 @@ impl Run {
         let returns = self.marks.load(Ordering::Acquire) & RETURNS != 0;
         let parks = returns && !matches!(reason, ExitReason::Normal);
         if parks {
-            let other = {
-                let mut cell = self.cell.lock();
-                self.marks.fetch_or(PARKED, Ordering::AcqRel);
-                match &cell.waker {
-                    Some(waker) if waker.will_wake(cx.waker()) => None,
-                    _ => cell.waker.replace(cx.waker().clone()),
-                }
-            };
-            // Somebody who has kept the context, and has to wait in another way.
-            if let Some(other) = other {
-                other.wake();
-            }
+            let seat = Seat::Waits(cx.waker().clone());
+            let mut cell = self.cell.lock();
+            cell.extras.get_or_insert_default().seat = seat;
+            self.marks.fetch_or(PARKED, Ordering::AcqRel);
         }
         parks
     }
 
-    #[cfg(all(test, verger_loom))]
-    fn is_parked(&self) -> bool {
-        self.marks.load(Ordering::Acquire) & PARKED != 0
-    }
-
     /// What the parked task is to do, if that is known already.
-    pub(super) fn take_next(&self, cx: &mut TaskContext<'_>) -> Option<Next> {
+    pub(super) fn take_next(&self, cx: &mut TaskContext<'_>) -> Option<NextRun> {
+        let waits = Seat::Waits(cx.waker().clone());
         let mut cell = self.cell.lock();
-        let next = cell.extras.as_mut().and_then(|extras| extras.next.take());
-        // Whoever was asked to stop after its end was woken for that.
-        if next.is_none() && cell.waker.is_none() {
-            cell.waker = Some(cx.waker().clone());
+        let seat = &mut cell.extras.as_mut()?.seat;
+        let before = match seat {
+            Seat::Waits(_) => std::mem::replace(seat, waits),
+            Seat::Handed(_) | Seat::Empty => std::mem::take(seat),
+        };
+        // Outside of the lock: a waker may do anything when it is dropped.
+        drop(cell);
+        match before {
+            Seat::Handed(next) => Some(next),
+            Seat::Waits(_) | Seat::Empty => None,
         }
-        next
     }
 
     /// The task is dropped. Returns what it was to do.
-    pub(super) fn leave(&self) -> Option<Next> {
+    pub(super) fn leave(&self) -> Option<NextRun> {
+        if self.marks.load(Ordering::Acquire) & PARKED == 0 {
+            return None;
+        }
         let mut cell = self.cell.lock();
         self.marks.fetch_and(!PARKED, Ordering::AcqRel);
-        cell.waker = None;
-        cell.extras.as_mut()?.next.take()
+        let seat = std::mem::take(&mut cell.extras.as_mut()?.seat);
+        drop(cell);
+        match seat {
+            Seat::Handed(next) => Some(next),
+            Seat::Waits(_) | Seat::Empty => None,
+        }
     }
 
     /// The supervisor has heard of the end. Whether the task waits for another run; if it does and
@@ -110,19 +124,19 @@ impl Run {
     /// # Errors
     ///
     /// Gives it back if the task is gone.
-    pub(crate) fn hand_over(&self, next: Next) -> Result<(), Next> {
-        let waker = {
-            let mut cell = self.cell.lock();
-            if self.marks.load(Ordering::Acquire) & PARKED == 0 {
-                return Err(next);
+    pub(crate) fn hand_over(&self, next: NextRun) -> Result<(), NextRun> {
+        let mut cell = self.cell.lock();
+        match cell.extras.as_mut().map(|extras| &mut extras.seat) {
+            Some(seat @ Seat::Waits(_)) => {
+                let before = std::mem::replace(seat, Seat::Handed(next));
+                drop(cell);
+                if let Seat::Waits(waker) = before {
+                    waker.wake();
+                }
+                Ok(())
             }
-            cell.extras.get_or_insert_default().next = Some(next);
-            cell.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
+            _ => Err(next),
         }
-        Ok(())
     }
 }
 
@@ -145,13 +159,15 @@ mod loom_tests {
     use crate::sync::model::{Task, check};
 
     /// What the task does when it is over, and what it finds when it is woken.
-    fn park_and_wait(before: &Run) -> Option<Next> {
+    fn park_and_wait(before: &Run) -> Option<NextRun> {
         let task = Task::new();
         task.run(std::future::poll_fn(|cx| {
             // A task is polled more often than it was woken for this.
             match before.take_next(cx) {
                 Some(next) => std::task::Poll::Ready(Some(next)),
-                None if before.is_parked() => std::task::Poll::Pending,
+                None if before.marks.load(Ordering::Acquire) & PARKED != 0 => {
+                    std::task::Poll::Pending
+                }
                 None => {
                     assert!(before.park(&ExitReason::Aborted, cx));
                     std::task::Poll::Pending
@@ -168,7 +184,7 @@ mod loom_tests {
             let supervisor = {
                 let (before, run) = (Arc::clone(&before), Arc::clone(&after));
                 thread::spawn(move || {
-                    let mut next = Next { run, span: None };
+                    let mut next = NextRun { run, span: None };
                     before.stop(StopLevel::Cancel);
                     // It hears of the end only when the task has parked.
                     while let Err(back) = before.hand_over(next) {
@@ -199,9 +215,38 @@ mod loom_tests {
                 thread::spawn(move || before.leave().is_some())
             };
 
-            let given_back = before.hand_over(Next { run: after, span: None }).is_err();
+            let given_back = before.hand_over(NextRun { run: after, span: None }).is_err();
 
             assert_ne!(going.join().unwrap(), given_back);
+        });
+    }
+
+    #[test]
+    fn loom_a_task_that_waits_is_woken_whoever_waits_for_the_run_that_is_over() {
+        check(|| {
+            let (before, after) = (run(1), run(2));
+            before.expect_return();
+            let supervisor = {
+                let (before, run) = (Arc::clone(&before), Arc::clone(&after));
+                thread::spawn(move || {
+                    let mut next = NextRun { run, span: None };
+                    while let Err(back) = before.hand_over(next) {
+                        next = back;
+                        thread::yield_now();
+                    }
+                })
+            };
+            let keeper = {
+                let before = Arc::clone(&before);
+                thread::spawn(move || {
+                    let waker = Task::new().waker();
+                    before.seize_waker(&mut TaskContext::from_waker(&waker));
+                })
+            };
+
+            assert!(park_and_wait(&before).is_some());
+            supervisor.join().unwrap();
+            keeper.join().unwrap();
         });
     }
 }

@@ -22,7 +22,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use tokio_util::sync::CancellationToken;
 
-use super::parked::Next;
+use super::parked::Seat;
 use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
@@ -102,8 +102,8 @@ pub(super) struct Extras {
     token: Option<CancellationToken>,
     status: Option<Arc<str>>,
     properties: Properties,
-    /// What the task is to do when this run is over.
-    pub(super) next: Option<Next>,
+    /// What the task does when this run is over.
+    pub(super) seat: Seat,
 }
 
 impl Run {

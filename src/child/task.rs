@@ -121,8 +121,13 @@ where
         let mut this = self.project();
         if matches!(*this.stage, Stage::Over) {
             let Some(next) = this.run.take_next(cx) else { return Poll::Pending };
-            (*this.run, *this.span) = (next.run, next.span);
+            let before = std::mem::replace(this.run, next.run);
+            *this.span = next.span;
             this.stage.set(Stage::New);
+            // What the last run was given goes with it, and may panic.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(before))) {
+                drop(panicked(panic));
+            }
         }
         let span = this.span.take();
         let entered = span.as_ref().map(|span| span.enter());

@@ -112,8 +112,8 @@ impl Dynamic {
         }
     }
 
-    /// A child that has ended by itself is forgotten, unless a message may start it. Nothing else comes of its end any more if the
-    /// supervisor ends already.
+    /// A child that has ended by itself is forgotten, unless a message may start it. Nothing else comes
+    /// of its end any more if the supervisor ends already.
     fn leave(&mut self, key: Key, then: OnExit, reason: &ExitReason, turn: &mut Turn<'_>) {
         let over = self.finishing.is_some();
         let incarnation = self.children.slot(key).incarnation;

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::few::Few;
 use super::hub::Hub;
 use super::request::ChildName;
-use crate::child::{Context, Next, Parent, Plan, Rest, Run, Seed, StopLevel};
+use crate::child::{Context, NextRun, Parent, Plan, Rest, Run, Seed, StopLevel};
 use crate::machine::{Incarnation, Key, Order, trim};
 use crate::mailbox::Slot;
 use crate::path::Path;
@@ -216,7 +216,7 @@ impl Tasks {
         );
         let mut span = (!span.is_none()).then(|| Box::new(span));
         if let Some(task) = entry.task.as_mut().filter(|task| task.run.rests()) {
-            let Err(next) = task.run.hand_over(Next { run: Arc::clone(&run), span }) else {
+            let Err(next) = task.run.hand_over(NextRun { run: Arc::clone(&run), span }) else {
                 task.run = run;
                 return;
             };
@@ -311,6 +311,19 @@ impl Tasks {
     pub(super) fn ended(&mut self, key: Key, incarnation: Incarnation) -> Option<Task> {
         let task = &mut self.entry_mut(key)?.task;
         task.take_if(|task| task.run.incarnation == incarnation && !task.stays())
+    }
+
+    /// Whether there is a task of the child's that waits for another run.
+    pub(super) fn rests(&self, key: Key) -> bool {
+        self.entry(key).and_then(|entry| entry.task.as_ref()).is_some_and(|task| task.run.rests())
+    }
+
+    /// There will be no other run for the task that waits for one.
+    pub(super) fn let_go(&mut self, key: Key) {
+        let Some(entry) = self.entry_mut(key) else { return };
+        if let Some(task) = entry.task.take_if(|task| task.run.rests()) {
+            task.handle.abort();
+        }
     }
 
     /// Which incarnation of the child has a task.

@@ -7,7 +7,8 @@ use tokio::runtime::Handle;
 use tokio::task::Id;
 use verger::{
     Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, DynamicSupervisorBuilder, Exit,
-    Readiness, RestartType, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Lifecycle, OnExhausted, Readiness, RestartType, Strategy, Supervisor, SupervisorBuilder,
+    SupervisorHandle, worker,
 };
 
 /// The task of each incarnation, by the name of the child.
@@ -137,6 +138,40 @@ async fn a_task_that_waits_for_the_next_run_is_gone_when_there_is_none() {
     drop(conns);
     settle().await;
     assert_eq!(tasks(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_declared_child_that_stays_down_keeps_no_task() {
+    let ids = Ids::default();
+    let waiting = failing("waiting", 1, &ids).backoff(Backoff::constant(Duration::from_secs(3600)));
+    let limited = failing("limited", 2, &ids).consecutive_restarts(1);
+    let app = supervisor().child(waiting).child(limited.on_exhausted(OnExhausted::StopChild));
+    let app = start(app.child(failing("idle", 0, &ids)).build()).await;
+    // Of the one that failed too often there is none, the one that waits has its own.
+    let before = tasks();
+
+    app.terminate_child("waiting").await.unwrap();
+    settle().await;
+
+    assert_eq!(tasks(), before - 1);
+    assert_eq!(app.which_child("limited").await.unwrap().lifecycle, Lifecycle::Stopped);
+    app.terminate_child("idle").await.unwrap();
+    settle().await;
+    assert_eq!(tasks(), before - 2, "the supervisor and whoever ran it are left");
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_stays_down_keeps_no_task() {
+    let ids = Ids::default();
+    let calm = tasks();
+    let group = Supervisor::builder("app").strategy(Strategy::OneForAll);
+    let group = group.restarts(0, Duration::from_secs(60)).on_exhausted(OnExhausted::Park);
+    let group = group.child(failing("a", 1, &ids)).child(failing("b", 0, &ids));
+    let app = start(group.build()).await;
+
+    assert_eq!(tasks(), calm + 1, "the supervisor's own");
+    app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

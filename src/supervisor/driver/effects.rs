@@ -85,7 +85,10 @@ impl<M: Machine> Driver<M> {
                 self.note_down(key);
             }
             Effect::Replaced { key } => self.replaced(key),
-            Effect::Stays { key } => self.note_down(key),
+            Effect::Stays { key } => {
+                self.note_down(key);
+                self.tasks.let_go(key);
+            }
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key, incarnation } => {
                 if self.audience.listens {

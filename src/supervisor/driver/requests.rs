@@ -55,6 +55,7 @@ impl<M: Machine> Driver<M> {
         self.next_ticket += 1;
         self.asking = Some((ticket, Caller { child, call, answer }));
         self.step(Event::Request { ticket, key, request }, now);
+        self.let_go(key);
         if let Some((ticket, caller)) = self.asking.take() {
             self.callers.insert(ticket, caller);
         }
