@@ -11,7 +11,7 @@
 //! 1. What was pushed before a `poll_take` that returned `Ready` is in its batch, in order and
 //!    behind what had been left there.
 //! 2. If `poll_take` returned `Pending`, the next push wakes.
-//! 3. Events and requests of a batch can be taken in the order in which they came.
+//! 3. Events and requests of a batch can be taken in the order in which they came, or events first.
 //! 4. Nothing is pushed once the inbox is closed; events and requests are given back.
 
 use std::collections::VecDeque;

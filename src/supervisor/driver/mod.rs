@@ -159,6 +159,8 @@ async fn give_way() {
 impl<M: Machine> Driver<M> {
     pub(super) fn new(machine: M, hub: Arc<Hub>, above: Option<Context>) -> Box<Self> {
         let blueprint = Arc::clone(&hub.blueprint);
+        // Whoever is asked about failures is told how long the child had lived.
+        let heeds_edges = hub.callback.is_some();
         let tasks = Tasks::new(Arc::clone(&hub) as _, blueprint.dynamic, blueprint.children.len());
         // Boxed: a future that held it would hold it twice, here and in `run`, and be moved into
         // the task, and into the box of the child that it is. That came to 7.6 KB for each
@@ -184,7 +186,7 @@ impl<M: Machine> Driver<M> {
             fallbacks: Few::default(),
             ending: None,
             audience: Audience::default(),
-            heeds_edges: blueprint.rules.asks,
+            heeds_edges,
             end: None,
             questions: Questions::default(),
             health: Health::default(),
@@ -262,11 +264,13 @@ impl<M: Machine> Driver<M> {
         let late = std::mem::take(&mut self.late);
         self.asked.clear();
         self.answered = false;
+        // Before it is seen who listens: whoever has subscribed and then stops this hears of it.
+        let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.run.level());
         self.audience =
             Audience { reads: trace::is_read(), listens: self.hub.tree.has_listeners() };
         self.machine.mute(!self.audience.is_there() && !self.heeds_edges);
         // Stopping comes first, so that nothing is started only to be stopped at once.
-        self.hear(now);
+        self.hear(level, now);
         let mut room = EVENTS;
         if due || !late.is_empty() {
             self.take_events(&mut room, now, |batch| batch.next_event());
@@ -286,6 +290,8 @@ impl<M: Machine> Driver<M> {
                 break;
             }
         }
+        // Nor does an event wait for more requests than these.
+        self.take_events(&mut room, now, |batch| batch.next_event());
         // An end that has come in already is heard before a deadline for it is missed, unless ends
         // never cease to come.
         if due && (self.batch.events.is_empty() || self.overdue == PATIENCE) {
@@ -311,12 +317,11 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Looks whether the supervisor is to stop.
-    fn hear(&mut self, now: Instant) {
+    fn hear(&mut self, level: StopLevel, now: Instant) {
         if let Some(stop) = self.batch.stop.take() {
             trace::stopping(&self.hub, &stop.reason);
             self.step(Event::Stop { within: stop.within }, now);
         }
-        let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.run.level());
         if level > self.heard {
             self.heard = level;
             match level {
@@ -333,14 +338,29 @@ impl<M: Machine> Driver<M> {
     fn take_in(&mut self, event: Event, now: Instant) {
         // Dropped when the next incarnation has been started.
         let mut _ended = None;
+        let mut over = match event {
+            Event::Answered { key, .. } => Some(key),
+            _ => None,
+        };
         if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
         {
+            over = Some(key);
             _ended = self.tasks.ended(key, incarnation);
             if !self.leaked.is_empty() && self.leaked.remove(&(key, incarnation)).is_some() {
                 self.hub.leak_ended(key, incarnation);
             }
         }
         self.step(event, now);
+        if let Some(key) = over {
+            self.let_go(key);
+        }
+    }
+
+    /// Lets the task go that waits for another run of a child that does not come back.
+    fn let_go(&mut self, key: Key) {
+        if self.tasks.rests(key) && !self.machine.returns(key) {
+            self.tasks.let_go(key);
+        }
     }
 
     fn step(&mut self, event: Event, now: Instant) {
