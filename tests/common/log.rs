@@ -1,10 +1,11 @@
 //! What is logged while a test runs.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use tracing::Dispatch;
 use tracing::level_filters::LevelFilter;
-use tracing::subscriber::DefaultGuard;
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
 /// What is logged on this thread, as text.
 pub(crate) struct Log {
@@ -36,7 +37,9 @@ impl Log {
             .with_ansi(false)
             .with_writer(move || writer.clone())
             .finish();
-        Self { text, _guard: tracing::subscriber::set_default(subscriber) }
+        let log = Self { text, _guard: tracing::subscriber::set_default(subscriber) };
+        ask_every_log();
+        log
     }
 
     /// The lines since this was asked last.
@@ -45,4 +48,14 @@ impl Log {
         let text = String::from_utf8(text).unwrap();
         text.lines().map(|line| line.trim_start().to_owned()).collect()
     }
+}
+
+/// Called with a log in place that is of this thread alone.
+///
+/// While there is one log in the process, tracing asks only the thread that comes to a line first
+/// whether it is read, and remembers that: another test, which has no log, could switch it off for this
+/// one. With a second one it asks all there are.
+pub(crate) fn ask_every_log() {
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
+    SECOND.get_or_init(|| Dispatch::new(NoSubscriber::new()));
 }
