@@ -392,13 +392,14 @@ pub(crate) trait Machine {
     /// Whether the child is down until a message comes for it, and none has been told of.
     fn awaits_message(&self, key: Key) -> bool;
 
-    /// The child whose end an ordered stop of the supervisor waits for, or that it comes to next if
-    /// that one is down.
+    /// The child whose end an ordered stop, of the supervisor or of a group that is started again,
+    /// waits for, or that it comes to next if that one is down.
     fn stops_now(&self) -> Option<Key>;
 
     /// The worker that is asked to stop when this child is down, which [stops now](Self::stops_now) or
     /// comes after that one in this way: whatever becomes of them, and whatever else happens
-    /// meanwhile, unless all are aborted.
+    /// meanwhile, unless all are aborted. In a group that is not to be started again after all, those
+    /// who were added since may come first.
     fn stops_after(&self, key: Key) -> Option<Key>;
 
     /// Whether the child has failed, and is being stopped for that.

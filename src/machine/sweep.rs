@@ -191,22 +191,27 @@ impl Ordered {
         comes && matches!(sweep.then, Then::Run) && slot.waits_for_its_turn()
     }
 
-    /// The child that is to be down before the next one is asked, if the supervisor ends: any other
-    /// sweep may begin again from the end.
+    /// The child that is to be down before the next one is asked. Not in a range that is only left
+    /// stopped: children that are added to it meanwhile run, and may have to be stopped first.
     pub(super) fn asked_now(&self) -> Option<Key> {
-        let sweep = self.sweep.as_ref().filter(|sweep| sweep.is_finishing())?;
+        let sweep = self.sweep.as_ref().filter(|sweep| !matches!(sweep.then, Then::Rest))?;
         let Phase::Stopping { cursor, manner: Manner::Ask } = sweep.phase else { return None };
-        self.order.last_before(cursor).map(|(_, key)| key)
+        self.in_range(sweep, self.order.last_before(cursor))
     }
 
     /// Who is asked after this child, if it is a worker.
     pub(super) fn asked_after(&self, key: Key) -> Option<Key> {
-        let (_, next) = self.order.last_before(self.children.slots.get(key)?.pos)?;
+        let before = self.order.last_before(self.children.slots.get(key)?.pos);
+        let next = self.in_range(self.sweep.as_ref()?, before)?;
         let slot = self.children.slots.get(next)?;
         let asked = slot.state == State::Active
             && slot.options.supervisor.is_none()
             && self.children.rules.shutdown(&slot.options) != Shutdown::BrutalKill;
         asked.then_some(next)
+    }
+
+    fn in_range(&self, sweep: &Sweep, child: Option<(Pos, Key)>) -> Option<Key> {
+        child.filter(|&(pos, _)| pos >= sweep.from).map(|(_, key)| key)
     }
 
     /// Whether the range that is being stopped is started again.
@@ -365,8 +370,7 @@ impl Ordered {
         let Some(sweep) = &mut self.sweep else { return Step::Wait };
         match sweep.phase {
             Phase::Stopping { cursor, manner } => {
-                let from = sweep.from.min(cursor);
-                match self.order.last_before(cursor).filter(|&(pos, _)| pos >= from) {
+                match self.order.last_before(cursor).filter(|&(pos, _)| pos >= sweep.from) {
                     Some((pos, key)) => self.stop_next(pos, key, manner, turn),
                     None if manner == Manner::Abort && self.children.live > 0 => Step::Wait,
                     None => self.all_down(turn),

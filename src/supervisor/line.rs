@@ -1,17 +1,17 @@
 //! Children that are asked to stop one after another, each by the end of the one behind it.
 //!
-//! In an ordered stop each child is asked when the one behind it is down. If the supervisor did that
-//! itself, there would be two changes of task between two children, and nobody to share the work
-//! with. So it lines some up ahead: whoever ends asks the next one, and the supervisor takes in
-//! meanwhile what has happened. Nothing is decided here: the machine has [said][follows] that it
-//! will ask them in this order, whatever becomes of each.
+//! When a supervisor or a group stops in order, each child is asked when the one behind it is down. If
+//! the supervisor did that itself, there would be two changes of task between two children, and nobody
+//! to share the work with. So it lines some up ahead: whoever ends asks the next one, and the
+//! supervisor takes in meanwhile what has happened. Nothing is decided here: the machine has
+//! [said][order] that it will ask them in this order, whatever becomes of each.
 //!
 //! # Invariants
 //!
 //! 1. A child is asked only when the end of the one behind it has been told.
 //! 2. A link is for one run of either child, so one that is left over asks nobody.
 //!
-//! [follows]: crate::machine::Machine::follows
+//! [order]: crate::machine::Machine::stops_after
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -269,11 +269,13 @@ impl Tasks {
         self.task(key).map(|task| task.run.level() > StopLevel::None)
     }
 
-    /// The run of a child that somebody else is about to ask to stop for good. Not one with a mailbox,
-    /// which is to hear of it before.
-    pub(super) fn to_be_asked(&self, key: Key) -> Option<Arc<Run>> {
+    /// The run of a child that somebody else is about to ask to stop, for good unless it `returns`. Not
+    /// one with a mailbox, which is to hear of it before.
+    pub(super) fn to_be_asked(&self, key: Key, returns: bool) -> Option<Arc<Run>> {
         let task = self.task(key).filter(|_| self.mailbox(key).is_none())?;
-        task.run.expect_no_return();
+        if !returns {
+            task.run.expect_no_return();
+        }
         Some(Arc::clone(&task.run))
     }
 

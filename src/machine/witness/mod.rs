@@ -63,6 +63,9 @@ pub(super) trait Subject: Machine + Clone + Debug {
 
     /// Whether it is still open who of a group comes back.
     fn decides_later(&self) -> bool;
+
+    /// Whether the child is in a range that is being stopped, and has not been passed.
+    fn is_to_stop(&self, key: Key) -> bool;
 }
 
 impl Subject for Ordered {
@@ -75,6 +78,10 @@ impl Subject for Ordered {
     fn decides_later(&self) -> bool {
         self.is_stopping_a_range()
     }
+
+    fn is_to_stop(&self, key: Key) -> bool {
+        self.is_being_swept(key)
+    }
 }
 
 impl Subject for Dynamic {
@@ -85,6 +92,10 @@ impl Subject for Dynamic {
     }
 
     fn decides_later(&self) -> bool {
+        false
+    }
+
+    fn is_to_stop(&self, _key: Key) -> bool {
         false
     }
 }

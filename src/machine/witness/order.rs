@@ -21,35 +21,46 @@
 use std::time::Instant;
 
 use super::super::state::{Down, State, is_live};
-use super::super::{Answer, Event, Key, Request};
+use super::super::{Answer, Event, Incarnation, Key, Request};
 use super::{Broken, Question, Subject, Witness, ensure, is_ending};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
 
 /// Who stops now, and who is said to come after him. Nobody does while those that are down are passed,
 /// which may take several events.
-pub(super) fn line<M: Subject>(machine: &M) -> Vec<Key> {
+pub(super) fn line<M: Subject>(machine: &M) -> Vec<(Key, Incarnation)> {
     let live = |key: &Key| machine.children().state(*key).is_some_and(is_live);
     let first = machine.stops_now().filter(live);
-    std::iter::successors(first, |&key| machine.stops_after(key)).collect()
+    let line = std::iter::successors(first, |&key| machine.stops_after(key));
+    line.filter_map(|key| Some((key, machine.children().slots.get(key)?.incarnation))).collect()
 }
 
 impl Witness {
-    /// Of those who were in the line, the first one who is there stops now, and the others come after
-    /// him as they did.
-    pub(super) fn check_line<M: Subject>(&self, before: &[Key], machine: &M) -> Result<(), Broken> {
-        let there = |key: &&Key| self.children[key].live;
-        let Some(first) = before.iter().find(there).filter(|_| !self.aborting) else {
+    /// Of those who were in the line, the first one who is there stops now, or will when those who are
+    /// down have been passed once more; and the others come after him as they did.
+    pub(super) fn check_line<M: Subject>(
+        &self,
+        before: &[(Key, Incarnation)],
+        machine: &M,
+    ) -> Result<(), Broken> {
+        let there = |&(key, incarnation): &(Key, Incarnation)| {
+            let child = &self.children[&key];
+            child.live && child.incarnation == incarnation
+        };
+        let Some(first) = before.iter().find(|it| there(it)).filter(|_| !self.aborting) else {
             return Ok(());
         };
-        ensure(machine.stops_now() == Some(*first), "who is first in the line stops now")?;
-        let asked = |key: &Key| self.children[key].cancelled || self.children[key].aborted;
-        let right = *first == before[0] || self.children[first].cancelled;
+        let right = match machine.stops_now() {
+            Some(key) if key == first.0 => *first == before[0] || self.children[&key].cancelled,
+            Some(key) => machine.is_to_stop(first.0) && !self.children[&key].live,
+            None => machine.is_to_stop(first.0),
+        };
         ensure(right, "who was in the line is asked when it is his turn")?;
-        let pairs = before.iter().zip(&before[1..]);
+        let asked = |key| self.children[&key].cancelled || self.children[&key].aborted;
+        let pairs = before.iter().zip(&before[1..]).filter(|(it, next)| there(it) && there(next));
         let goes_on = pairs
-            .filter(|(behind, next)| there(behind) && there(next))
-            .all(|(&behind, next)| machine.stops_after(behind) == Some(*next) || asked(next));
+            .map(|(behind, next)| (behind.0, next.0))
+            .all(|(behind, next)| machine.stops_after(behind) == Some(next) || asked(next));
         ensure(goes_on, "whoever was in the line keeps his place")
     }
 

@@ -127,9 +127,11 @@ impl<M: Machine> Driver<M> {
             return;
         }
         let Some(incarnation) = self.tasks.runs(key) else { return };
+        // Whoever runs does, in a group, as far as is known now.
+        let returns = !self.machine.is_ending();
         let mut last = (key, incarnation);
         let links = std::iter::from_fn(|| {
-            let run = self.tasks.to_be_asked(self.machine.stops_after(last.0)?)?;
+            let run = self.tasks.to_be_asked(self.machine.stops_after(last.0)?, returns)?;
             let behind = std::mem::replace(&mut last, (run.key, run.incarnation));
             Some(Link { behind, run })
         });
