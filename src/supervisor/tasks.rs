@@ -95,8 +95,9 @@ impl Tasks {
         Self { parent, entries, names, lends: false, properties: Few::default() }
     }
 
-    pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>) {
-        self.lends |= seed.mailbox().is_some();
+    /// `lends`: the seed has a mailbox.
+    pub(super) fn add(&mut self, key: Key, seed: Arc<Seed>, lends: bool) {
+        self.lends |= lends;
         if matches!(self.names, Names::Few) && self.entries.len() >= FEW {
             let entries = self.entries.iter().flatten();
             let names = entries.map(|entry| (Arc::clone(&entry.seed.name), entry.key));
@@ -122,8 +123,8 @@ impl Tasks {
     }
 
     /// The child is made from another seed of the same name from now on.
-    pub(super) fn replace(&mut self, key: Key, seed: Arc<Seed>) {
-        self.lends |= seed.mailbox().is_some();
+    pub(super) fn replace(&mut self, key: Key, seed: Arc<Seed>, lends: bool) {
+        self.lends |= lends;
         if let Some(entry) = self.entry_mut(key) {
             entry.seed = seed;
             // It would begin what it was made for.

@@ -16,17 +16,28 @@ use super::hub::Hub;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::machine::Key;
 use crate::mailbox::Slot;
-use crate::sync::Mutex;
+use crate::sync::{AtomicU8, Mutex, Ordering};
 
 /// Mailboxes below the children that are supervisors.
 #[derive(Debug, Default)]
-pub(super) struct Wards(Mutex<Adopted>);
+pub(super) struct Wards {
+    /// Whether there are any: mostly there are none, and to see that takes no lock.
+    there: AtomicU8,
+    adopted: Mutex<Adopted>,
+}
 
 #[derive(Debug, Default)]
 struct Adopted {
     by_child: Few<Key, Vec<Arc<dyn Slot>>>,
     /// No more are adopted.
     closed: bool,
+}
+
+impl Wards {
+    /// Whether any have been adopted, of a supervisor whose end has come in, and are still here.
+    pub(super) fn are_there(&self) -> bool {
+        self.there.load(Ordering::Acquire) != 0
+    }
 }
 
 impl Hub {
@@ -40,11 +51,12 @@ impl Hub {
             mailbox.adopted_by(Arc::clone(self) as Arc<dyn Owner>);
         }
         let refused = {
-            let mut wards = self.wards.0.lock();
+            let mut wards = self.wards.adopted.lock();
             if wards.closed {
                 mailboxes
             } else {
                 wards.by_child.insert(supervisor, mailboxes);
+                self.wards.there.store(1, Ordering::Release);
                 Vec::new()
             }
         };
@@ -53,15 +65,24 @@ impl Hub {
 
     /// The supervisor doesn't come back, and so nobody comes for what was below it.
     pub(super) fn dismiss(&self, supervisor: Key, reason: DeadLetterReason) {
-        let wards = self.wards.0.lock().by_child.remove(&supervisor);
+        if !self.wards.are_there() {
+            return;
+        }
+        let wards = {
+            let mut wards = self.wards.adopted.lock();
+            let removed = wards.by_child.remove(&supervisor);
+            self.wards.there.store(u8::from(!wards.by_child.is_empty()), Ordering::Release);
+            removed
+        };
         send_away(wards.unwrap_or_default(), reason);
     }
 
     /// Gives all of them up, and adopts no more. Some may have their place again.
     pub(super) fn release(&self) -> Vec<Arc<dyn Slot>> {
         let wards = {
-            let mut wards = self.wards.0.lock();
+            let mut wards = self.wards.adopted.lock();
             wards.closed = true;
+            self.wards.there.store(0, Ordering::Release);
             std::mem::take(&mut wards.by_child)
         };
         if wards.is_empty() {

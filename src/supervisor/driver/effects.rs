@@ -40,7 +40,7 @@ impl<M: Machine> Driver<M> {
                 if self.is_due(now) {
                     self.asked.insert(key, ());
                 }
-                if self.heeds_edges {
+                if self.heeds_edges || self.supervises {
                     self.close_mailbox(key);
                 }
                 // Not if the end of the child behind it has asked it already.
@@ -271,8 +271,12 @@ impl<M: Machine> Driver<M> {
     fn replaced(&mut self, key: Key) {
         let Some(spec) = self.fallbacks.remove(&key) else { return };
         self.take_mailbox(key);
-        self.tasks.replace(key, Arc::clone(&spec.seed));
-        self.give_mailbox(key, &spec);
+        let mailbox = spec.seed.mailbox();
+        self.tasks.replace(key, Arc::clone(&spec.seed), mailbox.is_some());
+        self.supervises |= spec.options.supervisor.is_some();
+        if let Some(mailbox) = mailbox {
+            self.give_mailbox(key, &spec, &mailbox);
+        }
         self.health.remove(key);
         self.health.add(key, spec.health.as_ref());
         if let Some(further) = &spec.fallback {

@@ -11,7 +11,7 @@ use super::Driver;
 use crate::child::ChildSpec;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::machine::{Key, Machine};
-use crate::mailbox::{At, Grace};
+use crate::mailbox::{At, Grace, Slot};
 use crate::supervisor::wards::send_away;
 
 /// How long an incarnation has to live at most before it gets what came before its start, in
@@ -19,8 +19,7 @@ use crate::supervisor::wards::send_away;
 const GRACE: u16 = 50_000;
 
 impl<M: Machine> Driver<M> {
-    pub(super) fn give_mailbox(&self, key: Key, spec: &ChildSpec) {
-        let Some(mailbox) = self.tasks.mailbox(key) else { return };
+    pub(super) fn give_mailbox(&self, key: Key, spec: &ChildSpec, mailbox: &Arc<dyn Slot>) {
         let grace = if spec.options.signals {
             Grace::UntilReady
         } else {

@@ -95,9 +95,11 @@ pub(super) struct Driver<M: Machine> {
     /// The end that was told last, for the edges and the decision that follow from it.
     ending: Option<Ending>,
     audience: Audience,
-    /// Some child has something that goes by its edges: a mailbox, children, a health check; or
-    /// somebody is asked about failures.
+    /// Some child has something that goes by its edges: a mailbox, a health check, or a fallback
+    /// that may have them; or somebody is asked about failures.
     heeds_edges: bool,
+    /// Some child is a supervisor, or has been.
+    supervises: bool,
     end: Option<End>,
     questions: Questions,
     health: Health,
@@ -187,6 +189,7 @@ impl<M: Machine> Driver<M> {
             ending: None,
             audience: Audience::default(),
             heeds_edges,
+            supervises: false,
             end: None,
             questions: Questions::default(),
             health: Health::default(),
@@ -268,7 +271,10 @@ impl<M: Machine> Driver<M> {
         let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.run.level());
         self.audience =
             Audience { reads: trace::is_read(), listens: self.hub.tree.has_listeners() };
-        self.machine.mute(!self.audience.is_there() && !self.heeds_edges);
+        // A supervisor below goes by its edges, too, if it has left mailboxes here: as it has not
+        // until its end comes in, only then.
+        let heeds_edges = self.heeds_edges || self.hub.wards.are_there();
+        self.machine.mute(!self.audience.is_there() && !heeds_edges);
         // Stopping comes first, so that nothing is started only to be stopped at once.
         self.hear(level, now);
         let mut room = EVENTS;
@@ -376,15 +382,20 @@ impl<M: Machine> Driver<M> {
 
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
         let key = self.machine.add(Arc::clone(&spec.options), now);
-        self.tasks.add(key, Arc::clone(&spec.seed));
-        self.give_mailbox(key, spec);
+        let mailbox = spec.seed.mailbox();
+        self.tasks.add(key, Arc::clone(&spec.seed), mailbox.is_some());
         if let Some(fallback) = &spec.fallback {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
         self.health.add(key, spec.health.as_ref());
-        if has_edges_heeded(spec) {
+        self.supervises |= spec.options.supervisor.is_some();
+        // What may take its place may have any of these.
+        if mailbox.is_some() || spec.health.is_some() || spec.fallback.is_some() {
             self.heeds_edges = true;
             self.machine.mute(false);
+        }
+        if let Some(mailbox) = mailbox {
+            self.give_mailbox(key, spec, &mailbox);
         }
         key
     }
@@ -428,14 +439,6 @@ impl<M: Machine> Driver<M> {
         self.hear_late();
         Outcome { end, leaked: self.hub.left_behind() }
     }
-}
-
-/// Whether the child, or what may take its place, has something that goes by its edges.
-fn has_edges_heeded(spec: &ChildSpec) -> bool {
-    spec.seed.mailbox().is_some()
-        || spec.health.is_some()
-        || spec.options.supervisor.is_some()
-        || spec.fallback.as_deref().is_some_and(has_edges_heeded)
 }
 
 impl<M: Machine> Drop for Driver<M> {
