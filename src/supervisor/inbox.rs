@@ -86,6 +86,15 @@ impl<R> Batch<R> {
             }
         }
     }
+
+    /// Moves all of it behind what is in the other.
+    fn move_behind(&mut self, to: &mut Self) {
+        move_behind(&mut self.events, &mut to.events);
+        move_behind(&mut self.requests, &mut to.requests);
+        if let Some(stop) = self.stop.take() {
+            to.stop(*stop);
+        }
+    }
 }
 
 /// Moves what is in `from` behind what is in `to`, and keeps no room that only a storm needs.
@@ -180,19 +189,20 @@ impl<R> Inbox<R> {
     /// Moves all that is waiting into the batch.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>, batch: &mut Batch<R>) -> Poll<()> {
         let mut state = self.state.lock();
-        if state.waiting.is_empty() {
-            match &mut state.waker {
-                Some(waker) => waker.clone_from(cx.waker()),
-                None => state.waker = Some(cx.waker().clone()),
-            }
-            return Poll::Pending;
+        if !state.waiting.is_empty() {
+            state.waiting.move_behind(batch);
+            return Poll::Ready(());
         }
-        move_behind(&mut state.waiting.events, &mut batch.events);
-        move_behind(&mut state.waiting.requests, &mut batch.requests);
-        if let Some(stop) = state.waiting.stop.take() {
-            batch.stop(*stop);
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => state.waker = Some(cx.waker().clone()),
         }
-        Poll::Ready(())
+        Poll::Pending
+    }
+
+    /// The same for who doesn't wait.
+    pub(crate) fn take(&self, batch: &mut Batch<R>) {
+        self.state.lock().waiting.move_behind(batch);
     }
 
     /// Takes nothing more in, and returns what was waiting.

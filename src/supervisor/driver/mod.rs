@@ -210,10 +210,11 @@ impl<M: Machine> Driver<M> {
 
     /// Runs the supervisor to its end.
     pub(super) async fn run(mut self: Box<Self>) -> Outcome {
-        let mut now = self.hub.began;
+        // The first turn is now, whatever has come: nobody needs to wake it for that. Below another
+        // supervisor this one has begun in the same poll, while a root may have waited for its own.
+        self.hub.inbox.take(&mut self.batch);
+        let mut now = if self.above.is_some() { self.hub.began } else { crate::clock::now() };
         loop {
-            poll_fn(|cx| self.poll_news(now, cx)).await;
-            now = crate::clock::now();
             self.turn(now);
             if let Some(end) = self.end.take() {
                 break self.finish(end);
@@ -224,6 +225,8 @@ impl<M: Machine> Driver<M> {
             } else if self.answered && (more || self.hub.inbox.has_news()) {
                 give_way().await;
             }
+            poll_fn(|cx| self.poll_news(now, cx)).await;
+            now = crate::clock::now();
         }
     }
 
@@ -238,6 +241,10 @@ impl<M: Machine> Driver<M> {
         // Also while something is left of the last turn, or a stop would have to wait for the end
         // of a storm.
         let news = self.hub.inbox.poll_take(cx, &mut self.batch).is_ready();
+        if news || !self.late.is_empty() || !self.batch.is_empty() {
+            // The turn looks whether it is to stop.
+            return Poll::Ready(());
+        }
         let stop = self.above.as_ref().is_some_and(|ctx| {
             let poll = ctx.run.poll_level(self.heard, cx).unwrap_or_else(|| {
                 ctx.run.seize_waker(cx);
@@ -245,7 +252,7 @@ impl<M: Machine> Driver<M> {
             });
             poll.is_ready() || ctx.run.level() > self.heard
         });
-        if news || stop || !self.late.is_empty() || !self.batch.is_empty() {
+        if stop {
             return Poll::Ready(());
         }
         let Some(at) = self.machine.next_deadline() else { return Poll::Pending };
