@@ -193,6 +193,12 @@ impl<R> Inbox<R> {
             state.waiting.move_behind(batch);
             return Poll::Ready(());
         }
+        // Room that was needed once is needed again, with the next child that ends. What a storm took
+        // stays where it is, and is given back when the next event is taken.
+        let room = batch.events.capacity();
+        if state.waiting.events.capacity() == 0 && batch.events.is_empty() && room <= SMALL {
+            std::mem::swap(&mut state.waiting.events, &mut batch.events);
+        }
         match &mut state.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             None => state.waker = Some(cx.waker().clone()),
