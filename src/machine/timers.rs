@@ -3,7 +3,7 @@
 //! Kept apart from the children, so that a child without a deadline pays nothing for having none.
 //! The nearest one is kept outside the trees: a supervisor that stops its children in order has one
 //! deadline at a time and sets it anew for each, which is the price of two comparisons there, and a
-//! fifth of the whole stop in a tree.
+//! fifth of the whole stop in a tree. Most supervisors never have a second one, and no trees.
 //!
 //! # Invariants
 //!
@@ -17,13 +17,25 @@ use std::time::Instant;
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Timers<K> {
     nearest: Option<(Instant, K)>,
+    others: Option<Box<Others<K>>>,
+}
+
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+struct Others<K> {
     due: BTreeSet<(Instant, K)>,
     at: BTreeMap<K, Instant>,
 }
 
 impl<K> Default for Timers<K> {
     fn default() -> Self {
-        Self { nearest: None, due: BTreeSet::new(), at: BTreeMap::new() }
+        Self { nearest: None, others: None }
+    }
+}
+
+impl<K> Default for Others<K> {
+    fn default() -> Self {
+        Self { due: BTreeSet::new(), at: BTreeMap::new() }
     }
 }
 
@@ -39,8 +51,9 @@ impl<K: Copy + Ord> Timers<K> {
                 (at, key)
             }
         };
-        self.due.insert(later);
-        self.at.insert(later.1, later.0);
+        let others = self.others.get_or_insert_default();
+        others.due.insert(later);
+        others.at.insert(later.1, later.0);
     }
 
     #[inline]
@@ -54,18 +67,21 @@ impl<K: Copy + Ord> Timers<K> {
     fn take_out(&mut self, key: K) {
         if self.nearest.is_some_and(|(_, nearest)| nearest == key) {
             self.advance();
-        } else if !self.at.is_empty()
-            && let Some(at) = self.at.remove(&key)
+        } else if let Some(others) = self.others.as_mut().filter(|others| !others.at.is_empty())
+            && let Some(at) = others.at.remove(&key)
         {
-            self.due.remove(&(at, key));
+            others.due.remove(&(at, key));
         }
     }
 
     /// The nearest deadline is over.
     fn advance(&mut self) {
-        self.nearest = if self.due.is_empty() { None } else { self.due.pop_first() };
-        if let Some((_, key)) = self.nearest {
-            self.at.remove(&key);
+        self.nearest = None;
+        if let Some(others) = self.others.as_mut().filter(|others| !others.due.is_empty())
+            && let Some((at, key)) = others.due.pop_first()
+        {
+            others.at.remove(&key);
+            self.nearest = Some((at, key));
         }
     }
 
@@ -73,14 +89,15 @@ impl<K: Copy + Ord> Timers<K> {
     pub(crate) fn at(&self, key: K) -> Option<Instant> {
         match self.nearest {
             Some((at, nearest)) if nearest == key => Some(at),
-            _ => self.at.get(&key).copied(),
+            _ => self.others.as_ref()?.at.get(&key).copied(),
         }
     }
 
     /// All deadlines, the nearest first.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = (Instant, K)> {
-        self.nearest.into_iter().chain(self.due.iter().copied())
+        let others = self.others.iter().flat_map(|others| &others.due);
+        self.nearest.into_iter().chain(others.copied())
     }
 
     #[cfg(test)]

@@ -71,10 +71,13 @@ enum Names {
     Few,
     Unique(Box<HashMap<Arc<str>, Key>>),
     /// Names repeat, so each child has a number besides: `conn#17`.
-    Numbered {
-        keys: Order,
-        next: NonZeroU64,
-    },
+    Numbered(Box<Numbers>),
+}
+
+#[derive(Debug)]
+struct Numbers {
+    keys: Order,
+    next: NonZeroU64,
 }
 
 /// Up to so many names, a table of them takes more memory than it saves time: 400 bytes for ten.
@@ -84,7 +87,7 @@ impl Tasks {
     /// For so many children of this parent at first.
     pub(super) fn new(parent: Arc<dyn Parent>, dynamic: bool, children: usize) -> Self {
         let names = if dynamic {
-            Names::Numbered { keys: Order::default(), next: NonZeroU64::MIN }
+            Names::Numbered(Box::new(Numbers { keys: Order::default(), next: NonZeroU64::MIN }))
         } else if children <= FEW {
             Names::Few
         } else {
@@ -109,10 +112,10 @@ impl Tasks {
                 keys.insert(Arc::clone(&seed.name), key);
                 None
             }
-            Names::Numbered { keys, next } => {
-                let serial = *next;
-                *next = next.saturating_add(1);
-                keys.insert(serial.get(), key);
+            Names::Numbered(numbers) => {
+                let serial = numbers.next;
+                numbers.next = serial.saturating_add(1);
+                numbers.keys.insert(serial.get(), key);
                 Some(serial)
             }
         };
@@ -141,9 +144,9 @@ impl Tasks {
             task.handle.abort();
         }
         match (&mut self.names, entry.serial) {
-            (Names::Numbered { keys, .. }, Some(serial)) => keys.remove(serial.get()),
+            (Names::Numbered(numbers), Some(serial)) => numbers.keys.remove(serial.get()),
             (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
-            (Names::Few, _) | (Names::Numbered { .. }, None) => {}
+            (Names::Few, _) | (Names::Numbered(_), None) => {}
         }
         trim(&mut self.entries, Option::is_none);
     }
@@ -156,12 +159,12 @@ impl Tasks {
                 entries.find(|entry| &*entry.seed.name == segment).map(|entry| entry.key)
             }
             Names::Unique(keys) => keys.get(segment).copied(),
-            Names::Numbered { keys, .. } => {
+            Names::Numbered(numbers) => {
                 let (name, serial) = segment.rsplit_once('#')?;
                 // One way to write it, so that a path is a name: not `conn#007`, nor `conn#+7`.
                 let serial =
                     Some(serial).filter(|it| it.starts_with(|c| matches!(c, '1'..='9')))?;
-                let key = keys.get(serial.parse().ok()?)?;
+                let key = numbers.keys.get(serial.parse().ok()?)?;
                 (&*self.entry(key)?.seed.name == name).then_some(key)
             }
         }

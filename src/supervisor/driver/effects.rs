@@ -25,7 +25,7 @@ impl<M: Machine> Driver<M> {
         match effect {
             Effect::Start { key, incarnation, cause } => {
                 // It was brought back.
-                self.given_up.take_if(|(it, _)| *it == key);
+                self.given_up.take_if(|it| it.0 == key);
                 if let Some(options) = self.machine.options(key) {
                     let rules = &self.hub.blueprint.rules;
                     self.tasks.start(key, incarnation, cause, rules, options);
@@ -148,8 +148,8 @@ impl<M: Machine> Driver<M> {
 
     fn end_of(&self, finish: Finish) -> End {
         let path = |key| {
-            let given_up = self.given_up.as_ref().filter(|(it, _)| *it == key);
-            given_up.map_or_else(|| self.tasks.path(&self.hub, key), |(_, path)| path.clone())
+            let given_up = self.given_up.as_ref().filter(|it| it.0 == key);
+            given_up.map_or_else(|| self.tasks.path(&self.hub, key), |it| it.1.clone())
         };
         match finish {
             Finish::Stopped => End::Stopped,
@@ -249,7 +249,7 @@ impl<M: Machine> Driver<M> {
             self.hub.publish(now, path.clone(), incarnation, kind);
         }
         if ends {
-            self.given_up = Some((key, path.clone()));
+            self.given_up = Some(Box::new((key, path.clone())));
         }
         if fails {
             self.hub.publish(now, path.clone(), incarnation, || EventKind::GaveUp {

@@ -87,7 +87,7 @@ impl<M: Machine> Driver<M> {
 
     /// Why nobody reads what is left.
     fn reason(&self, key: Key) -> DeadLetterReason {
-        if self.given_up.as_ref().is_some_and(|(it, _)| *it == key) {
+        if self.given_up.as_ref().is_some_and(|it| it.0 == key) {
             DeadLetterReason::GaveUp
         } else {
             DeadLetterReason::UndeliveredAtStop

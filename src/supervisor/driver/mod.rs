@@ -89,7 +89,7 @@ pub(super) struct Driver<M: Machine> {
     /// Who has leaked, so that it can be told when he ends.
     leaked: Few<(Key, Incarnation), ()>,
     /// The child that the supervisor gave up on last; it may be forgotten before the end.
-    given_up: Option<(Key, Path)>,
+    given_up: Option<Box<(Key, Path)>>,
     /// What takes the place of children that fail too often. Few have that.
     fallbacks: Few<Key, Arc<ChildSpec>>,
     /// The end that was told last, for the edges and the decision that follow from it.
