@@ -17,7 +17,7 @@ use super::inbox::Inbox;
 use super::letters::Letters;
 use super::line::Line;
 use super::outcome::Outcome;
-use super::phase::{Phase, Progress};
+use super::phase::Progress;
 use super::request::Request;
 use super::subscription::Subscription;
 use super::wards::Wards;
@@ -208,14 +208,13 @@ impl Hub {
 
     /// Takes the supervisor out of the tree: nobody can reach it any more, and who waits for
     /// something from it is told so.
-    pub(super) fn close(self: &Arc<Self>, outcome: Arc<Outcome>) {
+    pub(super) fn close(self: &Arc<Self>, outcome: Outcome) {
         self.tree.registry.remove(self);
         // Requests that are left are dropped, and that is their answer.
         self.inbox.close().events.iter().for_each(|event| self.hear_late(event));
         *self.events.lock() = Channel::Closed;
         self.letters.close();
-        let was_up = matches!(self.progress.phase(), Phase::Up);
-        self.progress.enter(Phase::Ended { outcome, was_up });
+        self.progress.ended(outcome);
     }
 
     /// Tells that a child was aborted and is still there.

@@ -56,7 +56,7 @@ pub(crate) fn supervise<T>(
     meaning: impl FnOnce(&Outcome) -> T + Send,
 ) -> impl Future<Output = T> + Send {
     hub.tree.registry.insert(Arc::clone(&hub));
-    let mut ending = Ending { hub, outcome: None };
+    let mut ending = Ending { hub, told: false };
     async move {
         let hub = Arc::clone(&ending.hub);
         let asks = hub.callback.is_some();
@@ -66,31 +66,34 @@ pub(crate) fn supervise<T>(
             rules => Arc::new(Rules { asks, ..Rules::clone(rules) }),
         };
         let seed = fastrand::u64(..);
-        let outcome = Arc::new(if blueprint.dynamic {
+        let outcome = if blueprint.dynamic {
             Driver::new(Dynamic::new(rules, hub.began, seed), hub, above).run().await
         } else {
             Driver::new(Ordered::new(rules, hub.began, seed), hub, above).run().await
-        });
-        ending.is(&outcome);
-        meaning(&outcome)
+        };
+        let meaning = meaning(&outcome);
+        ending.tell(outcome);
+        meaning
     }
 }
 
 /// Tells everybody how the supervisor ended, also if nobody let it come to an end.
 struct Ending {
     hub: Arc<Hub>,
-    outcome: Option<Arc<Outcome>>,
+    told: bool,
 }
 
 impl Ending {
-    fn is(&mut self, outcome: &Arc<Outcome>) {
-        self.outcome = Some(Arc::clone(outcome));
+    fn tell(&mut self, outcome: Outcome) {
+        self.told = true;
+        self.hub.close(outcome);
     }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let aborted = || Arc::new(Outcome { end: End::Aborted, leaked: Vec::new() });
-        self.hub.close(self.outcome.take().unwrap_or_else(aborted));
+        if !self.told {
+            self.tell(Outcome { end: End::Aborted, leaked: Vec::new() });
+        }
     }
 }

@@ -23,21 +23,25 @@ pub(crate) enum End {
     /// It was aborted.
     Aborted,
     GaveUp {
-        child: Path,
-        reason: ExitReason,
+        cause: Box<Cause>,
         /// It wants its own supervisor to see a clean end.
         cleanly: bool,
     },
     /// The program is to end with this code.
     Exit {
+        cause: Box<Cause>,
         code: u8,
-        child: Path,
-        reason: ExitReason,
     },
     StartFailed {
-        child: Path,
-        reason: ExitReason,
+        cause: Box<Cause>,
     },
+}
+
+/// The child whose end was that of its supervisor, and how it ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Cause {
+    pub(crate) child: Path,
+    pub(crate) reason: ExitReason,
 }
 
 impl Outcome {
@@ -45,14 +49,15 @@ impl Outcome {
     pub(crate) fn result(&self, path: &Path) -> Result<(), RunError> {
         let path = path.clone();
         match &self.end {
-            End::GaveUp { child, reason, .. } => {
-                Err(RunError::GaveUp { path, child: child.clone(), reason: reason.clone() })
+            End::GaveUp { cause, .. } => {
+                let Cause { child, reason } = Cause::clone(cause);
+                Err(RunError::GaveUp { path, child, reason })
             }
-            End::StartFailed { child, reason } => Err(start_failed(child, reason).into()),
+            End::StartFailed { cause } => Err(start_failed(cause).into()),
             // The code is what was asked for, whatever else there is to say.
             End::Exit { code: 0, .. } => Ok(()),
-            End::Exit { code, child, reason } => {
-                let (code, child, reason) = (*code, child.clone(), reason.clone());
+            &End::Exit { ref cause, code } => {
+                let Cause { child, reason } = Cause::clone(cause);
                 Err(RunError::Exited { path, code, child, reason })
             }
             End::Aborted => Err(RunError::Aborted { path }),
@@ -68,17 +73,16 @@ impl Outcome {
         match &self.end {
             End::Stopped | End::AutoShutdown => Ok(()),
             End::GaveUp { cleanly: true, .. } => Err(ExitError::from_reason(ExitReason::Shutdown)),
-            End::GaveUp { child, reason, .. } => {
-                let (child, source) = (child.clone(), Arc::new(reason.clone()));
+            End::GaveUp { cause, .. } => {
+                let (child, source) = (cause.child.clone(), Arc::new(cause.reason.clone()));
                 Err(ExitError::from_reason(ExitReason::Escalated { child, source }))
             }
-            End::StartFailed { child, reason } => {
-                let error: Box<dyn std::error::Error + Send + Sync> =
-                    start_failed(child, reason).into();
+            End::StartFailed { cause } => {
+                let error: Box<dyn std::error::Error + Send + Sync> = start_failed(cause).into();
                 Err(error.into())
             }
-            End::Exit { code, child, reason } => {
-                let (code, child, source) = (*code, child.clone(), Arc::new(reason.clone()));
+            &End::Exit { ref cause, code } => {
+                let (child, source) = (cause.child.clone(), Arc::new(cause.reason.clone()));
                 Err(ExitError::from_reason(ExitReason::Exit { code, child, source }))
             }
             End::Aborted => Err(ExitError::from_reason(ExitReason::Killed)),
@@ -86,6 +90,7 @@ impl Outcome {
     }
 }
 
-fn start_failed(path: &Path, reason: &ExitReason) -> StartError {
-    StartError::ChildFailed { path: path.clone(), reason: reason.clone() }
+fn start_failed(cause: &Cause) -> StartError {
+    let Cause { child: path, reason } = cause.clone();
+    StartError::ChildFailed { path, reason }
 }

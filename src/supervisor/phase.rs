@@ -3,8 +3,6 @@
 //! A `watch` channel does the same with 360 bytes of its own, most of them lists of waiters, of
 //! which there is hardly ever one: at the root.
 
-use std::sync::Arc;
-
 use tokio::sync::Notify;
 
 use super::outcome::Outcome;
@@ -15,7 +13,7 @@ use crate::sync::Mutex;
 pub(crate) enum Phase {
     Starting,
     Up,
-    Ended { outcome: Arc<Outcome>, was_up: bool },
+    Ended { outcome: Outcome, was_up: bool },
 }
 
 /// See the [module](self).
@@ -34,8 +32,17 @@ impl Progress {
         self.phase.lock().clone()
     }
 
-    pub(super) fn enter(&self, phase: Phase) {
-        *self.phase.lock() = phase;
+    pub(super) fn up(&self) {
+        *self.phase.lock() = Phase::Up;
+        self.entered.notify_waiters();
+    }
+
+    pub(super) fn ended(&self, outcome: Outcome) {
+        {
+            let mut phase = self.phase.lock();
+            let was_up = matches!(*phase, Phase::Up);
+            *phase = Phase::Ended { outcome, was_up };
+        }
         self.entered.notify_waiters();
     }
 

@@ -15,8 +15,7 @@ use crate::machine::{
 };
 use crate::policy::{FailureLog, Shutdown, StartCause};
 use crate::supervisor::line::{self, Link};
-use crate::supervisor::outcome::End;
-use crate::supervisor::phase::Phase;
+use crate::supervisor::outcome::{Cause, End};
 use crate::supervisor::request::{Begun, Started};
 use crate::supervisor::trace;
 
@@ -103,7 +102,7 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Up => {
                 trace::up(&self.hub);
-                self.hub.progress.enter(Phase::Up);
+                self.hub.progress.up();
                 if let Some(ctx) = &self.above {
                     ctx.ready();
                 }
@@ -147,28 +146,30 @@ impl<M: Machine> Driver<M> {
     }
 
     fn end_of(&self, finish: Finish) -> End {
-        let path = |key| {
+        let cause = |key, reason| {
             let given_up = self.given_up.as_ref().filter(|it| it.0 == key);
-            given_up.map_or_else(|| self.tasks.path(&self.hub, key), |it| it.1.clone())
+            let child = given_up.map_or_else(|| self.tasks.path(&self.hub, key), |it| it.1.clone());
+            Box::new(Cause { child, reason })
         };
         match finish {
             Finish::Stopped => End::Stopped,
             Finish::Aborted => End::Aborted,
             Finish::AutoShutdown => End::AutoShutdown,
-            Finish::StartFailed { key, reason } => End::StartFailed { child: path(key), reason },
+            Finish::StartFailed { key, reason } => End::StartFailed { cause: cause(key, reason) },
             Finish::Failed { key, reason } => {
-                End::GaveUp { child: path(key), reason, cleanly: false }
+                End::GaveUp { cause: cause(key, reason), cleanly: false }
             }
             Finish::Exit { key, reason, code } => match reason {
                 // A supervisor below says so: it is the same end.
                 ExitReason::Exit { child, source, .. } => {
-                    End::Exit { code, child, reason: (*source).clone() }
+                    let reason = (*source).clone();
+                    End::Exit { cause: Box::new(Cause { child, reason }), code }
                 }
-                reason => End::Exit { code, child: path(key), reason },
+                reason => End::Exit { cause: cause(key, reason), code },
             },
             Finish::Escalated { key, reason } => {
                 let cleanly = self.hub.blueprint.rules.gives_up_cleanly;
-                End::GaveUp { child: path(key), reason, cleanly }
+                End::GaveUp { cause: cause(key, reason), cleanly }
             }
         }
     }

@@ -441,7 +441,7 @@ pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<Hub> {
 }
 
 /// Waits until a root is up.
-pub(crate) async fn until_up(hub: &Hub) -> Option<Arc<super::Outcome>> {
+pub(crate) async fn until_up(hub: &Hub) -> Option<super::Outcome> {
     match hub.progress.reached(|phase| !matches!(phase, Phase::Starting)).await {
         // It may have ended since it was up.
         Phase::Ended { outcome, was_up: false } => Some(outcome),
