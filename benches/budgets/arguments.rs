@@ -9,7 +9,7 @@ cargo bench --bench budgets -- [OPTIONS]
 
   --row NAME      only this row; may be said several times
   --rounds N      so many rounds, instead of what each row has
-  --anyway        take rounds that other programs disturbed as they are
+  --anyway        take disturbed rounds as they are
   --json          print one JSON document with the figures of all rounds
   --table FILE    write the table as Markdown, too
   --plot FOLDER   draw what a child costs against their number, and measure nothing else

@@ -9,7 +9,7 @@
 //! Each figure is the median of several rounds, in which both sides do the same work one right after
 //! the other, in processes of their own. *Raw* is what one would write by hand with a `JoinSet` and a
 //! `CancellationToken`; verger is used through its public API, and does all that it does anywhere. A
-//! round in which other programs took part of the machine is repeated.
+//! round that other programs or slow memory disturbed is repeated.
 
 #![expect(clippy::print_stdout, reason = "the table is what it is run for")]
 
@@ -33,7 +33,7 @@ use std::env;
 use std::process::ExitCode;
 
 use self::arguments::{Arguments, Wrong};
-use self::measure::{Machine, Row};
+use self::measure::{Machine, Rounds, Row};
 use self::report::Table;
 
 /// In the order of the table.
@@ -87,8 +87,9 @@ fn run(arguments: &Arguments) -> ExitCode {
         );
     }
     let mut table = Table::begin(Machine::here(), arguments);
+    let mut rounds = Rounds::new(arguments.plan);
     for row in &arguments.rows {
-        table.add(row, measure::measure(row, arguments.plan));
+        table.add(row, rounds.measure(row));
     }
     if table.end() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

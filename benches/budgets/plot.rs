@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, io};
 
-use crate::measure::{Measured, Plan, Row, Side, Spread, Unit, measure};
+use crate::measure::{Plan, Rounds, Row, Side, Spread, Unit};
 
 /// How many children there are, from left to right.
 const CHILDREN: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -26,9 +26,10 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let rows: Vec<_> = rows.collect();
+    let mut rounds = Rounds::new(plan);
     for (name, file, title) in PLOTS {
         let row = rows.iter().find(|row| row.name == name).expect("it is in the table");
-        let points: Vec<_> = CHILDREN.iter().map(|&n| point(row, n, plan)).collect();
+        let points: Vec<_> = CHILDREN.iter().map(|&n| point(row, n, &mut rounds)).collect();
         let points = points.into_iter().collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
         let unit = row.parts[0].unit;
         for Point { n, raw, verger } in &points {
@@ -49,10 +50,10 @@ struct Point {
 }
 
 /// A million children are measured less often, since they take a while.
-fn point(row: &Row, n: u64, plan: Plan) -> Result<Point, String> {
-    let rounds = plan.rounds.unwrap_or(if n < 1_000_000 { row.rounds } else { 5 });
-    let row = Row { base: Some(Side::raw(n)), ours: Side::verger(n), ..*row };
-    let measured: Measured = measure(&row, Plan { rounds: Some(rounds), ..plan })?;
+fn point(row: &Row, n: u64, rounds: &mut Rounds) -> Result<Point, String> {
+    let times = if n < 1_000_000 { row.rounds } else { 5 };
+    let row = Row { base: Some(Side::raw(n)), ours: Side::verger(n), rounds: times, ..*row };
+    let measured = rounds.measure(&row)?;
     let raw = measured.base(0).expect("it has a base");
     Ok(Point { n, raw, verger: measured.ours(0) })
 }

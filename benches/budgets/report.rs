@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
-use crate::measure::{Machine, Measured, Part, Row, Spread};
+use crate::measure::{By, Machine, Measured, Part, Row, Spread};
 
 /// Printed as it grows, because all of it takes a while.
 pub(crate) struct Table {
@@ -131,7 +131,8 @@ fn row_as_json(measured: &Measured) -> Value {
             "base": round.base,
             "ours": round.ours,
             "foreign": round.foreign,
-            "disturbed": round.disturbed,
+            "pulse": round.pulse,
+            "disturbed": round.disturbed.is_some(),
         })
     });
     json!({
@@ -141,7 +142,7 @@ fn row_as_json(measured: &Measured) -> Value {
         "ours": side(measured.row.ours),
         "parts": parts.collect::<Vec<_>>(),
         "rounds": rounds.collect::<Vec<_>>(),
-        "repeated": measured.repeated,
+        "repeated": measured.repeated.len(),
         "met": measured.is_met(),
     })
 }
@@ -149,12 +150,15 @@ fn row_as_json(measured: &Measured) -> Value {
 /// What there is to say of a row beside its figures.
 fn remark(measured: &Measured) -> Option<String> {
     let (disturbed, of) = (measured.disturbed(), measured.rounds.len());
-    match (disturbed, measured.repeated) {
+    let repeated = &measured.repeated;
+    let [kept, again] = [disturbed.len(), repeated.len()];
+    match (kept, again) {
         (0, 0) => None,
-        (0, repeated) => Some(format!("{repeated} disturbed rounds were repeated")),
-        (_, 0) => Some(format!("! {disturbed} of {of} rounds were disturbed")),
-        (_, repeated) => Some(format!(
-            "! {disturbed} of {of} rounds were disturbed, when {repeated} had been repeated"
+        (0, _) => Some(format!("{again} disturbed rounds were repeated: {}", By::text(repeated))),
+        (_, 0) => Some(format!("! {kept} of {of} rounds were disturbed: {}", By::text(&disturbed))),
+        _ => Some(format!(
+            "! {kept} of {of} rounds were disturbed, when {again} had been repeated: {}",
+            By::text(&[&disturbed[..], repeated].concat())
         )),
     }
 }

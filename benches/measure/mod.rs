@@ -9,6 +9,7 @@
 //! * `process`: a measurement in a process of its own.
 //! * `rounds`: both sides in turns, and disturbed rounds once more.
 //! * `load`: what other processes take of the machine.
+//! * `pulse`: how fast memory is at the moment.
 //! * `figures`: medians, spreads, and numbers as one reads them.
 //! * `thread`: what one thread has worked.
 //! * `machine`: where it was measured.
@@ -23,6 +24,7 @@ mod load;
 mod machine;
 mod package;
 mod process;
+mod pulse;
 mod rounds;
 mod row;
 mod thread;
@@ -33,6 +35,6 @@ pub(crate) use self::load::worked;
 pub(crate) use self::machine::Machine;
 pub(crate) use self::package::Package;
 pub(crate) use self::process::answer;
-pub(crate) use self::rounds::{Measured, Plan, Round, measure};
+pub(crate) use self::rounds::{By, Measured, Plan, Rounds};
 pub(crate) use self::row::{Budget, Part, Row, Side, Who};
 pub(crate) use self::thread::worked_here;

@@ -1,9 +1,17 @@
-//! Rounds: both sides in turns, and once more if others had disturbed them.
+//! Rounds: both sides in turns, and once more if something had disturbed them.
+
+use std::time::{Duration, Instant};
 
 use super::figures::{Spread, Unit};
-use super::load::Load;
+use super::load::{Load, MOST_FOREIGN};
 use super::process;
-use super::row::{Part, Row};
+use super::pulse::{MOST_SLOW, Pulse};
+use super::row::{Part, Row, Side};
+
+/// What disturbances may take of a row's time: twelve minutes are then enough for all rows.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// How much of that a round may wait until memory is fast. It would only be repeated.
+const WAIT: Duration = Duration::from_secs(1);
 
 /// How thoroughly it is measured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,53 +30,128 @@ pub(crate) struct Round {
     pub(crate) ours: Vec<f64>,
     /// What others had of the machine; `None` if nobody tells it.
     pub(crate) foreign: Option<f64>,
-    pub(crate) disturbed: bool,
+    /// How long the slowest pulse took, against the best.
+    pub(crate) pulse: f64,
+    pub(crate) disturbed: Option<By>,
+}
+
+/// What disturbed a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Other programs, or other machines on the same processors.
+    Programs,
+    /// Memory that was slow without that.
+    Memory,
+}
+
+impl By {
+    /// Of so many rounds: `2 by other programs, 1 by slow memory`.
+    pub(crate) fn text(rounds: &[Self]) -> String {
+        let names = [(Self::Programs, "other programs"), (Self::Memory, "slow memory")];
+        let texts = names.map(|(by, name)| {
+            let rounds = rounds.iter().filter(|it| **it == by).count();
+            (rounds > 0).then(|| format!("{rounds} by {name}"))
+        });
+        texts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Round {
+    /// At most 1 if it is not disturbed.
+    fn disturbance(&self) -> f64 {
+        let foreign = self.foreign.unwrap_or(0.0) / MOST_FOREIGN;
+        foreign.max((self.pulse - 1.0) / (MOST_SLOW - 1.0))
+    }
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub(crate) row: Row,
     pub(crate) rounds: Vec<Round>,
-    /// How many disturbed rounds were thrown away.
-    pub(crate) repeated: usize,
+    /// What disturbed the rounds that were thrown away.
+    pub(crate) repeated: Vec<By>,
 }
 
-/// Measures a row. A disturbed round is repeated, as often as there are rounds; then the least
-/// disturbed ones have to do.
-///
-/// # Errors
-///
-/// What a process said that could not do its work.
-pub(crate) fn measure(row: &Row, plan: Plan) -> Result<Measured, String> {
-    let wanted = plan.rounds.unwrap_or(row.rounds).max(1);
-    let (mut good, mut disturbed) = (Vec::new(), Vec::new());
-    while good.len() < wanted && good.len() + disturbed.len() < 2 * wanted {
-        let round = round(row, (good.len() + disturbed.len()) % 2 == 1)?;
-        let keep = plan.anyway || !round.disturbed;
-        if keep { &mut good } else { &mut disturbed }.push(round);
+/// Measures rows, one after the other.
+pub(crate) struct Rounds {
+    plan: Plan,
+    pulse: Pulse,
+}
+
+impl Rounds {
+    pub(crate) fn new(plan: Plan) -> Self {
+        Self { plan, pulse: Pulse::new() }
     }
-    disturbed.sort_by(|a, b| a.foreign.partial_cmp(&b.foreign).expect("a share is a number"));
-    let repeated = disturbed.len().min(good.len() + disturbed.len() - wanted);
-    good.extend(disturbed.into_iter().take(wanted - good.len()));
-    Ok(Measured { row: *row, rounds: good, repeated })
+
+    /// Measures a row. Disturbed rounds are repeated for a while; then the least disturbed ones have
+    /// to do.
+    ///
+    /// # Errors
+    ///
+    /// What a process said that could not do its work.
+    pub(crate) fn measure(&mut self, row: &Row) -> Result<Measured, String> {
+        let wanted = self.plan.rounds.unwrap_or(row.rounds).max(1);
+        let (mut good, mut disturbed) = (Vec::new(), Vec::new());
+        let mut patience = if self.plan.anyway { Duration::ZERO } else { PATIENCE };
+        loop {
+            let number = good.len() + disturbed.len();
+            let began = Instant::now();
+            let wait = if is_timed(row) { patience.min(WAIT) } else { Duration::ZERO };
+            let pulse = self.pulse.calm(wait);
+            let waited = began.elapsed();
+            let round = self.round(row, number % 2 == 1, pulse)?;
+            let lost = if number < wanted { waited } else { began.elapsed() };
+            patience = patience.saturating_sub(lost);
+            if self.plan.anyway || round.disturbed.is_none() {
+                good.push(round);
+            } else {
+                disturbed.push(round);
+            }
+            if good.len() == wanted || (number + 1 >= wanted && patience.is_zero()) {
+                break;
+            }
+        }
+        disturbed.sort_by(|a, b| a.disturbance().total_cmp(&b.disturbance()));
+        let repeated = disturbed.split_off(wanted - good.len());
+        good.append(&mut disturbed);
+        let repeated = repeated.into_iter().filter_map(|round| round.disturbed).collect();
+        Ok(Measured { row: *row, rounds: good, repeated })
+    }
+
+    /// There and back, so that neither side is always the first. A pulse comes before each and after
+    /// it, which leaves the same in the caches for both.
+    fn round(&mut self, row: &Row, ours_first: bool, pulse: f64) -> Result<Round, String> {
+        let before = Load::now();
+        let mut slowest = pulse;
+        let mut figures = |side: Option<Side>| {
+            let figures = side.map_or(Ok(Vec::new()), |side| process::measure(row, side));
+            slowest = slowest.max(self.pulse.beat());
+            figures
+        };
+        let (base, ours) = if ours_first {
+            let ours = figures(Some(row.ours))?;
+            (figures(row.base)?, ours)
+        } else {
+            (figures(row.base)?, figures(Some(row.ours))?)
+        };
+        let foreign = before.zip(Load::now()).map(|(before, now)| before.foreign(now));
+        let busy = foreign.is_some_and(|(_, disturbed)| disturbed);
+        // What is counted is the same whatever else runs.
+        let disturbed = if busy && !row.parts.iter().all(|part| part.unit == Unit::Count) {
+            Some(By::Programs)
+        } else if slowest > MOST_SLOW && is_timed(row) {
+            Some(By::Memory)
+        } else {
+            None
+        };
+        let foreign = foreign.map(|(share, _)| share);
+        Ok(Round { base, ours, foreign, pulse: slowest, disturbed })
+    }
 }
 
-/// There and back, so that neither side is always the first.
-fn round(row: &Row, ours_first: bool) -> Result<Round, String> {
-    let before = Load::now();
-    let base = || row.base.map_or(Ok(Vec::new()), |side| process::measure(row, side));
-    let ours = || process::measure(row, row.ours);
-    let (base, ours) = if ours_first {
-        let ours = ours()?;
-        (base()?, ours)
-    } else {
-        (base()?, ours()?)
-    };
-    let foreign = before.zip(Load::now()).map(|(before, now)| before.foreign(now));
-    // What is counted is the same whatever else runs.
-    let counted = row.parts.iter().all(|part| part.unit == Unit::Count);
-    let disturbed = !counted && foreign.is_some_and(|(_, disturbed)| disturbed);
-    Ok(Round { base, ours, foreign: foreign.map(|(share, _)| share), disturbed })
+/// Whether it depends on how fast memory is.
+fn is_timed(row: &Row) -> bool {
+    row.parts.iter().any(|part| matches!(part.unit, Unit::Nanos | Unit::PerSecond))
 }
 
 impl Measured {
@@ -76,8 +159,9 @@ impl Measured {
         self.row.parts.iter().enumerate()
     }
 
-    pub(crate) fn disturbed(&self) -> usize {
-        self.rounds.iter().filter(|round| round.disturbed).count()
+    /// What disturbed rounds that had to do.
+    pub(crate) fn disturbed(&self) -> Vec<By> {
+        self.rounds.iter().filter_map(|round| round.disturbed).collect()
     }
 
     /// Whether nobody tells what other programs did.

@@ -10,7 +10,7 @@ cargo bench --bench scaling -- [OPTIONS]
 
   --row NAME      only this row; may be said several times
   --rounds N      so many rounds, instead of what each row has
-  --anyway        take rounds that other programs disturbed as they are
+  --anyway        take disturbed rounds as they are
   --storm N       let the storm last N seconds, instead of 10
   --json          print one JSON document with the figures of all rounds
   --table FILE    write the tables as Markdown, too

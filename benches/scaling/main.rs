@@ -8,7 +8,7 @@
 //!
 //! There are no budgets here and nothing to compare with: what is shown is whether a figure grows
 //! with the number of children. Each is measured in a process of its own, in as many rounds as the
-//! row has, and a round in which other programs took part of the machine is repeated.
+//! row has, and a round that other programs or slow memory disturbed is repeated.
 
 #![expect(clippy::print_stdout, reason = "the tables are what it is run for")]
 
@@ -27,7 +27,7 @@ use std::env;
 use std::process::ExitCode;
 
 use self::arguments::{Arguments, Wrong};
-use self::measure::Machine;
+use self::measure::{Machine, Rounds};
 use self::report::Report;
 use self::table::Table;
 
@@ -58,11 +58,12 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> ExitCode {
     let mut report = Report::begin(Machine::here(), arguments);
+    let mut rounds = Rounds::new(arguments.plan);
     for table in TABLES {
         report.table(table);
         for row in table.rows.iter().filter(|row| arguments.wants(row)) {
             let sides = table.sides(row, arguments);
-            report.add(row, sides.map(|row| measure::measure(&row, arguments.plan)).collect());
+            report.add(row, sides.map(|row| rounds.measure(&row)).collect());
         }
     }
     if report.end() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

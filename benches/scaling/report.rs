@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
-use crate::measure::{Machine, Measured, Row, Spread};
+use crate::measure::{By, Machine, Measured, Row, Spread};
 use crate::table::{Layout, Table};
 
 /// What was measured of a row, at each number.
@@ -111,13 +111,16 @@ fn column_as_json(column: &Result<Measured, String>) -> Value {
         })
     });
     let rounds = measured.rounds.iter().map(|round| {
-        json!({ "figures": round.ours, "foreign": round.foreign, "disturbed": round.disturbed })
+        json!({
+            "figures": round.ours, "foreign": round.foreign, "pulse": round.pulse,
+            "disturbed": round.disturbed.is_some(),
+        })
     });
     json!({
         "n": measured.row.ours.n,
         "parts": parts.collect::<Vec<_>>(),
         "rounds": rounds.collect::<Vec<_>>(),
-        "repeated": measured.repeated,
+        "repeated": measured.repeated.len(),
     })
 }
 
@@ -182,9 +185,12 @@ fn markdown(line: &[String]) -> String {
 /// What there is to say beside the figures.
 fn remarks(columns: &Columns) -> Vec<String> {
     let measured = || columns.iter().flatten();
-    let disturbed: usize = measured().map(Measured::disturbed).sum();
+    let disturbed: Vec<_> = measured().flat_map(Measured::disturbed).collect();
     let of: usize = measured().map(|column| column.rounds.len()).sum();
-    let disturbed = (disturbed > 0).then(|| format!("! {disturbed} of {of} rounds were disturbed"));
+    let disturbed = (!disturbed.is_empty()).then(|| {
+        let by = By::text(&disturbed);
+        format!("! {} of {of} rounds were disturbed: {by}", disturbed.len())
+    });
     let failed = columns.iter().filter_map(|column| column.as_ref().err().cloned());
     disturbed.into_iter().chain(failed).collect()
 }
