@@ -20,42 +20,22 @@ const CHILDREN: u64 = 10_000;
 const FAILURES: u32 = 10;
 
 pub(crate) const ROWS: &[Row] = &[
-    Row {
-        name: "restarts-error",
-        what: "restarts of 10,000 children that fail 10 times each, by errors",
-        base: Some(Side::raw(CHILDREN)),
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::new("", Unit::PerSecond, Budget::AtLeast(1.3))],
-        rounds: 15,
-        run: |side| restarts(side, Failure::Error),
-    },
-    Row {
-        name: "restarts-panic",
-        what: "the same, by panics",
-        base: Some(Side::raw(CHILDREN)),
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::new("", Unit::PerSecond, Budget::AtLeast(1.2))],
-        rounds: 15,
-        run: |side| restarts(side, Failure::Panic),
-    },
-    Row {
-        name: "one-for-all",
-        what: "one_for_all of 10,000 children, until all are back",
-        base: Some(Side::raw(CHILDREN)),
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.2))],
-        rounds: 15,
-        run: one_for_all,
-    },
-    Row {
-        name: "start-beside-loop",
-        what: "start a child while one of 10,000 others crashes in a loop, against none, p50",
-        base: Some(Side::verger(0)),
-        ours: Side::verger(1),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.5))],
-        rounds: 15,
-        run: start_beside_loops,
-    },
+    Row::new("restarts-error", |side| restarts(side, Failure::Error))
+        .what("restarts of 10,000 children that fail 10 times each, by errors")
+        .beside_raw(CHILDREN)
+        .parts(&[Part::new("", Unit::PerSecond, Budget::AtLeast(1.3))]),
+    Row::new("restarts-panic", |side| restarts(side, Failure::Panic))
+        .what("the same, by panics")
+        .beside_raw(CHILDREN)
+        .parts(&[Part::new("", Unit::PerSecond, Budget::AtLeast(1.2))]),
+    Row::new("one-for-all", one_for_all)
+        .what("one_for_all of 10,000 children, until all are back")
+        .beside_raw(CHILDREN)
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.2))]),
+    Row::new("start-beside-loop", start_beside_loops)
+        .what("start a child while one of 10,000 others crashes in a loop, against none, p50")
+        .against_itself(0, 1)
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.5))]),
 ];
 
 // --- All fail ------------------------------------------------------------------------------------

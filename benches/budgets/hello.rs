@@ -10,24 +10,16 @@ use std::fs;
 use crate::measure::{Budget, Package, Part, Row, Side, Unit, Who};
 
 pub(crate) const ROWS: &[Row] = &[
-    Row {
-        name: "hello-crates",
-        what: "the crates that the first example is built from, besides itself",
-        base: None,
-        ours: Side::verger(1),
-        parts: &[Part::new("", Unit::Count, Budget::AtMost(42.0))],
-        rounds: 1,
-        run: |side| crates(side.who),
-    },
-    Row {
-        name: "hello-build",
-        what: "build the first example and all it needs, processor time",
-        base: Some(Side::raw(1)),
-        ours: Side::verger(1),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(2.3))],
-        rounds: 3,
-        run: |side| build(side.who),
-    },
+    Row::new("hello-crates", |side| crates(side.who))
+        .what("the crates that the first example is built from, besides itself")
+        .alone(Side::verger(1))
+        .parts(&[Part::new("", Unit::Count, Budget::AtMost(42.0))])
+        .rounds(1),
+    Row::new("hello-build", |side| build(side.who))
+        .what("build the first example and all it needs, processor time")
+        .beside_raw(1)
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(2.3))])
+        .rounds(3),
 ];
 
 /// What the example does, less the restarts.

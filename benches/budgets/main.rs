@@ -13,7 +13,6 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what it is run for")]
 
-mod arguments;
 mod crowd;
 mod hello;
 mod idle;
@@ -29,11 +28,10 @@ mod snapshot;
 mod start;
 mod trees;
 
-use std::env;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use self::arguments::{Arguments, Wrong};
-use self::measure::{Machine, Rounds, Row};
+use self::measure::{Arguments, Bench, Machine, Rounds, Row};
 use self::report::Table;
 
 /// In the order of the table.
@@ -53,43 +51,29 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 }
 
 fn main() -> ExitCode {
-    if let Some(figures) = measure::answer(rows()) {
-        println!("{figures}");
-        return ExitCode::SUCCESS;
-    }
-    let arguments: Vec<_> = env::args().skip(1).collect();
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        println!("nothing to test; `cargo bench --bench budgets` measures");
-        return ExitCode::SUCCESS;
-    }
-    match Arguments::parse(arguments, rows()) {
-        Ok(arguments) => run(&arguments),
-        Err(Wrong::Help) => {
-            println!("{}", arguments::HELP);
-            ExitCode::SUCCESS
-        }
-        Err(Wrong::Said(problem)) => {
-            eprintln!("{problem}");
-            ExitCode::from(2)
-        }
-    }
+    let bench = Bench {
+        name: "budgets",
+        rows: rows().collect(),
+        own: [
+            "--plot",
+            "FOLDER",
+            "draw what a child costs against their number, and measure nothing else",
+        ],
+        failure: "a budget isn't met",
+        run,
+    };
+    bench.main()
 }
 
-fn run(arguments: &Arguments) -> ExitCode {
-    if let Some(folder) = &arguments.plot {
-        let drawn = plot::write(folder, rows(), arguments.plan, |line| println!("{line}"));
-        return drawn.map_or_else(
-            |error| {
-                eprintln!("{}: {error}", folder.display());
-                ExitCode::FAILURE
-            },
-            |()| ExitCode::SUCCESS,
-        );
+fn run(arguments: &Arguments<PathBuf>) -> bool {
+    let mut rounds = Rounds::new(arguments.plan);
+    if let Some(folder) = &arguments.own {
+        let drawn = plot::write(folder, rows(), &mut rounds, |line| println!("{line}"));
+        return drawn.inspect_err(|error| eprintln!("{}: {error}", folder.display())).is_ok();
     }
     let mut table = Table::begin(Machine::here(), arguments);
-    let mut rounds = Rounds::new(arguments.plan);
     for row in &arguments.rows {
         table.add(row, rounds.measure(row));
     }
-    if table.end() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    table.end()
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use verger::{Exit, Inbox, Reply, Supervisor, SupervisorHandle, mailbox, worker_with_mailbox};
 
-use crate::measure::{Budget, Part, Row, Side, Unit, Who, p50, runtime};
+use crate::measure::{Budget, Part, Row, Unit, Who, p50, runtime};
 
 const MESSAGES: u64 = 500_000;
 const QUESTIONS: u64 = 50_000;
@@ -14,42 +14,27 @@ const QUESTIONS: u64 = 50_000;
 const ROOM: usize = 1_000;
 
 pub(crate) const ROWS: &[Row] = &[
-    Row {
-        name: "message",
-        what: "messages to a child, by a mailbox that is never full",
-        base: Some(Side::raw(MESSAGES)),
-        ours: Side::verger(MESSAGES),
-        parts: &[Part::new("", Unit::PerSecond, Budget::AtLeast(0.6))],
-        rounds: 15,
-        run: |side| match side.who {
-            Who::Raw => raw_unbounded(side.n),
-            Who::Verger => messages(side.n, side.n as usize),
-        },
-    },
-    Row {
-        name: "message-bounded",
-        what: "messages to a child that has room for 1,000",
-        base: Some(Side::raw(MESSAGES)),
-        ours: Side::verger(MESSAGES),
-        parts: &[Part::without_budget("", Unit::PerSecond)],
-        rounds: 15,
-        run: |side| match side.who {
-            Who::Raw => raw_bounded(side.n),
-            Who::Verger => messages(side.n, ROOM),
-        },
-    },
-    Row {
-        name: "ask",
-        what: "a question and its answer, p50",
-        base: Some(Side::raw(QUESTIONS)),
-        ours: Side::verger(QUESTIONS),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.3))],
-        rounds: 15,
-        run: |side| match side.who {
-            Who::Raw => raw_questions(side.n),
-            Who::Verger => questions(side.n),
-        },
-    },
+    Row::new("message", |side| match side.who {
+        Who::Raw => raw_unbounded(side.n),
+        Who::Verger => messages(side.n, side.n as usize),
+    })
+    .what("messages to a child, by a mailbox that is never full")
+    .beside_raw(MESSAGES)
+    .parts(&[Part::new("", Unit::PerSecond, Budget::AtLeast(0.6))]),
+    Row::new("message-bounded", |side| match side.who {
+        Who::Raw => raw_bounded(side.n),
+        Who::Verger => messages(side.n, ROOM),
+    })
+    .what("messages to a child that has room for 1,000")
+    .beside_raw(MESSAGES)
+    .parts(&[Part::without_budget("", Unit::PerSecond)]),
+    Row::new("ask", |side| match side.who {
+        Who::Raw => raw_questions(side.n),
+        Who::Verger => questions(side.n),
+    })
+    .what("a question and its answer, p50")
+    .beside_raw(QUESTIONS)
+    .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.3))]),
 ];
 
 fn rate(messages: u64, took: Duration) -> Vec<f64> {

@@ -19,39 +19,27 @@ const LOOKUPS: u64 = 500_000;
 const QUESTIONS: u64 = 50_000;
 
 pub(crate) const ROWS: &[Row] = &[
-    Row {
-        name: "lookup",
-        what: "look one of 100,000 supervisors up by path, on 2 threads",
-        base: Some(Side::raw(NAMES)),
-        ours: Side::verger(NAMES),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.15))],
-        rounds: 9,
-        run: |side| match side.who {
-            Who::Raw => raw_lookups(side.n, 0_u64),
-            Who::Verger => lookups(side.n),
-        },
-    },
-    Row {
-        name: "lookup-by-hand",
-        what: "by hand, the same of what is as large as a supervisor's shared part",
-        base: None,
-        ours: Side::raw(NAMES),
-        parts: &[Part::without_budget("", Unit::Nanos)],
-        rounds: 9,
-        run: |side| raw_lookups(side.n, [0_u64; 46]),
-    },
-    Row {
-        name: "which-child",
-        what: "ask for one of 100,000 workers by path, on 2 threads",
-        base: Some(Side::raw(NAMES)),
-        ours: Side::verger(NAMES),
-        parts: &[Part::without_budget("", Unit::Nanos)],
-        rounds: 5,
-        run: |side| match side.who {
-            Who::Raw => raw_lookups(side.n, 0_u64),
-            Who::Verger => questions(side.n),
-        },
-    },
+    Row::new("lookup", |side| match side.who {
+        Who::Raw => raw_lookups(side.n, 0_u64),
+        Who::Verger => lookups(side.n),
+    })
+    .what("look one of 100,000 supervisors up by path, on 2 threads")
+    .beside_raw(NAMES)
+    .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.15))])
+    .rounds(9),
+    Row::new("lookup-by-hand", |side| raw_lookups(side.n, [0_u64; 46]))
+        .what("by hand, the same of what is as large as a supervisor's shared part")
+        .alone(Side::raw(NAMES))
+        .parts(&[Part::without_budget("", Unit::Nanos)])
+        .rounds(9),
+    Row::new("which-child", |side| match side.who {
+        Who::Raw => raw_lookups(side.n, 0_u64),
+        Who::Verger => questions(side.n),
+    })
+    .what("ask for one of 100,000 workers by path, on 2 threads")
+    .beside_raw(NAMES)
+    .parts(&[Part::without_budget("", Unit::Nanos)])
+    .rounds(5),
 ];
 
 fn name(number: u64) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, io};
 
-use crate::measure::{Plan, Rounds, Row, Side, Spread, Unit};
+use crate::measure::{Rounds, Row, Side, Spread, Unit};
 
 /// How many children there are, from left to right.
 const CHILDREN: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -21,15 +21,14 @@ const PLOTS: [(&str, &str, &str); 4] = [
 pub(crate) fn write(
     folder: &Path,
     rows: impl Iterator<Item = &'static Row>,
-    plan: Plan,
+    rounds: &mut Rounds,
     mut tell: impl FnMut(String),
 ) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let rows: Vec<_> = rows.collect();
-    let mut rounds = Rounds::new(plan);
     for (name, file, title) in PLOTS {
         let row = rows.iter().find(|row| row.name == name).expect("it is in the table");
-        let points: Vec<_> = CHILDREN.iter().map(|&n| point(row, n, &mut rounds)).collect();
+        let points: Vec<_> = CHILDREN.iter().map(|&n| point(row, n, rounds)).collect();
         let points = points.into_iter().collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
         let unit = row.parts[0].unit;
         for Point { n, raw, verger } in &points {

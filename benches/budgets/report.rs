@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::arguments::Arguments;
-use crate::measure::{By, Machine, Measured, Part, Row, Spread};
+use crate::measure::{Arguments, By, Machine, Measured, Part, Row, Spread};
 
 /// Printed as it grows, because all of it takes a while.
 pub(crate) struct Table {
@@ -18,7 +17,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn begin(machine: Machine, arguments: &Arguments) -> Self {
+    pub(crate) fn begin<Own>(machine: Machine, arguments: &Arguments<Own>) -> Self {
         let Arguments { json, table, .. } = arguments;
         let table = Self { machine, json: *json, file: table.clone(), rows: Vec::new() };
         if !table.json {
@@ -77,12 +76,8 @@ impl Table {
             Ok(measured) => row_as_json(measured),
             Err(error) => json!({ "row": row.name, "failed": error }),
         });
-        let Machine { cores, processor, rustc, tokio, verger } = &self.machine;
         json!({
-            "machine": {
-                "cores": cores, "processor": processor, "rustc": rustc, "tokio": tokio,
-                "verger": verger,
-            },
+            "machine": self.machine.json(),
             "rows": rows.collect::<Vec<_>>(),
             "met": met,
             "of": of,

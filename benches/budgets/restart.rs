@@ -16,42 +16,23 @@ const CRASHES: usize = 20_000;
 const EQUAL: &[Part] = &[Part::new("", Unit::Nanos, Budget::AtMost(1.0))];
 
 pub(crate) const ROWS: &[Row] = &[
-    Row {
-        name: "restart-error",
-        what: "a restart after an error, p50",
-        base: Some(Side::raw(1)),
-        ours: Side::verger(1),
-        parts: EQUAL,
-        rounds: 15,
-        run: after_error,
-    },
-    Row {
-        name: "restart-panic",
-        what: "a restart after a panic, p50",
-        base: Some(Side::raw(1)),
-        ours: Side::verger(1),
-        parts: EQUAL,
-        rounds: 15,
-        run: after_panic,
-    },
-    Row {
-        name: "restart-scale",
-        what: "a restart among 1,000,000 children, against one among 1,000",
-        base: Some(Side::verger(1_000)),
-        ours: Side::verger(1_000_000),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.5))],
-        rounds: 9,
-        run: after_error,
-    },
-    Row {
-        name: "restart-window",
-        what: "a restart with 10,000 others in the window, against one with none",
-        base: Some(Side::verger(0)),
-        ours: Side::verger(10_000),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.1))],
-        rounds: 15,
-        run: in_a_window,
-    },
+    Row::new("restart-error", after_error)
+        .what("a restart after an error, p50")
+        .beside_raw(1)
+        .parts(EQUAL),
+    Row::new("restart-panic", after_panic)
+        .what("a restart after a panic, p50")
+        .beside_raw(1)
+        .parts(EQUAL),
+    Row::new("restart-scale", after_error)
+        .what("a restart among 1,000,000 children, against one among 1,000")
+        .against_itself(1_000, 1_000_000)
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.5))])
+        .rounds(9),
+    Row::new("restart-window", in_a_window)
+        .what("a restart with 10,000 others in the window, against one with none")
+        .against_itself(0, 10_000)
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.1))]),
 ];
 
 static LOG: Mutex<Log> = Mutex::new(Log { failed: None, took: Vec::new(), until: None });
@@ -154,6 +135,19 @@ fn crashes(side: Side, failure: Failure, period: Duration, crashes: usize) -> Ve
     took
 }
 
+/// What the child that crashes does, on either side. `None`: that was all.
+async fn crash<E: From<&'static str>>(
+    go: Option<CancellationToken>,
+    failure: Failure,
+) -> Option<Result<(), E>> {
+    Log::is_there();
+    if let Some(go) = go {
+        STARTS.one();
+        go.cancelled().await;
+    }
+    Log::fails().then(|| failure.happen())
+}
+
 type Start = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 fn start_raw(n: u64, failure: Failure, go: CancellationToken) -> Start {
@@ -163,13 +157,8 @@ fn start_raw(n: u64, failure: Failure, go: CancellationToken) -> Start {
         }
         let go = (run.number == 1).then(|| go.clone());
         children.spawn(async move {
-            Log::is_there();
-            if let Some(go) = go {
-                STARTS.one();
-                go.cancelled().await;
-            }
-            if Log::fails() {
-                return failure.happen();
+            if let Some(exit) = crash(go, failure).await {
+                return exit;
             }
             stop.cancelled().await;
             Ok(())
@@ -181,13 +170,8 @@ fn start_verger(n: u64, failure: Failure, period: Duration, go: CancellationToke
     let crashing = worker("crashing", move |ctx: Context| {
         let go = (ctx.incarnation() == 1).then(|| go.clone());
         async move {
-            Log::is_there();
-            if let Some(go) = go {
-                STARTS.one();
-                go.cancelled().await;
-            }
-            if Log::fails() {
-                return failure.happen();
+            if let Some(exit) = crash(go, failure).await {
+                return exit;
             }
             ctx.cancelled().await;
             Exit::Ok(())

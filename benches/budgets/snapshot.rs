@@ -15,19 +15,14 @@ const CHILDREN: u64 = 100_000;
 const LONGEST: f64 = 100e6;
 const HELD: f64 = 1e6;
 
-pub(crate) const ROWS: &[Row] = &[Row {
-    name: "snapshot",
-    what: "a snapshot of 100,000 children",
-    base: None,
-    ours: Side::verger(CHILDREN),
-    parts: &[
+pub(crate) const ROWS: &[Row] = &[Row::new("snapshot", snapshot)
+    .what("a snapshot of 100,000 children")
+    .alone(Side::verger(CHILDREN))
+    .parts(&[
         Part::new("", Unit::Nanos, Budget::Below(LONGEST)),
         Part::new("holds its loop", Unit::Nanos, Budget::Below(HELD)),
         Part::new("holds a thread", Unit::Nanos, Budget::Below(HELD)),
-    ],
-    rounds: 15,
-    run: snapshot,
-}];
+    ])];
 
 /// So many times beside each who would notice what it holds; the middle one counts.
 const TIMES: usize = 5;

@@ -16,87 +16,45 @@ use crate::raw;
 const CHILDREN: u64 = 100_000;
 
 pub(crate) const ROWS: &[Row] = &[
-    Row {
-        name: "start",
-        what: "start 100,000 idle children, each",
-        base: Some(Side::raw(CHILDREN)),
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.1))],
-        rounds: 15,
-        run: start,
-    },
-    Row {
-        name: "describe",
-        what: "describe 100,000 children and check them, each, before they are started",
-        base: None,
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::without_budget("", Unit::Nanos)],
-        rounds: 5,
-        run: describe,
-    },
-    Row {
-        name: "start-by-handle",
-        what: "the same through the handle, each start awaited",
-        base: Some(Side::raw(CHILDREN)),
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(2.0))],
-        rounds: 15,
-        run: start_by_handle,
-    },
-    Row {
-        name: "bytes",
-        what: "an idle child of a shared spec",
-        base: Some(Side::raw(CHILDREN)),
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::new("", Unit::Bytes, Budget::AtMost(1.15))],
-        rounds: 15,
-        run: bytes,
-    },
-    Row {
-        name: "bytes-kept",
-        what: "an idle child that keeps 64 bytes meanwhile",
-        base: Some(Side::raw(CHILDREN)),
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::without_budget("", Unit::Bytes)],
-        rounds: 5,
-        run: bytes_kept,
-    },
-    Row {
-        name: "bytes-mailbox",
-        what: "an idle child with a mailbox that is not used",
-        base: Some(Side::raw(CHILDREN)),
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::new("", Unit::Bytes, Budget::AtMost(2.0))],
-        rounds: 15,
-        run: bytes_mailbox,
-    },
-    Row {
-        name: "stop",
-        what: "stop 100,000 children in order, each",
-        base: Some(Side::raw(CHILDREN)),
-        ours: Side::verger(CHILDREN),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.0))],
-        rounds: 15,
-        run: stop,
-    },
-    Row {
-        name: "stop-by-hand",
-        what: "by hand, the same in order: each is asked when the one behind it is down",
-        base: None,
-        ours: Side::raw(CHILDREN),
-        parts: &[Part::without_budget("", Unit::Nanos)],
-        rounds: 15,
-        run: stop_in_order,
-    },
-    Row {
-        name: "stop-scale",
-        what: "stop one of 1,000,000 children, against one of 10,000",
-        base: Some(Side::verger(10_000)),
-        ours: Side::verger(1_000_000),
-        parts: &[Part::new("", Unit::Nanos, Budget::AtMost(1.5))],
-        rounds: 9,
-        run: stop,
-    },
+    Row::new("start", start)
+        .what("start 100,000 idle children, each")
+        .beside_raw(CHILDREN)
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.1))]),
+    Row::new("describe", describe)
+        .what("describe 100,000 children and check them, each, before they are started")
+        .alone(Side::verger(CHILDREN))
+        .parts(&[Part::without_budget("", Unit::Nanos)])
+        .rounds(5),
+    Row::new("start-by-handle", start_by_handle)
+        .what("the same through the handle, each start awaited")
+        .beside_raw(CHILDREN)
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(2.0))]),
+    Row::new("bytes", bytes)
+        .what("an idle child of a shared spec")
+        .beside_raw(CHILDREN)
+        .parts(&[Part::new("", Unit::Bytes, Budget::AtMost(1.15))]),
+    Row::new("bytes-kept", bytes_kept)
+        .what("an idle child that keeps 64 bytes meanwhile")
+        .beside_raw(CHILDREN)
+        .parts(&[Part::without_budget("", Unit::Bytes)])
+        .rounds(5),
+    Row::new("bytes-mailbox", bytes_mailbox)
+        .what("an idle child with a mailbox that is not used")
+        .beside_raw(CHILDREN)
+        .parts(&[Part::new("", Unit::Bytes, Budget::AtMost(2.0))]),
+    Row::new("stop", stop)
+        .what("stop 100,000 children in order, each")
+        .beside_raw(CHILDREN)
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.0))]),
+    Row::new("stop-by-hand", stop_in_order)
+        .what("by hand, the same in order: each is asked when the one behind it is down")
+        .alone(Side::raw(CHILDREN))
+        .parts(&[Part::without_budget("", Unit::Nanos)]),
+    Row::new("stop-scale", stop)
+        .what("stop one of 1,000,000 children, against one of 10,000")
+        .against_itself(10_000, 1_000_000)
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.5))])
+        .rounds(9),
 ];
 
 // --- Raw -----------------------------------------------------------------------------------------

@@ -7,34 +7,24 @@ use tokio::task::JoinSet;
 use verger::{CancellationToken, Supervisor, SupervisorBuilder, worker};
 
 use crate::idle::{self, STARTS};
-use crate::measure::{Budget, Part, Row, Side, Unit, Who, runtime};
+use crate::measure::{Budget, Part, Row, Unit, Who, runtime};
 use crate::raw;
 
 pub(crate) const ROWS: &[Row] = &[
-    Row {
-        name: "deep",
-        what: "a chain of 1,000 supervisors",
-        base: Some(Side::raw(1_000)),
-        ours: Side::verger(1_000),
-        parts: &[
+    Row::new("deep", |side| up_and_down(side.who, &Shape { levels: side.n, width: 1 }))
+        .what("a chain of 1,000 supervisors")
+        .beside_raw(1_000)
+        .parts(&[
             Part::new("build", Unit::Nanos, Budget::AtMost(3.0)),
             Part::new("stop", Unit::Nanos, Budget::AtMost(3.0)),
-        ],
-        rounds: 15,
-        run: |side| up_and_down(side.who, &Shape { levels: side.n, width: 1 }),
-    },
-    Row {
-        name: "wide",
-        what: "a tree of 10 × 10 × 10 × 10",
-        base: Some(Side::raw(10_000)),
-        ours: Side::verger(10_000),
-        parts: &[
+        ]),
+    Row::new("wide", |side| up_and_down(side.who, &Shape { levels: 4, width: 10 }))
+        .what("a tree of 10 × 10 × 10 × 10")
+        .beside_raw(10_000)
+        .parts(&[
             Part::new("build", Unit::Nanos, Budget::AtMost(2.0)),
             Part::new("stop", Unit::Nanos, Budget::AtMost(2.0)),
-        ],
-        rounds: 15,
-        run: |side| up_and_down(side.who, &Shape { levels: 4, width: 10 }),
-    },
+        ]),
 ];
 
 /// Each supervisor has so many children; those of the lowest are workers.

@@ -12,13 +12,13 @@ use verger::{
 use crate::{EVENTS, Scenario, counted, runtime, settle};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "build", event: "declared child", run: build },
-    Scenario { name: "start", event: "declared child", run: start },
+    Scenario { name: "build", event: "declared child", run: || count_build(declared()) },
+    Scenario { name: "start", event: "declared child", run: || count_start(declared()) },
     Scenario { name: "start_child", event: "child of a dynamic supervisor", run: start_child },
     Scenario { name: "restart, error", event: "exit, until it runs again", run: restart_error },
     Scenario { name: "restart, panic", event: "exit, until it runs again", run: restart_panic },
     Scenario { name: "restart, one_for_all", event: "child of the group", run: restart_group },
-    Scenario { name: "stop", event: "declared child, in order", run: stop },
+    Scenario { name: "stop", event: "declared child, in order", run: || count_stop(declared()) },
     Scenario { name: "stop, dynamic", event: "child, all at once", run: stop_dynamic },
     Scenario { name: "terminate_child", event: "child of a dynamic supervisor", run: terminate },
 ];
@@ -51,14 +51,13 @@ async fn start_children(conns: &SupervisorHandle) {
     settle().await;
 }
 
-fn build() {
-    let app = declared();
+pub(crate) fn count_build(app: SupervisorBuilder) {
     let built = counted(&runtime(), async { app.build() });
     assert!(built.is_ok(), "a tree");
 }
 
-fn start() {
-    let app = declared().build().expect("a tree");
+pub(crate) fn count_start(app: SupervisorBuilder) {
+    let app = app.build().expect("a tree");
     let tree = counted(&runtime(), async {
         let tree = app.start().await;
         settle().await;
@@ -119,9 +118,9 @@ fn restart_group() {
     assert_eq!(child.incarnation, 2);
 }
 
-fn stop() {
+pub(crate) fn count_stop(app: SupervisorBuilder) {
     let runtime = runtime();
-    let tree = started(&runtime, declared().build());
+    let tree = started(&runtime, app.build());
     counted(&runtime, tree.stop("done")).expect("it stops");
 }
 

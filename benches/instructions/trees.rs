@@ -2,43 +2,23 @@
 
 use verger::{Context, DynamicSupervisor, Supervisor, SupervisorBuilder, worker};
 
-use crate::children::started;
-use crate::{EVENTS, Scenario, counted, runtime, settle};
+use crate::children::{count_build, count_start, count_stop, started};
+use crate::{EVENTS, Scenario, counted, runtime};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "supervisor, build", event: "supervisor in a chain", run: build },
-    Scenario { name: "supervisor, start", event: "supervisor in a chain", run: start },
-    Scenario { name: "supervisor, stop", event: "supervisor in a chain", run: stop },
+    Scenario { name: "supervisor, build", event: LEVEL, run: || count_build(chain()) },
+    Scenario { name: "supervisor, start", event: LEVEL, run: || count_start(chain()) },
+    Scenario { name: "supervisor, stop", event: LEVEL, run: || count_stop(chain()) },
     Scenario { name: "supervisor, by path", event: "lookup of one of many", run: look_up },
 ];
+
+const LEVEL: &str = "supervisor in a chain";
 
 /// Each supervisor has one child: the next.
 fn chain() -> SupervisorBuilder {
     let idle = worker("idle", async |ctx: Context| ctx.cancelled().await);
     let last = Supervisor::builder("level").child(idle);
     (1..EVENTS).fold(last, |below, _| Supervisor::builder("level").child(below))
-}
-
-fn build() {
-    let app = chain();
-    let built = counted(&runtime(), async { app.build() });
-    assert!(built.is_ok(), "a tree");
-}
-
-fn start() {
-    let app = chain().build().expect("a tree");
-    let tree = counted(&runtime(), async {
-        let tree = app.start().await;
-        settle().await;
-        tree
-    });
-    assert!(tree.is_ok(), "it starts");
-}
-
-fn stop() {
-    let runtime = runtime();
-    let tree = started(&runtime, chain().build());
-    counted(&runtime, tree.stop("done")).expect("it stops");
 }
 
 fn look_up() {

@@ -3,13 +3,15 @@
 use std::process::Command;
 use std::{fmt, fs, thread};
 
+use serde_json::{Value, json};
+
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    pub(crate) cores: usize,
-    pub(crate) processor: String,
-    pub(crate) rustc: String,
-    pub(crate) tokio: String,
-    pub(crate) verger: &'static str,
+    cores: usize,
+    processor: String,
+    rustc: String,
+    tokio: String,
+    verger: &'static str,
 }
 
 impl Machine {
@@ -21,6 +23,14 @@ impl Machine {
             tokio: locked("tokio").unwrap_or_else(|| "of an unknown version".to_owned()),
             verger: env!("CARGO_PKG_VERSION"),
         }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let Self { cores, processor, rustc, tokio, verger } = self;
+        json!({
+            "cores": cores, "processor": processor, "rustc": rustc, "tokio": tokio,
+            "verger": verger,
+        })
     }
 }
 

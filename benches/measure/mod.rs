@@ -5,6 +5,7 @@
 //! sides *in one round*, and its median over all rounds: two runs that follow each other meet the
 //! same machine.
 //!
+//! * `command`: a bench's arguments, and how it ends.
 //! * `row`: what a row is, and its budget.
 //! * `process`: a measurement in a process of its own.
 //! * `rounds`: both sides in turns, and disturbed rounds once more.
@@ -19,6 +20,7 @@
 #![allow(dead_code, unused_imports, reason = "each bench uses a part of it")]
 
 mod children;
+mod command;
 mod figures;
 mod load;
 mod machine;
@@ -30,11 +32,11 @@ mod row;
 mod thread;
 
 pub(crate) use self::children::{KEPT, Starts, nanos, peak_bytes, resident_bytes, runtime};
+pub(crate) use self::command::{Arguments, Bench};
 pub(crate) use self::figures::{Spread, Unit, median, p50};
 pub(crate) use self::load::worked;
 pub(crate) use self::machine::Machine;
 pub(crate) use self::package::Package;
-pub(crate) use self::process::answer;
 pub(crate) use self::rounds::{By, Measured, Plan, Rounds};
 pub(crate) use self::row::{Budget, Part, Row, Side, Who};
 pub(crate) use self::thread::worked_here;

@@ -53,6 +53,38 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Verger with one of whatever it is, in fifteen rounds; what else there is to say follows.
+    pub(crate) const fn new(name: &'static str, run: fn(Side) -> Vec<f64>) -> Self {
+        Self { name, what: "", base: None, ours: Side::verger(1), parts: &[], rounds: 15, run }
+    }
+
+    pub(crate) const fn what(self, what: &'static str) -> Self {
+        Self { what, ..self }
+    }
+
+    /// Compared with the same by hand.
+    pub(crate) const fn beside_raw(self, n: u64) -> Self {
+        Self { base: Some(Side::raw(n)), ours: Side::verger(n), ..self }
+    }
+
+    /// Compared with itself at another number.
+    pub(crate) const fn against_itself(self, base: u64, n: u64) -> Self {
+        Self { base: Some(Side::verger(base)), ours: Side::verger(n), ..self }
+    }
+
+    /// Compared with nothing.
+    pub(crate) const fn alone(self, side: Side) -> Self {
+        Self { base: None, ours: side, ..self }
+    }
+
+    pub(crate) const fn parts(self, parts: &'static [Part]) -> Self {
+        Self { parts, ..self }
+    }
+
+    pub(crate) const fn rounds(self, rounds: usize) -> Self {
+        Self { rounds, ..self }
+    }
+
     /// Whether it compares verger with verger, at another number.
     pub(crate) fn is_against_itself(&self) -> bool {
         self.base.is_some_and(|base| base.who == self.ours.who)

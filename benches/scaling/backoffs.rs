@@ -23,12 +23,10 @@ pub(crate) const TABLE: Table = Table {
     layout: Layout::Parts,
 };
 
-const ROWS: &[Row] = &[Row {
-    name: "backoffs",
-    what: "100,000 pending backoffs",
-    base: None,
-    ours: Side::verger(100_000),
-    parts: &[
+const ROWS: &[Row] = &[Row::new("backoffs", backoffs)
+    .what("100,000 pending backoffs")
+    .alone(Side::verger(100_000))
+    .parts(&[
         Part::without_budget("a child that waits", Unit::Bytes),
         Part::without_budget("processor time to arm one", Unit::Nanos),
         Part::without_budget("processor time to fire one", Unit::Nanos),
@@ -36,10 +34,8 @@ const ROWS: &[Row] = &[Row {
         Part::without_budget("late, p50", Unit::Nanos),
         Part::without_budget("late, p99", Unit::Nanos),
         Part::without_budget("late, the last", Unit::Nanos),
-    ],
-    rounds: 3,
-    run: backoffs,
-}];
+    ])
+    .rounds(3)];
 
 const DELAY: Duration = Duration::from_secs(2);
 

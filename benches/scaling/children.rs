@@ -24,12 +24,10 @@ pub(crate) const TABLE: Table = Table {
 const TRIED: u64 = 500;
 
 const ROWS: &[Row] = &[
-    Row {
-        name: "static",
-        what: "declared children",
-        base: None,
-        ours: Side::verger(1_000_000),
-        parts: &[
+    Row::new("static", declared)
+        .what("declared children")
+        .alone(Side::verger(1_000_000))
+        .parts(&[
             time("start, each"),
             time("a restart after an error"),
             time("`count_children`"),
@@ -39,16 +37,12 @@ const ROWS: &[Row] = &[
             time("`terminate_child`"),
             time("`delete_child`"),
             time("stop in order, each"),
-        ],
-        rounds: 3,
-        run: declared,
-    },
-    Row {
-        name: "dynamic",
-        what: "children of a dynamic supervisor",
-        base: None,
-        ours: Side::verger(1_000_000),
-        parts: &[
+        ])
+        .rounds(3),
+    Row::new("dynamic", started)
+        .what("children of a dynamic supervisor")
+        .alone(Side::verger(1_000_000))
+        .parts(&[
             time("`start_child`"),
             time("`start_child`, the slowest of all"),
             time("a restart after an error"),
@@ -58,10 +52,8 @@ const ROWS: &[Row] = &[
             time("`status`, for each 100"),
             time("`terminate_child`"),
             time("stop all at once, each"),
-        ],
-        rounds: 3,
-        run: started,
-    },
+        ])
+        .rounds(3),
 ];
 
 const fn time(what: &'static str) -> Part {

@@ -12,7 +12,6 @@
 
 #![expect(clippy::print_stdout, reason = "the tables are what it is run for")]
 
-mod arguments;
 mod backoffs;
 mod children;
 mod idle;
@@ -23,48 +22,35 @@ mod storm;
 mod table;
 mod trees;
 
-use std::env;
 use std::process::ExitCode;
 
-use self::arguments::{Arguments, Wrong};
-use self::measure::{Machine, Rounds};
+use self::measure::{Arguments, Bench, Machine, Rounds, Row};
 use self::report::Report;
 use self::table::Table;
 
 const TABLES: [&Table; 4] = [&children::TABLE, &trees::TABLE, &backoffs::TABLE, &storm::TABLE];
 
 fn main() -> ExitCode {
-    if let Some(figures) = measure::answer(TABLES.iter().flat_map(|table| table.rows)) {
-        println!("{figures}");
-        return ExitCode::SUCCESS;
-    }
-    let arguments: Vec<_> = env::args().skip(1).collect();
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        println!("nothing to test; `cargo bench --bench scaling` measures");
-        return ExitCode::SUCCESS;
-    }
-    match Arguments::parse(arguments) {
-        Ok(arguments) => run(&arguments),
-        Err(Wrong::Help) => {
-            println!("{}", arguments::HELP);
-            ExitCode::SUCCESS
-        }
-        Err(Wrong::Said(problem)) => {
-            eprintln!("{problem}");
-            ExitCode::from(2)
-        }
-    }
+    let bench = Bench {
+        name: "scaling",
+        rows: TABLES.iter().flat_map(|table| table.rows).collect(),
+        own: ["--storm", "N", "let the storm last N seconds, instead of 10"],
+        failure: "something could not be measured",
+        run,
+    };
+    bench.main()
 }
 
-fn run(arguments: &Arguments) -> ExitCode {
-    let mut report = Report::begin(Machine::here(), arguments);
+fn run(arguments: &Arguments<u64>) -> bool {
     let mut rounds = Rounds::new(arguments.plan);
+    let mut report = Report::begin(Machine::here(), arguments);
     for table in TABLES {
         report.table(table);
-        for row in table.rows.iter().filter(|row| arguments.wants(row)) {
-            let sides = table.sides(row, arguments);
+        let is_wanted = |row: &&Row| arguments.rows.iter().any(|it| it.name == row.name);
+        for row in table.rows.iter().filter(is_wanted) {
+            let sides = table.sides(row, arguments.own);
             report.add(row, sides.map(|row| rounds.measure(&row)).collect());
         }
     }
-    if report.end() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    report.end()
 }

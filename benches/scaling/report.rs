@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::arguments::Arguments;
-use crate::measure::{By, Machine, Measured, Row, Spread};
+use crate::measure::{Arguments, By, Machine, Measured, Row, Spread};
 use crate::table::{Layout, Table};
 
 /// What was measured of a row, at each number.
@@ -22,7 +21,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn begin(machine: Machine, arguments: &Arguments) -> Self {
+    pub(crate) fn begin<Own>(machine: Machine, arguments: &Arguments<Own>) -> Self {
         let Arguments { json, table, .. } = arguments;
         if !json {
             println!("{machine}");
@@ -82,16 +81,12 @@ impl Report {
     }
 
     fn as_json(&self) -> Value {
-        let Machine { cores, processor, rustc, tokio, verger } = &self.machine;
         let rows = self.tables.iter().flat_map(|(_, rows)| rows).map(|(row, columns)| {
             let columns: Vec<_> = columns.iter().map(column_as_json).collect();
             json!({ "row": row.name, "what": row.what, "columns": columns })
         });
         json!({
-            "machine": {
-                "cores": cores, "processor": processor, "rustc": rustc, "tokio": tokio,
-                "verger": verger,
-            },
+            "machine": self.machine.json(),
             "rows": rows.collect::<Vec<_>>(),
         })
     }

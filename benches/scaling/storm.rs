@@ -28,13 +28,11 @@ pub(crate) const TABLE: Table = Table {
 
 pub(crate) const NAME: &str = "storm";
 
-const ROWS: &[Row] = &[Row {
-    name: NAME,
-    what: "1,000 of 100,000 children in a crash loop",
-    base: None,
+const ROWS: &[Row] = &[Row::new(NAME, storm)
+    .what("1,000 of 100,000 children in a crash loop")
     // Seconds.
-    ours: Side::verger(10),
-    parts: &[
+    .alone(Side::verger(10))
+    .parts(&[
         Part::without_budget("restarts per second", Unit::PerSecond),
         Part::without_budget("of those that the backoff allows", Unit::Count),
         Part::without_budget("processor time of a restart", Unit::Nanos),
@@ -48,10 +46,8 @@ const ROWS: &[Row] = &[Row {
         Part::without_budget("a start p99, in the storm", Unit::Nanos),
         Part::without_budget("resident set when it begins", Unit::Bytes),
         Part::without_budget("resident set at its end", Unit::Bytes),
-    ],
-    rounds: 1,
-    run: storm,
-}];
+    ])
+    .rounds(1)];
 
 const CHILDREN: u64 = 100_000;
 const CRASHING: u64 = 1_000;

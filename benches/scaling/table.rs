@@ -1,7 +1,7 @@
 //! What is measured together, and how it is laid out.
 
-use crate::arguments::Arguments;
 use crate::measure::{Row, Side};
+use crate::storm;
 
 pub(crate) struct Table {
     pub(crate) title: &'static str,
@@ -21,11 +21,12 @@ pub(crate) enum Layout {
 }
 
 impl Table {
-    /// The row once for each number at which it is measured.
-    pub(crate) fn sides(&self, row: &Row, arguments: &Arguments) -> impl Iterator<Item = Row> {
+    /// The row once for each number at which it is measured. A storm lasts `seconds`.
+    pub(crate) fn sides(&self, row: &Row, seconds: Option<u64>) -> impl Iterator<Item = Row> {
+        let storm = seconds.filter(|_| row.name == storm::NAME);
         let sizes = match self.layout {
             Layout::Sizes(sizes) => sizes.to_vec(),
-            Layout::Rows | Layout::Parts => vec![arguments.number(row)],
+            Layout::Rows | Layout::Parts => vec![storm.unwrap_or(row.ours.n)],
         };
         sizes.into_iter().map({
             let row = *row;

@@ -26,7 +26,7 @@ const PARTS: &[Part] = &[
 ];
 
 const fn row(name: &'static str, what: &'static str, run: fn(Side) -> Vec<f64>) -> Row {
-    Row { name, what, base: None, ours: Side::verger(1), parts: PARTS, rounds: 3, run }
+    Row::new(name, run).what(what).parts(PARTS).rounds(3)
 }
 
 const ROWS: &[Row] = &[
