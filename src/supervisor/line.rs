@@ -20,15 +20,20 @@ use crate::child::{Run, StopLevel};
 use crate::machine::{Incarnation, Key};
 use crate::sync::{AtomicU8, Mutex, Ordering};
 
-/// So many are lined up at once. When they are over, nobody is asked until the supervisor has heard of
-/// all of them: with a line of 64, an ordered stop of many children takes a third longer.
-pub(super) const LENGTH: usize = 1024;
+/// So many are lined up at most: what their tasks need is in the caches when it is their turn.
+const LENGTH: usize = 64;
+
+/// When so many are left, others are lined up behind them. If the line ran out, nobody would be asked
+/// until the supervisor has heard of all of them.
+const FEW: usize = 32;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Whether there is anybody in it: who ends at other times needs no lock to see that.
-    waits: AtomicU8,
+    /// How many are in it: who ends at other times needs no lock to see that there is nobody.
+    left: AtomicU8,
+    /// Whether there are others who may be lined up: [`FEW`], or zero.
+    low: AtomicU8,
     links: Mutex<VecDeque<Link>>,
 }
 
@@ -40,19 +45,43 @@ pub(super) struct Link {
 }
 
 impl Line {
-    /// Lines these up instead of those that there are.
+    /// Lines these up, as many as there is room for, instead of those that there are.
     pub(super) fn set(&self, links: impl IntoIterator<Item = Link>) {
-        let links: VecDeque<_> = links.into_iter().collect();
+        let links: VecDeque<_> = links.into_iter().take(LENGTH).collect();
+        self.note_others(links.len() == LENGTH);
         let mut held = self.links.lock();
-        self.waits.store(u8::from(!links.is_empty()), Ordering::Release);
+        self.left.store(links.len() as u8, Ordering::Release);
         let before = std::mem::replace(&mut *held, links);
         // Outside of the lock: what a child is made of may do anything when it is dropped.
         drop((held, before));
     }
 
+    /// Behind whom others are to be lined up, if there is room and there are others.
+    pub(super) fn end(&self) -> Option<(Key, Incarnation)> {
+        let low = self.low.load(Ordering::Acquire);
+        if !(1..=low).contains(&self.left.load(Ordering::Acquire)) {
+            return None;
+        }
+        self.links.lock().back().map(|link| (link.run.key, link.run.incarnation))
+    }
+
+    /// Lines these up behind the [end](Self::end). If that one has asked nobody and is gone, neither
+    /// will these, and the supervisor asks them.
+    pub(super) fn extend(&self, links: impl IntoIterator<Item = Link>) {
+        let links: Vec<_> = links.into_iter().take(LENGTH - FEW).collect();
+        self.note_others(links.len() == LENGTH - FEW);
+        let mut held = self.links.lock();
+        held.extend(links);
+        self.left.store(held.len() as u8, Ordering::Release);
+    }
+
+    fn note_others(&self, others: bool) {
+        self.low.store(if others { FEW as u8 } else { 0 }, Ordering::Release);
+    }
+
     /// The end of this run has been told.
     pub(super) fn ended(&self, run: (Key, Incarnation)) {
-        if self.waits.load(Ordering::Acquire) == 0 {
+        if self.left.load(Ordering::Acquire) == 0 {
             return;
         }
         let next = {
@@ -61,7 +90,7 @@ impl Line {
                 return;
             }
             let next = links.pop_front();
-            self.waits.store(u8::from(!links.is_empty()), Ordering::Release);
+            self.left.store(links.len() as u8, Ordering::Release);
             next
         };
         if let Some(link) = next {
@@ -75,63 +104,92 @@ mod tests {
     use super::*;
     use crate::child::alone;
 
+    /// Their incarnations tell them apart.
+    fn runs(number: u32) -> Vec<Arc<Run>> {
+        (1..=number).map(alone::run).collect()
+    }
+
     /// Each is asked by the end of the one before.
-    fn links(runs: &[Arc<Run>]) -> Vec<Link> {
+    fn links(runs: &[Arc<Run>]) -> impl Iterator<Item = Link> {
         let pairs = runs.iter().zip(&runs[1..]);
-        pairs.map(|(behind, run)| Link { behind: id(behind), run: Arc::clone(run) }).collect()
+        pairs.map(|(behind, run)| Link { behind: id(behind), run: Arc::clone(run) })
     }
 
     fn id(run: &Run) -> (Key, Incarnation) {
         (run.key, run.incarnation)
     }
 
-    fn is_asked(run: &Arc<Run>) -> bool {
-        run.level() == StopLevel::Cancel
-    }
-
-    // Their incarnations tell them apart.
-    fn runs() -> [Arc<Run>; 3] {
-        [1, 2, 3].map(alone::run)
+    fn asked(runs: &[Arc<Run>]) -> Vec<bool> {
+        runs.iter().map(|run| run.level() == StopLevel::Cancel).collect()
     }
 
     #[cfg(not(verger_loom))]
     #[test]
     fn each_end_asks_the_next_one() {
         let line = Line::default();
-        let runs = runs();
+        let runs = runs(3);
         line.set(links(&runs));
 
         line.ended(id(&runs[0]));
-        assert_eq!(runs.each_ref().map(is_asked), [false, true, false]);
+        assert_eq!(asked(&runs), [false, true, false]);
 
         line.ended(id(&runs[1]));
-        assert_eq!(runs.each_ref().map(is_asked), [false, true, true]);
+        assert_eq!(asked(&runs), [false, true, true]);
     }
 
     #[cfg(not(verger_loom))]
     #[test]
     fn who_ends_before_his_turn_asks_nobody() {
         let line = Line::default();
-        let runs = runs();
+        let runs = runs(3);
         line.set(links(&runs));
 
         line.ended(id(&runs[1]));
-        assert_eq!(runs.each_ref().map(is_asked), [false, false, false]);
+        assert_eq!(asked(&runs), [false, false, false]);
 
         line.ended(id(&runs[0]));
-        assert_eq!(runs.each_ref().map(is_asked), [false, true, false]);
+        assert_eq!(asked(&runs), [false, true, false]);
     }
 
     #[cfg(not(verger_loom))]
     #[test]
     fn who_is_not_in_the_line_any_more_is_not_asked() {
         let line = Line::default();
-        let runs = runs();
+        let runs = runs(3);
         line.set(links(&runs));
         line.set(links(&runs[1..]));
 
         line.ended(id(&runs[0]));
-        assert_eq!(runs.each_ref().map(is_asked), [false, false, false]);
+        assert_eq!(asked(&runs), [false, false, false]);
+    }
+
+    #[cfg(not(verger_loom))]
+    #[test]
+    fn others_are_lined_up_when_there_is_room() {
+        let line = Line::default();
+        let runs = runs(2 * LENGTH as u32);
+        let rest = |end| links(&runs).skip_while(move |link| link.behind != end);
+        line.set(links(&runs));
+        assert_eq!(line.end(), None, "it is full");
+
+        for run in &runs[..LENGTH - FEW] {
+            line.ended(id(run));
+        }
+        let end = line.end().expect("there is room");
+        assert_eq!(end, id(&runs[LENGTH]));
+        line.extend(rest(end));
+        assert_eq!(line.end(), None, "it is full again");
+
+        for run in &runs[LENGTH - FEW..LENGTH] {
+            line.ended(id(run));
+        }
+        line.extend(rest(line.end().expect("there is room again")));
+        assert_eq!(line.end(), None, "there are no others");
+
+        for run in &runs[LENGTH..] {
+            line.ended(id(run));
+        }
+        assert_eq!(asked(&runs[1..]), [true; 2 * LENGTH - 1]);
     }
 
     #[cfg(verger_loom)]
@@ -139,16 +197,34 @@ mod tests {
     fn loom_who_ends_while_the_line_is_set_asks_the_next_one_or_is_passed_over() {
         loom::model(|| {
             let line = Arc::new(Line::default());
-            let runs = runs();
+            let runs = runs(3);
             let (ending, first) = (Arc::clone(&line), id(&runs[0]));
             let ending = loom::thread::spawn(move || ending.ended(first));
 
             line.set(links(&runs));
             ending.join().unwrap();
 
-            assert!(!is_asked(&runs[2]));
             let left = line.links.lock().len();
-            assert_eq!((is_asked(&runs[1]), left), if left == 1 { (true, 1) } else { (false, 2) });
+            assert_eq!(asked(&runs), [false, left == 1, false]);
+            assert!(left == 1 || left == 2);
+        });
+    }
+
+    #[cfg(verger_loom)]
+    #[test]
+    fn loom_who_ends_while_others_are_lined_up_behind_him_asks_the_next_one_or_nobody() {
+        loom::model(|| {
+            let line = Arc::new(Line::default());
+            let runs = runs(3);
+            line.set(links(&runs[..2]));
+            let (ending, ends) = (Arc::clone(&line), [id(&runs[0]), id(&runs[1])]);
+            let ending = loom::thread::spawn(move || ends.map(|run| ending.ended(run)));
+
+            line.extend(links(&runs[1..]));
+            ending.join().unwrap();
+
+            let left = line.links.lock().len();
+            assert_eq!(asked(&runs), [false, true, left == 0]);
         });
     }
 }

@@ -277,6 +277,11 @@ impl Tasks {
     /// one with a mailbox, which is to hear of it before.
     pub(super) fn to_be_asked(&self, key: Key, returns: bool) -> Option<Arc<Run>> {
         let task = self.task(key).filter(|_| self.mailbox(key).is_none())?;
+        // Its task is woken by another thread, which needn't wait for memory then: to look at it here
+        // takes a tenth off an ordered stop.
+        if task.handle.is_finished() {
+            return None;
+        }
         if !returns {
             task.run.expect_no_return();
         }

@@ -4,6 +4,7 @@
 mod common;
 mod depth;
 mod leaks;
+mod order;
 mod panics;
 mod strays;
 mod tasks;

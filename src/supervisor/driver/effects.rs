@@ -14,7 +14,7 @@ use crate::machine::{
     self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket,
 };
 use crate::policy::{FailureLog, Shutdown, StartCause};
-use crate::supervisor::line::{self, Link};
+use crate::supervisor::line::Link;
 use crate::supervisor::outcome::{Cause, End};
 use crate::supervisor::request::{Begun, Started};
 use crate::supervisor::trace;
@@ -42,10 +42,14 @@ impl<M: Machine> Driver<M> {
                 if self.heeds_edges || self.supervises {
                     self.close_mailbox(key);
                 }
-                // Not if the end of the child behind it has asked it already.
-                if self.tasks.is_asked(key) == Some(false) {
-                    self.line_up(key);
-                    self.tasks.cancel(key, self.machine.returns(key));
+                match self.tasks.is_asked(key) {
+                    Some(false) => {
+                        self.line_up(key);
+                        self.tasks.cancel(key, self.machine.returns(key));
+                    }
+                    // The end of the child behind it has.
+                    Some(true) => self.line_up_more(key),
+                    None => {}
                 }
             }
             Effect::Abort { key } if self.asked.get(&key).is_some() => {
@@ -122,19 +126,31 @@ impl<M: Machine> Driver<M> {
     /// If this child's end is waited for in an ordered stop, those before it need not wait for this
     /// supervisor then.
     fn line_up(&self, key: Key) {
-        if self.machine.stops_now() != Some(key) {
-            return;
+        if self.machine.stops_now() == Some(key)
+            && let Some(incarnation) = self.tasks.runs(key)
+        {
+            self.hub.line.set(self.links((key, incarnation)));
         }
-        let Some(incarnation) = self.tasks.runs(key) else { return };
+    }
+
+    /// The same if some were lined up, and there are others behind them.
+    fn line_up_more(&self, key: Key) {
+        if let Some(end) = self.hub.line.end()
+            && self.machine.stops_now() == Some(key)
+        {
+            self.hub.line.extend(self.links(end));
+        }
+    }
+
+    /// Who may be asked by the end of this run, and so on.
+    fn links(&self, mut last: (Key, Incarnation)) -> impl Iterator<Item = Link> {
         // Whoever runs does, in a group, as far as is known now.
         let returns = !self.machine.is_ending();
-        let mut last = (key, incarnation);
-        let links = std::iter::from_fn(|| {
+        std::iter::from_fn(move || {
             let run = self.tasks.to_be_asked(self.machine.stops_after(last.0)?, returns)?;
             let behind = std::mem::replace(&mut last, (run.key, run.incarnation));
             Some(Link { behind, run })
-        });
-        self.hub.line.set(links.take(line::LENGTH));
+        })
     }
 
     pub(super) fn abort(&self, key: Key) {

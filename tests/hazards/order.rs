@@ -1,0 +1,93 @@
+//! Many children that stop one after another, on several threads.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc};
+use verger::{Context, Exit, Strategy, Supervisor, SupervisorBuilder, worker};
+
+/// More than are lined up at once, several times.
+const CHILDREN: usize = 300;
+
+/// What has happened, to which child.
+type Log = Arc<Mutex<Vec<(&'static str, usize)>>>;
+
+struct Gone(usize, Log);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.1.lock().unwrap().push(("gone", self.0));
+    }
+}
+
+/// The last child fails when it is told to; each has to be polled twice to end.
+fn app(
+    log: &Log,
+    up: mpsc::UnboundedSender<usize>,
+) -> (SupervisorBuilder, Arc<tokio::sync::Notify>) {
+    let fails = Arc::new(tokio::sync::Notify::new());
+    let mut app = Supervisor::builder("app");
+    for n in 0..CHILDREN {
+        let (log, up, fails) = (Arc::clone(log), up.clone(), Arc::clone(&fails));
+        let run = move |ctx: Context| {
+            let (log, up, fails) = (Arc::clone(&log), up.clone(), Arc::clone(&fails));
+            async move {
+                let _gone = Gone(n, Arc::clone(&log));
+                up.send(n).unwrap();
+                tokio::select! {
+                    () = ctx.cancelled() => {}
+                    () = fails.notified(), if n == 0 => return Err("connection refused".into()),
+                }
+                log.lock().unwrap().push(("asked", n));
+                tokio::task::yield_now().await;
+                Exit::Ok(())
+            }
+        };
+        app = app.child(worker(format!("child-{n}"), run));
+    }
+    (app.restarts(10, Duration::from_secs(60)), fails)
+}
+
+/// They begin in any order, on two threads.
+async fn all_of(up: &mut mpsc::UnboundedReceiver<usize>) {
+    let mut children = Vec::new();
+    while children.len() < CHILDREN {
+        children.extend(up.recv().await);
+    }
+    children.sort_unstable();
+    assert!(children.into_iter().eq(0..CHILDREN));
+}
+
+fn one_after_another(from: usize) -> Vec<(&'static str, usize)> {
+    (from..CHILDREN).rev().flat_map(|n| [("asked", n), ("gone", n)]).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_of_many_is_asked_when_the_one_behind_it_is_gone() {
+    let log = Log::default();
+    let (up, _up) = mpsc::unbounded_channel();
+    let (app, _) = app(&log, up);
+    let app = app.build().unwrap().start().await.unwrap();
+
+    app.stop("done").await.unwrap();
+
+    assert_eq!(*log.lock().unwrap(), one_after_another(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_is_each_of_a_group_and_all_come_back() {
+    let log = Log::default();
+    let (up, mut is_up) = mpsc::unbounded_channel();
+    let (app, fails) = app(&log, up);
+    let app = app.strategy(Strategy::OneForAll).build().unwrap().start().await.unwrap();
+    all_of(&mut is_up).await;
+
+    fails.notify_one();
+    all_of(&mut is_up).await;
+    let group = std::mem::take(&mut *log.lock().unwrap());
+    app.stop("done").await.unwrap();
+
+    assert_eq!(group[0], ("gone", 0), "it has failed");
+    assert_eq!(group[1..], one_after_another(1));
+    assert_eq!(*log.lock().unwrap(), one_after_another(0));
+}
