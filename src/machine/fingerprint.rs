@@ -116,8 +116,8 @@ impl Ordered {
         if let Some(sweep) = &self.sweep {
             sweep.print(&self.children, print);
         }
-        for &pos in &self.dismissed {
-            print.pos(pos);
+        for &key in &self.dismissed {
+            print.key(Some(key), &self.children);
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Ordered {
     pub(super) next_pos: Pos,
     pub(super) sweep: Option<Sweep>,
     /// Who was stopped by hand since the sweep began: it doesn't start them.
-    pub(super) dismissed: BTreeSet<Pos>,
+    pub(super) dismissed: BTreeSet<Key>,
     /// The first start has passed the last child.
     pub(super) up: bool,
     pub(super) finished: bool,
@@ -112,7 +112,7 @@ impl Ordered {
         if self.children.rules.restart(&slot.options) == RestartType::Temporary {
             return self.forget(key, false, turn);
         }
-        let down = if self.dismissed.contains(&pos) {
+        let down = if self.dismissed.contains(&key) {
             Down::ByHand
         } else if self.is_finishing() {
             // There, nobody comes back.

@@ -70,25 +70,19 @@ impl Ordered {
 
     /// Whether the child was stopped by hand since the sweep began.
     pub(super) fn is_dismissed(&self, key: Key) -> bool {
-        if self.dismissed.is_empty() {
-            return false;
-        }
-        let slot = self.children.slots.get(key);
-        slot.is_some_and(|slot| self.dismissed.contains(&slot.pos))
+        self.dismissed.contains(&key)
     }
 
     /// The child is not to be started by the sweep that there is, whatever becomes of that. One
     /// that ends the supervisor starts nobody.
     fn dismiss(&mut self, key: Key) {
         if self.sweep.is_some() {
-            let pos = self.children.slot(key).pos;
-            self.dismissed.insert(pos);
+            self.dismissed.insert(key);
         }
     }
 
     fn recall(&mut self, key: Key) {
-        let pos = self.children.slot(key).pos;
-        self.dismissed.remove(&pos);
+        self.dismissed.remove(&key);
     }
 
     fn terminate(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {

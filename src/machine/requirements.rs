@@ -83,13 +83,18 @@ impl Requirements {
     /// may then provide `id` and require the first.
     pub(super) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
         let table = self.0.as_ref()?;
-        let mut from: HashMap<Key, Option<Key>> = keys.iter().map(|&key| (key, None)).collect();
+        let mut from: HashMap<Key, Option<Key>> = HashMap::default();
+        for &key in keys {
+            from.insert(key, None);
+        }
         let mut open = keys.to_vec();
         while let Some(key) = open.pop() {
             let Some(links) = table.links.get(&key) else { continue };
             if links.requires.contains(&id) {
-                let mut chain: Vec<_> =
-                    std::iter::successors(Some(key), |key| from.get(key).copied()?).collect();
+                let mut chain = vec![key];
+                while let Some(&Some(key)) = chain.last().and_then(|last| from.get(last)) {
+                    chain.push(key);
+                }
                 chain.reverse();
                 return Some(chain);
             }
