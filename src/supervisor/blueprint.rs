@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Drive;
 use super::letters::LetterOptions;
 use crate::child::ChildSpec;
 use crate::error::{BuildError, BuildWarning};
@@ -17,7 +18,8 @@ use crate::status::{ChildKind, ChildSpecInfo};
 pub(crate) struct Blueprint {
     pub(crate) name: Arc<str>,
     pub(crate) rules: Arc<Rules>,
-    pub(crate) dynamic: bool,
+    /// What drives it, if it is dynamic.
+    pub(crate) dynamic: Option<Drive>,
     /// Its own; it may have one from above.
     pub(crate) on_child_failure: Option<FailureCallback>,
     /// Its own; there may be more from above.
@@ -34,8 +36,12 @@ impl Blueprint {
         self.rules.leak_timeout.saturating_add(below.unwrap_or_default())
     }
 
+    pub(crate) fn is_dynamic(&self) -> bool {
+        self.dynamic.is_some()
+    }
+
     pub(crate) fn strategy(&self) -> String {
-        if self.dynamic { "dynamic".to_owned() } else { self.rules.strategy.to_string() }
+        if self.is_dynamic() { "dynamic".to_owned() } else { self.rules.strategy.to_string() }
     }
 
     /// Checks what a child and this supervisor ask of each other, siblings aside.
@@ -54,14 +60,14 @@ impl Blueprint {
         if options.supervisor.is_none() && self.rules.shutdown(options) == Shutdown::Infinity {
             warnings.push(BuildWarning::UnboundedStop { path: own() });
         }
-        if self.dynamic && !child.requires.is_empty() {
+        if self.is_dynamic() && !child.requires.is_empty() {
             let remedy = "there is no start order in it; remove it, or use a `Supervisor`";
             return Err(BuildError::NotForDynamic { path: own(), option: "requires", remedy });
         }
         if !options.significant {
             return Ok(());
         }
-        if self.dynamic {
+        if self.is_dynamic() {
             let remedy = "its children come and go; remove `significant()`";
             return Err(BuildError::NotForDynamic { path: own(), option: "significant", remedy });
         }

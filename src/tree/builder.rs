@@ -12,7 +12,7 @@ use crate::policy::{
     self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, SetTwice, Sources,
     Start, Strategy,
 };
-use crate::supervisor::LetterOptions;
+use crate::supervisor::{Drive, LetterOptions};
 
 /// What either kind of supervisor can be told.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +69,7 @@ pub struct SupervisorBuilder {
 pub struct DynamicSupervisorBuilder {
     pub(super) name: String,
     pub(super) options: Options,
+    pub(super) drive: Drive,
 }
 
 /// A supervisor of children that come and go: one for each connection, job or session.
@@ -112,7 +113,8 @@ pub struct DynamicSupervisor;
 impl DynamicSupervisor {
     /// Describes a dynamic supervisor with this name.
     pub fn builder(name: impl Into<String>) -> DynamicSupervisorBuilder {
-        DynamicSupervisorBuilder { name: name.into(), options: Options::default() }
+        let options = Options::default();
+        DynamicSupervisorBuilder { name: name.into(), options, drive: Drive::DYNAMIC }
     }
 }
 

@@ -13,14 +13,14 @@ use crate::child::{
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, Trail, check_name};
 use crate::policy::{Origin, Preset, Rules, unreachable};
-use crate::supervisor::Blueprint;
+use crate::supervisor::{Blueprint, Drive};
 
 /// What there is to check of a builder of either kind.
 pub(super) trait Described {
     fn name(&self) -> &str;
     fn options(&self) -> &Options;
     fn children(&self) -> &[ChildSpec];
-    fn is_dynamic(&self) -> bool;
+    fn dynamic(&self) -> Option<Drive>;
 }
 
 impl Described for SupervisorBuilder {
@@ -36,8 +36,8 @@ impl Described for SupervisorBuilder {
         &self.children
     }
 
-    fn is_dynamic(&self) -> bool {
-        false
+    fn dynamic(&self) -> Option<Drive> {
+        None
     }
 }
 
@@ -54,8 +54,8 @@ impl Described for DynamicSupervisorBuilder {
         &[]
     }
 
-    fn is_dynamic(&self) -> bool {
-        true
+    fn dynamic(&self) -> Option<Drive> {
+        Some(self.drive)
     }
 }
 
@@ -103,7 +103,7 @@ fn blueprint(
         // Of a child it is the spec's, which may be another than the builder's.
         name: path.name().into(),
         rules: Arc::new(rules(described.options(), path)?),
-        dynamic: described.is_dynamic(),
+        dynamic: described.dynamic(),
         on_child_failure: described.options().on_child_failure.clone(),
         letters: described.options().letters.clone(),
         children: Vec::new(),

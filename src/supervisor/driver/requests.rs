@@ -81,7 +81,7 @@ impl<M: Machine> Driver<M> {
         if let Some(owner) = spec.seed.mailbox().and_then(|mailbox| mailbox.bound_to()) {
             return Err(BuildError::MailboxTaken { path: path(), owner }.into());
         }
-        if self.hub.blueprint.dynamic {
+        if self.hub.blueprint.is_dynamic() {
             return Ok(());
         }
         if let Some(view) = self.tasks.find(spec.name()).and_then(|key| self.machine.view(key, now))

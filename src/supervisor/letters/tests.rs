@@ -88,7 +88,7 @@ fn hub(name: &str, letters: LetterOptions, above: Option<Arc<Hub>>, tree: Arc<Tr
     let blueprint = Blueprint {
         name: name.into(),
         rules: Arc::default(),
-        dynamic: false,
+        dynamic: None,
         on_child_failure: None,
         letters,
         children: Vec::new(),
