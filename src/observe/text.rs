@@ -3,6 +3,8 @@
 //! Each child has a line: its place in the tree, its policy, where it is in its lifecycle, and then
 //! facts. Facts for which the line has no room follow below it. Columns are fixed, whatever is in
 //! the tree, so that a diff of two texts shows what has changed and nothing else.
+//!
+//! All of it is `#[inline]`, so that only a program that shows the text compiles it.
 
 use std::fmt::{self, Write};
 use std::slice;
@@ -28,6 +30,7 @@ type Open<'a> = Vec<slice::Iter<'a, Node>>;
 
 /// See [`Status`].
 impl fmt::Display for Status {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.root.head().write(f)?;
         // A list and not a recursion, because a tree may be a thousand levels deep.
@@ -60,6 +63,7 @@ struct Entry<'a> {
 
 impl Node {
     /// The first line of the text.
+    #[inline]
     fn head(&self) -> Entry<'_> {
         let name = cut_in_the_middle(self.child.path.as_str(), PATH);
         let budget = self.supervisor.as_ref().map(|it| format!(" {}", budget(it)));
@@ -74,6 +78,7 @@ impl Node {
     }
 
     /// The line of a child, whose supervisors' children `open` are.
+    #[inline]
     fn row(&self, open: &Open<'_>) -> Entry<'_> {
         let depth = open.len();
         let (mut line, mut below) = (String::new(), String::new());
@@ -105,10 +110,12 @@ impl Node {
     }
 
     /// What goes down from this node to its children.
+    #[inline]
     fn stem(&self) -> &'static str {
         if self.children.is_empty() { "   " } else { "│  " }
     }
 
+    #[inline]
     fn policy(&self) -> String {
         match (&self.supervisor, self.child.kind) {
             (Some(supervisor), _) => supervisor.strategy.clone(),
@@ -118,6 +125,7 @@ impl Node {
     }
 
     /// How many children there are below, and how many of them are not active.
+    #[inline]
     fn census(&self) -> String {
         let mut counts = [0_usize; Lifecycle::ALL.len()];
         let mut open: Open<'_> = vec![self.children.iter()];
@@ -146,6 +154,7 @@ impl Node {
 }
 
 impl Entry<'_> {
+    #[inline]
     fn write(mut self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let room = WIDTH - self.below.chars().count();
         let mut line = std::mem::take(&mut self.line);
@@ -165,6 +174,7 @@ impl Entry<'_> {
     }
 
     /// What there is to say besides the columns, each at most `room` wide.
+    #[inline]
     fn facts(&self, room: usize) -> impl Iterator<Item = String> {
         let (child, supervisor) = (&self.node.child, self.node.supervisor.as_ref());
         let status = child.status.as_deref().filter(|text| !text.trim().is_empty());
@@ -190,22 +200,26 @@ impl Entry<'_> {
     }
 }
 
+#[inline]
 fn queued(MailboxInfo { len, capacity }: MailboxInfo) -> String {
     format!("{len}/{capacity} messages")
 }
 
 /// Whether somebody should look at a child in this state. It is written in capitals then, so that
 /// it is seen without colours.
+#[inline]
 fn is_loud(lifecycle: Lifecycle) -> bool {
     matches!(lifecycle, Lifecycle::Errored | Lifecycle::Restarting)
 }
 
+#[inline]
 fn state(lifecycle: Lifecycle) -> String {
     let word = lifecycle.to_string();
     if is_loud(lifecycle) { word.to_uppercase() } else { word }
 }
 
 /// How long a child has been where it is, or how long until that changes.
+#[inline]
 fn time(child: &ChildInfo) -> String {
     match child.next {
         Some(next) if child.lifecycle == Lifecycle::Restarting => {
@@ -217,6 +231,7 @@ fn time(child: &ChildInfo) -> String {
 }
 
 /// The restarts that count just now, how many may, and within what.
+#[inline]
 fn budget(supervisor: &SupervisorInfo) -> String {
     match supervisor.max_restarts {
         Some(max) if supervisor.period == Duration::MAX => {
@@ -230,6 +245,7 @@ fn budget(supervisor: &SupervisorInfo) -> String {
 }
 
 /// The reason for which the first of several supervisors gave up; its path names the others.
+#[inline]
 fn first(mut reason: &ExitReason) -> &ExitReason {
     while let ExitReason::Escalated { source, .. } = reason
         && let ExitReason::Escalated { .. } = **source
@@ -240,6 +256,7 @@ fn first(mut reason: &ExitReason) -> &ExitReason {
 }
 
 /// Rounded down to what one would say.
+#[inline]
 fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
@@ -252,6 +269,7 @@ fn age(age: Duration) -> String {
 }
 
 /// Rounded up, so that it is never over before it says so.
+#[inline]
 fn wait(left: Duration) -> String {
     let tenths = left.as_millis().div_ceil(100);
     let seconds = tenths.div_ceil(10);
@@ -265,6 +283,7 @@ fn wait(left: Duration) -> String {
 }
 
 /// Not rounded.
+#[inline]
 fn exactly(period: Duration) -> String {
     let seconds = period.as_secs();
     if period.subsec_nanos() > 0 || seconds == 0 || !seconds.is_multiple_of(60) {
@@ -276,6 +295,7 @@ fn exactly(period: Duration) -> String {
     }
 }
 
+#[inline]
 fn cut_in_the_middle(name: &str, room: usize) -> String {
     let len = name.chars().count();
     if len <= room {
@@ -288,6 +308,7 @@ fn cut_in_the_middle(name: &str, room: usize) -> String {
 }
 
 /// What of a text fits into `room` characters of one line.
+#[inline]
 fn cut(text: impl fmt::Display, room: usize) -> String {
     let mut cut = Cut { text: String::new(), room, space: false };
     // An error says that there is no more room, so that the rest of a long story isn't told.
@@ -308,6 +329,7 @@ struct Cut {
 }
 
 impl Write for Cut {
+    #[inline]
     fn write_str(&mut self, s: &str) -> fmt::Result {
         for c in s.chars() {
             if c.is_whitespace() || c.is_control() {
