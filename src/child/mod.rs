@@ -35,7 +35,7 @@ pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
 #[cfg(feature = "testing")]
 pub(crate) use self::source::Source;
 pub use self::spec::{ChildDefaults, ChildSpec};
-pub(crate) use self::task::{Caught, Plan};
+pub(crate) use self::task::{Caught, Plan, TaskFuture};
 #[cfg(feature = "testing")]
 pub(crate) use self::worker::object_of;
 pub(crate) use self::worker::recipe_of;

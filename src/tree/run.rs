@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
-use crate::child::{Child, ChildSpec, Context, Seed, recipe_of};
+use crate::child::{Child, ChildSpec, Context, Seed, TaskFuture, recipe_of};
 use crate::error::{BuildWarning, RunError, StartError};
 use crate::exit::Exit;
 use crate::supervisor::{
@@ -216,8 +216,9 @@ impl Root {
         // A runtime without timers is the caller's mistake, so the panic is to be his, too.
         drop(tokio::time::sleep(Duration::ZERO));
         let hub = supervisor::root(blueprint);
+        let run: TaskFuture = Box::pin(supervise(Arc::clone(&hub), None, |_| ()));
         #[expect(clippy::disallowed_methods, reason = "the root's task; whoever runs it waits")]
-        let task = tokio::spawn(supervise(Arc::clone(&hub), None, |_| ()));
+        let task = tokio::spawn(run);
         Self { hub, task: Some(task) }
     }
 

@@ -4,7 +4,6 @@
 //! it. The answer comes back through the inbox like anything else. Which callback it is was settled
 //! when the supervisor started; what an answer leads to is the machine's business.
 
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::Driver;
-use crate::child::{Caught, Parent as _};
+use crate::child::{Caught, Parent as _, TaskFuture};
 use crate::exit::ExitReason;
 use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
 use crate::machine::{ANSWER_WITHIN, Event, Incarnation, Key, Machine};
@@ -31,7 +30,7 @@ pub(super) struct Questions {
 }
 
 impl Questions {
-    fn ask(&mut self, question: impl Future<Output = ()> + Send + 'static) {
+    fn ask(&mut self, question: TaskFuture) {
         let tasks = self.tasks.get_or_insert_default();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(question);
@@ -78,11 +77,11 @@ impl<M: Machine> Driver<M> {
             self.questions.lived.insert(key, (incarnation, lived));
         }
         let hub = Arc::clone(&self.hub);
-        self.questions.ask(async move {
+        self.questions.ask(Box::pin(async move {
             if let Some(decision) = decide(&hub, callback, failure).await {
                 hub.tell(Event::Answered { key, incarnation, decision });
             }
-        });
+        }));
     }
 
     /// Ours says nothing about a supervisor.

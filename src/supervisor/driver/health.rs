@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use super::Driver;
-use crate::child::{Context, HealthCheck};
+use crate::child::{Context, HealthCheck, TaskFuture};
 use crate::event::EventKind;
 use crate::lifecycle::Lifecycle;
 use crate::machine::{Incarnation, Key, Machine, Report};
@@ -69,7 +69,8 @@ impl Health {
         checked.end();
         let tasks = self.tasks.get_or_insert_default();
         while tasks.try_join_next().is_some() {}
-        checked.asks = Some(tasks.spawn(keep_asking(Arc::clone(&checked.check), ctx)));
+        let asks: TaskFuture = Box::pin(keep_asking(Arc::clone(&checked.check), ctx));
+        checked.asks = Some(tasks.spawn(asks));
     }
 }
 
