@@ -223,7 +223,7 @@ fn end(text: &str) -> u32 {
 }
 
 fn is_segment(name: &str) -> bool {
-    !name.is_empty() && !name.contains('/')
+    !name.is_empty() && !name.bytes().any(|byte| byte == b'/')
 }
 
 /// A child's own part of its path: children of one name under a dynamic supervisor are told apart by
@@ -250,9 +250,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), NameProblem> {
         "is empty"
     } else if name.len() > MAX_NAME {
         "is longer than 255 bytes"
-    } else if name.contains('/') {
+    } else if name.bytes().any(|byte| byte == b'/') {
         "contains `/`, which separates the names in a path"
-    } else if name.contains('#') {
+    } else if name.bytes().any(|byte| byte == b'#') {
         "contains `#`, which comes before the serial number of a dynamic child"
     } else if name.trim() != name {
         "begins or ends with white space"
@@ -271,7 +271,7 @@ fn repaired(name: &str) -> String {
     let barred = |c: char| matches!(c, '/' | '#') || c.is_control();
     match name.trim() {
         "" => "worker".to_owned(),
-        name => name.replace(barred, "-"),
+        name => name.chars().map(|c| if barred(c) { '-' } else { c }).collect(),
     }
 }
 

@@ -51,11 +51,11 @@ fn restarts(backoff: &Backoff, period: Duration, enough: u64) -> u64 {
     // The first waits, added up.
     let most = enough.min(FOLLOWED as u64);
     let mut sum = Duration::ZERO;
-    let added = waits.take(most as usize).map(|wait| {
+    let mut sums = vec![sum];
+    for wait in waits.take(most as usize) {
         sum = sum.saturating_add(wait);
-        sum
-    });
-    let sums: Vec<_> = std::iter::once(Duration::ZERO).chain(added).collect();
+        sums.push(sum);
+    }
     let fits = |count: u64| (1..=count).any(|runs| takes(count, runs, &sums, healthy) <= period);
     if fits(most) {
         // More than were looked at, maybe.

@@ -31,9 +31,16 @@ pub(crate) struct Blueprint {
 impl Blueprint {
     /// How long it takes at most to abort all that is below, and to tell what has leaked.
     pub(crate) fn abort_bound(&self) -> Duration {
-        let options = self.children.iter().flat_map(|child| with_fallbacks(&child.options));
-        let below = options.filter_map(|options| options.supervisor).max();
-        self.rules.leak_timeout.saturating_add(below.unwrap_or_default())
+        let mut below = Duration::ZERO;
+        for child in &self.children {
+            // What it is told, and then what each is told that may take its place.
+            let mut next = Some(&child.options);
+            while let Some(options) = next {
+                below = below.max(options.supervisor.unwrap_or_default());
+                next = options.fallback.as_ref();
+            }
+        }
+        self.rules.leak_timeout.saturating_add(below)
     }
 
     pub(crate) fn is_dynamic(&self) -> bool {
@@ -138,11 +145,6 @@ impl Blueprint {
             origins: self.policy(options, None).origins(),
         }
     }
-}
-
-/// What a child is told, and then what each is told that may take its place.
-fn with_fallbacks(options: &Arc<ChildOptions>) -> impl Iterator<Item = &Arc<ChildOptions>> {
-    std::iter::successors(Some(options), |options| options.fallback.as_ref())
 }
 
 pub(crate) fn kind(options: &ChildOptions) -> ChildKind {

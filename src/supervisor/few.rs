@@ -8,8 +8,6 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
-use std::iter::Flatten;
-use std::option;
 
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -48,6 +46,13 @@ impl<K: Eq + Hash, V> Few<K, V> {
         self.0.as_mut().filter(|map| !map.is_empty())?.remove(key)
     }
 
+    /// In any order.
+    pub(super) fn each_key(&self, f: impl FnMut(&K)) {
+        if let Some(map) = &self.0 {
+            map.keys().for_each(f);
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         if let Some(map) = &mut self.0 {
             map.clear();
@@ -56,15 +61,6 @@ impl<K: Eq + Hash, V> Few<K, V> {
 
     fn map(&mut self) -> &mut HashMap<K, V> {
         self.0.get_or_insert_with(|| Box::new(HashMap::new()))
-    }
-}
-
-impl<K, V> IntoIterator for Few<K, V> {
-    type Item = (K, V);
-    type IntoIter = Flatten<option::IntoIter<HashMap<K, V>>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.map(|map| *map).into_iter().flatten()
     }
 }
 

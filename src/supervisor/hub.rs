@@ -4,12 +4,12 @@
 //! subscribes, and while nobody in the tree listens to events none is put together.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
+use foldhash::HashMap;
 use tokio::sync::broadcast;
 
 use super::blueprint::Blueprint;
@@ -258,7 +258,7 @@ impl Hub {
             let left = leaked.values().filter(|(_, path)| path.as_str().starts_with(&below));
             left.cloned().collect()
         };
-        left.sort();
+        left.sort_unstable_by_key(|&(number, _)| number);
         left.into_iter().map(|(_, path)| path).collect()
     }
 

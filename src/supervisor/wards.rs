@@ -9,6 +9,7 @@
 //! 1. A mailbox that was adopted gets a place again, is sent away, or is adopted further above.
 //! 2. Nothing is adopted by a supervisor that has ended.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::few::Few;
@@ -79,7 +80,7 @@ impl Hub {
 
     /// Gives all of them up, and adopts no more. Some may have their place again.
     pub(super) fn release(&self) -> Vec<Arc<dyn Slot>> {
-        let wards = {
+        let mut wards = {
             let mut wards = self.wards.adopted.lock();
             wards.closed = true;
             self.wards.there.store(0, Ordering::Release);
@@ -88,10 +89,20 @@ impl Hub {
         if wards.is_empty() {
             return Vec::new();
         }
-        let mut wards: Vec<_> = wards.into_iter().collect();
-        wards.sort_unstable_by_key(|&(supervisor, _)| supervisor);
-        let wards = wards.into_iter().flat_map(|(_, wards)| wards);
-        wards.filter(|mailbox| mailbox.is_adopted()).collect()
+        // Of trees of keys there is one already; to sort pairs would be more code than all the rest.
+        let mut supervisors = BTreeSet::new();
+        wards.each_key(|&supervisor| {
+            supervisors.insert(supervisor);
+        });
+        let mut released = Vec::new();
+        for supervisor in supervisors {
+            for mailbox in wards.remove(&supervisor).unwrap_or_default() {
+                if mailbox.is_adopted() {
+                    released.push(mailbox);
+                }
+            }
+        }
+        released
     }
 }
 

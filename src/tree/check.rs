@@ -1,8 +1,9 @@
 //! One validation for the whole tree: a builder in, a blueprint that cannot be wrong out.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+use foldhash::HashMap;
 
 use super::builder::{DynamicSupervisorBuilder, Options, Restarts, SupervisorBuilder};
 use super::order;
@@ -66,9 +67,10 @@ pub(super) fn root(described: &dyn Described) -> Result<Supervisor, BuildError> 
     let mut warnings = Vec::new();
     let mut path = Trail::from(Path::root(described.name()));
     alone(described, &path)?;
-    let children = described.children().iter();
-    let children = children.map(|child| child.resolve(&mut path, &mut warnings));
-    let children = children.collect::<Result<Vec<_>, _>>()?;
+    let mut children = Vec::with_capacity(described.children().len());
+    for child in described.children() {
+        children.push(child.resolve(&mut path, &mut warnings)?);
+    }
     let blueprint = blueprint(described, &path, children, &mut warnings)?;
     for warning in &warnings {
         tracing::warn!(target: "verger::lifecycle", "{warning}");
@@ -108,15 +110,15 @@ fn blueprint(
         letters: described.options().letters.clone(),
         children: Vec::new(),
     };
-    let (mut names, mut mailboxes) = (HashSet::new(), HashMap::new());
-    for child in &children {
+    let (mut names, mut mailboxes) = (HashMap::default(), HashMap::default());
+    for (index, child) in children.iter().enumerate() {
         if let Some(mailbox) = child.seed.mailbox()
             && let Some(owner) = mailboxes.insert(Arc::as_ptr(&mailbox).addr(), child.name())
         {
             let (path, owner) = (path.join(child.name()), path.join(owner));
             return Err(BuildError::MailboxTaken { path, owner });
         }
-        if !names.insert(child.name()) {
+        if names.insert(child.name(), index).is_some() {
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.path(), name });
         }

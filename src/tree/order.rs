@@ -2,9 +2,14 @@
 //!
 //! A stable topological sort (Kahn's, the earliest declared first), so that the order of a tree is
 //! a matter of reading it and never of timing.
+//!
+//! In loops, since every program compiles it and few use it: chains of iterators, collected, came to
+//! three per cent of all that is compiled of this crate.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
+
+use foldhash::HashMap;
 
 use crate::child::ChildSpec;
 use crate::error::{BuildError, known};
@@ -18,7 +23,7 @@ use crate::policy::Start;
 /// If a requirement is unknown, part of a circle, or declared later although children start one
 /// after the other.
 pub(super) fn sorted(
-    children: Vec<ChildSpec>,
+    mut children: Vec<ChildSpec>,
     parent: &Trail,
     start: Start,
 ) -> Result<Vec<ChildSpec>, BuildError> {
@@ -39,14 +44,32 @@ pub(super) fn sorted(
             }
         }
     }
-    let mut children: Vec<_> = children.into_iter().map(Some).collect();
-    Ok(order.into_iter().filter_map(|index| children[index].take()).collect())
+    arrange(&mut children, order);
+    Ok(children)
+}
+
+/// Puts to each place what was at the one that `order` says.
+fn arrange<T>(items: &mut [T], mut order: Vec<usize>) {
+    // Along each circle of those that change places.
+    for first in 0..order.len() {
+        let mut place = first;
+        loop {
+            let from = std::mem::replace(&mut order[place], place);
+            if from == first {
+                break;
+            }
+            items.swap(place, from);
+            place = from;
+        }
+    }
 }
 
 /// For each child, the children it requires.
 fn requirements(children: &[ChildSpec], parent: &Trail) -> Result<Vec<Vec<usize>>, BuildError> {
-    let names = children.iter().enumerate().map(|(index, child)| (child.name(), index));
-    let names: HashMap<_, _> = names.collect();
+    let mut names = HashMap::default();
+    for (index, child) in children.iter().enumerate() {
+        names.insert(child.name(), index);
+    }
     let find = |child: &ChildSpec, name: &String| {
         names.get(name.as_str()).copied().ok_or_else(|| BuildError::UnknownRequirement {
             path: parent.join(child.name()),
@@ -59,23 +82,31 @@ fn requirements(children: &[ChildSpec], parent: &Trail) -> Result<Vec<Vec<usize>
             },
         })
     };
-    children
-        .iter()
-        .map(|child| child.requires.iter().map(|name| find(child, name)).collect())
-        .collect()
+    let mut requires = Vec::with_capacity(children.len());
+    for child in children {
+        let mut indices = Vec::with_capacity(child.requires.len());
+        for name in &child.requires {
+            indices.push(find(child, name)?);
+        }
+        requires.push(indices);
+    }
+    Ok(requires)
 }
 
 /// The indices in start order, or a circle: its first is also its last.
 fn order(requires: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
-    let mut unmet: Vec<usize> = requires.iter().map(Vec::len).collect();
+    let mut unmet = vec![0; requires.len()];
     let mut dependants = vec![Vec::new(); requires.len()];
+    let mut free = BinaryHeap::new();
     for (index, required) in requires.iter().enumerate() {
+        unmet[index] = required.len();
+        if required.is_empty() {
+            free.push(Reverse(index));
+        }
         for &required in required {
             dependants[required].push(index);
         }
     }
-    let free = (0..requires.len()).filter(|&index| unmet[index] == 0);
-    let mut free: BinaryHeap<_> = free.map(Reverse).collect();
     let mut order = Vec::with_capacity(requires.len());
     while let Some(Reverse(index)) = free.pop() {
         order.push(index);
@@ -116,6 +147,15 @@ mod tests {
     #[test]
     fn a_child_moves_only_behind_what_it_requires() {
         assert_eq!(order(&[vec![2], vec![], vec![], vec![]]), Ok(vec![1, 2, 0, 3]));
+    }
+
+    #[test]
+    fn what_is_arranged_comes_from_where_the_order_says() {
+        for order in [[0, 1, 2, 3], [3, 0, 1, 2], [1, 2, 3, 0], [1, 0, 3, 2], [0, 3, 1, 2]] {
+            let mut items = [0, 1, 2, 3];
+            arrange(&mut items, order.into());
+            assert_eq!(items, order);
+        }
     }
 
     #[test]

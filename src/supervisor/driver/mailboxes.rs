@@ -4,8 +4,9 @@
 //! hears that its child is to stop, and is sent away when the child is down and the machine says
 //! that it doesn't come back by itself.
 
-use std::collections::HashSet;
 use std::sync::Arc;
+
+use foldhash::HashSet;
 
 use super::Driver;
 use crate::child::ChildSpec;
@@ -113,8 +114,10 @@ impl<M: Machine> Driver<M> {
         }
         let above = self.above.as_ref().filter(|ctx| !ctx.run.is_dismissed());
         let above = above.and_then(|ctx| Some((ctx.run.key, self.hub.above.as_ref()?)));
-        let declared = self.hub.blueprint.children.iter().filter_map(|it| it.seed.mailbox());
-        let declared: HashSet<_> = declared.map(|mailbox| Arc::as_ptr(&mailbox).addr()).collect();
+        let mut declared = HashSet::default();
+        for mailbox in self.hub.blueprint.children.iter().filter_map(|it| it.seed.mailbox()) {
+            declared.insert(Arc::as_ptr(&mailbox).addr());
+        }
         for (key, mailbox) in self.tasks.mailboxes() {
             if above.is_some() && declared.contains(&Arc::as_ptr(&mailbox).addr()) {
                 wards.push(mailbox);

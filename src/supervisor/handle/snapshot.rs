@@ -1,8 +1,9 @@
 //! Gathering what a tree looks like, one supervisor and one slice at a time.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use tokio::task::yield_now;
 
 use super::SupervisorHandle;
@@ -110,7 +111,7 @@ impl SupervisorHandle {
         let events = self.events();
         let root = self.here().await?;
         let mut replay = Vec::new();
-        let mut reflected = HashMap::new();
+        let mut reflected = HashMap::default();
         let mut supervisors = vec![root];
         while let Some(hub) = supervisors.pop() {
             let mut pages = Vec::new();

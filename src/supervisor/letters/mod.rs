@@ -5,7 +5,6 @@
 mod tests;
 
 use std::any::TypeId;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,7 +41,7 @@ struct InForce {
     log: Arc<Mutex<Throttle>>,
     /// Its own first, each once.
     stores: Vec<DeadLetterStore>,
-    suppressed: HashSet<TypeId>,
+    suppressed: Vec<TypeId>,
 }
 
 impl Letters {
@@ -77,7 +76,11 @@ impl InForce {
             }
         }
         let mut suppressed = above.map(|above| above.suppressed.clone()).unwrap_or_default();
-        suppressed.extend(&own.suppressed);
+        for kind in &own.suppressed {
+            if !suppressed.contains(kind) {
+                suppressed.push(*kind);
+            }
+        }
         Self { log, stores, suppressed }
     }
 }
