@@ -19,11 +19,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use super::queue::{Queue, SMALL, move_behind};
 use crate::machine::Event;
 use crate::sync::Mutex;
-
-/// Room for this many events or requests is not worth giving back.
-const SMALL: usize = 1024;
 
 /// That the supervisor is to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +37,7 @@ pub(crate) struct StopRequest {
 pub(crate) struct Batch<R> {
     pub(crate) events: VecDeque<Event>,
     /// Each with how many events had come before it.
-    pub(crate) requests: VecDeque<(u64, R)>,
+    pub(crate) requests: Queue<(u64, R)>,
     /// How many events have gone through the batch.
     taken: u64,
     /// Boxed, since it comes once.
@@ -48,7 +46,7 @@ pub(crate) struct Batch<R> {
 
 impl<R> Default for Batch<R> {
     fn default() -> Self {
-        Self { events: VecDeque::new(), requests: VecDeque::new(), taken: 0, stop: None }
+        Self { events: VecDeque::new(), requests: Queue::default(), taken: 0, stop: None }
     }
 }
 
@@ -90,21 +88,10 @@ impl<R> Batch<R> {
     /// Moves all of it behind what is in the other.
     fn move_behind(&mut self, to: &mut Self) {
         move_behind(&mut self.events, &mut to.events);
-        move_behind(&mut self.requests, &mut to.requests);
+        self.requests.move_behind(&mut to.requests);
         if let Some(stop) = self.stop.take() {
             to.stop(*stop);
         }
-    }
-}
-
-/// Moves what is in `from` behind what is in `to`, and keeps no room that only a storm needs.
-fn move_behind<T>(from: &mut VecDeque<T>, to: &mut VecDeque<T>) {
-    if !to.is_empty() {
-        return to.append(from);
-    }
-    std::mem::swap(from, to);
-    if from.capacity() > 4 * to.len().max(SMALL) {
-        *from = VecDeque::new();
     }
 }
 
@@ -152,8 +139,9 @@ impl<R> Inbox<R> {
     pub(crate) fn request(&self, request: R) -> Result<(), R> {
         let mut request = Some(request);
         self.push(|state| {
-            let before = state.events;
-            state.waiting.requests.extend(request.take().map(|request| (before, request)));
+            if let Some(request) = request.take() {
+                state.waiting.requests.push_back((state.events, request));
+            }
         });
         request.map_or(Ok(()), Err)
     }
@@ -337,8 +325,8 @@ mod loom_tests {
         poll.is_ready().then(|| requests(batch))
     }
 
-    fn requests(batch: Batch<u32>) -> Vec<u32> {
-        batch.requests.into_iter().map(|(_, request)| request).collect()
+    fn requests(mut batch: Batch<u32>) -> Vec<u32> {
+        std::iter::from_fn(|| batch.next_request()).collect()
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! | `handle`, `request` | what callers ask for, and how they are answered |
 //! | `line` | children that ask each other to stop, in order |
 //! | `phase`, `outcome` | how far it is, and how it ended |
-//! | `few` | what only few children or supervisors have |
+//! | `few`, `queue` | what only few children or supervisors have |
 
 mod blueprint;
 mod driver;
@@ -21,6 +21,7 @@ mod letters;
 mod line;
 mod outcome;
 mod phase;
+mod queue;
 mod request;
 mod subscription;
 mod tasks;
