@@ -35,7 +35,7 @@ struct Adopted {
 }
 
 impl Wards {
-    /// Whether any have been adopted, of a supervisor whose end has come in, and are still here.
+    /// Whether any have been adopted that were not given up since. They may have their place again.
     pub(super) fn are_there(&self) -> bool {
         self.there.load(Ordering::Acquire) != 0
     }

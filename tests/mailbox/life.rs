@@ -191,6 +191,27 @@ async fn a_question_waits_for_the_next_incarnation_of_the_supervisor_above() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_for_a_supervisor_that_is_forgotten_at_its_end_becomes_letters() {
+    let once = |ingest: ChildSpec| ingest.restart(verger::RestartType::Temporary);
+    let mut tree = nested(&Reader::new(), app(), once).await;
+    tree.send([Fail, Note(1)]);
+    settle().await;
+    assert_eq!(tree.letters(), ["gave_up: nothing", "undelivered_at_stop: 1"]);
+    assert!(tree.address.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_supervisor_that_its_fallback_replaces_becomes_letters() {
+    let idle = verger::worker("ingest", async |ctx: verger::Context| ctx.cancelled().await);
+    let replaced = |ingest: ChildSpec| ingest.consecutive_restarts(0).fallback(idle);
+    let mut tree = nested(&Reader::new(), app(), replaced).await;
+    tree.send([Fail, Note(1)]);
+    settle().await;
+    assert_eq!(tree.letters(), ["gave_up: nothing", "undelivered_at_stop: 1"]);
+    assert!(tree.address.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_waits_for_a_supervisor_that_does_not_come_back_becomes_letters() {
     let gone = |ingest: ChildSpec| ingest.restart(verger::RestartType::Transient);
     // It is stopped from within, and that is no reason to start it again.

@@ -100,7 +100,8 @@ impl<M: Machine> Driver<M> {
         if let Some(mailbox) = self.tasks.mailbox(key) {
             Arc::clone(&mailbox).away(self.reason(key));
             mailbox.unbind();
-        } else if self.is_supervisor(key) {
+        } else {
+            // The machine may not know any more that it was a supervisor.
             self.hub.dismiss(key, self.reason(key));
         }
     }
