@@ -396,10 +396,9 @@ pub(crate) trait Machine {
     /// waits for, or that it comes to next if that one is down.
     fn stops_now(&self) -> Option<Key>;
 
-    /// The worker that is asked to stop when this child is down, which [stops now](Self::stops_now) or
-    /// comes after that one in this way: whatever becomes of them, and whatever else happens
-    /// meanwhile, unless all are aborted. In a group that is not to be started again after all, those
-    /// who were added since may come first.
+    /// The worker that is asked to stop when this child is down. The child is the one that
+    /// [stops now](Self::stops_now), or comes after it in the same way. This holds whatever becomes of
+    /// them, and whatever else happens, until there is nobody who stops now, or all are aborted.
     fn stops_after(&self, key: Key) -> Option<Key>;
 
     /// Whether the child has failed, and is being stopped for that.

@@ -191,10 +191,14 @@ impl Ordered {
         comes && matches!(sweep.then, Then::Run) && slot.waits_for_its_turn()
     }
 
-    /// The child that is to be down before the next one is asked. Not in a range that is only left
-    /// stopped: children that are added to it meanwhile run, and may have to be stopped first.
+    /// The child that is to be down before the next one is asked. Not in a range that stays down, or
+    /// of which a part does: who is started there meanwhile may have to be stopped first.
     pub(super) fn asked_now(&self) -> Option<Key> {
-        let sweep = self.sweep.as_ref().filter(|sweep| !matches!(sweep.then, Then::Rest))?;
+        let sweep = self.sweep.as_ref().filter(|sweep| match sweep.then {
+            Then::Run => sweep.start_from <= sweep.from,
+            Then::Rest => false,
+            Then::Finish(_) => true,
+        })?;
         let Phase::Stopping { cursor, manner: Manner::Ask } = sweep.phase else { return None };
         self.in_range(sweep, self.order.last_before(cursor))
     }

@@ -10,6 +10,7 @@
 //!
 //! 1. A child is asked only when the end of the one behind it has been told.
 //! 2. A link is for one run of either child, so one that is left over asks nobody.
+//! 3. None is left over when nobody stops in order any more.
 //!
 //! [order]: crate::machine::Machine::stops_after
 
@@ -32,7 +33,7 @@ const FEW: usize = 32;
 pub(super) struct Line {
     /// How many are in it: who ends at other times needs no lock to see that there is nobody.
     left: AtomicU8,
-    /// Whether there are others who may be lined up: [`FEW`], or zero.
+    /// [`FEW`] if there are others who may be lined up, else zero. Only the supervisor knows of it.
     low: AtomicU8,
     links: Mutex<VecDeque<Link>>,
 }
@@ -48,6 +49,9 @@ impl Line {
     /// Lines these up, as many as there is room for, instead of those that there are.
     pub(super) fn set(&self, links: impl IntoIterator<Item = Link>) {
         let links: VecDeque<_> = links.into_iter().take(LENGTH).collect();
+        if links.is_empty() && self.left.load(Ordering::Acquire) == 0 {
+            return;
+        }
         self.note_others(links.len() == LENGTH);
         let mut held = self.links.lock();
         self.left.store(links.len() as u8, Ordering::Release);
@@ -56,17 +60,22 @@ impl Line {
         drop((held, before));
     }
 
+    /// Nobody is asked any more.
+    pub(super) fn cut(&self) {
+        self.set([]);
+    }
+
     /// Behind whom others are to be lined up, if there is room and there are others.
     pub(super) fn end(&self) -> Option<(Key, Incarnation)> {
-        let low = self.low.load(Ordering::Acquire);
+        let low = self.low.load(Ordering::Relaxed);
         if !(1..=low).contains(&self.left.load(Ordering::Acquire)) {
             return None;
         }
         self.links.lock().back().map(|link| (link.run.key, link.run.incarnation))
     }
 
-    /// Lines these up behind the [end](Self::end). If that one has asked nobody and is gone, neither
-    /// will these, and the supervisor asks them.
+    /// Lines these up behind the [end](Self::end). If that one has ended meanwhile, nobody asks them
+    /// but the supervisor.
     pub(super) fn extend(&self, links: impl IntoIterator<Item = Link>) {
         let links: Vec<_> = links.into_iter().take(LENGTH - FEW).collect();
         self.note_others(links.len() == LENGTH - FEW);
@@ -76,7 +85,7 @@ impl Line {
     }
 
     fn note_others(&self, others: bool) {
-        self.low.store(if others { FEW as u8 } else { 0 }, Ordering::Release);
+        self.low.store(if others { FEW as u8 } else { 0 }, Ordering::Relaxed);
     }
 
     /// The end of this run has been told.

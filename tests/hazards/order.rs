@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
-use verger::{Context, Exit, Strategy, Supervisor, SupervisorBuilder, worker};
+use verger::{Backoff, ChildSpec, Context, Exit, Strategy, Supervisor, SupervisorBuilder, worker};
 
 /// More than are lined up at once, several times.
 const CHILDREN: usize = 300;
@@ -20,12 +20,9 @@ impl Drop for Gone {
     }
 }
 
-/// The last child fails when it is told to; each has to be polled twice to end.
-fn app(
-    log: &Log,
-    up: mpsc::UnboundedSender<usize>,
-) -> (SupervisorBuilder, Arc<tokio::sync::Notify>) {
-    let fails = Arc::new(tokio::sync::Notify::new());
+/// The first child fails when it is told to; each has to be polled twice to end.
+fn app(log: &Log, up: mpsc::UnboundedSender<usize>) -> (SupervisorBuilder, Arc<Notify>) {
+    let fails = Arc::new(Notify::new());
     let mut app = Supervisor::builder("app");
     for n in 0..CHILDREN {
         let (log, up, fails) = (Arc::clone(log), up.clone(), Arc::clone(&fails));
@@ -90,4 +87,48 @@ async fn so_is_each_of_a_group_and_all_come_back() {
     assert_eq!(group[0], ("gone", 0), "it has failed");
     assert_eq!(group[1..], one_after_another(1));
     assert_eq!(*log.lock().unwrap(), one_after_another(0));
+}
+
+/// Ends `length` after it is asked, and fails when it is told to.
+fn slow(name: &'static str, length: u64, log: &Names, fails: &Arc<Notify>) -> ChildSpec {
+    let (log, fails) = (Arc::clone(log), Arc::clone(fails));
+    let run = move |ctx: Context| {
+        let (log, fails) = (Arc::clone(&log), Arc::clone(&fails));
+        async move {
+            tokio::select! {
+                () = ctx.cancelled() => {}
+                () = fails.notified(), if name == "c" => return Err("connection refused".into()),
+            }
+            log.lock().unwrap().push(format!("{name} is asked"));
+            tokio::time::sleep(Duration::from_secs(length)).await;
+            log.lock().unwrap().push(format!("{name} ends"));
+            Exit::Ok(())
+        }
+    };
+    worker(name, run).shutdown(Duration::from_secs(60))
+}
+
+type Names = Arc<Mutex<Vec<String>>>;
+
+#[tokio::test(start_paused = true)]
+async fn who_was_started_behind_a_group_that_stays_down_is_gone_before_the_next_is_asked() {
+    let (log, fails) = (Names::default(), Arc::new(Notify::new()));
+    let group = Supervisor::builder("app").strategy(Strategy::OneForAll);
+    let group = ["a", "b", "c"].iter().fold(group, |group, name| {
+        let child = slow(name, 10, &log, &fails);
+        group.child(child.backoff(Backoff::constant(Duration::from_secs(3600))))
+    });
+    let app = group.build().unwrap().start().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    fails.notify_one();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // Nobody is waited for any more: what is down stays down, and others may be started.
+    app.terminate_child("c").await.unwrap();
+    app.start_child(slow("d", 20, &log, &fails)).await.unwrap();
+    let _ = tokio::time::timeout(Duration::from_secs(1), app.terminate_child("d")).await;
+    app.stop("done").await.unwrap();
+
+    let story = ["b is asked", "d is asked", "b ends", "d ends", "a is asked", "a ends"];
+    assert_eq!(*log.lock().unwrap(), story);
 }

@@ -126,10 +126,12 @@ impl<M: Machine> Driver<M> {
     /// If this child's end is waited for in an ordered stop, those before it need not wait for this
     /// supervisor then.
     fn line_up(&self, key: Key) {
-        if self.machine.stops_now() == Some(key)
-            && let Some(incarnation) = self.tasks.runs(key)
-        {
-            self.hub.line.set(self.links((key, incarnation)));
+        match (self.machine.stops_now(), self.tasks.runs(key)) {
+            (Some(now), Some(incarnation)) if now == key => {
+                self.hub.line.set(self.links((key, incarnation)));
+            }
+            (None, _) => self.hub.line.cut(),
+            _ => {}
         }
     }
 
@@ -144,7 +146,7 @@ impl<M: Machine> Driver<M> {
 
     /// Who may be asked by the end of this run, and so on.
     fn links(&self, mut last: (Key, Incarnation)) -> impl Iterator<Item = Link> {
-        // Whoever runs does, in a group, as far as is known now.
+        // In a group, who runs mostly does. The task of one who does not is let go when that is told.
         let returns = !self.machine.is_ending();
         std::iter::from_fn(move || {
             let run = self.tasks.to_be_asked(self.machine.stops_after(last.0)?, returns)?;

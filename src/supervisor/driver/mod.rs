@@ -282,8 +282,8 @@ impl<M: Machine> Driver<M> {
         let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.run.level());
         self.audience =
             Audience { reads: trace::is_read(), listens: self.hub.tree.has_listeners() };
-        // A supervisor below goes by its edges, too, if it has left mailboxes here: as it has not
-        // until its end comes in, only then.
+        // A supervisor below goes by its edges, too, once it has left mailboxes here, which it does
+        // before its end comes in.
         let heeds_edges = self.heeds_edges || self.hub.wards.are_there();
         self.machine.mute(!self.audience.is_there() && !heeds_edges);
         // Stopping comes first, so that nothing is started only to be stopped at once.
@@ -316,6 +316,9 @@ impl<M: Machine> Driver<M> {
             self.step(Event::Tick, now);
         } else if due {
             self.overdue += 1;
+        }
+        if self.machine.stops_now().is_none() {
+            self.hub.line.cut();
         }
     }
 
@@ -459,7 +462,7 @@ impl<M: Machine> Drop for Driver<M> {
         }
         self.tasks.abort_everything();
         // It holds children, and they this supervisor.
-        self.hub.line.set([]);
+        self.hub.line.cut();
         self.leave_mailboxes();
         self.hear_late();
     }
