@@ -862,6 +862,11 @@ impl<M: Subject> World<M> {
         self.machine.view(self.key(name), self.now).and_then(|view| view.why)
     }
 
+    /// Whose end is waited for before the next one is asked to stop.
+    pub(super) fn stops_now(&self) -> Option<&str> {
+        self.machine.stops_now().map(|key| self.kids[&key].name())
+    }
+
     pub(super) fn state(&self, key: Key) -> Option<State> {
         self.machine.children().state(key)
     }

@@ -703,6 +703,37 @@ mod group {
     }
 
     #[test]
+    fn nobody_is_said_to_be_next_in_a_group_that_stays_down() {
+        let kids = [kid("a"), kid("b").stops(secs(9)), kid("c")];
+        let mut world = World::running(waiting(one_for_all()), kids);
+        world.fail("c");
+        assert_eq!(world.stops_now(), Some("b"));
+
+        // Others can be started behind them from now on.
+        world.ask("c", Request::Terminate);
+        assert_eq!(world.stops_now(), None);
+        world.add(kid("d"));
+        assert_eq!(world.lifecycle("d"), Lifecycle::Active);
+    }
+
+    #[test]
+    fn nobody_is_said_to_be_next_in_a_range_of_which_a_part_stays_down() {
+        let first = kid("a").consecutive(0).on_exhausted(OnExhausted::StopChild);
+        let kids = [first, kid("b").stops(secs(9)), kid("c").stops(secs(1)), kid("d")];
+        let mut world = World::running(waiting(rest_for_one()), kids);
+        world.fail("a");
+        world.add(kid("e"));
+        world.fail("e");
+        world.advance(secs(1));
+        assert_eq!(world.lifecycle("b"), Lifecycle::Deactivating);
+
+        assert_eq!(world.stops_now(), None);
+        // It is not of the part that is started again, nor is it being stopped.
+        world.ask("d", Request::RestartStopped);
+        assert_eq!(world.lifecycle("d"), Lifecycle::Active);
+    }
+
+    #[test]
     fn one_that_is_no_longer_waited_for_does_not_wait_for_what_will_not_come() {
         let kids = || [kid("a"), kid("b"), kid("c").stops(secs(1))];
         let mut terminated = World::running(waiting(rest_for_one()), kids());
