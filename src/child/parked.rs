@@ -176,23 +176,30 @@ mod loom_tests {
         }))
     }
 
+    /// What the supervisor does.
+    fn handing_over(
+        before: &Arc<Run>,
+        after: &Arc<Run>,
+        first: fn(&Run),
+    ) -> thread::JoinHandle<()> {
+        let (before, run) = (Arc::clone(before), Arc::clone(after));
+        thread::spawn(move || {
+            let mut next = NextRun { run, span: None };
+            first(&before);
+            // It hears of the end only when the task has parked.
+            while let Err(back) = before.hand_over(next) {
+                next = back;
+                thread::yield_now();
+            }
+        })
+    }
+
     #[test]
     fn loom_a_task_that_waits_begins_what_it_is_handed() {
         check(|| {
             let (before, after) = (run(1), run(2));
             before.expect_return();
-            let supervisor = {
-                let (before, run) = (Arc::clone(&before), Arc::clone(&after));
-                thread::spawn(move || {
-                    let mut next = NextRun { run, span: None };
-                    before.stop(StopLevel::Cancel);
-                    // It hears of the end only when the task has parked.
-                    while let Err(back) = before.hand_over(next) {
-                        next = back;
-                        thread::yield_now();
-                    }
-                })
-            };
+            let supervisor = handing_over(&before, &after, |run| run.stop(StopLevel::Cancel));
 
             let next = park_and_wait(&before).expect("it is handed over");
             supervisor.join().unwrap();
@@ -226,16 +233,7 @@ mod loom_tests {
         check(|| {
             let (before, after) = (run(1), run(2));
             before.expect_return();
-            let supervisor = {
-                let (before, run) = (Arc::clone(&before), Arc::clone(&after));
-                thread::spawn(move || {
-                    let mut next = NextRun { run, span: None };
-                    while let Err(back) = before.hand_over(next) {
-                        next = back;
-                        thread::yield_now();
-                    }
-                })
-            };
+            let supervisor = handing_over(&before, &after, |_| ());
             let keeper = {
                 let before = Arc::clone(&before);
                 thread::spawn(move || {
