@@ -82,6 +82,19 @@ async fn siblings_that_are_restarted_with_it_go_on_in_theirs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn so_do_those_whom_a_sibling_asks_to_stop() {
+    let ids = Ids::default();
+    let group = supervisor().strategy(Strategy::OneForAll);
+    let group = group.child(failing("a", 0, &ids)).child(failing("b", 0, &ids));
+    let app = start(group.child(failing("c", 1, &ids)).build()).await;
+
+    // The end of `b` is what asks it.
+    let [first, second] = ids_of("a", &ids)[..] else { panic!("it ran twice") };
+    assert_eq!(first, second);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_is_asked_to_stop_when_it_has_failed_already_comes_back() {
     let ids = Ids::default();
     let group = supervisor().strategy(Strategy::OneForAll);
