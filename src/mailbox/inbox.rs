@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::queue::Envelope;
 use super::shared::Shared;
 use super::slot::Borrower;
-use super::state::Next;
+use super::state::{Next, Received};
 
 /// The messages of a child, lent to one incarnation.
 ///
@@ -74,9 +74,9 @@ impl<M: Send + 'static> Inbox<M> {
     /// for the end of a grace, is not there yet.
     pub fn try_recv(&mut self) -> Option<M> {
         let mut cx = TaskContext::from_waker(Waker::noop());
-        match self.poll_next(false, &mut cx) {
-            Poll::Ready(Some((envelope, _))) => Some(envelope.message),
-            Poll::Ready(None) | Poll::Pending => None,
+        match self.poll_recv(&mut cx) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
         }
     }
 
@@ -124,13 +124,30 @@ impl<M: Send + 'static> Inbox<M> {
         }
     }
 
+    fn poll_recv(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<M>> {
+        if let Some(ahead) = &mut self.ahead
+            && let Some(slip) = Batch::next(&mut ahead.batch)
+        {
+            return Poll::Ready(Some(slip.message));
+        }
+        let mut batch = None;
+        let received = self.shared.receive(self.loan, &mut batch, cx);
+        if batch.is_some() {
+            self.ahead.get_or_insert_default().batch = batch;
+        }
+        match received {
+            Received::Message(slip) => Poll::Ready(Some(slip.message)),
+            Received::Nothing(_stale) => Poll::Pending,
+            Received::Unusual => {
+                let next = ready!(self.poll_next(false, cx));
+                Poll::Ready(next.map(|(envelope, _)| envelope.message))
+            }
+        }
+    }
+
     fn poll_next(&mut self, lends: bool, cx: &mut TaskContext<'_>) -> Poll<Option<Taken<M>>> {
         loop {
-            let mut batch = self.ahead.as_mut().and_then(|ahead| ahead.batch.take());
-            let (next, borrower) = self.shared.poll_next(self.loan, &mut batch, lends, cx);
-            if batch.is_some() {
-                self.ahead.get_or_insert_default().batch = batch;
-            }
+            let (next, borrower) = self.shared.poll_next(self.loan, lends, cx);
             match next {
                 Next::Message(envelope) => return Poll::Ready(Some((envelope, borrower))),
                 Next::End => return Poll::Ready(None),
@@ -200,13 +217,7 @@ impl<M: Send + 'static> Future for Receiving<'_, M> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<M>> {
         // Who always finds a message lets others run now and then.
         ready!(pin!(consume_budget()).poll(cx));
-        if let Some(ahead) = &mut self.inbox.ahead
-            && let Some(slip) = Batch::next(&mut ahead.batch)
-        {
-            return Poll::Ready(Some(slip.message));
-        }
-        let next = ready!(self.inbox.poll_next(false, cx));
-        Poll::Ready(next.map(|(envelope, _)| envelope.message))
+        self.inbox.poll_recv(cx)
     }
 }
 

@@ -139,6 +139,12 @@ impl<M> Contents<M> {
         self.waiting.remove(at).map(Slip::open)
     }
 
+    /// Whether no message is to be looked at before it is read: because somebody waits for its room,
+    /// or because some have failed.
+    fn is_plain(&self) -> bool {
+        self.suspects == 0 && self.senders.as_ref().is_none_or(|senders| senders.is_empty())
+    }
+
     fn forget(&mut self, envelope: &Envelope<M>) {
         self.suspects -= usize::from(envelope.failed > 0);
     }
@@ -186,20 +192,22 @@ impl<M> Queue<M> {
 
     /// Puts a message behind all others. There must be room.
     pub(super) fn push(&mut self, mut envelope: Envelope<M>) {
-        envelope.id = self.end();
-        self.put(Slip::of(envelope));
-    }
-
-    /// The same with a message that was only sent.
-    pub(super) fn push_sent(&mut self, message: M, asker: Option<Arc<dyn Refuse>>) {
-        self.put(Slip::new(self.end(), message, asker));
-    }
-
-    fn put(&mut self, slip: Slip<M>) {
         debug_assert!(!self.is_full());
         let contents = self.contents_mut();
+        envelope.id = contents.next_id;
         contents.next_id += 1;
-        contents.waiting.push_back(slip);
+        contents.waiting.push_back(Slip::of(envelope));
+    }
+
+    /// The same with a message that was only sent. It is made where it will lie: of the 36 ns of a
+    /// message that is sent and read, to copy it there took 3.
+    #[inline]
+    pub(super) fn push_sent(&mut self, message: M, asker: Option<Arc<dyn Refuse>>) {
+        debug_assert!(!self.is_full());
+        let contents = self.contents_mut();
+        let id = contents.next_id;
+        contents.next_id += 1;
+        contents.waiting.push_back(Slip::new(id, message, asker));
     }
 
     /// Takes the oldest message out, to make room for a newer one. None if all are lent.
@@ -219,13 +227,24 @@ impl<M> Queue<M> {
         Some((envelope, self.admit()))
     }
 
+    /// The next message for good, and in `batch` what is [handed over](Self::hand_over) with it.
+    /// Nothing if a message is to be looked at first, or if there is none.
+    pub(super) fn take_over(&mut self, batch: &mut Option<Arc<Batch<M>>>) -> Option<Slip<M>> {
+        let contents = self.contents.as_deref_mut()?;
+        if !contents.is_plain() {
+            return None;
+        }
+        contents.recall();
+        let first = contents.waiting.pop_front()?;
+        *batch = self.hand_over();
+        Some(first)
+    }
+
     /// Lets the reader take over all that waits, to be read for good and without this queue. Nothing
-    /// if a message is to be looked at first: because somebody waits for its room, or because some
-    /// have failed.
+    /// if a message is to be looked at first.
     pub(super) fn hand_over(&mut self) -> Option<Arc<Batch<M>>> {
         let contents = self.contents.as_deref_mut()?;
-        let is_wanted = contents.senders.as_ref().is_some_and(|senders| !senders.is_empty());
-        if contents.waiting.is_empty() || contents.suspects > 0 || is_wanted {
+        if contents.waiting.is_empty() || !contents.is_plain() {
             return None;
         }
         contents.recall();

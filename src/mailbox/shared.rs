@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::options::{Options, WhileDown};
 use super::queue::{Envelope, Origin};
 use super::slot::{Borrower, Loan, Place};
-use super::state::{CameBack, Next, Patience, Rest, Sent, State, Wakes};
+use super::state::{CameBack, Next, Patience, Received, Rest, Sent, State, Wakes};
 use super::{Delay, SendError};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
 use crate::machine::{Event, Key, Request, Ticket};
@@ -272,20 +272,27 @@ impl<M: Send + 'static> Shared<M> {
         Ok(number)
     }
 
-    /// The next message for a loan, which may have taken over some.
+    /// The next message for a loan, for good and if all is as usual. In `batch`, what it has taken
+    /// over.
+    pub(super) fn receive(
+        &self,
+        loan: u64,
+        batch: &mut Option<Arc<Batch<M>>>,
+        cx: &mut TaskContext<'_>,
+    ) -> Received<M> {
+        self.state.lock().receive(loan, batch, cx)
+    }
+
+    /// The next message for a loan.
     pub(super) fn poll_next(
         self: &Arc<Self>,
         loan: u64,
-        batch: &mut Option<Arc<Batch<M>>>,
         lends: bool,
         cx: &mut TaskContext<'_>,
     ) -> (Next<M>, Option<Arc<dyn Borrower>>) {
-        if !lends && let Some(slip) = Batch::next(batch) {
-            return (Next::Message(slip.open()), None);
-        }
         let (next, admitted, borrower, is_final) = {
             let mut state = self.state.lock();
-            let (next, admitted) = state.next(loan, batch, lends, cx);
+            let (next, admitted) = state.next(loan, lends, cx);
             let is_final = state.option(|it| it.final_message.clone());
             let borrower = state.borrower().filter(|_| lends || is_final.is_some());
             (next, admitted, borrower.map(Arc::clone), is_final)

@@ -20,6 +20,7 @@ use super::ask::Refuse;
 use super::batch::Batch;
 use super::options::{ATTEMPTS, Closing, Drain, IsFinal, Options, Overflow, WhileDown};
 use super::queue::{Envelope, Origin, Queue};
+use super::slip::Slip;
 use super::slot::{Borrower, Loan, Place};
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, Owner};
@@ -92,6 +93,15 @@ pub(super) enum Next<M> {
     /// There is nothing. If a time is given, there may be something then. The waker is one that is of
     /// no use any more.
     Nothing(Option<Instant>, Option<Waker>),
+}
+
+/// What an inbox gets if all is as usual.
+pub(super) enum Received<M> {
+    Message(Slip<M>),
+    /// There is nothing. The waker is one that is of no use any more.
+    Nothing(Option<Waker>),
+    /// [`next`](State::next) says what it gets.
+    Unusual,
 }
 
 /// What becomes of a message that is sent.
@@ -250,12 +260,7 @@ impl<M> State<M> {
                 }
             }
         }
-        match origin {
-            Origin::Sent => self.queue.push_sent(message, asker),
-            Origin::Forwarded | Origin::Replayed(_) => {
-                self.queue.push(Envelope::new(message, origin, asker));
-            }
-        }
+        self.queue.push(Envelope::new(message, origin, asker));
         let wakes = Wakes { receiver: self.receiver.take(), wanted: self.wants(true) };
         match evicted {
             None => Sent::In(wakes),
@@ -297,12 +302,43 @@ impl<M> State<M> {
 
     // --- Lending ----------------------------------------------------------------------------------
 
-    /// What the loan with this number may have next, and in `batch` what it may have besides without
-    /// asking.
-    pub(super) fn next(
+    /// What the loan with this number may have for good if all is as usual: it has the mailbox, and
+    /// nothing is kept back from it. In `batch`, what it may have besides without asking.
+    ///
+    /// Apart from [`next`](Self::next), which may give out anything: to move that from place to place
+    /// took 70 of the 190 ns of a question and its answer.
+    pub(super) fn receive(
         &mut self,
         loan: u64,
         batch: &mut Option<Arc<Batch<M>>>,
+        cx: &mut TaskContext<'_>,
+    ) -> Received<M> {
+        let ending = match &self.phase {
+            // Whoever says which message is the last has to see each of them.
+            Phase::Lent(Lent { hold: None, ending, done: false, borrower: _ })
+                if loan == self.loans && !self.has_final() =>
+            {
+                *ending
+            }
+            _ => return Received::Unusual,
+        };
+        if ending == Ending::Leaving {
+            return Received::Unusual;
+        }
+        if let Some(slip) = self.queue.take_over(batch) {
+            self.progress = true;
+            return Received::Message(slip);
+        }
+        if ending == Ending::No && self.queue.is_empty() {
+            return Received::Nothing(self.wait(cx));
+        }
+        Received::Unusual
+    }
+
+    /// What the loan with this number may have next.
+    pub(super) fn next(
+        &mut self,
+        loan: u64,
         lends: bool,
         cx: &mut TaskContext<'_>,
     ) -> (Next<M>, Option<Waker>) {
@@ -329,20 +365,20 @@ impl<M> State<M> {
         };
         self.progress |= !lends && found.is_some();
         if let Some((envelope, admitted)) = found {
-            // Whoever says which message is the last has to see each of them.
-            if !lends && lent.hold.is_none() && !self.has_final() {
-                *batch = self.queue.hand_over();
-            }
             return (Next::Message(envelope), admitted);
         }
         if lent.ending == Ending::Closing && self.queue.is_empty() {
             return (Next::End, None);
         }
-        let stale = match &self.receiver {
+        (Next::Nothing(at, self.wait(cx)), None)
+    }
+
+    /// Who reads is to be woken. Returns the waker that it had before.
+    fn wait(&mut self, cx: &TaskContext<'_>) -> Option<Waker> {
+        match &self.receiver {
             Some(waker) if waker.will_wake(cx.waker()) => None,
             _ => self.receiver.replace(cx.waker().clone()),
-        };
-        (Next::Nothing(at, stale), None)
+        }
     }
 
     /// What is kept back from the next incarnation: everything for as long as its backoff lasts, and

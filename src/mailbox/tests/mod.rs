@@ -25,7 +25,7 @@ use super::batch::Batch;
 use super::queue::{Envelope, Origin};
 use super::shared::Shared;
 use super::slot::{At, Borrower, Grace, Loan, Place};
-use super::state::{Next, Patience};
+use super::state::{Next, Patience, Received};
 use super::{Inbox, SendError};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
 use crate::machine::{Dynamic, Event, Key, Machine};
@@ -168,7 +168,17 @@ impl<M: Send + 'static> Post<M> {
             *batch = (loan, None);
         }
         let mut cx = Context::from_waker(waker);
-        match self.shared.poll_next(loan, &mut batch.1, lends, &mut cx).0 {
+        if !lends {
+            if let Some(slip) = Batch::next(&mut batch.1) {
+                return Poll::Ready(Some(slip.open()));
+            }
+            match self.shared.receive(loan, &mut batch.1, &mut cx) {
+                Received::Message(slip) => return Poll::Ready(Some(slip.open())),
+                Received::Nothing(_) => return Poll::Pending,
+                Received::Unusual => {}
+            }
+        }
+        match self.shared.poll_next(loan, lends, &mut cx).0 {
             Next::Message(envelope) => Poll::Ready(Some(envelope)),
             Next::End => Poll::Ready(None),
             Next::Nothing(..) => Poll::Pending,
