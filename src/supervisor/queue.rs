@@ -39,12 +39,12 @@ impl<T> Queue<T> {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(verger_loom)))]
     pub(super) fn clear(&mut self) {
         while self.pop_front().is_some() {}
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(verger_loom)))]
     pub(super) fn capacity(&self) -> usize {
         self.0.as_ref().map_or(0, |queue| queue.capacity())
     }
