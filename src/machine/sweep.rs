@@ -22,6 +22,7 @@
 use std::hash::Hash;
 use std::time::Instant;
 
+use super::order::Order;
 use super::ordered::Ordered;
 use super::state::{Down, Pos, State, Timer, Why};
 use super::{Effect, Finish, Key, SLICE, Turn};
@@ -113,6 +114,11 @@ impl Sweep {
         matches!(self.phase, Phase::Starting { .. })
     }
 
+    /// The last child of the range before `to`.
+    fn last_before(&self, to: Pos, order: &Order) -> Option<(Pos, Key)> {
+        order.last_before(to).filter(|&(pos, _)| pos >= self.from)
+    }
+
     #[cfg(test)]
     pub(super) fn print(&self, children: &Children, print: &mut Fingerprint) {
         print.pos(self.from);
@@ -200,22 +206,18 @@ impl Ordered {
             Then::Finish(_) => true,
         })?;
         let Phase::Stopping { cursor, manner: Manner::Ask } = sweep.phase else { return None };
-        self.in_range(sweep, self.order.last_before(cursor))
+        sweep.last_before(cursor, &self.order).map(|(_, key)| key)
     }
 
     /// Who is asked after this child, if it is a worker.
     pub(super) fn asked_after(&self, key: Key) -> Option<Key> {
-        let before = self.order.last_before(self.children.slots.get(key)?.pos);
-        let next = self.in_range(self.sweep.as_ref()?, before)?;
+        let pos = self.children.slots.get(key)?.pos;
+        let (_, next) = self.sweep.as_ref()?.last_before(pos, &self.order)?;
         let slot = self.children.slots.get(next)?;
         let asked = slot.state == State::Active
             && slot.options.supervisor.is_none()
             && self.children.rules.shutdown(&slot.options) != Shutdown::BrutalKill;
         asked.then_some(next)
-    }
-
-    fn in_range(&self, sweep: &Sweep, child: Option<(Pos, Key)>) -> Option<Key> {
-        child.filter(|&(pos, _)| pos >= sweep.from).map(|(_, key)| key)
     }
 
     /// Whether the range that is being stopped is started again.
@@ -373,13 +375,11 @@ impl Ordered {
     fn step(&mut self, turn: &mut Turn<'_>) -> Step {
         let Some(sweep) = &mut self.sweep else { return Step::Wait };
         match sweep.phase {
-            Phase::Stopping { cursor, manner } => {
-                match self.order.last_before(cursor).filter(|&(pos, _)| pos >= sweep.from) {
-                    Some((pos, key)) => self.stop_next(pos, key, manner, turn),
-                    None if manner == Manner::Abort && self.children.live > 0 => Step::Wait,
-                    None => self.all_down(turn),
-                }
-            }
+            Phase::Stopping { cursor, manner } => match sweep.last_before(cursor, &self.order) {
+                Some((pos, key)) => self.stop_next(pos, key, manner, turn),
+                None if manner == Manner::Abort && self.children.live > 0 => Step::Wait,
+                None => self.all_down(turn),
+            },
             Phase::Waiting if sweep.until <= turn.now => {
                 let mode = Mode::of(self.children.rules.start);
                 sweep.phase = Phase::Starting { cursor: sweep.start_from, mode };

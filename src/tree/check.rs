@@ -110,6 +110,8 @@ fn blueprint(
         letters: described.options().letters.clone(),
         children: Vec::new(),
     };
+    // With the index, which nobody reads here: the start order is found with such a map as well, and
+    // one of another kind would be compiled besides.
     let (mut names, mut mailboxes) = (HashMap::default(), HashMap::default());
     for (index, child) in children.iter().enumerate() {
         if let Some(mailbox) = child.seed.mailbox()

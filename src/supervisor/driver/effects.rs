@@ -124,7 +124,7 @@ impl<M: Machine> Driver<M> {
     }
 
     /// If this child's end is waited for in an ordered stop, those before it need not wait for this
-    /// supervisor then.
+    /// supervisor then. If nobody stops in order any more, nobody is lined up.
     fn line_up(&self, key: Key) {
         match (self.machine.stops_now(), self.tasks.runs(key)) {
             (Some(now), Some(incarnation)) if now == key => {
