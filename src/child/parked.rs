@@ -25,7 +25,7 @@ use crate::exit::ExitReason;
 use crate::sync::Ordering;
 
 /// If the run fails, or was asked to stop, another is expected.
-const RETURNS: u16 = 64;
+pub(super) const RETURNS: u16 = 64;
 /// The child is over, and its task waits. Changed under the lock.
 const PARKED: u16 = 128;
 /// The supervisor knows that it is over.
@@ -48,11 +48,6 @@ pub(super) enum Seat {
 }
 
 impl Run {
-    /// Another run is expected after this one, if it doesn't end as it should.
-    pub(crate) fn expect_return(&self) {
-        self.marks.fetch_or(RETURNS, Ordering::AcqRel);
-    }
-
     /// This one is the last of its task.
     pub(crate) fn expect_no_return(&self) {
         self.marks.fetch_and(!RETURNS, Ordering::AcqRel);
@@ -73,18 +68,17 @@ impl Run {
 
     /// What the parked task is to do, if that is known already.
     pub(super) fn take_next(&self, cx: &mut TaskContext<'_>) -> Option<NextRun> {
-        let waits = Seat::Waits(cx.waker().clone());
         let mut cell = self.cell.lock();
-        let seat = &mut cell.extras.as_mut()?.seat;
-        let before = match seat {
-            Seat::Waits(_) => std::mem::replace(seat, waits),
-            Seat::Handed(_) | Seat::Empty => std::mem::take(seat),
-        };
-        // Outside of the lock: a waker may do anything when it is dropped.
-        drop(cell);
-        match before {
-            Seat::Handed(next) => Some(next),
-            Seat::Waits(_) | Seat::Empty => None,
+        match &mut cell.extras.as_mut()?.seat {
+            Seat::Waits(waker) => {
+                waker.clone_from(cx.waker());
+                None
+            }
+            seat @ Seat::Handed(_) => match std::mem::take(seat) {
+                Seat::Handed(next) => Some(next),
+                Seat::Waits(_) | Seat::Empty => None,
+            },
+            Seat::Empty => None,
         }
     }
 
@@ -154,7 +148,7 @@ mod loom_tests {
     use loom::thread;
 
     use super::super::StopLevel;
-    use super::super::alone::run;
+    use super::super::alone::{returning, run};
     use super::*;
     use crate::sync::model::{Task, check};
 
@@ -197,8 +191,7 @@ mod loom_tests {
     #[test]
     fn loom_a_task_that_waits_begins_what_it_is_handed() {
         check(|| {
-            let (before, after) = (run(1), run(2));
-            before.expect_return();
+            let (before, after) = (returning(1), run(2));
             let supervisor = handing_over(&before, &after, |run| run.stop(StopLevel::Cancel));
 
             let next = park_and_wait(&before).expect("it is handed over");
@@ -213,8 +206,7 @@ mod loom_tests {
     #[test]
     fn loom_what_is_handed_to_a_task_that_goes_is_reported_by_it_or_given_back() {
         loom::model(|| {
-            let (before, after) = (run(1), run(2));
-            before.expect_return();
+            let (before, after) = (returning(1), run(2));
             let waker = Task::new().waker();
             assert!(before.park(&ExitReason::Aborted, &mut TaskContext::from_waker(&waker)));
             let going = {
@@ -231,8 +223,7 @@ mod loom_tests {
     #[test]
     fn loom_a_task_that_waits_is_woken_whoever_waits_for_the_run_that_is_over() {
         check(|| {
-            let (before, after) = (run(1), run(2));
-            before.expect_return();
+            let (before, after) = (returning(1), run(2));
             let supervisor = handing_over(&before, &after, |_| ());
             let keeper = {
                 let before = Arc::clone(&before);

@@ -22,7 +22,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use tokio_util::sync::CancellationToken;
 
-use super::parked::Seat;
+use super::parked::{RETURNS, Seat};
 use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
@@ -107,6 +107,7 @@ pub(super) struct Extras {
 }
 
 impl Run {
+    /// `returns`: if it doesn't end as it should, another run is expected after it.
     pub(crate) fn new(
         parent: Arc<Arc<dyn Parent>>,
         seed: Arc<Seed>,
@@ -114,10 +115,11 @@ impl Run {
         serial: Option<NonZeroU64>,
         incarnation: Incarnation,
         cause: StartCause,
+        returns: bool,
     ) -> Self {
         let cell = Mutex::new(Cell::default());
         let level = AtomicU8::new(StopLevel::None as u8);
-        let marks = AtomicU16::new(0);
+        let marks = AtomicU16::new(if returns { RETURNS } else { 0 });
         Self { parent, seed, key, serial, incarnation, cause, level, marks, cell }
     }
 
@@ -247,10 +249,14 @@ impl Run {
         seen: StopLevel,
         cx: &mut TaskContext<'_>,
     ) -> Option<Poll<StopLevel>> {
+        // Most are woken for this: who hears it needs no lock.
+        let is_above = || Some(self.level()).filter(|level| *level > seen).map(Poll::Ready);
+        if let Some(ready) = is_above() {
+            return Some(ready);
+        }
         let mut cell = self.cell.lock();
-        let level = self.level();
-        if level > seen {
-            return Some(Poll::Ready(level));
+        if let Some(ready) = is_above() {
+            return Some(ready);
         }
         match &cell.waker {
             Some(kept) if !kept.will_wake(cx.waker()) => None,
@@ -363,11 +369,22 @@ pub(crate) mod alone {
     }
 
     pub(crate) fn run(incarnation: Incarnation) -> Arc<Run> {
+        new(incarnation, false)
+    }
+
+    /// Another one is expected after it.
+    #[cfg(verger_loom)]
+    pub(crate) fn returning(incarnation: Incarnation) -> Arc<Run> {
+        new(incarnation, true)
+    }
+
+    fn new(incarnation: Incarnation, returns: bool) -> Arc<Run> {
         let seed = worker("child", async |_| ()).seed;
         let now = Instant::now();
         let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
         let parent: Arc<dyn Parent> = Arc::new(Nobody);
-        Arc::new(Run::new(Arc::new(parent), seed, key, None, incarnation, StartCause::Initial))
+        let parent = Arc::new(parent);
+        Arc::new(Run::new(parent, seed, key, None, incarnation, StartCause::Initial, returns))
     }
 }
 

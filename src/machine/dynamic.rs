@@ -349,12 +349,15 @@ impl Kind for Dynamic {
         }
     }
 
-    fn ended(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
-        let (active, reason) = self.children.ended(key, reason, turn);
+    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        let ended = self.children.ended(key, reason, turn);
+        let reason = &ended.reason;
         if reason.exit_code().is_some() && self.finishing.is_none() {
-            return self.exit(key, &reason, turn);
+            self.exit(key, reason, turn);
+        } else {
+            self.decide(key, ended.active, reason, turn);
         }
-        self.decide(key, active, &reason, turn);
+        self.children.remember_end(key, ended);
     }
 
     fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {

@@ -41,7 +41,7 @@ pub(super) trait Kind {
     fn request(&mut self, ticket: Ticket, key: Key, request: Request, turn: &mut Turn<'_>);
 
     /// A child has ended by itself.
-    fn ended(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>);
+    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>);
 
     /// A child that was asked to end is gone.
     fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>);
@@ -102,10 +102,10 @@ impl<K: Kind> Machine for K {
                 if self.children_mut().declined(key, turn) {
                     self.ignored(key, turn);
                 } else {
-                    exited(self, key, &ExitReason::Shutdown, turn);
+                    exited(self, key, ExitReason::Shutdown, turn);
                 }
             }
-            (Event::Exited { reason, .. }, Some(key)) => exited(self, key, &reason, turn),
+            (Event::Exited { reason, .. }, Some(key)) => exited(self, key, reason, turn),
             (Event::Healthy { .. }, Some(key)) => self.children_mut().healthy(key),
             (Event::Acked { .. }, Some(key)) => self.children_mut().acknowledged(key),
             (Event::Wanted { .. }, Some(key)) => {
@@ -232,13 +232,13 @@ impl<K: Kind> Machine for K {
 }
 
 #[inline]
-fn exited<K: Kind + ?Sized>(kind: &mut K, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
+fn exited<K: Kind + ?Sized>(kind: &mut K, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
     let children = kind.children_mut();
     children.timers.disarm(Timer::Child(key));
     if let State::Stopping { why, .. } = children.slot(key).state {
-        children.ended_on_request(key, reason, turn);
+        children.ended_on_request(key, &reason, turn);
         if reason.exit_code().is_some() && !kind.is_finishing() {
-            kind.exit(key, reason, turn);
+            kind.exit(key, &reason, turn);
         } else {
             kind.gone(key, why, turn);
         }

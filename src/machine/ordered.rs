@@ -295,15 +295,17 @@ impl Kind for Ordered {
     }
 
     #[inline(always)]
-    fn ended(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
-        let (active, reason) = self.children.ended(key, reason, turn);
+    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        let ended = self.children.ended(key, reason, turn);
+        let reason = &ended.reason;
         if reason.exit_code().is_some() && !self.is_finishing() {
-            self.exit(key, &reason, turn);
+            self.exit(key, reason, turn);
         } else if self.is_being_swept(key) {
             self.swept(key, turn);
         } else {
-            self.decide(key, active, &reason, turn);
+            self.decide(key, ended.active, reason, turn);
         }
+        self.children.remember_end(key, ended);
     }
 
     #[inline(always)]

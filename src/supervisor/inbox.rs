@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use super::queue::{Queue, SMALL, move_behind};
 use crate::machine::Event;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// That the supervisor is to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,34 +120,37 @@ impl<R> Inbox<R> {
     ///
     /// Gives the event back if the supervisor has ended.
     pub(crate) fn event(&self, event: Event) -> Result<(), Event> {
-        let mut event = Some(event);
-        self.push(|state| {
-            let events = &mut state.waiting.events;
-            if events.capacity() == 0 {
-                // Most often it stays alone: that a child is up, and that it has ended.
-                events.reserve_exact(1);
-            }
-            events.extend(event.take());
-            state.events += 1;
-        });
-        event.map_or(Ok(()), Err)
+        let Some(mut state) = self.open() else { return Err(event) };
+        let events = &mut state.waiting.events;
+        if events.capacity() == 0 {
+            // Most often it stays alone: that a child is up, and that it has ended.
+            events.reserve_exact(1);
+        }
+        events.push_back(event);
+        state.events += 1;
+        wake(state);
+        Ok(())
     }
 
     /// # Errors
     ///
     /// Gives the request back if the supervisor has ended.
     pub(crate) fn request(&self, request: R) -> Result<(), R> {
-        let mut request = Some(request);
-        self.push(|state| {
-            if let Some(request) = request.take() {
-                state.waiting.requests.push_back((state.events, request));
-            }
-        });
-        request.map_or(Ok(()), Err)
+        let Some(mut state) = self.open() else { return Err(request) };
+        let before = state.events;
+        state.waiting.requests.push_back((before, request));
+        wake(state);
+        Ok(())
     }
 
     pub(crate) fn stop(&self, stop: StopRequest) {
-        self.push(|state| state.waiting.stop(stop));
+        let Some(mut state) = self.open() else { return };
+        state.waiting.stop(stop);
+        wake(state);
+    }
+
+    fn open(&self) -> Option<MutexGuard<'_, State<R>>> {
+        Some(self.state.lock()).filter(|state| !state.closed)
     }
 
     /// Whether something waits to be taken.
@@ -157,21 +160,6 @@ impl<R> Inbox<R> {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.state.lock().closed
-    }
-
-    fn push(&self, put: impl FnOnce(&mut State<R>)) {
-        let waker = {
-            let mut state = self.state.lock();
-            if state.closed {
-                return;
-            }
-            put(&mut state);
-            state.waker.take()
-        };
-        // Outside of the lock: the woken may come at once, and a waker may do anything.
-        if let Some(waker) = waker {
-            waker.wake();
-        }
     }
 
     /// Moves all that is waiting into the batch.
@@ -209,6 +197,16 @@ impl<R> Inbox<R> {
         // The task is over: its memory is not to live as long as the last handle.
         drop(waker);
         waiting
+    }
+}
+
+/// Something was put in.
+fn wake<R>(mut state: MutexGuard<'_, State<R>>) {
+    let waker = state.waker.take();
+    drop(state);
+    // Outside of the lock: the woken may come at once, and a waker may do anything.
+    if let Some(waker) = waker {
+        waker.wake();
     }
 }
 

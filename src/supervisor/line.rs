@@ -62,7 +62,10 @@ impl Line {
 
     /// Nobody is asked any more.
     pub(super) fn cut(&self) {
-        self.set([]);
+        // Mostly nobody was lined up, and a turn ends with this.
+        if self.left.load(Ordering::Acquire) > 0 {
+            self.set([]);
+        }
     }
 
     /// Behind whom others are to be lined up, if there is room and there are others.

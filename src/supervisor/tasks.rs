@@ -204,12 +204,11 @@ impl Tasks {
         let parent = Arc::clone(&self.parent);
         let Some(entry) = self.entry_mut(key) else { return };
         let seed = Arc::clone(&entry.seed);
-        let run = Arc::new(Run::new(parent, seed, key, entry.serial, incarnation, cause));
+        let returns = rules.restart(options) != RestartType::Temporary;
+        let run = Run::new(parent, seed, key, entry.serial, incarnation, cause, returns);
+        let run = Arc::new(run);
         if let Some(properties) = properties {
             run.set_properties(properties);
-        }
-        if rules.restart(options) != RestartType::Temporary {
-            run.expect_return();
         }
         let span = tracing::info_span!(
             target: "verger::child",

@@ -19,9 +19,16 @@ use crate::supervisor::outcome::{Cause, End};
 use crate::supervisor::request::{Begun, Started};
 use crate::supervisor::trace;
 
+/// Takes the reason out of an effect that was performed.
+fn take(reason: &mut ExitReason) -> ExitReason {
+    std::mem::replace(reason, ExitReason::Normal)
+}
+
 impl<M: Machine> Driver<M> {
-    pub(super) fn perform(&mut self, effect: Effect, now: Instant) {
-        match effect {
+    /// Where it lies: to move an effect takes as long as many of them take to be done, since it is
+    /// moved in pieces of another width than it was written in, and for that the processor waits.
+    pub(super) fn perform(&mut self, effect: &mut Effect, now: Instant) {
+        match *effect {
             Effect::Start { key, incarnation, cause } => {
                 // It was brought back.
                 self.given_up.take_if(|it| it.0 == key);
@@ -56,34 +63,34 @@ impl<M: Machine> Driver<M> {
                 self.late.extend(self.tasks.runs(key).map(|incarnation| (key, incarnation)));
             }
             Effect::Abort { key } => self.abort(key),
-            Effect::Report(report) => {
-                self.watch(&report);
-                self.report(&report, now);
+            Effect::Report(ref report) => {
+                self.watch(report);
+                self.report(report, now);
                 if matches!(report.to, Lifecycle::Stopped | Lifecycle::Errored) {
                     self.note_down(report.key);
                 }
             }
-            Effect::Health { key, incarnation, problem } => {
-                self.is_well(key, incarnation, problem, now);
+            Effect::Health { key, incarnation, ref mut problem } => {
+                self.is_well(key, incarnation, problem.take(), now);
             }
             Effect::Leaked { key, incarnation } => {
                 self.leak(key, incarnation, now);
                 self.note_down(key);
             }
-            Effect::Ended { key, incarnation, reason, lived } => {
-                let reason = self.audience.is_there().then(|| Arc::new(reason));
+            Effect::Ended { key, incarnation, ref mut reason, lived } => {
+                let reason = self.audience.is_there().then(|| Arc::new(take(reason)));
                 self.ending = Some(Ending { key, incarnation, reason, lived });
             }
-            Effect::Ask { key, incarnation, attempt, reason } => {
-                self.ask_about((key, incarnation), attempt, reason, now);
+            Effect::Ask { key, incarnation, attempt, ref mut reason } => {
+                self.ask_about((key, incarnation), attempt, take(reason), now);
             }
             Effect::Unanswered { key, incarnation } => {
                 let path = self.tasks.path(&self.hub, key);
                 let problem = format!("didn't answer within {ANSWER_WITHIN:?}");
                 trace::undecided(&self.hub, &path, incarnation, &problem);
             }
-            Effect::Changed { key, changes } => self.tasks.change(key, &changes),
-            Effect::Decided { key, incarnation, reason, decision, log } => {
+            Effect::Changed { key, ref changes } => self.tasks.change(key, changes),
+            Effect::Decided { key, incarnation, ref mut reason, decision, log } => {
                 self.decided((key, incarnation), reason, decision, log, now);
                 self.note_down(key);
             }
@@ -92,7 +99,10 @@ impl<M: Machine> Driver<M> {
                 self.note_down(key);
                 self.tasks.let_go(key);
             }
-            Effect::Reply { ticket, answer } => self.reply(ticket, answer),
+            Effect::Reply { ticket, ref mut answer } => {
+                let answer = std::mem::replace(answer, machine::Answer::Done);
+                self.reply(ticket, answer);
+            }
             Effect::Removed { key, incarnation } => {
                 if self.audience.listens {
                     let path = self.tasks.path(&self.hub, key);
@@ -111,7 +121,8 @@ impl<M: Machine> Driver<M> {
                     ctx.ready();
                 }
             }
-            Effect::Finish(finish) => {
+            Effect::Finish(ref mut finish) => {
+                let finish = std::mem::replace(finish, Finish::Stopped);
                 self.end = Some(match self.end_of(finish) {
                     // It would have ended like that, but had to be made to.
                     End::Stopped | End::AutoShutdown if self.heard == StopLevel::Abort => {
@@ -230,7 +241,7 @@ impl<M: Machine> Driver<M> {
     fn decided(
         &mut self,
         (key, incarnation): (Key, Incarnation),
-        reason: ExitReason,
+        reason: &mut ExitReason,
         decision: Decision,
         log: FailureLog,
         now: Instant,
@@ -256,8 +267,8 @@ impl<M: Machine> Driver<M> {
         let ending = self.ending.as_ref();
         let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
         let lived = ending.and_then(|ending| ending.lived).or(asked).unwrap_or_default();
-        trace::decided(&self.hub, &path, incarnation, &reason, lived, decision, log);
-        let reason = Arc::new(reason);
+        trace::decided(&self.hub, &path, incarnation, reason, lived, decision, log);
+        let reason = Arc::new(take(reason));
         if decision == Decision::FallBack {
             let reason = Arc::clone(&reason);
             self.hub.publish(now, path.clone(), incarnation, || EventKind::FellBack { reason });

@@ -387,9 +387,10 @@ impl<M: Machine> Driver<M> {
         // Without it, as when the thread is about to end, this step has room of its own.
         let mut effects = EFFECTS.try_with(Cell::take).unwrap_or_default();
         self.machine.on_event(event, now, &mut effects);
-        for effect in effects.drain(..) {
+        for effect in &mut effects {
             self.perform(effect, now);
         }
+        effects.clear();
         let _ = EFFECTS.try_with(|room| room.set(effects));
         self.look_after_mailboxes();
     }
