@@ -26,7 +26,7 @@ pub(crate) struct Dynamic {
     pub(super) children: Children,
     count: usize,
     up: bool,
-    finishing: Option<Finish>,
+    finishing: Option<Box<Finish>>,
     finished: bool,
     walks: VecDeque<Walk>,
     more: Option<Instant>,
@@ -427,7 +427,7 @@ impl Kind for Dynamic {
 
     fn finish(&mut self, finish: Finish) {
         if self.finishing.is_none() {
-            self.finishing = Some(finish);
+            self.finishing = Some(Box::new(finish));
             self.walk(Task::Stop);
         }
     }

@@ -7,6 +7,7 @@
 //! three callers of which one is frequent: to call it was 130 instructions of a restart, and 40 of a
 //! stop.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::children::{Children, later};
@@ -73,7 +74,7 @@ impl Children {
         let lived = Duration::from_nanos(turn.age.saturating_sub(slot.since));
         let lived = (slot.state == State::Active).then_some(lived);
         let incarnation = slot.incarnation;
-        let reason = reason.clone();
+        let reason = Arc::new(reason.clone());
         turn.push(Effect::Ended { key, incarnation, reason, lived });
     }
 
@@ -87,7 +88,8 @@ impl Children {
     ) {
         let slot = self.slots.get(key).expect("the child that has ended");
         let (incarnation, log) = (slot.incarnation, slot.failure_log(&self.rules));
-        turn.push(Effect::Decided { key, incarnation, reason: reason.clone(), decision, log });
+        let reason = Arc::new(reason.clone());
+        turn.push(Effect::Decided { key, incarnation, reason, decision, log });
     }
 
     /// Reports that a child declines to run, unless it was being stopped anyway.

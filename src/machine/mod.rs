@@ -184,7 +184,7 @@ pub(crate) enum Effect {
     Ended {
         key: Key,
         incarnation: Incarnation,
-        reason: ExitReason,
+        reason: Arc<ExitReason>,
         /// How long it had been Active.
         lived: Option<Duration>,
     },
@@ -194,7 +194,7 @@ pub(crate) enum Effect {
         incarnation: Incarnation,
         /// Which attempt a restart would be, from 1.
         attempt: u32,
-        reason: ExitReason,
+        reason: Arc<ExitReason>,
     },
     /// What was asked was not answered in time.
     Unanswered { key: Key, incarnation: Incarnation },
@@ -206,7 +206,7 @@ pub(crate) enum Effect {
     Decided {
         key: Key,
         incarnation: Incarnation,
-        reason: ExitReason,
+        reason: Arc<ExitReason>,
         decision: Decision,
         /// How loudly to say so.
         log: FailureLog,
@@ -222,7 +222,7 @@ pub(crate) enum Effect {
     /// The first start has passed the last child.
     Up,
     /// End the supervisor.
-    Finish(Finish),
+    Finish(Box<Finish>),
 }
 
 /// What becomes of a child that has ended by itself.

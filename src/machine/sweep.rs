@@ -90,7 +90,7 @@ enum Then {
     /// It is left as it is. The others go on.
     Rest,
     /// The supervisor ends.
-    Finish(Finish),
+    Finish(Box<Finish>),
 }
 
 /// Whether there is anything to do before the next event.
@@ -236,7 +236,7 @@ impl Ordered {
         if self.is_finishing() {
             return;
         }
-        self.replace(0, self.all(Manner::Ask), Then::Finish(finish));
+        self.replace(0, self.all(Manner::Ask), Then::Finish(Box::new(finish)));
     }
 
     /// Stops a range and leaves it stopped.
@@ -502,10 +502,11 @@ impl Ordered {
                 *sweep = Sweep::first_start(self.children.rules.start, turn.now);
                 Step::Again
             }
-            Then::Finish(finish) => {
-                turn.push(Effect::Finish(finish.clone()));
+            Then::Finish(_) => {
+                if let Some(Sweep { then: Then::Finish(finish), .. }) = self.sweep.take() {
+                    turn.push(Effect::Finish(finish));
+                }
                 self.finished = true;
-                self.sweep = None;
                 Step::Wait
             }
         }

@@ -19,11 +19,6 @@ use crate::supervisor::outcome::{Cause, End};
 use crate::supervisor::request::{Begun, Started};
 use crate::supervisor::trace;
 
-/// Takes the reason out of an effect that was performed.
-fn take(reason: &mut ExitReason) -> ExitReason {
-    std::mem::replace(reason, ExitReason::Normal)
-}
-
 impl<M: Machine> Driver<M> {
     /// Where it lies: to move an effect takes as long as many of them take to be done, since it is
     /// moved in pieces of another width than it was written in, and for that the processor waits.
@@ -77,12 +72,13 @@ impl<M: Machine> Driver<M> {
                 self.leak(key, incarnation, now);
                 self.note_down(key);
             }
-            Effect::Ended { key, incarnation, ref mut reason, lived } => {
-                let reason = self.audience.is_there().then(|| Arc::new(take(reason)));
+            Effect::Ended { key, incarnation, ref reason, lived } => {
+                let reason = self.audience.is_there().then(|| Arc::clone(reason));
                 self.ending = Some(Ending { key, incarnation, reason, lived });
             }
-            Effect::Ask { key, incarnation, attempt, ref mut reason } => {
-                self.ask_about((key, incarnation), attempt, take(reason), now);
+            Effect::Ask { key, incarnation, attempt, ref reason } => {
+                let reason = (**reason).clone();
+                self.ask_about((key, incarnation), attempt, reason, now);
             }
             Effect::Unanswered { key, incarnation } => {
                 let path = self.tasks.path(&self.hub, key);
@@ -90,7 +86,7 @@ impl<M: Machine> Driver<M> {
                 trace::undecided(&self.hub, &path, incarnation, &problem);
             }
             Effect::Changed { key, ref changes } => self.tasks.change(key, changes),
-            Effect::Decided { key, incarnation, ref mut reason, decision, log } => {
+            Effect::Decided { key, incarnation, ref reason, decision, log } => {
                 self.decided((key, incarnation), reason, decision, log, now);
                 self.note_down(key);
             }
@@ -122,7 +118,7 @@ impl<M: Machine> Driver<M> {
                 }
             }
             Effect::Finish(ref mut finish) => {
-                let finish = std::mem::replace(finish, Finish::Stopped);
+                let finish = std::mem::replace(&mut **finish, Finish::Stopped);
                 self.end = Some(match self.end_of(finish) {
                     // It would have ended like that, but had to be made to.
                     End::Stopped | End::AutoShutdown if self.heard == StopLevel::Abort => {
@@ -241,7 +237,7 @@ impl<M: Machine> Driver<M> {
     fn decided(
         &mut self,
         (key, incarnation): (Key, Incarnation),
-        reason: &mut ExitReason,
+        reason: &Arc<ExitReason>,
         decision: Decision,
         log: FailureLog,
         now: Instant,
@@ -268,13 +264,12 @@ impl<M: Machine> Driver<M> {
         let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
         let lived = ending.and_then(|ending| ending.lived).or(asked).unwrap_or_default();
         trace::decided(&self.hub, &path, incarnation, reason, lived, decision, log);
-        let reason = Arc::new(take(reason));
         if decision == Decision::FallBack {
-            let reason = Arc::clone(&reason);
+            let reason = Arc::clone(reason);
             self.hub.publish(now, path.clone(), incarnation, || EventKind::FellBack { reason });
         }
         if let Decision::Pause { length } = decision {
-            let reason = Arc::clone(&reason);
+            let reason = Arc::clone(reason);
             let kind = || EventKind::Paused { reason, length };
             self.hub.publish(now, path.clone(), incarnation, kind);
         }
@@ -283,14 +278,14 @@ impl<M: Machine> Driver<M> {
         }
         if fails {
             self.hub.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
-                reason: Arc::clone(&reason),
+                reason: Arc::clone(reason),
             });
             let at = self.hub.tree.wall(now);
             let letter = DeadLetter::about_child(
                 DeadLetterReason::GaveUp,
                 path.clone(),
                 incarnation,
-                reason,
+                Arc::clone(reason),
                 at,
             );
             self.hub.send_letter(&letter, &Provenance::default(), now);
