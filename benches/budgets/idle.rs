@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use tokio::sync::oneshot;
 use verger::{CancellationToken, ChildSpec, Context};
 
 use crate::measure::{KEPT, Starts};
@@ -16,6 +17,12 @@ pub(crate) async fn task(stop: CancellationToken) -> raw::Exit {
     // Owned: the task is 128 bytes smaller than one that borrows the token.
     stop.cancelled_owned().await;
     Ok(())
+}
+
+/// By hand, stopped by itself. It is the same if its supervisor is gone.
+pub(crate) async fn until(stopped: oneshot::Receiver<()>) {
+    STARTS.one();
+    let _ = stopped.await;
 }
 
 /// Of verger.

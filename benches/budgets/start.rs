@@ -257,18 +257,12 @@ fn stop_in_order(side: Side) -> Vec<f64> {
 async fn supervise_in_order(n: u64, stopped: oneshot::Receiver<()>) {
     let child = |_| {
         let (stop, stopped) = oneshot::channel();
-        let task = async move {
-            STARTS.one();
-            // It is the same if its supervisor is gone.
-            let _ = stopped.await;
-            raw::Exit::Ok(())
-        };
-        (stop, tokio::spawn(task))
+        (stop, tokio::spawn(idle::until(stopped)))
     };
     let children: Vec<_> = (0..n).map(child).collect();
     let _ = stopped.await;
     for (stop, child) in children.into_iter().rev() {
         let _ = stop.send(());
-        let _ = child.await.expect("no panic");
+        child.await.expect("no panic");
     }
 }

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use verger::{CancellationToken, Supervisor, SupervisorBuilder, worker};
 
 use crate::idle::{self, STARTS};
-use crate::measure::{Budget, Part, Row, Unit, Who, runtime};
+use crate::measure::{Budget, Part, Row, Side, Unit, Who, runtime};
 use crate::raw;
 
 pub(crate) const ROWS: &[Row] = &[
@@ -24,6 +24,13 @@ pub(crate) const ROWS: &[Row] = &[
         .parts(&[
             Part::new("build", Unit::Nanos, Budget::AtMost(2.0)),
             Part::new("stop", Unit::Nanos, Budget::AtMost(2.0)),
+        ]),
+    Row::new("wide-by-hand", |side| in_order(&Shape { levels: side.n, width: 10 }))
+        .what("by hand, the same tree, stopped in order: each is asked when the one behind it is down")
+        .alone(Side::raw(4))
+        .parts(&[
+            Part::without_budget("build", Unit::Nanos),
+            Part::without_budget("stop", Unit::Nanos),
         ]),
 ];
 
@@ -103,6 +110,59 @@ fn supervise(
         }
         while children.join_next().await.is_some() {}
         Ok(())
+    }
+}
+
+// --- By hand, in order ---------------------------------------------------------------------------
+
+/// What an order costs, whoever keeps it.
+fn in_order(shape: &Shape) -> Vec<f64> {
+    runtime().block_on(ordered_tree(*shape)).to_vec()
+}
+
+async fn ordered_tree(shape: Shape) -> [f64; 2] {
+    let all = STARTS.expect(shape.workers());
+    let (stop, stopped) = oneshot::channel();
+    let (ready, is_ready) = oneshot::channel();
+    let began = Instant::now();
+    let root = tokio::spawn(supervise_in_order(shape, stopped, ready));
+    is_ready.await.expect("it starts");
+    let up = Instant::now().max(all.await.expect("they start"));
+    let stopping = Instant::now();
+    stop.send(()).expect("it waits for that");
+    root.await.expect("no panic");
+    nanos([began, up, stopping, Instant::now()])
+}
+
+/// Starts its children one after the other, says that it is up, and stops them one after another,
+/// the last one first.
+#[expect(clippy::manual_async_fn, reason = "it spawns itself, so that it has to say it is `Send`")]
+fn supervise_in_order(
+    shape: Shape,
+    stopped: oneshot::Receiver<()>,
+    ready: oneshot::Sender<()>,
+) -> impl Future<Output = ()> + Send {
+    async move {
+        let mut children = Vec::new();
+        for _ in 0..shape.width {
+            let (stop, stopped) = oneshot::channel();
+            let child = match shape.below() {
+                None => tokio::spawn(idle::until(stopped)),
+                Some(below) => {
+                    let (ready, is_ready) = oneshot::channel();
+                    let child = tokio::spawn(supervise_in_order(below, stopped, ready));
+                    let _ = is_ready.await;
+                    child
+                }
+            };
+            children.push((stop, child));
+        }
+        let _ = ready.send(());
+        let _ = stopped.await;
+        for (stop, child) in children.into_iter().rev() {
+            let _ = stop.send(());
+            child.await.expect("no panic");
+        }
     }
 }
 
