@@ -71,6 +71,7 @@ impl Run {
         let mut cell = self.cell.lock();
         match &mut cell.extras.as_mut()?.seat {
             Seat::Waits(waker) => {
+                // A task has one waker, so this is mostly nothing.
                 waker.clone_from(cx.waker());
                 None
             }

@@ -107,7 +107,7 @@ pub(super) struct Extras {
 }
 
 impl Run {
-    /// `returns`: if it doesn't end as it should, another run is expected after it.
+    /// `returns`: if it fails, or is asked to stop, another run is expected after it.
     pub(crate) fn new(
         parent: Arc<Arc<dyn Parent>>,
         seed: Arc<Seed>,
@@ -249,7 +249,7 @@ impl Run {
         seen: StopLevel,
         cx: &mut TaskContext<'_>,
     ) -> Option<Poll<StopLevel>> {
-        // Most are woken for this: who hears it needs no lock.
+        // Whoever was woken for this hears it without the lock.
         let is_above = || Some(self.level()).filter(|level| *level > seen).map(Poll::Ready);
         if let Some(ready) = is_above() {
             return Some(ready);

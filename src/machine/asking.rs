@@ -7,7 +7,6 @@
 //!
 //! An incarnation fails once, so it is asked about once, and its number names the question.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::children::{Children, later};
@@ -36,7 +35,7 @@ impl Children {
         let slot = self.slot(key);
         let incarnation = slot.incarnation;
         let attempt = slot.ledger().streak.saturating_add(1);
-        let reason = Arc::new(reason);
+        let reason = Box::new(reason);
         turn.push(Effect::Ask { key, incarnation, attempt, reason });
     }
 

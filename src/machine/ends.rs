@@ -1,7 +1,7 @@
 //! How an incarnation ends, and what it costs.
 //!
-//! Reports the end, remembers it, charges a failure and draws the wait. Whether there is to be a
-//! restart at all, and who is restarted besides, is decided by the machines.
+//! Reports the end, charges a failure, draws the wait, and remembers how it ended. Whether there is to
+//! be a restart at all, and who is restarted besides, is decided by the machines.
 //!
 //! What every end goes through, here and in the machines, is `#[inline(always)]` where it has two or
 //! three callers of which one is frequent: to call it was 130 instructions of a restart, and 40 of a
@@ -22,7 +22,8 @@ use crate::policy::{OnExit, Reset, Rules, StartCause};
 pub(super) struct Ended {
     pub(super) active: bool,
     pub(super) reason: ExitReason,
-    /// It is to be remembered.
+    /// It is to be remembered. Looked at before the decision, which makes a ledger also for a child
+    /// that has ended well.
     kept: bool,
 }
 
@@ -86,6 +87,9 @@ impl Children {
         decision: Decision,
         turn: &mut Turn<'_>,
     ) {
+        if turn.muted && !decision.is_accounted_for() {
+            return;
+        }
         let slot = self.slots.get(key).expect("the child that has ended");
         let (incarnation, log) = (slot.incarnation, slot.failure_log(&self.rules));
         let reason = Arc::new(reason.clone());
@@ -168,9 +172,7 @@ impl Children {
             (Verdict::RestartAt(at), at, delay)
         };
         ledger.next = Some((at, delay));
-        if !turn.muted {
-            self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);
-        }
+        self.tell_decision(key, reason, Decision::Restart { attempt, delay }, turn);
         verdict
     }
 
@@ -193,8 +195,9 @@ impl Children {
         }
     }
 
-    /// Keeps how an incarnation ended, now that it is decided what becomes of the child. Before, it
-    /// would have to be kept as a copy, which took a twentieth of a restart's time.
+    /// Keeps how an incarnation ended, now that it is decided what becomes of the child. Until then
+    /// nobody looks at what is remembered. If it were kept at once, it would have to be as a copy: a
+    /// twentieth of a restart's time.
     pub(super) fn remember_end(&mut self, key: Key, Ended { reason, kept, .. }: Ended) {
         if let Some(slot) = self.slots.get_mut(key).filter(|_| kept) {
             slot.ledger().last = Some(reason);

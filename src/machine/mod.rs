@@ -164,7 +164,8 @@ pub(crate) enum Answer {
     Stopped,
 }
 
-/// Something the driver must do.
+/// Something the driver must do. What is large in some is behind a pointer, since there are several
+/// for each event; a test knows the size.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Spawn the child's task.
@@ -194,7 +195,7 @@ pub(crate) enum Effect {
         incarnation: Incarnation,
         /// Which attempt a restart would be, from 1.
         attempt: u32,
-        reason: Arc<ExitReason>,
+        reason: Box<ExitReason>,
     },
     /// What was asked was not answered in time.
     Unanswered { key: Key, incarnation: Incarnation },
@@ -248,6 +249,27 @@ pub(crate) enum Decision {
     Decline,
     /// Whoever was asked, or did not answer, leaves it to the supervisor above.
     Escalate,
+}
+
+impl Decision {
+    /// Whether the child has failed for good.
+    pub(crate) fn fails(self) -> bool {
+        match self {
+            Self::GiveUp | Self::FailSupervisor | Self::Decline | Self::Escalate => true,
+            Self::Restart { .. }
+            | Self::Leave
+            | Self::EndSupervisor
+            | Self::FallBack
+            | Self::Pause { .. }
+            | Self::Exit => false,
+        }
+    }
+
+    /// Whether it is the end of the child, or of its supervisor, that somebody has to account for.
+    /// Any other is only told.
+    pub(crate) fn is_accounted_for(self) -> bool {
+        self.fails() || self == Self::Exit
+    }
 }
 
 /// One edge of a child's lifecycle.

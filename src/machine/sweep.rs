@@ -83,7 +83,8 @@ enum Mode {
 }
 
 /// What comes when the range is down.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 enum Then {
     /// It is started again.
     Run,

@@ -17,7 +17,7 @@ mod traffic;
 mod triggers;
 mod waits;
 
-use super::Request;
+use super::{Effect, Request};
 
 /// All that can be asked.
 const REQUESTS: [Request; 8] = [
@@ -30,3 +30,9 @@ const REQUESTS: [Request; 8] = [
     Request::Retry,
     Request::Wake,
 ];
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn an_effect_takes_56_bytes() {
+    assert_eq!(size_of::<Effect>(), 56);
+}

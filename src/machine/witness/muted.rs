@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::super::{Decision, Effect, Event};
+use super::super::{Effect, Event};
 use super::{Broken, Subject, ensure};
 
 /// A machine that was told what the real one is about to be told.
@@ -25,7 +25,7 @@ impl Muted {
     pub(crate) fn check<M: Subject>(&self, machine: &M, effects: &[Effect]) -> Result<(), Broken> {
         let tells = |effect: &&Effect| match effect {
             Effect::Report(_) => true,
-            Effect::Decided { decision, .. } => matches!(decision, Decision::Restart { .. }),
+            Effect::Decided { decision, .. } => !decision.is_accounted_for(),
             _ => false,
         };
         ensure(!self.effects.iter().any(|effect| tells(&effect)), "who is muted tells nothing")?;

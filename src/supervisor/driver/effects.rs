@@ -20,8 +20,8 @@ use crate::supervisor::request::{Begun, Started};
 use crate::supervisor::trace;
 
 impl<M: Machine> Driver<M> {
-    /// Where it lies: to move an effect takes as long as many of them take to be done, since it is
-    /// moved in pieces of another width than it was written in, and for that the processor waits.
+    /// Where it lies: an effect is moved in pieces of another width than it was written in, for which
+    /// the processor waits. That was a fortieth of a restart's time.
     pub(super) fn perform(&mut self, effect: &mut Effect, now: Instant) {
         match *effect {
             Effect::Start { key, incarnation, cause } => {
@@ -76,8 +76,8 @@ impl<M: Machine> Driver<M> {
                 let reason = self.audience.is_there().then(|| Arc::clone(reason));
                 self.ending = Some(Ending { key, incarnation, reason, lived });
             }
-            Effect::Ask { key, incarnation, attempt, ref reason } => {
-                let reason = (**reason).clone();
+            Effect::Ask { key, incarnation, attempt, ref mut reason } => {
+                let reason = std::mem::replace(&mut **reason, ExitReason::Normal);
                 self.ask_about((key, incarnation), attempt, reason, now);
             }
             Effect::Unanswered { key, incarnation } => {
@@ -243,20 +243,7 @@ impl<M: Machine> Driver<M> {
         now: Instant,
     ) {
         let asked = self.questions.take_lived(key, incarnation);
-        let fails = match decision {
-            Decision::GiveUp
-            | Decision::FailSupervisor
-            | Decision::Decline
-            | Decision::Escalate => true,
-            Decision::Restart { .. }
-            | Decision::Leave
-            | Decision::EndSupervisor
-            | Decision::FallBack
-            | Decision::Pause { .. }
-            | Decision::Exit => false,
-        };
-        let ends = fails || decision == Decision::Exit;
-        if !ends && !self.audience.is_there() {
+        if !decision.is_accounted_for() && !self.audience.is_there() {
             return;
         }
         let path = self.tasks.path(&self.hub, key);
@@ -273,10 +260,10 @@ impl<M: Machine> Driver<M> {
             let kind = || EventKind::Paused { reason, length };
             self.hub.publish(now, path.clone(), incarnation, kind);
         }
-        if ends {
+        if decision.is_accounted_for() {
             self.given_up = Some(Box::new((key, path.clone())));
         }
-        if fails {
+        if decision.fails() {
             self.hub.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
                 reason: Arc::clone(reason),
             });
