@@ -35,7 +35,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row::new("start-beside-loop", start_beside_loops)
         .what("start a child while one of 10,000 others crashes in a loop, against none, p50")
         .against_itself(0, 1)
-        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.5))]),
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.5))])
+        .many_rounds(),
 ];
 
 // --- All fail ------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row::new("restart-error", after_error)
         .what("a restart after an error, p50")
         .beside_raw(1)
-        .parts(EQUAL),
+        .parts(EQUAL)
+        .many_rounds(),
     Row::new("restart-panic", after_panic)
         .what("a restart after a panic, p50")
         .beside_raw(1)

@@ -19,7 +19,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row::new("start", start)
         .what("start 100,000 idle children, each")
         .beside_raw(CHILDREN)
-        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.1))]),
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.1))])
+        .many_rounds(),
     Row::new("describe", describe)
         .what("describe 100,000 children and check them, each, before they are started")
         .alone(Side::verger(CHILDREN))
@@ -28,7 +29,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row::new("start-by-handle", start_by_handle)
         .what("the same through the handle, each start awaited")
         .beside_raw(CHILDREN)
-        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(2.0))]),
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(2.0))])
+        .many_rounds(),
     Row::new("bytes", bytes)
         .what("an idle child of a shared spec")
         .beside_raw(CHILDREN)
@@ -45,7 +47,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row::new("stop", stop)
         .what("stop 100,000 children in order, each")
         .beside_raw(CHILDREN)
-        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.0))]),
+        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.0))])
+        .many_rounds(),
     Row::new("stop-by-hand", stop_in_order)
         .what("by hand, the same in order: each is asked when the one behind it is down")
         .alone(Side::raw(CHILDREN))

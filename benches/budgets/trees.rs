@@ -17,21 +17,24 @@ pub(crate) const ROWS: &[Row] = &[
         .parts(&[
             Part::new("build", Unit::Nanos, Budget::AtMost(3.0)),
             Part::new("stop", Unit::Nanos, Budget::AtMost(3.0)),
-        ]),
+        ])
+        .many_rounds(),
     Row::new("wide", |side| up_and_down(side.who, &Shape { levels: 4, width: 10 }))
         .what("a tree of 10 × 10 × 10 × 10")
         .beside_raw(10_000)
         .parts(&[
             Part::new("build", Unit::Nanos, Budget::AtMost(2.0)),
             Part::new("stop", Unit::Nanos, Budget::AtMost(2.0)),
-        ]),
+        ])
+        .many_rounds(),
     Row::new("wide-by-hand", |side| in_order(&Shape { levels: side.n, width: 10 }))
         .what("by hand, the same tree, stopped in order: each is asked when the one behind it is down")
         .alone(Side::raw(4))
         .parts(&[
             Part::without_budget("build", Unit::Nanos),
             Part::without_budget("stop", Unit::Nanos),
-        ]),
+        ])
+        .many_rounds(),
 ];
 
 /// Each supervisor has so many children; those of the lowest are workers.
