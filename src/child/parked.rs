@@ -47,6 +47,15 @@ pub(super) enum Seat {
     Handed(NextRun),
 }
 
+impl Seat {
+    fn handed(self) -> Option<NextRun> {
+        match self {
+            Self::Handed(next) => Some(next),
+            Self::Waits(_) | Self::Empty => None,
+        }
+    }
+}
+
 impl Run {
     /// This one is the last of its task.
     pub(crate) fn expect_no_return(&self) {
@@ -75,11 +84,7 @@ impl Run {
                 waker.clone_from(cx.waker());
                 None
             }
-            seat @ Seat::Handed(_) => match std::mem::take(seat) {
-                Seat::Handed(next) => Some(next),
-                Seat::Waits(_) | Seat::Empty => None,
-            },
-            Seat::Empty => None,
+            seat => std::mem::take(seat).handed(),
         }
     }
 
@@ -92,10 +97,7 @@ impl Run {
         self.marks.fetch_and(!PARKED, Ordering::AcqRel);
         let seat = std::mem::take(&mut cell.extras.as_mut()?.seat);
         drop(cell);
-        match seat {
-            Seat::Handed(next) => Some(next),
-            Seat::Waits(_) | Seat::Empty => None,
-        }
+        seat.handed()
     }
 
     /// The supervisor has heard of the end. Whether the task waits for another run; if it does and

@@ -48,10 +48,12 @@ pub(super) struct Link {
 impl Line {
     /// Lines these up, as many as there is room for, instead of those that there are.
     pub(super) fn set(&self, links: impl IntoIterator<Item = Link>) {
-        let links: VecDeque<_> = links.into_iter().take(LENGTH).collect();
-        if links.is_empty() && self.left.load(Ordering::Acquire) == 0 {
+        let mut links = links.into_iter().take(LENGTH).peekable();
+        // Mostly nobody was lined up, and a turn ends with this.
+        if links.peek().is_none() && self.left.load(Ordering::Acquire) == 0 {
             return;
         }
+        let links: VecDeque<_> = links.collect();
         self.note_others(links.len() == LENGTH);
         let mut held = self.links.lock();
         self.left.store(links.len() as u8, Ordering::Release);
@@ -62,10 +64,7 @@ impl Line {
 
     /// Nobody is asked any more.
     pub(super) fn cut(&self) {
-        // Mostly nobody was lined up, and a turn ends with this.
-        if self.left.load(Ordering::Acquire) > 0 {
-            self.set([]);
-        }
+        self.set([]);
     }
 
     /// Behind whom others are to be lined up, if there is room and there are others.
