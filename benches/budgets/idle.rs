@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use verger::{CancellationToken, ChildSpec, Context};
 
 use crate::measure::{KEPT, Starts};
@@ -23,6 +24,14 @@ pub(crate) async fn task(stop: CancellationToken) -> raw::Exit {
 pub(crate) async fn until(stopped: oneshot::Receiver<()>) {
     STARTS.one();
     let _ = stopped.await;
+}
+
+/// Stops children one after another, the last one first: each is asked when the one behind it is down.
+pub(crate) async fn stop_in_order(children: Vec<(oneshot::Sender<()>, JoinHandle<()>)>) {
+    for (stop, child) in children.into_iter().rev() {
+        let _ = stop.send(());
+        child.await.expect("no panic");
+    }
 }
 
 /// Of verger.

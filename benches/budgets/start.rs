@@ -262,10 +262,7 @@ async fn supervise_in_order(n: u64, stopped: oneshot::Receiver<()>) {
         let (stop, stopped) = oneshot::channel();
         (stop, tokio::spawn(idle::until(stopped)))
     };
-    let children: Vec<_> = (0..n).map(child).collect();
+    let children = (0..n).map(child).collect();
     let _ = stopped.await;
-    for (stop, child) in children.into_iter().rev() {
-        let _ = stop.send(());
-        child.await.expect("no panic");
-    }
+    idle::stop_in_order(children).await;
 }

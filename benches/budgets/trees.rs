@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use verger::{CancellationToken, Supervisor, SupervisorBuilder, worker};
 
 use crate::idle::{self, STARTS};
@@ -72,17 +72,29 @@ fn nanos([began, up, stopping, down]: [Instant; 4]) -> [f64; 2] {
 // --- Raw -----------------------------------------------------------------------------------------
 
 async fn raw_tree(shape: Shape) -> [f64; 2] {
-    let all = STARTS.expect(shape.workers());
     let stop = CancellationToken::new();
+    let root = |ready| tokio::spawn(supervise(shape, stop.clone(), ready));
+    let (figures, end) = timed(shape, root, || stop.cancel()).await;
+    end.expect("it ends well");
+    figures
+}
+
+/// The same for each tree by hand; with what its root came to.
+async fn timed<T>(
+    shape: Shape,
+    root: impl FnOnce(oneshot::Sender<()>) -> JoinHandle<T>,
+    stop: impl FnOnce(),
+) -> ([f64; 2], T) {
+    let all = STARTS.expect(shape.workers());
     let (ready, is_ready) = oneshot::channel();
     let began = Instant::now();
-    let root = tokio::spawn(supervise(shape, stop.clone(), ready));
+    let root = root(ready);
     is_ready.await.expect("it starts");
     let up = Instant::now().max(all.await.expect("they start"));
     let stopping = Instant::now();
-    stop.cancel();
-    root.await.expect("no panic").expect("it ends well");
-    nanos([began, up, stopping, Instant::now()])
+    stop();
+    let end = root.await.expect("no panic");
+    (nanos([began, up, stopping, Instant::now()]), end)
 }
 
 /// Starts its children one after the other, says that it is up, and ends when all of them have.
@@ -124,17 +136,9 @@ fn in_order(shape: &Shape) -> Vec<f64> {
 }
 
 async fn ordered_tree(shape: Shape) -> [f64; 2] {
-    let all = STARTS.expect(shape.workers());
     let (stop, stopped) = oneshot::channel();
-    let (ready, is_ready) = oneshot::channel();
-    let began = Instant::now();
-    let root = tokio::spawn(supervise_in_order(shape, stopped, ready));
-    is_ready.await.expect("it starts");
-    let up = Instant::now().max(all.await.expect("they start"));
-    let stopping = Instant::now();
-    stop.send(()).expect("it waits for that");
-    root.await.expect("no panic");
-    nanos([began, up, stopping, Instant::now()])
+    let root = |ready| tokio::spawn(supervise_in_order(shape, stopped, ready));
+    timed(shape, root, || stop.send(()).expect("it waits for that")).await.0
 }
 
 /// Starts its children one after the other, says that it is up, and stops them one after another,
@@ -162,10 +166,7 @@ fn supervise_in_order(
         }
         let _ = ready.send(());
         let _ = stopped.await;
-        for (stop, child) in children.into_iter().rev() {
-            let _ = stop.send(());
-            child.await.expect("no panic");
-        }
+        idle::stop_in_order(children).await;
     }
 }
 

@@ -73,10 +73,6 @@ impl Spread {
     }
 }
 
-pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
-    Spread::of(figures).median
-}
-
 /// The median of times, in nanoseconds.
 ///
 /// A clock has a grain, often of ten nanoseconds, so that many short times are equal, and the one in the

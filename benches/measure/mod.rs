@@ -33,7 +33,7 @@ mod thread;
 
 pub(crate) use self::children::{KEPT, Starts, nanos, peak_bytes, resident_bytes, runtime};
 pub(crate) use self::command::{Arguments, Bench};
-pub(crate) use self::figures::{Spread, Unit, median, p50};
+pub(crate) use self::figures::{Spread, Unit, p50};
 pub(crate) use self::load::worked;
 pub(crate) use self::machine::Machine;
 pub(crate) use self::package::Package;
