@@ -9,6 +9,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "supervisor, build", event: LEVEL, run: || count_build(chain()) },
     Scenario { name: "supervisor, start", event: LEVEL, run: || count_start(chain()) },
     Scenario { name: "supervisor, stop", event: LEVEL, run: || count_stop(chain()) },
+    Scenario {
+        name: "stop, wide",
+        event: "worker of ten to a supervisor, in order",
+        run: || count_stop(wide()),
+    },
     Scenario { name: "supervisor, by path", event: "lookup of one of many", run: look_up },
 ];
 
@@ -19,6 +24,16 @@ fn chain() -> SupervisorBuilder {
     let idle = worker("idle", async |ctx: Context| ctx.cancelled().await);
     let last = Supervisor::builder("level").child(idle);
     (1..EVENTS).fold(last, |below, _| Supervisor::builder("level").child(below))
+}
+
+/// Ten children to a supervisor, on three levels.
+fn wide() -> SupervisorBuilder {
+    let idle = worker("idle", async |ctx: Context| ctx.cancelled().await);
+    let ten = |child: &verger::ChildSpec| {
+        let children = (0..10).map(|n| child.clone().named(format!("child-{n}")));
+        children.fold(Supervisor::builder("level"), SupervisorBuilder::child)
+    };
+    ten(&ten(&ten(&idle).into_child()).into_child())
 }
 
 fn look_up() {

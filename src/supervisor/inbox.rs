@@ -23,6 +23,9 @@ use super::queue::{Queue, SMALL, move_behind};
 use crate::machine::Event;
 use crate::sync::{Mutex, MutexGuard};
 
+/// Room for so many more is made at once, when a second event comes before the first has been taken.
+const BURST: usize = 15;
+
 /// That the supervisor is to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StopRequest {
@@ -122,9 +125,14 @@ impl<R> Inbox<R> {
     pub(crate) fn event(&self, event: Event) -> Result<(), Event> {
         let Some(mut state) = self.open() else { return Err(event) };
         let events = &mut state.waiting.events;
-        if events.capacity() == 0 {
-            // Most often it stays alone: that a child is up, and that it has ended.
-            events.reserve_exact(1);
+        if events.len() == events.capacity() {
+            // Most often it stays alone: that a child is up, and that it has ended. If it doesn't, more
+            // come: that each of many has.
+            match events.len() {
+                0 => events.reserve_exact(1),
+                1 => events.reserve(BURST),
+                _ => {}
+            }
         }
         events.push_back(event);
         state.events += 1;

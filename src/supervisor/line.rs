@@ -24,6 +24,9 @@ use crate::sync::{AtomicU8, Mutex, Ordering};
 /// So many are lined up at most: what their tasks need is in the caches when it is their turn.
 const LENGTH: usize = 64;
 
+/// Room for so many is made at once: more than most supervisors have.
+const ROOM: usize = 16;
+
 /// When so many are left, others are lined up behind them. If the line ran out, nobody would be asked
 /// until the supervisor has heard of all of them.
 const FEW: usize = 32;
@@ -53,11 +56,13 @@ impl Line {
         if links.peek().is_none() && self.left.load(Ordering::Acquire) == 0 {
             return;
         }
-        let links: VecDeque<_> = links.collect();
-        self.note_others(links.len() == LENGTH);
+        let room = if links.peek().is_some() { ROOM } else { 0 };
+        let mut lined_up = VecDeque::with_capacity(room);
+        lined_up.extend(links);
+        self.note_others(lined_up.len() == LENGTH);
         let mut held = self.links.lock();
-        self.left.store(links.len() as u8, Ordering::Release);
-        let before = std::mem::replace(&mut *held, links);
+        self.left.store(lined_up.len() as u8, Ordering::Release);
+        let before = std::mem::replace(&mut *held, lined_up);
         // Outside of the lock: what a child is made of may do anything when it is dropped.
         drop((held, before));
     }
