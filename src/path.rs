@@ -357,6 +357,9 @@ mod tests {
     fn a_path_is_its_text_wherever_it_is_written() {
         let path = path("app/db");
         assert_eq!(path.to_string(), "app/db");
+        let state = foldhash::fast::FixedState::default();
+        assert_eq!(state.hash_one(&path), state.hash_one("app/db"));
+        assert_ne!(state.hash_one(&path), state.hash_one(self::path("app")));
         assert_eq!(format!("{path:?}"), "app/db");
         assert_eq!(format!("[{path:>8}]"), "[  app/db]");
         assert_eq!(path.as_ref(), "app/db");

@@ -140,6 +140,13 @@ mod tests {
     }
 
     #[test]
+    fn room_is_made_for_those_who_were_announced_and_for_no_others() {
+        let mut arena = Arena::<char>::default();
+        arena.reserve(3);
+        assert_eq!(arena.places.capacity(), 3);
+    }
+
+    #[test]
     fn as_long_as_none_has_gone_a_key_is_known_by_its_number() {
         let mut arena = Arena::default();
         let keys: Vec<_> = (0..100).map(|number| (number, arena.insert(number))).collect();

@@ -88,18 +88,20 @@ mod tests {
         let mut arena = Arena::default();
         let [a, b] = ["a", "b"].map(|name| arena.insert(name));
         let mut callers = Callers::default();
+        assert!(callers.is_empty());
         for (key, ticket, want) in
             [(b, 1, Want::Down), (a, 2, Want::Renewed), (a, 3, Want::Down), (a, 4, Want::Started)]
         {
             callers.wait(key, ticket, want);
         }
 
+        assert!(!callers.is_empty());
         assert_eq!((callers.want_up(a), callers.want_up(b)), (true, false));
         assert_eq!(callers.awaited_start(a), Some(Want::Started));
         let up = |want| want != Want::Down;
         let taken: Vec<_> = std::iter::from_fn(|| callers.take(a, up)).collect();
         assert_eq!(taken, [2, 4]);
         assert_eq!((callers.take(b, |_| true), callers.take(a, |_| true)), (Some(1), Some(3)));
-        assert_eq!(callers.len(), 0);
+        assert!(callers.is_empty() && callers.len() == 0);
     }
 }

@@ -19,8 +19,10 @@ impl Children {
     /// Keeps that a message waits for the child. Returns whether one may start it, now or later.
     pub(super) fn note_mail(&mut self, key: Key) -> bool {
         let slot = self.slot(key);
-        let down = matches!(slot.state, State::Down(_));
-        let heeded = slot.options.on_message && (!down || slot.is_startable());
+        let heeded = match slot.state {
+            State::Down(_) => slot.is_startable(),
+            _ => slot.options.on_message,
+        };
         if heeded {
             slot.ledger().mail = true;
         }

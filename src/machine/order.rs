@@ -182,7 +182,10 @@ mod tests {
                 proptest::collection::vec(Just(0_u64), 1..100),
                 proptest::collection::vec(prop_oneof![0..3_u64, 12..40_u64], 1..200),
             ],
-            removed in proptest::collection::vec(any::<proptest::sample::Index>(), 0..200),
+            removed in prop_oneof![
+                Just(Vec::new()),
+                proptest::collection::vec(any::<proptest::sample::Index>(), 0..200),
+            ],
             asked in proptest::collection::vec(0..9_000_u64, 20),
         ) {
             let mut arena = Arena::default();

@@ -191,3 +191,25 @@ impl Rules {
         self.leak_timeout.saturating_add(child.supervisor.unwrap_or_default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_limited_if_it_or_the_defaults_or_the_preset_say_so() {
+        for layers in [[true; 3], [true, false, false], [false, true, false], [false, false, true]]
+        {
+            let [child, defaults, preset] = layers.map(|limited| {
+                let mut options = ChildOptions::default();
+                if limited {
+                    options.limits.consecutive(3);
+                }
+                options
+            });
+            let rules = Rules { defaults, preset, ..Rules::default() };
+            assert!(rules.is_limited(&child), "{layers:?}");
+        }
+        assert!(!Rules::default().is_limited(&ChildOptions::default()));
+    }
+}

@@ -7,6 +7,7 @@ mod explore;
 mod health;
 mod ledger;
 mod limits;
+mod line;
 mod mail;
 mod otp_scale;
 mod own_policy;
@@ -17,7 +18,9 @@ mod traffic;
 mod triggers;
 mod waits;
 
-use super::{Effect, Request};
+use std::time::Duration;
+
+use super::{Decision, Effect, Request};
 
 /// All that can be asked.
 const REQUESTS: [Request; 8] = [
@@ -35,4 +38,20 @@ const REQUESTS: [Request; 8] = [
 #[test]
 fn an_effect_takes_56_bytes() {
     assert_eq!(size_of::<Effect>(), 56);
+}
+/// A muted machine leaves out what nobody accounts for, so that this says what a driver can't miss.
+#[test]
+fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {
+    let told = [
+        Decision::Restart { attempt: 1, delay: Duration::ZERO },
+        Decision::Leave,
+        Decision::EndSupervisor,
+        Decision::FallBack,
+        Decision::Pause { length: Duration::ZERO },
+    ];
+    let failed =
+        [Decision::GiveUp, Decision::FailSupervisor, Decision::Decline, Decision::Escalate];
+    assert!(told.iter().all(|it| !it.fails() && !it.is_accounted_for()));
+    assert!(failed.iter().all(|it| it.fails() && it.is_accounted_for()));
+    assert!(!Decision::Exit.fails() && Decision::Exit.is_accounted_for());
 }

@@ -310,19 +310,20 @@ impl Backoff {
         Some(wait)
     }
 
-    /// Makes a wait longer that isn't on the curve, by the jitter.
     /// The first wait, without jitter.
     pub(crate) fn first_wait(&self) -> Duration {
         self.base(0).unwrap_or_default()
     }
 
+    /// Makes a wait longer that isn't on the curve, by the jitter.
     pub(crate) fn spread(&self, wait: Duration, random: &mut dyn Random) -> Duration {
         self.jitter.apply(wait, random).max(wait)
     }
 
     fn bounded(&self, base: Duration, random: &mut dyn Random) -> Option<Duration> {
-        // Nothing makes it longer, nor can anything make it shorter.
-        if base.is_zero() && !matches!(self.jitter, Jitter::AdditiveAbs(_)) && !self.hard_floor {
+        // Nothing makes it longer, nor can anything make it shorter: no wait is below the floor before
+        // it is spread.
+        if base.is_zero() && !matches!(self.jitter, Jitter::AdditiveAbs(_)) {
             return Some(base);
         }
         let cap = self.longest_wait().unwrap_or(Duration::MAX);

@@ -57,6 +57,22 @@ fn seed1_06_whether_jitter_may_go_below_min_can_be_said() {
 }
 
 #[test]
+fn a_wait_of_nothing_is_spread_by_a_time_and_by_no_fraction_of_it() {
+    let table = [
+        (Jitter::AdditiveAbs(ms(300)), ms(150)),
+        (Jitter::Additive(0.2), Duration::ZERO),
+        (Jitter::Symmetric(0.2), Duration::ZERO),
+        (Jitter::Full, Duration::ZERO),
+    ];
+    for (jitter, spread) in table {
+        let backoff = Backoff::none().jitter(jitter).soft_cap();
+        for backoff in [backoff.clone(), backoff.hard_floor()] {
+            assert_eq!(wait(&backoff, 0, &mut Always(0.5)), spread, "{jitter:?}");
+        }
+    }
+}
+
+#[test]
 fn seed1_07_whether_jitter_may_go_beyond_max_can_be_said() {
     let hard = Backoff::exponential(ms(1_000), ms(1_000)).jitter(Jitter::Symmetric(0.5));
     assert_eq!(wait(&hard, 9, &mut Always(ALMOST_ONE)), ms(1_000));
