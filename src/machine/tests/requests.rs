@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::witness::Subject;
-use super::super::{Dynamic, Event, Ordered, Request};
+use super::super::{Dynamic, Effect, Event, Machine, Ordered, Request};
 use super::REQUESTS;
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
@@ -623,4 +623,30 @@ fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
     world.advance(secs(99));
     assert_eq!(world.acts(), "start d#3");
     assert_eq!(world.alive(), "c#2 d#3");
+}
+
+#[test]
+fn who_stays_down_is_told_of_by_an_edge_or_by_itself_and_never_by_both() {
+    let told = |mut world: World<Ordered>| {
+        let event = Event::Request { ticket: 0, key: world.key("a"), request: Request::Terminate };
+        let mut effects = Vec::new();
+        world.machine.on_event(event, world.now, &mut effects);
+        let edges = effects.iter().filter(|it| matches!(it, Effect::Report(_))).count();
+        let stays = effects.iter().filter(|it| matches!(it, Effect::Stays { .. })).count();
+        (edges, stays)
+    };
+
+    let mut waits = World::running(waiting(), [kid("a")]);
+    waits.fail("a");
+    assert_eq!(told(waits), (1, 0));
+
+    let mut down = World::running(rules(), [kid("a").transient().on_message()]);
+    down.send("a");
+    down.settle();
+    down.end("a");
+    assert_eq!(told(down), (0, 1), "a message would have started it");
+
+    let mut down = World::running(rules(), [kid("a").transient()]);
+    down.end("a");
+    assert_eq!(told(down), (0, 0));
 }
