@@ -126,13 +126,7 @@ impl<R> Inbox<R> {
         let Some(mut state) = self.open() else { return Err(event) };
         let events = &mut state.waiting.events;
         if events.len() == events.capacity() {
-            // Most often it stays alone: that a child is up, and that it has ended. If it doesn't, more
-            // come: that each of many has.
-            match events.len() {
-                0 => events.reserve_exact(1),
-                1 => events.reserve(BURST),
-                _ => {}
-            }
+            make_room(events);
         }
         events.push_back(event);
         state.events += 1;
@@ -205,6 +199,18 @@ impl<R> Inbox<R> {
         // The task is over: its memory is not to live as long as the last handle.
         drop(waker);
         waiting
+    }
+}
+
+#[cold]
+fn make_room(events: &mut VecDeque<Event>) {
+    match events.len() {
+        // Most often it stays alone: that a child is up, and that it has ended.
+        0 => events.reserve_exact(1),
+        // If it doesn't, more come: that each of many has.
+        1 => events.reserve(BURST),
+        // Twice as much is made when it is pushed.
+        _ => {}
     }
 }
 

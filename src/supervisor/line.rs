@@ -52,24 +52,29 @@ impl Line {
     /// Lines these up, as many as there is room for, instead of those that there are.
     pub(super) fn set(&self, links: impl IntoIterator<Item = Link>) {
         let mut links = links.into_iter().take(LENGTH).peekable();
-        // Mostly nobody was lined up, and a turn ends with this.
-        if links.peek().is_none() && self.left.load(Ordering::Acquire) == 0 {
-            return;
+        if links.peek().is_none() {
+            return self.cut();
         }
-        let room = if links.peek().is_some() { ROOM } else { 0 };
-        let mut lined_up = VecDeque::with_capacity(room);
+        let mut lined_up = VecDeque::with_capacity(ROOM);
         lined_up.extend(links);
-        self.note_others(lined_up.len() == LENGTH);
-        let mut held = self.links.lock();
-        self.left.store(lined_up.len() as u8, Ordering::Release);
-        let before = std::mem::replace(&mut *held, lined_up);
-        // Outside of the lock: what a child is made of may do anything when it is dropped.
-        drop((held, before));
+        self.replace(lined_up);
     }
 
     /// Nobody is asked any more.
     pub(super) fn cut(&self) {
-        self.set([]);
+        // Mostly nobody was lined up, and a turn ends with this.
+        if self.left.load(Ordering::Acquire) > 0 {
+            self.replace(VecDeque::new());
+        }
+    }
+
+    fn replace(&self, links: VecDeque<Link>) {
+        self.note_others(links.len() == LENGTH);
+        let mut held = self.links.lock();
+        self.left.store(links.len() as u8, Ordering::Release);
+        let before = std::mem::replace(&mut *held, links);
+        // Outside of the lock: what a child is made of may do anything when it is dropped.
+        drop((held, before));
     }
 
     /// Behind whom others are to be lined up, if there is room and there are others.
