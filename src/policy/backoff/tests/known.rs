@@ -24,7 +24,9 @@ fn seed1_01_a_backoff_maps_an_index_and_what_is_drawn_to_a_wait_and_nothing_else
 
 #[test]
 fn seed1_02_the_first_wait_is_at_index_zero_and_is_min() {
-    assert_eq!(wait(&Backoff::exponential(ms(70), secs(1)), 0, &mut Never), ms(70));
+    let backoff = Backoff::exponential(ms(70), secs(1));
+    assert_eq!(wait(&backoff, 0, &mut Never), ms(70));
+    assert_eq!(backoff.jitter(Jitter::Full).first_wait(), ms(70), "without jitter");
 }
 
 #[test]
