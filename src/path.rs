@@ -359,7 +359,10 @@ mod tests {
         assert_eq!(path.to_string(), "app/db");
         let state = foldhash::fast::FixedState::default();
         assert_eq!(state.hash_one(&path), state.hash_one("app/db"));
-        assert_ne!(state.hash_one(&path), state.hash_one(self::path("app")));
+        for other in ["app", "app/db/a", "app/dc"].map(self::path) {
+            assert_ne!(path, other);
+            assert_ne!(state.hash_one(&path), state.hash_one(&other));
+        }
         assert_eq!(format!("{path:?}"), "app/db");
         assert_eq!(format!("[{path:>8}]"), "[  app/db]");
         assert_eq!(path.as_ref(), "app/db");

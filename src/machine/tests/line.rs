@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::Request;
 use super::super::simulator::{Kid, World, kid, rules};
 use super::super::witness::Subject;
+use super::super::{Machine, Request};
 use crate::policy::{Rules, Shutdown, Strategy};
 
 /// From the one that stops now.
@@ -62,6 +62,24 @@ fn a_group_stops_in_the_same_way_and_nobody_in_front_of_it() {
     let mut world = World::running(rules, slow("a b c d"));
     world.fail("b");
     assert_eq!(line(&world), "d c");
+}
+
+#[test]
+fn a_supervisor_that_ends_brings_nobody_back_and_a_group_that_stops_does() {
+    fn check<M: Subject>(mut world: World<M>, ends: bool) {
+        assert!(!Machine::is_ending(&world.machine));
+        if ends {
+            world.stop();
+        } else {
+            world.fail("b");
+        }
+        assert_eq!(Machine::is_ending(&world.machine), ends);
+    }
+    let group = || Rules { strategy: Strategy::OneForAll, ..rules() };
+    for ends in [true, false] {
+        check(World::running(group(), slow("a b c")), ends);
+        check(World::dynamic(rules(), slow("a b c")), ends);
+    }
 }
 
 #[test]
