@@ -16,13 +16,11 @@ use super::state::{Down, Slot, State, Why};
 use crate::policy::{RestartType, StartCause};
 
 impl Children {
-    /// Keeps that a message waits for the child. Returns whether one may start it, now or later.
+    /// Keeps that a message waits for the child, if that may start it, now or later. Returns whether it
+    /// may.
     pub(super) fn note_mail(&mut self, key: Key) -> bool {
         let slot = self.slot(key);
-        let heeded = match slot.state {
-            State::Down(_) => slot.is_startable(),
-            _ => slot.options.on_message,
-        };
+        let heeded = slot.options.on_message;
         if heeded {
             slot.ledger().mail = true;
         }

@@ -217,6 +217,17 @@ mod tests {
     }
 
     #[test]
+    fn one_whose_key_is_another_than_its_place_says_is_found_as_well() {
+        let mut arena = Arena::default();
+        let gone = arena.insert(());
+        arena.remove(gone);
+        let (mut order, key) = (Order::default(), arena.insert(()));
+        order.insert(0, key);
+        assert_ne!(key, Key::of_number(0));
+        assert_eq!(order.get(0), Some(key));
+    }
+
+    #[test]
     fn it_ends_at_the_last_place_there_could_be() {
         let order = Order::default();
         assert_eq!((order.first_from(Pos::MAX), order.last_before(0)), (None, None));
