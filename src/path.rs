@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_its_text_wherever_it_is_written() {
+    fn a_path_is_its_text_wherever_it_is_written_or_compared() {
         let path = path("app/db");
         assert_eq!(path.to_string(), "app/db");
         let state = foldhash::fast::FixedState::default();

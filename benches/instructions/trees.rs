@@ -28,6 +28,7 @@ fn chain() -> SupervisorBuilder {
 
 /// Ten children to a supervisor, on three levels.
 fn wide() -> SupervisorBuilder {
+    const { assert!(EVENTS == 10 * 10 * 10) };
     let idle = worker("idle", async |ctx: Context| ctx.cancelled().await);
     let ten = |child: &verger::ChildSpec| {
         let children = (0..10).map(|n| child.clone().named(format!("child-{n}")));

@@ -102,6 +102,7 @@ mod tests {
         let taken: Vec<_> = std::iter::from_fn(|| callers.take(a, up)).collect();
         assert_eq!(taken, [2, 4]);
         assert_eq!((callers.take(b, |_| true), callers.take(a, |_| true)), (Some(1), Some(3)));
-        assert!(callers.is_empty() && callers.len() == 0);
+        assert!(callers.is_empty());
+        assert_eq!(callers.len(), 0);
     }
 }

@@ -412,10 +412,11 @@ impl Ordered {
         let Some(sweep) = &self.sweep else { return Step::Wait };
         let returns =
             matches!(sweep.then, Then::Run) && pos >= sweep.start_from && !self.is_dismissed(key);
+        let awaited = returns && sweep.culprit == Some(key);
         let state = self.children.slot(key).state;
         match (state, manner) {
             (State::Down(down), _) => self.tell(key, down, returns, turn),
-            (State::Awaiting, _) if returns => {}
+            (State::Awaiting, _) if awaited => {}
             (_, Manner::Spare) => {}
             (State::Gated(_) | State::Backoff | State::Awaiting | State::Asking { .. }, _) => {
                 self.absorb(key, turn);

@@ -198,8 +198,7 @@ mod tests {
 
     #[test]
     fn a_child_is_limited_if_it_or_the_defaults_or_the_preset_say_so() {
-        for layers in [[true; 3], [true, false, false], [false, true, false], [false, false, true]]
-        {
+        for layers in [[true, false, false], [false, true, false], [false, false, true]] {
             let [child, defaults, preset] = layers.map(|limited| {
                 let mut options = ChildOptions::default();
                 if limited {

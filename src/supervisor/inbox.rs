@@ -23,9 +23,6 @@ use super::queue::{Queue, SMALL, move_behind};
 use crate::machine::Event;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Room for so many more is made at once, when a second event comes before the first has been taken.
-const BURST: usize = 15;
-
 /// That the supervisor is to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StopRequest {
@@ -125,8 +122,9 @@ impl<R> Inbox<R> {
     pub(crate) fn event(&self, event: Event) -> Result<(), Event> {
         let Some(mut state) = self.open() else { return Err(event) };
         let events = &mut state.waiting.events;
-        if events.len() == events.capacity() {
-            make_room(events);
+        if events.capacity() == 0 {
+            // Most often it stays alone: that a child is up, and that it has ended.
+            events.reserve_exact(1);
         }
         events.push_back(event);
         state.events += 1;
@@ -199,18 +197,6 @@ impl<R> Inbox<R> {
         // The task is over: its memory is not to live as long as the last handle.
         drop(waker);
         waiting
-    }
-}
-
-#[cold]
-fn make_room(events: &mut VecDeque<Event>) {
-    match events.len() {
-        // Most often it stays alone: that a child is up, and that it has ended.
-        0 => events.reserve_exact(1),
-        // If it doesn't, more come: that each of many has.
-        1 => events.reserve(BURST),
-        // Twice as much is made when it is pushed.
-        _ => {}
     }
 }
 

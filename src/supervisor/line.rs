@@ -105,14 +105,15 @@ impl Line {
         if self.left.load(Ordering::Acquire) == 0 {
             return;
         }
-        let next = {
+        let (next, _room) = {
             let mut links = self.links.lock();
             if links.front().is_none_or(|link| link.behind != run) {
                 return;
             }
             let next = links.pop_front();
             self.left.store(links.len() as u8, Ordering::Release);
-            next
+            // Nothing is kept for the next stop, which may be long in coming.
+            (next, links.is_empty().then(|| std::mem::take(&mut *links)))
         };
         if let Some(link) = next {
             link.run.stop(StopLevel::Cancel);
@@ -182,6 +183,32 @@ mod tests {
 
         line.ended(id(&runs[0]));
         assert_eq!(asked(&runs), [false, false, false]);
+    }
+
+    #[cfg(not(verger_loom))]
+    #[test]
+    fn nobody_is_asked_once_the_line_is_cut_or_there_is_nobody_to_line_up() {
+        let cuts: [fn(&Line); 2] = [Line::cut, |line| line.set([])];
+        for cut in cuts {
+            let line = Line::default();
+            let runs = runs(3);
+            line.set(links(&runs));
+            cut(&line);
+
+            line.ended(id(&runs[0]));
+            assert_eq!(asked(&runs), [false, false, false]);
+            assert_eq!(line.links.lock().capacity(), 0);
+        }
+    }
+
+    #[cfg(not(verger_loom))]
+    #[test]
+    fn a_line_that_has_come_to_its_end_keeps_no_room() {
+        let line = Line::default();
+        let runs = runs(2);
+        line.set(links(&runs));
+        line.ended(id(&runs[0]));
+        assert_eq!(line.links.lock().capacity(), 0);
     }
 
     #[cfg(not(verger_loom))]

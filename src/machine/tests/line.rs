@@ -60,12 +60,12 @@ fn the_line_ends_before_who_is_down() {
 fn a_group_stops_in_the_same_way_and_nobody_in_front_of_it() {
     let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
     let mut world = World::running(rules, slow("a b c d"));
-    world.fail("b");
-    assert_eq!(line(&world), "d c");
+    world.ask("b", Request::RestartRunning);
+    assert_eq!(line(&world), "d c b");
 }
 
 #[test]
-fn a_supervisor_that_ends_brings_nobody_back_and_a_group_that_stops_does() {
+fn a_supervisor_ends_when_it_is_stopped_and_not_when_a_child_fails() {
     fn check<M: Subject>(mut world: World<M>, ends: bool) {
         assert!(!Machine::is_ending(&world.machine));
         if ends {
@@ -86,5 +86,6 @@ fn a_supervisor_that_ends_brings_nobody_back_and_a_group_that_stops_does() {
 fn equal_children_are_asked_at_once() {
     let mut world = World::dynamic(rules(), slow("a b"));
     world.stop();
+    assert_eq!(world.acts(), "cancel b, cancel a");
     assert_eq!(line(&world), "");
 }

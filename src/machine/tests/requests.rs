@@ -626,7 +626,7 @@ fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
 }
 
 #[test]
-fn who_stays_down_is_told_of_by_an_edge_or_by_itself_and_never_by_both() {
+fn who_is_terminated_while_down_is_told_of_once_if_he_would_have_come_back() {
     let told = |mut world: World<Ordered>| {
         let event = Event::Request { ticket: 0, key: world.key("a"), request: Request::Terminate };
         let mut effects = Vec::new();

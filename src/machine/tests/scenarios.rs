@@ -703,6 +703,28 @@ mod group {
     }
 
     #[test]
+    fn one_that_is_no_longer_waited_for_is_down_once_a_wider_range_comes_to_it() {
+        let called = kid("called").on_message().signals(None);
+        let leaks = kid("leaks").leaks().on_leak(OnLeak::Park).shutdown(Shutdown::BrutalKill);
+        let last = kid("last").signals(None);
+        let mut world = World::ordered(waiting(rest_for_one()), [called, kid("a"), leaks, last]);
+        world.settle();
+        world.send("called");
+        world.fail("a");
+        world.advance(WAIT);
+        assert_eq!(
+            world.lifecycle("a"),
+            Lifecycle::Restarting,
+            "it comes after the one in front of it"
+        );
+
+        world.ask("leaks", Request::Retry);
+        world.fail("called");
+        assert_eq!(world.lifecycle("a"), Lifecycle::Stopped);
+        assert_eq!(world.call("a", Request::Wake), "unfit stopped");
+    }
+
+    #[test]
     fn nobody_is_said_to_be_next_in_a_group_that_stays_down() {
         let kids = [kid("a"), kid("b").stops(secs(9)), kid("c")];
         let mut world = World::running(waiting(one_for_all()), kids);

@@ -321,9 +321,8 @@ impl Backoff {
     }
 
     fn bounded(&self, base: Duration, random: &mut dyn Random) -> Option<Duration> {
-        // Nothing makes it longer, nor can anything make it shorter: no wait is below the floor before
-        // it is spread.
-        if base.is_zero() && !matches!(self.jitter, Jitter::AdditiveAbs(_)) {
+        // Nothing makes it longer, nor can anything make it shorter.
+        if base.is_zero() && !matches!(self.jitter, Jitter::AdditiveAbs(_)) && !self.hard_floor {
             return Some(base);
         }
         let cap = self.longest_wait().unwrap_or(Duration::MAX);
