@@ -137,6 +137,14 @@ mod tests {
         pairs.map(|(behind, run)| Link { behind: id(behind), run: Arc::clone(run) })
     }
 
+    /// So many runs, of which all but the first are lined up.
+    #[cfg(not(verger_loom))]
+    fn lined_up(number: u32) -> (Line, Vec<Arc<Run>>) {
+        let (line, runs) = (Line::default(), runs(number));
+        line.set(links(&runs));
+        (line, runs)
+    }
+
     fn id(run: &Run) -> (Key, Incarnation) {
         (run.key, run.incarnation)
     }
@@ -148,9 +156,7 @@ mod tests {
     #[cfg(not(verger_loom))]
     #[test]
     fn each_end_asks_the_next_one() {
-        let line = Line::default();
-        let runs = runs(3);
-        line.set(links(&runs));
+        let (line, runs) = lined_up(3);
 
         line.ended(id(&runs[0]));
         assert_eq!(asked(&runs), [false, true, false]);
@@ -162,9 +168,7 @@ mod tests {
     #[cfg(not(verger_loom))]
     #[test]
     fn who_ends_before_his_turn_asks_nobody() {
-        let line = Line::default();
-        let runs = runs(3);
-        line.set(links(&runs));
+        let (line, runs) = lined_up(3);
 
         line.ended(id(&runs[1]));
         assert_eq!(asked(&runs), [false, false, false]);
@@ -176,9 +180,7 @@ mod tests {
     #[cfg(not(verger_loom))]
     #[test]
     fn who_is_not_in_the_line_any_more_is_not_asked() {
-        let line = Line::default();
-        let runs = runs(3);
-        line.set(links(&runs));
+        let (line, runs) = lined_up(3);
         line.set(links(&runs[1..]));
 
         line.ended(id(&runs[0]));
@@ -190,9 +192,7 @@ mod tests {
     fn nobody_is_asked_once_the_line_is_cut_or_there_is_nobody_to_line_up() {
         let cuts: [fn(&Line); 2] = [Line::cut, |line| line.set([])];
         for cut in cuts {
-            let line = Line::default();
-            let runs = runs(3);
-            line.set(links(&runs));
+            let (line, runs) = lined_up(3);
             cut(&line);
 
             line.ended(id(&runs[0]));
@@ -204,9 +204,7 @@ mod tests {
     #[cfg(not(verger_loom))]
     #[test]
     fn a_line_that_has_come_to_its_end_keeps_no_room() {
-        let line = Line::default();
-        let runs = runs(2);
-        line.set(links(&runs));
+        let (line, runs) = lined_up(2);
         line.ended(id(&runs[0]));
         assert_eq!(line.links.lock().capacity(), 0);
     }
