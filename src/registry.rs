@@ -45,10 +45,15 @@ impl PlaceHash {
         Self(hasher.finish())
     }
 
-    /// By bytes: to split a text at a character is made for long ones, and took a lookup longer than
-    /// all else.
-    fn join_all(self, path: &str) -> Self {
-        path.as_bytes().split(|&byte| byte == b'/').fold(self, Self::join)
+    /// With where the last name begins. By bytes: to split a text at a character is made for long
+    /// ones, and took a lookup longer than all else.
+    fn join_all(self, path: &[u8]) -> (Self, usize) {
+        let (mut hash, mut name) = (self, 0);
+        for (at, _) in path.iter().enumerate().filter(|&(_, &byte)| byte == b'/') {
+            hash = hash.join(&path[name..at]);
+            name = at + 1;
+        }
+        (hash.join(&path[name..]), name)
     }
 }
 
@@ -56,57 +61,58 @@ impl PlaceHash {
 struct Place<'a, T> {
     hash: PlaceHash,
     at: Option<&'a T>,
-    below: &'a str,
+    below: &'a [u8],
+    /// Where the last name of `below` begins.
+    last: usize,
 }
 
 impl<'a, T: Located> Place<'a, T> {
     fn of(at: &'a T) -> Self {
-        Self { hash: at.place_hash(), at: Some(at), below: "" }
+        Self { hash: at.place_hash(), at: Some(at), below: &[], last: 0 }
     }
 
     fn below(at: &'a T, path: &'a str) -> Self {
-        Self { hash: at.place_hash().join_all(path), at: Some(at), below: path }
+        let below = path.as_bytes();
+        let (hash, last) = at.place_hash().join_all(below);
+        Self { hash, at: Some(at), below, last }
     }
 
     fn by_path(path: &'a Path) -> Self {
-        let below = path.as_str();
-        Self { hash: PlaceHash::TOP.join_all(below), at: None, below }
+        let below = path.as_str().as_bytes();
+        let (hash, last) = PlaceHash::TOP.join_all(below);
+        Self { hash, at: None, below, last }
     }
 
     /// Whether both are the same place. That takes all the way up only if something between has
     /// been started again, or one of them is a path.
-    fn is(&self, other: &Self) -> bool {
-        let mut one = (self.at, self.below.as_bytes());
-        let mut two = (other.at, other.below.as_bytes());
+    fn is(mut self, mut other: Self) -> bool {
         loop {
-            if one.1.is_empty() && two.1.is_empty() && is_same(one.0, two.0) {
+            if self.below.is_empty() && other.below.is_empty() && is_same(self.at, other.at) {
                 return true;
             }
-            match (up(&mut one), up(&mut two)) {
+            match (self.up(), other.up()) {
                 (Some(one), Some(two)) if one == two => {}
                 _ => return false,
             }
         }
     }
+
+    /// Takes the last name away, unless there is none.
+    fn up(&mut self) -> Option<&'a [u8]> {
+        if self.below.is_empty() {
+            let last = self.at?;
+            self.at = last.above();
+            return Some(last.name());
+        }
+        let last = &self.below[self.last..];
+        self.below = &self.below[..self.last.saturating_sub(1)];
+        self.last = self.below.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        Some(last)
+    }
 }
 
 fn is_same<T>(one: Option<&T>, two: Option<&T>) -> bool {
     one.map(std::ptr::from_ref) == two.map(std::ptr::from_ref)
-}
-
-/// Takes the last name away, unless there is none.
-fn up<'a, T: Located>((at, below): &mut (Option<&'a T>, &'a [u8])) -> Option<&'a [u8]> {
-    if below.is_empty() {
-        let last = (*at)?;
-        *at = last.above();
-        return Some(last.name());
-    }
-    let (rest, last) = match below.iter().rposition(|&byte| byte == b'/') {
-        Some(slash) => (&below[..slash], &below[slash + 1..]),
-        None => (&[][..], *below),
-    };
-    *below = rest;
-    Some(last)
 }
 
 /// What the map can be searched by: an entry, or a place that nobody has to make one for.
@@ -123,7 +129,7 @@ impl<T: Located> Hash for dyn Key<T> + '_ {
 impl<T: Located> PartialEq for dyn Key<T> + '_ {
     fn eq(&self, other: &Self) -> bool {
         let (one, two) = (self.place(), other.place());
-        one.hash == two.hash && one.is(&two)
+        one.hash == two.hash && one.is(two)
     }
 }
 
@@ -144,7 +150,7 @@ struct Running<T> {
 
 impl<T: Located> Key<T> for Running<T> {
     fn place(&self) -> Place<'_, T> {
-        Place { hash: self.hash, at: Some(&self.it), below: "" }
+        Place { hash: self.hash, ..Place::of(&self.it) }
     }
 }
 
