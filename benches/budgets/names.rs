@@ -1,13 +1,18 @@
 //! Finding who runs by a path.
 //!
 //! What has a name in verger's registry are supervisors: [`SupervisorHandle::supervisor`] looks one
-//! up and returns a handle to it. A worker is known to its own supervisor, which is asked for it by
-//! [`SupervisorHandle::which_child`]: a row of its own, without a budget.
+//! up and returns a handle to it. By hand that is a task which waits to be told what to do, and the
+//! map has a sender to each. How much of a lookup is the map alone is a row of its own, with numbers
+//! instead of senders, that nobody runs behind.
+//!
+//! A worker is known to its own supervisor, which is asked for it by
+//! [`SupervisorHandle::which_child`]: a row without a budget.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
+use tokio::sync::mpsc::{self, UnboundedSender};
 use verger::{DynamicSupervisor, Supervisor, SupervisorBuilder, SupervisorHandle, worker};
 
 use crate::idle;
@@ -20,20 +25,20 @@ const QUESTIONS: u64 = 50_000;
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new("lookup", |side| match side.who {
-        Who::Raw => raw_lookups(side.n, 0_u64),
+        Who::Raw => raw_lookups(side.n, waiting_task),
         Who::Verger => lookups(side.n),
     })
     .what("look one of 100,000 supervisors up by path, on 2 threads")
     .beside_raw(NAMES)
     .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(1.15))])
-    .rounds(9),
-    Row::new("lookup-by-hand", |side| raw_lookups(side.n, [0_u64; 46]))
-        .what("by hand, the same of what is as large as a supervisor's shared part")
+    .rounds(21),
+    Row::new("lookup-numbers", |side| raw_lookups(side.n, || Arc::new(0_u64)))
+        .what("by hand, numbers instead, that nobody runs behind")
         .alone(Side::raw(NAMES))
         .parts(&[Part::without_budget("", Unit::Nanos)])
         .rounds(9),
     Row::new("which-child", |side| match side.who {
-        Who::Raw => raw_lookups(side.n, 0_u64),
+        Who::Raw => raw_lookups(side.n, waiting_task),
         Who::Verger => questions(side.n),
     })
     .what("ask for one of 100,000 workers by path, on 2 threads")
@@ -58,17 +63,25 @@ fn each(lookups: u64, took: [Duration; 2]) -> Vec<f64> {
     vec![longest.as_secs_f64() * 1e9 / (2 * lookups) as f64]
 }
 
-/// What a handle is: something shared, that is cloned out of the map.
-fn raw_lookups<T: Copy + Send + Sync + 'static>(n: u64, shared: T) -> Vec<f64> {
-    let names: DashMap<_, _> = (0..n).map(|it| (name(it), Arc::new(shared))).collect();
-    let names = Arc::new(names);
-    runtime().block_on(async {
+/// By whom it can be told what to do.
+fn waiting_task() -> UnboundedSender<()> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    tokio::spawn(async move { while receiver.recv().await.is_some() {} });
+    sender
+}
+
+/// What has a name is cloned out of the map.
+fn raw_lookups<T: Clone + Send + Sync + 'static>(n: u64, named: fn() -> T) -> Vec<f64> {
+    let runtime = runtime();
+    let figures = runtime.block_on(async {
+        let names: DashMap<_, _> = (0..n).map(|it| (name(it), named())).collect();
+        let names = Arc::new(names);
         let tasks = [1, 2].map(|seed| {
             let (names, wanted) = (Arc::clone(&names), wanted(n, LOOKUPS, seed));
             tokio::spawn(async move {
                 let began = Instant::now();
                 for name in wanted.iter().cycle().take(LOOKUPS as usize) {
-                    let found = names.get(name).map(|it| Arc::clone(&it));
+                    let found = names.get(name).map(|it| it.clone());
                     std::hint::black_box(found.expect("it is there"));
                 }
                 began.elapsed()
@@ -76,7 +89,9 @@ fn raw_lookups<T: Copy + Send + Sync + 'static>(n: u64, shared: T) -> Vec<f64> {
         });
         let [one, other] = tasks;
         each(LOOKUPS, [one.await.expect("no panic"), other.await.expect("no panic")])
-    })
+    });
+    runtime.shutdown_background();
+    figures
 }
 
 fn lookups(n: u64) -> Vec<f64> {
