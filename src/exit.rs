@@ -11,6 +11,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::ser::SerializeStruct;
@@ -113,7 +114,14 @@ impl fmt::Display for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Inner::Ignore => f.write_str("declined to start"),
-            Inner::Error(error) => f.write_str(&chain(&**error)),
+            // Also in the task of a supervisor, whose children a panic would take along.
+            Inner::Error(error) => match catch_unwind(AssertUnwindSafe(|| chain(&**error))) {
+                Ok(text) => f.write_str(&text),
+                Err(panic) => {
+                    drop(catch_unwind(AssertUnwindSafe(|| drop(panic))));
+                    f.write_str("an error that panics when it is shown")
+                }
+            },
             Inner::Reason(reason) => fmt::Display::fmt(reason, f),
         }
     }

@@ -16,8 +16,8 @@ use crate::policy::{RestartPolicy, StartCause};
 /// The link between one incarnation of a child and its supervisor.
 ///
 /// Cheap to clone, and free to be given to whatever the child starts. It belongs to one incarnation:
-/// what is said through the context of an earlier one is ignored, and an earlier one stays
-/// cancelled.
+/// when that has ended, however it did, the context is cancelled, and what is said through it is
+/// ignored.
 ///
 /// Beside the trait of the same name in anyhow, import that one as `use anyhow::Context as _;`.
 #[derive(Clone)]

@@ -1,13 +1,14 @@
 //! Random numbers, as an argument: so that a test can say what is drawn.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A source of random numbers.
 ///
 /// Jitter is drawn from it, once for each wait. `verger` uses [`fastrand`] unless it is given
 /// another one with [`random`](crate::SupervisorBuilder::random); a closure that returns numbers is
-/// one, too.
+/// one, too. One that panics counts as zero, as does what isn't a number.
 ///
 /// ```
 /// use std::time::Duration;
@@ -98,9 +99,9 @@ impl fmt::Debug for Dice {
 /// The largest number below 1.
 const ALMOST_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 
-/// A number of `0.0..1.0`, whatever the source gives.
+/// A number of `0.0..1.0`, whatever the source gives; zero, if it panics.
 pub(super) fn draw(random: &mut dyn Random) -> f64 {
-    let unit = random.unit();
+    let unit = catch_unwind(AssertUnwindSafe(|| random.unit())).unwrap_or_default();
     if unit.is_nan() { 0.0 } else { unit.clamp(0.0, ALMOST_ONE) }
 }
 

@@ -4,6 +4,8 @@
 mod common;
 mod depth;
 mod leaks;
+#[path = "../common/log.rs"]
+mod log;
 mod order;
 mod panics;
 mod strays;

@@ -1,14 +1,18 @@
 //! Panics, wherever they come from, are the child's failure and nobody else's.
 
+use std::fmt;
 use std::future::{Ready, ready};
 use std::time::Duration;
 
+use tracing::level_filters::LevelFilter;
+
 use verger::{
-    Backoff, Child, ChildSpec, Context, EventKind, Exit, Lifecycle, OnExhausted, RestartType,
-    Supervisor, async_trait, child, worker,
+    Backoff, Child, ChildSpec, Context, EventKind, Exit, Jitter, Lifecycle, OnExhausted,
+    RestartType, Supervisor, async_trait, child, worker,
 };
 
 use crate::common::settle;
+use crate::log::Log;
 
 /// Where a child panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +142,60 @@ async fn an_error_is_not_lost_in_a_panic_that_follows_it() {
     assert_eq!(end_of(value(In::DropAfterError)).await, text);
     // The value belongs to the function, so its error never came out of it.
     assert_eq!(end_of(worker("faulty", drop_panics)).await, "panicked: in drop");
+}
+
+/// An error that can't be shown.
+#[derive(Debug)]
+struct Unspeakable;
+
+impl fmt::Display for Unspeakable {
+    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("in its text")
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_panics_when_it_is_shown_takes_nobody_along() {
+    // The log is written by the supervisor.
+    let log = Log::at(LevelFilter::DEBUG);
+    let text = "failed: an error that panics when it is shown";
+    assert_eq!(
+        end_of(worker("faulty", async |_ctx| -> Exit { Err(Unspeakable.into()) })).await,
+        text
+    );
+    let written = log.lines();
+    assert!(written.iter().any(|line| line.contains(text)), "{written:?}");
+
+    // It is shown in the task of the child, too, if that panics when it is dropped.
+    struct Value;
+    impl Drop for Value {
+        fn drop(&mut self) {
+            panic!("in drop")
+        }
+    }
+    let both = |_ctx: Context| {
+        let value = Value;
+        std::future::poll_fn(move |_| {
+            let _value = &value;
+            std::task::Poll::Ready(Exit::Err(Unspeakable.into()))
+        })
+    };
+    let text = format!("panicked: {text}; then, while dropped: in drop");
+    assert_eq!(end_of(worker("faulty", both)).await, text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_of_random_numbers_that_panics_counts_as_zero() {
+    let wait = Backoff::constant(Duration::from_secs(1)).jitter(Jitter::Additive(0.5));
+    let child = worker("child", async |_ctx| -> Exit { Err("no".into()) }).backoff(wait);
+    let app = Supervisor::builder("app").random(|| || -> f64 { panic!("no numbers") });
+    let app = app.child(child).build().unwrap().start().await.unwrap();
+    settle().await;
+    let next = app.which_child("child").await.unwrap().next.unwrap();
+    assert_eq!(next.delay, Duration::from_secs(1));
+    app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

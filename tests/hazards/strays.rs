@@ -83,8 +83,47 @@ async fn what_is_said_through_the_context_of_an_earlier_incarnation_is_ignored()
     assert!(starting.await.unwrap().is_ok());
     third.stop_self();
     settle().await;
-    assert!(third.is_cancelled() && !first.is_cancelled(), "who has gone is not asked");
+    assert!(third.is_cancelled());
     app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_child_has_started_hears_of_its_end_however_it_ended() {
+    type End = fn(u32) -> Exit;
+    let ends: [End; 3] = [|_| Err("refused".into()), |_| panic!("broken"), |_| Ok(())];
+    for end in ends {
+        let told = Arc::new(AtomicU32::new(0));
+        let shared = (Arc::clone(&told), end);
+        let child = worker_with("child", shared, async |ctx: Context, (told, end)| {
+            let (token, context) = (ctx.token(), ctx.clone());
+            for heard in 0..2 {
+                let (told, token, context) = (Arc::clone(&told), token.clone(), context.clone());
+                tokio::spawn(async move {
+                    match heard {
+                        0 => token.cancelled().await,
+                        _ => context.cancelled().await,
+                    }
+                    told.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            drop((token, context));
+            sleep(secs(1)).await;
+            end(ctx.incarnation())
+        });
+        let app = Supervisor::builder("app").child(child).build().unwrap().start().await.unwrap();
+        sleep(Duration::from_millis(999)).await;
+        assert_eq!(told.load(Ordering::Relaxed), 0);
+        sleep(Duration::from_millis(1)).await;
+        settle().await;
+        assert_eq!(told.load(Ordering::Relaxed), 2);
+
+        // The next one has not ended.
+        sleep(Duration::from_millis(500)).await;
+        app.kill_child("child").await.unwrap();
+        settle().await;
+        assert_eq!(told.load(Ordering::Relaxed), 4, "it was aborted");
+        app.stop("done").await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]
