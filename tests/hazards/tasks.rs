@@ -8,7 +8,7 @@ use tokio::task::Id;
 use verger::{
     Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, DynamicSupervisorBuilder, Exit,
     Lifecycle, OnExhausted, Readiness, RestartType, Strategy, Supervisor, SupervisorBuilder,
-    SupervisorHandle, worker,
+    SupervisorHandle, mailbox, worker, worker_with_mailbox,
 };
 
 /// The task of each incarnation, by the name of the child.
@@ -171,6 +171,24 @@ async fn a_declared_child_that_stays_down_keeps_no_task() {
     app.terminate_child("idle").await.unwrap();
     settle().await;
     assert_eq!(tasks(), before - 2, "the supervisor and whoever ran it are left");
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_whose_final_message_comes_while_it_waits_keeps_no_task() {
+    let (address, mailbox) = mailbox::<()>(1);
+    let mailbox = mailbox.final_message(|()| true);
+    let child =
+        worker_with_mailbox("child", mailbox, async |_ctx, _inbox| -> Exit { Err("no".into()) });
+    let long = Backoff::constant(Duration::from_secs(3600));
+    let app = start(supervisor().child(child.backoff(long)).build()).await;
+    let before = tasks();
+
+    address.try_send(()).unwrap();
+    settle().await;
+
+    assert_eq!(app.which_child("child").await.unwrap().lifecycle, Lifecycle::Stopped);
+    assert_eq!(tasks(), before - 1);
     app.stop("done").await.unwrap();
 }
 

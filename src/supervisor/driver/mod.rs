@@ -359,7 +359,8 @@ impl<M: Machine> Driver<M> {
         // Dropped when the next incarnation has been started.
         let mut _ended = None;
         let mut over = match event {
-            Event::Answered { key, .. } => Some(key),
+            // By its final message, a child that waits for its restart has none to wait for.
+            Event::Answered { key, .. } | Event::Request { key, .. } => Some(key),
             _ => None,
         };
         if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
