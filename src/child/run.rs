@@ -26,7 +26,7 @@ use super::parked::{RETURNS, Seat};
 use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
-use crate::mailbox::{Borrower, Loan};
+use crate::mailbox::{Borrower, Loan, Spot};
 use crate::path::Path;
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
@@ -89,6 +89,8 @@ pub(crate) struct Run {
 const BLAMED: u16 = 16;
 /// It is asked to stop for good, as far as its supervisor knows.
 const DISMISSED: u16 = 32;
+/// Somebody was given its token.
+const TOKEN: u16 = 512;
 
 #[derive(Default)]
 pub(super) struct Cell {
@@ -142,16 +144,29 @@ impl Run {
 
     /// What it takes to borrow the child's mailbox.
     pub(super) fn loan(self: &Arc<Self>) -> Loan {
-        let hub = Arc::as_ptr(&*self.parent).cast::<()>().addr();
         let borrower = Arc::clone(self) as Arc<dyn Borrower>;
-        Loan { borrower, at: (hub, self.key), incarnation: self.incarnation }
+        Loan { borrower, at: self.spot(), incarnation: self.incarnation }
     }
 
-    /// How it ended; `None` if it declined.
-    pub(super) fn tell_end(&self, reason: Option<ExitReason>) {
+    fn spot(&self) -> Spot {
+        (Arc::as_ptr(&*self.parent).cast::<()>().addr(), self.key)
+    }
+
+    /// How it ended; `None` if it declined. When that was told, whoever it has given its context to is
+    /// asked to stop.
+    pub(super) fn tell_end(self: &Arc<Self>, reason: Option<ExitReason>) {
+        // Seen before the supervisor hears of it, and lets go of the run: it and the task have one each.
+        let others = Arc::strong_count(self) > 2 || self.has_token();
         match reason {
             Some(reason) => self.tell_exit(reason),
             None => self.tell_decline(),
+        }
+        if others {
+            if self.level() == StopLevel::None {
+                // It was not asked before it had ended, so what it has left in an inbox it didn't do.
+                self.blame();
+            }
+            self.stop(StopLevel::Cancel);
         }
     }
 
@@ -185,7 +200,7 @@ impl Run {
         if let Said::Ready = said
             && let Some(mailbox) = self.seed.mailbox()
         {
-            mailbox.ready(self.incarnation);
+            mailbox.ready(self.spot(), self.incarnation);
         }
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(match said {
@@ -196,7 +211,7 @@ impl Run {
         });
     }
 
-    /// It is asked to stop because it has failed.
+    /// It is asked to stop because it has failed, or has ended already.
     pub(crate) fn blame(&self) {
         self.marks.fetch_or(BLAMED, Ordering::AcqRel);
     }
@@ -279,6 +294,7 @@ impl Run {
     pub(crate) fn token(&self) -> CancellationToken {
         let (token, stopped) = {
             let mut cell = self.cell.lock();
+            self.marks.fetch_or(TOKEN, Ordering::AcqRel);
             let extras = cell.extras.get_or_insert_default();
             (extras.token.get_or_insert_default().clone(), self.level() > StopLevel::None)
         };
@@ -287,6 +303,10 @@ impl Run {
             token.cancel();
         }
         token
+    }
+
+    fn has_token(&self) -> bool {
+        self.marks.load(Ordering::Acquire) & TOKEN != 0
     }
 
     pub(crate) fn set_status(&self, text: Arc<str>) {

@@ -14,7 +14,7 @@ use super::ask::Refuse;
 use super::batch::Batch;
 use super::options::{Options, WhileDown};
 use super::queue::{Envelope, Origin};
-use super::slot::{Borrower, Loan, Place};
+use super::slot::{Borrower, Loan, Place, Spot};
 use super::state::{CameBack, Next, Patience, Received, Rest, Sent, State, Wakes};
 use super::{Delay, SendError};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
@@ -260,7 +260,7 @@ impl<M: Send + 'static> Shared<M> {
     pub(super) fn lend(&self, loan: Loan) -> Result<u64, Option<Path>> {
         let (number, waker, over) = {
             let mut state = self.state.lock();
-            if !state.place().is(&loan) {
+            if !state.place().is(loan.at) {
                 let whose = state.path();
                 drop(state);
                 return Err(whose);
@@ -392,8 +392,12 @@ impl<M: Send + 'static> Shared<M> {
         self.state.lock().place().is_adopted()
     }
 
-    pub(super) fn ready(&self, incarnation: u32) {
-        let waker = self.state.lock().ready(incarnation);
+    pub(super) fn is_at(&self, spot: Spot) -> bool {
+        self.state.lock().place().is(spot)
+    }
+
+    pub(super) fn ready(&self, spot: Spot, incarnation: u32) {
+        let waker = self.state.lock().ready(spot, incarnation);
         wake(waker);
     }
 

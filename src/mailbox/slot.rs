@@ -24,11 +24,14 @@ pub(crate) trait Borrower: Send + Sync {
     fn is_to_end(&self);
 }
 
+/// Where a supervisor's hub is, and which child it is there. No other is the same as long as somebody
+/// keeps the hub.
+pub(crate) type Spot = (usize, Key);
+
 /// What it takes to borrow a mailbox.
 pub(crate) struct Loan {
     pub(crate) borrower: Arc<dyn Borrower>,
-    /// Where its supervisor's hub is, and which child it is there.
-    pub(crate) at: (usize, Key),
+    pub(crate) at: Spot,
     pub(crate) incarnation: u32,
 }
 
@@ -88,10 +91,9 @@ impl Place {
         matches!(self, Self::At(_) | Self::Adopted { .. })
     }
 
-    /// Whether it is the place of whoever asks for the loan.
-    pub(super) fn is(&self, loan: &Loan) -> bool {
+    pub(super) fn is(&self, spot: Spot) -> bool {
         let Self::At(at) = self else { return false };
-        (Arc::as_ptr(&at.owner).cast::<()>().addr(), at.key) == loan.at
+        (Arc::as_ptr(&at.owner).cast::<()>().addr(), at.key) == spot
     }
 
     pub(super) fn path(&self) -> Option<Path> {
@@ -144,8 +146,12 @@ pub(crate) trait Slot: Send + Sync {
     /// Where it is, if it has a place.
     fn bound_to(&self) -> Option<Path>;
 
-    /// The incarnation is ready.
-    fn ready(&self, incarnation: u32);
+    /// Whether this is its place. Another child may have been given the same mailbox, and come too late
+    /// for it: that one's supervisor leaves it alone.
+    fn is_at(&self, spot: Spot) -> bool;
+
+    /// The incarnation of the child there is ready.
+    fn ready(&self, spot: Spot, incarnation: u32);
 
     /// Nothing is given to the next incarnation before this.
     fn keep_back(&self, until: Instant);
@@ -185,8 +191,12 @@ impl<M: Send + 'static> Slot for Shared<M> {
         self.bound_to()
     }
 
-    fn ready(&self, incarnation: u32) {
-        self.ready(incarnation);
+    fn is_at(&self, spot: Spot) -> bool {
+        self.is_at(spot)
+    }
+
+    fn ready(&self, spot: Spot, incarnation: u32) {
+        self.ready(spot, incarnation);
     }
 
     fn keep_back(&self, until: Instant) {

@@ -21,7 +21,7 @@ use super::batch::Batch;
 use super::options::{ATTEMPTS, Closing, Drain, IsFinal, Options, Overflow, WhileDown};
 use super::queue::{Envelope, Origin, Queue};
 use super::slip::Slip;
-use super::slot::{Borrower, Loan, Place};
+use super::slot::{Borrower, Loan, Place, Spot};
 use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::path::Path;
@@ -554,10 +554,11 @@ impl<M> State<M> {
         &self.place
     }
 
-    pub(super) fn ready(&mut self, incarnation: u32) -> Option<Waker> {
+    pub(super) fn ready(&mut self, spot: Spot, incarnation: u32) -> Option<Waker> {
         let Phase::Lent(lent) = &mut self.phase else { return None };
         let hold = lent.hold.as_mut().filter(|hold| !hold.ready)?;
-        if self.incarnation != incarnation {
+        // Incarnations are counted from one again if the supervisor was restarted, too.
+        if self.incarnation != incarnation || !self.place.is(spot) {
             return None;
         }
         hold.ready = true;

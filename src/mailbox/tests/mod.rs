@@ -24,7 +24,7 @@ use std::time::Instant;
 use super::batch::Batch;
 use super::queue::{Envelope, Origin};
 use super::shared::Shared;
-use super::slot::{At, Borrower, Grace, Loan, Place};
+use super::slot::{At, Borrower, Grace, Loan, Place, Spot};
 use super::state::{Next, Patience, Received};
 use super::{Inbox, SendError};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
@@ -145,11 +145,14 @@ impl<M: Send + 'static> Post<M> {
     /// The same, for the number of the loan.
     fn loan(&mut self) -> u64 {
         self.reader = Arc::default();
-        let at = (Arc::as_ptr(&self.office).cast::<()>().addr(), self.key);
         let borrower = Arc::<Reader>::clone(&self.reader);
-        let loan = Loan { borrower, at, incarnation: 1 };
+        let loan = Loan { borrower, at: self.spot(), incarnation: 1 };
         let lent = self.shared.lend(loan);
         lent.unwrap_or_else(|_| panic!("it is its place"))
+    }
+
+    fn spot(&self) -> Spot {
+        (Arc::as_ptr(&self.office).cast::<()>().addr(), self.key)
     }
 
     fn try_send(&self, message: M) -> Result<(), SendError<M>> {

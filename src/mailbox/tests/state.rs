@@ -408,7 +408,7 @@ fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 }
             }
             Step::Ready => {
-                post.shared.ready(1);
+                post.shared.ready(post.spot(), 1);
                 if let Phase::Lent { below: below @ Some(_), .. } = &mut naive.phase {
                     *below = None;
                     naive.wake();

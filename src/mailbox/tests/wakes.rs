@@ -154,10 +154,14 @@ fn an_incarnation_is_not_ready_because_an_earlier_one_is() {
     post.try_send(1).unwrap();
     let loan = post.loan();
 
-    post.shared.ready(0);
-    assert!(post.next(loan, false, Waker::noop()).is_pending());
+    // Of a supervisor that was restarted since, or of another child.
+    let other = (post.spot().0 + 1, post.spot().1);
+    for (spot, incarnation) in [(post.spot(), 0), (other, 1)] {
+        post.shared.ready(spot, incarnation);
+        assert!(post.next(loan, false, Waker::noop()).is_pending());
+    }
 
-    post.shared.ready(1);
+    post.shared.ready(post.spot(), 1);
     assert!(post.next(loan, false, Waker::noop()).is_ready());
 }
 
