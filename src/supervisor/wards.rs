@@ -12,6 +12,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use foldhash::HashSet;
+
 use super::few::Few;
 use super::hub::Hub;
 use crate::dead_letter::{DeadLetterReason, Owner};
@@ -42,11 +44,17 @@ impl Wards {
 }
 
 impl Hub {
-    /// Takes the mailboxes of a supervisor that has ended, in place of those that were taken when it
-    /// ended before.
-    pub(super) fn adopt(self: &Arc<Self>, supervisor: Key, mailboxes: Vec<Arc<dyn Slot>>) {
+    /// Takes the mailboxes of a supervisor that has ended. Those that were taken when it ended before,
+    /// and have had no place since, stay: what is below it may not have been started again.
+    pub(super) fn adopt(self: &Arc<Self>, supervisor: Key, mut mailboxes: Vec<Arc<dyn Slot>>) {
         if mailboxes.is_empty() {
             return;
+        }
+        if self.wards.are_there() {
+            let before = self.wards.adopted.lock().by_child.remove(&supervisor);
+            let still = before.into_iter().flatten().filter(|mailbox| mailbox.is_adopted());
+            let again: HashSet<_> = mailboxes.iter().map(addr).collect();
+            mailboxes.extend(still.filter(|mailbox| !again.contains(&addr(mailbox))));
         }
         for mailbox in &mailboxes {
             mailbox.adopted_by(Arc::clone(self) as Arc<dyn Owner>);
@@ -78,8 +86,8 @@ impl Hub {
         send_away(wards.unwrap_or_default(), reason);
     }
 
-    /// Gives all of them up, and adopts no more. Some may have their place again.
-    pub(super) fn release(&self) -> Vec<Arc<dyn Slot>> {
+    /// Gives all of them up, and adopts no more: what is below each supervisor that has no place again.
+    pub(super) fn release(&self) -> Vec<(Key, Vec<Arc<dyn Slot>>)> {
         let mut wards = {
             let mut wards = self.wards.adopted.lock();
             wards.closed = true;
@@ -94,16 +102,17 @@ impl Hub {
         wards.each_key(|&supervisor| {
             supervisors.insert(supervisor);
         });
-        let mut released = Vec::new();
-        for supervisor in supervisors {
-            for mailbox in wards.remove(&supervisor).unwrap_or_default() {
-                if mailbox.is_adopted() {
-                    released.push(mailbox);
-                }
-            }
-        }
-        released
+        let mut below = |supervisor| {
+            let mut mailboxes = wards.remove(&supervisor).unwrap_or_default();
+            mailboxes.retain(|mailbox| mailbox.is_adopted());
+            (supervisor, mailboxes)
+        };
+        supervisors.into_iter().map(&mut below).collect()
     }
+}
+
+fn addr(mailbox: &Arc<dyn Slot>) -> usize {
+    Arc::as_ptr(mailbox).addr()
 }
 
 /// Nobody comes for them, unless they have their place again.

@@ -254,6 +254,72 @@ async fn what_waits_below_two_supervisors_that_give_up_waits_for_both() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_below_a_supervisor_whose_turn_did_not_come_again_is_not_forgotten() {
+    let (address, letterbox) = mailbox(1000);
+    let reader = Reader::new();
+    let inner = Supervisor::builder("inner").restarts(0, secs(60)).child(reader.spec(letterbox));
+    // The second time it fails before `inner` has its turn.
+    let (_other, other) = mailbox::<Message>(1);
+    let first = worker_with_mailbox("first", other, {
+        let starts = Arc::new(Mutex::new(0));
+        move |ctx: Context, _inbox| {
+            let starts = Arc::clone(&starts);
+            async move {
+                let start = {
+                    let mut starts = starts.lock().unwrap();
+                    *starts += 1;
+                    *starts
+                };
+                if start > 1 {
+                    return Err("not again".into());
+                }
+                ctx.ready();
+                ctx.cancelled().await;
+                Exit::Ok(())
+            }
+        }
+    });
+    let first = first.readiness(Readiness::Signal).backoff(Backoff::none());
+    let outer = Supervisor::builder("outer").restarts(0, secs(60)).child(first).child(inner);
+    let handle = app().child(outer).build().unwrap().start().await.unwrap();
+    let letters = handle.dead_letters();
+    settle().await;
+    let mut tree = Tree { reader, address, handle, letters };
+
+    tree.send([Fail, Note(1)]);
+    tree.pass(WAIT + ms(50)).await;
+    assert!(!tree.address.is_closed(), "it waits for `outer`, which waits to be started again");
+
+    tree.letters();
+    tree.handle.stop("enough").await.unwrap();
+    assert!(tree.address.is_closed());
+    assert_eq!(tree.letters(), ["undelivered_at_stop: 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_below_a_supervisor_that_was_added_ends_with_the_one_that_it_was_added_to() {
+    let (address, letterbox) = mailbox(1000);
+    let reader = Reader::new();
+    let inner = Supervisor::builder("inner").restarts(0, secs(60)).child(reader.spec(letterbox));
+    let inner = inner.into_child();
+    let outer = Supervisor::builder("outer").restarts(0, secs(60));
+    let handle = app().child(outer).build().unwrap().start().await.unwrap();
+    let letters = handle.dead_letters();
+    // A copy of its spec is kept, and with it the mailbox.
+    handle.supervisor("outer").await.unwrap().start_child(inner.clone()).await.unwrap();
+    settle().await;
+    let mut tree = Tree { reader, address, handle, letters };
+
+    tree.send([Fail, Note(1)]);
+    settle().await;
+
+    assert!(tree.address.is_closed(), "`outer` comes back without it");
+    let letters = ["gave_up: nothing", "gave_up: nothing", "undelivered_at_stop: 1"];
+    assert_eq!(tree.letters(), letters);
+    drop(inner);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_child_below_a_supervisor_that_is_stopped_for_good_reads_the_rest() {
     let change = |ingest| ingest;
     let mut tree = nested(&Reader::new(), app(), change).await;
@@ -312,6 +378,28 @@ async fn a_mailbox_is_lent_to_one_child_at_a_time() {
         "failed: the mailbox of `app/other/reader` belongs to `app/reader`; make one for each child"
     );
     tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_too_late_for_a_mailbox_leaves_it_alone() {
+    let reader = Reader::new();
+    let (address, mailbox) = mailbox::<Message>(1000);
+    let tree = app().child(reader.spec(mailbox)).build().unwrap();
+    let handle = tree.clone().start().await.unwrap();
+    let letters = handle.dead_letters();
+    settle().await;
+
+    // The same once more: its child can't have the mailbox, and it is stopped for that.
+    let twin = tree.start().await.unwrap();
+    settle().await;
+    twin.stop("enough").await.unwrap();
+
+    let mut tree = Tree { reader, address, handle, letters };
+    tree.send([Note(1), Fail, Note(2)]);
+    tree.pass(WAIT + ms(50)).await;
+    assert_eq!(tree.log(), ["start#1", "1#1", "start#2", "2#2"]);
+    assert!(tree.letters().is_empty());
+    assert_eq!(tree.address.path().unwrap().as_str(), "app/reader");
 }
 
 #[tokio::test(start_paused = true)]

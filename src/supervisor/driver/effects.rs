@@ -33,7 +33,7 @@ impl<M: Machine> Driver<M> {
                 }
             }
             Effect::Hold { key, until } => {
-                if let Some(mailbox) = self.tasks.mailbox(key) {
+                if let Some(mailbox) = self.mailbox(key) {
                     mailbox.keep_back(until);
                 }
             }

@@ -38,10 +38,16 @@ impl<M: Machine> Driver<M> {
         });
     }
 
+    /// The child's mailbox, if this is its place.
+    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn Slot>> {
+        let spot = (Arc::as_ptr(&self.hub).addr(), key);
+        self.tasks.mailbox(key).filter(|mailbox| mailbox.is_at(spot))
+    }
+
     /// The child is asked to stop.
     pub(super) fn close_mailbox(&self, key: Key) {
         let returns = || self.machine.returns(key) || self.may_return();
-        if let Some(mailbox) = self.tasks.mailbox(key) {
+        if let Some(mailbox) = self.mailbox(key) {
             if self.machine.is_failing(key) {
                 self.tasks.blame(key);
             }
@@ -60,7 +66,7 @@ impl<M: Machine> Driver<M> {
 
     /// Notes a child that may be down for good.
     pub(super) fn note_down(&mut self, key: Key) {
-        if self.tasks.mailbox(key).is_some() || self.is_supervisor(key) {
+        if self.mailbox(key).is_some() || self.is_supervisor(key) {
             self.down.push(key);
         }
     }
@@ -76,7 +82,7 @@ impl<M: Machine> Driver<M> {
         let mut down = std::mem::take(&mut self.down);
         for key in down.drain(..).filter(|_| !open) {
             let returns = self.machine.returns(key);
-            match self.tasks.mailbox(key) {
+            match self.mailbox(key) {
                 Some(mailbox) if !returns => mailbox.away(self.reason(key)),
                 Some(mailbox) if self.machine.awaits_message(key) => mailbox.rest(),
                 None if !returns => self.hub.dismiss(key, self.reason(key)),
@@ -97,7 +103,7 @@ impl<M: Machine> Driver<M> {
 
     /// The child is gone, or another from now on.
     pub(super) fn take_mailbox(&self, key: Key) {
-        if let Some(mailbox) = self.tasks.mailbox(key) {
+        if let Some(mailbox) = self.mailbox(key) {
             Arc::clone(&mailbox).away(self.reason(key));
             mailbox.unbind();
         } else {
@@ -109,27 +115,37 @@ impl<M: Machine> Driver<M> {
     /// The supervisor has ended. If it may come back, what its declared children have not read waits
     /// for that; those that were added are not there any more then.
     pub(super) fn leave_mailboxes(&mut self) {
-        let mut wards = self.hub.release();
-        if wards.is_empty() && self.tasks.mailboxes().next().is_none() {
+        let below = self.hub.release();
+        if below.is_empty() && self.tasks.mailboxes().next().is_none() {
             return;
         }
         let above = self.above.as_ref().filter(|ctx| !ctx.run.is_dismissed());
         let above = above.and_then(|ctx| Some((ctx.run.key, self.hub.above.as_ref()?)));
-        let mut declared = HashSet::default();
-        for mailbox in self.hub.blueprint.children.iter().filter_map(|it| it.seed.mailbox()) {
-            declared.insert(Arc::as_ptr(&mailbox).addr());
+        let seeds = self.hub.blueprint.children.iter().map(|it| Arc::as_ptr(&it.seed));
+        let declared: HashSet<_> = seeds.collect();
+        let comes_back = |key| {
+            let entry = self.tasks.entry(key).filter(|_| above.is_some());
+            entry.is_some_and(|entry| declared.contains(&Arc::as_ptr(&entry.seed)))
+        };
+        let mut wards = Vec::new();
+        for (supervisor, mailboxes) in below {
+            if comes_back(supervisor) {
+                wards.extend(mailboxes);
+            } else {
+                send_away(mailboxes, DeadLetterReason::UndeliveredAtStop);
+            }
         }
-        for (key, mailbox) in self.tasks.mailboxes() {
-            if above.is_some() && declared.contains(&Arc::as_ptr(&mailbox).addr()) {
+        for (key, _) in self.tasks.mailboxes() {
+            let Some(mailbox) = self.mailbox(key) else { continue };
+            if comes_back(key) {
                 wards.push(mailbox);
             } else {
                 Arc::clone(&mailbox).away(self.reason(key));
                 mailbox.unbind();
             }
         }
-        match above {
-            Some((key, above)) => above.adopt(key, wards),
-            None => send_away(wards, DeadLetterReason::UndeliveredAtStop),
+        if let Some((key, above)) = above {
+            above.adopt(key, wards);
         }
     }
 }

@@ -167,7 +167,7 @@ impl<M: Machine> Driver<M> {
             next,
             status: self.tasks.status(key),
             healthy: self.health.of(key),
-            mailbox: self.tasks.mailbox(key).map(|mailbox| {
+            mailbox: self.mailbox(key).map(|mailbox| {
                 let (len, capacity) = mailbox.load();
                 MailboxInfo { len, capacity }
             }),
