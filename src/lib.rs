@@ -63,6 +63,7 @@
 //! | `verger::lifecycle` | a child or a supervisor is up, a child ends its supervisor or is healthy again (`INFO`), is [unhealthy](HealthCheck) (`WARN`); every step of a [`Lifecycle`] (`DEBUG`) |
 //! | `verger::restart` | a child will be started again, or won't (`WARN`); its supervisor gave up, or fails with it (`ERROR`) |
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [some of them](DeadLetterLog)), or was not to be (`DEBUG`) |
+//! | `verger::circuit` | a [`CircuitBreaker`] opens, lets a probe through, or closes (`INFO`) |
 //! | `verger::shutdown` | a supervisor stops (`INFO`), a child was killed (`WARN`) or leaked (`ERROR`) |
 //!
 //! What is started or stopped by hand, through a handle, is at `DEBUG`. What a child logs itself

@@ -32,7 +32,6 @@ pub(crate) use self::run::{Parent, Run, StopLevel};
 #[cfg(feature = "testing")]
 pub(crate) use self::seed::Function;
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
-#[cfg(feature = "testing")]
 pub(crate) use self::source::Source;
 pub use self::spec::{ChildDefaults, ChildSpec};
 pub(crate) use self::task::{Caught, Plan, TaskFuture};

@@ -134,6 +134,16 @@ impl Seed {
         self.source()?.mailbox()
     }
 
+    /// Whether it has a mailbox, or anything below it has.
+    pub(crate) fn lends(&self) -> bool {
+        self.source().is_some_and(Source::lends)
+    }
+
+    /// Who is declared below it.
+    pub(crate) fn children(&self) -> &[ChildSpec] {
+        self.source().map_or(&[], Source::children)
+    }
+
     /// The task of an incarnation.
     pub(crate) fn task(
         &self,

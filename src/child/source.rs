@@ -6,6 +6,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::ChildSpec;
 use crate::mailbox::{Mailbox, Slot};
 
 /// See the [module](self). `()` is one that says nothing.
@@ -18,6 +19,16 @@ pub(crate) trait Source: Send + Sync + 'static {
     /// The mailbox that is lent to each incarnation.
     fn mailbox(&self) -> Option<Arc<dyn Slot>> {
         None
+    }
+
+    /// Whether it has a mailbox, or anything below it has.
+    fn lends(&self) -> bool {
+        self.mailbox().is_some()
+    }
+
+    /// Who is declared below it, if it is a supervisor.
+    fn children(&self) -> &[ChildSpec] {
+        &[]
     }
 }
 

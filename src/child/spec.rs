@@ -66,6 +66,11 @@ impl ChildSpec {
         Self::of(seed, Arc::default()).supervising(abort_bound)
     }
 
+    /// Whether it, or what takes its place, has a mailbox, or anything below.
+    pub(crate) fn lends(&self) -> bool {
+        self.seed.lends() || self.fallback.as_ref().is_some_and(|fallback| fallback.lends())
+    }
+
     fn of(seed: Seed, options: Arc<ChildOptions>) -> Self {
         let seed = Arc::new(seed);
         Self { seed, options, requires: Vec::new(), fallback: None, health: None }

@@ -392,6 +392,10 @@ impl<M: Send + 'static> Shared<M> {
         self.state.lock().place().is_adopted()
     }
 
+    pub(super) fn is_nowhere(&self) -> bool {
+        self.state.lock().place().is_nowhere()
+    }
+
     pub(super) fn is_at(&self, spot: Spot) -> bool {
         self.state.lock().place().is(spot)
     }

@@ -86,6 +86,10 @@ impl Place {
         matches!(self, Self::Adopted { .. })
     }
 
+    pub(super) fn is_nowhere(&self) -> bool {
+        matches!(self, Self::Nowhere)
+    }
+
     /// Whether there is somebody who buries its letters.
     pub(super) fn has_owner(&self) -> bool {
         matches!(self, Self::At(_) | Self::Adopted { .. })
@@ -143,6 +147,9 @@ pub(crate) trait Slot: Send + Sync {
     /// Whether it has no place because its supervisor has ended.
     fn is_adopted(&self) -> bool;
 
+    /// Whether it has never had a place: its child's turn has not come.
+    fn is_nowhere(&self) -> bool;
+
     /// Where it is, if it has a place.
     fn bound_to(&self) -> Option<Path>;
 
@@ -185,6 +192,10 @@ impl<M: Send + 'static> Slot for Shared<M> {
 
     fn is_adopted(&self) -> bool {
         self.is_adopted()
+    }
+
+    fn is_nowhere(&self) -> bool {
+        self.is_nowhere()
     }
 
     fn bound_to(&self) -> Option<Path> {

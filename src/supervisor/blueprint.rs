@@ -26,6 +26,8 @@ pub(crate) struct Blueprint {
     pub(crate) letters: LetterOptions,
     /// In the order in which they start.
     pub(crate) children: Vec<ChildSpec>,
+    /// Some child has a mailbox, or somebody below one.
+    pub(crate) lends: bool,
 }
 
 impl Blueprint {

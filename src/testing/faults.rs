@@ -218,6 +218,14 @@ impl Source for Original {
     fn mailbox(&self) -> Option<Arc<dyn Slot>> {
         self.0.mailbox()
     }
+
+    fn lends(&self) -> bool {
+        self.0.lends()
+    }
+
+    fn children(&self) -> &[ChildSpec] {
+        self.0.children()
+    }
 }
 
 async fn run_function(faults: Arc<Faults>, function: Arc<dyn Function>, ctx: Context) -> Exit {

@@ -109,12 +109,15 @@ fn blueprint(
         on_child_failure: described.options().on_child_failure.clone(),
         letters: described.options().letters.clone(),
         children: Vec::new(),
+        lends: false,
     };
     // With the index, which nobody reads here: the start order is found with such a map as well, and
     // one of another kind would be compiled besides.
     let (mut names, mut mailboxes) = (HashMap::default(), HashMap::default());
     for (index, child) in children.iter().enumerate() {
-        if let Some(mailbox) = child.seed.mailbox()
+        let lends = child.lends();
+        blueprint.lends |= lends;
+        if let Some(mailbox) = lends.then(|| child.seed.mailbox()).flatten()
             && let Some(owner) = mailboxes.insert(Arc::as_ptr(&mailbox).addr(), child.name())
         {
             let (path, owner) = (path.join(child.name()), path.join(owner));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
-use crate::child::{Child, ChildSpec, Context, Seed, TaskFuture, recipe_of};
+use crate::child::{Child, ChildSpec, Context, Seed, Source, TaskFuture, recipe_of};
 use crate::error::{BuildWarning, RunError, StartError};
 use crate::exit::Exit;
 use crate::supervisor::{
@@ -273,7 +273,20 @@ pub(super) fn seed_of(blueprint: Arc<Blueprint>) -> Seed {
     let name = Arc::clone(&blueprint.name);
     // A function, though `Supervisor` is a `Child`: it does nothing in `activate` and `deactivate`,
     // and as a value each of its methods would have a box, and the value, too.
-    Seed::new(name, recipe_of((), move |(), ctx| Ok(run_below(&blueprint, ctx))))
+    Seed::new(name, recipe_of(Below(blueprint), |below, ctx| Ok(run_below(&below.0, ctx))))
+}
+
+/// What a supervisor that is a child is made from.
+struct Below(Arc<Blueprint>);
+
+impl Source for Below {
+    fn lends(&self) -> bool {
+        self.0.lends
+    }
+
+    fn children(&self) -> &[ChildSpec] {
+        &self.0.children
+    }
 }
 
 fn run_below(

@@ -403,6 +403,35 @@ async fn who_comes_too_late_for_a_mailbox_leaves_it_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_writes_to_a_child_whose_turn_never_came_hears_of_the_end_of_the_tree() {
+    let reader = Reader::new();
+    let (deep, first) = mailbox::<Message>(1000);
+    let (instead, second) = mailbox::<Message>(1000);
+    // The one is below two supervisors that wait for `db`, the other would take its place.
+    let db = verger::worker("db", async |_ctx| Exit::Err("no".into()));
+    let db = db.consecutive_restarts(0).on_exhausted(verger::OnExhausted::Park);
+    let inner = Supervisor::builder("inner").child(reader.spec(first));
+    let outer = Supervisor::builder("outer").child(inner).into_child().requires("db");
+    let calm = verger::worker("calm", async |ctx: Context| ctx.cancelled().await);
+    let calm = calm.fallback(reader.spec(second).named("calm"));
+    let tree = app().child(db.readiness(Readiness::Signal)).child(outer).child(calm);
+    let tree = tree.build().unwrap().start().await.unwrap();
+    deep.try_send(Note(1)).unwrap();
+    let asked = tokio::spawn({
+        let deep = deep.clone();
+        async move { told(deep.ask(|reply| Ask(1, reply)).await) }
+    });
+    settle().await;
+
+    tree.stop("enough").await.unwrap();
+
+    assert!(deep.is_closed() && instead.is_closed());
+    assert!(deep.try_send(Note(2)).is_err());
+    assert!(asked.await.unwrap().ends_with("was not delivered: undelivered_at_stop"));
+    assert!(reader.log().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_incarnation_that_leaked_reads_no_more() {
     // It keeps its inbox and doesn't let go; the next one takes the mailbox over.
     let reader = Reader::new();

@@ -116,7 +116,8 @@ impl<M: Machine> Driver<M> {
     /// for that; those that were added are not there any more then.
     pub(super) fn leave_mailboxes(&mut self) {
         let below = self.hub.release();
-        if below.is_empty() && self.tasks.mailboxes().next().is_none() {
+        let lends = self.hub.blueprint.lends;
+        if !lends && below.is_empty() && self.tasks.mailboxes().next().is_none() {
             return;
         }
         let above = self.above.as_ref().filter(|ctx| !ctx.run.is_dismissed());
@@ -144,8 +145,22 @@ impl<M: Machine> Driver<M> {
                 mailbox.unbind();
             }
         }
-        if let Some((key, above)) = above {
-            above.adopt(key, wards);
+        match above {
+            Some((key, above)) => above.adopt(key, wards),
+            None => self.close_unbound(),
+        }
+    }
+
+    /// Closes the mailboxes below that were never given a place, because the turn of their supervisor, or
+    /// of a fallback, has not come: otherwise who writes to them would never hear that nobody reads.
+    fn close_unbound(&self) {
+        let mut open: Vec<_> = self.hub.blueprint.children.iter().collect();
+        while let Some(spec) = open.pop() {
+            if let Some(mailbox) = spec.seed.mailbox().filter(|mailbox| mailbox.is_nowhere()) {
+                mailbox.away(DeadLetterReason::UndeliveredAtStop);
+            }
+            open.extend(spec.seed.children().iter().filter(|child| child.lends()));
+            open.extend(spec.fallback.as_deref());
         }
     }
 }

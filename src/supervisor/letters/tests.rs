@@ -92,6 +92,7 @@ fn hub(name: &str, letters: LetterOptions, above: Option<Arc<Hub>>, tree: Arc<Tr
         on_child_failure: None,
         letters,
         children: Vec::new(),
+        lends: false,
     };
     Hub::new(name.into(), above, tree, Arc::new(blueprint), now())
 }
