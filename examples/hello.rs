@@ -1,4 +1,4 @@
-//! Two workers: one ticks, one fails again and again until its supervisor gives up.
+//! Two workers: one ticks, one fails again and again, and waits longer each time.
 use std::time::Duration;
 use verger::{Context, Exit, RunError, Supervisor, signals, worker};
 
