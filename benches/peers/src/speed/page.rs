@@ -33,8 +33,8 @@ const HOW: &str = "\
   it is started.
 * *1,000 deep*, *10 × 10 × 10 × 10*: Supervisors below each other with a single child, or 1,111 of them with 10,000 children.
 * *message*: From one task to one child, a million in a row, for each. *question*: one after the other, p50.
-* *lookup*: 100,000 names, two threads, for each. In verger, it is supervisors that have a path to be found by; by hand, it is a
-  `DashMap`.
+* *lookup*: 100,000 names, two threads, for each. In verger, it is supervisors that have a path to be found by; by hand, a
+  `DashMap` has a sender to each of as many tasks.
 
 ";
 
@@ -42,7 +42,7 @@ const AGAIN: &str = "\
 The programs are part of `benches/peers`, a package of its own. This runs them all, and writes this page anew:
 
 ```sh
-cargo run --release --manifest-path benches/peers/Cargo.toml -- speed --write
+cargo run --release --manifest-path benches/peers/Cargo.toml -- speed --write --rounds 3
 ```
 
 It takes about ten minutes and, for a million actors, 9 GiB of memory. `speed --only restart,deep` measures a part and prints
