@@ -10,6 +10,8 @@ use super::row::{Part, Row, Side};
 
 /// What disturbances may take of a row's time: twelve minutes are then enough for all rows.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// And this besides if it is close to its budget, where disturbances would decide whether it is kept.
+const MORE: Duration = Duration::from_secs(30);
 /// How much of that a round may wait until memory is fast. It would only be repeated.
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -83,8 +85,8 @@ impl Rounds {
         Self { plan, pulse: Pulse::new() }
     }
 
-    /// Measures a row. Disturbed rounds are repeated for a while; then the least disturbed ones have
-    /// to do.
+    /// Measures a row. Disturbed rounds are repeated for a while, and for longer if the row is close to
+    /// its budget; then the least disturbed ones have to do.
     ///
     /// # Errors
     ///
@@ -93,6 +95,7 @@ impl Rounds {
         let wanted = self.plan.rounds.unwrap_or(row.rounds).max(1);
         let (mut good, mut disturbed) = (Vec::new(), Vec::new());
         let mut patience = if self.plan.anyway { Duration::ZERO } else { PATIENCE };
+        let mut more = (!self.plan.anyway).then_some(MORE);
         loop {
             let number = good.len() + disturbed.len();
             let began = Instant::now();
@@ -107,15 +110,18 @@ impl Rounds {
             } else {
                 disturbed.push(round);
             }
-            if good.len() == wanted || (number + 1 >= wanted && patience.is_zero()) {
+            if good.len() == wanted {
                 break;
             }
+            if number + 1 >= wanted && patience.is_zero() {
+                let so_far = Measured::of(row, wanted, &good, &disturbed);
+                match more.take().filter(|_| so_far.is_close()) {
+                    Some(more) => patience = more,
+                    None => return Ok(so_far),
+                }
+            }
         }
-        disturbed.sort_by(|a, b| a.disturbance().total_cmp(&b.disturbance()));
-        let repeated = disturbed.split_off(wanted - good.len());
-        good.append(&mut disturbed);
-        let repeated = repeated.into_iter().filter_map(|round| round.disturbed).collect();
-        Ok(Measured { row: *row, rounds: good, repeated })
+        Ok(Measured::of(row, wanted, &good, &disturbed))
     }
 
     /// There and back, so that neither side is always the first. A pulse comes before each and after
@@ -155,6 +161,15 @@ fn is_timed(row: &Row) -> bool {
 }
 
 impl Measured {
+    /// So many rounds, the least disturbed ones.
+    fn of(row: &Row, wanted: usize, good: &[Round], disturbed: &[Round]) -> Self {
+        let mut disturbed = disturbed.to_vec();
+        disturbed.sort_by(|a, b| a.disturbance().total_cmp(&b.disturbance()));
+        let repeated = disturbed.split_off(wanted - good.len());
+        let repeated = repeated.into_iter().filter_map(|round| round.disturbed).collect();
+        Self { row: *row, rounds: [good, &disturbed].concat(), repeated }
+    }
+
     pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &'static Part)> {
         self.row.parts.iter().enumerate()
     }
@@ -187,8 +202,18 @@ impl Measured {
     /// Whether a part keeps to its budget; `None` if it has none.
     pub(crate) fn is_part_met(&self, part: usize) -> Option<bool> {
         let budget = self.row.parts[part].budget?;
-        let value = self.ratio(part).unwrap_or_else(|| self.ours(part));
-        Some(budget.is_met(value.median))
+        Some(budget.is_met(self.value(part)))
+    }
+
+    /// What a budget is about.
+    fn value(&self, part: usize) -> f64 {
+        self.ratio(part).unwrap_or_else(|| self.ours(part)).median
+    }
+
+    /// Whether some part is close to its budget.
+    fn is_close(&self) -> bool {
+        let mut parts = self.parts();
+        parts.any(|(index, part)| part.budget.is_some_and(|it| it.is_close(self.value(index))))
     }
 
     /// Whether all parts keep to their budgets; `None` if none has one.

@@ -137,6 +137,12 @@ impl Budget {
         }
     }
 
+    /// Whether it is kept, or not, by less than a tenth.
+    pub(crate) fn is_close(self, value: f64) -> bool {
+        let (Self::AtMost(bound) | Self::AtLeast(bound) | Self::Below(bound)) = self;
+        (value / bound - 1.0).abs() < 0.1
+    }
+
     /// As text, its number written by `show`.
     pub(crate) fn text(self, show: impl Fn(f64) -> String) -> String {
         match self {
