@@ -11,12 +11,12 @@
 
 use std::error::Error;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use crate::contain::contained;
 use crate::path::Path;
 use crate::policy::spelled;
 
@@ -115,12 +115,9 @@ impl fmt::Display for ExitError {
         match &self.0 {
             Inner::Ignore => f.write_str("declined to start"),
             // Also in the task of a supervisor, whose children a panic would take along.
-            Inner::Error(error) => match catch_unwind(AssertUnwindSafe(|| chain(&**error))) {
-                Ok(text) => f.write_str(&text),
-                Err(panic) => {
-                    drop(catch_unwind(AssertUnwindSafe(|| drop(panic))));
-                    f.write_str("an error that panics when it is shown")
-                }
+            Inner::Error(error) => match contained(|| chain(&**error)) {
+                Some(text) => f.write_str(&text),
+                None => f.write_str("an error that panics when it is shown"),
             },
             Inner::Reason(reason) => fmt::Display::fmt(reason, f),
         }

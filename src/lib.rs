@@ -81,6 +81,7 @@ mod app;
 mod calls;
 mod child;
 mod clock;
+mod contain;
 mod dead_letter;
 mod error;
 mod event;

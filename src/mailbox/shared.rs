@@ -17,6 +17,7 @@ use super::queue::{Envelope, Origin};
 use super::slot::{Borrower, Loan, Place, Spot};
 use super::state::{CameBack, Next, Patience, Received, Rest, Sent, State, Wakes};
 use super::{Delay, SendError};
+use crate::contain::contained;
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
 use crate::machine::{Event, Key, Request, Ticket};
 use crate::path::Path;
@@ -186,7 +187,7 @@ impl<M: Send + 'static> Shared<M> {
             WhileDown::Stash | WhileDown::DeadLetter => self.bury(envelope, reason, false),
             WhileDown::Reply(handler) => {
                 let (message, empty) = envelope.open();
-                if !contain(|| (handler.0)(message)) {
+                if contained(|| (handler.0)(message)).is_none() {
                     self.bury(empty, DeadLetterReason::HandlerError, false);
                 }
             }
@@ -231,7 +232,7 @@ impl<M: Send + 'static> Shared<M> {
                 reason = %reason,
                 "a message was lost whose child's tree has ended"
             );
-            contain(|| drop(envelope));
+            contained(|| drop(envelope));
             return;
         };
         let origin = Arc::downgrade(self);
@@ -251,7 +252,7 @@ impl<M: Send + 'static> Shared<M> {
             origin,
         };
         // The supervisor may do this itself, for many messages.
-        contain(|| owner.bury(undelivered));
+        contained(|| owner.bury(undelivered));
     }
 
     // --- Lending ----------------------------------------------------------------------------------
@@ -433,7 +434,7 @@ impl<M: Send + 'static> Shared<M> {
             if let Some(asker) = &letter.asker {
                 asker.refuse(reason);
             }
-            contain(|| drop(letter));
+            contained(|| drop(letter));
         });
         if left > 0 {
             let message = std::any::type_name::<M>();
@@ -450,13 +451,6 @@ impl<M: Send + 'static> Shared<M> {
         let place = self.state.lock().unbind();
         drop(place);
     }
-}
-
-/// Does what may drop a message, or call a function of somebody else's, so that a panic in there ends
-/// nothing but that. It was told by the hook. Whether there was none.
-fn contain(foreign: impl FnOnce()) -> bool {
-    let done = catch_unwind(AssertUnwindSafe(foreign));
-    done.map_err(|panic| drop(catch_unwind(AssertUnwindSafe(|| drop(panic))))).is_ok()
 }
 
 fn wake(wakers: impl IntoIterator<Item = Waker>) {

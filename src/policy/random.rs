@@ -1,8 +1,9 @@
 //! Random numbers, as an argument: so that a test can say what is drawn.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+
+use crate::contain::contained;
 
 /// A source of random numbers.
 ///
@@ -101,7 +102,7 @@ const ALMOST_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 
 /// A number of `0.0..1.0`, whatever the source gives; zero, if it panics.
 pub(super) fn draw(random: &mut dyn Random) -> f64 {
-    let unit = catch_unwind(AssertUnwindSafe(|| random.unit())).unwrap_or_default();
+    let unit = contained(|| random.unit()).unwrap_or_default();
     if unit.is_nan() { 0.0 } else { unit.clamp(0.0, ALMOST_ONE) }
 }
 

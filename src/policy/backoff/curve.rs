@@ -10,13 +10,13 @@
 //! 3. A panic of somebody's own curve ends the waits, and nothing else.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use humantime_serde::re::humantime::format_duration;
 
 use super::{BackoffProblem, BinarySlots};
+use crate::contain::contained;
 use crate::policy::random::Random;
 
 /// A curve of one's own, for [`Backoff::custom`](crate::Backoff::custom).
@@ -104,10 +104,10 @@ impl Shape {
             Self::Geometric { min, steps, max } => geometric(*min, *max, *steps, index),
             Self::Fibonacci { min, max } => fibonacci(*min, *max, index),
             Self::Slots(slots) => slots.at(index).next(random).wait(),
-            Self::Custom(curve) => catch_unwind(AssertUnwindSafe(|| curve.delay(index))).ok()?,
+            Self::Custom(curve) => contained(|| curve.delay(index))?,
             Self::Iterator(factory) => {
                 let nth = || factory().nth(usize::try_from(index).unwrap_or(usize::MAX));
-                catch_unwind(AssertUnwindSafe(nth)).ok()??
+                contained(nth)??
             }
         })
     }

@@ -1,10 +1,10 @@
 //! Where somebody is on a backoff's curve.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::curve::Waits;
+use crate::contain::contained;
 
 /// The place of one child: what [`Backoff`](super::Backoff) knows nothing of.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl Place {
                 left.nth(index).map(|wait| (wait, left))
             }
         };
-        let (wait, left) = catch_unwind(AssertUnwindSafe(next)).ok()??;
+        let (wait, left) = contained(next)??;
         self.left = Some(left);
         Some(wait)
     }
