@@ -157,8 +157,16 @@ async fn nested(
     ingest: impl FnOnce(ChildSpec) -> ChildSpec,
 ) -> Tree {
     let (address, mailbox) = mailbox(1000);
-    let child = Supervisor::builder("ingest").restarts(0, secs(60)).child(reader.spec(mailbox));
-    let app = app.child(ingest(child.into_child()));
+    let child = giving_up("ingest").child(reader.spec(mailbox));
+    started(reader, address, app.child(ingest(child.into_child()))).await
+}
+
+/// A supervisor that gives up at its first failure.
+fn giving_up(name: &str) -> SupervisorBuilder {
+    Supervisor::builder(name).restarts(0, secs(60))
+}
+
+async fn started(reader: &Reader, address: Address<Message>, app: SupervisorBuilder) -> Tree {
     let handle = app.build().unwrap().start().await.unwrap();
     let letters = handle.dead_letters();
     settle().await;
@@ -226,7 +234,7 @@ async fn what_waits_for_a_supervisor_that_does_not_come_back_becomes_letters() {
     drop(ingest);
 
     // The root gives up as well.
-    let root = Supervisor::builder("app").restarts(0, secs(60));
+    let root = giving_up("app");
     let mut tree = nested(&Reader::new(), root, |ingest| ingest).await;
     tree.send([Fail, Note(1)]);
     settle().await;
@@ -239,12 +247,8 @@ async fn what_waits_for_a_supervisor_that_does_not_come_back_becomes_letters() {
 async fn what_waits_below_two_supervisors_that_give_up_waits_for_both() {
     let (address, mailbox) = mailbox(1000);
     let reader = Reader::new();
-    let inner = Supervisor::builder("inner").restarts(0, secs(60)).child(reader.spec(mailbox));
-    let outer = Supervisor::builder("outer").restarts(0, secs(60)).child(inner);
-    let handle = app().child(outer).build().unwrap().start().await.unwrap();
-    let letters = handle.dead_letters();
-    settle().await;
-    let mut tree = Tree { reader, address, handle, letters };
+    let outer = giving_up("outer").child(giving_up("inner").child(reader.spec(mailbox)));
+    let mut tree = started(&reader, address, app().child(outer)).await;
 
     tree.send([Fail, Note(1)]);
     tree.pass(WAIT + ms(50)).await;
@@ -257,34 +261,14 @@ async fn what_waits_below_two_supervisors_that_give_up_waits_for_both() {
 async fn what_waits_below_a_supervisor_whose_turn_did_not_come_again_is_not_forgotten() {
     let (address, letterbox) = mailbox(1000);
     let reader = Reader::new();
-    let inner = Supervisor::builder("inner").restarts(0, secs(60)).child(reader.spec(letterbox));
+    let inner = giving_up("inner").child(reader.spec(letterbox));
     // The second time it fails before `inner` has its turn.
-    let (_other, other) = mailbox::<Message>(1);
-    let first = worker_with_mailbox("first", other, {
-        let starts = Arc::new(Mutex::new(0));
-        move |ctx: Context, _inbox| {
-            let starts = Arc::clone(&starts);
-            async move {
-                let start = {
-                    let mut starts = starts.lock().unwrap();
-                    *starts += 1;
-                    *starts
-                };
-                if start > 1 {
-                    return Err("not again".into());
-                }
-                ctx.ready();
-                ctx.cancelled().await;
-                Exit::Ok(())
-            }
-        }
-    });
-    let first = first.readiness(Readiness::Signal).backoff(Backoff::none());
-    let outer = Supervisor::builder("outer").restarts(0, secs(60)).child(first).child(inner);
-    let handle = app().child(outer).build().unwrap().start().await.unwrap();
-    let letters = handle.dead_letters();
-    settle().await;
-    let mut tree = Tree { reader, address, handle, letters };
+    let (_other, other) = mailbox(1);
+    let first = Reader::new();
+    first.starts([Begin::Ok, Begin::Fail(Duration::ZERO)]);
+    let first = first.spec(other).named("first").readiness(Readiness::Signal);
+    let outer = giving_up("outer").child(first.backoff(Backoff::none())).child(inner);
+    let mut tree = started(&reader, address, app().child(outer)).await;
 
     tree.send([Fail, Note(1)]);
     tree.pass(WAIT + ms(50)).await;
@@ -300,15 +284,12 @@ async fn what_waits_below_a_supervisor_whose_turn_did_not_come_again_is_not_forg
 async fn what_waits_below_a_supervisor_that_was_added_ends_with_the_one_that_it_was_added_to() {
     let (address, letterbox) = mailbox(1000);
     let reader = Reader::new();
-    let inner = Supervisor::builder("inner").restarts(0, secs(60)).child(reader.spec(letterbox));
-    let inner = inner.into_child();
-    let outer = Supervisor::builder("outer").restarts(0, secs(60));
-    let handle = app().child(outer).build().unwrap().start().await.unwrap();
-    let letters = handle.dead_letters();
+    let inner = giving_up("inner").child(reader.spec(letterbox)).into_child();
+    let mut tree = started(&reader, address, app().child(giving_up("outer"))).await;
     // A copy of its spec is kept, and with it the mailbox.
-    handle.supervisor("outer").await.unwrap().start_child(inner.clone()).await.unwrap();
+    let outer = tree.handle.supervisor("outer").await.unwrap();
+    outer.start_child(inner.clone()).await.unwrap();
     settle().await;
-    let mut tree = Tree { reader, address, handle, letters };
 
     tree.send([Fail, Note(1)]);
     settle().await;
