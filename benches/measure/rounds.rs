@@ -110,18 +110,15 @@ impl Rounds {
             } else {
                 disturbed.push(round);
             }
-            if good.len() == wanted {
-                break;
-            }
-            if number + 1 >= wanted && patience.is_zero() {
+            let calm = good.len() == wanted;
+            if calm || (number + 1 >= wanted && patience.is_zero()) {
                 let so_far = Measured::of(row, wanted, &good, &disturbed);
-                match more.take().filter(|_| so_far.is_close()) {
+                match more.take().filter(|_| !calm && so_far.is_close()) {
                     Some(more) => patience = more,
                     None => return Ok(so_far),
                 }
             }
         }
-        Ok(Measured::of(row, wanted, &good, &disturbed))
     }
 
     /// There and back, so that neither side is always the first. A pulse comes before each and after
