@@ -26,7 +26,7 @@ use super::parked::{RETURNS, Seat};
 use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
-use crate::mailbox::{Borrower, Loan, Spot};
+use crate::mailbox::{Borrower, Loan, Spot, spot};
 use crate::path::Path;
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
@@ -149,7 +149,7 @@ impl Run {
     }
 
     fn spot(&self) -> Spot {
-        (Arc::as_ptr(&*self.parent).cast::<()>().addr(), self.key)
+        spot(&*self.parent, self.key)
     }
 
     /// How it ended; `None` if it declined. When that was told, whoever it has given its context to is

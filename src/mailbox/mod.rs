@@ -34,7 +34,7 @@ pub use self::error::{AskError, SendError};
 pub use self::inbox::{Delivery, Inbox};
 pub use self::options::{Closing, Delay, Drain, Handler, Overflow, WhileDown};
 use self::shared::Shared;
-pub(crate) use self::slot::{At, Borrower, Grace, Loan, Slot, Spot};
+pub(crate) use self::slot::{At, Borrower, Grace, Loan, Slot, Spot, spot};
 use crate::path::Path;
 
 /// A mailbox for messages of type `M`, and the address that sends to it.

@@ -28,6 +28,11 @@ pub(crate) trait Borrower: Send + Sync {
 /// keeps the hub.
 pub(crate) type Spot = (usize, Key);
 
+/// Of a child of this hub, as whatever it is seen.
+pub(crate) fn spot<T: ?Sized>(hub: &Arc<T>, key: Key) -> Spot {
+    (Arc::as_ptr(hub).cast::<()>().addr(), key)
+}
+
 /// What it takes to borrow a mailbox.
 pub(crate) struct Loan {
     pub(crate) borrower: Arc<dyn Borrower>,
@@ -95,9 +100,8 @@ impl Place {
         matches!(self, Self::At(_) | Self::Adopted { .. })
     }
 
-    pub(super) fn is(&self, spot: Spot) -> bool {
-        let Self::At(at) = self else { return false };
-        (Arc::as_ptr(&at.owner).cast::<()>().addr(), at.key) == spot
+    pub(super) fn is(&self, place: Spot) -> bool {
+        matches!(self, Self::At(at) if spot(&at.owner, at.key) == place)
     }
 
     pub(super) fn path(&self) -> Option<Path> {

@@ -102,12 +102,12 @@ impl Hub {
         wards.each_key(|&supervisor| {
             supervisors.insert(supervisor);
         });
-        let mut below = |supervisor| {
+        let below = |supervisor| {
             let mut mailboxes = wards.remove(&supervisor).unwrap_or_default();
             mailboxes.retain(|mailbox| mailbox.is_adopted());
             (supervisor, mailboxes)
         };
-        supervisors.into_iter().map(&mut below).collect()
+        supervisors.into_iter().map(below).collect()
     }
 }
 

@@ -117,7 +117,8 @@ fn blueprint(
     for (index, child) in children.iter().enumerate() {
         let lends = child.lends();
         blueprint.lends |= lends;
-        if let Some(mailbox) = lends.then(|| child.seed.mailbox()).flatten()
+        if lends
+            && let Some(mailbox) = child.seed.mailbox()
             && let Some(owner) = mailboxes.insert(Arc::as_ptr(&mailbox).addr(), child.name())
         {
             let (path, owner) = (path.join(child.name()), path.join(owner));

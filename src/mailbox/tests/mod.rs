@@ -24,7 +24,7 @@ use std::time::Instant;
 use super::batch::Batch;
 use super::queue::{Envelope, Origin};
 use super::shared::Shared;
-use super::slot::{At, Borrower, Grace, Loan, Place, Spot};
+use super::slot::{At, Borrower, Grace, Loan, Place, Spot, spot};
 use super::state::{Next, Patience, Received};
 use super::{Inbox, SendError};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
@@ -152,7 +152,7 @@ impl<M: Send + 'static> Post<M> {
     }
 
     fn spot(&self) -> Spot {
-        (Arc::as_ptr(&self.office).cast::<()>().addr(), self.key)
+        spot(&self.office, self.key)
     }
 
     fn try_send(&self, message: M) -> Result<(), SendError<M>> {

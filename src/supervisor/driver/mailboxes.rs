@@ -12,7 +12,7 @@ use super::Driver;
 use crate::child::ChildSpec;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::machine::{Key, Machine};
-use crate::mailbox::{At, Grace, Slot};
+use crate::mailbox::{At, Grace, Slot, spot};
 use crate::supervisor::wards::send_away;
 
 /// How long an incarnation has to live at most before it gets what came before its start, in
@@ -40,8 +40,7 @@ impl<M: Machine> Driver<M> {
 
     /// The child's mailbox, if this is its place.
     pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn Slot>> {
-        let spot = (Arc::as_ptr(&self.hub).addr(), key);
-        self.tasks.mailbox(key).filter(|mailbox| mailbox.is_at(spot))
+        self.tasks.mailbox(key).filter(|mailbox| mailbox.is_at(spot(&self.hub, key)))
     }
 
     /// The child is asked to stop.
@@ -122,10 +121,11 @@ impl<M: Machine> Driver<M> {
         }
         let above = self.above.as_ref().filter(|ctx| !ctx.run.is_dismissed());
         let above = above.and_then(|ctx| Some((ctx.run.key, self.hub.above.as_ref()?)));
-        let seeds = self.hub.blueprint.children.iter().map(|it| Arc::as_ptr(&it.seed));
-        let declared: HashSet<_> = seeds.collect();
+        // Nobody is looked for at the end of a tree.
+        let declared = above.iter().flat_map(|_| &self.hub.blueprint.children);
+        let declared: HashSet<_> = declared.map(|child| Arc::as_ptr(&child.seed)).collect();
         let comes_back = |key| {
-            let entry = self.tasks.entry(key).filter(|_| above.is_some());
+            let entry = self.tasks.entry(key);
             entry.is_some_and(|entry| declared.contains(&Arc::as_ptr(&entry.seed)))
         };
         let mut wards = Vec::new();
