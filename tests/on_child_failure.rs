@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{End, NextStart, World, settle, start};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use verger::{
     Backoff, ChildFailure, ChildSpec, Context, ControlError, DeadLetterReason, DynamicSupervisor,
@@ -307,6 +308,38 @@ fn client(seen: &Arc<Mutex<Vec<Option<u32>>>>) -> ChildSpec {
         assert!(ctx.property::<u8>().is_none(), "nobody has set one of that type");
         async move { ctx.cancelled().await }
     })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_context_that_outlives_its_run_still_knows_the_properties_of_that() {
+    let kept: Arc<Mutex<Vec<Context>>> = Arc::default();
+    let keeps = Arc::clone(&kept);
+    let fails = Arc::new(Notify::new());
+    let failing = Arc::clone(&fails);
+    let client = worker("client", move |ctx: Context| {
+        keeps.lock().unwrap().push(ctx);
+        let fails = Arc::clone(&failing);
+        async move {
+            fails.notified().await;
+            Exit::Err("no network".into())
+        }
+    });
+    let app = eager("app").on_child_failure(|failure| {
+        FailureDecision::restart().with(Endpoint(failure.incarnation))
+    });
+    let app = start(app.child(client)).await;
+    for _ in 0..2 {
+        settle().await;
+        fails.notify_one();
+    }
+    settle().await;
+
+    let endpoints: Vec<_> = {
+        let kept = kept.lock().unwrap();
+        kept.iter().map(|ctx| ctx.property::<Endpoint>().map(|endpoint| endpoint.0)).collect()
+    };
+    assert_eq!(endpoints, [None, Some(1), Some(2)]);
+    app.stop("done").await.unwrap();
 }
 
 /// SignalPy changes them under one_for_one only, and forgets those before.

@@ -108,6 +108,13 @@ pub(super) struct Extras {
     pub(super) seat: Seat,
 }
 
+impl Extras {
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { token, status, properties, seat } = self;
+        token.is_none() && status.is_none() && properties.is_empty() && matches!(seat, Seat::Empty)
+    }
+}
+
 impl Run {
     /// `returns`: if it fails, or is asked to stop, another run is expected after it.
     pub(crate) fn new(
