@@ -172,6 +172,9 @@ impl Rules {
 
     /// How often is too often for this child, besides what is too often for all together.
     pub(crate) fn limits(&self, child: &ChildOptions) -> Limits {
+        if !self.is_limited(child) {
+            return Limits::default();
+        }
         child.limits.get().or(self.defaults.limits.get()).or(self.preset.limits.get())
     }
 
