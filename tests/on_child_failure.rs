@@ -324,9 +324,8 @@ async fn a_context_that_outlives_its_run_still_knows_the_properties_of_that() {
             Exit::Err("no network".into())
         }
     });
-    let app = eager("app").on_child_failure(|failure| {
-        FailureDecision::restart().with(Endpoint(failure.incarnation))
-    });
+    let app = eager("app")
+        .on_child_failure(|failure| FailureDecision::restart().with(Endpoint(failure.incarnation)));
     let app = start(app.child(client)).await;
     for _ in 0..2 {
         settle().await;

@@ -16,8 +16,13 @@ pub(crate) struct Key {
 
 impl Key {
     /// The key that an arena gives to its child with this number, counted from 0, if none has gone.
-    pub(super) fn of_number(number: u32) -> Self {
+    pub(crate) fn of_number(number: u32) -> Self {
         Self { index: number, generation: number }
+    }
+
+    /// Whether it is the key of one of the first so many children that an arena was given.
+    pub(crate) fn is_of_first(self, children: usize) -> bool {
+        self.index == self.generation && self.index() < children
     }
 
     /// The child's place, for tables beside the arena.
@@ -151,6 +156,19 @@ mod tests {
         let mut arena = Arena::default();
         let keys: Vec<_> = (0..100).map(|number| (number, arena.insert(number))).collect();
         assert!(keys.into_iter().all(|(number, key)| key == Key::of_number(number)));
+    }
+
+    #[test]
+    fn a_child_that_took_the_place_of_one_of_the_first_is_not_one_of_them() {
+        let mut arena = Arena::default();
+        let first = ['a', 'b'].map(|child| arena.insert(child));
+        let third = arena.insert('c');
+        assert_eq!([first[0], first[1], third].map(|key| key.is_of_first(2)), [true, true, false]);
+
+        arena.remove(first[0]);
+        let instead = arena.insert('d');
+        assert_eq!(instead.index(), first[0].index());
+        assert!(!instead.is_of_first(2));
     }
 
     #[test]

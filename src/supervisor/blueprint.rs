@@ -3,16 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::{HashMap, HashMapExt as _};
+
 use super::Drive;
 use super::letters::LetterOptions;
 use crate::child::ChildSpec;
 use crate::error::{BuildError, BuildWarning};
 use crate::failure::FailureCallback;
+use crate::machine::Key;
 use crate::path::Path;
 use crate::policy::{
     AutoShutdown, ChildOptions, PolicyInForce, Reset, RestartPolicy, Rules, Shutdown, unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
+
+/// Up to so many names, a table of them takes more memory than it saves time: 400 bytes for ten.
+pub(super) const FEW: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Blueprint {
@@ -26,11 +32,29 @@ pub(crate) struct Blueprint {
     pub(crate) letters: LetterOptions,
     /// In the order in which they start.
     pub(crate) children: Vec<ChildSpec>,
+    /// The key that each of them has in every incarnation, by its name, if they are more than [`FEW`].
+    pub(crate) keys: HashMap<Arc<str>, Key>,
     /// Some child has a mailbox, or somebody below one.
     pub(crate) lends: bool,
 }
 
 impl Blueprint {
+    /// Its children, in the order in which they start.
+    pub(crate) fn declare(&mut self, children: Vec<ChildSpec>) {
+        if children.len() > FEW {
+            self.keys = HashMap::with_capacity(children.len());
+            for (number, child) in (0..).zip(&children) {
+                self.keys.insert(Arc::clone(&child.seed.name), Key::of_number(number));
+            }
+        }
+        self.children = children;
+    }
+
+    /// Whether it is the key of one of its children, and not of one that came later.
+    pub(crate) fn declares(&self, key: Key) -> bool {
+        key.is_of_first(self.children.len())
+    }
+
     /// How long it takes at most to abort all that is below, and to tell what has leaked.
     pub(crate) fn abort_bound(&self) -> Duration {
         let mut below = Duration::ZERO;

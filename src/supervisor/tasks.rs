@@ -5,9 +5,10 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::HashMap;
 use tokio::task::JoinHandle;
 
+use super::blueprint::{Blueprint, FEW};
 use super::few::Few;
 use super::hub::Hub;
 use super::request::ChildName;
@@ -55,6 +56,7 @@ impl Task {
 #[derive(Debug)]
 pub(super) struct Tasks {
     parent: Arc<Arc<dyn Parent>>,
+    blueprint: Arc<Blueprint>,
     entries: Vec<Option<Entry>>,
     names: Names,
     /// Whether any child has ever had a mailbox. Mostly none has, and to ask the recipe of a child,
@@ -69,6 +71,8 @@ pub(super) struct Tasks {
 enum Names {
     /// Of at most [`FEW`], which are looked through.
     Few,
+    /// Those that the blueprint doesn't know. To put all that were declared into a table at each start
+    /// was a tenth of it.
     Unique(Box<HashMap<Arc<str>, Key>>),
     /// Names repeat, so each child has a number besides: `conn#17`.
     Numbered(Box<Numbers>),
@@ -80,22 +84,25 @@ struct Numbers {
     next: NonZeroU64,
 }
 
-/// Up to so many names, a table of them takes more memory than it saves time: 400 bytes for ten.
-const FEW: usize = 16;
-
 impl Tasks {
-    /// For so many children of this parent at first.
-    pub(super) fn new(parent: Arc<dyn Parent>, dynamic: bool, children: usize) -> Self {
-        let names = if dynamic {
+    /// For the children of this blueprint at first.
+    pub(super) fn new(parent: Arc<dyn Parent>, blueprint: &Arc<Blueprint>) -> Self {
+        let children = blueprint.children.len();
+        let names = if blueprint.is_dynamic() {
             Names::Numbered(Box::new(Numbers { keys: Order::default(), next: NonZeroU64::MIN }))
         } else if children <= FEW {
             Names::Few
         } else {
-            Names::Unique(Box::new(HashMap::with_capacity(children)))
+            Names::Unique(Box::default())
         };
-        let parent = Arc::new(parent);
-        let entries = Vec::with_capacity(children);
-        Self { parent, entries, names, lends: false, properties: Few::default() }
+        Self {
+            parent: Arc::new(parent),
+            blueprint: Arc::clone(blueprint),
+            entries: Vec::with_capacity(children),
+            names,
+            lends: false,
+            properties: Few::default(),
+        }
     }
 
     /// `lends`: the seed has a mailbox.
@@ -107,11 +114,11 @@ impl Tasks {
             self.names = Names::Unique(Box::new(names.collect()));
         }
         let serial = match &mut self.names {
-            Names::Few => None,
-            Names::Unique(keys) => {
+            Names::Unique(keys) if !self.blueprint.declares(key) => {
                 keys.insert(Arc::clone(&seed.name), key);
                 None
             }
+            Names::Few | Names::Unique(_) => None,
             Names::Numbered(numbers) => {
                 let serial = numbers.next;
                 numbers.next = serial.saturating_add(1);
@@ -158,7 +165,11 @@ impl Tasks {
                 let mut entries = self.entries.iter().flatten();
                 entries.find(|entry| &*entry.seed.name == segment).map(|entry| entry.key)
             }
-            Names::Unique(keys) => keys.get(segment).copied(),
+            Names::Unique(keys) => {
+                let key = keys.get(segment).or_else(|| self.blueprint.keys.get(segment))?;
+                // One that was declared may be gone.
+                self.entry(*key).map(|entry| entry.key)
+            }
             Names::Numbered(numbers) => {
                 let (name, serial) = segment.rsplit_once('#')?;
                 // One way to write it, so that a path is a name: not `conn#007`, nor `conn#+7`.

@@ -109,6 +109,7 @@ fn blueprint(
         on_child_failure: described.options().on_child_failure.clone(),
         letters: described.options().letters.clone(),
         children: Vec::new(),
+        keys: HashMap::default(),
         lends: false,
     };
     // With the index, which nobody reads here: the start order is found with such a map as well, and
@@ -130,7 +131,8 @@ fn blueprint(
         }
         blueprint.check_child(&|| path.path(), child, warnings)?;
     }
-    blueprint.children = order::sorted(children, path, blueprint.rules.start)?;
+    let children = order::sorted(children, path, blueprint.rules.start)?;
+    blueprint.declare(children);
     warnings.extend(unreachable_limit(&blueprint, path));
     Ok(blueprint)
 }

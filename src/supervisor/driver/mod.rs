@@ -160,11 +160,9 @@ async fn give_way() {
 
 impl<M: Machine> Driver<M> {
     pub(super) fn new(machine: M, hub: Arc<Hub>, above: Option<Context>) -> Self {
-        let blueprint = &hub.blueprint;
         // Whoever is asked about failures is told how long the child had lived.
         let heeds_edges = hub.callback.is_some();
-        let tasks =
-            Tasks::new(Arc::clone(&hub) as _, blueprint.is_dynamic(), blueprint.children.len());
+        let tasks = Tasks::new(Arc::clone(&hub) as _, &hub.blueprint);
         Self {
             machine,
             hub,

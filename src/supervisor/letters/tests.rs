@@ -8,6 +8,7 @@ use std::sync::Weak;
 use std::task::{Context, Wake};
 use std::time::Duration;
 
+use foldhash::HashMap;
 use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
 
@@ -92,6 +93,7 @@ fn hub(name: &str, letters: LetterOptions, above: Option<Arc<Hub>>, tree: Arc<Tr
         on_child_failure: None,
         letters,
         children: Vec::new(),
+        keys: HashMap::default(),
         lends: false,
     };
     Hub::new(name.into(), above, tree, Arc::new(blueprint), now())
