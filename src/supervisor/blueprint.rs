@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::HashMap;
 
 use super::Drive;
 use super::letters::LetterOptions;
@@ -39,13 +39,17 @@ pub(crate) struct Blueprint {
 }
 
 impl Blueprint {
-    /// Its children, in the order in which they start.
-    pub(crate) fn declare(&mut self, children: Vec<ChildSpec>) {
-        if children.len() > FEW {
-            self.keys = HashMap::with_capacity(children.len());
+    /// Its children, in the order in which they start, and their keys in the order in which they were
+    /// declared.
+    pub(crate) fn declare(&mut self, children: Vec<ChildSpec>, mut keys: HashMap<Arc<str>, Key>) {
+        // Nothing else moves them.
+        if children.iter().any(|child| !child.requires.is_empty()) {
             for (number, child) in (0..).zip(&children) {
-                self.keys.insert(Arc::clone(&child.seed.name), Key::of_number(number));
+                keys.insert(Arc::clone(&child.seed.name), Key::of_number(number));
             }
+        }
+        if children.len() > FEW {
+            self.keys = keys;
         }
         self.children = children;
     }

@@ -395,10 +395,26 @@ fn plan(rules: &Rules, options: &ChildOptions) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::FEW;
-    use crate::{ChildSpec, Context, ControlError, Supervisor, worker};
+    use crate::{ChildSpec, Context, ControlError, Start, Supervisor, worker};
 
     fn child(number: usize) -> ChildSpec {
         worker(format!("child-{number}"), async |ctx: Context| ctx.cancelled().await)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn children_that_start_in_another_order_than_they_were_declared_are_found_by_their_names()
+    {
+        for declared in [FEW, FEW + 1] {
+            let last = format!("child-{}", declared - 1);
+            let first = child(0).requires(&last);
+            let app = Supervisor::builder("app").start(Start::Concurrent).child(first);
+            let app = (1..declared).map(child).fold(app, |app, child| app.child(child));
+            let tree = app.build().unwrap().start().await.unwrap();
+            for number in 0..declared {
+                let found = tree.which_child(&format!("child-{number}")).await.unwrap();
+                assert_eq!(found.path.name(), format!("child-{number}"));
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

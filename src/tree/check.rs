@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::builder::{DynamicSupervisorBuilder, Options, Restarts, SupervisorBuilder};
 use super::order;
@@ -12,6 +12,7 @@ use crate::child::{
     ChildSpec, Resolved, check_intensity, check_limits, check_on_exhausted, check_twice,
 };
 use crate::error::{BuildError, BuildWarning};
+use crate::machine::Key;
 use crate::path::{Path, Trail, check_name};
 use crate::policy::{Origin, Preset, Rules, unreachable};
 use crate::supervisor::{Blueprint, Drive};
@@ -112,10 +113,8 @@ fn blueprint(
         keys: HashMap::default(),
         lends: false,
     };
-    // With the index, which nobody reads here: the start order is found with such a map as well, and
-    // one of another kind would be compiled besides.
-    let (mut names, mut mailboxes) = (HashMap::default(), HashMap::default());
-    for (index, child) in children.iter().enumerate() {
+    let (mut keys, mut mailboxes) = (HashMap::with_capacity(children.len()), HashMap::default());
+    for (number, child) in (0..).zip(&children) {
         let lends = child.lends();
         blueprint.lends |= lends;
         if lends
@@ -125,14 +124,14 @@ fn blueprint(
             let (path, owner) = (path.join(child.name()), path.join(owner));
             return Err(BuildError::MailboxTaken { path, owner });
         }
-        if names.insert(child.name(), index).is_some() {
+        if keys.insert(Arc::clone(&child.seed.name), Key::of_number(number)).is_some() {
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.path(), name });
         }
         blueprint.check_child(&|| path.path(), child, warnings)?;
     }
     let children = order::sorted(children, path, blueprint.rules.start)?;
-    blueprint.declare(children);
+    blueprint.declare(children, keys);
     warnings.extend(unreachable_limit(&blueprint, path));
     Ok(blueprint)
 }
