@@ -22,7 +22,7 @@ impl Key {
 
     /// Whether it is the key of one of the first so many children that an arena was given.
     pub(crate) fn is_of_first(self, children: usize) -> bool {
-        self.index == self.generation && self.index() < children
+        self.index() < children && self == Self::of_number(self.index)
     }
 
     /// The child's place, for tables beside the arena.

@@ -39,15 +39,8 @@ pub(crate) struct Blueprint {
 }
 
 impl Blueprint {
-    /// Its children, in the order in which they start, and their keys in the order in which they were
-    /// declared.
-    pub(crate) fn declare(&mut self, children: Vec<ChildSpec>, mut keys: HashMap<Arc<str>, Key>) {
-        // Nothing else moves them.
-        if children.iter().any(|child| !child.requires.is_empty()) {
-            for (number, child) in (0..).zip(&children) {
-                keys.insert(Arc::clone(&child.seed.name), Key::of_number(number));
-            }
-        }
+    /// Its children, in the order in which they start, and their keys.
+    pub(crate) fn declare(&mut self, children: Vec<ChildSpec>, keys: HashMap<Arc<str>, Key>) {
         if children.len() > FEW {
             self.keys = keys;
         }

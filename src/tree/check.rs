@@ -130,7 +130,7 @@ fn blueprint(
         }
         blueprint.check_child(&|| path.path(), child, warnings)?;
     }
-    let children = order::sorted(children, path, blueprint.rules.start)?;
+    let children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
     blueprint.declare(children, keys);
     warnings.extend(unreachable_limit(&blueprint, path));
     Ok(blueprint)

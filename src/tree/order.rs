@@ -8,15 +8,17 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use foldhash::HashMap;
 
 use crate::child::ChildSpec;
 use crate::error::{BuildError, known};
+use crate::machine::Key;
 use crate::path::Trail;
 use crate::policy::Start;
 
-/// The children in the order in which they start.
+/// The children in the order in which they start. Their keys, by name, are moved with them.
 ///
 /// # Errors
 ///
@@ -24,13 +26,14 @@ use crate::policy::Start;
 /// after the other.
 pub(super) fn sorted(
     mut children: Vec<ChildSpec>,
+    keys: &mut HashMap<Arc<str>, Key>,
     parent: &Trail,
     start: Start,
 ) -> Result<Vec<ChildSpec>, BuildError> {
     if children.iter().all(|child| child.requires.is_empty()) {
         return Ok(children);
     }
-    let requires = requirements(&children, parent)?;
+    let requires = requirements(&children, keys, parent)?;
     let order = order(&requires).map_err(|circle| {
         let names: Vec<_> = circle.iter().map(|&index| children[index].name()).collect();
         BuildError::RequirementCycle { parent: parent.path(), circle: names.join(" → ") }
@@ -45,6 +48,9 @@ pub(super) fn sorted(
         }
     }
     arrange(&mut children, order);
+    for (number, child) in (0..).zip(&children) {
+        keys.insert(Arc::clone(&child.seed.name), Key::of_number(number));
+    }
     Ok(children)
 }
 
@@ -65,13 +71,14 @@ fn arrange<T>(items: &mut [T], mut order: Vec<usize>) {
 }
 
 /// For each child, the children it requires.
-fn requirements(children: &[ChildSpec], parent: &Trail) -> Result<Vec<Vec<usize>>, BuildError> {
-    let mut names = HashMap::default();
-    for (index, child) in children.iter().enumerate() {
-        names.insert(child.name(), index);
-    }
+fn requirements(
+    children: &[ChildSpec],
+    keys: &HashMap<Arc<str>, Key>,
+    parent: &Trail,
+) -> Result<Vec<Vec<usize>>, BuildError> {
     let find = |child: &ChildSpec, name: &String| {
-        names.get(name.as_str()).copied().ok_or_else(|| BuildError::UnknownRequirement {
+        let key = keys.get(name.as_str());
+        key.map(|key| key.index()).ok_or_else(|| BuildError::UnknownRequirement {
             path: parent.join(child.name()),
             parent: parent.path(),
             requirement: name.clone(),
