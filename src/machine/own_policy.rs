@@ -28,9 +28,10 @@ impl Slot {
     /// How often is too often when this incarnation ends, if anything is.
     pub(super) fn limits(&self, rules: &Rules) -> Option<Limits> {
         let own = self.own_policy().filter(|policy| !policy.limits.is_none());
+        let spec = rules.limits(&self.options);
         match own {
-            Some(own) => Some(own.limits.get().or(rules.limits(&self.options))),
-            None => rules.is_limited(&self.options).then(|| rules.limits(&self.options)),
+            Some(own) => Some(own.limits.get().or(spec.unwrap_or_default())),
+            None => spec,
         }
     }
 

@@ -218,7 +218,7 @@ impl PolicyInForce {
         if let Some(own) = self.own.as_ref().and_then(|own| of(&own.limits.get())) {
             return Some(InForce::new(own, Origin::Child));
         }
-        let value = of(&self.rules.limits(&self.options))?;
+        let value = of(&self.rules.limits(&self.options)?)?;
         let origin = self.origin(|it| of(&it.limits.get()).is_some());
         Some(InForce::new(value, origin.unwrap_or(Origin::Default)))
     }

@@ -170,17 +170,14 @@ impl Rules {
         child.failure_log.or(self.defaults.failure_log).unwrap_or_default()
     }
 
-    /// How often is too often for this child, besides what is too often for all together.
-    pub(crate) fn limits(&self, child: &ChildOptions) -> Limits {
-        if !self.is_limited(child) {
-            return Limits::default();
-        }
-        child.limits.get().or(self.defaults.limits.get()).or(self.preset.limits.get())
+    /// How often is too often for this child, besides what is too often for all together, if anything
+    /// is. Most children have no limits, and to look into all layers was 160 instructions of a restart.
+    pub(crate) fn limits(&self, child: &ChildOptions) -> Option<Limits> {
+        let all = || child.limits.get().or(self.defaults.limits.get()).or(self.preset.limits.get());
+        self.is_limited(child).then(all)
     }
 
-    /// Whether [`limits`](Self::limits) are any. Asked first: most children have none, and to look
-    /// into all layers was 160 instructions of a restart.
-    pub(crate) fn is_limited(&self, child: &ChildOptions) -> bool {
+    fn is_limited(&self, child: &ChildOptions) -> bool {
         let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
         layers.iter().any(|limits| !limits.is_none())
     }

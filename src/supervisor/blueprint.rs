@@ -118,7 +118,8 @@ impl Blueprint {
         own: impl Fn() -> Path,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<(), BuildError> {
-        let (backoff, limits) = (self.rules.backoff(options), self.rules.limits(options));
+        let backoff = self.rules.backoff(options);
+        let limits = self.rules.limits(options).unwrap_or_default();
         // As for rules that forgive in other ways: this is about a child that was active for no
         // time at all.
         let at_once = backoff.resets_after().is_some_and(|life| life.is_zero());
@@ -150,6 +151,7 @@ impl Blueprint {
     /// How a child is treated, every default filled in.
     pub(crate) fn describe(&self, name: String, options: &Arc<ChildOptions>) -> ChildSpecInfo {
         let rules = &self.rules;
+        let limits = rules.limits(options).unwrap_or_default();
         ChildSpecInfo {
             name,
             kind: kind(options),
@@ -160,9 +162,9 @@ impl Blueprint {
             significant: options.significant,
             activation_timeout: rules.activation_timeout(options),
             on_leak: rules.on_leak(options),
-            intensity: rules.limits(options).intensity,
-            consecutive_restarts: rules.limits(options).consecutive,
-            failing_for: rules.limits(options).failing_for,
+            intensity: limits.intensity,
+            consecutive_restarts: limits.consecutive,
+            failing_for: limits.failing_for,
             on_exhausted: rules.on_exhausted(options),
             failure_log: rules.failure_log(options),
             origins: self.policy(options, None).origins(),

@@ -137,7 +137,7 @@ impl Child {
     }
 
     pub(super) fn limits(&self, rules: &Rules) -> Limits {
-        let spec = rules.limits(&self.nature.options);
+        let spec = rules.limits(&self.nature.options).unwrap_or_default();
         self.policy.as_ref().map_or(spec, |policy| policy.limits.get().or(spec))
     }
 
