@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use foldhash::HashMap;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::broadcast;
 
 use super::blueprint::Blueprint;
@@ -20,6 +21,7 @@ use super::outcome::Outcome;
 use super::phase::Progress;
 use super::request::Request;
 use super::subscription::Subscription;
+use super::turns::BoxedDriver;
 use super::wards::Wards;
 use crate::child::{Parent, Run};
 use crate::event::{Event, EventKind};
@@ -45,6 +47,8 @@ pub(crate) struct Tree {
     seq: AtomicU64,
     listeners: Arc<AtomicUsize>,
     began: (Instant, SystemTime),
+    /// The runtime in which callers may take a supervisor's turn; see `turns`.
+    pub(super) visited: Option<Handle>,
 }
 
 impl Tree {
@@ -56,6 +60,7 @@ impl Tree {
             seq: AtomicU64::new(0),
             listeners: Arc::default(),
             began: (now, wall),
+            visited: Handle::try_current().ok().filter(takes_visitors),
         }
     }
 
@@ -73,6 +78,13 @@ impl Tree {
     pub(crate) fn seq(&self) -> u64 {
         self.seq.load(Ordering::Relaxed)
     }
+}
+
+/// A thread that is alone wakes nobody for what it hands to another task, so there is little to be
+/// won. And what comes first stays as it was: a child that was started has run before its caller goes
+/// on, as tests have a right to expect that run on one thread.
+fn takes_visitors(runtime: &Handle) -> bool {
+    runtime.runtime_flavor() != RuntimeFlavor::CurrentThread
 }
 
 /// An incarnation that was aborted and is still there.
@@ -98,7 +110,7 @@ pub(crate) struct Hub {
     /// would take memory, and time to make, that grows with the square of its length.
     path: OnceLock<Path>,
     pub(crate) tree: Arc<Tree>,
-    pub(crate) inbox: Inbox<Request>,
+    pub(crate) inbox: Inbox<Request, BoxedDriver>,
     pub(crate) progress: Progress,
     pub(crate) blueprint: Arc<Blueprint>,
     pub(crate) began: Instant,

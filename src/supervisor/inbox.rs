@@ -1,22 +1,27 @@
 //! What a supervisor has yet to hear: events from its children, requests from its handles, and
-//! whether it is to stop.
+//! whether it is to stop. And who reads it.
 //!
 //! Two queues and one waker under one lock. Whoever finds the waker there takes it and wakes the
 //! supervisor; those who come before it has looked find none, so a storm of exits wakes it once,
 //! and the supervisor takes all of them under one lock. A channel would wake and lock for each,
 //! and bring blocks of memory that only a busy supervisor ever fills.
 //!
+//! What reads, and acts on it, lies here as long as it has nothing to do. So one who asks can take it
+//! out and read himself, where he would wake the supervisor's task and wait for it.
+//!
 //! # Invariants
 //!
-//! 1. What was pushed before a `poll_take` that returned `Ready` is in its batch, in order and
-//!    behind what had been left there.
-//! 2. If `poll_take` returned `Pending`, the next push wakes.
+//! 1. The reader is with one at a time. Whoever takes it out has with it all that was pushed before,
+//!    in order and behind what had been left there.
+//! 2. What is pushed while the reader lies here wakes the supervisor's task, unless that is on its way
+//!    already. Whoever puts the reader back looks whether something was pushed meanwhile, or the task
+//!    was there in vain, and wakes it then.
 //! 3. Events and requests of a batch can be taken in the order in which they came, or events first.
 //! 4. Nothing is pushed once the inbox is closed; events and requests are given back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use super::queue::{Queue, SMALL, move_behind};
@@ -95,24 +100,50 @@ impl<R> Batch<R> {
     }
 }
 
+/// Who takes out what has come in, and acts on it.
+pub(crate) trait Reader<R> {
+    /// What is to be read.
+    fn batch(&mut self) -> &mut Batch<R>;
+}
+
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Inbox<R> {
-    state: Mutex<State<R>>,
+pub(crate) struct Inbox<R, D> {
+    state: Mutex<State<R, D>>,
 }
 
 #[derive(Debug)]
-struct State<R> {
+struct State<R, D> {
     waiting: Batch<R>,
     /// How many events have come.
     events: u64,
+    /// Of the supervisor's task.
     waker: Option<Waker>,
+    reader: Place<D>,
     closed: bool,
 }
 
-impl<R> Inbox<R> {
+/// Where the reader is.
+#[derive(Debug)]
+enum Place<D> {
+    /// It lies here, and nobody reads.
+    Here(D),
+    /// Somebody reads. `missed`: the supervisor's task has looked for it meanwhile.
+    Out { missed: bool },
+    /// The supervisor's task is over: there is nothing to be read any more.
+    Gone,
+}
+
+impl<R, D: Reader<R>> Inbox<R, D> {
+    /// The reader is out at first: the supervisor's task begins with it.
     pub(crate) fn new() -> Self {
-        let state = State { waiting: Batch::default(), events: 0, waker: None, closed: false };
+        let state = State {
+            waiting: Batch::default(),
+            events: 0,
+            waker: None,
+            reader: Place::Out { missed: false },
+            closed: false,
+        };
         Self { state: Mutex::new(state) }
     }
 
@@ -143,13 +174,36 @@ impl<R> Inbox<R> {
         Ok(())
     }
 
+    /// The same for who is ready to read himself. He is given the reader if it lies here, with all
+    /// that has come in, and is to [`leave`](Self::leave) it here again.
+    ///
+    /// # Errors
+    ///
+    /// Gives the request back if the supervisor has ended.
+    pub(crate) fn request_in_person(&self, request: R) -> Result<Option<D>, R> {
+        let Some(mut state) = self.open() else { return Err(request) };
+        let before = state.events;
+        let reader = state.take_reader();
+        match reader {
+            Some(mut reader) => {
+                drop(state);
+                reader.batch().requests.push_back((before, request));
+                Ok(Some(reader))
+            }
+            None => {
+                state.waiting.requests.push_back((before, request));
+                Ok(None)
+            }
+        }
+    }
+
     pub(crate) fn stop(&self, stop: StopRequest) {
         let Some(mut state) = self.open() else { return };
         state.waiting.stop(stop);
         wake(state);
     }
 
-    fn open(&self) -> Option<MutexGuard<'_, State<R>>> {
+    fn open(&self) -> Option<MutexGuard<'_, State<R, D>>> {
         Some(self.state.lock()).filter(|state| !state.closed)
     }
 
@@ -162,29 +216,67 @@ impl<R> Inbox<R> {
         self.state.lock().closed
     }
 
-    /// Moves all that is waiting into the batch.
-    pub(crate) fn poll_take(&self, cx: &mut Context<'_>, batch: &mut Batch<R>) -> Poll<()> {
+    /// The reader, with all that has come in, for the supervisor's task. `None`: somebody else reads,
+    /// and wakes the task when he has done.
+    pub(crate) fn take_reader(&self, cx: &Context<'_>) -> Option<D> {
         let mut state = self.state.lock();
-        if !state.waiting.is_empty() {
-            state.waiting.move_behind(batch);
-            return Poll::Ready(());
+        let reader = state.take_reader();
+        if let Place::Out { missed } = &mut state.reader
+            && reader.is_none()
+        {
+            *missed = true;
+            state.keep_waker(cx);
         }
-        // Room that was needed once is needed again, with the next child that ends. What a storm took
-        // stays where it is, and is given back when the next event is taken.
-        let room = batch.events.capacity();
-        if state.waiting.events.capacity() == 0 && batch.events.is_empty() && room <= SMALL {
-            std::mem::swap(&mut state.waiting.events, &mut batch.events);
-        }
-        match &mut state.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => state.waker = Some(cx.waker().clone()),
-        }
-        Poll::Pending
+        reader
     }
 
-    /// The same for who doesn't wait.
-    pub(crate) fn take(&self, batch: &mut Batch<R>) {
-        self.state.lock().waiting.move_behind(batch);
+    /// Moves all that is waiting to a reader that is out.
+    pub(crate) fn take(&self, reader: &mut D) {
+        self.state.lock().waiting.move_behind(reader.batch());
+    }
+
+    /// The supervisor's task waits, and anybody may read.
+    ///
+    /// # Errors
+    ///
+    /// Gives the reader back if there is something to be read.
+    pub(crate) fn wait(&self, mut reader: D, cx: &Context<'_>) -> Result<(), D> {
+        let mut state = self.state.lock();
+        let batch = reader.batch();
+        if !state.waiting.is_empty() {
+            state.waiting.move_behind(batch);
+            return Err(reader);
+        }
+        state.give_room_back(batch);
+        state.keep_waker(cx);
+        state.reader = Place::Here(reader);
+        Ok(())
+    }
+
+    /// Somebody else than the supervisor's task has read. The task is woken if it is `needed`, or has
+    /// looked for the reader, or something else has come in.
+    ///
+    /// Returns the reader if the task is gone: it goes with it.
+    pub(crate) fn leave(&self, mut reader: D, needed: bool) -> Option<D> {
+        let mut state = self.state.lock();
+        let Place::Out { missed } = state.reader else { return Some(reader) };
+        if needed || missed || !state.waiting.is_empty() {
+            state.reader = Place::Here(reader);
+            wake(state);
+        } else {
+            state.give_room_back(reader.batch());
+            state.reader = Place::Here(reader);
+        }
+        None
+    }
+
+    /// The supervisor's task is over. Returns the reader if nobody reads; whoever does is told when he
+    /// leaves it.
+    pub(crate) fn dismiss(&self) -> Option<D> {
+        match std::mem::replace(&mut self.state.lock().reader, Place::Gone) {
+            Place::Here(reader) => Some(reader),
+            Place::Out { .. } | Place::Gone => None,
+        }
     }
 
     /// Takes nothing more in, and returns what was waiting.
@@ -200,13 +292,50 @@ impl<R> Inbox<R> {
     }
 }
 
-/// Something was put in.
-fn wake<R>(mut state: MutexGuard<'_, State<R>>) {
-    let waker = state.waker.take();
+impl<R, D: Reader<R>> State<R, D> {
+    /// The reader with all that has come in, if it lies here.
+    fn take_reader(&mut self) -> Option<D> {
+        let Place::Here(_) = self.reader else { return None };
+        let out = Place::Out { missed: false };
+        let Place::Here(mut reader) = std::mem::replace(&mut self.reader, out) else { return None };
+        self.waiting.move_behind(reader.batch());
+        Some(reader)
+    }
+
+    fn keep_waker(&mut self, cx: &Context<'_>) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.waker = Some(cx.waker().clone()),
+        }
+    }
+
+    /// Room that was needed once is needed again, with the next child that ends. What a storm took
+    /// stays where it is, and is given back when the next event is taken.
+    fn give_room_back(&mut self, batch: &mut Batch<R>) {
+        let room = batch.events.capacity();
+        if self.waiting.events.capacity() == 0 && batch.events.is_empty() && room <= SMALL {
+            std::mem::swap(&mut self.waiting.events, &mut batch.events);
+        }
+    }
+}
+
+/// There is something to be read. Whoever reads just now looks for himself before he leaves.
+fn wake<R, D>(mut state: MutexGuard<'_, State<R, D>>) {
+    let waker = match state.reader {
+        Place::Here(_) => state.waker.take(),
+        Place::Out { .. } | Place::Gone => None,
+    };
     drop(state);
     // Outside of the lock: the woken may come at once, and a waker may do anything.
     if let Some(waker) = waker {
         waker.wake();
+    }
+}
+
+#[cfg(test)]
+impl<R> Reader<R> for Batch<R> {
+    fn batch(&mut self) -> &mut Self {
+        self
     }
 }
 
@@ -216,12 +345,26 @@ mod tests {
 
     use super::*;
 
+    type Inbox<R> = super::Inbox<R, Batch<R>>;
+
+    fn cx() -> Context<'static> {
+        Context::from_waker(Waker::noop())
+    }
+
+    /// One that nobody reads.
+    fn unread<R>() -> Inbox<R> {
+        let inbox = Inbox::new();
+        assert!(inbox.wait(Batch::default(), &cx()).is_ok(), "nothing has come in");
+        inbox
+    }
+
     #[test]
     fn a_closed_inbox_gives_requests_back() {
-        let inbox = Inbox::new();
+        let inbox = unread();
         assert_eq!(inbox.request(1), Ok(()));
         assert_eq!(inbox.close().next_request(), Some(1));
         assert_eq!(inbox.request(2), Err(2));
+        assert_eq!(inbox.request_in_person(3).unwrap_err(), 3);
     }
 
     #[test]
@@ -230,47 +373,49 @@ mod tests {
         for (first, second, both) in
             [(soon, None, soon), (None, soon, soon), (long, soon, soon), (None, None, None)]
         {
-            let inbox = Inbox::<()>::new();
+            let inbox = unread::<()>();
             inbox.stop(StopRequest { reason: "a".into(), within: first });
             inbox.stop(StopRequest { reason: "b".into(), within: second });
 
-            let mut batch = Batch::default();
-            let mut cx = Context::from_waker(Waker::noop());
-            assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
+            let mut batch = inbox.take_reader(&cx()).unwrap();
             let both = StopRequest { reason: "a".into(), within: both };
-            assert_eq!(batch.stop.as_deref(), Some(&both));
-            assert_eq!(inbox.poll_take(&mut cx, &mut Batch::default()), Poll::Pending);
+            assert_eq!(batch.stop.take().as_deref(), Some(&both));
+            assert!(inbox.wait(batch, &cx()).is_ok(), "that was all");
         }
     }
 
     #[test]
     fn what_comes_later_is_put_behind_what_is_left() {
-        let inbox = Inbox::new();
-        let mut batch = Batch::default();
-        let mut cx = Context::from_waker(Waker::noop());
+        let inbox = unread();
         for requests in [[1, 2], [3, 4]] {
             for request in requests {
                 inbox.request(request).unwrap();
             }
-            assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
+            let batch = inbox.take_reader(&cx()).unwrap();
+            assert_eq!(inbox.leave(batch, false).map(drop), None);
         }
+        let mut batch = inbox.take_reader(&cx()).unwrap();
         let requests: Vec<_> = std::iter::from_fn(|| batch.next_request()).collect();
         assert_eq!(requests, [1, 2, 3, 4]);
     }
 
     #[test]
     fn a_request_comes_behind_the_events_that_came_before_it_and_ahead_of_those_after() {
-        let inbox = Inbox::new();
-        let mut batch = Batch::default();
-        let mut cx = Context::from_waker(Waker::noop());
-        // `e` is an event, `r` a request, and at `|` what has come is put into the batch.
-        let (came, mut taken) = ("ee|rer|e|er|", String::new());
+        let inbox = unread();
+        let mut batch = inbox.take_reader(&cx()).unwrap();
+        // `e` is an event, `r` a request, `R` one whose caller may read, and at `|` what has come is
+        // put into the batch.
+        let (came, mut taken) = ("ee|rer|e|er|eR|R|", String::new());
         for what in came.chars() {
             match what {
                 'e' => inbox.event(Event::AbortAll).unwrap(),
                 'r' => inbox.request(()).unwrap(),
+                'R' => {
+                    assert!(inbox.leave(batch, false).is_none());
+                    batch = inbox.request_in_person(()).unwrap().expect("nobody reads");
+                }
                 _ => {
-                    assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
+                    inbox.take(&mut batch);
                     // Something is left of each batch.
                     if batch.next_event_in_order().is_some() {
                         taken.push('e');
@@ -287,87 +432,137 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(taken, came.replace('|', ""));
+        assert_eq!(taken, came.replace('|', "").to_lowercase());
     }
 
     #[test]
     fn the_room_that_a_storm_took_is_given_back() {
-        let inbox = Inbox::new();
-        let mut batch = Batch::default();
-        let mut cx = Context::from_waker(Waker::noop());
+        let inbox = unread();
         for requests in [100_000, 1, 1] {
             for request in 0..requests {
                 inbox.request(request).unwrap();
             }
-            assert_eq!(inbox.poll_take(&mut cx, &mut batch), Poll::Ready(()));
+            let mut batch = inbox.take_reader(&cx()).unwrap();
             batch.requests.clear();
+            assert!(inbox.wait(batch, &cx()).is_ok());
         }
+        let batch = inbox.take_reader(&cx()).unwrap();
         let room = inbox.state.lock().waiting.requests.capacity() + batch.requests.capacity();
         assert!(room <= 8 * SMALL, "{room}");
+    }
+
+    #[test]
+    fn who_comes_while_another_reads_leaves_his_request_to_him() {
+        let inbox = unread();
+        let reader = inbox.request_in_person(1).unwrap().expect("nobody reads");
+        assert!(inbox.request_in_person(2).unwrap().is_none());
+        assert!(inbox.leave(reader, false).is_none());
+
+        let mut reader = inbox.take_reader(&cx()).expect("nobody reads");
+        assert_eq!((reader.next_request(), reader.next_request()), (Some(1), Some(2)));
+    }
+
+    #[test]
+    fn a_reader_that_is_out_when_the_task_ends_goes_with_whoever_has_it() {
+        let inbox = unread();
+        let reader = inbox.request_in_person(1).unwrap().expect("nobody reads");
+        assert!(inbox.dismiss().is_none());
+        assert_eq!(inbox.leave(reader, true).and_then(|mut it| it.next_request()), Some(1));
+
+        let inbox = unread::<u8>();
+        assert!(inbox.dismiss().is_some());
     }
 }
 
 #[cfg(all(test, verger_loom))]
 mod loom_tests {
     use std::future::poll_fn;
+    use std::task::Poll;
 
     use loom::thread;
 
     use super::*;
     use crate::sync::model::{Task, check};
 
-    fn poll(inbox: &Inbox<u32>, task: &Arc<Task>) -> Option<Vec<u32>> {
-        let mut batch = Batch::default();
+    type Inbox = super::Inbox<u32, Batch<u32>>;
+
+    /// One that this task waits at.
+    fn waiting(task: &Arc<Task>) -> Arc<Inbox> {
+        let inbox = Inbox::new();
         let waker = task.waker();
-        let poll = inbox.poll_take(&mut Context::from_waker(&waker), &mut batch);
-        poll.is_ready().then(|| requests(batch))
+        assert!(inbox.wait(Batch::default(), &Context::from_waker(&waker)).is_ok());
+        Arc::new(inbox)
     }
 
-    fn requests(mut batch: Batch<u32>) -> Vec<u32> {
+    fn requests(batch: &mut Batch<u32>) -> Vec<u32> {
         std::iter::from_fn(|| batch.next_request()).collect()
     }
 
-    #[test]
-    fn loom_all_that_is_pushed_is_taken_once_and_in_order() {
-        check(|| {
-            let inbox = Arc::new(Inbox::new());
-            let (first, second) = (Arc::clone(&inbox), Arc::clone(&inbox));
-            let first = thread::spawn(move || {
-                first.request(10).unwrap();
-                first.request(11).unwrap();
-            });
-            let second = thread::spawn(move || {
-                second.event(Event::AbortAll).unwrap();
-                second.request(20).unwrap();
-            });
-
-            let (mut requests, mut events) = (Vec::new(), 0);
-            let task = Task::new();
-            while requests.len() < 3 || events < 1 {
-                let mut batch = Batch::default();
-                task.run(poll_fn(|cx| inbox.poll_take(cx, &mut batch)));
-                let before = requests.len();
-                events += usize::from(batch.next_event_in_order().is_some());
-                requests.extend(std::iter::from_fn(|| {
-                    events += usize::from(batch.next_event_in_order().is_some());
-                    let request = batch.next_request()?;
-                    assert!(events == 1 || request != 20, "the event was pushed before");
-                    Some(request)
-                }));
-                assert!(requests.len() > before || events == 1, "it was woken for something");
+    /// What the task reads in one poll.
+    fn poll(inbox: &Inbox, cx: &Context<'_>, mut each: impl FnMut(&mut Batch<u32>)) {
+        let Some(mut batch) = inbox.take_reader(cx) else { return };
+        loop {
+            each(&mut batch);
+            match inbox.wait(batch, cx) {
+                Ok(()) => return,
+                Err(back) => batch = back,
             }
-
-            first.join().unwrap();
-            second.join().unwrap();
-            assert_eq!(poll(&inbox, &task), None, "nothing comes twice");
-            assert_eq!(events, 1);
-            requests.retain(|&request| request != 20);
-            assert_eq!(requests, [10, 11]);
-        });
+        }
     }
 
     #[test]
-    fn loom_who_is_told_pending_is_woken_once_however_much_is_pushed() {
+    fn loom_all_that_is_pushed_is_read_once_and_in_order_whoever_reads() {
+        check(|| {
+            let task = Task::new();
+            let inbox = waiting(&task);
+            let log = Arc::new(Mutex::new(Vec::new()));
+            let pushing = {
+                let inbox = Arc::clone(&inbox);
+                thread::spawn(move || {
+                    inbox.request(10).unwrap();
+                    inbox.event(Event::AbortAll).unwrap();
+                    inbox.request(11).unwrap();
+                })
+            };
+            let asking = {
+                let (inbox, log) = (Arc::clone(&inbox), Arc::clone(&log));
+                thread::spawn(move || {
+                    let Some(mut batch) = inbox.request_in_person(20).unwrap() else { return };
+                    let all = read(&log, &mut batch);
+                    // What it has read last, nobody else wakes the task for.
+                    assert!(inbox.leave(batch, all).is_none(), "the task is there");
+                })
+            };
+
+            task.run(poll_fn(|cx| {
+                let mut all = false;
+                poll(&inbox, cx, |batch| all = read(&log, batch));
+                if all { Poll::Ready(()) } else { Poll::Pending }
+            }));
+
+            pushing.join().unwrap();
+            asking.join().unwrap();
+            let log: Vec<_> = log.lock().iter().copied().filter(|&it| it != 20).collect();
+            assert_eq!(log, [10, 0, 11]);
+        });
+    }
+
+    /// Reads in order, the event as 0. Whether that was all that will come.
+    fn read(log: &Mutex<Vec<u32>>, batch: &mut Batch<u32>) -> bool {
+        let mut log = log.lock();
+        loop {
+            if batch.next_event_in_order().is_some() {
+                log.push(0);
+            } else if let Some(request) = batch.next_request() {
+                log.push(request);
+            } else {
+                return log.len() == 4;
+            }
+        }
+    }
+
+    #[test]
+    fn loom_who_waits_is_woken_once_however_much_is_pushed() {
         loom::model(|| {
             let inbox = Arc::new(Inbox::new());
             let pushing = {
@@ -379,12 +574,16 @@ mod loom_tests {
             };
 
             let task = Task::new();
-            let taken = poll(&inbox, &task);
+            let waker = task.waker();
+            let cx = Context::from_waker(&waker);
+            let waits = inbox.wait(Batch::default(), &cx).is_ok();
             pushing.join().unwrap();
 
-            assert_eq!(task.times_woken(), usize::from(taken.is_none()));
-            if taken.is_none() {
-                assert_eq!(poll(&inbox, &task), Some(vec![1]));
+            assert_eq!(task.times_woken(), usize::from(waits));
+            if waits {
+                let mut batch = inbox.take_reader(&cx).unwrap();
+                assert_eq!(requests(&mut batch), [1]);
+                assert!(batch.stop.is_some());
             }
         });
     }
@@ -392,20 +591,39 @@ mod loom_tests {
     #[test]
     fn loom_the_task_that_polled_last_is_woken() {
         loom::model(|| {
-            let inbox = Arc::new(Inbox::new());
             let (before, now) = (Task::new(), Task::new());
-            assert_eq!(poll(&inbox, &before), None);
+            let inbox = waiting(&before);
             let pushing = {
                 let inbox = Arc::clone(&inbox);
                 thread::spawn(move || inbox.request(1).unwrap())
             };
 
-            let taken = poll(&inbox, &now);
+            let mut taken = Vec::new();
+            let waker = now.waker();
+            let cx = Context::from_waker(&waker);
+            poll(&inbox, &cx, |batch| taken.extend(requests(batch)));
             pushing.join().unwrap();
 
-            let woken = if taken.is_some() { &before } else { &now };
-            assert_eq!(woken.times_woken(), 1);
-            assert_eq!(before.times_woken() + now.times_woken(), 1);
+            assert_eq!(now.times_woken(), usize::from(taken.is_empty()));
+            assert!(before.times_woken() <= usize::from(!taken.is_empty()));
+        });
+    }
+
+    #[test]
+    fn loom_a_reader_that_is_out_when_the_task_ends_goes_with_one_of_both() {
+        loom::model(|| {
+            let inbox = waiting(&Task::new());
+            let asking = {
+                let inbox = Arc::clone(&inbox);
+                thread::spawn(move || {
+                    let reader = inbox.request_in_person(1).unwrap();
+                    reader.and_then(|reader| inbox.leave(reader, false)).is_some()
+                })
+            };
+
+            let dismissed = inbox.dismiss().is_some();
+
+            assert_ne!(asking.join().unwrap(), dismissed);
         });
     }
 
@@ -418,7 +636,7 @@ mod loom_tests {
                 thread::spawn(move || inbox.request(request))
             });
 
-            let mut seen = requests(inbox.close());
+            let mut seen = requests(&mut inbox.close());
             seen.extend(pushing.into_iter().filter_map(|it| it.join().unwrap().err()));
             seen.sort_unstable();
 

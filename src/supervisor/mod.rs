@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `driver` | the loop: wait, ask the machine, do what it says |
 //! | `tasks` | the children's tasks |
+//! | `turns` | whose turn it is to drive: the supervisor's task, or a caller |
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
 //! | `letters`, `wards` | where dead letters go, and mailboxes whose supervisor has ended |
 //! | `handle`, `request` | what callers ask for, and how they are answered |
@@ -26,11 +27,11 @@ mod request;
 mod subscription;
 mod tasks;
 mod trace;
+mod turns;
 mod wards;
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 pub(crate) use self::blueprint::Blueprint;
@@ -42,6 +43,7 @@ pub(crate) use self::outcome::{End, Outcome};
 pub use self::subscription::Subscription;
 
 use self::driver::Driver;
+use self::turns::BoxedDriver;
 use crate::child::Context;
 use crate::machine::{Dynamic, Machine, Ordered};
 use crate::policy::Rules;
@@ -69,7 +71,8 @@ pub(crate) fn supervise<T>(
             rules => Arc::new(Rules { asks, ..Rules::clone(rules) }),
         };
         let Drive(drive) = blueprint.dynamic.unwrap_or(Drive(ordered));
-        let outcome = drive(rules, hub, above).await;
+        let driver = drive(rules, Arc::clone(&hub), above);
+        let outcome = turns::to_the_end(hub, driver).await;
         let meaning = meaning(&outcome);
         ending.tell(outcome);
         meaning
@@ -82,11 +85,7 @@ pub(crate) fn supervise<T>(
 /// supervisor, is compiled where that is used: a program without one does without a tenth of all
 /// that there is to compile.
 #[derive(Clone, Copy)]
-pub(crate) struct Drive(fn(Arc<Rules>, Arc<Hub>, Option<Context>) -> Driven);
-
-/// Boxed, with the driver in it: a future that held it would be moved into the task, and into the
-/// box of the child that it is. That came to 7.6 KB for each supervisor.
-type Driven = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+pub(crate) struct Drive(fn(Arc<Rules>, Arc<Hub>, Option<Context>) -> BoxedDriver);
 
 impl Drive {
     pub(crate) const DYNAMIC: Self = Self(dynamic);
@@ -98,21 +97,20 @@ impl fmt::Debug for Drive {
     }
 }
 
-fn ordered(rules: Arc<Rules>, hub: Arc<Hub>, above: Option<Context>) -> Driven {
+fn ordered(rules: Arc<Rules>, hub: Arc<Hub>, above: Option<Context>) -> BoxedDriver {
     drive(Ordered::new(rules, hub.began, fastrand::u64(..)), hub, above)
 }
 
 #[inline]
-fn dynamic(rules: Arc<Rules>, hub: Arc<Hub>, above: Option<Context>) -> Driven {
+fn dynamic(rules: Arc<Rules>, hub: Arc<Hub>, above: Option<Context>) -> BoxedDriver {
     drive(Dynamic::new(rules, hub.began, fastrand::u64(..)), hub, above)
 }
 
-fn drive<M>(machine: M, hub: Arc<Hub>, above: Option<Context>) -> Driven
+fn drive<M>(machine: M, hub: Arc<Hub>, above: Option<Context>) -> BoxedDriver
 where
     M: Machine + Send + 'static,
 {
-    let mut driver = Driver::new(machine, hub, above);
-    Box::pin(async move { driver.run().await })
+    Box::new(Driver::new(machine, hub, above))
 }
 
 /// Tells everybody how the supervisor ended, also if nobody let it come to an end.

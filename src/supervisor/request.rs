@@ -49,6 +49,13 @@ pub(crate) enum Request {
     },
 }
 
+impl Request {
+    /// Whether others like it follow.
+    pub(crate) fn is_slice(&self) -> bool {
+        matches!(self, Self::Page { .. })
+    }
+}
+
 /// A child by its own part of its path, which is put together only if somebody wants to read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChildName {

@@ -75,6 +75,11 @@ impl Supervisor {
         Ok(root.detach())
     }
 
+    #[cfg(all(test, not(verger_loom)))]
+    pub(crate) fn blueprint(&self) -> Arc<Blueprint> {
+        Arc::clone(&self.blueprint)
+    }
+
     /// The tree in its own task, before that has done anything.
     #[cfg(feature = "testing")]
     pub(crate) fn spawn(self) -> Root {

@@ -18,12 +18,12 @@ mod effects;
 mod health;
 mod mailboxes;
 mod requests;
+mod turns;
 
+use std::any::Any;
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::time::Sleep;
@@ -65,6 +65,9 @@ pub(super) struct Driver<M: Machine> {
     machine: M,
     hub: Arc<Hub>,
     tasks: Tasks,
+    /// When the last turn was: the clock is read once for each, and a deadline that has come since is
+    /// noticed by the sleep. `None`: there was none.
+    last_turn: Option<Instant>,
     batch: Batch<Request>,
     /// What children are required by name, so that the next one of that name is it again.
     required: Few<Arc<str>, RequirementId>,
@@ -105,6 +108,8 @@ pub(super) struct Driver<M: Machine> {
     health: Health,
     /// Children with a mailbox that have come down, maybe for good.
     down: Vec<Key>,
+    /// What a turn panicked with that somebody else took: it is the panic of the supervisor's task.
+    panic: Option<Box<dyn Any + Send>>,
 }
 
 /// How an incarnation ended.
@@ -142,22 +147,6 @@ struct Caller {
     answer: Answer<Started>,
 }
 
-/// Lets everybody run who is ready on this worker.
-///
-/// Unlike [`yield_now`](tokio::task::yield_now), which waits until the worker has also looked for
-/// input and timers: that would be a system call for each answer.
-async fn give_way() {
-    let mut given = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut given, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
 impl<M: Machine> Driver<M> {
     pub(super) fn new(machine: M, hub: Arc<Hub>, above: Option<Context>) -> Self {
         // Whoever is asked about failures is told how long the child had lived.
@@ -167,6 +156,7 @@ impl<M: Machine> Driver<M> {
             machine,
             hub,
             tasks,
+            last_turn: None,
             batch: Batch::default(),
             required: Few::default(),
             asking: None,
@@ -190,6 +180,7 @@ impl<M: Machine> Driver<M> {
             questions: Questions::default(),
             health: Health::default(),
             down: Vec::new(),
+            panic: None,
         }
     }
 
@@ -209,69 +200,14 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// Runs the supervisor to its end.
-    pub(super) async fn run(&mut self) -> Outcome {
-        self.take_children();
-        // The first turn is now, whatever has come: nobody needs to wake it for that. Below another
-        // supervisor this one has begun in the same poll, while a root may have waited for its own.
-        self.hub.inbox.take(&mut self.batch);
-        let mut now = if self.above.is_some() { self.hub.began } else { crate::clock::now() };
-        loop {
-            self.turn(now);
-            if let Some(end) = self.end.take() {
-                break self.finish(end);
-            }
-            let more = !self.batch.is_empty();
-            if self.is_due(now) || !self.late.is_empty() || more && !self.answered {
-                tokio::task::yield_now().await;
-            } else if self.answered && (more || self.hub.inbox.has_news()) {
-                give_way().await;
-            }
-            poll_fn(|cx| self.poll_news(now, cx)).await;
-            now = crate::clock::now();
-        }
-    }
-
     /// Whether the next deadline has come.
     fn is_due(&self, now: Instant) -> bool {
         self.machine.next_deadline().is_some_and(|at| at <= now)
     }
 
-    /// Ready once there is something to do. `now` is when the last turn was: the clock is read once
-    /// for each, and a deadline that has come since is noticed by the sleep.
-    fn poll_news(&mut self, now: Instant, cx: &mut task::Context<'_>) -> Poll<()> {
-        // Also while something is left of the last turn, or a stop would have to wait for the end
-        // of a storm.
-        let news = self.hub.inbox.poll_take(cx, &mut self.batch).is_ready();
-        if news || !self.late.is_empty() || !self.batch.is_empty() {
-            // The turn looks whether it is to stop.
-            return Poll::Ready(());
-        }
-        let stop = self.above.as_ref().is_some_and(|ctx| {
-            let poll = ctx.run.poll_level(self.heard, cx).unwrap_or_else(|| {
-                ctx.run.seize_waker(cx);
-                Poll::Pending
-            });
-            poll.is_ready() || ctx.run.level() > self.heard
-        });
-        if stop {
-            return Poll::Ready(());
-        }
-        let Some(at) = self.machine.next_deadline() else { return Poll::Pending };
-        if at <= now {
-            return Poll::Ready(());
-        }
-        // A sleep that is too short costs one turn in vain when it is over, and a new one for each
-        // deadline costs as much as all else: they come and go with each child that stops.
-        let at = tokio::time::Instant::from_std(at);
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-        if sleep.deadline() > at || sleep.is_elapsed() {
-            sleep.as_mut().reset(at);
-        }
-        sleep.as_mut().poll(cx)
-    }
-
+    #[inline(never)]
     fn turn(&mut self, now: Instant) {
+        self.last_turn = Some(now);
         let due = self.is_due(now);
         let late = std::mem::take(&mut self.late);
         self.asked.clear();

@@ -31,7 +31,8 @@ use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts};
 /// [`start_child`](Self::start_child) returned, such as `conns/conn#17`.
 ///
 /// Calls are served by the supervisor of the child in question, also while it starts, restarts or
-/// waits. Apart from what each of them lists, they fail with
+/// waits. On a runtime with several threads that is done in the caller's own poll if the supervisor
+/// has nothing else to do, so that an answer may be there at once. Apart from what each of them lists, they fail with
 ///
 /// * [`ControlError::NotFound`] if there is no such child,
 /// * [`ControlError::NotRunning`] if the child's supervisor does not run just now,

@@ -1,0 +1,118 @@
+//! When there is a turn to be taken, and what comes after it.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::{self, Poll};
+use std::time::Instant;
+
+use super::Driver;
+use crate::clock::now;
+use crate::machine::Machine;
+use crate::supervisor::inbox::{Batch, Reader};
+use crate::supervisor::request::Request;
+use crate::supervisor::turns::{Next, Turns};
+
+impl<M: Machine> Reader<Request> for Driver<M> {
+    fn batch(&mut self) -> &mut Batch<Request> {
+        &mut self.batch
+    }
+}
+
+impl<M: Machine + Send> Turns for Driver<M> {
+    fn poll(&mut self, cx: &mut task::Context<'_>) -> Next {
+        if let Some(panic) = self.panic.take() {
+            resume_unwind(panic);
+        }
+        loop {
+            let now = match self.last_turn {
+                // The first turn is now, whatever has come: nobody needs to wake it for that. Below
+                // another supervisor this one has begun in the same poll, while a root may have
+                // waited for its own.
+                None => {
+                    self.take_children();
+                    if self.above.is_some() { self.hub.began } else { now() }
+                }
+                // It has ended in a turn that somebody else took.
+                Some(last) if self.end.is_some() => last,
+                Some(_) => {
+                    if !self.has_work(cx) {
+                        return Next::Wait;
+                    }
+                    now()
+                }
+            };
+            if self.end.is_none() {
+                self.turn(now);
+            }
+            if let Some(end) = self.end.take() {
+                return Next::End(self.finish(end));
+            }
+            let more = !self.batch.is_empty();
+            if self.is_due(now) || !self.late.is_empty() || more && !self.answered {
+                return Next::Yield;
+            } else if self.answered && (more || self.hub.inbox.has_news()) {
+                return Next::GiveWay;
+            }
+        }
+    }
+
+    fn visit(&mut self) -> bool {
+        // A supervisor that has ended, or panicked, only has yet to say so.
+        if self.end.is_some() || self.panic.is_some() {
+            return true;
+        }
+        let now = now();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turn(now))) {
+            self.panic = Some(panic);
+            return true;
+        }
+        let is_to_wake = |at| at <= now || self.oversleeps(at).is_some();
+        self.end.is_some()
+            || !self.batch.is_empty()
+            || !self.late.is_empty()
+            || self.machine.next_deadline().is_some_and(is_to_wake)
+    }
+}
+
+impl<M: Machine> Driver<M> {
+    /// Whether there is something to do. If not, whoever asks is woken once there is, but for news.
+    fn has_work(&mut self, cx: &mut task::Context<'_>) -> bool {
+        // Also while something is left of the last turn, or a stop would have to wait for the end
+        // of a storm.
+        if !self.late.is_empty() || !self.batch.is_empty() {
+            // The turn looks whether it is to stop.
+            return true;
+        }
+        let stop = self.above.as_ref().is_some_and(|ctx| {
+            let poll = ctx.run.poll_level(self.heard, cx).unwrap_or_else(|| {
+                ctx.run.seize_waker(cx);
+                Poll::Pending
+            });
+            poll.is_ready() || ctx.run.level() > self.heard
+        });
+        if stop {
+            return true;
+        }
+        let Some(at) = self.machine.next_deadline() else { return false };
+        if self.last_turn.is_some_and(|last| at <= last) {
+            return true;
+        }
+        if let Some(at) = self.oversleeps(at) {
+            match &mut self.sleep {
+                Some(sleep) => sleep.as_mut().reset(at),
+                None => self.sleep = Some(Box::pin(tokio::time::sleep_until(at))),
+            }
+        }
+        self.sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready())
+    }
+
+    /// When that is, if the supervisor's task would sleep longer.
+    ///
+    /// A sleep that is too short costs one turn in vain when it is over, and a new one for each
+    /// deadline costs as much as all else: they come and go with each child that stops.
+    fn oversleeps(&self, at: Instant) -> Option<tokio::time::Instant> {
+        let at = tokio::time::Instant::from_std(at);
+        let sleep = self.sleep.as_ref();
+        sleep.is_none_or(|sleep| sleep.deadline() > at || sleep.is_elapsed()).then_some(at)
+    }
+}
