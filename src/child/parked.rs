@@ -43,6 +43,8 @@ pub(super) enum Seat {
     /// It doesn't wait, or not any more.
     #[default]
     Empty,
+    /// It is about to look for itself.
+    Looks,
     Waits(Waker),
     Handed(NextRun),
 }
@@ -51,7 +53,7 @@ impl Seat {
     fn handed(self) -> Option<NextRun> {
         match self {
             Self::Handed(next) => Some(next),
-            Self::Waits(_) | Self::Empty => None,
+            Self::Looks | Self::Waits(_) | Self::Empty => None,
         }
     }
 }
@@ -62,14 +64,14 @@ impl Run {
         self.marks.fetch_and(!RETURNS, Ordering::AcqRel);
     }
 
-    /// Says that the task stays, if it is to. Comes before the exit is told.
-    pub(super) fn park(&self, reason: &ExitReason, cx: &mut TaskContext<'_>) -> bool {
+    /// Says that the task stays, if it is to. Comes before the exit is told; afterwards the task looks
+    /// what it has been handed.
+    pub(super) fn park(&self, reason: &ExitReason) -> bool {
         let returns = self.marks.load(Ordering::Acquire) & RETURNS != 0;
         let parks = returns && !matches!(reason, ExitReason::Normal);
         if parks {
-            let seat = Seat::Waits(cx.waker().clone());
             let mut cell = self.cell.lock();
-            cell.extras.get_or_insert_default().seat = seat;
+            cell.extras.get_or_insert_default().seat = Seat::Looks;
             self.marks.fetch_or(PARKED, Ordering::AcqRel);
         }
         parks
@@ -79,10 +81,17 @@ impl Run {
     pub(super) fn take_next(&self, cx: &mut TaskContext<'_>) -> Option<NextRun> {
         let mut cell = self.cell.lock();
         let extras = cell.extras.as_mut()?;
-        if let Seat::Waits(waker) = &mut extras.seat {
-            // A task has one waker, so this is mostly nothing.
-            waker.clone_from(cx.waker());
-            return None;
+        match &mut extras.seat {
+            seat @ Seat::Looks => {
+                *seat = Seat::Waits(cx.waker().clone());
+                return None;
+            }
+            Seat::Waits(waker) => {
+                // A task has one waker, so this is mostly nothing.
+                waker.clone_from(cx.waker());
+                return None;
+            }
+            Seat::Empty | Seat::Handed(_) => {}
         }
         let next = std::mem::take(&mut extras.seat).handed()?;
         // The next run mostly needs the same room, and to give it back and to take it again would be
@@ -131,7 +140,7 @@ impl Run {
     pub(crate) fn hand_over(&self, next: NextRun) -> Result<(), NextRun> {
         let mut cell = self.cell.lock();
         match cell.extras.as_mut().map(|extras| &mut extras.seat) {
-            Some(seat @ Seat::Waits(_)) => {
+            Some(seat @ (Seat::Looks | Seat::Waits(_))) => {
                 let before = std::mem::replace(seat, Seat::Handed(next));
                 drop(cell);
                 if let Seat::Waits(waker) = before {
@@ -167,15 +176,12 @@ mod loom_tests {
         let task = Task::new();
         task.run(std::future::poll_fn(|cx| {
             // A task is polled more often than it was woken for this.
+            if before.marks.load(Ordering::Acquire) & PARKED == 0 {
+                assert!(before.park(&ExitReason::Aborted));
+            }
             match before.take_next(cx) {
                 Some(next) => std::task::Poll::Ready(Some(next)),
-                None if before.marks.load(Ordering::Acquire) & PARKED != 0 => {
-                    std::task::Poll::Pending
-                }
-                None => {
-                    assert!(before.park(&ExitReason::Aborted, cx));
-                    std::task::Poll::Pending
-                }
+                None => std::task::Poll::Pending,
             }
         }))
     }
@@ -217,8 +223,7 @@ mod loom_tests {
     fn loom_what_is_handed_to_a_task_that_goes_is_reported_by_it_or_given_back() {
         loom::model(|| {
             let (before, after) = (returning(1), run(2));
-            let waker = Task::new().waker();
-            assert!(before.park(&ExitReason::Aborted, &mut TaskContext::from_waker(&waker)));
+            assert!(before.park(&ExitReason::Aborted));
             let going = {
                 let before = Arc::clone(&before);
                 thread::spawn(move || before.leave().is_some())

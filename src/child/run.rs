@@ -40,6 +40,12 @@ pub(crate) trait Parent: fmt::Debug + Send + Sync + 'static {
     /// Puts something into the supervisor's inbox. Never blocks.
     fn tell(&self, event: Event);
 
+    /// The same from the task of a child that has ended of its own accord, which may do there what the
+    /// supervisor would do about it.
+    fn tell_in_person(&self, event: Event) {
+        self.tell(event);
+    }
+
     /// Reports a `deactivate` that failed.
     fn deactivate_failed(&self, run: &Run, reason: ExitReason);
 
@@ -160,13 +166,15 @@ impl Run {
     }
 
     /// How it ended; `None` if it declined. When that was told, whoever it has given its context to is
-    /// asked to stop.
-    pub(super) fn tell_end(self: &Arc<Self>, reason: Option<ExitReason>) {
+    /// asked to stop. `dropped`: not in a poll of its task.
+    pub(super) fn tell_end(self: &Arc<Self>, reason: Option<ExitReason>, dropped: bool) {
         // Seen before the supervisor hears of it, and lets go of the run: it and the task have one each.
         let others = Arc::strong_count(self) > 2 || self.has_token();
-        match reason {
-            Some(reason) => self.tell_exit(reason),
-            None => self.tell_decline(),
+        let event = self.end(reason);
+        if dropped || self.level() > StopLevel::None {
+            self.parent.tell(event);
+        } else {
+            self.parent.tell_in_person(event);
         }
         if others {
             if self.level() == StopLevel::None {
@@ -177,9 +185,17 @@ impl Run {
         }
     }
 
-    pub(crate) fn tell_exit(&self, reason: ExitReason) {
+    /// The task was to begin this run, and is dropped.
+    pub(super) fn tell_aborted(&self) {
+        self.parent.tell(self.end(Some(ExitReason::Aborted)));
+    }
+
+    fn end(&self, reason: Option<ExitReason>) -> Event {
         let (key, incarnation) = (self.key, self.incarnation);
-        self.parent.tell(Event::Exited { key, incarnation, reason });
+        match reason {
+            Some(reason) => Event::Exited { key, incarnation, reason },
+            None => Event::Ignored { key, incarnation },
+        }
     }
 
     pub(crate) fn tell_policy(&self, policy: Option<Arc<RestartPolicy>>) {
@@ -190,11 +206,6 @@ impl Run {
     pub(crate) fn tell_health(&self, problem: Option<Arc<str>>) {
         let (key, incarnation) = (self.key, self.incarnation);
         self.parent.tell(Event::Health { key, incarnation, problem });
-    }
-
-    fn tell_decline(&self) {
-        let (key, incarnation) = (self.key, self.incarnation);
-        self.parent.tell(Event::Ignored { key, incarnation });
     }
 
     /// Tells the supervisor what the child says, the first time: a child that says it for each

@@ -21,6 +21,9 @@ use super::seed::Recipe;
 use super::{Child, Context};
 use crate::exit::{Exit, ExitError, ExitReason, Outcome};
 
+/// Runs that a task begins in one poll, before others have a turn.
+const RUNS: usize = 4;
+
 /// A task, ready to be spawned.
 ///
 /// Boxed as a whole: a future of two words fits in the smallest task that tokio has, and all that a
@@ -46,14 +49,14 @@ pin_project! {
             let mut this = this.project();
             if matches!(*this.stage, Stage::Over) {
                 if let Some(next) = this.run.leave() {
-                    next.run.tell_exit(ExitReason::Aborted);
+                    next.run.tell_aborted();
                 }
                 return;
             }
             let span = this.span.take();
             let _entered = span.as_ref().map(|span| span.enter());
             let reason = reason_after_drop(Some(ExitReason::Aborted), || this.stage.set(Stage::Over));
-            this.run.tell_end(reason);
+            this.run.tell_end(reason, true);
         }
     }
 }
@@ -117,10 +120,37 @@ where
 {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        for _ in 0..RUNS {
+            match self.as_mut().poll_run(cx) {
+                Next::Wait => return Poll::Pending,
+                Next::End => return Poll::Ready(()),
+                Next::Park => {}
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// What the task does next.
+enum Next {
+    Wait,
+    /// Its child is over, and it may have been handed the next run already.
+    Park,
+    End,
+}
+
+impl<B, F, R> ChildTask<B, F, R>
+where
+    B: Fn(&Arc<Run>) -> Result<F, ExitError>,
+    F: Future,
+    R: Fn(&Run, F::Output) -> Option<ExitReason>,
+{
+    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Next {
         let mut this = self.project();
         if matches!(*this.stage, Stage::Over) {
-            let Some(next) = this.run.take_next(cx) else { return Poll::Pending };
+            let Some(next) = this.run.take_next(cx) else { return Next::Wait };
             let before = std::mem::replace(this.run, next.run);
             *this.span = next.span;
             this.stage.set(Stage::New);
@@ -138,7 +168,7 @@ where
             Ok(Poll::Pending) => {
                 drop(entered);
                 *this.span = span;
-                return Poll::Pending;
+                return Next::Wait;
             }
             Ok(Poll::Ready(reason)) => reason,
             Err(panic) => Some(panicked(panic)),
@@ -146,9 +176,9 @@ where
         // The child is dropped before its end is reported: the next incarnation may want what this
         // one holds.
         let reason = reason_after_drop(reason, || this.stage.set(Stage::Over));
-        let parks = reason.as_ref().is_some_and(|reason| this.run.park(reason, cx));
-        this.run.tell_end(reason);
-        if parks { Poll::Pending } else { Poll::Ready(()) }
+        let parks = reason.as_ref().is_some_and(|reason| this.run.park(reason));
+        this.run.tell_end(reason, false);
+        if parks { Next::Park } else { Next::End }
     }
 }
 

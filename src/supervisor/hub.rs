@@ -47,7 +47,7 @@ pub(crate) struct Tree {
     seq: AtomicU64,
     listeners: Arc<AtomicUsize>,
     began: (Instant, SystemTime),
-    /// The runtime in which callers may take a supervisor's turn; see `turns`.
+    /// The runtime, if others than a supervisor's task may take its turns there; see `turns`.
     pub(super) visited: Option<Handle>,
 }
 
@@ -81,8 +81,9 @@ impl Tree {
 }
 
 /// A thread that is alone wakes nobody for what it hands to another task, so there is little to be
-/// won. And what comes first stays as it was: a child that was started has run before its caller goes
-/// on, as tests have a right to expect that run on one thread.
+/// won. And who comes first is certain there: a child that was started has run before its caller goes
+/// on, and of children that fail together all are heard before the first runs
+/// again. Tests have a right to that.
 fn takes_visitors(runtime: &Handle) -> bool {
     runtime.runtime_flavor() != RuntimeFlavor::CurrentThread
 }
@@ -276,15 +277,29 @@ impl Hub {
 
     /// Hears of something that has happened to a child.
     pub(super) fn hear(&self, event: machine::Event) {
+        self.put(event, Inbox::event);
+    }
+
+    pub(super) fn put<T>(
+        &self,
+        event: machine::Event,
+        put: impl FnOnce(&Inbox<Request, BoxedDriver>, machine::Event) -> Result<T, machine::Event>,
+    ) -> Option<T> {
         let ended = match event {
             machine::Event::Exited { key, incarnation, .. } => Some((key, incarnation)),
             _ => None,
         };
-        if let Err(event) = self.inbox.event(event) {
-            return self.hear_late(&event);
-        }
-        if let Some(run) = ended {
-            self.line.ended(run);
+        match put(&self.inbox, event) {
+            Ok(done) => {
+                if let Some(run) = ended {
+                    self.line.ended(run);
+                }
+                Some(done)
+            }
+            Err(event) => {
+                self.hear_late(&event);
+                None
+            }
         }
     }
 
@@ -314,6 +329,10 @@ impl Parent for Hub {
 
     fn tell(&self, event: machine::Event) {
         self.hear(event);
+    }
+
+    fn tell_in_person(&self, event: machine::Event) {
+        self.hear_in_person(event);
     }
 
     fn deactivate_failed(&self, run: &Run, reason: ExitReason) {

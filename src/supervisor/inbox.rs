@@ -152,13 +152,7 @@ impl<R, D: Reader<R>> Inbox<R, D> {
     /// Gives the event back if the supervisor has ended.
     pub(crate) fn event(&self, event: Event) -> Result<(), Event> {
         let Some(mut state) = self.open() else { return Err(event) };
-        let events = &mut state.waiting.events;
-        if events.capacity() == 0 {
-            // Most often it stays alone: that a child is up, and that it has ended.
-            events.reserve_exact(1);
-        }
-        events.push_back(event);
-        state.events += 1;
+        state.put(event);
         wake(state);
         Ok(())
     }
@@ -174,8 +168,19 @@ impl<R, D: Reader<R>> Inbox<R, D> {
         Ok(())
     }
 
-    /// The same for who is ready to read himself. He is given the reader if it lies here, with all
+    /// An event from who is ready to read himself. He is given the reader if it lies here, with all
     /// that has come in, and is to [`leave`](Self::leave) it here again.
+    ///
+    /// # Errors
+    ///
+    /// Gives the event back if the supervisor has ended.
+    pub(crate) fn event_in_person(&self, event: Event) -> Result<Option<D>, Event> {
+        let Some(mut state) = self.open() else { return Err(event) };
+        state.put(event);
+        Ok(state.take_reader())
+    }
+
+    /// The same for a request.
     ///
     /// # Errors
     ///
@@ -300,6 +305,16 @@ impl<R, D: Reader<R>> State<R, D> {
         let Place::Here(mut reader) = std::mem::replace(&mut self.reader, out) else { return None };
         self.waiting.move_behind(reader.batch());
         Some(reader)
+    }
+
+    fn put(&mut self, event: Event) {
+        let events = &mut self.waiting.events;
+        if events.capacity() == 0 {
+            // Most often it stays alone: that a child is up, and that it has ended.
+            events.reserve_exact(1);
+        }
+        events.push_back(event);
+        self.events += 1;
     }
 
     fn keep_waker(&mut self, cx: &Context<'_>) {

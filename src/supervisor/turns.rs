@@ -1,40 +1,44 @@
 //! Whose turn it is to drive a supervisor.
 //!
-//! A supervisor has a task of its own, which takes its turns. But whoever asks it something is awake
-//! already: to wake the supervisor's task for that, and to be woken by it in turn, takes longer than
-//! most of what is asked. So a caller who finds the driver in the inbox takes one turn himself, in
-//! the middle of his own poll, and has his answer. It is a turn like any other, with all that had come
-//! in before. The task remains for what comes of itself: ends of children, deadlines, being asked to
-//! stop, what one turn has left over, and the supervisor's own end.
+//! A supervisor has a task of its own, which takes its turns. But who has news for it is awake
+//! already: a caller, or a child that has ended of its own accord. To wake the supervisor's task for
+//! that, and to be woken by it, takes longer than most of what is to be done. So whoever brings news,
+//! and finds the driver in the inbox, takes one turn himself, in the middle of his own poll. A caller
+//! has his answer then, and a child that is to run again goes on at once. It is a turn like any other,
+//! with all that had come in before. The task remains for what comes of itself: deadlines, being asked
+//! to stop, what a turn has left over, and the supervisor's own end.
 //!
-//! A child that ends takes no turn: children that end together are to be heard together, before any
-//! of them is back.
+//! Who was asked to stop takes no turn: of those there are often many, and one turn does for all of
+//! them.
 //!
 //! # Invariants
 //!
-//! 1. One at a time drives, and nobody waits for it: who finds somebody else driving leaves it to
-//!    him, and to the task.
+//! 1. One at a time drives, and nobody waits for it: who finds somebody else driving leaves his news
+//!    to him, and to the task.
 //! 2. What a turn panics with ends the supervisor's task, whoever has taken it.
-//! 3. A caller's turn is taken in the supervisor's runtime, and not while the log is read: what a
-//!    supervisor logs is not said in the caller's span.
+//! 3. A turn is taken in the supervisor's runtime, and by its task alone while the log is read: what a
+//!    supervisor logs is not said in somebody else's span.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tokio::runtime::Handle;
+
 use super::hub::Hub;
-use super::inbox::{Batch, Reader};
+use super::inbox::{Batch, Inbox, Reader};
 use super::outcome::Outcome;
 use super::request::Request;
 use super::trace;
+use crate::machine;
 
 /// What drives a supervisor, whatever its machine is.
 pub(crate) trait Turns: Reader<Request> + Send {
     /// Takes turns for the supervisor's task, until that has to wait or to give way.
     fn poll(&mut self, cx: &mut Context<'_>) -> Next;
 
-    /// Takes one turn for somebody else. Whether the task is needed after it.
+    /// Takes one turn for who has brought news. Whether the task is needed after it.
     fn visit(&mut self) -> bool;
 }
 
@@ -65,17 +69,17 @@ impl Reader<Request> for BoxedDriver {
 
 /// The supervisor's task.
 pub(super) async fn to_the_end(hub: Arc<Hub>, driver: BoxedDriver) -> Outcome {
-    let mut seat = Seat { hub, driver: Some(driver) };
-    poll_fn(|cx| seat.poll(cx)).await
+    let mut task = OwnTask { hub, driver: Some(driver) };
+    poll_fn(|cx| task.poll(cx)).await
 }
 
-struct Seat {
+struct OwnTask {
     hub: Arc<Hub>,
     /// Before the first turn, and between two of the task's own.
     driver: Option<BoxedDriver>,
 }
 
-impl Seat {
+impl OwnTask {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let inbox = &self.hub.inbox;
         let mut driver = match self.driver.take() {
@@ -111,7 +115,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for OwnTask {
     fn drop(&mut self) {
         drop(self.hub.inbox.dismiss());
     }
@@ -122,32 +126,46 @@ impl Hub {
     pub(super) fn ask(&self, request: Request) -> bool {
         // A slice of many is asked for by who will ask for the next one at once, and others on his
         // thread are to have a turn in between.
-        let runtime = self.tree.visited.as_ref();
-        let Some(runtime) = runtime.filter(|_| !request.is_slice() && !trace::is_read()) else {
+        let Some(runtime) = self.takes_visitors().filter(|_| !request.is_slice()) else {
             return self.inbox.request(request).is_ok();
         };
-        match self.inbox.request_in_person(request) {
-            Err(_) => false,
-            Ok(None) => true,
-            Ok(Some(mut driver)) => {
-                let entered = runtime.enter();
-                let needed = driver.visit();
-                drop(self.inbox.leave(driver, needed));
-                drop(entered);
-                true
-            }
+        let Ok(driver) = self.inbox.request_in_person(request) else { return false };
+        if let Some(driver) = driver {
+            let _entered = runtime.enter();
+            self.visit(driver);
         }
+        true
+    }
+
+    /// Hears that a child has ended of its own accord, from its task.
+    pub(super) fn hear_in_person(&self, event: machine::Event) {
+        if self.takes_visitors().is_none() {
+            return self.hear(event);
+        }
+        if let Some(Some(driver)) = self.put(event, Inbox::event_in_person) {
+            self.visit(driver);
+        }
+    }
+
+    /// Whether others than the supervisor's task may take its turns just now, and in which runtime.
+    fn takes_visitors(&self) -> Option<&Handle> {
+        self.tree.visited.as_ref().filter(|_| !trace::is_read())
+    }
+
+    fn visit(&self, mut driver: BoxedDriver) {
+        let needed = driver.visit();
+        drop(self.inbox.leave(driver, needed));
     }
 }
 
 #[cfg(all(test, not(verger_loom)))]
 mod tests {
     use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
     use std::task::Waker;
     use std::time::Duration;
 
-    use tokio::runtime::Handle;
     use tokio::sync::Notify;
     use tokio::task::yield_now;
     use tokio::time::Instant;
@@ -156,8 +174,8 @@ mod tests {
     use super::*;
     use crate::clock::{now, wall};
     use crate::{
-        ChildSpec, ControlError, DynamicSupervisor, Exit, RestartType, RunError, Supervisor,
-        SupervisorBuilder, SupervisorHandle, worker, worker_with,
+        Backoff, ChildSpec, ControlError, DynamicSupervisor, Exit, RestartType, RunError,
+        Supervisor, SupervisorBuilder, SupervisorHandle, worker, worker_with,
     };
 
     /// As on several threads, but with a clock that can be paused.
@@ -183,6 +201,26 @@ mod tests {
         for _ in 0..100 {
             yield_now().await;
         }
+    }
+
+    /// The runtime polls a test itself once for many tasks, but tasks in turn.
+    async fn in_turn<F: Future<Output = ()> + Send + 'static>(test: F) {
+        #[expect(clippy::disallowed_methods, reason = "a caller, not a child")]
+        let done = tokio::spawn(test);
+        done.await.unwrap();
+    }
+
+    /// Lets those have one turn each who were woken already; see [`in_turn`].
+    async fn give_way() {
+        let mut given = false;
+        poll_fn(|cx| {
+            if std::mem::replace(&mut given, true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
     }
 
     /// What comes of one poll, in which nobody else has a turn.
@@ -257,13 +295,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_came_before_a_call_is_heard_before_it() {
-        let over = Arc::new(Notify::new());
-        let job = ends("job", &over, || Ok(())).restart(RestartType::Temporary);
-        let app = visited(app().child(job)).await;
-        over.notify_one();
-        // The child comes first, and ends; its supervisor has not had its turn yet.
-        yield_now().await;
-        assert_eq!(polled(app.count_children()).unwrap().unwrap().active, 0);
+        let app = visited(app().child(idle("a").restart(RestartType::Temporary))).await;
+        let specs = |app: &SupervisorHandle| polled(app.count_children()).unwrap().unwrap().specs;
+        in_turn(async move {
+            assert!(polled(app.kill_child("a")).is_some());
+            assert_eq!(specs(&app), 1);
+            // It is dropped, and the supervisor's task comes behind us.
+            give_way().await;
+            assert_eq!(specs(&app), 0);
+        })
+        .await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -294,6 +335,66 @@ mod tests {
         let began = Instant::now();
         app.terminate_child("deaf").await.unwrap();
         assert_eq!(began.elapsed(), Duration::from_secs(3));
+    }
+
+    /// Fails whenever it is told, and notes each run.
+    fn fails(over: &Arc<Notify>, runs: &Arc<AtomicUsize>) -> ChildSpec {
+        let job = worker_with("job", (Arc::clone(over), Arc::clone(runs)), async |_ctx, job| {
+            let (over, runs): (Arc<Notify>, Arc<AtomicUsize>) = job;
+            runs.fetch_add(1, Ordering::Relaxed);
+            over.notified().await;
+            Exit::Err("again".into())
+        });
+        job.backoff(Backoff::none())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_that_fails_is_back_in_the_same_poll() {
+        let (over, runs) = (Arc::default(), Arc::default());
+        let app = visited(app().child(fails(&over, &runs))).await;
+        in_turn(async move {
+            assert_eq!(runs.load(Ordering::Relaxed), 1);
+            over.notify_one();
+            give_way().await;
+            assert_eq!(runs.load(Ordering::Relaxed), 2);
+            assert_eq!(polled(app.which_child("job")).unwrap().unwrap().incarnation, 2);
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_that_fails_at_once_again_and_again_gives_way_to_others() {
+        let runs = Arc::<AtomicUsize>::default();
+        let job = worker_with("job", Arc::clone(&runs), async |_ctx, runs: Arc<AtomicUsize>| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            Exit::Err("again".into())
+        });
+        let app = app().restarts(1_000_000, Duration::from_secs(1));
+        let app = visited(app.child(job.backoff(Backoff::none()))).await;
+        in_turn(async move {
+            give_way().await;
+            let before = runs.load(Ordering::Relaxed);
+            give_way().await;
+            assert_eq!(runs.load(Ordering::Relaxed) - before, 4);
+            app.stop("done").await.unwrap();
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_that_fails_with_its_supervisor_ends_both() {
+        let (over, runs) = (Arc::default(), Arc::default());
+        let inner = Supervisor::builder("inner").restarts(0, Duration::from_secs(1));
+        let inner = inner.child(fails(&over, &runs)).into_child();
+        let app = app().restarts(1, Duration::from_secs(1));
+        let app = visited(app.child(inner.backoff(Backoff::none()))).await;
+        over.notify_one();
+        settle().await;
+        assert_eq!(runs.load(Ordering::Relaxed), 2);
+        assert_eq!(polled(app.which_child("inner")).unwrap().unwrap().incarnation, 2);
+        over.notify_one();
+        let error = app.wait().await.unwrap_err();
+        assert!(matches!(error, RunError::GaveUp { .. }), "{error}");
     }
 
     #[tokio::test(start_paused = true)]
