@@ -40,10 +40,11 @@ pub(crate) trait Parent: fmt::Debug + Send + Sync + 'static {
     /// Puts something into the supervisor's inbox. Never blocks.
     fn tell(&self, event: Event);
 
-    /// The same from the task of a child that has ended of its own accord, which may do there what the
-    /// supervisor would do about it.
-    fn tell_in_person(&self, event: Event) {
+    /// The same from the task of a child that has ended of its own accord, which may take a whole turn
+    /// of the supervisor's there. Whether the task is to give way to that of the supervisor.
+    fn tell_in_person(&self, event: Event) -> bool {
         self.tell(event);
+        false
     }
 
     /// Reports a `deactivate` that failed.
@@ -166,16 +167,17 @@ impl Run {
     }
 
     /// How it ended; `None` if it declined. When that was told, whoever it has given its context to is
-    /// asked to stop. `dropped`: not in a poll of its task.
-    pub(super) fn tell_end(self: &Arc<Self>, reason: Option<ExitReason>, dropped: bool) {
+    /// asked to stop. `dropped`: not in a poll of its task. Whether that is to give way.
+    pub(super) fn tell_end(self: &Arc<Self>, reason: Option<ExitReason>, dropped: bool) -> bool {
         // Seen before the supervisor hears of it, and lets go of the run: it and the task have one each.
         let others = Arc::strong_count(self) > 2 || self.has_token();
         let event = self.end(reason);
-        if dropped || self.level() > StopLevel::None {
+        let gives_way = if dropped || self.level() > StopLevel::None {
             self.parent.tell(event);
+            false
         } else {
-            self.parent.tell_in_person(event);
-        }
+            self.parent.tell_in_person(event)
+        };
         if others {
             if self.level() == StopLevel::None {
                 // It was not asked before it had ended, so what it has left in an inbox it didn't do.
@@ -183,6 +185,7 @@ impl Run {
             }
             self.stop(StopLevel::Cancel);
         }
+        gives_way
     }
 
     /// The task was to begin this run, and is dropped.

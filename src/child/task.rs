@@ -125,7 +125,8 @@ where
             match self.as_mut().poll_run(cx) {
                 Next::Wait => return Poll::Pending,
                 Next::End => return Poll::Ready(()),
-                Next::Park => {}
+                Next::GoOn => {}
+                Next::GiveWay => break,
             }
         }
         cx.waker().wake_by_ref();
@@ -136,8 +137,10 @@ where
 /// What the task does next.
 enum Next {
     Wait,
-    /// Its child is over, and it may have been handed the next run already.
-    Park,
+    /// With the next run, if it has been handed that already.
+    GoOn,
+    /// The same when others had a turn.
+    GiveWay,
     End,
 }
 
@@ -177,8 +180,11 @@ where
         // one holds.
         let reason = reason_after_drop(reason, || this.stage.set(Stage::Over));
         let parks = reason.as_ref().is_some_and(|reason| this.run.park(reason));
-        this.run.tell_end(reason, false);
-        if parks { Next::Park } else { Next::End }
+        match (parks, this.run.tell_end(reason, false)) {
+            (false, _) => Next::End,
+            (true, false) => Next::GoOn,
+            (true, true) => Next::GiveWay,
+        }
     }
 }
 

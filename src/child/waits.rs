@@ -18,8 +18,8 @@ impl ChildSpec {
     ///
     /// The error is found as that of [`restart_if`](Self::restart_if) is: the one that the child
     /// returned, or its causes; of a supervisor that gave up, that of the child it gave up on. Called
-    /// several times, the first that answers counts. Each is asked once for a failure, by the
-    /// supervisor's own task, so it should be quick. One that panics has no answer.
+    /// several times, the first that answers counts. Each is asked once for a failure, in the
+    /// supervisor's turn, so it should be quick. One that panics has no answer.
     ///
     /// Whether the restart is charged is another question: see
     /// [`OnExit::RestartUncharged`](crate::OnExit::RestartUncharged).

@@ -114,8 +114,8 @@ words!(
 /// [`Error::source`]) that is of the question's type. An error that was made from a text has no
 /// type to ask for.
 ///
-/// Questions are asked by the supervisor's own task, sometimes more than once, so they should be
-/// quick and depend on nothing else. One that panics is answered with no: the panic is caught, as
+/// Questions are asked in the supervisor's turn, sometimes more than once, so they should be
+/// quick and depend on nothing else; see [`SupervisorHandle`](crate::SupervisorHandle). One that panics is answered with no: the panic is caught, as
 /// far as the program unwinds at all, and shows only through its panic hook.
 ///
 /// Two triggers are equal if they ask the

@@ -277,34 +277,29 @@ impl Hub {
 
     /// Hears of something that has happened to a child.
     pub(super) fn hear(&self, event: machine::Event) {
-        self.put(event, Inbox::event);
+        let ended = run_of(&event);
+        match self.inbox.event(event) {
+            Ok(()) => self.ended_in_line(ended),
+            Err(event) => self.hear_late(&event),
+        }
     }
 
-    pub(super) fn put<T>(
-        &self,
-        event: machine::Event,
-        put: impl FnOnce(&Inbox<Request, BoxedDriver>, machine::Event) -> Result<T, machine::Event>,
-    ) -> Option<T> {
-        let ended = match event {
-            machine::Event::Exited { key, incarnation, .. } => Some((key, incarnation)),
-            _ => None,
-        };
-        match put(&self.inbox, event) {
-            Ok(done) => {
-                if let Some(run) = ended {
-                    self.line.ended(run);
-                }
-                Some(done)
-            }
-            Err(event) => {
-                self.hear_late(&event);
-                None
-            }
+    pub(super) fn ended_in_line(&self, ended: Option<(Key, Incarnation)>) {
+        if let Some(run) = ended {
+            self.line.ended(run);
         }
     }
 
     pub(super) fn upward(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |hub| hub.above.as_deref())
+    }
+}
+
+/// Whose end that is.
+pub(super) fn run_of(event: &machine::Event) -> Option<(Key, Incarnation)> {
+    match *event {
+        machine::Event::Exited { key, incarnation, .. } => Some((key, incarnation)),
+        _ => None,
     }
 }
 
@@ -331,8 +326,8 @@ impl Parent for Hub {
         self.hear(event);
     }
 
-    fn tell_in_person(&self, event: machine::Event) {
-        self.hear_in_person(event);
+    fn tell_in_person(&self, event: machine::Event) -> bool {
+        self.hear_in_person(event)
     }
 
     fn deactivate_failed(&self, run: &Run, reason: ExitReason) {

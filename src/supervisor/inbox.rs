@@ -134,6 +134,17 @@ enum Place<D> {
     Gone,
 }
 
+/// What becomes of a reader that was left in the inbox.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Left<D> {
+    /// It lies there.
+    Asleep,
+    /// It lies there, and the supervisor's task will come for it.
+    Awake,
+    /// The supervisor's task is over, and the reader goes with it.
+    Alone(D),
+}
+
 impl<R, D: Reader<R>> Inbox<R, D> {
     /// The reader is out at first: the supervisor's task begins with it.
     pub(crate) fn new() -> Self {
@@ -260,19 +271,18 @@ impl<R, D: Reader<R>> Inbox<R, D> {
 
     /// Somebody else than the supervisor's task has read. The task is woken if it is `needed`, or has
     /// looked for the reader, or something else has come in.
-    ///
-    /// Returns the reader if the task is gone: it goes with it.
-    pub(crate) fn leave(&self, mut reader: D, needed: bool) -> Option<D> {
+    pub(crate) fn leave(&self, mut reader: D, needed: bool) -> Left<D> {
         let mut state = self.state.lock();
-        let Place::Out { missed } = state.reader else { return Some(reader) };
+        let Place::Out { missed } = state.reader else { return Left::Alone(reader) };
         if needed || missed || !state.waiting.is_empty() {
             state.reader = Place::Here(reader);
             wake(state);
+            Left::Awake
         } else {
             state.give_room_back(reader.batch());
             state.reader = Place::Here(reader);
+            Left::Asleep
         }
-        None
     }
 
     /// The supervisor's task is over. Returns the reader if nobody reads; whoever does is told when he
@@ -356,7 +366,8 @@ impl<R> Reader<R> for Batch<R> {
 
 #[cfg(all(test, not(verger_loom)))]
 mod tests {
-    use std::task::Waker;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
 
     use super::*;
 
@@ -407,7 +418,7 @@ mod tests {
                 inbox.request(request).unwrap();
             }
             let batch = inbox.take_reader(&cx()).unwrap();
-            assert_eq!(inbox.leave(batch, false).map(drop), None);
+            assert!(matches!(inbox.leave(batch, false), Left::Asleep));
         }
         let mut batch = inbox.take_reader(&cx()).unwrap();
         let requests: Vec<_> = std::iter::from_fn(|| batch.next_request()).collect();
@@ -426,7 +437,7 @@ mod tests {
                 'e' => inbox.event(Event::AbortAll).unwrap(),
                 'r' => inbox.request(()).unwrap(),
                 'R' => {
-                    assert!(inbox.leave(batch, false).is_none());
+                    assert!(!matches!(inbox.leave(batch, false), Left::Alone(_)));
                     batch = inbox.request_in_person(()).unwrap().expect("nobody reads");
                 }
                 _ => {
@@ -471,10 +482,35 @@ mod tests {
         let inbox = unread();
         let reader = inbox.request_in_person(1).unwrap().expect("nobody reads");
         assert!(inbox.request_in_person(2).unwrap().is_none());
-        assert!(inbox.leave(reader, false).is_none());
+        assert!(matches!(inbox.leave(reader, false), Left::Awake));
 
         let mut reader = inbox.take_reader(&cx()).expect("nobody reads");
         assert_eq!((reader.next_request(), reader.next_request()), (Some(1), Some(2)));
+    }
+
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_task_that_was_there_in_vain_is_woken_by_whoever_reads() {
+        let inbox = unread();
+        let woken = Arc::new(Woken(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&woken));
+        let reader = inbox.request_in_person(1).unwrap().expect("nobody reads");
+        assert!(inbox.take_reader(&Context::from_waker(&waker)).is_none());
+        assert!(matches!(inbox.leave(reader, false), Left::Awake));
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+
+        let reader = inbox.take_reader(&Context::from_waker(&waker)).unwrap();
+        assert!(inbox.wait(reader, &Context::from_waker(&waker)).is_ok());
+        let reader = inbox.request_in_person(2).unwrap().expect("nobody reads");
+        assert!(matches!(inbox.leave(reader, false), Left::Asleep));
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1, "nobody needs it");
     }
 
     #[test]
@@ -482,7 +518,8 @@ mod tests {
         let inbox = unread();
         let reader = inbox.request_in_person(1).unwrap().expect("nobody reads");
         assert!(inbox.dismiss().is_none());
-        assert_eq!(inbox.leave(reader, true).and_then(|mut it| it.next_request()), Some(1));
+        let Left::Alone(mut reader) = inbox.leave(reader, true) else { panic!("it is gone") };
+        assert_eq!(reader.next_request(), Some(1));
 
         let inbox = unread::<u8>();
         assert!(inbox.dismiss().is_some());
@@ -545,7 +582,10 @@ mod loom_tests {
                     let Some(mut batch) = inbox.request_in_person(20).unwrap() else { return };
                     let all = read(&log, &mut batch);
                     // What it has read last, nobody else wakes the task for.
-                    assert!(inbox.leave(batch, all).is_none(), "the task is there");
+                    assert!(
+                        !matches!(inbox.leave(batch, all), Left::Alone(_)),
+                        "the task is there"
+                    );
                 })
             };
 
@@ -625,6 +665,29 @@ mod loom_tests {
     }
 
     #[test]
+    fn loom_a_task_that_comes_while_another_reads_has_the_reader_afterwards() {
+        loom::model(|| {
+            let task = Task::new();
+            let inbox = waiting(&task);
+            let asking = {
+                let inbox = Arc::clone(&inbox);
+                thread::spawn(move || {
+                    let Some(mut batch) = inbox.request_in_person(1).unwrap() else { return };
+                    requests(&mut batch);
+                    assert!(!matches!(inbox.leave(batch, false), Left::Alone(_)));
+                })
+            };
+
+            // As if a deadline had come.
+            task.run(poll_fn(|cx| match inbox.take_reader(cx) {
+                Some(_reader) => Poll::Ready(()),
+                None => Poll::Pending,
+            }));
+            asking.join().unwrap();
+        });
+    }
+
+    #[test]
     fn loom_a_reader_that_is_out_when_the_task_ends_goes_with_one_of_both() {
         loom::model(|| {
             let inbox = waiting(&Task::new());
@@ -632,7 +695,8 @@ mod loom_tests {
                 let inbox = Arc::clone(&inbox);
                 thread::spawn(move || {
                     let reader = inbox.request_in_person(1).unwrap();
-                    reader.and_then(|reader| inbox.leave(reader, false)).is_some()
+                    let left = reader.map(|reader| inbox.leave(reader, false));
+                    matches!(left, Some(Left::Alone(_)))
                 })
             };
 

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `driver` | the loop: wait, ask the machine, do what it says |
 //! | `tasks` | the children's tasks |
-//! | `turns` | whose turn it is to drive: the supervisor's task, or a caller |
+//! | `turns` | who drives: the supervisor's task, or whoever brings it news |
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
 //! | `letters`, `wards` | where dead letters go, and mailboxes whose supervisor has ended |
 //! | `handle`, `request` | what callers ask for, and how they are answered |

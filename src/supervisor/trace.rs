@@ -9,7 +9,9 @@
 
 use std::time::Duration;
 
-use tracing::{Level, debug, error, info, warn};
+use tracing::level_filters::LevelFilter;
+use tracing::span::Id;
+use tracing::{Dispatch, Level, Span, debug, dispatcher, error, info, warn};
 
 use super::hub::Hub;
 use crate::dead_letter::{DeadLetter, Undelivered};
@@ -24,6 +26,49 @@ pub(super) fn is_read() -> bool {
     tracing::enabled!(target: "verger::restart", Level::ERROR)
         || tracing::enabled!(target: "verger::lifecycle", Level::ERROR)
         || tracing::enabled!(target: "verger::shutdown", Level::ERROR)
+}
+
+/// The span that whoever calls this is in.
+pub(super) fn current_span() -> Option<Box<Span>> {
+    let span = Span::current();
+    (!span.is_none()).then(|| Box::new(span))
+}
+
+/// The spans that were entered on this thread are left until it is dropped.
+#[derive(Debug)]
+pub(super) struct Aside {
+    dispatch: Dispatch,
+    /// The innermost first.
+    left: Vec<Id>,
+}
+
+/// No span is entered as often as that, unless somebody never says that it was left.
+const SPANS: usize = 256;
+
+/// Whoever takes a supervisor's turn does so in no span of his own: what the supervisor says then has
+/// nothing to do with it.
+pub(super) fn aside() -> Option<Aside> {
+    if LevelFilter::current() == LevelFilter::OFF {
+        return None;
+    }
+    dispatcher::get_default(|dispatch| {
+        let mut left = Vec::new();
+        while left.len() < SPANS
+            && let Some(id) = dispatch.current_span().id()
+        {
+            dispatch.exit(id);
+            left.push(id.clone());
+        }
+        (!left.is_empty()).then(|| Aside { dispatch: dispatch.clone(), left })
+    })
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        for id in self.left.iter().rev() {
+            self.dispatch.enter(id);
+        }
+    }
 }
 
 /// An edge of a child's lifecycle, and how its incarnation ended if that is what the edge is.

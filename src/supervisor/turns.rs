@@ -16,21 +16,21 @@
 //! 1. One at a time drives, and nobody waits for it: who finds somebody else driving leaves his news
 //!    to him, and to the task.
 //! 2. What a turn panics with ends the supervisor's task, whoever has taken it.
-//! 3. A turn is taken in the supervisor's runtime, and by its task alone while the log is read: what a
-//!    supervisor logs is not said in somebody else's span.
+//! 3. A turn is taken in the supervisor's runtime and in its span, whoever takes it.
+//! 4. If the supervisor's task goes while somebody else drives, the driver goes with him, and aborts
+//!    the children, as soon as that turn is over.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::runtime::Handle;
-
-use super::hub::Hub;
-use super::inbox::{Batch, Inbox, Reader};
+use super::hub::{Hub, run_of};
+use super::inbox::{Batch, Left, Reader};
 use super::outcome::Outcome;
 use super::request::Request;
 use super::trace;
+use crate::contain::contained;
 use crate::machine;
 
 /// What drives a supervisor, whatever its machine is.
@@ -123,59 +123,126 @@ impl Drop for OwnTask {
 
 impl Hub {
     /// Asks the supervisor. `false`: it has ended.
-    pub(super) fn ask(&self, request: Request) -> bool {
-        // A slice of many is asked for by who will ask for the next one at once, and others on his
-        // thread are to have a turn in between.
-        let Some(runtime) = self.takes_visitors().filter(|_| !request.is_slice()) else {
-            return self.inbox.request(request).is_ok();
-        };
-        let Ok(driver) = self.inbox.request_in_person(request) else { return false };
-        if let Some(driver) = driver {
-            let _entered = runtime.enter();
-            self.visit(driver);
+    pub(super) async fn ask(&self, request: Request) -> bool {
+        let Ok(wakes) = self.ask_in_person(request) else { return false };
+        if wakes {
+            give_way().await;
         }
         true
     }
 
-    /// Hears that a child has ended of its own accord, from its task.
-    pub(super) fn hear_in_person(&self, event: machine::Event) {
-        if self.takes_visitors().is_none() {
-            return self.hear(event);
-        }
-        if let Some(Some(driver)) = self.put(event, Inbox::event_in_person) {
-            self.visit(driver);
-        }
+    /// Whether the supervisor's task is about to come, and the caller is to give way to it.
+    fn ask_in_person(&self, request: Request) -> Result<bool, Request> {
+        // A slice of many is asked for by who will ask for the next one at once, and others on his
+        // thread are to have a turn in between.
+        let runtime = self.tree.visited.as_ref();
+        let Some(runtime) = runtime.filter(|_| !request.is_slice()) else {
+            return self.inbox.request(request).map(|()| false);
+        };
+        let Some(driver) = self.inbox.request_in_person(request)? else { return Ok(false) };
+        let visitor = Visitor { hub: self, driver: Some(driver) };
+        let _entered = runtime.enter();
+        Ok(visitor.drive())
     }
 
-    /// Whether others than the supervisor's task may take its turns just now, and in which runtime.
-    fn takes_visitors(&self) -> Option<&Handle> {
-        self.tree.visited.as_ref().filter(|_| !trace::is_read())
+    /// Hears that a child has ended of its own accord, from its task. Whether that is to give way to
+    /// the supervisor's task.
+    pub(super) fn hear_in_person(&self, event: machine::Event) -> bool {
+        if self.tree.visited.is_none() {
+            self.hear(event);
+            return false;
+        }
+        let ended = run_of(&event);
+        match self.inbox.event_in_person(event) {
+            Ok(driver) => {
+                let visitor = Visitor { hub: self, driver };
+                self.ended_in_line(ended);
+                visitor.drive()
+            }
+            Err(event) => {
+                self.hear_late(&event);
+                false
+            }
+        }
     }
+}
 
-    fn visit(&self, mut driver: BoxedDriver) {
+/// Who has brought news, and has the driver if nobody else had it. It is left in the inbox whatever
+/// happens.
+struct Visitor<'a> {
+    hub: &'a Hub,
+    driver: Option<BoxedDriver>,
+}
+
+impl Visitor<'_> {
+    /// Takes one turn. Whether the supervisor's task is about to come.
+    ///
+    /// It may have been woken into a place that no other thread of the runtime takes it from, so
+    /// whoever has woken it gives way before he goes on with what may take long.
+    fn drive(mut self) -> bool {
+        let Some(driver) = &mut self.driver else { return false };
+        let aside = trace::aside();
         let needed = driver.visit();
-        drop(self.inbox.leave(driver, needed));
+        drop(aside);
+        self.leave(needed)
     }
+
+    fn leave(&mut self, needed: bool) -> bool {
+        let Some(driver) = self.driver.take() else { return false };
+        match self.hub.inbox.leave(driver, needed) {
+            Left::Asleep => false,
+            Left::Awake => true,
+            Left::Alone(driver) => {
+                contained(|| drop(driver));
+                false
+            }
+        }
+    }
+}
+
+impl Drop for Visitor<'_> {
+    fn drop(&mut self) {
+        self.leave(true);
+    }
+}
+
+/// Lets everybody run who is ready on this worker.
+async fn give_way() {
+    let mut given = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(all(test, not(verger_loom)))]
 mod tests {
+    use std::future::pending;
     use std::pin::Pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::mpsc;
+    use std::sync::{Mutex, mpsc};
     use std::task::Waker;
     use std::time::Duration;
 
+    use tokio::runtime::Handle;
     use tokio::sync::Notify;
     use tokio::task::yield_now;
     use tokio::time::Instant;
+    use tracing::subscriber::{NoSubscriber, set_default};
+    use tracing_subscriber::layer::{self, Layer, SubscriberExt};
+    use tracing_subscriber::registry::LookupSpan;
 
     use super::super::{Tree, supervise};
     use super::*;
     use crate::clock::{now, wall};
     use crate::{
-        Backoff, ChildSpec, ControlError, DynamicSupervisor, Exit, RestartType, RunError,
-        Supervisor, SupervisorBuilder, SupervisorHandle, worker, worker_with,
+        Backoff, ChildSpec, ControlError, DynamicSupervisor, Exit, Readiness, RestartType,
+        RunError, Shutdown, Start, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+        worker_with,
     };
 
     /// As on several threads, but with a clock that can be paused.
@@ -208,19 +275,6 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "a caller, not a child")]
         let done = tokio::spawn(test);
         done.await.unwrap();
-    }
-
-    /// Lets those have one turn each who were woken already; see [`in_turn`].
-    async fn give_way() {
-        let mut given = false;
-        poll_fn(|cx| {
-            if std::mem::replace(&mut given, true) {
-                return Poll::Ready(());
-            }
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        })
-        .await;
     }
 
     /// What comes of one poll, in which nobody else has a turn.
@@ -284,25 +338,76 @@ mod tests {
         assert!(called.await.unwrap());
     }
 
+    /// In which spans each line was logged, the innermost first.
+    #[derive(Clone, Default)]
+    struct Spans(Arc<Mutex<Vec<String>>>);
+
+    impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
+        fn on_event(&self, event: &tracing::Event<'_>, ctx: layer::Context<'_, S>) {
+            let target = event.metadata().target();
+            let spans = ctx.event_scope(event).into_iter().flatten();
+            let spans: Vec<_> = spans.map(|span| span.name()).collect();
+            self.0.lock().unwrap().push(format!("{target} in {spans:?}"));
+        }
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn while_the_log_is_read_only_the_supervisors_task_takes_turns() {
-        let app = visited(app().child(idle("a"))).await;
-        let reading = tracing::subscriber::set_default(tracing_subscriber::registry());
-        assert!(polled(app.count_children()).is_none());
-        drop(reading);
-        assert!(polled(app.count_children()).is_some());
+    async fn what_is_logged_in_anothers_turn_is_said_in_the_supervisors_own_span() {
+        let spans = Spans::default();
+        let subscriber = tracing_subscriber::registry().with(spans.clone());
+        let _reading = set_default(subscriber);
+        // A listener alone would not hear a line that another thread, which doesn't listen, was the
+        // first to come by.
+        let _second = tracing::Dispatch::new(NoSubscriber::new());
+        let inner = Supervisor::builder("inner").child(idle("a"));
+        let app = visited(app().child(inner)).await;
+        let inner = app.supervisor("inner").await.unwrap();
+        spans.0.lock().unwrap().clear();
+
+        tracing::info_span!("request").in_scope(|| {
+            tracing::info_span!("step").in_scope(|| {
+                assert!(polled(app.start_child(idle("b"))).is_some());
+                assert!(polled(inner.start_child(idle("c"))).is_some());
+                tracing::info!(target: "caller", "done");
+            });
+            tracing::info!(target: "caller", "done");
+        });
+
+        let logged = std::mem::take(&mut *spans.0.lock().unwrap());
+        assert_eq!(
+            logged,
+            [
+                "verger::lifecycle in []",
+                "verger::lifecycle in []",
+                "verger::lifecycle in []",
+                "verger::lifecycle in [\"child\"]",
+                "verger::lifecycle in [\"child\"]",
+                "verger::lifecycle in [\"child\"]",
+                "caller in [\"step\", \"request\"]",
+                "caller in [\"request\"]",
+            ]
+        );
+    }
+
+    /// Lets a child end that waits for this, and its end lie in the inbox, for whoever comes first.
+    async fn end_unheard(hub: &Hub, over: &Notify) {
+        let answer = tokio::sync::oneshot::channel().0;
+        let driver = hub.inbox.request_in_person(Request::Count { answer }).unwrap().unwrap();
+        over.notify_one();
+        give_way().await;
+        assert!(matches!(hub.inbox.leave(driver, false), Left::Awake));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_came_before_a_call_is_heard_before_it() {
-        let app = visited(app().child(idle("a").restart(RestartType::Temporary))).await;
-        let specs = |app: &SupervisorHandle| polled(app.count_children()).unwrap().unwrap().specs;
+        let over = Arc::new(Notify::new());
+        let job = ends("job", &over, || Ok(())).restart(RestartType::Temporary);
+        let hub = running(app().child(job).build().unwrap()).await;
+        let app = SupervisorHandle::new(Arc::clone(&hub));
         in_turn(async move {
-            assert!(polled(app.kill_child("a")).is_some());
-            assert_eq!(specs(&app), 1);
-            // It is dropped, and the supervisor's task comes behind us.
-            give_way().await;
-            assert_eq!(specs(&app), 0);
+            assert_eq!(polled(app.count_children()).unwrap().unwrap().specs, 1);
+            end_unheard(&hub, &over).await;
+            assert_eq!(polled(app.count_children()).unwrap().unwrap().specs, 0);
         })
         .await;
     }
@@ -320,21 +425,134 @@ mod tests {
         settle().await;
         assert!(polled_again(&mut call).is_none(), "nobody has the driver but us");
 
-        assert!(hub.inbox.leave(driver, false).is_none());
+        assert!(matches!(hub.inbox.leave(driver, false), Left::Awake));
         assert_eq!(answered.await.unwrap().unwrap().specs, 1);
         assert!(call.await.is_ok());
         app.wait().await.unwrap();
     }
 
+    fn deaf(name: &str, grace: Duration) -> ChildSpec {
+        let deaf = worker(name, async |_ctx: crate::Context| -> Exit { pending().await });
+        deaf.shutdown(Shutdown::Timeout(grace))
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_deadline_of_a_callers_turn_is_kept_by_the_task() {
-        let deaf =
-            worker("deaf", async |_ctx: crate::Context| -> Exit { std::future::pending().await });
-        let deaf = deaf.shutdown(crate::Shutdown::Timeout(Duration::from_secs(3)));
-        let app = visited(app().child(deaf)).await;
+    async fn deadlines_of_callers_turns_are_kept_by_the_task() {
+        let secs = Duration::from_secs;
+        let app = app().child(deaf("a", secs(3))).child(deaf("b", secs(1)));
+        let app = visited(app.child(deaf("c", secs(7)))).await;
         let began = Instant::now();
-        app.terminate_child("deaf").await.unwrap();
-        assert_eq!(began.elapsed(), Duration::from_secs(3));
+        let ended = async |name| {
+            app.terminate_child(name).await.unwrap();
+            began.elapsed()
+        };
+        // The second is nearer than the one that the task sleeps for; of the third, that is long over.
+        assert_eq!(tokio::join!(ended("a"), ended("b")), (secs(3), secs(1)));
+        assert_eq!(ended("c").await, secs(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_no_time_to_stop_is_polled_before_anybody_takes_the_next_turn() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&heard);
+        let child = worker_with("a", log, async |ctx: crate::Context, log: Arc<Mutex<Vec<_>>>| {
+            ctx.cancelled().await;
+            log.lock().unwrap().push("cancelled");
+        });
+        let app = visited(app().child(child.shutdown(Shutdown::Timeout(Duration::ZERO)))).await;
+        let mut terminated = pin!(app.terminate_child("a"));
+        assert!(polled_again(&mut terminated).is_none());
+        assert!(polled(app.count_children()).is_none(), "that is for the task, later");
+        terminated.await.unwrap();
+        assert_eq!(*heard.lock().unwrap(), ["cancelled"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_whose_turn_leaves_something_to_the_task_gives_way_to_it() {
+        let app = visited(app().child(idle("a"))).await;
+        in_turn(async move {
+            // The supervisor sees to it that the child is gone in time.
+            let mut call = pin!(app.kill_child("a"));
+            assert!(polled_again(&mut call).is_none());
+            assert!(polled_again(&mut call).unwrap().is_ok());
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_whose_turn_leaves_something_to_the_task_gives_way_before_it_runs_again() {
+        let (over, runs) = (Arc::default(), Arc::default());
+        let kept = Arc::<Mutex<Option<crate::Context>>>::default();
+        let keeps = worker_with("keeps", Arc::clone(&kept), async |ctx: crate::Context, kept| {
+            let kept: Arc<Mutex<Option<crate::Context>>> = kept;
+            *kept.lock().unwrap() = Some(ctx.clone());
+            ctx.cancelled().await;
+        });
+        // While the turn is taken, there is something new.
+        let fails = fails(&over, &runs).restart_if(move |_: &std::io::Error| {
+            kept.lock().unwrap().as_ref().unwrap().ready();
+            true
+        });
+        let app = app().start(Start::Concurrent).child(fails);
+        let app = visited(app.child(keeps.readiness(Readiness::Signal))).await;
+        in_turn(async move {
+            over.notify_one();
+            give_way().await;
+            assert_eq!(runs.load(Ordering::Relaxed), 1);
+            give_way().await;
+            assert_eq!(runs.load(Ordering::Relaxed), 2);
+            app.stop("done").await.unwrap();
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_asked_to_stop_takes_no_turn() {
+        let child = idle("a").shutdown(Shutdown::Infinity);
+        let hub = running(app().child(child).build().unwrap()).await;
+        let app = SupervisorHandle::new(Arc::clone(&hub));
+        in_turn(async move {
+            let mut call = pin!(app.terminate_child("a"));
+            assert!(polled_again(&mut call).is_none());
+            give_way().await;
+            assert!(hub.inbox.has_news(), "it has ended, and its end waits for the task");
+            assert!(call.await.is_ok());
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_driver_whose_task_is_gone_aborts_the_children_when_it_is_left() {
+        let dropped = Arc::<AtomicUsize>::default();
+        struct Drops(Arc<AtomicUsize>);
+        impl Drop for Drops {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let notes = Arc::clone(&dropped);
+        let child = worker_with("a", notes, async |_ctx, notes: Arc<AtomicUsize>| -> Exit {
+            let _drops = Drops(notes);
+            pending().await
+        });
+        let blueprint = app().child(child).build().unwrap().blueprint();
+        let mut tree = Tree::new(now(), wall());
+        tree.visited = Some(Handle::current());
+        let hub = Hub::new(Arc::clone(&blueprint.name), None, Arc::new(tree), blueprint, now());
+        let run = supervise(Arc::clone(&hub), None, |_| ());
+        #[expect(clippy::disallowed_methods, reason = "the root's task, as elsewhere")]
+        let task = tokio::spawn(run);
+        settle().await;
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let driver = hub.inbox.request_in_person(Request::Count { answer }).unwrap().unwrap();
+        task.abort();
+        settle().await;
+        assert_eq!(dropped.load(Ordering::Relaxed), 0);
+
+        assert!(!Visitor { hub: &hub, driver: Some(driver) }.drive());
+        settle().await;
+        assert_eq!(dropped.load(Ordering::Relaxed), 1);
+        assert!(answered.await.is_ok());
     }
 
     /// Fails whenever it is told, and notes each run.
@@ -343,7 +561,7 @@ mod tests {
             let (over, runs): (Arc<Notify>, Arc<AtomicUsize>) = job;
             runs.fetch_add(1, Ordering::Relaxed);
             over.notified().await;
-            Exit::Err("again".into())
+            Exit::Err(std::io::Error::other("again").into())
         });
         job.backoff(Backoff::none())
     }
@@ -401,10 +619,18 @@ mod tests {
     async fn a_supervisor_that_fails_in_a_callers_turn_ends() {
         let over = Arc::new(Notify::new());
         let job = ends("job", &over, || Err("no".into()));
-        let app = visited(app().restarts(0, Duration::from_secs(1)).child(job)).await;
-        over.notify_one();
-        yield_now().await;
-        assert!(matches!(polled(app.start_child(idle("b"))), None | Some(Err(_))));
+        let app = app().restarts(0, Duration::from_secs(1)).child(job);
+        let hub = running(app.build().unwrap()).await;
+        let app = SupervisorHandle::new(Arc::clone(&hub));
+        let caller = app.clone();
+        in_turn(async move {
+            end_unheard(&hub, &over).await;
+            let mut call = pin!(caller.start_child(idle("b")));
+            assert!(polled_again(&mut call).is_none());
+            let error = call.await.unwrap_err();
+            assert!(matches!(error, ControlError::ShuttingDown { .. }), "{error}");
+        })
+        .await;
         let error = app.wait().await.unwrap_err();
         assert!(matches!(error, RunError::GaveUp { .. }), "{error}");
     }
@@ -421,15 +647,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_callers_turn_that_panics_ends_the_supervisor_and_not_the_caller() {
-        let over = Arc::new(Notify::new());
-        let job = ends("job", &over, || Err(Sticky.into())).restart(RestartType::Temporary);
-        let app = visited(app().child(job)).await;
-        over.notify_one();
-        yield_now().await;
-        let called = app.count_children().await;
-        assert!(matches!(called, Err(ControlError::Ended { .. })), "{called:?}");
-        assert!(matches!(app.wait().await, Err(RunError::Aborted { .. })));
+    async fn anothers_turn_that_panics_ends_the_supervisor_and_not_him() {
+        for by_caller in [true, false] {
+            let over = Arc::new(Notify::new());
+            let job = ends("job", &over, || Err(Sticky.into())).restart(RestartType::Temporary);
+            let hub = running(app().child(job).build().unwrap()).await;
+            let app = SupervisorHandle::new(Arc::clone(&hub));
+            let caller = app.clone();
+            in_turn(async move {
+                if by_caller {
+                    end_unheard(&hub, &over).await;
+                } else {
+                    over.notify_one();
+                    give_way().await;
+                }
+                let called = caller.count_children().await;
+                assert!(matches!(called, Err(ControlError::Ended { .. })), "{called:?}");
+            })
+            .await;
+            assert!(matches!(app.wait().await, Err(RunError::Aborted { .. })));
+        }
     }
 
     #[tokio::test]

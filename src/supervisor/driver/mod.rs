@@ -3,8 +3,8 @@
 //! No rule lives here. In one turn the driver takes a bounded number of events and of requests, so
 //! that under a storm of exits callers are still answered and a stop is still heard, and a flood of
 //! requests holds up no restart. They are taken as they came, but a request waits for no more events
-//! than one turn takes. It gives way to other tasks between turns, and first of all to callers that
-//! were answered.
+//! than one turn takes. The supervisor's task gives way to others between turns, and first of all to
+//! callers that were answered; somebody else takes one turn and leaves the rest to it.
 //!
 //! # Invariants
 //!
@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::Sleep;
+use tracing::Span;
 
 use self::asking::Questions;
 use self::health::Health;
@@ -87,6 +88,9 @@ pub(super) struct Driver<M: Machine> {
     late: Vec<(Key, Incarnation)>,
     /// Somebody was answered in this turn.
     answered: bool,
+    /// Others are to have a turn before the next one, which somebody else than the supervisor's task has
+    /// left to it.
+    yields: bool,
     /// For how many turns a deadline was put off.
     overdue: u32,
     /// Who has leaked, so that it can be told when he ends.
@@ -108,6 +112,8 @@ pub(super) struct Driver<M: Machine> {
     health: Health,
     /// Children with a mailbox that have come down, maybe for good.
     down: Vec<Key>,
+    /// That of the supervisor's task.
+    span: Option<Box<Span>>,
     /// What a turn panicked with that somebody else took: it is the panic of the supervisor's task.
     panic: Option<Box<dyn Any + Send>>,
 }
@@ -168,6 +174,7 @@ impl<M: Machine> Driver<M> {
             asked: Few::default(),
             late: Vec::new(),
             answered: false,
+            yields: false,
             overdue: 0,
             leaked: Few::default(),
             given_up: None,
@@ -180,6 +187,7 @@ impl<M: Machine> Driver<M> {
             questions: Questions::default(),
             health: Health::default(),
             down: Vec::new(),
+            span: trace::current_span(),
             panic: None,
         }
     }

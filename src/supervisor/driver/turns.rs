@@ -23,6 +23,9 @@ impl<M: Machine + Send> Turns for Driver<M> {
         if let Some(panic) = self.panic.take() {
             resume_unwind(panic);
         }
+        if std::mem::take(&mut self.yields) {
+            return Next::Yield;
+        }
         loop {
             let now = match self.last_turn {
                 // The first turn is now, whatever has come: nobody needs to wake it for that. Below
@@ -58,19 +61,24 @@ impl<M: Machine + Send> Turns for Driver<M> {
 
     fn visit(&mut self) -> bool {
         // A supervisor that has ended, or panicked, only has yet to say so.
-        if self.end.is_some() || self.panic.is_some() {
+        if self.end.is_some() || self.panic.is_some() || self.yields {
             return true;
         }
+        let span = self.span.take();
+        let entered = span.as_ref().map(|span| span.enter());
         let now = now();
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turn(now))) {
+        let taken = catch_unwind(AssertUnwindSafe(|| self.turn(now)));
+        drop(entered);
+        self.span = span;
+        if let Err(panic) = taken {
             self.panic = Some(panic);
             return true;
         }
-        let is_to_wake = |at| at <= now || self.oversleeps(at).is_some();
-        self.end.is_some()
+        self.yields = self.is_due(now) || !self.late.is_empty();
+        self.yields
+            || self.end.is_some()
             || !self.batch.is_empty()
-            || !self.late.is_empty()
-            || self.machine.next_deadline().is_some_and(is_to_wake)
+            || self.machine.next_deadline().is_some_and(|at| self.oversleeps(at).is_some())
     }
 }
 
@@ -93,7 +101,13 @@ impl<M: Machine> Driver<M> {
         if stop {
             return true;
         }
-        let Some(at) = self.machine.next_deadline() else { return false };
+        let Some(at) = self.machine.next_deadline() else {
+            // Somebody else may take the turn that has the next deadline, and then it is to wake us.
+            if let Some(sleep) = self.sleep.as_mut().filter(|sleep| !sleep.is_elapsed()) {
+                let _ = sleep.as_mut().poll(cx);
+            }
+            return false;
+        };
         if self.last_turn.is_some_and(|last| at <= last) {
             return true;
         }

@@ -31,8 +31,13 @@ use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts};
 /// [`start_child`](Self::start_child) returned, such as `conns/conn#17`.
 ///
 /// Calls are served by the supervisor of the child in question, also while it starts, restarts or
-/// waits. On a runtime with several threads that is done in the caller's own poll if the supervisor
-/// has nothing else to do, so that an answer may be there at once. Apart from what each of them lists, they fail with
+/// waits. On a runtime with several threads, whoever calls may find that nobody is at it, and then
+/// serves the supervisor himself, in his own poll: his call, and what had come in before. So that
+/// poll may run what you have given the supervisor to decide with, such as the question of
+/// [`restart_if`](crate::ChildSpec::restart_if), or drop what it has let go of, such as an error.
+/// Don't hold a lock that these need while you poll a call.
+///
+/// Apart from what each of them lists, calls fail with
 ///
 /// * [`ControlError::NotFound`] if there is no such child,
 /// * [`ControlError::NotRunning`] if the child's supervisor does not run just now,

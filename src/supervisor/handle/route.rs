@@ -19,7 +19,7 @@ impl SupervisorHandle {
     ) -> Result<T, ControlError> {
         let (answer, answered) = oneshot::channel();
         // A request that is given back is dropped here, and its answer with it.
-        let asked = hub.ask(request(answer));
+        let asked = hub.ask(request(answer)).await;
         if asked && let Ok(result) = answered.await {
             return result;
         }
@@ -85,7 +85,7 @@ impl SupervisorHandle {
         let (segment, deeper) = rest.split_once('/').unwrap_or((rest, ""));
         let (answer, answered) = oneshot::channel();
         let request = Request::Which { segment: segment.to_owned(), answer };
-        let asked = hub.ask(request);
+        let asked = hub.ask(request).await;
         match if asked { answered.await.ok() } else { None } {
             Some(Ok(child)) if child.kind == ChildKind::Worker && !deeper.is_empty() => {
                 ControlError::NotFound { path }
