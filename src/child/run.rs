@@ -168,6 +168,7 @@ impl Run {
 
     /// How it ended; `None` if it declined. When that was told, whoever it has given its context to is
     /// asked to stop. `dropped`: not in a poll of its task. Whether that is to give way.
+    #[inline]
     pub(super) fn tell_end(self: &Arc<Self>, reason: Option<ExitReason>, dropped: bool) -> bool {
         // Seen before the supervisor hears of it, and lets go of the run: it and the task have one each.
         let others = Arc::strong_count(self) > 2 || self.has_token();

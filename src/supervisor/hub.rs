@@ -284,6 +284,7 @@ impl Hub {
         }
     }
 
+    #[inline]
     pub(super) fn ended_in_line(&self, ended: Option<(Key, Incarnation)>) {
         if let Some(run) = ended {
             self.line.ended(run);

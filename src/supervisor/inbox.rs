@@ -317,6 +317,7 @@ impl<R, D: Reader<R>> State<R, D> {
         Some(reader)
     }
 
+    #[inline]
     fn put(&mut self, event: Event) {
         let events = &mut self.waiting.events;
         if events.capacity() == 0 {
