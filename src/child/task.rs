@@ -179,6 +179,7 @@ where
         // The child is dropped before its end is reported: the next incarnation may want what this
         // one holds.
         let reason = reason_after_drop(reason, || this.stage.set(Stage::Over));
+        drop(entered);
         let parks = reason.as_ref().is_some_and(|reason| this.run.park(reason));
         match (parks, this.run.tell_end(reason, false)) {
             (false, _) => Next::End,

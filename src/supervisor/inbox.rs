@@ -14,7 +14,7 @@
 //! 1. The reader is with one at a time. Whoever takes it out has with it all that was pushed before,
 //!    in order and behind what had been left there.
 //! 2. What is pushed while the reader lies here wakes the supervisor's task, unless that is on its way
-//!    already. Whoever puts the reader back looks whether something was pushed meanwhile, or the task
+//!    already, or whoever pushes takes the reader with it. Whoever puts the reader back looks whether something was pushed meanwhile, or the task
 //!    was there in vain, and wakes it then.
 //! 3. Events and requests of a batch can be taken in the order in which they came, or events first.
 //! 4. Nothing is pushed once the inbox is closed; events and requests are given back.
@@ -281,7 +281,8 @@ impl<R, D: Reader<R>> Inbox<R, D> {
         } else {
             state.give_room_back(reader.batch());
             state.reader = Place::Here(reader);
-            Left::Asleep
+            // Without a waker it was woken before.
+            if state.waker.is_none() { Left::Awake } else { Left::Asleep }
         }
     }
 
@@ -419,7 +420,7 @@ mod tests {
                 inbox.request(request).unwrap();
             }
             let batch = inbox.take_reader(&cx()).unwrap();
-            assert!(matches!(inbox.leave(batch, false), Left::Asleep));
+            assert!(!matches!(inbox.leave(batch, false), Left::Alone(_)));
         }
         let mut batch = inbox.take_reader(&cx()).unwrap();
         let requests: Vec<_> = std::iter::from_fn(|| batch.next_request()).collect();
@@ -512,6 +513,12 @@ mod tests {
         let reader = inbox.request_in_person(2).unwrap().expect("nobody reads");
         assert!(matches!(inbox.leave(reader, false), Left::Asleep));
         assert_eq!(woken.0.load(Ordering::Relaxed), 1, "nobody needs it");
+
+        // It is on its way already, so whoever reads makes way for it.
+        inbox.event(Event::AbortAll).unwrap();
+        let reader = inbox.request_in_person(3).unwrap().expect("nobody reads");
+        assert!(matches!(inbox.leave(reader, false), Left::Awake));
+        assert_eq!(woken.0.load(Ordering::Relaxed), 2);
     }
 
     #[test]

@@ -51,16 +51,16 @@ pub(super) fn aside() -> Option<Aside> {
     if LevelFilter::current() == LevelFilter::OFF {
         return None;
     }
-    dispatcher::get_default(|dispatch| {
-        let mut left = Vec::new();
-        while left.len() < SPANS
-            && let Some(id) = dispatch.current_span().id()
-        {
-            dispatch.exit(id);
-            left.push(id.clone());
-        }
-        (!left.is_empty()).then(|| Aside { dispatch: dispatch.clone(), left })
-    })
+    // What a subscriber does about that is to find the dispatcher, too.
+    let dispatch = dispatcher::get_default(Dispatch::clone);
+    let mut left = Vec::new();
+    while left.len() < SPANS
+        && let Some(id) = dispatch.current_span().id()
+    {
+        dispatch.exit(id);
+        left.push(id.clone());
+    }
+    (!left.is_empty()).then_some(Aside { dispatch, left })
 }
 
 impl Drop for Aside {

@@ -14,9 +14,10 @@
 //! # Invariants
 //!
 //! 1. One at a time drives, and nobody waits for it: who finds somebody else driving leaves his news
-//!    to him, and to the task.
+//!    in the inbox, and the other wakes the task for it.
 //! 2. What a turn panics with ends the supervisor's task, whoever has taken it.
-//! 3. A turn is taken in the supervisor's runtime and in its span, whoever takes it.
+//! 3. A turn is taken in the supervisor's runtime and in its span, whoever takes it. What it logs is
+//!    heard by whoever listens on that thread.
 //! 4. If the supervisor's task goes while somebody else drives, the driver goes with him, and aborts
 //!    the children, as soon as that turn is over.
 
@@ -183,8 +184,9 @@ impl Visitor<'_> {
         let Some(driver) = &mut self.driver else { return false };
         let aside = trace::aside();
         let needed = driver.visit();
+        let wakes = self.leave(needed);
         drop(aside);
-        self.leave(needed)
+        wakes
     }
 
     fn leave(&mut self, needed: bool) -> bool {
@@ -407,7 +409,9 @@ mod tests {
         in_turn(async move {
             assert_eq!(polled(app.count_children()).unwrap().unwrap().specs, 1);
             end_unheard(&hub, &over).await;
-            assert_eq!(polled(app.count_children()).unwrap().unwrap().specs, 0);
+            let mut call = pin!(app.count_children());
+            assert!(polled_again(&mut call).is_none(), "the task is on its way");
+            assert_eq!(polled_again(&mut call).unwrap().unwrap().specs, 0);
         })
         .await;
     }

@@ -64,9 +64,14 @@ impl<M: Machine + Send> Turns for Driver<M> {
         if self.end.is_some() || self.panic.is_some() || self.yields {
             return true;
         }
+        let now = now();
+        if self.is_due(now) {
+            // Whoever was asked to stop in a turn just before is to be polled first.
+            self.yields = true;
+            return true;
+        }
         let span = self.span.take();
         let entered = span.as_ref().map(|span| span.enter());
-        let now = now();
         let taken = catch_unwind(AssertUnwindSafe(|| self.turn(now)));
         drop(entered);
         self.span = span;

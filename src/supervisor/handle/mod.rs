@@ -147,7 +147,8 @@ impl SupervisorHandle {
         Err(self.not_running(&self.below(path)).await)
     }
 
-    /// Adds a child and starts it, last in start order. Resolves when it is up, or has declined, or
+    /// Adds a child and starts it, last in start order. As with `tokio::spawn`, it need not have been
+    /// polled when this returns. Resolves when it is up, or has declined, or
     /// waits for a sibling that is down for good ([`ChildRef::is_gated`]), or at once if it waits for
     /// its first message ([`ChildRef::is_dormant`]).
     ///
