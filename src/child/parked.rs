@@ -43,9 +43,8 @@ pub(super) enum Seat {
     /// It doesn't wait, or not any more.
     #[default]
     Empty,
-    /// It is about to look for itself.
-    Looks,
-    Waits(Waker),
+    /// Without a waker, it is about to look for itself.
+    Waits(Option<Waker>),
     Handed(NextRun),
 }
 
@@ -53,7 +52,7 @@ impl Seat {
     fn handed(self) -> Option<NextRun> {
         match self {
             Self::Handed(next) => Some(next),
-            Self::Looks | Self::Waits(_) | Self::Empty => None,
+            Self::Waits(_) | Self::Empty => None,
         }
     }
 }
@@ -71,7 +70,7 @@ impl Run {
         let parks = returns && !matches!(reason, ExitReason::Normal);
         if parks {
             let mut cell = self.cell.lock();
-            cell.extras.get_or_insert_default().seat = Seat::Looks;
+            cell.extras.get_or_insert_default().seat = Seat::Waits(None);
             self.marks.fetch_or(PARKED, Ordering::AcqRel);
         }
         parks
@@ -81,17 +80,10 @@ impl Run {
     pub(super) fn take_next(&self, cx: &mut TaskContext<'_>) -> Option<NextRun> {
         let mut cell = self.cell.lock();
         let extras = cell.extras.as_mut()?;
-        match &mut extras.seat {
-            seat @ Seat::Looks => {
-                *seat = Seat::Waits(cx.waker().clone());
-                return None;
-            }
-            Seat::Waits(waker) => {
-                // A task has one waker, so this is mostly nothing.
-                waker.clone_from(cx.waker());
-                return None;
-            }
-            Seat::Empty | Seat::Handed(_) => {}
+        if let Seat::Waits(waker) = &mut extras.seat {
+            // A task has one waker, so this is nothing if there is one.
+            waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
+            return None;
         }
         let next = std::mem::take(&mut extras.seat).handed()?;
         // The next run mostly needs the same room, and to give it back and to take it again would be
@@ -140,10 +132,10 @@ impl Run {
     pub(crate) fn hand_over(&self, next: NextRun) -> Result<(), NextRun> {
         let mut cell = self.cell.lock();
         match cell.extras.as_mut().map(|extras| &mut extras.seat) {
-            Some(seat @ (Seat::Looks | Seat::Waits(_))) => {
+            Some(seat @ Seat::Waits(_)) => {
                 let before = std::mem::replace(seat, Seat::Handed(next));
                 drop(cell);
-                if let Seat::Waits(waker) = before {
+                if let Seat::Waits(Some(waker)) = before {
                     waker.wake();
                 }
                 Ok(())

@@ -135,7 +135,7 @@ enum Place<D> {
 }
 
 /// What becomes of a reader that was left in the inbox.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Left<D> {
     /// It lies there.
     Asleep,
@@ -199,18 +199,10 @@ impl<R, D: Reader<R>> Inbox<R, D> {
     pub(crate) fn request_in_person(&self, request: R) -> Result<Option<D>, R> {
         let Some(mut state) = self.open() else { return Err(request) };
         let before = state.events;
-        let reader = state.take_reader();
-        match reader {
-            Some(mut reader) => {
-                drop(state);
-                reader.batch().requests.push_back((before, request));
-                Ok(Some(reader))
-            }
-            None => {
-                state.waiting.requests.push_back((before, request));
-                Ok(None)
-            }
-        }
+        let mut reader = state.take_reader();
+        let batch = reader.as_mut().map_or(&mut state.waiting, |reader| reader.batch());
+        batch.requests.push_back((before, request));
+        Ok(reader)
     }
 
     pub(crate) fn stop(&self, stop: StopRequest) {
@@ -330,10 +322,7 @@ impl<R, D: Reader<R>> State<R, D> {
     }
 
     fn keep_waker(&mut self, cx: &Context<'_>) {
-        match &mut self.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => self.waker = Some(cx.waker().clone()),
-        }
+        self.waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
     }
 
     /// Room that was needed once is needed again, with the next child that ends. What a storm took

@@ -12,6 +12,7 @@ use super::blueprint::{Blueprint, FEW};
 use super::few::Few;
 use super::hub::Hub;
 use super::request::ChildName;
+use super::trace;
 use crate::child::{Context, NextRun, Parent, Plan, Rest, Run, Seed, StopLevel};
 use crate::machine::{Incarnation, Key, Order, trim};
 use crate::mailbox::Slot;
@@ -228,7 +229,7 @@ impl Tasks {
             path = %run.path(),
             incarnation,
         );
-        let mut span = (!span.is_none()).then(|| Box::new(span));
+        let mut span = trace::boxed(span);
         if let Some(task) = entry.task.as_mut().filter(|task| task.run.rests()) {
             let Err(next) = task.run.hand_over(NextRun { run: Arc::clone(&run), span }) else {
                 task.run = run;

@@ -28,9 +28,8 @@ pub(super) fn is_read() -> bool {
         || tracing::enabled!(target: "verger::shutdown", Level::ERROR)
 }
 
-/// The span that whoever calls this is in.
-pub(super) fn current_span() -> Option<Box<Span>> {
-    let span = Span::current();
+/// The span, if anybody wants to read it, in as little room as one that nobody does.
+pub(super) fn boxed(span: Span) -> Option<Box<Span>> {
     (!span.is_none()).then(|| Box::new(span))
 }
 

@@ -187,7 +187,7 @@ impl<M: Machine> Driver<M> {
             questions: Questions::default(),
             health: Health::default(),
             down: Vec::new(),
-            span: trace::current_span(),
+            span: trace::boxed(Span::current()),
             panic: None,
         }
     }
@@ -213,7 +213,6 @@ impl<M: Machine> Driver<M> {
         self.machine.next_deadline().is_some_and(|at| at <= now)
     }
 
-    #[inline(never)]
     fn turn(&mut self, now: Instant) {
         self.last_turn = Some(now);
         let due = self.is_due(now);

@@ -27,28 +27,24 @@ impl<M: Machine + Send> Turns for Driver<M> {
             return Next::Yield;
         }
         loop {
-            let now = match self.last_turn {
+            // Maybe in a turn that somebody else took.
+            if let Some(end) = self.end.take() {
+                return Next::End(self.finish(end));
+            }
+            let now = if self.last_turn.is_none() {
                 // The first turn is now, whatever has come: nobody needs to wake it for that. Below
                 // another supervisor this one has begun in the same poll, while a root may have
                 // waited for its own.
-                None => {
-                    self.take_children();
-                    if self.above.is_some() { self.hub.began } else { now() }
-                }
-                // It has ended in a turn that somebody else took.
-                Some(last) if self.end.is_some() => last,
-                Some(_) => {
-                    if !self.has_work(cx) {
-                        return Next::Wait;
-                    }
-                    now()
-                }
+                self.take_children();
+                if self.above.is_some() { self.hub.began } else { now() }
+            } else if self.has_work(cx) {
+                now()
+            } else {
+                return Next::Wait;
             };
-            if self.end.is_none() {
-                self.turn(now);
-            }
-            if let Some(end) = self.end.take() {
-                return Next::End(self.finish(end));
+            self.turn(now);
+            if self.end.is_some() {
+                continue;
             }
             let more = !self.batch.is_empty();
             if self.is_due(now) || !self.late.is_empty() || more && !self.answered {
