@@ -115,8 +115,9 @@ words!(
 /// type to ask for.
 ///
 /// Questions are asked in the supervisor's turn, sometimes more than once, so they should be
-/// quick and depend on nothing else; see [`SupervisorHandle`](crate::SupervisorHandle). One that panics is answered with no: the panic is caught, as
-/// far as the program unwinds at all, and shows only through its panic hook.
+/// quick and depend on nothing else; see [`SupervisorHandle`](crate::SupervisorHandle). One that
+/// panics is answered with no: the panic is caught, as far as the program unwinds at all, and shows
+/// only through its panic hook.
 ///
 /// Two triggers are equal if they ask the
 /// same questions, that is, if one was cloned from the other.

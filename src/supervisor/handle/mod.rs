@@ -147,10 +147,10 @@ impl SupervisorHandle {
         Err(self.not_running(&self.below(path)).await)
     }
 
-    /// Adds a child and starts it, last in start order. As with `tokio::spawn`, it need not have been
-    /// polled when this returns. Resolves when it is up, or has declined, or
+    /// Adds a child and starts it, last in start order. Resolves when it is up, or has declined, or
     /// waits for a sibling that is down for good ([`ChildRef::is_gated`]), or at once if it waits for
-    /// its first message ([`ChildRef::is_dormant`]).
+    /// its first message ([`ChildRef::is_dormant`]). A function is up as soon as its task is spawned,
+    /// and, as with `tokio::spawn`, may not have been polled yet.
     ///
     /// If its first activation fails, the child is forgotten. Children that were added are lost
     /// when the supervisor itself is restarted. A child that cannot work is refused here, whether
