@@ -410,6 +410,10 @@ impl<M: Send + 'static> Shared<M> {
         self.state.lock().keep_back(until);
     }
 
+    pub(super) fn reopen(&self) {
+        self.state.lock().reopen();
+    }
+
     pub(super) fn stopping(&self, for_good: bool) {
         let wakers = self.state.lock().stopping(for_good);
         wake(wakers);

@@ -169,6 +169,9 @@ pub(crate) trait Slot: Send + Sync {
 
     fn delays_traffic(&self) -> bool;
 
+    /// The child has been started: from now on it takes in what the next incarnation is to read.
+    fn reopen(&self);
+
     /// The one who has it was asked to stop, and is started again or isn't.
     fn stopping(&self, for_good: bool);
 
@@ -220,6 +223,10 @@ impl<M: Send + 'static> Slot for Shared<M> {
 
     fn delays_traffic(&self) -> bool {
         self.delay() == Delay::Traffic
+    }
+
+    fn reopen(&self) {
+        self.reopen();
     }
 
     fn stopping(&self, for_good: bool) {

@@ -1,8 +1,9 @@
 //! What is known of a mailbox: the messages, who has it, and what is said of it.
 //!
 //! A mailbox is *lent* to one incarnation after the other. Between them it follows
-//! [`WhileDown`]; when nobody will have it any more it is sent *away*, and takes nothing in until it
-//! is lent again. Nothing of others is called here: each step returns what is to be done about it.
+//! [`WhileDown`]; when nobody will have it any more it is sent *away*, and takes nothing in until its
+//! child is started again. Nothing of others is called here: each step returns what is to be done
+//! about it.
 //!
 //! # Invariants
 //!
@@ -46,7 +47,8 @@ pub(super) struct State<M> {
 }
 
 enum Phase {
-    /// It was never lent.
+    /// It was never lent, or its child has just been started again: what comes in is for the next
+    /// loan.
     New,
     Lent(Lent),
     /// The one who had it is gone.
@@ -572,6 +574,14 @@ impl<M> State<M> {
 
     pub(super) fn keep_back(&mut self, until: Instant) {
         self.options_mut().traffic = Some(until);
+    }
+
+    /// The child has been started, and comes for the mailbox with its first step. Who knows of the start
+    /// may write at once.
+    pub(super) fn reopen(&mut self) {
+        if let Phase::Down { .. } | Phase::Away(_) = self.phase {
+            self.phase = Phase::New;
+        }
     }
 
     /// The child is down until a message comes. What it has left, without doing anything about it,

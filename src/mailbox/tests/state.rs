@@ -37,6 +37,7 @@ enum Step {
         for_good: bool,
     },
     Away,
+    Reopen,
     Rest,
     Rebind,
 }
@@ -59,6 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Close),
         2 => any::<bool>().prop_map(|for_good| Step::Stop { for_good }),
         1 => Just(Step::Away),
+        1 => Just(Step::Reopen),
         1 => Just(Step::Rest),
         1 => Just(Step::Rebind),
     ]
@@ -446,6 +448,12 @@ fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 naive.release();
                 naive.wake();
                 naive.bury_all(AWAY);
+            }
+            Step::Reopen => {
+                post.shared.reopen();
+                if !matches!(naive.phase, Phase::Lent { .. }) {
+                    naive.phase = Phase::New;
+                }
             }
             Step::Rest if said.on_message && naive.phase != Phase::Away => {
                 post.shared.rest();

@@ -18,8 +18,9 @@ use crate::clock::{now, wall};
 use crate::supervisor::inbox::StopRequest;
 use crate::supervisor::{Tree, supervise};
 use crate::{
-    Backoff, ChildSpec, ControlError, DynamicSupervisor, Exit, Readiness, RestartType, RunError,
-    Shutdown, Start, Supervisor, SupervisorBuilder, SupervisorHandle, worker, worker_with,
+    Backoff, ChildSpec, ControlError, DynamicSupervisor, Exit, Inbox, Readiness, RestartType,
+    RunError, Shutdown, Start, Supervisor, SupervisorBuilder, SupervisorHandle, mailbox, worker,
+    worker_with, worker_with_mailbox,
 };
 
 /// As on several threads, but with a clock that can be paused.
@@ -30,7 +31,6 @@ async fn visited(app: SupervisorBuilder) -> SupervisorHandle {
 async fn running(app: Supervisor) -> (Arc<Hub>, JoinHandle<()>) {
     let blueprint = app.blueprint();
     let mut tree = Tree::new(now(), wall());
-    assert!(tree.visited.is_none(), "there is one thread");
     tree.visited = Some(Handle::current());
     let name = Arc::clone(&blueprint.name);
     let hub = Hub::new(name, None, Arc::new(tree), blueprint, now());
@@ -91,6 +91,30 @@ async fn a_call_is_answered_in_the_callers_own_poll() {
     assert_eq!(polled(app.start_child(idle("b"))).unwrap().unwrap().incarnation(), Some(1));
     assert_eq!(app.which_child("b").await.unwrap().path.as_str(), "app/b");
     app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_started_a_child_again_can_write_to_it_before_it_runs() {
+    let (address, mailbox) = mailbox::<u32>(10);
+    let read = Arc::<Mutex<Vec<u32>>>::default();
+    let noted = Arc::clone(&read);
+    let reader = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<u32>| {
+        let noted = Arc::clone(&noted);
+        async move {
+            while let Some(n) = inbox.recv().await {
+                noted.lock().unwrap().push(n);
+            }
+        }
+    });
+    let app = visited(app().child(reader)).await;
+    app.terminate_child("reader").await.unwrap();
+    assert!(address.try_send(1).is_err());
+
+    assert!(polled(app.restart_child("reader")).unwrap().is_ok());
+    address.try_send(2).unwrap();
+    // What came before it waits a while, lest it be what made the last one fail.
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert_eq!(*read.lock().unwrap(), [2]);
 }
 
 #[tokio::test(start_paused = true)]
