@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{End, World, start};
+use common::{End, World, settle, start};
 use verger::{
     Backoff, Child, ChildKind, ChildSpec, Context, ControlError, DynamicSupervisor, Exit,
     FirstStart, Preset, RestartType, RunError, Shutdown, StartError, Supervisor, SupervisorBuilder,
@@ -144,6 +144,7 @@ async fn a_dynamic_supervisor_and_its_children_can_be_renamed() {
     peers.start_child(conn.clone()).await.unwrap();
     peers.start_child(conn.clone().named("peer")).await.unwrap();
     peers.start_child(conn).await.unwrap();
+    settle().await;
 
     assert_eq!(noted(&paths), ["app/peers/conn#1", "app/peers/peer#2", "app/peers/conn#3"]);
     assert!(peers.which_child("peer#2").await.is_ok());

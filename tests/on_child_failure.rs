@@ -375,6 +375,7 @@ async fn seed3_30_changed_properties_last_under_every_strategy() {
         app.terminate_child("client").await.unwrap();
         app.delete_child("client").await.unwrap();
         app.start_child(client(&seen)).await.unwrap();
+        settle().await;
         assert_eq!(seen.lock().unwrap().last(), Some(&None));
         app.stop("done").await.unwrap();
     }

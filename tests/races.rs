@@ -1,7 +1,6 @@
 //! What happens when two things meet that seldom do: a decline and a restart, a stop and a storm, a
 //! late end and the end of everything.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -110,65 +109,19 @@ async fn a_child_that_is_added_again_cannot_close_a_circle() {
 // --- Storms --------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_child_is_restarted_in_the_middle_of_a_flood_of_calls() {
-    const CALLS: usize = 10_000;
-    let fails = Arc::new(Notify::new());
-    let answered = Arc::new(AtomicUsize::new(0));
-    let flaky = {
-        let (fails, answered) = (Arc::clone(&fails), Arc::clone(&answered));
-        move |ctx: Context| {
-            let (fails, answered) = (Arc::clone(&fails), Arc::clone(&answered));
-            async move {
-                if ctx.incarnation() == 1 {
-                    fails.notified().await;
-                    return Err("connection refused".into());
-                }
-                // From here on nobody counts.
-                answered.fetch_or(1 << 32, Ordering::Relaxed);
-                ctx.cancelled().await;
-                Exit::Ok(())
-            }
-        }
-    };
-    let flaky = worker("flaky", flaky).backoff(Backoff::none());
-    let app = start(Supervisor::builder("app").child(flaky)).await;
-    tokio::task::yield_now().await;
-
-    // All of them ask before it fails.
-    let calls = (0..CALLS).map(|_| {
-        let (app, answered) = (app.clone(), Arc::clone(&answered));
-        tokio::spawn(async move {
-            app.which_child("flaky").await.unwrap();
-            let before = |count: usize| (count < 1 << 32).then_some(count + 1);
-            let _ = answered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, before);
-        })
-    });
-    let calls: Vec<_> = calls.collect();
-    fails.notify_one();
-    for call in calls {
-        call.await.unwrap();
-    }
-
-    // As many as are answered in one turn, and once more while the child waits for its own.
-    let answered = answered.load(Ordering::Relaxed);
-    assert!(answered >> 32 == 1 && answered & 0xffff <= 2 * 64, "{}", answered & 0xffff);
-    app.stop("done").await.unwrap();
-}
-
-#[tokio::test]
 async fn callers_are_answered_in_the_middle_of_a_storm_of_exits() {
     const CHILDREN: u32 = 10_000;
     let conns = DynamicSupervisor::builder("conns").build().unwrap().start().await.unwrap();
     let over = Arc::new(Notify::new());
-    let conn = worker_with("conn", Arc::clone(&over), async |_ctx, over: Arc<Notify>| {
-        over.notified().await;
+    let conn = worker_with("conn", Arc::clone(&over), async |ctx: Context, over: Arc<Notify>| {
+        let over = over.notified();
+        ctx.ready();
+        over.await;
     });
-    let conn = conn.restart(RestartType::Temporary);
+    let conn = conn.restart(RestartType::Temporary).readiness(Readiness::Signal);
     for _ in 0..CHILDREN {
         conns.start_child(conn.clone()).await.unwrap();
     }
-    while conns.count_children().await.unwrap().active < CHILDREN {}
-    tokio::task::yield_now().await;
 
     over.notify_waiters();
     let mut answered_meanwhile = 0;
@@ -184,20 +137,75 @@ async fn callers_are_answered_in_the_middle_of_a_storm_of_exits() {
     conns.stop("done").await.unwrap();
 }
 
-#[tokio::test]
-async fn a_call_is_answered_before_what_came_after_it_and_after_what_came_before() {
-    let over = Arc::new(Notify::new());
-    let job = worker_with("job", Arc::clone(&over), async |_ctx, over: Arc<Notify>| {
-        over.notified().await;
-    });
-    let app = start(Supervisor::builder("app").child(job.restart(RestartType::Temporary))).await;
-    tokio::task::yield_now().await;
+// In person, each call is answered as it is made, and none waits.
+#[cfg(not(verger_in_person))]
+mod waiting {
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    // It ends when the call has been made, and before the supervisor's next turn.
-    over.notify_one();
-    assert_eq!(app.count_children().await.unwrap().active, 1);
-    assert_eq!(app.count_children().await.unwrap().active, 0);
-    app.stop("done").await.unwrap();
+    use super::*;
+
+    #[tokio::test]
+    async fn a_child_is_restarted_in_the_middle_of_a_flood_of_calls() {
+        const CALLS: usize = 10_000;
+        let fails = Arc::new(Notify::new());
+        let answered = Arc::new(AtomicUsize::new(0));
+        let flaky = {
+            let (fails, answered) = (Arc::clone(&fails), Arc::clone(&answered));
+            move |ctx: Context| {
+                let (fails, answered) = (Arc::clone(&fails), Arc::clone(&answered));
+                async move {
+                    if ctx.incarnation() == 1 {
+                        fails.notified().await;
+                        return Err("connection refused".into());
+                    }
+                    // From here on nobody counts.
+                    answered.fetch_or(1 << 32, Ordering::Relaxed);
+                    ctx.cancelled().await;
+                    Exit::Ok(())
+                }
+            }
+        };
+        let flaky = worker("flaky", flaky).backoff(Backoff::none());
+        let app = start(Supervisor::builder("app").child(flaky)).await;
+        tokio::task::yield_now().await;
+
+        // All of them ask before it fails.
+        let calls = (0..CALLS).map(|_| {
+            let (app, answered) = (app.clone(), Arc::clone(&answered));
+            tokio::spawn(async move {
+                app.which_child("flaky").await.unwrap();
+                let before = |count: usize| (count < 1 << 32).then_some(count + 1);
+                let _ = answered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, before);
+            })
+        });
+        let calls: Vec<_> = calls.collect();
+        fails.notify_one();
+        for call in calls {
+            call.await.unwrap();
+        }
+
+        // As many as are answered in one turn, and once more while the child waits for its own.
+        let answered = answered.load(Ordering::Relaxed);
+        assert!(answered >> 32 == 1 && answered & 0xffff <= 2 * 64, "{}", answered & 0xffff);
+        app.stop("done").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_call_is_answered_before_what_came_after_it_and_after_what_came_before() {
+        let over = Arc::new(Notify::new());
+        let job = worker_with("job", Arc::clone(&over), async |_ctx, over: Arc<Notify>| {
+            over.notified().await;
+        });
+        let app =
+            start(Supervisor::builder("app").child(job.restart(RestartType::Temporary))).await;
+        tokio::task::yield_now().await;
+
+        // It ends when the call has been made, and before the supervisor's next turn.
+        over.notify_one();
+        assert_eq!(app.count_children().await.unwrap().active, 1);
+        assert_eq!(app.count_children().await.unwrap().active, 0);
+        app.stop("done").await.unwrap();
+    }
 }
 
 // --- Leaks ---------------------------------------------------------------------------------------

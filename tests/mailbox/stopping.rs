@@ -221,12 +221,14 @@ async fn what_is_left_for_a_child_that_is_given_up_becomes_letters() {
 
     // Brought back by hand, and stopped by hand.
     tree.handle.retry("reader").await.unwrap();
+    settle().await;
     tree.send([Fail]);
     settle().await;
     tree.letters();
     tree.handle.retry("reader").await.unwrap();
     settle().await;
     tree.send([Note(2)]);
+    settle().await;
     tree.handle.kill_child("reader").await.unwrap();
     settle().await;
     let left = tree.letters();

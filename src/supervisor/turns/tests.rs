@@ -124,6 +124,7 @@ async fn a_slice_of_many_children_is_left_to_the_supervisors_task() {
     assert_eq!(app.which_children().await.unwrap().len(), 1);
 }
 
+#[cfg(not(verger_in_person))]
 #[tokio::test(start_paused = true)]
 async fn nobody_takes_a_turn_for_the_supervisor_on_a_runtime_with_one_thread() {
     let app = app().child(idle("a")).build().unwrap().start().await.unwrap();
