@@ -27,9 +27,7 @@ impl<M: Machine> Driver<M> {
             Effect::Start { key, incarnation, cause } => {
                 // It was brought back.
                 self.given_up.take_if(|it| it.0 == key);
-                if let Some(mailbox) = self.mailbox(key) {
-                    mailbox.reopen();
-                }
+                self.reopen_mailbox(key);
                 if let Some(options) = self.machine.options(key) {
                     let rules = &self.hub.blueprint.rules;
                     self.tasks.start(key, incarnation, cause, rules, options);

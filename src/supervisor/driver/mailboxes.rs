@@ -43,6 +43,16 @@ impl<M: Machine> Driver<M> {
         self.tasks.mailbox(key).filter(|mailbox| mailbox.is_at(spot(&self.hub, key)))
     }
 
+    /// The child is started.
+    pub(super) fn reopen_mailbox(&self, key: Key) {
+        // To look for it where no child has any would take each start 20 instructions.
+        if self.heeds_edges
+            && let Some(mailbox) = self.mailbox(key)
+        {
+            mailbox.reopen();
+        }
+    }
+
     /// The child is asked to stop.
     pub(super) fn close_mailbox(&self, key: Key) {
         let returns = || self.machine.returns(key) || self.may_return();
