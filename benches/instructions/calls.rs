@@ -4,9 +4,9 @@ use crate::children::{declared, started};
 use crate::{EVENTS, Scenario, counted, runtime};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "which_child", event: "call", run: which_child },
-    Scenario { name: "count_children", event: "call", run: count_children },
-    Scenario { name: "status", event: "child in the snapshot", run: status },
+    Scenario::alone("which_child", "call", which_child),
+    Scenario::alone("count_children", "call", count_children),
+    Scenario::alone("status", "child in the snapshot", status),
 ];
 
 fn which_child() {

@@ -12,15 +12,15 @@ use verger::{
 use crate::{EVENTS, Scenario, counted, runtime, settle};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "build", event: "declared child", run: || count_build(declared()) },
-    Scenario { name: "start", event: "declared child", run: || count_start(declared()) },
-    Scenario { name: "start_child", event: "child of a dynamic supervisor", run: start_child },
-    Scenario { name: "restart, error", event: "exit, until it runs again", run: restart_error },
-    Scenario { name: "restart, panic", event: "exit, until it runs again", run: restart_panic },
-    Scenario { name: "restart, one_for_all", event: "child of the group", run: restart_group },
-    Scenario { name: "stop", event: "declared child, in order", run: || count_stop(declared()) },
-    Scenario { name: "stop, dynamic", event: "child, all at once", run: stop_dynamic },
-    Scenario { name: "terminate_child", event: "child of a dynamic supervisor", run: terminate },
+    Scenario::alone("build", "declared child", || count_build(declared())),
+    Scenario::alone("start", "declared child", || count_start(declared())),
+    Scenario::alone("start_child", "child of a dynamic supervisor", start_child),
+    Scenario::alone("restart, error", "exit, until it runs again", restart_error),
+    Scenario::alone("restart, panic", "exit, until it runs again", restart_panic),
+    Scenario::alone("restart, one_for_all", "child of the group", restart_group),
+    Scenario::alone("stop", "declared child, in order", || count_stop(declared())),
+    Scenario::alone("stop, dynamic", "child, all at once", stop_dynamic),
+    Scenario::alone("terminate_child", "child of a dynamic supervisor", terminate),
 ];
 
 async fn idle(ctx: Context) {

@@ -9,9 +9,9 @@ use crate::children::started;
 use crate::{EVENTS, Scenario, counted, runtime, settle};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "backoff, alone", event: "exit, wait and start", run: backoff_alone },
-    Scenario { name: "backoff, one of many", event: "wait that is over, and start", run: backoffs },
-    Scenario { name: "activation_timeout", event: "child that is ready in time", run: activation },
+    Scenario::alone("backoff, alone", "exit, wait and start", backoff_alone),
+    Scenario::alone("backoff, one of many", "wait that is over, and start", backoffs),
+    Scenario::alone("activation_timeout", "child that is ready in time", activation),
 ];
 
 /// Fails in its first incarnations.

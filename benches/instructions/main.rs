@@ -10,9 +10,10 @@
 //! | `… -- restart` | only what has this in its name |
 //! | `… -- --write` | writes what it counts to `figures.txt` |
 //!
-//! Everything runs on one thread, with paused time. Fewer instructions are not always less time:
-//! waiting for memory and for other threads isn't counted, and neither is what the kernel does. Where
-//! the instructions go is in the profiles, named at the end: `callgrind_annotate --inclusive=yes FILE`.
+//! Everything runs on one thread, with paused time, except what says `threads`. Fewer instructions are
+//! not always less time: waiting for memory and for other threads isn't counted, and neither is what
+//! the kernel does. Where the instructions go is in the profiles, named at the end:
+//! `callgrind_annotate --inclusive=yes FILE`.
 
 #![expect(clippy::print_stdout, reason = "the table is what it is run for")]
 
@@ -21,6 +22,7 @@ mod children;
 mod deadlines;
 mod figures;
 mod messages;
+mod threads;
 mod trees;
 
 use std::path::{Path, PathBuf};
@@ -47,16 +49,37 @@ struct Scenario {
     name: &'static str,
     /// What a figure is for, of which there are [`EVENTS`].
     event: &'static str,
-    run: fn(),
+    run: Run,
+}
+
+impl Scenario {
+    const fn alone(name: &'static str, event: &'static str, run: fn()) -> Self {
+        Self { name, event, run: Run::Alone(run) }
+    }
+
+    const fn threads(name: &'static str, event: &'static str, run: fn(u32)) -> Self {
+        Self { name, event, run: Run::Threads(run) }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Run {
+    /// On one thread. What [`counted`] runs is counted.
+    Alone(fn()),
+    /// On several, where nobody can say which of them does what. All that the process does is counted,
+    /// for so many events and for twice as many: the difference is theirs.
+    Threads(fn(u32)),
 }
 
 fn main() -> ExitCode {
     let args: Vec<_> = env::args().skip(1).collect();
-    if let [flag, name] = &args[..]
+    if let [flag, name, events] = &args[..]
         && flag == "--count"
     {
-        let scenario = scenarios().find(|it| it.name == name).expect("a scenario");
-        (scenario.run)();
+        match scenarios().find(|it| it.name == name).expect("a scenario").run {
+            Run::Alone(run) => run(),
+            Run::Threads(run) => run(events.parse().expect("a number")),
+        }
         return ExitCode::SUCCESS;
     }
     if !args.iter().any(|arg| arg == "--bench") {
@@ -74,8 +97,8 @@ fn main() -> ExitCode {
     }
     println!("{:<22} {:>7} {:>7} {:>7}", "instructions", "then", "now", "ratio");
     let (mut grown, mut shrunk) = (false, false);
-    for Scenario { name, event, .. } in scenarios().filter(|it| it.name.contains(part)) {
-        let count = count(name) / u64::from(EVENTS);
+    for Scenario { name, event, run } in scenarios().filter(|it| it.name.contains(part)) {
+        let count = count(name, run) / u64::from(EVENTS);
         now.counts.insert(name.to_owned(), count);
         let Some(&old) = then.counts.get(name) else {
             println!("{name:<22} {:>7} {count:>7} {:>7}   per {event}", "none", "");
@@ -106,21 +129,34 @@ fn scenarios() -> impl Iterator<Item = Scenario> {
         deadlines::SCENARIOS,
         messages::SCENARIOS,
         calls::SCENARIOS,
+        threads::SCENARIOS,
     ];
     groups.into_iter().flatten().copied()
 }
 
-/// Runs this program once more, for one scenario, and returns the instructions of [`counted`].
-fn count(scenario: &str) -> u64 {
+fn count(scenario: &str, run: Run) -> u64 {
+    match run {
+        Run::Alone(_) => {
+            let within = ["--collect-atstart=no", "--toggle-collect=instructions::count_within"];
+            count_once(scenario, EVENTS, &within)
+        }
+        Run::Threads(_) => {
+            count_once(scenario, 2 * EVENTS, &[]) - count_once(scenario, EVENTS, &[])
+        }
+    }
+}
+
+/// Runs this program once more, for one scenario.
+fn count_once(scenario: &str, events: u32, collect: &[&str]) -> u64 {
     let profile = profile(scenario);
     let mut valgrind = Command::new("valgrind");
     // The environment lies on the stack, and moves everything.
     valgrind.env_clear().envs(env::var_os("PATH").map(|path| ("PATH", path)));
-    valgrind.args(["--tool=callgrind", "--collect-atstart=no"]);
-    valgrind.arg("--toggle-collect=instructions::count_within");
+    valgrind.arg("--tool=callgrind").args(collect);
     valgrind.arg(format!("--callgrind-out-file={}", profile.display()));
-    valgrind.arg(env::current_exe().expect("this program")).args(["--count", scenario]);
-    let output = valgrind.output().expect("valgrind is installed");
+    valgrind.arg(env::current_exe().expect("this program"));
+    let output = valgrind.args(["--count", scenario, &events.to_string()]).output();
+    let output = output.expect("valgrind is installed");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{scenario} failed:\n{told}");
     let text = fs::read_to_string(&profile).expect("valgrind has written it");

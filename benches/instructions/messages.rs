@@ -7,9 +7,9 @@ use crate::children::started;
 use crate::{EVENTS, Scenario, counted, runtime, settle};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "message", event: "message, sent and received", run: message },
-    Scenario { name: "message, no room", event: "message, most are waited with", run: waiting },
-    Scenario { name: "ask", event: "question, with its answer", run: ask },
+    Scenario::alone("message", "message, sent and received", message),
+    Scenario::alone("message, no room", "message, most are waited with", waiting),
+    Scenario::alone("ask", "question, with its answer", ask),
 ];
 
 enum Message {

@@ -6,15 +6,11 @@ use crate::children::{count_build, count_start, count_stop, started};
 use crate::{EVENTS, Scenario, counted, runtime};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "supervisor, build", event: LEVEL, run: || count_build(chain()) },
-    Scenario { name: "supervisor, start", event: LEVEL, run: || count_start(chain()) },
-    Scenario { name: "supervisor, stop", event: LEVEL, run: || count_stop(chain()) },
-    Scenario {
-        name: "stop, wide",
-        event: "worker of ten to a supervisor, in order",
-        run: || count_stop(wide()),
-    },
-    Scenario { name: "supervisor, by path", event: "lookup of one of many", run: look_up },
+    Scenario::alone("supervisor, build", LEVEL, || count_build(chain())),
+    Scenario::alone("supervisor, start", LEVEL, || count_start(chain())),
+    Scenario::alone("supervisor, stop", LEVEL, || count_stop(chain())),
+    Scenario::alone("stop, wide", "worker of ten to a supervisor, in order", || count_stop(wide())),
+    Scenario::alone("supervisor, by path", "lookup of one of many", look_up),
 ];
 
 const LEVEL: &str = "supervisor in a chain";
