@@ -98,6 +98,8 @@ const BLAMED: u16 = 16;
 const DISMISSED: u16 = 32;
 /// Somebody was given its token.
 const TOKEN: u16 = 512;
+/// It has a status.
+const STATUS: u16 = 1024;
 
 #[derive(Default)]
 pub(super) struct Cell {
@@ -333,6 +335,7 @@ impl Run {
 
     pub(crate) fn set_status(&self, text: Arc<str>) {
         self.cell.lock().extras.get_or_insert_default().status = Some(text);
+        self.marks.fetch_or(STATUS, Ordering::Release);
     }
 
     pub(crate) fn set_properties(&self, properties: Properties) {
@@ -344,6 +347,11 @@ impl Run {
     }
 
     pub(crate) fn status(&self) -> Option<Arc<str>> {
+        // Most have none, and a snapshot asks everybody: behind a lock, it would wait for the memory of
+        // one child after the other.
+        if self.marks.load(Ordering::Acquire) & STATUS == 0 {
+            return None;
+        }
         self.cell.lock().extras.as_ref()?.status.clone()
     }
 }
