@@ -122,7 +122,11 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         for _ in 0..RUNS {
-            match self.as_mut().poll_run(cx) {
+            let mut before = None;
+            let next = self.as_mut().poll_run(&mut before, cx);
+            // Only now: the next run need not wait for it.
+            before.into_iter().for_each(part_with);
+            match next {
                 Next::Wait => return Poll::Pending,
                 Next::End => return Poll::Ready(()),
                 Next::GoOn => {}
@@ -150,17 +154,18 @@ where
     F: Future,
     R: Fn(&Run, F::Output) -> Option<ExitReason>,
 {
-    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Next {
+    /// If another run begins, the last one is left in `before`.
+    fn poll_run(
+        self: Pin<&mut Self>,
+        before: &mut Option<Arc<Run>>,
+        cx: &mut TaskContext<'_>,
+    ) -> Next {
         let mut this = self.project();
         if matches!(*this.stage, Stage::Over) {
             let Some(next) = this.run.take_next(cx) else { return Next::Wait };
-            let before = std::mem::replace(this.run, next.run);
+            *before = Some(std::mem::replace(this.run, next.run));
             *this.span = next.span;
             this.stage.set(Stage::New);
-            // What the last run was given goes with it, and may panic.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(before))) {
-                drop(panicked(panic));
-            }
         }
         let span = this.span.take();
         let entered = span.as_ref().map(|span| span.enter());
@@ -186,6 +191,13 @@ where
             (true, false) => Next::GoOn,
             (true, true) => Next::GiveWay,
         }
+    }
+}
+
+/// What a run was given goes with it, and may panic.
+fn part_with(run: Arc<Run>) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(run))) {
+        drop(panicked(panic));
     }
 }
 
