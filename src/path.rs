@@ -78,11 +78,8 @@ impl Path {
         &self,
         children: impl Iterator<Item = (&'a str, Option<NonZeroU64>)> + Clone,
     ) -> impl Iterator<Item = Self> {
-        let above = self.as_str().len() + "/".len();
-        // Most numbers have no more digits.
-        let serial = |serial: Option<_>| serial.map_or(0, |_| "#1234567".len());
-        let lengths = children.clone().map(|(name, it)| above + name.len() + serial(it));
-        let (mut text, mut ends) = (String::with_capacity(lengths.sum()), Vec::new());
+        let room = children.clone().map(|(name, _)| self.as_str().len() + name.len() + SERIAL);
+        let (mut text, mut ends) = (String::with_capacity(room.sum()), Vec::new());
         for (name, serial) in children {
             self.write_child(&mut text, name, serial);
             ends.push(end(&text));

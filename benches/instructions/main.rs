@@ -134,6 +134,7 @@ fn scenarios() -> impl Iterator<Item = Scenario> {
     groups.into_iter().flatten().copied()
 }
 
+/// The instructions of [`EVENTS`] events.
 fn count(scenario: &str, run: Run) -> u64 {
     match run {
         Run::Alone(_) => {

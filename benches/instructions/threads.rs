@@ -10,11 +10,12 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use verger::{
-    Backoff, BuildError, Context, DynamicSupervisor, Exit, Supervisor, SupervisorHandle, worker,
+    Backoff, BuildError, Context, DynamicSupervisor, Exit, Supervisor, SupervisorHandle,
     worker_with,
 };
 
 use crate::Scenario;
+use crate::children::declared;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario::threads("start_child, threads", "child of a dynamic supervisor", start_child),
@@ -85,23 +86,17 @@ fn restart(n: u32) {
 }
 
 fn which_child(n: u32) {
-    let app = Supervisor::builder("app").child(worker("idle", idle));
-    run(app.build(), async move |app| {
+    run(declared().build(), async move |app| {
         for _ in 0..n {
-            app.which_child("idle").await.expect("it is there");
+            app.which_child("worker-0").await.expect("it is there");
         }
     });
 }
 
 fn count_children(n: u32) {
-    let app = Supervisor::builder("app").child(worker("idle", idle));
-    run(app.build(), async move |app| {
+    run(declared().build(), async move |app| {
         for _ in 0..n {
             app.count_children().await.expect("it runs");
         }
     });
-}
-
-async fn idle(ctx: Context) {
-    ctx.cancelled().await;
 }

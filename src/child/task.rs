@@ -19,6 +19,7 @@ use tracing::Span;
 use super::run::Run;
 use super::seed::Recipe;
 use super::{Child, Context};
+use crate::contain::contained;
 use crate::exit::{Exit, ExitError, ExitReason, Outcome};
 
 /// Runs that a task begins in one poll, before others have a turn.
@@ -124,8 +125,11 @@ where
         for _ in 0..RUNS {
             let mut before = None;
             let next = self.as_mut().poll_run(&mut before, cx);
-            // Only now: the next run need not wait for it.
-            before.into_iter().for_each(part_with);
+            if before.is_some() {
+                // Only now: the next run need not wait for it. What the last one was given goes with it,
+                // and may panic.
+                contained(|| drop(before));
+            }
             match next {
                 Next::Wait => return Poll::Pending,
                 Next::End => return Poll::Ready(()),
@@ -191,13 +195,6 @@ where
             (true, false) => Next::GoOn,
             (true, true) => Next::GiveWay,
         }
-    }
-}
-
-/// What a run was given goes with it, and may panic.
-fn part_with(run: Arc<Run>) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(run))) {
-        drop(panicked(panic));
     }
 }
 
@@ -306,7 +303,7 @@ fn reason_after_drop(reason: Option<ExitReason>, drop: impl FnOnce()) -> Option<
 fn panicked(panic: Box<dyn Any + Send>) -> ExitReason {
     let reason = ExitReason::Panicked(panic_text(&*panic));
     // What it panicked with may panic itself when it is dropped.
-    drop(catch_unwind(AssertUnwindSafe(|| drop(panic))));
+    contained(|| drop(panic));
     reason
 }
 
