@@ -20,11 +20,12 @@ use super::callers::{Callers, Want};
 use super::requirements::Requirements;
 use super::state::{Down, Pos, Slot, State, Timer, Why, is_leaving, is_left, is_live, is_met};
 use super::timers::Timers;
+use super::window::Window;
 use super::{Answer, Census, Effect, Event, Report, Turn, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 pub(super) use crate::policy::later;
-use crate::policy::{ChildOptions, Dice, RestartType, RestartWindow, Rules, Shutdown};
+use crate::policy::{ChildOptions, Dice, Intensity, RestartType, Rules, Shutdown};
 
 /// The children of one supervisor and all that is counted over them.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub(super) struct Children {
     pub(super) timers: Timers<Timer>,
     pub(super) requirements: Requirements,
     pub(super) callers: Callers,
-    pub(super) window: RestartWindow,
+    pub(super) window: Window,
     /// Until then nobody who fails is charged, nor restarted.
     pub(super) paused: Option<Instant>,
     pub(super) live: u32,
@@ -50,7 +51,6 @@ pub(super) struct Children {
 
 impl Children {
     pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
-        let window = RestartWindow::new(rules.intensity);
         let random = Dice::new(rules.random.as_ref(), seed);
         Self {
             rules,
@@ -59,7 +59,7 @@ impl Children {
             timers: Timers::default(),
             requirements: Requirements::default(),
             callers: Callers::default(),
-            window,
+            window: Window::default(),
             paused: None,
             live: 0,
             significant_left: 0,
@@ -365,7 +365,9 @@ impl Children {
     }
 
     pub(super) fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration) {
-        (self.window.count(now), self.window.max(), self.window.period())
+        let intensity = self.rules.intensity;
+        let period = intensity.map_or(Duration::ZERO, Intensity::period);
+        (self.window.count(now), intensity.map(Intensity::max), period)
     }
 
     pub(super) fn age(&self, now: Instant) -> u64 {

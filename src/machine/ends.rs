@@ -145,7 +145,7 @@ impl Children {
         // Unless there are to be no restarts at all.
         let calls_for_it = active || matches!(reason, ExitReason::Escalated { .. });
         let charged = (calls_for_it && !uncharged)
-            || self.window.max() == Some(0)
+            || self.rules.intensity.is_some_and(|it| it.max() == 0)
             || delay.is_zero()
             || self.rules.charge_everything;
         let attempt = ledger.streak;
@@ -157,13 +157,13 @@ impl Children {
         } else {
             let quota = &mut ledger.quota;
             let by_child = limits.is_some_and(|limits| !quota.admits(&limits, failed, turn.now));
-            let by_supervisor = charged && !self.window.admits(turn.now);
+            let by_supervisor = charged && !self.window.admits(self.rules.intensity, turn.now);
             if by_child || by_supervisor {
                 let refused = Refused { by_supervisor, by_child };
                 return self.refuse(key, failed, refused, reason, turn);
             }
             if charged {
-                self.window.record(turn.now);
+                self.window.record(self.rules.intensity, turn.now);
             }
             match limits {
                 Some(limits) => quota.record(&limits, failed, turn.now),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::children::{Children, later};
 use super::ledger::Ledger;
 use super::state::{Down, State, Verdict};
+use super::window::Window;
 use super::{Decision, Effect, Key, Turn};
 use crate::exit::ExitReason;
 use crate::policy::OnExhausted;
@@ -87,7 +88,7 @@ impl Children {
     ) -> Verdict {
         let until = later(failed, length);
         if refused.by_supervisor {
-            self.window.clear();
+            self.window = Window::default();
             self.paused = Some(until);
         }
         let ledger = self.slot(key).ledger();
@@ -107,7 +108,7 @@ impl Children {
 
     /// Forgets what is counted against a child that somebody wants to try again.
     pub(super) fn pardon(&mut self, key: Key) {
-        self.window.clear();
+        self.window = Window::default();
         if let Some(ledger) = &mut self.slot(key).ledger {
             ledger.quota.clear();
         }

@@ -27,8 +27,9 @@ use std::time::{Duration, Instant};
 
 use super::children::Children;
 use super::state::{Pos, Slot, State, Timer, Why};
+use super::window::Window;
 use super::{Dynamic, Key, Ordered};
-use crate::policy::{RestartPolicy, RestartWindow};
+use crate::policy::RestartPolicy;
 
 /// See the [module](self).
 pub(super) struct Fingerprint {
@@ -80,7 +81,8 @@ impl Fingerprint {
     }
 
     /// The restarts that count.
-    fn window(&mut self, window: &RestartWindow) {
+    fn window(&mut self, window: &Window) {
+        let Some(window) = window.made() else { return };
         for at in window.granted(self.now) {
             self.since(at, window.period());
         }
@@ -169,10 +171,8 @@ impl Children {
         (streak, ledger.place().min(backoff.flat_from())).hash(print);
         (slot.options.is_fallback, ledger.mail).hash(print);
         print.until(ledger.held);
-        ledger.quota.window().is_some().hash(print);
-        if let Some(window) = ledger.quota.window() {
-            print.window(window);
-        }
+        ledger.quota.window().made().is_some().hash(print);
+        print.window(ledger.quota.window());
         let (in_a_row, failing_since) = ledger.quota.in_a_row();
         in_a_row.hash(print);
         if let Some(since) = failing_since {

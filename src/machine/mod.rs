@@ -58,6 +58,7 @@ mod sweep;
 mod tests;
 mod timers;
 mod traffic;
+mod window;
 #[cfg(test)]
 mod witness;
 

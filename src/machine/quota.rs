@@ -12,13 +12,14 @@
 
 use std::time::Instant;
 
-use crate::policy::{Limits, RestartWindow};
+use super::window::Window;
+use crate::policy::Limits;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Quota {
-    window: Option<Box<RestartWindow>>,
+    window: Window,
     /// Restarts since the child was last healthy.
     consecutive: u32,
     /// Its first failure since then.
@@ -29,10 +30,10 @@ impl Quota {
     /// Whether a child that failed at `failed` may be restarted, as decided at `now`. Nothing is
     /// recorded.
     pub(crate) fn admits(&self, limits: &Limits, failed: Instant, now: Instant) -> bool {
-        let in_window = match (&self.window, limits.intensity) {
-            (_, None) => true,
-            (Some(window), Some(intensity)) if window.counts(intensity) => window.admits(now),
-            (_, Some(intensity)) => intensity.max() > 0,
+        let in_window = if self.window.is_of_another(limits.intensity) {
+            Window::default().admits(limits.intensity, now)
+        } else {
+            self.window.admits(limits.intensity, now)
         };
         let since = self.failing_since.unwrap_or(failed);
         in_window
@@ -42,11 +43,10 @@ impl Quota {
 
     /// Records a restart that was granted.
     pub(crate) fn record(&mut self, limits: &Limits, failed: Instant, now: Instant) {
-        self.window.take_if(|window| !limits.intensity.is_some_and(|it| window.counts(it)));
-        if let Some(intensity) = limits.intensity {
-            let window = || Box::new(RestartWindow::new(Some(intensity)));
-            self.window.get_or_insert_with(window).record(now);
+        if self.window.is_of_another(limits.intensity) {
+            self.window = Window::default();
         }
+        self.window.record(limits.intensity, now);
         self.consecutive = limits.consecutive.map_or(0, |_| self.consecutive.saturating_add(1));
         self.failing_since = limits.failing_for.map(|_| self.failing_since.unwrap_or(failed));
     }
@@ -62,8 +62,8 @@ impl Quota {
     }
 
     #[cfg(test)]
-    pub(super) fn window(&self) -> Option<&RestartWindow> {
-        self.window.as_deref()
+    pub(super) fn window(&self) -> &Window {
+        &self.window
     }
 
     #[cfg(test)]
@@ -181,13 +181,15 @@ mod tests {
         assert!(quota.admits(&within(1, 2 * SECOND), t0, t0));
         assert!(quota.admits(&within(2, SECOND), t0, t0));
         assert!(!quota.admits(&within(0, SECOND), t0, t0));
+        assert!(admit(&mut quota, &within(2, SECOND), t0));
+        assert!(quota.admits(&within(2, SECOND), t0, t0), "it has counted one");
     }
 
     #[test]
     fn nothing_is_kept_where_nothing_is_limited() {
         let (mut quota, t0) = (Quota::default(), Instant::now());
         assert!((0..1_000).all(|_| admit(&mut quota, &Limits::default(), t0)));
-        assert!(quota.window.is_none());
+        assert!(quota.window.made().is_none());
         assert_eq!(quota.in_a_row(), (0, None));
     }
 }

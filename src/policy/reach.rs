@@ -182,7 +182,7 @@ mod tests {
 
     /// Whether a child that fails as soon as it is started ever exceeds the limit, tried out.
     fn is_exceeded(intensity: Intensity, backoff: &Backoff) -> bool {
-        let mut window = RestartWindow::new(Some(intensity));
+        let mut window = RestartWindow::new(intensity);
         let mut now = Instant::now();
         for index in 0..400 {
             if !window.admits(now) {

@@ -29,8 +29,7 @@ const SMALL: usize = 8;
 /// window is exact.
 #[derive(Clone, Debug)]
 pub(crate) struct RestartWindow {
-    /// `None` is unlimited.
-    intensity: Option<Intensity>,
+    intensity: Intensity,
     /// The ones that slide.
     granted: VecDeque<Instant>,
     /// The ones that don't: when their count began or was last brought up to date, and it.
@@ -38,16 +37,15 @@ pub(crate) struct RestartWindow {
 }
 
 impl RestartWindow {
-    /// A window that grants what `intensity` allows, or any number of restarts without one.
-    pub(crate) fn new(intensity: Option<Intensity>) -> Self {
+    /// A window that grants what `intensity` allows.
+    pub(crate) fn new(intensity: Intensity) -> Self {
         Self { intensity, granted: VecDeque::new(), counted: None }
     }
 
     /// Decides whether a restart is allowed at `now`, and records it if so.
     ///
     /// `max` restarts are granted and the next one is refused. A restart that is exactly `period`
-    /// old still counts, as it does in OTP. A refusal is not recorded. A `max` of 0 never grants,
-    /// an unlimited window always grants and records nothing.
+    /// old still counts, as it does in OTP. A refusal is not recorded. A `max` of 0 never grants.
     ///
     /// An instant that is earlier than one granted before is taken to be that one.
     #[cfg(test)]
@@ -63,8 +61,7 @@ impl RestartWindow {
     /// Whether a restart is allowed at `now`. Nothing is recorded.
     #[must_use]
     pub(crate) fn admits(&self, now: Instant) -> bool {
-        let Some(intensity) = self.intensity else { return true };
-        match intensity.0 {
+        match self.intensity.0 {
             Kind::Sliding { max, period } if period != Duration::MAX => {
                 let now = self.granted.back().map_or(now, |&last| now.max(last));
                 // Only a full queue refuses, and it has room if its first one has expired.
@@ -81,8 +78,7 @@ impl RestartWindow {
     /// Records a restart that is granted at `now`.
     #[inline]
     pub(crate) fn record(&mut self, now: Instant) {
-        let Some(intensity) = self.intensity else { return };
-        match intensity.0 {
+        match self.intensity.0 {
             Kind::Sliding { max, period } if period != Duration::MAX => {
                 self.slide(now, places(max), period);
             }
@@ -99,12 +95,11 @@ impl RestartWindow {
         }
     }
 
-    /// How many of the restarts that may be are used up at `now`; always 0 for an unlimited window.
+    /// How many of the restarts that may be are used up at `now`.
     ///
-    /// It is [`max`](Self::max) exactly if the next one would be refused.
+    /// All of them are, exactly if the next one would be refused.
     pub(crate) fn count(&self, now: Instant) -> usize {
-        let Some(intensity) = self.intensity else { return 0 };
-        match intensity.0 {
+        match self.intensity.0 {
             Kind::Sliding { period, .. } if period != Duration::MAX => {
                 let expired = self.granted.partition_point(|&at| self.has_expired(at, now));
                 self.granted.len() - expired
@@ -112,29 +107,19 @@ impl RestartWindow {
             Kind::Sliding { .. } | Kind::Tumbling { .. } => self.score(now) as usize,
             Kind::Decaying { max, .. } => {
                 let left = (max - self.score(now)).max(0.0) as usize;
-                places(intensity.max()).saturating_sub(left)
+                places(self.intensity.max()).saturating_sub(left)
             }
         }
     }
 
-    /// Forgets all restarts.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::new(self.intensity);
-    }
-
     /// Whether it is this intensity that it counts for.
     pub(crate) fn counts(&self, intensity: Intensity) -> bool {
-        self.intensity == Some(intensity)
-    }
-
-    /// The number of restarts granted one right after the other, `None` if there is no limit.
-    pub(crate) fn max(&self) -> Option<u32> {
-        self.intensity.map(Intensity::max)
+        self.intensity == intensity
     }
 
     /// For how long a restart counts, or until it counts by half.
     pub(crate) fn period(&self) -> Duration {
-        self.intensity.map_or(Duration::ZERO, Intensity::period)
+        self.intensity.period()
     }
 
     /// When those were granted that count at `now`, each by itself.
@@ -148,7 +133,7 @@ impl RestartWindow {
     pub(crate) fn counted(&self, now: Instant) -> Option<(Duration, f64)> {
         let (began, _) = self.counted?;
         let score = self.score(now);
-        let age = match self.intensity?.0 {
+        let age = match self.intensity.0 {
             Kind::Tumbling { period, .. } if period != Duration::MAX => {
                 now.saturating_duration_since(began)
             }
@@ -159,10 +144,8 @@ impl RestartWindow {
 
     /// What was counted and has not been forgotten at `now`.
     fn score(&self, now: Instant) -> f64 {
-        let (Some(intensity), Some((at, score))) = (self.intensity, self.counted) else {
-            return 0.0;
-        };
-        match intensity.0 {
+        let Some((at, score)) = self.counted else { return 0.0 };
+        match self.intensity.0 {
             Kind::Sliding { .. } => score,
             Kind::Tumbling { .. } if self.has_expired(at, now) => 0.0,
             Kind::Tumbling { .. } => score,
@@ -240,7 +223,7 @@ mod tests {
     const TICK: Duration = Duration::from_nanos(1);
 
     fn window(max: u32) -> (RestartWindow, Instant) {
-        (RestartWindow::new(Some(Intensity::sliding(max, PERIOD))), Instant::now())
+        (RestartWindow::new(Intensity::sliding(max, PERIOD)), Instant::now())
     }
 
     #[test]
@@ -295,33 +278,6 @@ mod tests {
     }
 
     #[test]
-    fn an_unlimited_window_always_grants_and_keeps_nothing() {
-        let t0 = Instant::now();
-        let mut window = RestartWindow::new(None);
-
-        assert!((0..1_000).all(|_| window.admit(t0)));
-        assert_eq!(window.count(t0), 0);
-        assert_eq!(window.granted.capacity(), 0);
-    }
-
-    #[test]
-    fn a_cleared_window_begins_again() {
-        let (mut window, t0) = window(1);
-        assert!(window.admit(t0));
-
-        window.clear();
-        assert_eq!(window.count(t0), 0);
-        assert!(window.admit(t0));
-    }
-
-    #[test]
-    fn a_window_tells_its_limits() {
-        let (window, _) = window(3);
-        assert_eq!((window.max(), window.period()), (Some(3), PERIOD));
-        assert_eq!(RestartWindow::new(None).max(), None);
-    }
-
-    #[test]
     fn time_that_goes_backwards_stands_still() {
         let (mut window, t0) = window(2);
         assert!(window.admit(t0 + PERIOD));
@@ -371,7 +327,7 @@ mod tests {
     }
 
     fn of(intensity: Intensity) -> (RestartWindow, Instant) {
-        (RestartWindow::new(Some(intensity)), Instant::now())
+        (RestartWindow::new(intensity), Instant::now())
     }
 
     /// Asks at these milliseconds, and says which of them were granted.
@@ -404,13 +360,6 @@ mod tests {
             assert_eq!((window.count(t0), window.counted(t0)), (0, None), "{intensity}");
             assert_eq!(window.granted.capacity(), 0, "{intensity}");
         }
-    }
-
-    #[test]
-    fn kin_29_without_a_limit_all_are_granted_and_none_is_recorded() {
-        let (mut window, t0) = (RestartWindow::new(None), Instant::now());
-        assert!((0..1_000).all(|_| window.admit(t0)));
-        assert_eq!((window.granted.capacity(), window.counted(t0)), (0, None));
     }
 
     #[test]
@@ -523,7 +472,6 @@ mod tests {
         ] {
             assert!(!window.counts(other), "{other}");
         }
-        assert!(!RestartWindow::new(None).counts(Intensity::sliding(3, PERIOD)));
     }
 
     #[test]

@@ -211,7 +211,7 @@ impl<M: Explored> Scene<M> {
 
     /// In how many beats the oldest restart no longer counts, if nothing is due before.
     fn until_one_expires(&self) -> Option<u8> {
-        let window = &self.machine.children().window;
+        let window = self.machine.children().window.made()?;
         let oldest = window.granted(self.now).next()?;
         let end = oldest + window.period() + BEAT;
         let earlier = self.machine.next_deadline().is_some_and(|at| at < end);
