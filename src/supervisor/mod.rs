@@ -3,6 +3,7 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `driver` | the loop: wait, ask the machine, do what it says |
+//! | `task` | a supervisor's own task, until it has told how it ended |
 //! | `tasks` | the children's tasks |
 //! | `turns` | who drives: the supervisor's task, or whoever brings it news |
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
@@ -25,13 +26,13 @@ mod phase;
 mod queue;
 mod request;
 mod subscription;
+mod task;
 mod tasks;
 mod trace;
 mod turns;
 mod wards;
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
 pub(crate) use self::blueprint::Blueprint;
@@ -41,43 +42,13 @@ pub(crate) use self::hub::{Hub, Tree};
 pub(crate) use self::letters::LetterOptions;
 pub(crate) use self::outcome::{End, Outcome};
 pub use self::subscription::Subscription;
+pub(crate) use self::task::supervise;
 
 use self::driver::Driver;
 use self::turns::BoxedDriver;
 use crate::child::Context;
 use crate::machine::{Dynamic, Machine, Ordered};
 use crate::policy::Rules;
-
-/// Runs a supervisor to its end, and tells whoever waits for that.
-///
-/// If the future is dropped before, polled or not, every child is aborted, and the end is that it
-/// was aborted.
-///
-/// It returns what the outcome means to the caller. A future around this one that found that out
-/// would hold it twice.
-pub(crate) fn supervise<T>(
-    hub: Arc<Hub>,
-    above: Option<Context>,
-    meaning: impl FnOnce(&Outcome) -> T + Send,
-) -> impl Future<Output = T> + Send {
-    hub.tree.registry.insert(Arc::clone(&hub));
-    let mut ending = Ending { hub, told: false };
-    async move {
-        let hub = Arc::clone(&ending.hub);
-        let asks = hub.callback.is_some();
-        let blueprint = &hub.blueprint;
-        let rules = match &blueprint.rules {
-            rules if rules.asks == asks => Arc::clone(rules),
-            rules => Arc::new(Rules { asks, ..Rules::clone(rules) }),
-        };
-        let Drive(drive) = blueprint.dynamic.unwrap_or(Drive(ordered));
-        let driver = drive(rules, Arc::clone(&hub), above);
-        let outcome = turns::to_the_end(hub, driver).await;
-        let meaning = meaning(&outcome);
-        ending.tell(outcome);
-        meaning
-    }
-}
 
 /// Runs a supervisor with a machine of some kind.
 ///
@@ -111,25 +82,4 @@ where
     M: Machine + Send + 'static,
 {
     Box::new(Driver::new(machine, hub, above))
-}
-
-/// Tells everybody how the supervisor ended, also if nobody let it come to an end.
-struct Ending {
-    hub: Arc<Hub>,
-    told: bool,
-}
-
-impl Ending {
-    fn tell(&mut self, outcome: Outcome) {
-        self.told = true;
-        self.hub.close(outcome);
-    }
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        if !self.told {
-            self.tell(Outcome { end: End::Aborted, leaked: Vec::new() });
-        }
-    }
 }

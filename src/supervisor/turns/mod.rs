@@ -24,9 +24,7 @@
 #[cfg(all(test, not(verger_loom)))]
 mod tests;
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::Arc;
+use std::future::poll_fn;
 use std::task::{Context, Poll};
 
 use super::hub::{Hub, run_of};
@@ -68,60 +66,6 @@ pub(crate) enum Next {
 impl Reader<Request> for BoxedDriver {
     fn batch(&mut self) -> &mut Batch<Request> {
         (**self).batch()
-    }
-}
-
-/// The supervisor's task.
-pub(super) async fn to_the_end(hub: Arc<Hub>, driver: BoxedDriver) -> Outcome {
-    let mut task = OwnTask { hub, driver: Some(driver) };
-    poll_fn(|cx| task.poll(cx)).await
-}
-
-struct OwnTask {
-    hub: Arc<Hub>,
-    /// Before the first turn, and between two of the task's own.
-    driver: Option<BoxedDriver>,
-}
-
-impl OwnTask {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let inbox = &self.hub.inbox;
-        let mut driver = match self.driver.take() {
-            Some(mut driver) => {
-                inbox.take(&mut driver);
-                driver
-            }
-            None => match inbox.take_reader(cx) {
-                Some(driver) => driver,
-                None => return Poll::Pending,
-            },
-        };
-        loop {
-            match driver.poll(cx) {
-                Next::Wait => match inbox.wait(driver, cx) {
-                    Ok(()) => return Poll::Pending,
-                    Err(back) => driver = back,
-                },
-                Next::Yield => {
-                    // It wakes whoever has polled it once.
-                    let _ = pin!(tokio::task::yield_now()).poll(cx);
-                    break;
-                }
-                Next::GiveWay => {
-                    cx.waker().wake_by_ref();
-                    break;
-                }
-                Next::End(outcome) => return Poll::Ready(outcome),
-            }
-        }
-        self.driver = Some(driver);
-        Poll::Pending
-    }
-}
-
-impl Drop for OwnTask {
-    fn drop(&mut self) {
-        drop(self.hub.inbox.dismiss());
     }
 }
 

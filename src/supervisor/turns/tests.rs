@@ -1,7 +1,7 @@
-use std::future::pending;
-use std::pin::Pin;
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::Waker;
 use std::time::Duration;
 
