@@ -338,6 +338,26 @@ async fn kin_71_a_child_that_fails_on_and_on_is_logged_louder_until_it_is_well_a
 }
 
 #[tokio::test(start_paused = true)]
+async fn seed0_56_of_those_that_are_killed_together_each_is_logged_with_its_own_life() {
+    let log = Log::at(LevelFilter::WARN);
+    let world = World::new();
+    let child = |name| world.child(name).backoff(Backoff::constant(seconds(1)));
+    let tree = start(app().child(child("a")).child(child("b"))).await;
+    sleep(seconds(2)).await;
+    let (a, b) = tokio::join!(tree.kill_child("a"), tree.kill_child("b"));
+    (a.unwrap(), b.unwrap());
+    settle().await;
+    let line = |name| {
+        format!(
+            "WARN verger::restart: restarting child=app/{name} incarnation=1 cause=aborted \
+             attempt=1 delay=1s lived=2s"
+        )
+    };
+    assert_eq!(log.lines(), ["a", "b"].map(line));
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn seed0_56_a_decision_is_logged_with_the_child_the_cause_the_wait_the_count_and_the_life() {
     let log = Log::at(LevelFilter::WARN);
     let world = World::new();

@@ -7,11 +7,11 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::Driver;
+use super::{Driver, Ending, Step};
 use crate::child::{Caught, Parent as _, TaskFuture};
 use crate::exit::ExitReason;
 use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
@@ -36,7 +36,14 @@ impl Questions {
         tasks.spawn(question);
     }
 
-    /// How long the incarnation had been Active that somebody was asked about.
+    /// What becomes of who ended so is decided later.
+    pub(super) fn remember(&mut self, ending: &Ending) {
+        if let Some(lived) = ending.lived {
+            self.lived.insert(ending.key, (ending.incarnation, lived));
+        }
+    }
+
+    /// How long the incarnation had been Active that is decided on.
     pub(super) fn take_lived(&mut self, key: Key, incarnation: Incarnation) -> Option<Duration> {
         let (of, lived) = self.lived.remove(&key)?;
         (of == incarnation).then_some(lived)
@@ -54,9 +61,9 @@ impl<M: Machine> Driver<M> {
         (key, incarnation): (Key, Incarnation),
         attempt: u32,
         error: ExitReason,
-        now: Instant,
+        step: &Step<'_>,
     ) {
-        let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
+        let (restarts_in_period, max_restarts, period) = self.machine.intensity(step.now);
         let Some(callback) = self.hub.callback.clone() else { return };
         let failure = ChildFailure {
             child: self.tasks.path(&self.hub, key),
@@ -71,10 +78,8 @@ impl<M: Machine> Driver<M> {
             strategy: self.hub.blueprint.rules.strategy,
             properties: self.tasks.properties(key).cloned().unwrap_or_default(),
         };
-        let ending = self.ending.as_ref();
-        let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
-        if let Some(lived) = ending.and_then(|ending| ending.lived) {
-            self.questions.lived.insert(key, (incarnation, lived));
+        if let Some(ending) = step.ending(key, incarnation) {
+            self.questions.remember(ending);
         }
         let hub = Arc::clone(&self.hub);
         self.questions.ask(Box::pin(async move {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Caller, Driver, Ending};
+use super::{Caller, Driver, Ending, Step};
 use crate::child::StopLevel;
 use crate::dead_letter::{DeadLetter, DeadLetterReason, Provenance};
 use crate::error::ControlError;
@@ -22,7 +22,8 @@ use crate::supervisor::trace;
 impl<M: Machine> Driver<M> {
     /// Where it lies: an effect is moved in pieces of another width than it was written in, for which
     /// the processor waits. That was a fortieth of a restart's time.
-    pub(super) fn perform(&mut self, effect: &mut Effect, now: Instant) {
+    pub(super) fn perform(&mut self, effect: &mut Effect, step: &mut Step<'_>) {
+        let now = step.now;
         match *effect {
             Effect::Start { key, incarnation, cause } => {
                 // It was brought back.
@@ -61,7 +62,7 @@ impl<M: Machine> Driver<M> {
             Effect::Abort { key } => self.abort(key),
             Effect::Report(ref report) => {
                 self.watch(report);
-                self.report(report, now);
+                self.report(report, step);
                 if matches!(report.to, Lifecycle::Stopped | Lifecycle::Errored) {
                     self.note_down(report.key);
                 }
@@ -75,11 +76,11 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Ended { key, incarnation, ref reason, lived } => {
                 let reason = self.audience.is_there().then(|| Arc::clone(reason));
-                self.ending = Some(Ending { key, incarnation, reason, lived });
+                step.ending = Some(Ending { key, incarnation, reason, lived });
             }
             Effect::Ask { key, incarnation, attempt, ref mut reason } => {
                 let reason = std::mem::replace(&mut **reason, ExitReason::Normal);
-                self.ask_about((key, incarnation), attempt, reason, now);
+                self.ask_about((key, incarnation), attempt, reason, step);
             }
             Effect::Unanswered { key, incarnation } => {
                 let path = self.tasks.path(&self.hub, key);
@@ -88,7 +89,7 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Changed { key, ref changes } => self.tasks.change(key, changes),
             Effect::Decided { key, incarnation, ref reason, decision, log } => {
-                self.decided((key, incarnation), reason, decision, log, now);
+                self.decided((key, incarnation), reason, decision, log, step);
                 self.note_down(key);
             }
             Effect::Replaced { key } => self.replaced(key),
@@ -98,7 +99,7 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Reply { ticket, ref mut answer } => {
                 let answer = std::mem::replace(answer, machine::Answer::Done);
-                self.reply(ticket, answer);
+                self.reply(ticket, answer, step);
             }
             Effect::Removed { key, incarnation } => {
                 if self.audience.listens {
@@ -200,14 +201,12 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn report(&mut self, report: &Report, now: Instant) {
+    fn report(&mut self, report: &Report, step: &Step<'_>) {
         if !self.audience.is_there() {
             return;
         }
         let path = self.tasks.path(&self.hub, report.key);
-        let ending = self.ending.as_ref();
-        let ending =
-            ending.filter(|it| (it.key, it.incarnation) == (report.key, report.incarnation));
+        let ending = step.ending(report.key, report.incarnation);
         let reason = ending.filter(|_| report.ending.is_some()).and_then(|it| it.reason.clone());
         if self.audience.reads {
             let by_hand = self.tasks.cause(report.key) == Some(StartCause::Manual);
@@ -219,12 +218,12 @@ impl<M: Machine> Driver<M> {
         }
         if self.audience.listens {
             let waits = report.to == Lifecycle::Restarting;
-            let view = waits.then(|| self.machine.view(report.key, now)).flatten();
+            let view = waits.then(|| self.machine.view(report.key, step.now)).flatten();
             let history = view.and_then(|view| view.history);
             let wait = history.and_then(|history| Some((history.attempt, history.next?.1)));
             let (from, to, after) = (report.from, report.to, report.after);
             let kind = || EventKind::Moved { from, to, after, reason, wait };
-            self.hub.publish(now, path, report.incarnation, kind);
+            self.hub.publish(step.now, path, report.incarnation, kind);
         }
     }
 
@@ -241,15 +240,15 @@ impl<M: Machine> Driver<M> {
         reason: &Arc<ExitReason>,
         decision: Decision,
         log: FailureLog,
-        now: Instant,
+        step: &Step<'_>,
     ) {
+        let now = step.now;
         let asked = self.questions.take_lived(key, incarnation);
         if !decision.is_accounted_for() && !self.audience.is_there() {
             return;
         }
         let path = self.tasks.path(&self.hub, key);
-        let ending = self.ending.as_ref();
-        let ending = ending.filter(|it| (it.key, it.incarnation) == (key, incarnation));
+        let ending = step.ending(key, incarnation);
         let lived = ending.and_then(|ending| ending.lived).or(asked).unwrap_or_default();
         trace::decided(&self.hub, &path, incarnation, reason, lived, decision, log);
         if decision == Decision::FallBack {
@@ -297,8 +296,8 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn reply(&mut self, ticket: Ticket, answer: machine::Answer) {
-        let asking = self.asking.take_if(|(it, _)| *it == ticket).map(|(_, caller)| caller);
+    fn reply(&mut self, ticket: Ticket, answer: machine::Answer, step: &mut Step<'_>) {
+        let asking = step.asking.take_if(|(it, _)| *it == ticket).map(|(_, caller)| caller);
         let Some(caller) = asking.or_else(|| self.callers.remove(&ticket)) else { return };
         let Caller { child, call, answer: caller } = caller;
         self.answered = true;

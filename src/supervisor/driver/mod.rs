@@ -72,8 +72,6 @@ pub(super) struct Driver<M: Machine> {
     batch: Batch<Request>,
     /// What children are required by name, so that the next one of that name is it again.
     required: Few<Arc<str>, RequirementId>,
-    /// Who asks just now. Most are answered in the same step, and never come to the others.
-    asking: Option<(Ticket, Caller)>,
     /// Who waits.
     callers: Few<Ticket, Caller>,
     next_ticket: Ticket,
@@ -99,8 +97,6 @@ pub(super) struct Driver<M: Machine> {
     given_up: Option<Box<(Key, Path)>>,
     /// What takes the place of children that fail too often. Few have that.
     fallbacks: Few<Key, Arc<ChildSpec>>,
-    /// The end that was told last, for the edges and the decision that follow from it.
-    ending: Option<Ending>,
     audience: Audience,
     /// Some child has something that goes by its edges: a mailbox, a health check, or a fallback
     /// that may have them; or somebody is asked about failures.
@@ -116,6 +112,22 @@ pub(super) struct Driver<M: Machine> {
     span: Option<Box<Span>>,
     /// What a turn panicked with that somebody else took: it is the panic of the supervisor's task.
     panic: Option<Box<dyn Any + Send>>,
+}
+
+/// What is known while one step of the machine is carried out.
+struct Step<'a> {
+    now: Instant,
+    /// The end that was told, for the edges and the decision that follow from it.
+    ending: Option<Ending>,
+    /// Who asks. Most are answered in the same step, and never come to those who wait.
+    asking: &'a mut Option<(Ticket, Caller)>,
+}
+
+impl Step<'_> {
+    /// How this incarnation has ended, if it is the one.
+    fn ending(&self, key: Key, incarnation: Incarnation) -> Option<&Ending> {
+        self.ending.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
+    }
 }
 
 /// How an incarnation ended.
@@ -165,7 +177,6 @@ impl<M: Machine> Driver<M> {
             last_turn: None,
             batch: Batch::default(),
             required: Few::default(),
-            asking: None,
             callers: Few::default(),
             next_ticket: 0,
             sleep: None,
@@ -179,7 +190,6 @@ impl<M: Machine> Driver<M> {
             leaked: Few::default(),
             given_up: None,
             fallbacks: Few::default(),
-            ending: None,
             audience: Audience::default(),
             heeds_edges,
             supervises: false,
@@ -326,11 +336,23 @@ impl<M: Machine> Driver<M> {
     }
 
     fn step(&mut self, event: Event, now: Instant) {
+        self.step_for(&mut None, event, now);
+    }
+
+    /// For who asks; he is there no more if he was answered.
+    fn step_for(&mut self, asking: &mut Option<(Ticket, Caller)>, event: Event, now: Instant) {
         // Without it, as when the thread is about to end, this step has room of its own.
         let mut effects = EFFECTS.try_with(Cell::take).unwrap_or_default();
         self.machine.on_event(event, now, &mut effects);
+        let mut step = Step { now, ending: None, asking };
         for effect in &mut effects {
-            self.perform(effect, now);
+            self.perform(effect, &mut step);
+        }
+        // One that has failed and is still there is decided on when it is gone.
+        if let Some(ending) = &step.ending
+            && self.tasks.runs(ending.key) == Some(ending.incarnation)
+        {
+            self.questions.remember(ending);
         }
         effects.clear();
         let _ = EFFECTS.try_with(|room| room.set(effects));

@@ -53,10 +53,10 @@ impl<M: Machine> Driver<M> {
         let Some(child) = self.tasks.name(key) else { return };
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.asking = Some((ticket, Caller { child, call, answer }));
-        self.step(Event::Request { ticket, key, request }, now);
+        let mut asking = Some((ticket, Caller { child, call, answer }));
+        self.step_for(&mut asking, Event::Request { ticket, key, request }, now);
         self.let_go(key);
-        if let Some((ticket, caller)) = self.asking.take() {
+        if let Some((ticket, caller)) = asking {
             self.callers.insert(ticket, caller);
         }
     }
