@@ -1,7 +1,7 @@
 //! What a running supervisor shares with its children, its handles and the supervisors above.
 //!
-//! The hub carries; it decides nothing. Channels for events and letters are made when somebody
-//! subscribes, and while nobody in the tree listens to events none is put together.
+//! The hub carries; it decides nothing. While nobody in the tree listens to events none is put
+//! together.
 
 use std::any::Any;
 use std::fmt;
@@ -11,13 +11,14 @@ use std::time::{Instant, SystemTime};
 
 use foldhash::HashMap;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::broadcast;
+use tokio::sync::broadcast::Receiver;
 
 use super::blueprint::Blueprint;
+use super::channels::{Channels, Item};
+use super::end::End;
 use super::inbox::Inbox;
 use super::letters::Letters;
 use super::line::Line;
-use super::outcome::Outcome;
 use super::phase::Progress;
 use super::request::Request;
 use super::subscription::Subscription;
@@ -32,9 +33,6 @@ use crate::name::Name;
 use crate::path::Path;
 use crate::registry::{Located, PlaceHash, Registry};
 use crate::sync::Mutex;
-
-/// How many events or letters a subscriber may be behind before it misses some.
-const CAPACITY: usize = 1024;
 
 /// What all supervisors of a tree share.
 #[derive(Debug)]
@@ -117,39 +115,10 @@ pub(crate) struct Hub {
     pub(crate) began: Instant,
     /// Who decides on failures here: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
-    events: Mutex<Channel<Event>>,
+    pub(super) channels: Channels,
     pub(super) letters: Letters,
     pub(super) wards: Wards,
     pub(super) line: Line,
-}
-
-/// A channel that there is once somebody has subscribed, until the supervisor ends.
-pub(super) enum Channel<T> {
-    Unused,
-    Open(broadcast::Sender<T>),
-    Closed,
-}
-
-impl<T: Clone> Channel<T> {
-    pub(super) fn subscribe(&mut self) -> broadcast::Receiver<T> {
-        match self {
-            Self::Open(sender) => sender.subscribe(),
-            // Its sender is gone, so that it ends at once.
-            Self::Closed => broadcast::channel(1).1,
-            Self::Unused => {
-                let (sender, receiver) = broadcast::channel(CAPACITY);
-                *self = Self::Open(sender);
-                receiver
-            }
-        }
-    }
-
-    pub(super) fn send(&self, item: &T) {
-        if let Self::Open(sender) = self {
-            // It fails if nobody is listening any more: fine.
-            let _ = sender.send(item.clone());
-        }
-    }
 }
 
 impl Hub {
@@ -175,7 +144,7 @@ impl Hub {
             inbox: Inbox::new(),
             progress: Progress::new(),
             above,
-            events: Mutex::new(Channel::Unused),
+            channels: Channels::default(),
             letters,
             wards: Wards::default(),
             line: Line::default(),
@@ -193,8 +162,12 @@ impl Hub {
     }
 
     pub(crate) fn subscribe_events(&self) -> Subscription<Event> {
-        let receiver = self.events.lock().subscribe();
-        Subscription::new(receiver, Some(Arc::clone(&self.tree.listeners)))
+        Subscription::new(self.listen(), Some(Arc::clone(&self.tree.listeners)))
+    }
+
+    /// What is sent here from now on, until the supervisor ends.
+    pub(super) fn listen<T: Item>(&self) -> Receiver<T> {
+        self.channels.subscribe(|| self.inbox.is_closed())
     }
 
     /// Tells everybody who listens here or above, if anybody in the tree does.
@@ -215,19 +188,18 @@ impl Hub {
         let seq = self.tree.seq.fetch_add(1, Ordering::Relaxed) + 1;
         let event = Event { seq, at: self.tree.wall(now), path, incarnation, kind };
         for hub in self.upward() {
-            hub.events.lock().send(&event);
+            hub.channels.send(&event);
         }
     }
 
     /// Takes the supervisor out of the tree: nobody can reach it any more, and who waits for
     /// something from it is told so.
-    pub(super) fn close(self: &Arc<Self>, outcome: Outcome) {
+    pub(super) fn close(self: &Arc<Self>, end: End) {
         self.tree.registry.remove(self);
         // Requests that are left are dropped, and that is their answer.
         self.inbox.close().events.iter().for_each(|event| self.hear_late(event));
-        *self.events.lock() = Channel::Closed;
-        self.letters.close();
-        self.progress.ended(outcome);
+        self.channels.close();
+        self.progress.ended(end);
     }
 
     /// Tells that a child was aborted and is still there.

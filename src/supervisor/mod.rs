@@ -7,21 +7,23 @@
 //! | `tasks` | the children's tasks |
 //! | `turns` | who drives: the supervisor's task, or whoever brings it news |
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
+//! | `channels` | who listens |
 //! | `letters`, `wards` | where dead letters go, and mailboxes whose supervisor has ended |
 //! | `handle`, `request` | what callers ask for, and how they are answered |
 //! | `line` | children that ask each other to stop, in order |
-//! | `phase`, `outcome` | how far it is, and how it ended |
+//! | `phase`, `end` | how far it is, and how it ended |
 //! | `few`, `queue` | what only few children or supervisors have |
 
 mod blueprint;
+mod channels;
 mod driver;
+mod end;
 mod few;
 mod handle;
 mod hub;
 mod inbox;
 mod letters;
 mod line;
-mod outcome;
 mod phase;
 mod queue;
 mod request;
@@ -36,11 +38,11 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use self::blueprint::Blueprint;
+pub(crate) use self::end::End;
 pub use self::handle::{ChildRef, StatusChange, StatusStream, SupervisorHandle};
 pub(crate) use self::handle::{ask_to_stop, root, until_up};
 pub(crate) use self::hub::{Hub, Tree};
 pub(crate) use self::letters::LetterOptions;
-pub(crate) use self::outcome::{End, Outcome};
 pub use self::subscription::Subscription;
 pub(crate) use self::task::supervise;
 

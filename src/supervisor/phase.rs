@@ -5,7 +5,7 @@
 
 use tokio::sync::Notify;
 
-use super::outcome::Outcome;
+use super::end::End;
 use crate::sync::Mutex;
 
 /// How far a supervisor is.
@@ -13,7 +13,7 @@ use crate::sync::Mutex;
 pub(crate) enum Phase {
     Starting,
     Up,
-    Ended { outcome: Outcome, was_up: bool },
+    Ended { end: End, was_up: bool },
 }
 
 /// See the [module](self).
@@ -37,11 +37,11 @@ impl Progress {
         self.entered.notify_waiters();
     }
 
-    pub(super) fn ended(&self, outcome: Outcome) {
+    pub(super) fn ended(&self, end: End) {
         {
             let mut phase = self.phase.lock();
             let was_up = matches!(*phase, Phase::Up);
-            *phase = Phase::Ended { outcome, was_up };
+            *phase = Phase::Ended { end, was_up };
         }
         self.entered.notify_waiters();
     }

@@ -14,8 +14,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use super::end::End;
 use super::hub::Hub;
-use super::outcome::{End, Outcome};
 use super::turns::{BoxedDriver, Next};
 use super::{Drive, ordered};
 use crate::child::Context;
@@ -27,12 +27,12 @@ use crate::policy::Rules;
 /// If the future is dropped before, polled or not, every child is aborted, and the end is that it
 /// was aborted.
 ///
-/// It returns what the outcome means to the caller. A future around this one that found that out
+/// It returns what the end means to the caller. A future around this one that found that out
 /// would hold it twice.
 pub(crate) fn supervise<T>(
     hub: Arc<Hub>,
     above: Option<Context>,
-    meaning: impl Fn(&Outcome) -> T + Send + Unpin,
+    meaning: impl Fn(&End) -> T + Send + Unpin,
 ) -> impl Future<Output = T> + Send {
     hub.tree.registry.insert(Arc::clone(&hub));
     OwnTask { hub, stage: Stage::New(above), meaning }
@@ -55,19 +55,19 @@ enum Stage {
     Over,
 }
 
-impl<T, F: Fn(&Outcome) -> T + Unpin> Future for OwnTask<F> {
+impl<T, F: Fn(&End) -> T + Unpin> Future for OwnTask<F> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<T> {
-        let Poll::Ready(outcome) = self.drive(cx) else { return Poll::Pending };
-        let meaning = (self.meaning)(&outcome);
-        self.end(outcome);
+        let Poll::Ready(end) = self.drive(cx) else { return Poll::Pending };
+        let meaning = (self.meaning)(&end);
+        self.tell(end);
         Poll::Ready(meaning)
     }
 }
 
 impl<F> OwnTask<F> {
-    fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
+    fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<End> {
         let inbox = &self.hub.inbox;
         let own = match std::mem::replace(&mut self.stage, Stage::Waits) {
             Stage::New(above) => Some(begin(&self.hub, above)),
@@ -99,26 +99,26 @@ impl<F> OwnTask<F> {
                     cx.waker().wake_by_ref();
                     break;
                 }
-                Next::End(outcome) => return Poll::Ready(outcome),
+                Next::End(end) => return Poll::Ready(end),
             }
         }
         self.stage = Stage::Drives(driver);
         Poll::Pending
     }
 
-    fn end(&mut self, outcome: Outcome) {
+    fn tell(&mut self, end: End) {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
         let driver = self.hub.inbox.dismiss();
         // Errors that children ended with go with it, and may panic.
         contained(|| drop((stage, driver)));
-        self.hub.close(outcome);
+        self.hub.close(end);
     }
 }
 
 impl<F> Drop for OwnTask<F> {
     fn drop(&mut self) {
         if !matches!(self.stage, Stage::Over) {
-            self.end(Outcome { end: End::Aborted, leaked: Vec::new() });
+            self.tell(End::Aborted);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::child::{Child, ChildSpec, Context, Seed, Source, TaskFuture, recipe_o
 use crate::error::{BuildWarning, RunError, StartError};
 use crate::exit::Exit;
 use crate::supervisor::{
-    self, Blueprint, End, Hub, Outcome, SupervisorHandle, ask_to_stop, supervise, until_up,
+    self, Blueprint, End, Hub, SupervisorHandle, ask_to_stop, supervise, until_up,
 };
 
 /// How long a graceful shutdown may take, unless the tree says otherwise.
@@ -233,8 +233,8 @@ impl Root {
 
     /// Waits until the tree is up, or has ended well of its own accord.
     pub(crate) async fn up(&self) -> Result<(), StartError> {
-        let Some(outcome) = until_up(&self.hub).await else { return Ok(()) };
-        match (&outcome.end, outcome.result(self.hub.path())) {
+        let Some(end) = until_up(&self.hub).await else { return Ok(()) };
+        match (&end, end.result(self.hub.path())) {
             (_, Err(RunError::Start(error))) => Err(error),
             (_, Err(error)) => Err(StartError::Ended(Box::new(error))),
             (End::AutoShutdown | End::Exit { .. }, Ok(())) => Ok(()),
@@ -299,7 +299,7 @@ fn run_below(
     ctx: Context,
 ) -> impl Future<Output = Exit> + Send + use<> {
     let hub = ctx.hub_below(blueprint);
-    supervise(hub, Some(ctx), Outcome::exit)
+    supervise(hub, Some(ctx), End::exit)
 }
 
 /// A supervisor is ready when its first start has passed its last child. All its work is in `run`,

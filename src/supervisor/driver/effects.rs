@@ -14,8 +14,8 @@ use crate::machine::{
     self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket,
 };
 use crate::policy::{FailureLog, Shutdown, StartCause};
+use crate::supervisor::end::{Cause, End};
 use crate::supervisor::line::Link;
-use crate::supervisor::outcome::{Cause, End};
 use crate::supervisor::request::{Begun, Started};
 use crate::supervisor::trace;
 

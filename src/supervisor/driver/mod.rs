@@ -31,10 +31,11 @@ use tracing::Span;
 
 use self::asking::Questions;
 use self::health::Health;
+use super::end::End;
 use super::few::Few;
 use super::hub::Hub;
 use super::inbox::Batch;
-use super::outcome::{End, Outcome};
+
 use super::request::{Answer, ChildName, Request, Started};
 use super::tasks::Tasks;
 use super::trace;
@@ -413,10 +414,10 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn finish(&mut self, end: End) -> Outcome {
+    fn finish(&mut self, end: End) -> End {
         trace::ended(&self.hub);
         self.hear_late();
-        Outcome { end, leaked: self.hub.left_behind() }
+        end.leaving(self.hub.left_behind())
     }
 }
 

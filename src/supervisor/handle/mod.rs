@@ -414,7 +414,7 @@ impl Hub {
     async fn ended(&self) -> Result<(), RunError> {
         let is_over = |phase: &Phase| matches!(phase, Phase::Ended { .. });
         match self.progress.reached(is_over).await {
-            Phase::Ended { outcome, .. } => outcome.result(self.path()),
+            Phase::Ended { end, .. } => end.result(self.path()),
             Phase::Starting | Phase::Up => unreachable!("that is not what was waited for"),
         }
     }
@@ -448,10 +448,10 @@ pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<Hub> {
 }
 
 /// Waits until a root is up.
-pub(crate) async fn until_up(hub: &Hub) -> Option<super::Outcome> {
+pub(crate) async fn until_up(hub: &Hub) -> Option<super::End> {
     match hub.progress.reached(|phase| !matches!(phase, Phase::Starting)).await {
         // It may have ended since it was up.
-        Phase::Ended { outcome, was_up: false } => Some(outcome),
+        Phase::Ended { end, was_up: false } => Some(end),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use std::any::TypeId;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::hub::{Channel, Hub};
+use super::hub::Hub;
 use super::subscription::Subscription;
 use super::trace;
 use crate::clock::now;
@@ -31,7 +31,6 @@ pub(crate) struct LetterOptions {
 
 /// What is in force at a supervisor: what it says itself, and what those above say.
 pub(super) struct Letters {
-    channel: Mutex<Channel<DeadLetter>>,
     /// The same as above, if it says nothing itself, as most supervisors do.
     in_force: Arc<InForce>,
 }
@@ -51,14 +50,7 @@ impl Letters {
             Some(above) if says_nothing => Arc::clone(above),
             above => Arc::new(InForce::new(own, above.map(|above| &**above))),
         };
-        Self { channel: Mutex::new(Channel::Unused), in_force }
-    }
-
-    pub(super) fn close(&self) {
-        let channel = std::mem::replace(&mut *self.channel.lock(), Channel::Closed);
-        if let Channel::Open(sender) = channel {
-            drop_afterwards(|| drop(sender));
-        }
+        Self { in_force }
     }
 }
 
@@ -87,8 +79,7 @@ impl InForce {
 
 impl Hub {
     pub(crate) fn subscribe_letters(&self) -> Subscription<DeadLetter> {
-        let receiver = self.letters.channel.lock().subscribe();
-        Subscription::new(receiver, None).only(|letter| !letter.suppressed)
+        Subscription::new(self.listen(), None).only(|letter| !letter.suppressed)
     }
 
     /// Puts a letter into the stores and the channels of this supervisor and all above.
@@ -100,7 +91,7 @@ impl Hub {
                 store.capture(letter, from, now);
             }
             for hub in self.upward() {
-                hub.letters.channel.lock().send(letter);
+                hub.channels.send(letter);
             }
         });
     }

@@ -27,9 +27,9 @@ mod tests;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
+use super::end::End;
 use super::hub::{Hub, run_of};
 use super::inbox::{Batch, Left, Reader};
-use super::outcome::Outcome;
 use super::request::Request;
 use super::trace;
 use crate::contain::contained;
@@ -60,7 +60,7 @@ pub(crate) enum Next {
     /// Unlike [`yield_now`](tokio::task::yield_now), which waits until the worker has also looked for
     /// input and timers: that would be a system call for each answer.
     GiveWay,
-    End(Outcome),
+    End(End),
 }
 
 impl Reader<Request> for BoxedDriver {

@@ -8,18 +8,15 @@ use crate::path::Path;
 
 /// How a supervisor ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
-    pub(crate) end: End,
-    /// Children below it that were aborted and were still there.
-    pub(crate) leaked: Vec<Path>,
-}
-
-#[derive(Clone, Debug)]
 pub(crate) enum End {
     /// It was asked to stop.
     Stopped,
     /// Its significant children have ended, or one whose end was to be its own.
     AutoShutdown,
+    /// Either of them, with these left below it, which were aborted and were still there.
+    Leaked {
+        children: Vec<Path>,
+    },
     /// It was aborted.
     Aborted,
     GaveUp {
@@ -44,48 +41,54 @@ pub(crate) struct Cause {
     pub(crate) reason: ExitReason,
 }
 
-impl Outcome {
+impl End {
+    /// The same, with these left below it.
+    pub(crate) fn leaving(self, children: Vec<Path>) -> Self {
+        match self {
+            Self::Stopped | Self::AutoShutdown if !children.is_empty() => Self::Leaked { children },
+            end => end,
+        }
+    }
+
     /// What it means at the root.
     pub(crate) fn result(&self, path: &Path) -> Result<(), RunError> {
         let path = path.clone();
-        match &self.end {
-            End::GaveUp { cause, .. } => {
+        match self {
+            Self::GaveUp { cause, .. } => {
                 let Cause { child, reason } = Cause::clone(cause);
                 Err(RunError::GaveUp { path, child, reason })
             }
-            End::StartFailed { cause } => Err(start_failed(cause).into()),
+            Self::StartFailed { cause } => Err(start_failed(cause).into()),
             // The code is what was asked for, whatever else there is to say.
-            End::Exit { code: 0, .. } => Ok(()),
-            &End::Exit { ref cause, code } => {
+            Self::Exit { code: 0, .. } => Ok(()),
+            &Self::Exit { ref cause, code } => {
                 let Cause { child, reason } = Cause::clone(cause);
                 Err(RunError::Exited { path, code, child, reason })
             }
-            End::Aborted => Err(RunError::Aborted { path }),
-            End::Stopped | End::AutoShutdown if self.leaked.is_empty() => Ok(()),
-            End::Stopped | End::AutoShutdown => {
-                Err(RunError::Leaked { children: self.leaked.clone() })
-            }
+            Self::Aborted => Err(RunError::Aborted { path }),
+            Self::Stopped | Self::AutoShutdown => Ok(()),
+            Self::Leaked { children } => Err(RunError::Leaked { children: children.clone() }),
         }
     }
 
     /// What it means for the supervisor above, which knows this one only as a child.
     pub(crate) fn exit(&self) -> Exit {
-        match &self.end {
-            End::Stopped | End::AutoShutdown => Ok(()),
-            End::GaveUp { cleanly: true, .. } => Err(ExitError::from_reason(ExitReason::Shutdown)),
-            End::GaveUp { cause, .. } => {
+        match self {
+            Self::Stopped | Self::AutoShutdown | Self::Leaked { .. } => Ok(()),
+            Self::GaveUp { cleanly: true, .. } => Err(ExitError::from_reason(ExitReason::Shutdown)),
+            Self::GaveUp { cause, .. } => {
                 let (child, source) = (cause.child.clone(), Arc::new(cause.reason.clone()));
                 Err(ExitError::from_reason(ExitReason::Escalated { child, source }))
             }
-            End::StartFailed { cause } => {
+            Self::StartFailed { cause } => {
                 let error: Box<dyn std::error::Error + Send + Sync> = start_failed(cause).into();
                 Err(error.into())
             }
-            &End::Exit { ref cause, code } => {
+            &Self::Exit { ref cause, code } => {
                 let (child, source) = (cause.child.clone(), Arc::new(cause.reason.clone()));
                 Err(ExitError::from_reason(ExitReason::Exit { code, child, source }))
             }
-            End::Aborted => Err(ExitError::from_reason(ExitReason::Killed)),
+            Self::Aborted => Err(ExitError::from_reason(ExitReason::Killed)),
         }
     }
 }
