@@ -64,7 +64,7 @@ impl<M: Machine> Driver<M> {
                 self.watch(report);
                 self.report(report, step);
                 if matches!(report.to, Lifecycle::Stopped | Lifecycle::Errored) {
-                    self.note_down(report.key);
+                    self.note_down(report.key, step);
                 }
             }
             Effect::Health { key, incarnation, ref mut problem } => {
@@ -72,7 +72,7 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Leaked { key, incarnation } => {
                 self.leak(key, incarnation, now);
-                self.note_down(key);
+                self.note_down(key, step);
             }
             Effect::Ended { key, incarnation, ref reason, lived } => {
                 let reason = self.audience.is_there().then(|| Arc::clone(reason));
@@ -90,11 +90,11 @@ impl<M: Machine> Driver<M> {
             Effect::Changed { key, ref changes } => self.tasks.change(key, changes),
             Effect::Decided { key, incarnation, ref reason, decision, log } => {
                 self.decided((key, incarnation), reason, decision, log, step);
-                self.note_down(key);
+                self.note_down(key, step);
             }
             Effect::Replaced { key } => self.replaced(key),
             Effect::Stays { key } => {
-                self.note_down(key);
+                self.note_down(key, step);
                 self.tasks.let_go(key);
             }
             Effect::Reply { ticket, ref mut answer } => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use foldhash::HashSet;
 
-use super::Driver;
+use super::{Driver, Step};
 use crate::child::ChildSpec;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::machine::{Key, Machine};
@@ -74,22 +74,20 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Notes a child that may be down for good.
-    pub(super) fn note_down(&mut self, key: Key) {
+    pub(super) fn note_down(&self, key: Key, step: &mut Step<'_>) {
         if self.mailbox(key).is_some() || self.is_supervisor(key) {
-            self.down.push(key);
+            step.down.push(key);
         }
     }
 
     /// Sends those away whose child does not come back. What becomes of it is decided only when an
     /// event has been taken in as a whole.
-    pub(super) fn look_after_mailboxes(&mut self) {
-        if self.down.is_empty() {
+    pub(super) fn look_after_mailboxes(&self, down: &[Key]) {
+        // If it may return, it is decided when it has ended.
+        if down.is_empty() || self.may_return() {
             return;
         }
-        // Then it is decided when it has ended.
-        let open = self.may_return();
-        let mut down = std::mem::take(&mut self.down);
-        for key in down.drain(..).filter(|_| !open) {
+        for &key in down {
             let returns = self.machine.returns(key);
             match self.mailbox(key) {
                 Some(mailbox) if !returns => mailbox.away(self.reason(key)),
@@ -98,7 +96,6 @@ impl<M: Machine> Driver<M> {
                 Some(_) | None => {}
             }
         }
-        self.down = down;
     }
 
     /// Why nobody reads what is left.

@@ -107,8 +107,6 @@ pub(super) struct Driver<M: Machine> {
     end: Option<End>,
     questions: Questions,
     health: Health,
-    /// Children with a mailbox that have come down, maybe for good.
-    down: Vec<Key>,
     /// That of the supervisor's task.
     span: Option<Box<Span>>,
     /// What a turn panicked with that somebody else took: it is the panic of the supervisor's task.
@@ -122,6 +120,8 @@ struct Step<'a> {
     ending: Option<Ending>,
     /// Who asks. Most are answered in the same step, and never come to those who wait.
     asking: &'a mut Option<(Ticket, Caller)>,
+    /// Children with a mailbox that have come down, maybe for good.
+    down: Vec<Key>,
 }
 
 impl Step<'_> {
@@ -197,7 +197,6 @@ impl<M: Machine> Driver<M> {
             end: None,
             questions: Questions::default(),
             health: Health::default(),
-            down: Vec::new(),
             span: trace::boxed(Span::current()),
             panic: None,
         }
@@ -345,7 +344,7 @@ impl<M: Machine> Driver<M> {
         // Without it, as when the thread is about to end, this step has room of its own.
         let mut effects = EFFECTS.try_with(Cell::take).unwrap_or_default();
         self.machine.on_event(event, now, &mut effects);
-        let mut step = Step { now, ending: None, asking };
+        let mut step = Step { now, ending: None, asking, down: Vec::new() };
         for effect in &mut effects {
             self.perform(effect, &mut step);
         }
@@ -357,7 +356,7 @@ impl<M: Machine> Driver<M> {
         }
         effects.clear();
         let _ = EFFECTS.try_with(|room| room.set(effects));
-        self.look_after_mailboxes();
+        self.look_after_mailboxes(&step.down);
     }
 
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
