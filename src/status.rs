@@ -60,8 +60,8 @@ pub struct Node {
     /// The child.
     #[serde(flatten)]
     pub child: ChildInfo,
-    /// What it is as a supervisor, if it is one and runs.
-    pub supervisor: Option<SupervisorInfo>,
+    /// What it is as a supervisor, if it is one and runs. Boxed, since most children are workers.
+    pub supervisor: Option<Box<SupervisorInfo>>,
     /// What is below it, in start order.
     pub children: Vec<Node>,
 }
@@ -150,7 +150,7 @@ pub struct NextAttempt {
 #[non_exhaustive]
 pub struct SupervisorInfo {
     /// `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
-    pub strategy: String,
+    pub strategy: &'static str,
     /// Restarts that count just now. Of a [decaying](crate::Intensity::decaying) intensity, as many
     /// of the restarts that may come at once as its score leaves no room for.
     pub restarts_in_period: usize,

@@ -118,7 +118,7 @@ impl Node {
     #[inline]
     fn policy(&self) -> String {
         match (&self.supervisor, self.child.kind) {
-            (Some(supervisor), _) => supervisor.strategy.clone(),
+            (Some(supervisor), _) => supervisor.strategy.to_owned(),
             (None, ChildKind::Supervisor) => "supervisor".to_owned(),
             (None, ChildKind::Worker) => self.child.restart.to_string(),
         }
@@ -176,7 +176,7 @@ impl Entry<'_> {
     /// What there is to say besides the columns, each at most `room` wide.
     #[inline]
     fn facts(&self, room: usize) -> impl Iterator<Item = String> {
-        let (child, supervisor) = (&self.node.child, self.node.supervisor.as_ref());
+        let (child, supervisor) = (&self.node.child, self.node.supervisor.as_deref());
         let status = child.status.as_deref().filter(|text| !text.trim().is_empty());
         // That a child was asked to stop is told by where it is.
         let last = child.last_exit.as_ref().filter(|last| !matches!(last, ExitReason::Shutdown));

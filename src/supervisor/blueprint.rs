@@ -70,8 +70,8 @@ impl Blueprint {
         self.dynamic.is_some()
     }
 
-    pub(crate) fn strategy(&self) -> String {
-        if self.is_dynamic() { "dynamic".to_owned() } else { self.rules.strategy.to_string() }
+    pub(crate) fn strategy(&self) -> &'static str {
+        if self.is_dynamic() { "dynamic" } else { self.rules.strategy.word() }
     }
 
     /// Checks what a child and this supervisor ask of each other, siblings aside.

@@ -165,7 +165,7 @@ async fn assemble(itself: ChildInfo, mut gathered: Vec<Gathered>) -> Node {
     while let Some(Gathered { place, supervisor, children, .. }) = gathered.pop() {
         let above = gathered.get_mut(place.supervisor);
         let node = above.map_or(&mut root, |above| &mut above.children[place.index]);
-        node.supervisor = Some(supervisor);
+        node.supervisor = Some(Box::new(supervisor));
         node.children = children;
         if !gathered.is_empty() && gathered.len().is_multiple_of(TURN) {
             yield_now().await;
