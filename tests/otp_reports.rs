@@ -345,7 +345,7 @@ async fn seed0_56_of_those_that_are_killed_together_each_is_logged_with_its_own_
     let tree = start(app().child(child("a")).child(child("b"))).await;
     sleep(seconds(2)).await;
     let (a, b) = tokio::join!(tree.kill_child("a"), tree.kill_child("b"));
-    (a.unwrap(), b.unwrap());
+    a.and(b).unwrap();
     settle().await;
     let line = |name| {
         format!(

@@ -5,8 +5,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Nothing is sent or dropped under the lock: what a channel holds may run anybody's code when it
-//!    is dropped.
+//! 1. Under the lock here nothing is done with a channel but to make it and to share it: tokio drops
+//!    what a full one holds under locks of its own, which may run anybody's code.
 //! 2. Once they are closed there are none, and none are made.
 
 use tokio::sync::broadcast::{self, Receiver, Sender};
@@ -49,13 +49,16 @@ impl Channels {
     /// `is_over`: whether the supervisor takes nothing in any more, which it doesn't before it
     /// [closes](Self::close) these.
     pub(super) fn subscribe<T: Item>(&self, is_over: impl FnOnce() -> bool) -> Receiver<T> {
-        let mut senders = self.0.lock();
-        if is_over() {
-            // Its sender is gone, so that it ends at once.
-            return broadcast::channel(1).1;
-        }
-        let sender = T::of(senders.get_or_insert_default());
-        sender.get_or_insert_with(|| broadcast::channel(CAPACITY).0).subscribe()
+        let sender = {
+            let mut senders = self.0.lock();
+            if is_over() {
+                // Its sender is gone, so that it ends at once.
+                return broadcast::channel(1).1;
+            }
+            let sender = T::of(senders.get_or_insert_default());
+            sender.get_or_insert_with(|| Sender::new(CAPACITY)).clone()
+        };
+        sender.subscribe()
     }
 
     pub(super) fn send<T: Item>(&self, item: &T) {
@@ -71,5 +74,93 @@ impl Channels {
         if senders.is_some() {
             drop_afterwards(|| drop(senders));
         }
+    }
+}
+
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use std::fmt;
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::event::EventKind;
+    use crate::exit::ExitReason;
+    use crate::path::Path;
+
+    /// Tells when it is dropped, and wants a channel then.
+    struct Listening(Arc<Channels>, mpsc::Sender<()>);
+
+    impl fmt::Debug for Listening {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Listening")
+        }
+    }
+
+    impl fmt::Display for Listening {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("listens")
+        }
+    }
+
+    impl std::error::Error for Listening {}
+
+    impl Drop for Listening {
+        fn drop(&mut self) {
+            self.1.send(()).unwrap();
+            // Long enough for others to be in the middle of something.
+            for _ in 0..10_000 {
+                drop(self.0.subscribe::<DeadLetter>(|| false));
+                thread::yield_now();
+            }
+        }
+    }
+
+    fn event(reason: ExitReason) -> Event {
+        let (path, at) = (Path::root("app"), SystemTime::UNIX_EPOCH);
+        Event {
+            seq: 1,
+            at,
+            path,
+            incarnation: 1,
+            kind: EventKind::GaveUp { reason: reason.into() },
+        }
+    }
+
+    #[test]
+    fn what_goes_with_an_old_event_may_listen_while_others_begin_to() {
+        let channels = Arc::<Channels>::default();
+        let _behind = channels.subscribe::<Event>(|| false);
+        let (tells, told) = mpsc::channel();
+        let listening = Listening(Arc::clone(&channels), tells);
+        channels.send(&event(ExitReason::Failed(listening.into())));
+        let others = {
+            let channels = Arc::clone(&channels);
+            thread::spawn(move || {
+                told.recv().unwrap();
+                drop(channels.subscribe::<Event>(|| false));
+            })
+        };
+        // The last of these takes the place of the first.
+        for _ in 0..CAPACITY {
+            channels.send(&event(ExitReason::Normal));
+        }
+        others.join().unwrap();
+    }
+
+    #[test]
+    fn once_they_are_closed_whoever_listens_is_told_so_at_once() {
+        let channels = Channels::default();
+        let mut before = channels.subscribe::<Event>(|| false);
+        channels.send(&event(ExitReason::Normal));
+        channels.close();
+        channels.send(&event(ExitReason::Normal));
+        assert!(before.try_recv().is_ok(), "it was sent before");
+        assert_eq!(before.try_recv().unwrap_err(), broadcast::error::TryRecvError::Closed);
+
+        let mut after = channels.subscribe::<DeadLetter>(|| true);
+        assert_eq!(after.try_recv().unwrap_err(), broadcast::error::TryRecvError::Closed);
+        assert!(channels.0.lock().is_none(), "none is made");
     }
 }

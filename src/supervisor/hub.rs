@@ -25,6 +25,7 @@ use super::subscription::Subscription;
 use super::turns::BoxedDriver;
 use super::wards::Wards;
 use crate::child::{Parent, Run};
+use crate::contain::contained;
 use crate::event::{Event, EventKind};
 use crate::exit::ExitReason;
 use crate::failure::FailureCallback;
@@ -196,8 +197,12 @@ impl Hub {
     /// something from it is told so.
     pub(super) fn close(self: &Arc<Self>, end: End) {
         self.tree.registry.remove(self);
+        let mut left = self.inbox.close();
+        while let Some(event) = left.next_event() {
+            self.hear_late(event);
+        }
         // Requests that are left are dropped, and that is their answer.
-        self.inbox.close().events.iter().for_each(|event| self.hear_late(event));
+        contained(|| drop(left));
         self.channels.close();
         self.progress.ended(end);
     }
@@ -217,12 +222,14 @@ impl Hub {
 
     /// Hears what the supervisor could not, because it was gone: that a child has ended which it
     /// had to leave behind.
-    pub(super) fn hear_late(&self, event: &machine::Event) {
+    pub(super) fn hear_late(&self, event: machine::Event) {
         if let machine::Event::Exited { key, incarnation, .. }
-        | machine::Event::Ignored { key, incarnation } = *event
+        | machine::Event::Ignored { key, incarnation } = event
         {
             self.leak_ended(key, incarnation);
         }
+        // An error that a child ended with may panic, and others are still to be told.
+        contained(|| drop(event));
     }
 
     pub(super) fn leak_ended(&self, key: Key, incarnation: Incarnation) {
@@ -252,7 +259,7 @@ impl Hub {
         let ended = run_of(&event);
         match self.inbox.event(event) {
             Ok(()) => self.ended_in_line(ended),
-            Err(event) => self.hear_late(&event),
+            Err(event) => self.hear_late(event),
         }
     }
 

@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //!
-//! 1. However the task goes, polled or not, all children are aborted first, and then the end is told,
-//!    once.
+//! 1. However the task goes, polled or not, its end is told, once; and all children were aborted
+//!    before, unless [somebody else](super::turns) drives just then.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -68,6 +68,7 @@ impl<T, F: Fn(&End) -> T + Unpin> Future for OwnTask<F> {
 
 impl<F> OwnTask<F> {
     fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<End> {
+        assert!(!matches!(self.stage, Stage::Over), "polled after its end");
         let inbox = &self.hub.inbox;
         let own = match std::mem::replace(&mut self.stage, Stage::Waits) {
             Stage::New(above) => Some(begin(&self.hub, above)),
@@ -99,7 +100,10 @@ impl<F> OwnTask<F> {
                     cx.waker().wake_by_ref();
                     break;
                 }
-                Next::End(end) => return Poll::Ready(end),
+                Next::End(end) => {
+                    self.stage = Stage::Drives(driver);
+                    return Poll::Ready(end);
+                }
             }
         }
         self.stage = Stage::Drives(driver);

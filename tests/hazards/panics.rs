@@ -1,14 +1,18 @@
 //! Panics, wherever they come from, are the child's failure and nobody else's.
 
 use std::fmt;
-use std::future::{Ready, ready};
+use std::future::{Future, Ready, poll_fn, ready};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tracing::level_filters::LevelFilter;
 
 use verger::{
     Backoff, Child, ChildSpec, Context, EventKind, Exit, Jitter, Lifecycle, OnExhausted,
-    RestartType, Supervisor, async_trait, child, worker,
+    RestartType, RunError, Supervisor, async_trait, child, worker, worker_with,
 };
 
 use crate::common::settle;
@@ -184,6 +188,60 @@ async fn an_error_that_panics_when_it_is_shown_takes_nobody_along() {
     };
     let text = format!("panicked: {text}; then, while dropped: in drop");
     assert_eq!(end_of(worker("faulty", both)).await, text);
+}
+
+/// Panics when it is dropped.
+#[derive(Debug)]
+struct Bomb;
+
+impl fmt::Display for Bomb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a bomb")
+    }
+}
+
+impl std::error::Error for Bomb {}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a bomb is dropped");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_panics_when_the_supervisor_forgets_it_is_not_how_that_ends() {
+    let fails = worker("fails", async |_ctx| -> Exit { Err(Bomb.into()) });
+    let fails = fails.backoff(Backoff::constant(Duration::from_secs(100)));
+    let app = Supervisor::builder("app").child(fails).build().unwrap().start().await.unwrap();
+    settle().await;
+    assert_eq!(app.which_child("fails").await.unwrap().lifecycle, Lifecycle::Restarting);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_supervisor_is_told_whatever_it_has_not_heard() {
+    type Tree = Option<Pin<Box<dyn Future<Output = Result<(), RunError>> + Send>>>;
+    let tree = Arc::<Mutex<Tree>>::default();
+    let (tells, told) = oneshot::channel();
+    let own = (Arc::clone(&tree), Arc::new(Mutex::new(Some(tells))));
+    // It takes its whole tree down, and ends when nobody hears of it any more.
+    let last = worker_with("last", own, async |ctx, (tree, tells)| -> Exit {
+        let tells = tells.lock().unwrap().take().expect("it runs once");
+        tells.send(ctx.parent()).expect("the test waits for it");
+        drop(tree.lock().unwrap().take());
+        Err(Bomb.into())
+    });
+    let app = Supervisor::builder("app").child(last).build().unwrap();
+    *tree.lock().unwrap() = Some(Box::pin(app.run()));
+    poll_fn(|cx| {
+        let mut tree = tree.lock().unwrap();
+        assert!(tree.as_mut().unwrap().as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    let app = told.await.unwrap();
+    let end = app.wait().await;
+    assert!(matches!(end, Err(RunError::Aborted { .. })), "{end:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,16 +7,14 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::{Driver, Ending, Step};
+use super::{Driver, Step};
 use crate::child::{Caught, Parent as _, TaskFuture};
 use crate::exit::ExitReason;
 use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
 use crate::machine::{ANSWER_WITHIN, Event, Incarnation, Key, Machine};
-use crate::supervisor::few::Few;
 use crate::supervisor::hub::Hub;
 use crate::supervisor::trace;
 
@@ -25,8 +23,6 @@ use crate::supervisor::trace;
 pub(super) struct Questions {
     /// Those that are open, and some that are answered. Aborted when dropped.
     tasks: Option<Box<JoinSet<()>>>,
-    /// How long whoever is being decided on had been Active, for the log.
-    lived: Few<Key, (Incarnation, Duration)>,
 }
 
 impl Questions {
@@ -34,24 +30,6 @@ impl Questions {
         let tasks = self.tasks.get_or_insert_default();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(question);
-    }
-
-    /// What becomes of who ended so is decided later.
-    pub(super) fn remember(&mut self, ending: &Ending) {
-        if let Some(lived) = ending.lived {
-            self.lived.insert(ending.key, (ending.incarnation, lived));
-        }
-    }
-
-    /// How long the incarnation had been Active that is decided on.
-    pub(super) fn take_lived(&mut self, key: Key, incarnation: Incarnation) -> Option<Duration> {
-        let (of, lived) = self.lived.remove(&key)?;
-        (of == incarnation).then_some(lived)
-    }
-
-    /// The child is gone.
-    pub(super) fn forget(&mut self, key: Key) {
-        self.lived.remove(&key);
     }
 }
 
@@ -79,7 +57,7 @@ impl<M: Machine> Driver<M> {
             properties: self.tasks.properties(key).cloned().unwrap_or_default(),
         };
         if let Some(ending) = step.ending(key, incarnation) {
-            self.questions.remember(ending);
+            self.remember_life(ending);
         }
         let hub = Arc::clone(&self.hub);
         self.questions.ask(Box::pin(async move {

@@ -26,8 +26,9 @@ impl<M: Machine> Driver<M> {
         let now = step.now;
         match *effect {
             Effect::Start { key, incarnation, cause } => {
-                // It was brought back.
+                // It was brought back, and that may not have been told.
                 self.given_up.take_if(|it| it.0 == key);
+                self.lived.remove(&key);
                 self.reopen_mailbox(key);
                 if let Some(options) = self.machine.options(key) {
                     let rules = &self.hub.blueprint.rules;
@@ -109,7 +110,7 @@ impl<M: Machine> Driver<M> {
                 self.take_mailbox(key);
                 self.tasks.remove(key);
                 self.fallbacks.remove(&key);
-                self.questions.forget(key);
+                self.lived.remove(&key);
                 self.health.remove(key);
             }
             Effect::Up => {
@@ -243,13 +244,14 @@ impl<M: Machine> Driver<M> {
         step: &Step<'_>,
     ) {
         let now = step.now;
-        let asked = self.questions.take_lived(key, incarnation);
+        let before = self.lived.remove(&key).filter(|&(of, _)| of == incarnation);
         if !decision.is_accounted_for() && !self.audience.is_there() {
             return;
         }
         let path = self.tasks.path(&self.hub, key);
         let ending = step.ending(key, incarnation);
-        let lived = ending.and_then(|ending| ending.lived).or(asked).unwrap_or_default();
+        let lived = ending.and_then(|ending| ending.lived);
+        let lived = lived.or(before.map(|(_, lived)| lived)).unwrap_or_default();
         trace::decided(&self.hub, &path, incarnation, reason, lived, decision, log);
         if decision == Decision::FallBack {
             let reason = Arc::clone(reason);

@@ -35,7 +35,6 @@ use super::end::End;
 use super::few::Few;
 use super::hub::Hub;
 use super::inbox::Batch;
-
 use super::request::{Answer, ChildName, Request, Started};
 use super::tasks::Tasks;
 use super::trace;
@@ -94,6 +93,8 @@ pub(super) struct Driver<M: Machine> {
     overdue: u32,
     /// Who has leaked, so that it can be told when he ends.
     leaked: Few<(Key, Incarnation), ()>,
+    /// How long those had been Active that have failed and are yet to be decided on.
+    lived: Few<Key, (Incarnation, Duration)>,
     /// The child that the supervisor gave up on last; it may be forgotten before the end.
     given_up: Option<Box<(Key, Path)>>,
     /// What takes the place of children that fail too often. Few have that.
@@ -189,6 +190,7 @@ impl<M: Machine> Driver<M> {
             yields: false,
             overdue: 0,
             leaked: Few::default(),
+            lived: Few::default(),
             given_up: None,
             fallbacks: Few::default(),
             audience: Audience::default(),
@@ -352,11 +354,18 @@ impl<M: Machine> Driver<M> {
         if let Some(ending) = &step.ending
             && self.tasks.runs(ending.key) == Some(ending.incarnation)
         {
-            self.questions.remember(ending);
+            self.remember_life(ending);
         }
         effects.clear();
         let _ = EFFECTS.try_with(|room| room.set(effects));
         self.look_after_mailboxes(&step.down);
+    }
+
+    /// What becomes of who has ended so is decided later, and that is logged.
+    fn remember_life(&mut self, ending: &Ending) {
+        if let Some(lived) = ending.lived {
+            self.lived.insert(ending.key, (ending.incarnation, lived));
+        }
     }
 
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
@@ -409,7 +418,7 @@ impl<M: Machine> Driver<M> {
     /// What has come in and is not taken in any more.
     fn hear_late(&mut self) {
         while let Some(event) = self.batch.events.pop_front() {
-            self.hub.hear_late(&event);
+            self.hub.hear_late(event);
         }
     }
 

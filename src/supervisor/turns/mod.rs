@@ -108,7 +108,7 @@ impl Hub {
                 visitor.drive()
             }
             Err(event) => {
-                self.hear_late(&event);
+                self.hear_late(event);
                 false
             }
         }
