@@ -50,9 +50,21 @@ pub struct ExitError(Inner);
 #[derive(Clone)]
 enum Inner {
     Ignore,
-    Error(Arc<dyn Error + Send + Sync>),
+    Error(Kept),
     /// The end of a supervisor, which is more than an error.
     Reason(Box<ExitReason>),
+}
+
+/// Somebody's error, as long as anybody remembers it. It is forgotten anywhere: in a supervisor's turn,
+/// by a child, by whoever listens. So if it panics then, that is the end of it, and of nothing else.
+#[derive(Clone)]
+struct Kept(Option<Arc<dyn Error + Send + Sync>>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let error = self.0.take();
+        contained(|| drop(error));
+    }
 }
 
 impl ExitError {
@@ -77,7 +89,7 @@ impl ExitError {
     pub fn as_error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         match &self.0 {
             Inner::Ignore | Inner::Reason(_) => None,
-            Inner::Error(error) => Some(&**error),
+            Inner::Error(Kept(error)) => error.as_deref(),
         }
     }
 
@@ -106,20 +118,20 @@ impl ExitError {
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ExitError {
     fn from(error: E) -> Self {
-        Self(Inner::Error(error.into().into()))
+        Self(Inner::Error(Kept(Some(error.into().into()))))
     }
 }
 
 impl fmt::Display for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Inner::Ignore => f.write_str("declined to start"),
+        match (&self.0, self.as_error()) {
             // Also in the task of a supervisor, whose children a panic would take along.
-            Inner::Error(error) => match contained(|| chain(&**error)) {
+            (_, Some(error)) => match contained(|| chain(error)) {
                 Some(text) => f.write_str(&text),
                 None => f.write_str("an error that panics when it is shown"),
             },
-            Inner::Reason(reason) => fmt::Display::fmt(reason, f),
+            (Inner::Reason(reason), None) => fmt::Display::fmt(reason, f),
+            (Inner::Ignore | Inner::Error(_), None) => f.write_str("declined to start"),
         }
     }
 }

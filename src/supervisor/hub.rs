@@ -228,7 +228,7 @@ impl Hub {
         {
             self.leak_ended(key, incarnation);
         }
-        // An error that a child ended with may panic, and others are still to be told.
+        // Properties that go with it may panic, and others are still to be told.
         contained(|| drop(event));
     }
 

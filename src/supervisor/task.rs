@@ -113,7 +113,7 @@ impl<F> OwnTask<F> {
     fn tell(&mut self, end: End) {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
         let driver = self.hub.inbox.dismiss();
-        // Errors that children ended with go with it, and may panic.
+        // What children are made from goes with it, and may panic.
         contained(|| drop((stage, driver)));
         self.hub.close(end);
     }

@@ -209,12 +209,35 @@ impl Drop for Bomb {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_panics_when_the_supervisor_forgets_it_is_not_how_that_ends() {
-    let fails = worker("fails", async |_ctx| -> Exit { Err(Bomb.into()) });
-    let fails = fails.backoff(Backoff::constant(Duration::from_secs(100)));
-    let app = Supervisor::builder("app").child(fails).build().unwrap().start().await.unwrap();
+async fn an_error_that_panics_when_it_is_forgotten_takes_nobody_along() {
+    let fails = || worker("fails", async |_ctx| -> Exit { Err(Bomb.into()) });
+    let waits = fails().backoff(Backoff::constant(Duration::from_secs(100)));
+    let app = Supervisor::builder("app").unlimited_restarts().child(waits);
+    let app = app.build().unwrap().start().await.unwrap();
+    let other = app.start_child(worker("other", async |ctx: Context| ctx.cancelled().await));
+    assert_eq!(other.await.unwrap().incarnation(), Some(1));
     settle().await;
-    assert_eq!(app.which_child("fails").await.unwrap().lifecycle, Lifecycle::Restarting);
+
+    // In a turn, by the next one.
+    for incarnation in 2..5 {
+        app.wake("fails").await.unwrap();
+        settle().await;
+        let child = app.which_child("fails").await.unwrap();
+        assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Restarting, incarnation));
+    }
+    // With the child.
+    app.terminate_child("fails").await.unwrap();
+    app.delete_child("fails").await.unwrap();
+    assert!(app.start_child(fails().restart(RestartType::Temporary)).await.is_ok());
+    settle().await;
+    assert_eq!(app.which_child("other").await.unwrap().incarnation, 1);
+
+    // With the supervisor, each of several.
+    for name in ["a", "b", "c"] {
+        let waits = fails().named(name).backoff(Backoff::constant(Duration::from_secs(100)));
+        app.start_child(waits).await.unwrap();
+    }
+    settle().await;
     app.stop("done").await.unwrap();
 }
 
