@@ -79,7 +79,6 @@ impl Channels {
 
 #[cfg(all(test, not(verger_loom)))]
 mod tests {
-    use std::fmt;
     use std::sync::{Arc, mpsc};
     use std::thread;
     use std::time::SystemTime;
@@ -90,21 +89,9 @@ mod tests {
     use crate::path::Path;
 
     /// Tells when it is dropped, and wants a channel then.
+    #[derive(Debug, thiserror::Error)]
+    #[error("listens")]
     struct Listening(Arc<Channels>, mpsc::Sender<()>);
-
-    impl fmt::Debug for Listening {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("Listening")
-        }
-    }
-
-    impl fmt::Display for Listening {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("listens")
-        }
-    }
-
-    impl std::error::Error for Listening {}
 
     impl Drop for Listening {
         fn drop(&mut self) {

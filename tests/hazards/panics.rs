@@ -191,16 +191,9 @@ async fn an_error_that_panics_when_it_is_shown_takes_nobody_along() {
 }
 
 /// Panics when it is dropped.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("a bomb")]
 struct Bomb;
-
-impl fmt::Display for Bomb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a bomb")
-    }
-}
-
-impl std::error::Error for Bomb {}
 
 impl Drop for Bomb {
     fn drop(&mut self) {
