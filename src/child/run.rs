@@ -22,7 +22,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use tokio_util::sync::CancellationToken;
 
-use super::parked::{RETURNS, Seat};
+use super::parked::{NextRun, RETURNS, Seat};
 use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
@@ -41,8 +41,10 @@ pub(crate) trait Parent: fmt::Debug + Send + Sync + 'static {
     fn tell(&self, event: Event);
 
     /// The same from the task of a child that has ended of its own accord, which may take a whole turn
-    /// of the supervisor's there. Whether the task is to give way to that of the supervisor.
-    fn tell_in_person(&self, event: Event) -> bool {
+    /// of the supervisor's there. If the child is to run again at once, and the task is parked, then it
+    /// finds its `next` run. Whether it is to give way to the supervisor's task.
+    fn tell_in_person(&self, event: Event, next: &mut Option<NextRun>) -> bool {
+        let _ = next;
         self.tell(event);
         false
     }
@@ -117,13 +119,6 @@ pub(super) struct Extras {
     pub(super) seat: Seat,
 }
 
-impl Extras {
-    pub(super) fn is_empty(&self) -> bool {
-        let Self { token, status, properties, seat } = self;
-        token.is_none() && status.is_none() && properties.is_empty() && matches!(seat, Seat::Empty)
-    }
-}
-
 impl Run {
     /// `returns`: if it fails, or is asked to stop, another run is expected after it.
     pub(crate) fn new(
@@ -169,17 +164,23 @@ impl Run {
     }
 
     /// How it ended; `None` if it declined. When that was told, whoever it has given its context to is
-    /// asked to stop. `dropped`: not in a poll of its task. Whether that is to give way.
+    /// asked to stop. Whether the task is to give way; it may find its `next` run. Without that, it is
+    /// not in a poll.
     #[inline]
-    pub(super) fn tell_end(self: &Arc<Self>, reason: Option<ExitReason>, dropped: bool) -> bool {
+    pub(super) fn tell_end(
+        self: &Arc<Self>,
+        reason: Option<ExitReason>,
+        next: Option<&mut Option<NextRun>>,
+    ) -> bool {
         // Seen before the supervisor hears of it, and lets go of the run: it and the task have one each.
         let others = Arc::strong_count(self) > 2 || self.has_token();
         let event = self.end(reason);
-        let gives_way = if dropped || self.level() > StopLevel::None {
-            self.parent.tell(event);
-            false
-        } else {
-            self.parent.tell_in_person(event)
+        let gives_way = match next.filter(|_| self.level() == StopLevel::None) {
+            Some(next) => self.parent.tell_in_person(event, next),
+            None => {
+                self.parent.tell(event);
+                false
+            }
         };
         if others {
             if self.level() == StopLevel::None {

@@ -16,6 +16,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use tracing::Span;
 
+use super::parked::NextRun;
 use super::run::Run;
 use super::seed::Recipe;
 use super::{Child, Context};
@@ -57,7 +58,7 @@ pin_project! {
             let span = this.span.take();
             let _entered = span.as_ref().map(|span| span.enter());
             let reason = reason_after_drop(Some(ExitReason::Aborted), || this.stage.set(Stage::Over));
-            this.run.tell_end(reason, true);
+            this.run.tell_end(reason, None);
         }
     }
 }
@@ -122,34 +123,50 @@ where
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        let mut before = None;
         for _ in 0..RUNS {
-            let mut before = None;
-            let next = self.as_mut().poll_run(&mut before, cx);
-            if before.is_some() {
-                // Only now: the next run need not wait for it. What the last one was given goes with it,
-                // and may panic.
-                contained(|| drop(before));
+            if matches!(self.stage, Stage::Over) {
+                let Some(next) = self.run.take_next(cx) else { return Poll::Pending };
+                before = Some(self.as_mut().take_up(next));
             }
-            match next {
-                Next::Wait => return Poll::Pending,
-                Next::End => return Poll::Ready(()),
-                Next::GoOn => {}
-                Next::GiveWay => break,
+            let now = self.as_mut().poll_run(cx);
+            // Only now: the next run need not wait for it.
+            forget(before.take());
+            match now {
+                Now::Runs => return Poll::Pending,
+                Now::Over { parks: false, next: None, .. } => return Poll::Ready(()),
+                Now::Over { next, gives_way, .. } => {
+                    before = next.map(|next| self.as_mut().take_up(next));
+                    if gives_way {
+                        break;
+                    }
+                }
             }
         }
+        forget(before);
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 }
 
-/// What the task does next.
-enum Next {
-    Wait,
-    /// With the next run, if it has been handed that already.
-    GoOn,
-    /// The same when others had a turn.
-    GiveWay,
-    End,
+/// What a run was given goes with it, and may panic.
+fn forget(run: Option<Arc<Run>>) {
+    if run.is_some() {
+        contained(|| drop(run));
+    }
+}
+
+/// What has become of a run.
+enum Now {
+    Runs,
+    Over {
+        /// The task stays, for the next run.
+        parks: bool,
+        /// That, if it is known already.
+        next: Option<NextRun>,
+        /// When others had a turn.
+        gives_way: bool,
+    },
 }
 
 impl<B, F, R> ChildTask<B, F, R>
@@ -158,19 +175,16 @@ where
     F: Future,
     R: Fn(&Run, F::Output) -> Option<ExitReason>,
 {
-    /// If another run begins, the last one is left in `before`.
-    fn poll_run(
-        self: Pin<&mut Self>,
-        before: &mut Option<Arc<Run>>,
-        cx: &mut TaskContext<'_>,
-    ) -> Next {
+    /// Makes it this run. Returns the last one.
+    fn take_up(self: Pin<&mut Self>, next: NextRun) -> Arc<Run> {
         let mut this = self.project();
-        if matches!(*this.stage, Stage::Over) {
-            let Some(next) = this.run.take_next(cx) else { return Next::Wait };
-            *before = Some(std::mem::replace(this.run, next.run));
-            *this.span = next.span;
-            this.stage.set(Stage::New);
-        }
+        *this.span = next.span;
+        this.stage.set(Stage::New);
+        std::mem::replace(this.run, next.run)
+    }
+
+    fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Now {
+        let mut this = self.project();
         let span = this.span.take();
         let entered = span.as_ref().map(|span| span.enter());
         let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -180,7 +194,7 @@ where
             Ok(Poll::Pending) => {
                 drop(entered);
                 *this.span = span;
-                return Next::Wait;
+                return Now::Runs;
             }
             Ok(Poll::Ready(reason)) => reason,
             Err(panic) => Some(panicked(panic)),
@@ -190,11 +204,9 @@ where
         let reason = reason_after_drop(reason, || this.stage.set(Stage::Over));
         drop(entered);
         let parks = reason.as_ref().is_some_and(|reason| this.run.park(reason));
-        match (parks, this.run.tell_end(reason, false)) {
-            (false, _) => Next::End,
-            (true, false) => Next::GoOn,
-            (true, true) => Next::GiveWay,
-        }
+        let mut next = None;
+        let gives_way = this.run.tell_end(reason, Some(&mut next));
+        Now::Over { parks, next, gives_way }
     }
 }
 

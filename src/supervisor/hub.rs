@@ -24,7 +24,7 @@ use super::request::Request;
 use super::subscription::Subscription;
 use super::turns::BoxedDriver;
 use super::wards::Wards;
-use crate::child::{Parent, Run};
+use crate::child::{NextRun, Parent, Run};
 use crate::contain::contained;
 use crate::event::{Event, EventKind};
 use crate::exit::ExitReason;
@@ -306,8 +306,8 @@ impl Parent for Hub {
         self.hear(event);
     }
 
-    fn tell_in_person(&self, event: machine::Event) -> bool {
-        self.hear_in_person(event)
+    fn tell_in_person(&self, event: machine::Event, next: &mut Option<NextRun>) -> bool {
+        self.hear_in_person(event, next)
     }
 
     fn deactivate_failed(&self, run: &Run, reason: ExitReason) {

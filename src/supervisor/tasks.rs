@@ -65,6 +65,32 @@ pub(super) struct Tasks {
     lends: bool,
     /// Of the few children that have any.
     properties: Few<Key, Properties>,
+    guest: Guest,
+}
+
+/// The task of a child that takes the supervisor's turn.
+#[derive(Debug, Default)]
+enum Guest {
+    #[default]
+    Nobody,
+    Here(Key),
+    /// It goes on with this.
+    Served(NextRun),
+}
+
+impl Guest {
+    /// # Errors
+    ///
+    /// Gives it back if this is somebody else.
+    fn serve(&mut self, key: Key, next: NextRun) -> Result<(), NextRun> {
+        match self {
+            Self::Here(guest) if *guest == key => {
+                *self = Self::Served(next);
+                Ok(())
+            }
+            _ => Err(next),
+        }
+    }
 }
 
 /// How a part of a path finds its child.
@@ -103,6 +129,20 @@ impl Tasks {
             names,
             lends: false,
             properties: Few::default(),
+            guest: Guest::Nobody,
+        }
+    }
+
+    /// In this turn, the child's task waits here for its next run.
+    pub(super) fn receive(&mut self, child: Option<Key>) {
+        self.guest = child.map_or(Guest::Nobody, Guest::Here);
+    }
+
+    /// The turn is over. Returns the run that the task goes on with.
+    pub(super) fn see_off(&mut self) -> Option<NextRun> {
+        match std::mem::take(&mut self.guest) {
+            Guest::Served(next) => Some(next),
+            Guest::Nobody | Guest::Here(_) => None,
         }
     }
 
@@ -187,7 +227,7 @@ impl Tasks {
     }
 
     fn entry_mut(&mut self, key: Key) -> Option<&mut Entry> {
-        self.entries.get_mut(key.index())?.as_mut().filter(|entry| entry.key == key)
+        entry_of(&mut self.entries, key)
     }
 
     fn task(&self, key: Key) -> Option<&Task> {
@@ -214,7 +254,8 @@ impl Tasks {
     ) {
         let properties = self.properties.get(&key).cloned();
         let parent = Arc::clone(&self.parent);
-        let Some(entry) = self.entry_mut(key) else { return };
+        let guest = &mut self.guest;
+        let Some(entry) = entry_of(&mut self.entries, key) else { return };
         let seed = Arc::clone(&entry.seed);
         let returns = rules.restart(options) != RestartType::Temporary;
         let run = Run::new(parent, seed, key, entry.serial, incarnation, cause, returns);
@@ -222,20 +263,15 @@ impl Tasks {
         if let Some(properties) = properties {
             run.set_properties(properties);
         }
-        let span = tracing::info_span!(
-            target: "verger::child",
-            parent: None,
-            "child",
-            path = %run.path(),
-            incarnation,
-        );
-        let mut span = trace::boxed(span);
+        let mut span = trace::run(&run);
         if let Some(task) = entry.task.as_mut().filter(|task| task.run.rests()) {
-            let Err(next) = task.run.hand_over(NextRun { run: Arc::clone(&run), span }) else {
+            let next = NextRun { run: Arc::clone(&run), span };
+            let served = guest.serve(key, next).or_else(|next| task.run.hand_over(next));
+            let Err(back) = served else {
                 task.run = run;
                 return;
             };
-            span = next.span;
+            span = back.span;
         }
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
         let handle = tokio::spawn(run.seed.task(&run, span, || plan(rules, options)));
@@ -385,6 +421,10 @@ impl Tasks {
     }
 }
 
+fn entry_of(entries: &mut [Option<Entry>], key: Key) -> Option<&mut Entry> {
+    entries.get_mut(key.index())?.as_mut().filter(|entry| entry.key == key)
+}
+
 fn plan(rules: &Rules, options: &ChildOptions) -> Plan {
     let grace = match rules.shutdown(options) {
         Shutdown::Timeout(grace) if options.supervisor.is_none() => Some(grace),
@@ -395,8 +435,26 @@ fn plan(rules: &Rules, options: &ChildOptions) -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::FEW;
+    use std::sync::Arc;
+
+    use super::{FEW, Guest};
+    use crate::child::{NextRun, alone};
+    use crate::machine::Key;
     use crate::{ChildSpec, Context, ControlError, Start, Supervisor, worker};
+
+    #[test]
+    fn whoever_takes_the_turn_is_handed_the_next_run_of_his_own_child_and_one() {
+        let run = alone::run(2);
+        let next = || NextRun { run: Arc::clone(&run), span: None };
+        let (own, other) = (Key::of_number(0), Key::of_number(1));
+        assert!(Guest::Nobody.serve(own, next()).is_err());
+
+        let mut guest = Guest::Here(own);
+        assert!(guest.serve(other, next()).is_err());
+        assert!(guest.serve(own, next()).is_ok());
+        assert!(guest.serve(own, next()).is_err());
+        assert!(matches!(guest, Guest::Served(it) if Arc::ptr_eq(&it.run, &run)));
+    }
 
     fn child(number: usize) -> ChildSpec {
         worker(format!("child-{number}"), async |ctx: Context| ctx.cancelled().await)

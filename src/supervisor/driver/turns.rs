@@ -6,8 +6,9 @@ use std::task::{self, Poll};
 use std::time::Instant;
 
 use super::Driver;
+use crate::child::NextRun;
 use crate::clock::now;
-use crate::machine::Machine;
+use crate::machine::{Key, Machine};
 use crate::supervisor::inbox::{Batch, Reader};
 use crate::supervisor::request::Request;
 use crate::supervisor::turns::{Next, Turns};
@@ -55,7 +56,7 @@ impl<M: Machine + Send> Turns for Driver<M> {
         }
     }
 
-    fn visit(&mut self) -> bool {
+    fn visit(&mut self, child: Option<Key>, next: &mut Option<NextRun>) -> bool {
         // A supervisor that has ended, or panicked, only has yet to say so.
         if self.end.is_some() || self.panic.is_some() || self.yields {
             return true;
@@ -68,7 +69,9 @@ impl<M: Machine + Send> Turns for Driver<M> {
         }
         let span = self.span.take();
         let entered = span.as_ref().map(|span| span.enter());
+        self.tasks.receive(child);
         let taken = catch_unwind(AssertUnwindSafe(|| self.turn(now)));
+        *next = self.tasks.see_off();
         drop(entered);
         self.span = span;
         if let Err(panic) = taken {

@@ -32,16 +32,18 @@ use super::hub::{Hub, run_of};
 use super::inbox::{Batch, Left, Reader};
 use super::request::Request;
 use super::trace;
+use crate::child::NextRun;
 use crate::contain::contained;
-use crate::machine;
+use crate::machine::{self, Key};
 
 /// What drives a supervisor, whatever its machine is.
 pub(crate) trait Turns: Reader<Request> + Send {
     /// Takes turns for the supervisor's task, until that has to wait or to give way.
     fn poll(&mut self, cx: &mut Context<'_>) -> Next;
 
-    /// Takes one turn for who has brought news. Whether the task is needed after it.
-    fn visit(&mut self) -> bool;
+    /// Takes one turn for who has brought news. If that is the task of a child, it may find its `next`
+    /// run. Whether the supervisor's task is needed after it.
+    fn visit(&mut self, child: Option<Key>, next: &mut Option<NextRun>) -> bool;
 }
 
 /// Boxed: a future that held the driver itself would be moved into the task, and into the box of the
@@ -90,12 +92,12 @@ impl Hub {
         let Some(driver) = self.inbox.request_in_person(request)? else { return Ok(false) };
         let visitor = Visitor { hub: self, driver: Some(driver) };
         let _entered = runtime.enter();
-        Ok(visitor.drive())
+        Ok(visitor.drive(None, &mut None))
     }
 
-    /// Hears that a child has ended of its own accord, from its task. Whether that is to give way to
-    /// the supervisor's task.
-    pub(super) fn hear_in_person(&self, event: machine::Event) -> bool {
+    /// Hears that a child has ended of its own accord, from its task, which may find its `next` run.
+    /// Whether that is to give way to the supervisor's task.
+    pub(super) fn hear_in_person(&self, event: machine::Event, next: &mut Option<NextRun>) -> bool {
         if self.tree.visited.is_none() {
             self.hear(event);
             return false;
@@ -105,7 +107,7 @@ impl Hub {
             Ok(driver) => {
                 let visitor = Visitor { hub: self, driver };
                 self.ended_in_line(ended);
-                visitor.drive()
+                visitor.drive(ended.map(|(key, _)| key), next)
             }
             Err(event) => {
                 self.hear_late(event);
@@ -127,10 +129,10 @@ impl Visitor<'_> {
     ///
     /// It may have been woken into a place that no other thread of the runtime takes it from, so
     /// whoever has woken it gives way before he goes on with what may take long.
-    fn drive(mut self) -> bool {
+    fn drive(mut self, child: Option<Key>, next: &mut Option<NextRun>) -> bool {
         let Some(driver) = &mut self.driver else { return false };
         let aside = trace::aside();
-        let needed = driver.visit();
+        let needed = driver.visit(child, next);
         let wakes = self.leave(needed);
         drop(aside);
         wakes
@@ -151,7 +153,9 @@ impl Visitor<'_> {
 
 impl Drop for Visitor<'_> {
     fn drop(&mut self) {
-        self.leave(true);
+        if self.driver.is_some() {
+            self.leave(true);
+        }
     }
 }
 

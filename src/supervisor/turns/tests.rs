@@ -344,7 +344,7 @@ async fn a_driver_whose_task_is_gone_aborts_the_children_when_it_is_left() {
     settle().await;
     assert_eq!(dropped.load(Ordering::Relaxed), 0);
 
-    assert!(!Visitor { hub: &hub, driver: Some(driver) }.drive());
+    assert!(!Visitor { hub: &hub, driver: Some(driver) }.drive(None, &mut None));
     settle().await;
     assert_eq!(dropped.load(Ordering::Relaxed), 1);
     assert!(answered.await.is_ok());
