@@ -9,7 +9,7 @@
 //! Each figure is the median of several rounds, in which both sides do the same work one right after
 //! the other, in processes of their own. *Raw* is what one would write by hand with a `JoinSet` and a
 //! `CancellationToken`; verger is used through its public API, and does all that it does anywhere. A
-//! round that other programs or slow memory disturbed is repeated.
+//! round that other programs, slow memory or shared cores disturbed is repeated.
 
 #![expect(clippy::print_stdout, reason = "the table is what it is run for")]
 

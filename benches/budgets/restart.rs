@@ -4,26 +4,28 @@ use std::panic;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
-use verger::{Backoff, CancellationToken, Context, Exit, Supervisor, worker};
+use tokio::sync::{Notify, oneshot};
+use verger::{Backoff, CancellationToken, Context, ExitError, Supervisor, worker};
 
 use crate::idle::{self, STARTS};
 use crate::measure::{Budget, Part, Row, Side, Unit, Who, p50, runtime};
 use crate::raw;
 
 const CRASHES: usize = 20_000;
+/// Of these, in one turn of a side: an eighth of a millisecond.
+const TURN: usize = 250;
+/// The limit's period, unless that is what is measured.
+const HOUR: Duration = Duration::from_secs(3600);
 
 const EQUAL: &[Part] = &[Part::new("", Unit::Nanos, Budget::AtMost(1.0))];
 
 pub(crate) const ROWS: &[Row] = &[
-    Row::new("restart-error", after_error)
+    Row::both("restart-error", 1, |sides| in_turns(sides, Failure::Error))
         .what("a restart after an error, p50")
-        .beside_raw(1)
         .parts(EQUAL)
         .many_rounds(),
-    Row::new("restart-panic", after_panic)
+    Row::both("restart-panic", 1, |sides| in_turns(sides, Failure::Panic))
         .what("a restart after a panic, p50")
-        .beside_raw(1)
         .parts(EQUAL),
     Row::new("restart-scale", after_error)
         .what("a restart among 1,000,000 children, against one among 1,000")
@@ -37,6 +39,13 @@ pub(crate) const ROWS: &[Row] = &[
 ];
 
 static LOG: Mutex<Log> = Mutex::new(Log { failed: None, took: Vec::new(), until: None });
+
+/// Where the child of each side waits until it is to crash.
+static GATES: [Notify; 2] = [const { Notify::const_new() }; 2];
+
+fn gate(who: Who) -> &'static Notify {
+    &GATES[who as usize]
+}
 
 /// What the child that crashes notes.
 struct Log {
@@ -98,85 +107,94 @@ pub(crate) fn silence_panics() {
 }
 
 fn after_error(side: Side) -> Vec<f64> {
-    vec![p50(crashes(side, Failure::Error, Duration::from_secs(3600), CRASHES))]
-}
-
-fn after_panic(side: Side) -> Vec<f64> {
-    vec![p50(crashes(side, Failure::Panic, Duration::from_secs(3600), CRASHES))]
+    vec![p50(crashes(side, Failure::Error, HOUR, CRASHES))]
 }
 
 /// Begins to measure when the window is as full as it should be.
 fn in_a_window(side: Side) -> Vec<f64> {
     const WARM: usize = 10_000;
-    let period = if side.n == 0 { Duration::from_nanos(1) } else { Duration::from_secs(3600) };
+    let period = if side.n == 0 { Duration::from_nanos(1) } else { HOUR };
     let one = Side { n: 1, ..side };
     let took = crashes(one, Failure::Error, period, WARM + 2_000);
     vec![p50(took.into_iter().skip(WARM))]
 }
 
-/// Lets the middle one of `n` children fail again and again, as soon as all of them run.
+/// Lets the middle one of `n` children fail again and again.
 fn crashes(side: Side, failure: Failure, period: Duration, crashes: usize) -> Vec<Duration> {
     silence_panics();
-    let all_started = STARTS.expect(side.n);
-    let all_over = Log::expect(crashes);
-    let go = CancellationToken::new();
-    let start = match side.who {
-        Who::Raw => start_raw(side.n, failure, go.clone()),
-        Who::Verger => start_verger(side.n, failure, period, go.clone()),
-    };
     let runtime = runtime();
     let took = runtime.block_on(async {
-        tokio::spawn(start);
-        all_started.await.expect("they start");
-        go.cancel();
-        all_over.await.expect("it goes on")
+        start(side, failure, period).await;
+        crash_often(side.who, crashes).await
     });
     // What is still there is not measured, and a million tasks take a while to go.
     runtime.shutdown_background();
     took
 }
 
-/// What the child that crashes does, on either side. `None`: that was all.
-async fn crash<E: From<&'static str>>(
-    go: Option<CancellationToken>,
-    failure: Failure,
-) -> Option<Result<(), E>> {
+/// The same on both sides at once, of which one waits while the other fails. The machine is another from
+/// one second to the next, and a side that had it for itself would have to be lucky.
+fn in_turns(sides: [Side; 2], failure: Failure) -> [Vec<f64>; 2] {
+    silence_panics();
+    let runtime = runtime();
+    let took = runtime.block_on(async {
+        for side in sides {
+            start(side, failure, HOUR).await;
+        }
+        let mut took = [Vec::new(), Vec::new()];
+        for _ in 0..CRASHES / TURN {
+            for (side, took) in sides.iter().zip(&mut took) {
+                took.extend(crash_often(side.who, TURN).await);
+            }
+        }
+        took
+    });
+    runtime.shutdown_background();
+    took.map(|took| vec![p50(took)])
+}
+
+/// Starts `n` children. They run when it is ready.
+async fn start(side: Side, failure: Failure, period: Duration) {
+    let all_started = STARTS.expect(side.n);
+    tokio::spawn(match side.who {
+        Who::Raw => start_raw(side.n, failure),
+        Who::Verger => start_verger(side.n, failure, period),
+    });
+    all_started.await.expect("they start");
+}
+
+async fn crash_often(who: Who, crashes: usize) -> Vec<Duration> {
+    let all_over = Log::expect(crashes);
+    gate(who).notify_one();
+    all_over.await.expect("it goes on")
+}
+
+/// What the child that crashes does, on either side.
+async fn crash<E: From<&'static str>>(who: Who, first: bool, failure: Failure) -> Result<(), E> {
     Log::is_there();
-    if let Some(go) = go {
+    if first {
         STARTS.one();
-        go.cancelled().await;
     }
-    Log::fails().then(|| failure.happen())
+    while !Log::fails() {
+        gate(who).notified().await;
+    }
+    failure.happen()
 }
 
 type Start = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-fn start_raw(n: u64, failure: Failure, go: CancellationToken) -> Start {
+fn start_raw(n: u64, failure: Failure) -> Start {
     Box::pin(raw::supervise(n, CancellationToken::new(), move |children, run, stop| {
         if run.index != n / 2 {
             return children.spawn(idle::task(stop));
         }
-        let go = (run.number == 1).then(|| go.clone());
-        children.spawn(async move {
-            if let Some(exit) = crash(go, failure).await {
-                return exit;
-            }
-            stop.cancelled().await;
-            Ok(())
-        })
+        children.spawn(crash(Who::Raw, run.number == 1, failure))
     }))
 }
 
-fn start_verger(n: u64, failure: Failure, period: Duration, go: CancellationToken) -> Start {
+fn start_verger(n: u64, failure: Failure, period: Duration) -> Start {
     let crashing = worker("crashing", move |ctx: Context| {
-        let go = (ctx.incarnation() == 1).then(|| go.clone());
-        async move {
-            if let Some(exit) = crash(go, failure).await {
-                return exit;
-            }
-            ctx.cancelled().await;
-            Exit::Ok(())
-        }
+        crash::<ExitError>(Who::Verger, ctx.incarnation() == 1, failure)
     });
     let crashing = crashing.backoff(Backoff::none());
     let idle = idle::named(worker("idle", idle::child), n);

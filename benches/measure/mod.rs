@@ -10,7 +10,7 @@
 //! * `process`: a measurement in a process of its own.
 //! * `rounds`: both sides in turns, and disturbed rounds once more.
 //! * `load`: what other processes take of the machine.
-//! * `pulse`: how fast memory is at the moment.
+//! * `pulse`: how fast memory and the processors are at the moment.
 //! * `figures`: medians, spreads, and numbers as one reads them.
 //! * `thread`: what one thread has worked.
 //! * `machine`: where it was measured.

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use super::figures::{Spread, Unit};
 use super::load::{Load, MOST_FOREIGN};
 use super::process;
-use super::pulse::{MOST_SLOW, Pulse};
-use super::row::{Part, Row, Side};
+use super::pulse::{Beat, MOST_SLOW, Pulse};
+use super::row::{Part, Row, Side, Work};
 
 /// What disturbances may take of a row's time: twelve minutes are then enough for all rows.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// And this besides if it is close to its budget, where disturbances would decide whether it is kept.
 const MORE: Duration = Duration::from_secs(30);
-/// How much of that a round may wait until memory is fast. It would only be repeated.
+/// How much of that a round may wait until the machine is fast. It would only be repeated.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// How thoroughly it is measured.
@@ -32,8 +32,8 @@ pub(crate) struct Round {
     pub(crate) ours: Vec<f64>,
     /// What others had of the machine; `None` if nobody tells it.
     pub(crate) foreign: Option<f64>,
-    /// How long the slowest pulse took, against the best.
-    pub(crate) pulse: f64,
+    /// How long the slowest pulses took, against the best.
+    pub(crate) pulse: Beat,
     pub(crate) disturbed: Option<By>,
 }
 
@@ -44,12 +44,18 @@ pub(crate) enum By {
     Programs,
     /// Memory that was slow without that.
     Memory,
+    /// Cores that somebody else worked on at the same time.
+    Neighbours,
 }
 
 impl By {
     /// Of so many rounds: `2 by other programs, 1 by slow memory`.
     pub(crate) fn text(rounds: &[Self]) -> String {
-        let names = [(Self::Programs, "other programs"), (Self::Memory, "slow memory")];
+        let names = [
+            (Self::Programs, "other programs"),
+            (Self::Memory, "slow memory"),
+            (Self::Neighbours, "shared cores"),
+        ];
         let texts = names.map(|(by, name)| {
             let rounds = rounds.iter().filter(|it| **it == by).count();
             (rounds > 0).then(|| format!("{rounds} by {name}"))
@@ -62,7 +68,7 @@ impl Round {
     /// At most 1 if it is not disturbed.
     fn disturbance(&self) -> f64 {
         let foreign = self.foreign.unwrap_or(0.0) / MOST_FOREIGN;
-        foreign.max((self.pulse - 1.0) / (MOST_SLOW - 1.0))
+        foreign.max((self.pulse.slowness() - 1.0) / (MOST_SLOW - 1.0))
     }
 }
 
@@ -123,7 +129,7 @@ impl Rounds {
 
     /// There and back, so that neither side is always the first. A pulse comes before each and after
     /// it, which leaves the same in the caches for both.
-    fn round(&mut self, row: &Row, ours_first: bool, pulse: f64) -> Result<Round, String> {
+    fn round(&mut self, row: &Row, ours_first: bool, pulse: Beat) -> Result<Round, String> {
         let before = Load::now();
         let mut slowest = pulse;
         let mut figures = |side: Option<Side>| {
@@ -131,7 +137,11 @@ impl Rounds {
             slowest = slowest.max(self.pulse.beat());
             figures
         };
-        let (base, ours) = if ours_first {
+        let (base, ours) = if let Work::BothSides(_) = row.work {
+            let both = process::measure_both(row)?;
+            slowest = slowest.max(self.pulse.beat());
+            both
+        } else if ours_first {
             let ours = figures(Some(row.ours))?;
             (figures(row.base)?, ours)
         } else {
@@ -142,8 +152,10 @@ impl Rounds {
         // What is counted is the same whatever else runs.
         let disturbed = if busy && !row.parts.iter().all(|part| part.unit == Unit::Count) {
             Some(By::Programs)
-        } else if slowest > MOST_SLOW && is_timed(row) {
+        } else if slowest.memory > MOST_SLOW && is_timed(row) {
             Some(By::Memory)
+        } else if slowest.cores > MOST_SLOW && is_timed(row) {
+            Some(By::Neighbours)
         } else {
             None
         };
@@ -152,7 +164,7 @@ impl Rounds {
     }
 }
 
-/// Whether it depends on how fast memory is.
+/// Whether it depends on how fast the machine is.
 fn is_timed(row: &Row) -> bool {
     row.parts.iter().any(|part| matches!(part.unit, Unit::Nanos | Unit::PerSecond))
 }

@@ -45,17 +45,36 @@ pub(crate) struct Row {
     /// What it is compared with; `None` if its figures stand by themselves.
     pub(crate) base: Option<Side>,
     pub(crate) ours: Side,
-    /// What [`run`](Self::run) returns, in this order. The row is met if all of them are.
+    /// What [`work`](Self::work) returns, in this order. The row is met if all of them are.
     pub(crate) parts: &'static [Part],
     pub(crate) rounds: usize,
-    /// Does the work of one side and returns a figure for each part. Called in a process of its own.
-    pub(crate) run: fn(Side) -> Vec<f64>,
+    pub(crate) work: Work,
+}
+
+/// Does the work of a row and returns a figure for each part. Called in a process of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    OneSide(fn(Side) -> Vec<f64>),
+    /// Of the base and of verger, by turns so short that the machine is mostly as fast for both.
+    BothSides(fn([Side; 2]) -> [Vec<f64>; 2]),
 }
 
 impl Row {
     /// Verger with one of whatever it is, in fifteen rounds; what else there is to say follows.
     pub(crate) const fn new(name: &'static str, run: fn(Side) -> Vec<f64>) -> Self {
-        Self { name, what: "", base: None, ours: Side::verger(1), parts: &[], rounds: 15, run }
+        let work = Work::OneSide(run);
+        Self { name, what: "", base: None, ours: Side::verger(1), parts: &[], rounds: 15, work }
+    }
+
+    /// Compared with the same by hand, both at once.
+    pub(crate) const fn both(
+        name: &'static str,
+        n: u64,
+        run: fn([Side; 2]) -> [Vec<f64>; 2],
+    ) -> Self {
+        let (base, ours) = (Some(Side::raw(n)), Side::verger(n));
+        let work = Work::BothSides(run);
+        Self { name, what: "", base, ours, parts: &[], rounds: 15, work }
     }
 
     pub(crate) const fn what(self, what: &'static str) -> Self {

@@ -8,7 +8,7 @@
 //!
 //! There are no budgets here and nothing to compare with: what is shown is whether a figure grows
 //! with the number of children. Each is measured in a process of its own, in as many rounds as the
-//! row has, and a round that other programs or slow memory disturbed is repeated.
+//! row has, and a round that other programs, slow memory or shared cores disturbed is repeated.
 
 #![expect(clippy::print_stdout, reason = "the tables are what it is run for")]
 
