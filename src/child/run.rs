@@ -41,10 +41,9 @@ pub(crate) trait Parent: fmt::Debug + Send + Sync + 'static {
     fn tell(&self, event: Event);
 
     /// The same from the task of a child that has ended of its own accord, which may take a whole turn
-    /// of the supervisor's there. If the child is to run again at once, and the task is parked, then it
-    /// finds its `next` run. Whether it is to give way to the supervisor's task.
-    fn tell_in_person(&self, event: Event, next: &mut Option<NextRun>) -> bool {
-        let _ = next;
+    /// of the supervisor's there. If the child is to run again at once, and the task is parked, it may
+    /// find its next run. Whether it is to give way to the supervisor's task.
+    fn tell_in_person(&self, event: Event, _next: &mut Option<NextRun>) -> bool {
         self.tell(event);
         false
     }
