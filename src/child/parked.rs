@@ -5,13 +5,13 @@
 //! restart, and a quarter of the time when ten thousand children fail at once. So the task of a
 //! child that is expected back stays where it is, and is handed the next run through the one that is
 //! over. The child itself was dropped before; the supervisor lets the task go when it knows that
-//! there will be no other run. Nothing of this is needed if the task takes the supervisor's turn in
-//! person: then it is given the next run at once.
+//! there will be no other run. A task that takes the supervisor's turn itself, and is to go on in it, is
+//! given the next run there, and comes to no seat.
 //!
 //! # Invariants
 //!
-//! 1. A run that was handed over is begun, or is reported as aborted; one that could not be handed
-//!    over is given back.
+//! 1. A run that was handed over, or given, is begun, or is reported as aborted; one that could not be
+//!    handed over is given back.
 //! 2. A task that was aborted is handed nothing: the abort was meant for the run before.
 //! 3. The waker of the task that waits has a place of its own. Others may still wait for the run that
 //!    is over to be asked to stop, who have kept its context.
@@ -27,22 +27,39 @@ use crate::sync::Ordering;
 
 /// If the run fails, or was asked to stop, another is expected.
 pub(super) const RETURNS: u16 = 64;
-/// The child is over, and its task waits for another run. Cleared under the lock.
+/// The child is over, and its task stays for another run. Cleared when the task goes, under the lock.
 const PARKED: u16 = 128;
 /// The supervisor knows that it is over.
 const RESTS: u16 = 256;
 
-/// The run that a task begins next.
+/// The run that a task begins next. If it is dropped instead, whatever has come in between, the run is
+/// reported as aborted: its supervisor takes it for one that runs.
 #[derive(Debug)]
-pub(crate) struct NextRun {
-    pub(crate) run: Arc<Run>,
-    pub(crate) span: Option<Box<Span>>,
+pub(crate) struct NextRun(Option<(Arc<Run>, Option<Box<Span>>)>);
+
+impl NextRun {
+    pub(crate) fn new(run: Arc<Run>, span: Option<Box<Span>>) -> Self {
+        Self(Some((run, span)))
+    }
+
+    /// Somebody begins it: nothing is reported any more.
+    pub(crate) fn begin(mut self) -> Option<(Arc<Run>, Option<Box<Span>>)> {
+        self.0.take()
+    }
+}
+
+impl Drop for NextRun {
+    fn drop(&mut self) {
+        if let Some((run, _)) = &self.0 {
+            run.tell_aborted();
+        }
+    }
 }
 
 /// What a task that is parked waits with.
 #[derive(Default)]
 pub(super) enum Seat {
-    /// It is about to look for itself.
+    /// It does not wait, or not yet.
     #[default]
     Empty,
     Waits(Waker),
@@ -120,13 +137,16 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// Gives it back if the task is gone.
+    /// Gives it back if the task is gone, or has been handed one.
     pub(crate) fn hand_over(&self, next: NextRun) -> Result<(), NextRun> {
         let mut cell = self.cell.lock();
         if self.marks.load(Ordering::Acquire) & PARKED == 0 {
             return Err(next);
         }
         let seat = &mut cell.extras.get_or_insert_default().seat;
+        if let Seat::Handed(_) = seat {
+            return Err(next);
+        }
         let before = std::mem::replace(seat, Seat::Handed(next));
         drop(cell);
         if let Seat::Waits(waker) = before {
@@ -177,7 +197,7 @@ mod loom_tests {
     ) -> thread::JoinHandle<()> {
         let (before, run) = (Arc::clone(before), Arc::clone(after));
         thread::spawn(move || {
-            let mut next = NextRun { run, span: None };
+            let mut next = NextRun::new(run, None);
             first(&before);
             // It hears of the end only when the task has parked.
             while let Err(back) = before.hand_over(next) {
@@ -196,7 +216,7 @@ mod loom_tests {
             let next = park_and_wait(&before).expect("it is handed over");
             supervisor.join().unwrap();
 
-            assert!(Arc::ptr_eq(&next.run, &after));
+            assert!(next.begin().is_some_and(|(run, _)| Arc::ptr_eq(&run, &after)));
             let mut cx = TaskContext::from_waker(std::task::Waker::noop());
             assert!(before.take_next(&mut cx).is_none(), "nothing comes twice");
         });
@@ -212,7 +232,7 @@ mod loom_tests {
                 thread::spawn(move || before.leave().is_some())
             };
 
-            let given_back = before.hand_over(NextRun { run: after, span: None }).is_err();
+            let given_back = before.hand_over(NextRun::new(after, None)).is_err();
 
             assert_ne!(going.join().unwrap(), given_back);
         });

@@ -50,9 +50,7 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             if matches!(*this.stage, Stage::Over) {
-                if let Some(next) = this.run.leave() {
-                    next.run.tell_aborted();
-                }
+                drop(this.run.leave());
                 return;
             }
             let span = this.span.take();
@@ -127,7 +125,7 @@ where
         for _ in 0..RUNS {
             if matches!(self.stage, Stage::Over) {
                 let Some(next) = self.run.take_next(cx) else { return Poll::Pending };
-                before = Some(self.as_mut().take_up(next));
+                before = self.as_mut().take_up(next);
             }
             let now = self.as_mut().poll_run(cx);
             // Only now: the next run need not wait for it.
@@ -136,7 +134,7 @@ where
                 Now::Runs => return Poll::Pending,
                 Now::Over { parks: false, next: None, .. } => return Poll::Ready(()),
                 Now::Over { next, gives_way, .. } => {
-                    before = next.map(|next| self.as_mut().take_up(next));
+                    before = next.and_then(|next| self.as_mut().take_up(next));
                     if gives_way {
                         break;
                     }
@@ -176,11 +174,12 @@ where
     R: Fn(&Run, F::Output) -> Option<ExitReason>,
 {
     /// Makes it this run. Returns the last one.
-    fn take_up(self: Pin<&mut Self>, next: NextRun) -> Arc<Run> {
+    fn take_up(self: Pin<&mut Self>, next: NextRun) -> Option<Arc<Run>> {
         let mut this = self.project();
-        *this.span = next.span;
+        let (run, span) = next.begin()?;
+        *this.span = span;
         this.stage.set(Stage::New);
-        std::mem::replace(this.run, next.run)
+        Some(std::mem::replace(this.run, run))
     }
 
     fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Now {

@@ -73,7 +73,8 @@ pub(super) struct Tasks {
 enum Guest {
     #[default]
     Nobody,
-    Here(Key),
+    /// With the run that is over: a child that has leaked may have a task besides.
+    Here(Key, Incarnation),
     /// It goes on with this.
     Served(NextRun),
 }
@@ -82,9 +83,9 @@ impl Guest {
     /// # Errors
     ///
     /// Gives it back if this is somebody else.
-    fn serve(&mut self, key: Key, next: NextRun) -> Result<(), NextRun> {
-        match self {
-            Self::Here(guest) if *guest == key => {
+    fn serve(&mut self, over: (Key, Incarnation), next: NextRun) -> Result<(), NextRun> {
+        match *self {
+            Self::Here(key, incarnation) if (key, incarnation) == over => {
                 *self = Self::Served(next);
                 Ok(())
             }
@@ -134,15 +135,15 @@ impl Tasks {
     }
 
     /// In this turn, the child's task waits here for its next run.
-    pub(super) fn receive(&mut self, child: Option<Key>) {
-        self.guest = child.map_or(Guest::Nobody, Guest::Here);
+    pub(super) fn receive(&mut self, child: Option<(Key, Incarnation)>) {
+        self.guest = child.map_or(Guest::Nobody, |(key, over)| Guest::Here(key, over));
     }
 
     /// The turn is over. Returns the run that the task goes on with.
     pub(super) fn see_off(&mut self) -> Option<NextRun> {
         match std::mem::take(&mut self.guest) {
             Guest::Served(next) => Some(next),
-            Guest::Nobody | Guest::Here(_) => None,
+            Guest::Nobody | Guest::Here(..) => None,
         }
     }
 
@@ -263,15 +264,23 @@ impl Tasks {
         if let Some(properties) = properties {
             run.set_properties(properties);
         }
-        let mut span = trace::run(&run);
+        let span = tracing::info_span!(
+            target: "verger::child",
+            parent: None,
+            "child",
+            path = %run.path(),
+            incarnation,
+        );
+        let mut span = trace::boxed(span);
         if let Some(task) = entry.task.as_mut().filter(|task| task.run.rests()) {
-            let next = NextRun { run: Arc::clone(&run), span };
-            let served = guest.serve(key, next).or_else(|next| task.run.hand_over(next));
+            let next = NextRun::new(Arc::clone(&run), span);
+            let over = (key, task.run.incarnation);
+            let served = guest.serve(over, next).or_else(|next| task.run.hand_over(next));
             let Err(back) = served else {
                 task.run = run;
                 return;
             };
-            span = back.span;
+            span = back.begin().and_then(|(_, span)| span);
         }
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
         let handle = tokio::spawn(run.seed.task(&run, span, || plan(rules, options)));
@@ -435,8 +444,6 @@ fn plan(rules: &Rules, options: &ChildOptions) -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::{FEW, Guest};
     use crate::child::{NextRun, alone};
     use crate::machine::Key;
@@ -444,16 +451,17 @@ mod tests {
 
     #[test]
     fn whoever_takes_the_turn_is_handed_the_next_run_of_his_own_child_and_one() {
-        let run = alone::run(2);
-        let next = || NextRun { run: Arc::clone(&run), span: None };
+        let next = || NextRun::new(alone::run(3), None);
         let (own, other) = (Key::of_number(0), Key::of_number(1));
-        assert!(Guest::Nobody.serve(own, next()).is_err());
+        assert!(Guest::Nobody.serve((own, 2), next()).is_err());
 
-        let mut guest = Guest::Here(own);
-        assert!(guest.serve(other, next()).is_err());
-        assert!(guest.serve(own, next()).is_ok());
-        assert!(guest.serve(own, next()).is_err());
-        assert!(matches!(guest, Guest::Served(it) if Arc::ptr_eq(&it.run, &run)));
+        let mut guest = Guest::Here(own, 2);
+        assert!(guest.serve((other, 2), next()).is_err());
+        assert!(guest.serve((own, 1), next()).is_err(), "another task of the child's waits");
+        assert!(guest.serve((own, 2), next()).is_ok());
+        assert!(guest.serve((own, 2), next()).is_err());
+        let Guest::Served(next) = guest else { panic!("it was served") };
+        assert!(next.begin().is_some_and(|(run, _)| run.incarnation == 3));
     }
 
     fn child(number: usize) -> ChildSpec {

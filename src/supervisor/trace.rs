@@ -14,7 +14,6 @@ use tracing::span::Id;
 use tracing::{Dispatch, Level, Span, debug, dispatcher, error, info, warn};
 
 use super::hub::Hub;
-use crate::child::Run;
 use crate::dead_letter::{DeadLetter, Undelivered};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -27,21 +26,6 @@ pub(super) fn is_read() -> bool {
     tracing::enabled!(target: "verger::restart", Level::ERROR)
         || tracing::enabled!(target: "verger::lifecycle", Level::ERROR)
         || tracing::enabled!(target: "verger::shutdown", Level::ERROR)
-}
-
-/// The span of a child's run. That nobody reads anything is seen first: to make a span that isn't one,
-/// and to look at it, was a fiftieth of a restart.
-pub(super) fn run(run: &Run) -> Option<Box<Span>> {
-    if LevelFilter::current() < Level::INFO {
-        return None;
-    }
-    boxed(tracing::info_span!(
-        target: "verger::child",
-        parent: None,
-        "child",
-        path = %run.path(),
-        incarnation = run.incarnation,
-    ))
 }
 
 /// The span, if anybody wants to read it, in as little room as one that nobody does.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Driver;
 use crate::child::NextRun;
 use crate::clock::now;
-use crate::machine::{Key, Machine};
+use crate::machine::{Incarnation, Key, Machine};
 use crate::supervisor::inbox::{Batch, Reader};
 use crate::supervisor::request::Request;
 use crate::supervisor::turns::{Next, Turns};
@@ -56,7 +56,7 @@ impl<M: Machine + Send> Turns for Driver<M> {
         }
     }
 
-    fn visit(&mut self, child: Option<Key>, next: &mut Option<NextRun>) -> bool {
+    fn visit(&mut self, child: Option<(Key, Incarnation)>, next: &mut Option<NextRun>) -> bool {
         // A supervisor that has ended, or panicked, only has yet to say so.
         if self.end.is_some() || self.panic.is_some() || self.yields {
             return true;

@@ -34,7 +34,7 @@ use super::request::Request;
 use super::trace;
 use crate::child::NextRun;
 use crate::contain::contained;
-use crate::machine::{self, Key};
+use crate::machine::{self, Incarnation, Key};
 
 /// What drives a supervisor, whatever its machine is.
 pub(crate) trait Turns: Reader<Request> + Send {
@@ -43,7 +43,7 @@ pub(crate) trait Turns: Reader<Request> + Send {
 
     /// Takes one turn for who has brought news. If that is the task of a child, it may find its `next`
     /// run. Whether the supervisor's task is needed after it.
-    fn visit(&mut self, child: Option<Key>, next: &mut Option<NextRun>) -> bool;
+    fn visit(&mut self, child: Option<(Key, Incarnation)>, next: &mut Option<NextRun>) -> bool;
 }
 
 /// Boxed: a future that held the driver itself would be moved into the task, and into the box of the
@@ -107,7 +107,7 @@ impl Hub {
             Ok(driver) => {
                 let visitor = Visitor { hub: self, driver };
                 self.ended_in_line(ended);
-                visitor.drive(ended.map(|(key, _)| key), next)
+                visitor.drive(ended, next)
             }
             Err(event) => {
                 self.hear_late(event);
@@ -129,7 +129,7 @@ impl Visitor<'_> {
     ///
     /// It may have been woken into a place that no other thread of the runtime takes it from, so
     /// whoever has woken it gives way before he goes on with what may take long.
-    fn drive(mut self, child: Option<Key>, next: &mut Option<NextRun>) -> bool {
+    fn drive(mut self, child: Option<(Key, Incarnation)>, next: &mut Option<NextRun>) -> bool {
         let Some(driver) = &mut self.driver else { return false };
         let aside = trace::aside();
         let needed = driver.visit(child, next);

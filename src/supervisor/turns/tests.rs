@@ -2,7 +2,7 @@ use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::Waker;
+use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -373,6 +373,42 @@ async fn a_child_that_fails_is_back_in_the_same_poll() {
         assert_eq!(polled(app.which_child("job")).unwrap().unwrap().incarnation, 2);
     })
     .await;
+}
+
+struct Bomb;
+
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {
+        panic!("when it is woken");
+    }
+}
+
+/// As soon as its supervisor's turn is over, whoever kept the context of the run before is woken.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_given_to_a_task_that_panics_then_is_not_lost() {
+    type Waits = Pin<Box<dyn Future<Output = ()> + Send>>;
+    let over = Arc::new(Notify::new());
+    let kept = Arc::<Mutex<Vec<Waits>>>::default();
+    let given = (Arc::clone(&over), Arc::clone(&kept));
+    let keeps = worker_with("keeps", given, async |ctx: crate::Context, (over, kept)| -> Exit {
+        if ctx.incarnation() > 1 {
+            ctx.cancelled().await;
+            return Ok(());
+        }
+        let mut waits: Waits = Box::pin(async move { ctx.cancelled().await });
+        let waker = Waker::from(Arc::new(Bomb));
+        assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        Mutex::lock(&kept).unwrap().push(waits);
+        let _: () = Notify::notified(&over).await;
+        Err("once".into())
+    });
+    let app = app().restarts(5, Duration::from_secs(60)).child(keeps.backoff(Backoff::none()));
+    let app = visited(app).await;
+    over.notify_one();
+    settle().await;
+
+    assert_eq!(app.which_child("keeps").await.unwrap().incarnation, 3, "2 was given, and aborted");
+    app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
