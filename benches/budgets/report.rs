@@ -126,7 +126,7 @@ fn row_as_json(measured: &Measured) -> Value {
             "base": round.base,
             "ours": round.ours,
             "foreign": round.foreign,
-            "pulse": [round.pulse.memory, round.pulse.cores],
+            "pulse": round.pulse,
             "disturbed": round.disturbed.is_some(),
         })
     });

@@ -11,6 +11,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use std::{iter, thread};
 
+use serde::Serialize;
+
 use super::thread::worked_here;
 
 /// A round counts as disturbed if a pulse in it took so many times as long as the best ones.
@@ -56,7 +58,7 @@ impl Pace {
 }
 
 /// How long each took, against the best.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Beat {
     pub(crate) memory: f64,
     pub(crate) cores: f64,

@@ -62,8 +62,7 @@ pub(crate) enum Work {
 impl Row {
     /// Verger with one of whatever it is, in fifteen rounds; what else there is to say follows.
     pub(crate) const fn new(name: &'static str, run: fn(Side) -> Vec<f64>) -> Self {
-        let work = Work::OneSide(run);
-        Self { name, what: "", base: None, ours: Side::verger(1), parts: &[], rounds: 15, work }
+        Self::of(name, Work::OneSide(run))
     }
 
     /// Compared with the same by hand, both at once.
@@ -72,9 +71,11 @@ impl Row {
         n: u64,
         run: fn([Side; 2]) -> [Vec<f64>; 2],
     ) -> Self {
-        let (base, ours) = (Some(Side::raw(n)), Side::verger(n));
-        let work = Work::BothSides(run);
-        Self { name, what: "", base, ours, parts: &[], rounds: 15, work }
+        Self::of(name, Work::BothSides(run)).beside_raw(n)
+    }
+
+    const fn of(name: &'static str, work: Work) -> Self {
+        Self { name, what: "", base: None, ours: Side::verger(1), parts: &[], rounds: 15, work }
     }
 
     pub(crate) const fn what(self, what: &'static str) -> Self {

@@ -107,7 +107,7 @@ fn column_as_json(column: &Result<Measured, String>) -> Value {
     });
     let rounds = measured.rounds.iter().map(|round| {
         json!({
-            "figures": round.ours, "foreign": round.foreign, "pulse": [round.pulse.memory, round.pulse.cores],
+            "figures": round.ours, "foreign": round.foreign, "pulse": round.pulse,
             "disturbed": round.disturbed.is_some(),
         })
     });

@@ -89,13 +89,7 @@ impl Run {
         let seat = &mut cell.extras.get_or_insert_default().seat;
         match std::mem::take(seat) {
             Seat::Handed(next) => Some(next),
-            // A task has one waker, so this is nothing if there is one.
-            Seat::Waits(mut waker) => {
-                waker.clone_from(cx.waker());
-                *seat = Seat::Waits(waker);
-                None
-            }
-            Seat::Empty => {
+            Seat::Waits(_) | Seat::Empty => {
                 *seat = Seat::Waits(cx.waker().clone());
                 None
             }

@@ -114,7 +114,7 @@ pub(super) struct Extras {
     token: Option<CancellationToken>,
     status: Option<Arc<str>>,
     properties: Properties,
-    /// What the task does when this run is over.
+    /// What the task waits with when this run is over, and the next one isn't known.
     pub(super) seat: Seat,
 }
 

@@ -153,9 +153,7 @@ impl Visitor<'_> {
 
 impl Drop for Visitor<'_> {
     fn drop(&mut self) {
-        if self.driver.is_some() {
-            self.leave(true);
-        }
+        self.leave(true);
     }
 }
 
