@@ -34,7 +34,7 @@ pub(crate) use self::seed::Function;
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
 pub(crate) use self::source::Source;
 pub use self::spec::{ChildDefaults, ChildSpec};
-pub(crate) use self::task::{Caught, Plan, TaskFuture};
+pub(crate) use self::task::{Caught, Plan, Spawned, TaskFuture};
 #[cfg(feature = "testing")]
 pub(crate) use self::worker::object_of;
 pub(crate) use self::worker::recipe_of;

@@ -19,8 +19,6 @@
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Waker};
 
-use tracing::Span;
-
 use super::run::Run;
 use crate::exit::ExitReason;
 use crate::sync::Ordering;
@@ -35,23 +33,29 @@ const RESTS: u16 = 256;
 /// The run that a task begins next. If it is dropped instead, whatever has come in between, the run is
 /// reported as aborted: its supervisor takes it for one that runs.
 #[derive(Debug)]
-pub(crate) struct NextRun(Option<(Arc<Run>, Option<Box<Span>>)>);
+pub(crate) struct NextRun(Option<Arc<Run>>);
 
 impl NextRun {
-    pub(crate) fn new(run: Arc<Run>, span: Option<Box<Span>>) -> Self {
-        Self(Some((run, span)))
+    pub(crate) fn new(run: Arc<Run>) -> Self {
+        Self(Some(run))
     }
 
     /// Somebody begins it: nothing is reported any more.
-    pub(crate) fn begin(mut self) -> Option<(Arc<Run>, Option<Box<Span>>)> {
+    pub(crate) fn begin(&mut self) -> Option<Arc<Run>> {
         self.0.take()
+    }
+
+    /// Nobody has begun it, and nobody has to be told.
+    pub(crate) fn take_back(mut self) {
+        self.0 = None;
     }
 }
 
 impl Drop for NextRun {
     fn drop(&mut self) {
-        if let Some((run, _)) = &self.0 {
-            run.tell_aborted();
+        if let Some(run) = self.0.take() {
+            drop(run.take_span());
+            run.tell_end(Some(ExitReason::Aborted), None);
         }
     }
 }
@@ -159,6 +163,22 @@ pub(crate) enum Rest {
     InVain,
 }
 
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use tracing::Span;
+
+    use super::super::alone;
+    use super::*;
+
+    #[test]
+    fn the_span_of_a_run_that_is_not_begun_is_closed_whoever_keeps_the_run() {
+        let run = alone::run(1);
+        run.set_span(Box::new(Span::none()));
+        drop(NextRun::new(Arc::clone(&run)));
+        assert!(run.take_span().is_none());
+    }
+}
+
 #[cfg(all(test, verger_loom))]
 mod loom_tests {
     use loom::thread;
@@ -191,7 +211,7 @@ mod loom_tests {
     ) -> thread::JoinHandle<()> {
         let (before, run) = (Arc::clone(before), Arc::clone(after));
         thread::spawn(move || {
-            let mut next = NextRun::new(run, None);
+            let mut next = NextRun::new(run);
             first(&before);
             // It hears of the end only when the task has parked.
             while let Err(back) = before.hand_over(next) {
@@ -207,10 +227,10 @@ mod loom_tests {
             let (before, after) = (returning(1), run(2));
             let supervisor = handing_over(&before, &after, |run| run.stop(StopLevel::Cancel));
 
-            let next = park_and_wait(&before).expect("it is handed over");
+            let mut next = park_and_wait(&before).expect("it is handed over");
             supervisor.join().unwrap();
 
-            assert!(next.begin().is_some_and(|(run, _)| Arc::ptr_eq(&run, &after)));
+            assert!(next.begin().is_some_and(|run| Arc::ptr_eq(&run, &after)));
             let mut cx = TaskContext::from_waker(std::task::Waker::noop());
             assert!(before.take_next(&mut cx).is_none(), "nothing comes twice");
         });
@@ -226,7 +246,7 @@ mod loom_tests {
                 thread::spawn(move || before.leave().is_some())
             };
 
-            let given_back = before.hand_over(NextRun::new(after, None)).is_err();
+            let given_back = before.hand_over(NextRun::new(after)).is_err();
 
             assert_ne!(going.join().unwrap(), given_back);
         });

@@ -16,11 +16,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::Span;
-
 use super::run::Run;
 use super::source::Source;
-use super::task::{Plan, TaskFuture, of_object};
+use super::task::TaskFuture;
 use super::{Child, ChildSpec, Context};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
@@ -32,8 +30,8 @@ pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
 
 /// A child that is a function.
 pub(crate) trait Function: Send + Sync {
-    /// The task of an incarnation of it.
-    fn task(&self, run: &Arc<Run>, span: Option<Box<Span>>) -> TaskFuture;
+    /// What makes the task of an incarnation of it.
+    fn task(&self) -> fn(Arc<Run>) -> TaskFuture;
 
     fn as_any(&self) -> &dyn Any;
 
@@ -142,20 +140,6 @@ impl Seed {
     /// Who is declared below it.
     pub(crate) fn children(&self) -> &[ChildSpec] {
         self.source().map_or(&[], Source::children)
-    }
-
-    /// The task of an incarnation.
-    pub(crate) fn task(
-        &self,
-        run: &Arc<Run>,
-        span: Option<Box<Span>>,
-        plan: impl FnOnce() -> Plan,
-    ) -> TaskFuture {
-        match self.recipe() {
-            Recipe::Function(function) => function.task(run, span),
-            Recipe::Object(_) => of_object(run, span, plan()),
-            Recipe::Nested(_) => unreachable!("a description is resolved before it is run"),
-        }
     }
 
     /// Gives it another name, and to nobody else who has it.

@@ -14,7 +14,6 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
-use tracing::Span;
 
 use super::parked::NextRun;
 use super::run::Run;
@@ -26,12 +25,47 @@ use crate::exit::{Exit, ExitError, ExitReason, Outcome};
 /// Runs that a task begins in one poll, before others have a turn.
 const RUNS: usize = 4;
 
+/// What a task does, in one piece of memory.
+pub(crate) type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// A task, ready to be spawned.
 ///
-/// Boxed as a whole: a future of two words fits in the smallest task that tokio has, and all that a
-/// child needs besides is one piece of memory of its own. That is 380 bytes for each child that
-/// waits, where a task with the child in it takes 450.
-pub(crate) type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A future of two or three words fits in the smallest task that tokio has, and all that a child needs
+/// besides is one piece of memory of its own. That is 380 bytes for each child that waits, where a task
+/// with the child in it takes 450. Whoever starts children doesn't ask for that piece: it comes with
+/// the first poll, on any thread, which is a twelfth of a start through the handle.
+pub(crate) enum Spawned {
+    /// The task of a function.
+    New(NextRun),
+    Made(TaskFuture),
+}
+
+impl Spawned {
+    pub(crate) fn new(run: Arc<Run>, plan: impl FnOnce() -> Plan) -> Self {
+        match run.seed.recipe() {
+            Recipe::Function(_) => Self::New(NextRun::new(run)),
+            Recipe::Object(_) => Self::Made(of_object(run, plan())),
+            Recipe::Nested(_) => unreachable!("a description is resolved before it is run"),
+        }
+    }
+}
+
+impl Future for Spawned {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        if let Self::New(next) = &mut *self {
+            let Some(run) = next.begin() else { return Poll::Ready(()) };
+            let Recipe::Function(function) = run.seed.recipe() else { unreachable!("it is one") };
+            let make = function.task();
+            *self = Self::Made(make(run));
+        }
+        match &mut *self {
+            Self::Made(task) => task.as_mut().poll(cx),
+            Self::New(_) => Poll::Ready(()),
+        }
+    }
+}
 
 pin_project! {
     /// See the [module](self).
@@ -39,7 +73,6 @@ pin_project! {
     /// `B` makes the child's future, `F` is that, and `R` says what its output means.
     struct ChildTask<B, F, R> {
         run: Arc<Run>,
-        span: Option<Box<Span>>,
         begin: B,
         reason: R,
         #[pin]
@@ -53,7 +86,7 @@ pin_project! {
                 drop(this.run.leave());
                 return;
             }
-            let span = this.span.take();
+            let span = this.run.take_span();
             let _entered = span.as_ref().map(|span| span.enter());
             let reason = reason_after_drop(Some(ExitReason::Aborted), || this.stage.set(Stage::Over));
             this.run.tell_end(reason, None);
@@ -81,8 +114,7 @@ pub(crate) struct Plan {
 
 /// The task of a child that is a function. `begin` is called in the task, where a panic is caught.
 pub(super) fn of_function<F, O>(
-    run: &Arc<Run>,
-    span: Option<Box<Span>>,
+    run: Arc<Run>,
     begin: impl Fn(&Arc<Run>) -> Result<F, ExitError> + Send + 'static,
 ) -> TaskFuture
 where
@@ -90,26 +122,26 @@ where
     O: Outcome + 'static,
 {
     let reason = |run: &Run, output: O| reason_of(run, output.into_exit());
-    boxed(run, span, begin, reason)
+    boxed(run, begin, reason)
 }
 
 /// The task of a child that is a value.
-pub(super) fn of_object(run: &Arc<Run>, span: Option<Box<Span>>, plan: Plan) -> TaskFuture {
+fn of_object(run: Arc<Run>, plan: Plan) -> TaskFuture {
     let begin = move |run: &Arc<Run>| {
         let Recipe::Object(factory) = run.seed.recipe() else { unreachable!("it is a value") };
         let ctx = Context::new(Arc::clone(run));
         Ok(live(factory.make(&ctx)?, ctx, plan))
     };
-    boxed(run, span, begin, |_: &Run, reason| reason)
+    boxed(run, begin, |_: &Run, reason| reason)
 }
 
-fn boxed<B, F, R>(run: &Arc<Run>, span: Option<Box<Span>>, begin: B, reason: R) -> TaskFuture
+fn boxed<B, F, R>(run: Arc<Run>, begin: B, reason: R) -> TaskFuture
 where
     B: Fn(&Arc<Run>) -> Result<F, ExitError> + Send + 'static,
     F: Future + Send + 'static,
     R: Fn(&Run, F::Output) -> Option<ExitReason> + Send + 'static,
 {
-    Box::pin(ChildTask { run: Arc::clone(run), span, begin, reason, stage: Stage::New })
+    Box::pin(ChildTask { run, begin, reason, stage: Stage::New })
 }
 
 impl<B, F, R> Future for ChildTask<B, F, R>
@@ -174,17 +206,16 @@ where
     R: Fn(&Run, F::Output) -> Option<ExitReason>,
 {
     /// Makes it this run. Returns the last one.
-    fn take_up(self: Pin<&mut Self>, next: NextRun) -> Option<Arc<Run>> {
+    fn take_up(self: Pin<&mut Self>, mut next: NextRun) -> Option<Arc<Run>> {
         let mut this = self.project();
-        let (run, span) = next.begin()?;
-        *this.span = span;
+        let run = next.begin()?;
         this.stage.set(Stage::New);
         Some(std::mem::replace(this.run, run))
     }
 
     fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Now {
         let mut this = self.project();
-        let span = this.span.take();
+        let span = this.run.take_span();
         let entered = span.as_ref().map(|span| span.enter());
         let polled = catch_unwind(AssertUnwindSafe(|| {
             poll(this.run, this.stage.as_mut(), this.begin, this.reason, cx)
@@ -192,7 +223,9 @@ where
         let reason = match polled {
             Ok(Poll::Pending) => {
                 drop(entered);
-                *this.span = span;
+                if let Some(span) = span {
+                    this.run.set_span(span);
+                }
                 return Now::Runs;
             }
             Ok(Poll::Ready(reason)) => reason,

@@ -5,8 +5,6 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use tracing::Span;
-
 use super::run::Run;
 #[cfg(feature = "testing")]
 use super::seed::ExitFuture;
@@ -186,16 +184,18 @@ where
     B: Fn(&S, Context) -> Result<F, ExitError> + Send + Sync + 'static,
     F: Future<Output: Outcome + 'static> + Send + 'static,
 {
-    fn task(&self, run: &Arc<Run>, span: Option<Box<Span>>) -> TaskFuture {
-        // Found again when it is called: to keep it as well would be another reference to count.
-        of_function(run, span, |run| match run.seed.recipe() {
-            Recipe::Function(function) => {
-                let this =
-                    function.as_any().downcast_ref::<Self>().expect("the child is made of it");
-                (this.begin)(&this.source, Context::new(Arc::clone(run)))
-            }
-            Recipe::Object(_) | Recipe::Nested(_) => unreachable!("it is a function"),
-        })
+    fn task(&self) -> fn(Arc<Run>) -> TaskFuture {
+        |run| {
+            // Found again when it is called: to keep it as well would be another reference to count.
+            of_function(run, |run| match run.seed.recipe() {
+                Recipe::Function(function) => {
+                    let this =
+                        function.as_any().downcast_ref::<Self>().expect("the child is made of it");
+                    (this.begin)(&this.source, Context::new(Arc::clone(run)))
+                }
+                Recipe::Object(_) | Recipe::Nested(_) => unreachable!("it is a function"),
+            })
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -13,7 +13,7 @@ use super::few::Few;
 use super::hub::Hub;
 use super::request::ChildName;
 use super::trace;
-use crate::child::{Context, NextRun, Parent, Plan, Rest, Run, Seed, StopLevel};
+use crate::child::{Context, NextRun, Parent, Plan, Rest, Run, Seed, Spawned, StopLevel};
 use crate::machine::{Incarnation, Key, Order, trim};
 use crate::mailbox::Slot;
 use crate::path::Path;
@@ -271,19 +271,21 @@ impl Tasks {
             path = %run.path(),
             incarnation,
         );
-        let mut span = trace::boxed(span);
+        if let Some(span) = trace::boxed(span) {
+            run.set_span(span);
+        }
         if let Some(task) = entry.task.as_mut().filter(|task| task.run.rests()) {
-            let next = NextRun::new(Arc::clone(&run), span);
+            let next = NextRun::new(Arc::clone(&run));
             let over = (key, task.run.incarnation);
             let served = guest.serve(over, next).or_else(|next| task.run.hand_over(next));
             let Err(back) = served else {
                 task.run = run;
                 return;
             };
-            span = back.begin().and_then(|(_, span)| span);
+            back.take_back();
         }
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
-        let handle = tokio::spawn(run.seed.task(&run, span, || plan(rules, options)));
+        let handle = tokio::spawn(Spawned::new(Arc::clone(&run), || plan(rules, options)));
         entry.task = Some(Task { run, handle });
     }
 
@@ -451,7 +453,7 @@ mod tests {
 
     #[test]
     fn whoever_takes_the_turn_is_handed_the_next_run_of_his_own_child_and_one() {
-        let next = || NextRun::new(alone::run(3), None);
+        let next = || NextRun::new(alone::run(3));
         let (own, other) = (Key::of_number(0), Key::of_number(1));
         assert!(Guest::Nobody.serve((own, 2), next()).is_err());
 
@@ -460,8 +462,8 @@ mod tests {
         assert!(guest.serve((own, 1), next()).is_err(), "another task of the child's waits");
         assert!(guest.serve((own, 2), next()).is_ok());
         assert!(guest.serve((own, 2), next()).is_err());
-        let Guest::Served(next) = guest else { panic!("it was served") };
-        assert!(next.begin().is_some_and(|(run, _)| run.incarnation == 3));
+        let Guest::Served(mut next) = guest else { panic!("it was served") };
+        assert!(next.begin().is_some_and(|run| run.incarnation == 3));
     }
 
     fn child(number: usize) -> ChildSpec {
