@@ -21,15 +21,16 @@ use crate::child::{Run, StopLevel};
 use crate::machine::{Incarnation, Key};
 use crate::sync::{AtomicU8, Mutex, Ordering};
 
-/// So many are lined up at most: what their tasks need is in the caches when it is their turn.
-const LENGTH: usize = 64;
+/// So many are lined up at most: what their tasks need is in the caches when it is their turn. With half
+/// or twice as many, an ordered stop takes 3 to 8 % longer.
+const LENGTH: usize = 128;
 
 /// Room for so many is made at once: more than most supervisors have.
 const ROOM: usize = 16;
 
 /// When so many are left, others are lined up behind them. If the line ran out, nobody would be asked
 /// until the supervisor has heard of all of them.
-const FEW: usize = 32;
+const FEW: usize = 64;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
