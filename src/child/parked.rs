@@ -30,7 +30,7 @@ const PARKED: u16 = 128;
 /// The supervisor knows that it is over.
 const RESTS: u16 = 256;
 
-/// The run that a task begins next. If it is dropped instead, whatever has come in between, the run is
+/// The run that a task begins first, or next. If it is dropped instead, whatever has come in between, the run is
 /// reported as aborted: its supervisor takes it for one that runs.
 #[derive(Debug)]
 pub(crate) struct NextRun(Option<Arc<Run>>);
@@ -40,21 +40,17 @@ impl NextRun {
         Self(Some(run))
     }
 
-    /// Somebody begins it: nothing is reported any more.
+    /// Somebody begins it, or takes it back: nothing is reported any more.
     pub(crate) fn begin(&mut self) -> Option<Arc<Run>> {
         self.0.take()
-    }
-
-    /// Nobody has begun it, and nobody has to be told.
-    pub(crate) fn take_back(mut self) {
-        self.0 = None;
     }
 }
 
 impl Drop for NextRun {
     fn drop(&mut self) {
         if let Some(run) = self.0.take() {
-            drop(run.take_span());
+            // To close it may panic, so that comes last.
+            let _span = run.take_span();
             run.tell_end(Some(ExitReason::Aborted), None);
         }
     }

@@ -341,13 +341,18 @@ impl Run {
     /// Keeps the span that the child is polled in.
     pub(crate) fn set_span(&self, span: Box<Span>) {
         self.cell.lock().span = Some(span);
-        self.marks.fetch_or(TRACED, Ordering::Release);
+        if !self.is_traced() {
+            self.marks.fetch_or(TRACED, Ordering::Release);
+        }
     }
 
     /// Takes it out. Whoever keeps the run doesn't keep the span open.
     pub(super) fn take_span(&self) -> Option<Box<Span>> {
-        let traced = self.marks.load(Ordering::Acquire) & TRACED != 0;
-        traced.then(|| self.cell.lock().span.take()).flatten()
+        self.is_traced().then(|| self.cell.lock().span.take()).flatten()
+    }
+
+    fn is_traced(&self) -> bool {
+        self.marks.load(Ordering::Acquire) & TRACED != 0
     }
 
     pub(crate) fn set_properties(&self, properties: Properties) {

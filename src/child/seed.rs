@@ -30,7 +30,8 @@ pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
 
 /// A child that is a function.
 pub(crate) trait Function: Send + Sync {
-    /// What makes the task of an incarnation of it.
+    /// What makes the task of an incarnation of it. Not the task itself, which takes the run with it, and
+    /// that lends us this.
     fn task(&self) -> fn(Arc<Run>) -> TaskFuture;
 
     fn as_any(&self) -> &dyn Any;

@@ -278,11 +278,12 @@ impl Tasks {
             let next = NextRun::new(Arc::clone(&run));
             let over = (key, task.run.incarnation);
             let served = guest.serve(over, next).or_else(|next| task.run.hand_over(next));
-            let Err(back) = served else {
+            let Err(mut back) = served else {
                 task.run = run;
                 return;
             };
-            back.take_back();
+            // It begins in another task.
+            drop(back.begin());
         }
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
         let handle = tokio::spawn(Spawned::new(Arc::clone(&run), || plan(rules, options)));
@@ -422,11 +423,14 @@ impl Tasks {
         self.task(key)?.run.status().map(|text| text.to_string())
     }
 
-    /// Aborts whatever runs, the child that was added last first.
+    /// Aborts whatever runs, the child that was added last first, and asks whoever else has a child's
+    /// context to stop: when the task is gone, it can't tell any more that there is somebody.
     pub(super) fn abort_everything(&mut self) {
         for entry in self.entries.iter_mut().rev().flatten() {
             if let Some(task) = entry.task.take() {
                 task.handle.abort();
+                task.run.blame();
+                task.run.stop(StopLevel::Cancel);
             }
         }
     }

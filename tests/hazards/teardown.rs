@@ -230,3 +230,22 @@ fn ending_the_runtime_aborts_every_child_and_answers_every_caller() {
     without_runtime(threads(), Runtime::shutdown_background);
     without_runtime(threads(), |own| own.shutdown_timeout(SECOND));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_with_a_childs_context_for_a_tree_that_is_dropped_hears_of_it() {
+    let (tell, told) = mpsc::channel();
+    let child = worker_with("child", tell, async |ctx: Context, tell: mpsc::Sender<()>| -> Exit {
+        let cancelled = ctx.cancelled();
+        #[expect(clippy::disallowed_methods, reason = "somebody whom no supervisor knows")]
+        tokio::spawn(async move {
+            cancelled.await;
+            tell.send(()).unwrap();
+        });
+        drop(ctx);
+        pending().await
+    });
+    let app = Supervisor::builder("app").child(child).build().unwrap();
+    assert!(timeout(SECOND, app.run()).await.is_err());
+    settle().await;
+    assert_eq!(told.try_recv(), Ok(()));
+}

@@ -58,7 +58,9 @@ impl<M: Machine> Driver<M> {
                 }
             }
             Effect::Abort { key } if self.asked.get(&key).is_some() => {
-                self.late.extend(self.tasks.runs(key).map(|incarnation| (key, incarnation)));
+                if let Some(incarnation) = self.tasks.runs(key) {
+                    self.late.push_back((key, incarnation));
+                }
             }
             Effect::Abort { key } => self.abort(key),
             Effect::Report(ref report) => {

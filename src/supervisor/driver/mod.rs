@@ -35,6 +35,7 @@ use super::end::End;
 use super::few::Few;
 use super::hub::Hub;
 use super::inbox::Batch;
+use super::queue::Queue;
 use super::request::{Answer, ChildName, Request, Started};
 use super::tasks::Tasks;
 use super::trace;
@@ -83,7 +84,7 @@ pub(super) struct Driver<M: Machine> {
     /// Who was asked to stop in this turn while some deadline, maybe theirs, has come already.
     asked: Few<Key, ()>,
     /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
-    late: Vec<(Key, Incarnation)>,
+    late: Queue<(Key, Incarnation)>,
     /// Somebody was answered in this turn.
     answered: bool,
     /// Others are to have a turn before the next one, which somebody else than the supervisor's task has
@@ -185,7 +186,7 @@ impl<M: Machine> Driver<M> {
             above,
             heard: StopLevel::None,
             asked: Few::default(),
-            late: Vec::new(),
+            late: Queue::default(),
             answered: false,
             yields: false,
             overdue: 0,
@@ -228,7 +229,7 @@ impl<M: Machine> Driver<M> {
     fn turn(&mut self, now: Instant) {
         self.last_turn = Some(now);
         let due = self.is_due(now);
-        let late = std::mem::take(&mut self.late);
+        let mut late = std::mem::take(&mut self.late);
         self.asked.clear();
         self.answered = false;
         // Before it is seen who listens: whoever has subscribed and then stops this hears of it.
@@ -245,7 +246,7 @@ impl<M: Machine> Driver<M> {
         if due || !late.is_empty() {
             self.take_events(&mut room, now, |batch| batch.next_event());
         }
-        for (key, incarnation) in late {
+        while let Some((key, incarnation)) = late.pop_front() {
             if self.tasks.runs(key) == Some(incarnation) {
                 self.abort(key);
             }

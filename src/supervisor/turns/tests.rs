@@ -18,9 +18,9 @@ use crate::clock::{now, wall};
 use crate::supervisor::inbox::StopRequest;
 use crate::supervisor::{Tree, supervise};
 use crate::{
-    Backoff, ChildSpec, ControlError, DynamicSupervisor, Exit, Inbox, Readiness, RestartType,
-    RunError, Shutdown, Start, Supervisor, SupervisorBuilder, SupervisorHandle, mailbox, worker,
-    worker_with, worker_with_mailbox,
+    Backoff, ChildSpec, ControlError, DynamicSupervisor, EventKind, Exit, Inbox, Lifecycle,
+    Readiness, RestartType, RunError, Shutdown, Start, Supervisor, SupervisorBuilder,
+    SupervisorHandle, mailbox, worker, worker_with, worker_with_mailbox,
 };
 
 /// As on several threads, but with a clock that can be paused.
@@ -513,4 +513,25 @@ async fn who_calls_from_outside_of_the_runtime_takes_the_turn_in_it() {
     assert!(called.unwrap().is_ok());
     settle().await;
     assert_eq!(began.try_recv(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_child_that_is_aborted_before_its_first_poll_is_told_once() {
+    let runs = Arc::<AtomicUsize>::default();
+    let app = visited(app()).await;
+    let job = worker_with("job", Arc::clone(&runs), async |ctx: crate::Context, runs| {
+        AtomicUsize::fetch_add(&runs, 1, Ordering::Relaxed);
+        ctx.cancelled().await;
+    });
+    let mut events = app.events();
+    assert!(polled(app.start_child(job.backoff(Backoff::none()))).unwrap().is_ok());
+    // It is made at the first poll.
+    polled(app.kill_child("job"));
+    settle().await;
+
+    let job = app.which_child("job").await.unwrap();
+    assert_eq!((job.incarnation, runs.load(Ordering::Relaxed)), (2, 1));
+    let happened = std::iter::from_fn(|| events.try_next());
+    let is_end = |kind| matches!(kind, EventKind::Moved { to: Lifecycle::Errored, .. });
+    assert_eq!(happened.filter(|event| is_end(event.kind.clone())).count(), 1);
 }
