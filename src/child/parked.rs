@@ -1,4 +1,4 @@
-//! A task between two runs: its child is over, and it waits for the next one.
+//! A task before its first run and between two: its child is over, and it waits for the next one.
 //!
 //! A child that fails is mostly started again, and a task is dear to make and to throw away: aligned
 //! memory, and an entry in a list that all tasks share. That was a seventh of the instructions of a

@@ -27,6 +27,7 @@ mod line;
 mod phase;
 mod queue;
 mod request;
+mod room;
 mod subscription;
 mod task;
 mod tasks;

@@ -12,6 +12,7 @@ use super::blueprint::{Blueprint, FEW};
 use super::few::Few;
 use super::hub::Hub;
 use super::request::ChildName;
+use super::room::make_room;
 use super::trace;
 use crate::child::{Context, NextRun, Parent, Plan, Rest, Run, Seed, Spawned, StopLevel};
 use crate::machine::{Incarnation, Key, Order, trim};
@@ -285,6 +286,7 @@ impl Tasks {
             // It begins in another task.
             drop(back.begin());
         }
+        make_room();
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
         let handle = tokio::spawn(Spawned::new(Arc::clone(&run), || plan(rules, options)));
         entry.task = Some(Task { run, handle });
