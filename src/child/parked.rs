@@ -1,4 +1,4 @@
-//! A task before its first run and between two: its child is over, and it waits for the next one.
+//! A task between two runs: its child is over, and it waits for the next one.
 //!
 //! A child that fails is mostly started again, and a task is dear to make and to throw away: aligned
 //! memory, and an entry in a list that all tasks share. That was a seventh of the instructions of a
@@ -30,8 +30,8 @@ const PARKED: u16 = 128;
 /// The supervisor knows that it is over.
 const RESTS: u16 = 256;
 
-/// The run that a task begins first, or next. If it is dropped instead, whatever has come in between, the run is
-/// reported as aborted: its supervisor takes it for one that runs.
+/// The run that a task begins next, be it its first. If it is dropped instead, whatever has come in
+/// between, the run is reported as aborted: its supervisor takes it for one that runs.
 #[derive(Debug)]
 pub(crate) struct NextRun(Option<Arc<Run>>);
 

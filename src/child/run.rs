@@ -187,13 +187,18 @@ impl Run {
             }
         };
         if others {
-            if self.level() == StopLevel::None {
-                // It was not asked before it had ended, so what it has left in an inbox it didn't do.
-                self.blame();
-            }
-            self.stop(StopLevel::Cancel);
+            self.stop_others();
         }
         gives_way
+    }
+
+    /// It is over: whoever else has its context is asked to stop.
+    pub(crate) fn stop_others(&self) {
+        if self.level() == StopLevel::None {
+            // It was not asked before it had ended, so what it has left in an inbox it didn't do.
+            self.blame();
+        }
+        self.stop(StopLevel::Cancel);
     }
 
     fn end(&self, reason: Option<ExitReason>) -> Event {

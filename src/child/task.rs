@@ -14,6 +14,7 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
+use tracing::Span;
 
 use super::parked::NextRun;
 use super::run::Run;
@@ -83,16 +84,13 @@ pin_project! {
 
     impl<B, F, R> PinnedDrop for ChildTask<B, F, R> {
         fn drop(this: Pin<&mut Self>) {
-            let mut this = this.project();
+            let this = this.project();
             if matches!(*this.stage, Stage::Over) {
                 drop(this.run.leave());
                 return;
             }
             let span = this.run.take_span();
-            let reason = reason_after_drop(Some(ExitReason::Aborted), || {
-                let _entered = span.as_ref().map(|span| span.enter());
-                this.stage.set(Stage::Over);
-            });
+            let reason = reason_after_end(ExitReason::Aborted, span.as_deref(), this.stage);
             this.run.tell_end(reason, None);
         }
     }
@@ -220,11 +218,10 @@ where
     fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Now {
         let mut this = self.project();
         let span = this.run.take_span();
-        let enter = || span.as_ref().map(|span| span.enter());
         // The child is dropped before its end is reported: the next incarnation may want what this
         // one holds.
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            let _entered = enter();
+            let _entered = span.as_ref().map(|span| span.enter());
             let polled = poll(this.run, this.stage.as_mut(), this.begin, this.reason, cx);
             polled.map(|reason| reason_after_drop(reason, || this.stage.set(Stage::Over)))
         }));
@@ -236,10 +233,7 @@ where
                 return Now::Runs;
             }
             Ok(Poll::Ready(reason)) => reason,
-            Err(panic) => reason_after_drop(Some(panicked(panic)), || {
-                let _entered = enter();
-                this.stage.set(Stage::Over);
-            }),
+            Err(panic) => reason_after_end(panicked(panic), span.as_deref(), this.stage),
         };
         let parks = reason.as_ref().is_some_and(|reason| this.run.park(reason));
         let mut next = None;
@@ -347,6 +341,18 @@ fn reason_after_drop(reason: Option<ExitReason>, drop: impl FnOnce()) -> Option<
         Some(reason) => reason.to_string(),
     };
     Some(ExitReason::Panicked(format!("{first}; then, while dropped: {second}")))
+}
+
+/// The same of a child that did not come to its end by itself, in its span.
+fn reason_after_end<F>(
+    reason: ExitReason,
+    span: Option<&Span>,
+    mut stage: Pin<&mut Stage<F>>,
+) -> Option<ExitReason> {
+    reason_after_drop(Some(reason), || {
+        let _entered = span.map(Span::enter);
+        stage.set(Stage::Over);
+    })
 }
 
 #[cold]

@@ -31,9 +31,9 @@ pub(super) fn make_room() {
 
 /// Whether nothing was left. The first of them come without: most threads start few.
 fn one_less(left: &Cell<u32>) -> bool {
-    let over = left.get() == 0;
-    left.set(if over { CHILDREN - 1 } else { left.get() - 1 });
-    over
+    let less = left.get().checked_sub(1);
+    left.set(less.unwrap_or(CHILDREN - 1));
+    less.is_none()
 }
 
 #[cfg(all(test, not(verger_loom)))]

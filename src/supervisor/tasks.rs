@@ -431,8 +431,7 @@ impl Tasks {
         for entry in self.entries.iter_mut().rev().flatten() {
             if let Some(task) = entry.task.take() {
                 task.handle.abort();
-                task.run.blame();
-                task.run.stop(StopLevel::Cancel);
+                task.run.stop_others();
             }
         }
     }
