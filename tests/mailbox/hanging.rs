@@ -68,3 +68,33 @@ async fn a_message_in_hand_when_its_reader_is_stopped_with_the_tree_did_not_fail
     assert_eq!(letter.reason.to_string(), "undelivered_at_stop");
     assert_eq!(lent.load(Relaxed), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_message_in_hand_when_the_tree_is_dropped_did_not_fail_if_its_reader_was_to_stop() {
+    for (to_stop, reason) in [(true, "undelivered_at_stop"), (false, "poison")] {
+        let (address, mailbox) = mailbox::<Message>(1000);
+        let (tell, mut told_of) = tokio::sync::mpsc::unbounded_channel();
+        let run = move |ctx: Context, mut inbox: Inbox<Message>| {
+            let tell = tell.clone();
+            async move {
+                let _in_hand = inbox.deliver().await;
+                let _ = tell.send(ctx.parent());
+                std::future::pending::<Exit>().await
+            }
+        };
+        let spec = worker_with_mailbox("reader", mailbox.max_attempts(1), run).shutdown(secs(100));
+        let running = tokio::spawn(app().child(spec).build().unwrap().run());
+        let asked = tokio::spawn(async move { told(address.ask(|reply| Ask(1, reply)).await) });
+        let app = told_of.recv().await.expect("the reader has the question");
+        if to_stop {
+            let stopping = async move { app.terminate_child("reader").await };
+            tokio::spawn(stopping);
+            settle().await;
+        }
+
+        running.abort();
+
+        let text = format!("the question to `app/reader` was not delivered: {reason}");
+        assert_eq!(asked.await.unwrap(), text);
+    }
+}
