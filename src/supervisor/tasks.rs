@@ -286,7 +286,7 @@ impl Tasks {
             // It begins in another task.
             drop(back.begin());
         }
-        make_room();
+        make_room(options.supervisor.is_some());
         #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
         let handle = tokio::spawn(Spawned::new(Arc::clone(&run), || plan(rules, options)));
         entry.task = Some(Task { run, handle });
