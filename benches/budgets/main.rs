@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each figure is the median of several rounds, in which both sides do the same work one right after
-//! the other, in processes of their own. *Raw* is what one would write by hand with a `JoinSet` and a
+//! the other, in processes of their own. The rows take turns. *Raw* is what one would write by hand with a `JoinSet` and a
 //! `CancellationToken`; verger is used through its public API, and does all that it does anywhere. A
 //! round that other programs, slow memory or shared cores disturbed is repeated.
 
@@ -71,9 +71,13 @@ fn run(arguments: &Arguments<PathBuf>) -> bool {
         let drawn = plot::write(folder, rows(), &mut rounds, |line| println!("{line}"));
         return drawn.inspect_err(|error| eprintln!("{}: {error}", folder.display())).is_ok();
     }
+    let (rows, of) = (&arguments.rows, arguments.rows.len());
+    let measured = rounds.measure_all(rows.iter().copied(), |done| {
+        eprintln!("{done} of {of} rows measured");
+    });
     let mut table = Table::begin(Machine::here(), arguments);
-    for row in &arguments.rows {
-        table.add(row, rounds.measure(row));
+    for (row, measured) in rows.iter().zip(measured) {
+        table.add(row, measured);
     }
     table.end()
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::measure::{Arguments, By, Machine, Measured, Part, Row, Spread};
 
-/// Printed as it grows, because all of it takes a while.
 pub(crate) struct Table {
     machine: Machine,
     json: bool,
@@ -137,7 +136,7 @@ fn row_as_json(measured: &Measured) -> Value {
         "ours": side(measured.row.ours),
         "parts": parts.collect::<Vec<_>>(),
         "rounds": rounds.collect::<Vec<_>>(),
-        "repeated": measured.repeated.len(),
+        "left_out": measured.left_out.len(),
         "met": measured.is_met(),
     })
 }
@@ -145,15 +144,17 @@ fn row_as_json(measured: &Measured) -> Value {
 /// What there is to say of a row beside its figures.
 fn remark(measured: &Measured) -> Option<String> {
     let (disturbed, of) = (measured.disturbed(), measured.rounds.len());
-    let repeated = &measured.repeated;
-    let [kept, again] = [disturbed.len(), repeated.len()];
-    match (kept, again) {
+    let left_out = &measured.left_out;
+    let [kept, out] = [disturbed.len(), left_out.len()];
+    match (kept, out) {
         (0, 0) => None,
-        (0, _) => Some(format!("{again} disturbed rounds were repeated: {}", By::text(repeated))),
+        (0, _) => {
+            Some(format!("{of} rounds; {out} disturbed are left out: {}", By::text(left_out)))
+        }
         (_, 0) => Some(format!("! {kept} of {of} rounds were disturbed: {}", By::text(&disturbed))),
         _ => Some(format!(
-            "! {kept} of {of} rounds were disturbed, when {again} had been repeated: {}",
-            By::text(&[&disturbed[..], repeated].concat())
+            "! {kept} of {of} rounds were disturbed, and {out} more are left out: {}",
+            By::text(&[&disturbed[..], left_out].concat())
         )),
     }
 }

@@ -15,6 +15,9 @@ const MORE: Duration = Duration::from_secs(30);
 /// How much of that a round may wait until the machine is fast. It would only be repeated.
 const WAIT: Duration = Duration::from_secs(1);
 
+/// A row is measured in so many parts at least.
+const PARTS: usize = 5;
+
 /// How thoroughly it is measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
@@ -76,11 +79,58 @@ impl Round {
 pub(crate) struct Measured {
     pub(crate) row: Row,
     pub(crate) rounds: Vec<Round>,
-    /// What disturbed the rounds that were thrown away.
-    pub(crate) repeated: Vec<By>,
+    /// What disturbed the rounds that don't count.
+    pub(crate) left_out: Vec<By>,
 }
 
-/// Measures rows, one after the other.
+/// A row as far as it has been measured.
+struct Series {
+    row: Row,
+    wanted: usize,
+    good: Vec<Round>,
+    disturbed: Vec<Round>,
+    patience: Duration,
+    more: Option<Duration>,
+    end: Option<Result<Measured, String>>,
+}
+
+impl Series {
+    fn new(row: &Row, plan: Plan) -> Self {
+        Self {
+            row: *row,
+            wanted: plan.rounds.unwrap_or(row.rounds).max(1),
+            good: Vec::new(),
+            disturbed: Vec::new(),
+            patience: if plan.anyway { Duration::ZERO } else { PATIENCE },
+            more: (!plan.anyway).then_some(MORE),
+            end: None,
+        }
+    }
+
+    /// Disturbed rounds are repeated for a while, and for longer if the row is close to its budget.
+    fn add(&mut self, round: Round, anyway: bool) {
+        if anyway || round.disturbed.is_none() {
+            self.good.push(round);
+        } else {
+            self.disturbed.push(round);
+        }
+        let calm = self.good.len() == self.wanted;
+        if calm || (self.number() >= self.wanted && self.patience.is_zero()) {
+            let so_far = Measured::of(&self.row, self.wanted, &self.good, &self.disturbed);
+            match self.more.take().filter(|_| !calm && so_far.is_close()) {
+                Some(more) => self.patience = more,
+                None => self.end = Some(Ok(so_far)),
+            }
+        }
+    }
+
+    /// How many rounds there were.
+    fn number(&self) -> usize {
+        self.good.len() + self.disturbed.len()
+    }
+}
+
+/// Measures rows, by turns.
 pub(crate) struct Rounds {
     plan: Plan,
     pulse: Pulse,
@@ -91,39 +141,54 @@ impl Rounds {
         Self { plan, pulse: Pulse::new() }
     }
 
-    /// Measures a row. Disturbed rounds are repeated for a while, and for longer if the row is close to
-    /// its budget; then the least disturbed ones have to do.
+    /// Measures one row.
     ///
     /// # Errors
     ///
     /// What a process said that could not do its work.
     pub(crate) fn measure(&mut self, row: &Row) -> Result<Measured, String> {
-        let wanted = self.plan.rounds.unwrap_or(row.rounds).max(1);
-        let (mut good, mut disturbed) = (Vec::new(), Vec::new());
-        let mut patience = if self.plan.anyway { Duration::ZERO } else { PATIENCE };
-        let mut more = (!self.plan.anyway).then_some(MORE);
-        loop {
-            let number = good.len() + disturbed.len();
-            let began = Instant::now();
-            let wait = if is_timed(row) { patience.min(WAIT) } else { Duration::ZERO };
-            let pulse = self.pulse.calm(wait);
-            let waited = began.elapsed();
-            let round = self.round(row, number % 2 == 1, pulse)?;
-            let lost = if number < wanted { waited } else { began.elapsed() };
-            patience = patience.saturating_sub(lost);
-            if self.plan.anyway || round.disturbed.is_none() {
-                good.push(round);
-            } else {
-                disturbed.push(round);
-            }
-            let calm = good.len() == wanted;
-            if calm || (number + 1 >= wanted && patience.is_zero()) {
-                let so_far = Measured::of(row, wanted, &good, &disturbed);
-                match more.take().filter(|_| !calm && so_far.is_close()) {
-                    Some(more) => patience = more,
-                    None => return Ok(so_far),
+        self.measure_all([row], |_| ()).remove(0)
+    }
+
+    /// Measures several, each in some [parts](PARTS), by turns: neighbours stay for a minute or for ten, and
+    /// are not to have all rounds of one row and none of another. `told` hears how many are done.
+    pub(crate) fn measure_all<'a>(
+        &mut self,
+        rows: impl IntoIterator<Item = &'a Row>,
+        told: impl Fn(usize),
+    ) -> Vec<Result<Measured, String>> {
+        let mut all: Vec<_> = rows.into_iter().map(|row| Series::new(row, self.plan)).collect();
+        let mut done = 0;
+        while done < all.len() {
+            for series in all.iter_mut().filter(|series| series.end.is_none()) {
+                for _ in 0..series.wanted.div_ceil(PARTS) {
+                    if series.end.is_none() {
+                        self.go_on(series);
+                    }
+                }
+                if series.end.is_some() {
+                    done += 1;
+                    told(done);
                 }
             }
+        }
+        all.into_iter().filter_map(|series| series.end).collect()
+    }
+
+    /// One more round.
+    fn go_on(&mut self, series: &mut Series) {
+        let began = Instant::now();
+        let (row, number) = (series.row, series.number());
+        let wait = if is_timed(&row) { series.patience.min(WAIT) } else { Duration::ZERO };
+        let pulse = self.pulse.calm(wait);
+        let waited = began.elapsed();
+        match self.round(&row, number % 2 == 1, pulse) {
+            Ok(round) => {
+                let lost = if number < series.wanted { waited } else { began.elapsed() };
+                series.patience = series.patience.saturating_sub(lost);
+                series.add(round, self.plan.anyway);
+            }
+            Err(error) => series.end = Some(Err(error)),
         }
     }
 
@@ -164,19 +229,25 @@ impl Rounds {
     }
 }
 
+/// So many rounds do that nothing has disturbed, where the machine isn't calm for as many as wanted.
+fn enough(wanted: usize) -> usize {
+    wanted.div_ceil(3).max(5).min(wanted)
+}
+
 /// Whether it depends on how fast the machine is.
 fn is_timed(row: &Row) -> bool {
     row.parts.iter().any(|part| matches!(part.unit, Unit::Nanos | Unit::PerSecond))
 }
 
 impl Measured {
-    /// So many rounds, the least disturbed ones.
+    /// The rounds that were not disturbed, if these are enough; else as many as wanted, the least disturbed.
     fn of(row: &Row, wanted: usize, good: &[Round], disturbed: &[Round]) -> Self {
+        let more = if good.len() < enough(wanted) { wanted - good.len() } else { 0 };
         let mut disturbed = disturbed.to_vec();
         disturbed.sort_by(|a, b| a.disturbance().total_cmp(&b.disturbance()));
-        let repeated = disturbed.split_off(wanted - good.len());
-        let repeated = repeated.into_iter().filter_map(|round| round.disturbed).collect();
-        Self { row: *row, rounds: [good, &disturbed].concat(), repeated }
+        let left_out = disturbed.split_off(more);
+        let left_out = left_out.into_iter().filter_map(|round| round.disturbed).collect();
+        Self { row: *row, rounds: [good, &disturbed].concat(), left_out }
     }
 
     pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &'static Part)> {

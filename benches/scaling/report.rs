@@ -115,7 +115,7 @@ fn column_as_json(column: &Result<Measured, String>) -> Value {
         "n": measured.row.ours.n,
         "parts": parts.collect::<Vec<_>>(),
         "rounds": rounds.collect::<Vec<_>>(),
-        "repeated": measured.repeated.len(),
+        "left_out": measured.left_out.len(),
     })
 }
 
