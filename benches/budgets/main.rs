@@ -7,9 +7,10 @@
 //! ```
 //!
 //! Each figure is the median of several rounds, in which both sides do the same work one right after
-//! the other, in processes of their own. The rows take turns. *Raw* is what one would write by hand with a `JoinSet` and a
+//! the other, in processes of their own. *Raw* is what one would write by hand with a `JoinSet` and a
 //! `CancellationToken`; verger is used through its public API, and does all that it does anywhere. A
-//! round that other programs, slow memory or shared cores disturbed is repeated.
+//! round that other programs, slow memory or shared cores disturbed is repeated. The rows take turns,
+//! so that the table comes when all of them are done.
 
 #![expect(clippy::print_stdout, reason = "the table is what it is run for")]
 

@@ -89,8 +89,11 @@ struct Series {
     wanted: usize,
     good: Vec<Round>,
     disturbed: Vec<Round>,
+    /// What disturbances may still take of its time.
     patience: Duration,
+    /// What they may take besides, once, if it is close to its budget.
     more: Option<Duration>,
+    /// What it came to, when nothing is left to be measured.
     end: Option<Result<Measured, String>>,
 }
 
@@ -162,13 +165,12 @@ impl Rounds {
         while done < all.len() {
             for series in all.iter_mut().filter(|series| series.end.is_none()) {
                 for _ in 0..series.wanted.div_ceil(PARTS) {
-                    if series.end.is_none() {
-                        self.go_on(series);
+                    self.go_on(series);
+                    if series.end.is_some() {
+                        done += 1;
+                        told(done);
+                        break;
                     }
-                }
-                if series.end.is_some() {
-                    done += 1;
-                    told(done);
                 }
             }
         }
