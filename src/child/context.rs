@@ -39,7 +39,7 @@ impl Context {
     /// The number of this run of the child, from 1.
     #[must_use]
     pub fn incarnation(&self) -> u32 {
-        self.run.incarnation
+        self.run.incarnation()
     }
 
     /// Why this run was started.

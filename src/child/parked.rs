@@ -6,7 +6,7 @@
 //! child that is expected back stays where it is, and is handed the next run through the one that is
 //! over. The child itself was dropped before; the supervisor lets the task go when it knows that
 //! there will be no other run. A task that takes the supervisor's turn itself, and is to go on in it, is
-//! given the next run there, and comes to no seat.
+//! given the next run there, and comes to no seat. Mostly that is the one that is over, once more.
 //!
 //! # Invariants
 //!
@@ -19,8 +19,12 @@
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Waker};
 
-use super::run::Run;
+use super::run::{Run, StopLevel};
+use super::seed::Seed;
+use crate::contain::contained;
 use crate::exit::ExitReason;
+use crate::machine::Incarnation;
+use crate::policy::StartCause;
 use crate::sync::Ordering;
 
 /// If the run fails, or was asked to stop, another is expected.
@@ -67,6 +71,37 @@ pub(super) enum Seat {
 }
 
 impl Run {
+    /// Makes it the next run of the same child, in the same task, if nobody has it but that and the
+    /// supervisor, whose turn the task is taking. So there is no memory to be asked for, and nothing
+    /// to be counted: a fourteenth of a restart. Whether it is.
+    pub(crate) fn again(
+        self: &Arc<Self>,
+        seed: &Arc<Seed>,
+        incarnation: Incarnation,
+        cause: StartCause,
+        returns: bool,
+    ) -> bool {
+        let alike = cause == self.cause && Arc::ptr_eq(seed, &self.seed);
+        if !alike || Arc::strong_count(self) > 2 {
+            return false;
+        }
+        let waker = {
+            let mut cell = self.cell.lock();
+            // What it was given is dropped where a panic is that of the child.
+            if cell.extras.is_some() || cell.span.is_some() {
+                return false;
+            }
+            self.incarnation.store(incarnation, Ordering::Relaxed);
+            self.level.store(StopLevel::None as u8, Ordering::Release);
+            self.marks.store(if returns { RETURNS } else { 0 }, Ordering::Release);
+            cell.waker.take()
+        };
+        if waker.is_some() {
+            contained(|| drop(waker));
+        }
+        true
+    }
+
     /// This one is the last of its task.
     pub(crate) fn expect_no_return(&self) {
         self.marks.fetch_and(!RETURNS, Ordering::AcqRel);
@@ -161,10 +196,146 @@ pub(crate) enum Rest {
 
 #[cfg(all(test, not(verger_loom)))]
 mod tests {
+    use std::any::Any;
+    use std::task::{Poll, Wake};
+
     use tracing::Span;
 
-    use super::super::alone;
+    use super::super::{Parent, StopLevel, alone};
     use super::*;
+    use crate::machine::Event;
+    use crate::path::Path;
+    use crate::sync::Mutex;
+
+    const CAUSE: StartCause = StartCause::Initial;
+
+    /// The second of two who have it.
+    fn with_task() -> (Arc<Run>, Arc<Run>) {
+        let run = alone::run(1);
+        (Arc::clone(&run), run)
+    }
+
+    fn is_again(run: &Arc<Run>) -> bool {
+        let again = run.again(&Arc::clone(&run.seed), 2, CAUSE, true);
+        assert_eq!(run.incarnation(), if again { 2 } else { 1 });
+        again
+    }
+
+    #[test]
+    fn a_run_that_the_task_and_the_supervisor_have_alone_is_the_next_one_without_any_trace() {
+        let (task, run) = with_task();
+        run.blame();
+        run.dismiss();
+        run.stop(StopLevel::Cancel);
+        assert_eq!(run.rest(), Rest::Gone);
+
+        assert!(is_again(&run));
+
+        assert_eq!(task.level(), StopLevel::None);
+        assert!(!task.is_dismissed());
+        assert!(!task.rests());
+        assert!(task.park(&ExitReason::Aborted), "another one is expected after it");
+        assert_eq!(run.rest(), Rest::Waits);
+    }
+
+    #[test]
+    fn a_run_that_was_the_last_one_of_its_task_expects_no_other_again() {
+        let (_task, run) = with_task();
+        assert!(run.again(&Arc::clone(&run.seed), 2, CAUSE, false));
+        assert!(!run.park(&ExitReason::Aborted));
+    }
+
+    #[test]
+    fn a_run_that_somebody_has_kept_or_that_was_given_something_is_not_the_next_one() {
+        let (_task, run) = with_task();
+        let kept = Arc::clone(&run);
+        assert!(!is_again(&run), "a context of it");
+        drop(kept);
+        run.token();
+        assert!(!is_again(&run), "a token of it");
+
+        let (_task, run) = with_task();
+        run.set_status("lag".into());
+        assert!(!is_again(&run), "what it has said would be the next one's");
+
+        let (_task, run) = with_task();
+        run.set_span(Box::new(Span::none()));
+        assert!(!is_again(&run), "a span of its own");
+
+        let (_task, run) = with_task();
+        let other = alone::run(1);
+        assert!(!run.again(&other.seed, 2, CAUSE, true), "made from another seed");
+        assert!(!run.again(&Arc::clone(&run.seed), 2, StartCause::Restart, true));
+        assert_eq!(run.incarnation(), 1);
+        assert!(is_again(&run));
+    }
+
+    #[test]
+    fn a_waker_of_the_run_before_that_panics_when_it_is_dropped_is_heard_of_by_nobody() {
+        struct Heavy;
+
+        impl Wake for Heavy {
+            fn wake(self: Arc<Self>) {}
+        }
+
+        impl Drop for Heavy {
+            fn drop(&mut self) {
+                panic!("dropped");
+            }
+        }
+
+        let (_task, run) = with_task();
+        let waker = Waker::from(Arc::new(Heavy));
+        let mut cx = TaskContext::from_waker(&waker);
+        assert_eq!(run.poll_level(StopLevel::None, &mut cx), Some(Poll::Pending));
+        drop(waker);
+
+        assert!(is_again(&run));
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        assert_eq!(run.poll_level(StopLevel::None, &mut cx), Some(Poll::Pending), "none is left");
+    }
+
+    /// A supervisor whose child takes its turn. Somebody lets go of the child's context meanwhile.
+    #[derive(Debug, Default)]
+    struct Visited {
+        run: Mutex<Option<Arc<Run>>>,
+        keeper: Mutex<Option<Arc<Run>>>,
+    }
+
+    impl Parent for Visited {
+        fn path(&self) -> Path {
+            Path::root("app")
+        }
+
+        fn tell(&self, _event: Event) {}
+
+        fn tell_in_person(&self, _event: Event, _next: &mut Option<NextRun>) -> bool {
+            let keeper = self.keeper.lock().take();
+            drop(keeper);
+            let run = self.run.lock().take().expect("it is there");
+            assert!(is_again(&run));
+            false
+        }
+
+        fn deactivate_failed(&self, _run: &Run, _reason: ExitReason) {}
+
+        fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+            self
+        }
+    }
+
+    #[test]
+    fn the_next_run_is_not_asked_to_stop_for_who_kept_the_one_before() {
+        let supervisor = Arc::new(Visited::default());
+        let run = alone::under(Arc::clone(&supervisor) as _, 1, true);
+        *supervisor.run.lock() = Some(Arc::clone(&run));
+        *supervisor.keeper.lock() = Some(Arc::clone(&run));
+
+        run.tell_end(Some(ExitReason::Aborted), Some(&mut None));
+
+        assert_eq!(run.incarnation(), 2);
+        assert_eq!(run.level(), StopLevel::None);
+    }
 
     #[test]
     fn the_span_of_a_run_that_is_not_begun_is_closed_whoever_keeps_the_run() {

@@ -8,7 +8,8 @@
 //!
 //! # Invariants
 //!
-//! 1. The level only rises.
+//! 1. The level only rises, for whoever has the run: it is made the next one where nobody else has it
+//!    but the task and the supervisor.
 //! 2. Who was told `Pending` is woken when the level rises, or before that if another takes his
 //!    place, and then has to ask again.
 //! 3. When the call that raised the level has returned, every token is cancelled, also one that was
@@ -31,7 +32,7 @@ use crate::mailbox::{Borrower, Loan, Spot, spot};
 use crate::path::Path;
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
-use crate::sync::{AtomicU8, AtomicU16, Mutex, Ordering};
+use crate::sync::{AtomicU8, AtomicU16, AtomicU32, Mutex, Ordering};
 
 /// Whom a child talks to.
 pub(crate) trait Parent: fmt::Debug + Send + Sync + 'static {
@@ -84,11 +85,11 @@ pub(crate) struct Run {
     pub(crate) key: Key,
     /// Tells children of one name apart under a dynamic supervisor.
     pub(crate) serial: Option<NonZeroU64>,
-    pub(crate) incarnation: Incarnation,
+    pub(super) incarnation: AtomicU32,
     pub(crate) cause: StartCause,
     /// A [`StopLevel`]. Written under the lock; read without it, because a busy child asks often
     /// whether it is to stop.
-    level: AtomicU8,
+    pub(super) level: AtomicU8,
     /// What the child has said of itself, as [`Said`], and what else there is to know, a bit each.
     pub(super) marks: AtomicU16,
     pub(super) cell: Mutex<Cell>,
@@ -109,7 +110,7 @@ const TRACED: u16 = 2048;
 pub(super) struct Cell {
     pub(super) waker: Option<Waker>,
     /// That of the child, but while its task is polled. Boxed, since mostly nobody reads.
-    span: Option<Box<Span>>,
+    pub(super) span: Option<Box<Span>>,
     /// Boxed, since most runs need none.
     pub(super) extras: Option<Box<Extras>>,
 }
@@ -137,7 +138,13 @@ impl Run {
         let cell = Mutex::new(Cell::default());
         let level = AtomicU8::new(StopLevel::None as u8);
         let marks = AtomicU16::new(if returns { RETURNS } else { 0 });
+        let incarnation = AtomicU32::new(incarnation);
         Self { parent, seed, key, serial, incarnation, cause, level, marks, cell }
+    }
+
+    pub(crate) fn incarnation(&self) -> Incarnation {
+        // It changes where nobody else can read it: see `again`.
+        self.incarnation.load(Ordering::Relaxed)
     }
 
     /// The child's own part of its path.
@@ -160,7 +167,7 @@ impl Run {
     /// What it takes to borrow the child's mailbox.
     pub(super) fn loan(self: &Arc<Self>) -> Loan {
         let borrower = Arc::clone(self) as Arc<dyn Borrower>;
-        Loan { borrower, at: self.spot(), incarnation: self.incarnation }
+        Loan { borrower, at: self.spot(), incarnation: self.incarnation() }
     }
 
     fn spot(&self) -> Spot {
@@ -178,6 +185,7 @@ impl Run {
     ) -> bool {
         // Seen before the supervisor hears of it, and lets go of the run: it and the task have one each.
         let others = Arc::strong_count(self) > 2 || self.has_token();
+        let over = self.incarnation();
         let event = self.end(reason);
         let gives_way = match next.filter(|_| self.level() == StopLevel::None) {
             Some(next) => self.parent.tell_in_person(event, next),
@@ -186,7 +194,8 @@ impl Run {
                 false
             }
         };
-        if others {
+        // If it is the next run already, they have gone since.
+        if others && self.incarnation() == over {
             self.stop_others();
         }
         gives_way
@@ -202,7 +211,7 @@ impl Run {
     }
 
     fn end(&self, reason: Option<ExitReason>) -> Event {
-        let (key, incarnation) = (self.key, self.incarnation);
+        let (key, incarnation) = (self.key, self.incarnation());
         match reason {
             Some(reason) => Event::Exited { key, incarnation, reason },
             None => Event::Ignored { key, incarnation },
@@ -210,12 +219,12 @@ impl Run {
     }
 
     pub(crate) fn tell_policy(&self, policy: Option<Arc<RestartPolicy>>) {
-        let (key, incarnation) = (self.key, self.incarnation);
+        let (key, incarnation) = (self.key, self.incarnation());
         self.parent.tell(Event::Policy { key, incarnation, policy });
     }
 
     pub(crate) fn tell_health(&self, problem: Option<Arc<str>>) {
-        let (key, incarnation) = (self.key, self.incarnation);
+        let (key, incarnation) = (self.key, self.incarnation());
         self.parent.tell(Event::Health { key, incarnation, problem });
     }
 
@@ -229,9 +238,9 @@ impl Run {
         if let Said::Ready = said
             && let Some(mailbox) = self.seed.mailbox()
         {
-            mailbox.ready(self.spot(), self.incarnation);
+            mailbox.ready(self.spot(), self.incarnation());
         }
-        let (key, incarnation) = (self.key, self.incarnation);
+        let (key, incarnation) = (self.key, self.incarnation());
         self.parent.tell(match said {
             Said::Ready => Event::Ready { key, incarnation },
             Said::Healthy => Event::Healthy { key, incarnation },
@@ -398,7 +407,7 @@ impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run")
             .field("path", &self.path())
-            .field("incarnation", &self.incarnation)
+            .field("incarnation", &self.incarnation())
             .finish_non_exhaustive()
     }
 }
@@ -454,10 +463,17 @@ pub(crate) mod alone {
     }
 
     fn new(incarnation: Incarnation, returns: bool) -> Arc<Run> {
+        under(Arc::new(Nobody), incarnation, returns)
+    }
+
+    pub(crate) fn under(
+        parent: Arc<dyn Parent>,
+        incarnation: Incarnation,
+        returns: bool,
+    ) -> Arc<Run> {
         let seed = worker("child", async |_| ()).seed;
         let now = Instant::now();
         let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
-        let parent: Arc<dyn Parent> = Arc::new(Nobody);
         let parent = Arc::new(parent);
         Arc::new(Run::new(parent, seed, key, None, incarnation, StartCause::Initial, returns))
     }

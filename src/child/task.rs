@@ -207,12 +207,13 @@ where
     F: Future,
     R: Fn(&Run, F::Output) -> Option<ExitReason>,
 {
-    /// Makes it this run. Returns the last one.
+    /// Makes it this run. Returns the last one, unless it is that again.
     fn take_up(self: Pin<&mut Self>, mut next: NextRun) -> Option<Arc<Run>> {
         let mut this = self.project();
         let run = next.begin()?;
         this.stage.set(Stage::New);
-        Some(std::mem::replace(this.run, run))
+        let before = std::mem::replace(this.run, run);
+        (!Arc::ptr_eq(&before, this.run)).then_some(before)
     }
 
     fn poll_run(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Now {

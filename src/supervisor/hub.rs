@@ -315,12 +315,12 @@ impl Parent for Hub {
         tracing::warn!(
             target: "verger::lifecycle",
             child = %path,
-            incarnation = run.incarnation,
+            incarnation = run.incarnation(),
             cause = %reason,
             "deactivate failed"
         );
         let kind = || EventKind::DeactivateFailed { reason: Arc::new(reason) };
-        self.publish(crate::clock::now(), path, run.incarnation, kind);
+        self.publish(crate::clock::now(), path, run.incarnation(), kind);
     }
 
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {

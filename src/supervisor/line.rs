@@ -86,7 +86,7 @@ impl Line {
         if !(1..=low).contains(&self.left.load(Ordering::Acquire)) {
             return None;
         }
-        self.links.lock().back().map(|link| (link.run.key, link.run.incarnation))
+        self.links.lock().back().map(|link| (link.run.key, link.run.incarnation()))
     }
 
     /// Lines these up behind the [end](Self::end). If that one has ended meanwhile, nobody asks them
@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn id(run: &Run) -> (Key, Incarnation) {
-        (run.key, run.incarnation)
+        (run.key, run.incarnation())
     }
 
     fn asked(runs: &[Arc<Run>]) -> Vec<bool> {

@@ -83,15 +83,19 @@ enum Guest {
 impl Guest {
     /// # Errors
     ///
-    /// Gives it back if this is somebody else.
-    fn serve(&mut self, over: (Key, Incarnation), next: NextRun) -> Result<(), NextRun> {
-        match *self {
-            Self::Here(key, incarnation) if (key, incarnation) == over => {
-                *self = Self::Served(next);
-                Ok(())
-            }
-            _ => Err(next),
+    /// Gives it back if this is not the task of the run that is over.
+    fn serve(&mut self, over: &Run, next: NextRun) -> Result<(), NextRun> {
+        if !self.is(over) {
+            return Err(next);
         }
+        *self = Self::Served(next);
+        Ok(())
+    }
+
+    /// Whether it is the task of that run, which is over.
+    fn is(&self, over: &Run) -> bool {
+        let Self::Here(key, incarnation) = *self else { return false };
+        (key, incarnation) == (over.key, over.incarnation()) && over.rests()
     }
 }
 
@@ -255,30 +259,29 @@ impl Tasks {
         options: &ChildOptions,
     ) {
         let properties = self.properties.get(&key).cloned();
-        let parent = Arc::clone(&self.parent);
         let guest = &mut self.guest;
         let Some(entry) = entry_of(&mut self.entries, key) else { return };
-        let seed = Arc::clone(&entry.seed);
         let returns = rules.restart(options) != RestartType::Temporary;
+        if let Some(task) = &entry.task
+            && guest.is(&task.run)
+            && properties.is_none()
+            && task.run.again(&entry.seed, incarnation, cause, returns)
+        {
+            open_span(&task.run);
+            *guest = Guest::Served(NextRun::new(Arc::clone(&task.run)));
+            return;
+        }
+        let (parent, seed) = (Arc::clone(&self.parent), Arc::clone(&entry.seed));
         let run = Run::new(parent, seed, key, entry.serial, incarnation, cause, returns);
         let run = Arc::new(run);
         if let Some(properties) = properties {
             run.set_properties(properties);
         }
-        let span = tracing::info_span!(
-            target: "verger::child",
-            parent: None,
-            "child",
-            path = %run.path(),
-            incarnation,
-        );
-        if let Some(span) = trace::boxed(span) {
-            run.set_span(span);
-        }
+        open_span(&run);
         if let Some(task) = entry.task.as_mut().filter(|task| task.run.rests()) {
             let next = NextRun::new(Arc::clone(&run));
-            let over = (key, task.run.incarnation);
-            let served = guest.serve(over, next).or_else(|next| task.run.hand_over(next));
+            let served = guest.serve(&task.run, next);
+            let served = served.or_else(|next| task.run.hand_over(next));
             let Err(mut back) = served else {
                 task.run = run;
                 return;
@@ -382,7 +385,7 @@ impl Tasks {
     /// can be dropped when there is time.
     pub(super) fn ended(&mut self, key: Key, incarnation: Incarnation) -> Option<Task> {
         let task = &mut self.entry_mut(key)?.task;
-        task.take_if(|task| task.run.incarnation == incarnation && !task.stays())
+        task.take_if(|task| task.run.incarnation() == incarnation && !task.stays())
     }
 
     /// Whether there is a task of the child's that waits for another run.
@@ -400,14 +403,14 @@ impl Tasks {
 
     /// Which incarnation of the child has a task.
     pub(super) fn runs(&self, key: Key) -> Option<Incarnation> {
-        self.task(key).map(|task| task.run.incarnation)
+        self.task(key).map(|task| task.run.incarnation())
     }
 
     /// Who has a task.
     pub(super) fn running(&self) -> impl Iterator<Item = (Key, Incarnation)> {
         let entries = self.entries.iter().flatten();
         let tasks = entries.filter_map(|entry| Some((entry.key, entry.task.as_ref()?)));
-        tasks.filter(|(_, task)| !task.run.rests()).map(|(key, task)| (key, task.run.incarnation))
+        tasks.filter(|(_, task)| !task.run.rests()).map(|(key, task)| (key, task.run.incarnation()))
     }
 
     /// What the incarnation was handed that has a task.
@@ -441,6 +444,20 @@ fn entry_of(entries: &mut [Option<Entry>], key: Key) -> Option<&mut Entry> {
     entries.get_mut(key.index())?.as_mut().filter(|entry| entry.key == key)
 }
 
+/// Gives the run the span that it is polled in, if anybody reads.
+fn open_span(run: &Run) {
+    let span = tracing::info_span!(
+        target: "verger::child",
+        parent: None,
+        "child",
+        path = %run.path(),
+        incarnation = run.incarnation(),
+    );
+    if let Some(span) = trace::boxed(span) {
+        run.set_span(span);
+    }
+}
+
 fn plan(rules: &Rules, options: &ChildOptions) -> Plan {
     let grace = match rules.shutdown(options) {
         Shutdown::Timeout(grace) if options.supervisor.is_none() => Some(grace),
@@ -459,16 +476,20 @@ mod tests {
     #[test]
     fn whoever_takes_the_turn_is_handed_the_next_run_of_his_own_child_and_one() {
         let next = || NextRun::new(alone::run(3));
-        let (own, other) = (Key::of_number(0), Key::of_number(1));
-        assert!(Guest::Nobody.serve((own, 2), next()).is_err());
+        let (own, earlier) = (alone::run(2), alone::run(1));
+        let (key, other) = (own.key, Key::of_number(7));
+        assert!(Guest::Here(key, 2).serve(&own, next()).is_err(), "it is not known to be over");
+        own.rest();
+        earlier.rest();
+        assert!(Guest::Nobody.serve(&own, next()).is_err());
+        assert!(Guest::Here(other, 2).serve(&own, next()).is_err());
 
-        let mut guest = Guest::Here(own, 2);
-        assert!(guest.serve((other, 2), next()).is_err());
-        assert!(guest.serve((own, 1), next()).is_err(), "another task of the child's waits");
-        assert!(guest.serve((own, 2), next()).is_ok());
-        assert!(guest.serve((own, 2), next()).is_err());
+        let mut guest = Guest::Here(key, 2);
+        assert!(guest.serve(&earlier, next()).is_err(), "another task of the child's waits");
+        assert!(guest.serve(&own, next()).is_ok());
+        assert!(guest.serve(&own, next()).is_err());
         let Guest::Served(mut next) = guest else { panic!("it was served") };
-        assert!(next.begin().is_some_and(|run| run.incarnation == 3));
+        assert!(next.begin().is_some_and(|run| run.incarnation() == 3));
     }
 
     fn child(number: usize) -> ChildSpec {

@@ -162,7 +162,7 @@ impl<M: Machine> Driver<M> {
         let returns = !self.machine.is_ending();
         std::iter::from_fn(move || {
             let run = self.tasks.to_be_asked(self.machine.stops_after(last.0)?, returns)?;
-            let behind = std::mem::replace(&mut last, (run.key, run.incarnation));
+            let behind = std::mem::replace(&mut last, (run.key, run.incarnation()));
             Some(Link { behind, run })
         })
     }
