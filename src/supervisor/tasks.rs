@@ -262,22 +262,34 @@ impl Tasks {
         let guest = &mut self.guest;
         let Some(entry) = entry_of(&mut self.entries, key) else { return };
         let returns = rules.restart(options) != RestartType::Temporary;
-        if let Some(task) = &entry.task
-            && guest.is(&task.run)
-            && properties.is_none()
-            && task.run.again(&entry.seed, incarnation, cause, returns)
-        {
-            open_span(&task.run);
-            *guest = Guest::Served(NextRun::new(Arc::clone(&task.run)));
-            return;
-        }
-        let (parent, seed) = (Arc::clone(&self.parent), Arc::clone(&entry.seed));
-        let run = Run::new(parent, seed, key, entry.serial, incarnation, cause, returns);
-        let run = Arc::new(run);
+        let again = entry
+            .task
+            .as_ref()
+            .map(|task| &task.run)
+            .filter(|run| guest.is(run) && run.again(&entry.seed, incarnation, cause, returns));
+        let is_again = again.is_some();
+        let run = again.cloned().unwrap_or_else(|| {
+            let (parent, seed) = (Arc::clone(&self.parent), Arc::clone(&entry.seed));
+            let run = Run::new(parent, seed, key, entry.serial, incarnation, cause, returns);
+            Arc::new(run)
+        });
         if let Some(properties) = properties {
             run.set_properties(properties);
         }
-        open_span(&run);
+        let span = tracing::info_span!(
+            target: "verger::child",
+            parent: None,
+            "child",
+            path = %run.path(),
+            incarnation,
+        );
+        if let Some(span) = trace::boxed(span) {
+            run.set_span(span);
+        }
+        if is_again {
+            *guest = Guest::Served(NextRun::new(run));
+            return;
+        }
         if let Some(task) = entry.task.as_mut().filter(|task| task.run.rests()) {
             let next = NextRun::new(Arc::clone(&run));
             let served = guest.serve(&task.run, next);
@@ -442,20 +454,6 @@ impl Tasks {
 
 fn entry_of(entries: &mut [Option<Entry>], key: Key) -> Option<&mut Entry> {
     entries.get_mut(key.index())?.as_mut().filter(|entry| entry.key == key)
-}
-
-/// Gives the run the span that it is polled in, if anybody reads.
-fn open_span(run: &Run) {
-    let span = tracing::info_span!(
-        target: "verger::child",
-        parent: None,
-        "child",
-        path = %run.path(),
-        incarnation = run.incarnation(),
-    );
-    if let Some(span) = trace::boxed(span) {
-        run.set_span(span);
-    }
 }
 
 fn plan(rules: &Rules, options: &ChildOptions) -> Plan {

@@ -19,7 +19,7 @@ use crate::supervisor::inbox::StopRequest;
 use crate::supervisor::{Tree, supervise};
 use crate::{
     Backoff, ChildSpec, ControlError, DynamicSupervisor, EventKind, Exit, Inbox, Lifecycle,
-    Readiness, RestartType, RunError, Shutdown, Start, Supervisor, SupervisorBuilder,
+    Readiness, RestartType, RunError, Shutdown, Start, StartCause, Supervisor, SupervisorBuilder,
     SupervisorHandle, mailbox, worker, worker_with, worker_with_mailbox,
 };
 
@@ -373,6 +373,33 @@ async fn a_child_that_fails_is_back_in_the_same_poll() {
         assert_eq!(polled(app.which_child("job")).unwrap().unwrap().incarnation, 2);
     })
     .await;
+}
+
+/// From the third one on, each is the run before, used again.
+#[tokio::test(start_paused = true)]
+async fn each_run_in_the_same_poll_has_its_own_number_and_was_not_asked_to_stop() {
+    type Told = (u32, StartCause, bool);
+    let told = Arc::<Mutex<Vec<Told>>>::default();
+    let job = worker_with("job", Arc::clone(&told), async |ctx: crate::Context, told| -> Exit {
+        let number = ctx.incarnation();
+        Mutex::lock(&told).unwrap().push((number, ctx.start_cause(), ctx.is_cancelled()));
+        if number < 5 {
+            return Err("again".into());
+        }
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let app = app().restarts(10, Duration::from_secs(1));
+    let app = visited(app.child(job.backoff(Backoff::none()))).await;
+
+    let (first, again) = (StartCause::Initial, StartCause::Restart);
+    let runs =
+        [1, 2, 3, 4, 5].map(|number| (number, if number == 1 { first } else { again }, false));
+    assert_eq!(*told.lock().unwrap(), runs);
+    assert_eq!(app.which_child("job").await.unwrap().incarnation, 5);
+    let began = Instant::now();
+    app.stop("done").await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO, "the last one hears that it is to stop");
 }
 
 struct Bomb;
