@@ -28,11 +28,16 @@ use crate::policy::StartCause;
 use crate::sync::Ordering;
 
 /// If the run fails, or was asked to stop, another is expected.
-pub(super) const RETURNS: u16 = 64;
+const RETURNS: u16 = 64;
 /// The child is over, and its task stays for another run. Cleared when the task goes, under the lock.
 const PARKED: u16 = 128;
 /// The supervisor knows that it is over.
 const RESTS: u16 = 256;
+
+/// The marks of a run that nothing has happened to.
+pub(super) const fn fresh(returns: bool) -> u16 {
+    if returns { RETURNS } else { 0 }
+}
 
 /// The run that a task begins next, be it its first. If it is dropped instead, whatever has come in
 /// between, the run is reported as aborted: its supervisor takes it for one that runs.
@@ -73,7 +78,7 @@ pub(super) enum Seat {
 impl Run {
     /// Makes it the next run of the same child, in the same task, if nobody has it but that and the
     /// supervisor, whose turn the task is taking. So there is no memory to be asked for, and nothing
-    /// to be counted: a fourteenth of a restart. Whether it is.
+    /// to be counted: a ninth of a restart. Whether it is.
     pub(crate) fn again(
         self: &Arc<Self>,
         seed: &Arc<Seed>,
@@ -93,10 +98,10 @@ impl Run {
             }
             self.incarnation.store(incarnation, Ordering::Relaxed);
             self.level.store(StopLevel::None as u8, Ordering::Release);
-            self.marks.store(if returns { RETURNS } else { 0 }, Ordering::Release);
+            self.marks.store(fresh(returns), Ordering::Release);
             cell.waker.take()
         };
-        if waker.is_some() {
+        if let Some(waker) = waker {
             contained(|| drop(waker));
         }
         true
@@ -201,7 +206,7 @@ mod tests {
 
     use tracing::Span;
 
-    use super::super::{Parent, StopLevel, alone};
+    use super::super::{Parent, alone};
     use super::*;
     use crate::machine::Event;
     use crate::path::Path;
@@ -297,10 +302,7 @@ mod tests {
 
     /// A supervisor whose child takes its turn. Somebody lets go of the child's context meanwhile.
     #[derive(Debug, Default)]
-    struct Visited {
-        run: Mutex<Option<Arc<Run>>>,
-        keeper: Mutex<Option<Arc<Run>>>,
-    }
+    struct Visited(Mutex<Option<[Arc<Run>; 2]>>);
 
     impl Parent for Visited {
         fn path(&self) -> Path {
@@ -310,9 +312,8 @@ mod tests {
         fn tell(&self, _event: Event) {}
 
         fn tell_in_person(&self, _event: Event, _next: &mut Option<NextRun>) -> bool {
-            let keeper = self.keeper.lock().take();
+            let [run, keeper] = self.0.lock().take().expect("it is told once");
             drop(keeper);
-            let run = self.run.lock().take().expect("it is there");
             assert!(is_again(&run));
             false
         }
@@ -328,8 +329,7 @@ mod tests {
     fn the_next_run_is_not_asked_to_stop_for_who_kept_the_one_before() {
         let supervisor = Arc::new(Visited::default());
         let run = alone::under(Arc::clone(&supervisor) as _, 1, true);
-        *supervisor.run.lock() = Some(Arc::clone(&run));
-        *supervisor.keeper.lock() = Some(Arc::clone(&run));
+        *supervisor.0.lock() = Some([Arc::clone(&run), Arc::clone(&run)]);
 
         run.tell_end(Some(ExitReason::Aborted), Some(&mut None));
 
@@ -350,7 +350,6 @@ mod tests {
 mod loom_tests {
     use loom::thread;
 
-    use super::super::StopLevel;
     use super::super::alone::{returning, run};
     use super::*;
     use crate::sync::model::{Task, check};

@@ -24,7 +24,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::parked::{NextRun, RETURNS, Seat};
+use super::parked::{NextRun, Seat, fresh};
 use super::seed::Seed;
 use crate::exit::ExitReason;
 use crate::machine::{Event, Incarnation, Key};
@@ -137,7 +137,7 @@ impl Run {
     ) -> Self {
         let cell = Mutex::new(Cell::default());
         let level = AtomicU8::new(StopLevel::None as u8);
-        let marks = AtomicU16::new(if returns { RETURNS } else { 0 });
+        let marks = AtomicU16::new(fresh(returns));
         let incarnation = AtomicU32::new(incarnation);
         Self { parent, seed, key, serial, incarnation, cause, level, marks, cell }
     }
@@ -453,17 +453,13 @@ pub(crate) mod alone {
     }
 
     pub(crate) fn run(incarnation: Incarnation) -> Arc<Run> {
-        new(incarnation, false)
+        under(Arc::new(Nobody), incarnation, false)
     }
 
     /// Another one is expected after it.
     #[cfg(verger_loom)]
     pub(crate) fn returning(incarnation: Incarnation) -> Arc<Run> {
-        new(incarnation, true)
-    }
-
-    fn new(incarnation: Incarnation, returns: bool) -> Arc<Run> {
-        under(Arc::new(Nobody), incarnation, returns)
+        under(Arc::new(Nobody), incarnation, true)
     }
 
     pub(crate) fn under(
