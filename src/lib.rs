@@ -78,40 +78,38 @@
 //! * `testing`: [`testing`], a kit for testing trees.
 
 mod app;
-mod calls;
 mod child;
 mod clock;
 mod contain;
+mod core;
 mod dead_letter;
 mod error;
-mod event;
 mod exit;
 mod failure;
+mod handle;
 mod lifecycle;
-mod machine;
 #[cfg(feature = "macros")]
 mod macros;
 mod mailbox;
 mod millis;
 mod name;
-mod observe;
 mod path;
 mod policy;
 mod properties;
 mod registry;
+mod resilience;
+mod runtime;
+mod spec;
 mod status;
-mod supervisor;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod tree;
 
 pub use async_trait::async_trait;
 pub use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "signal")]
 pub use crate::app::{Signals, signals};
-pub use crate::calls::{CallError, CircuitBreaker, Retry, retry};
 pub use crate::child::{
     Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child,
     child_with_mailbox, component, worker, worker_with, worker_with_mailbox,
@@ -121,9 +119,9 @@ pub use crate::dead_letter::{
     Refused, ReplayError,
 };
 pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};
-pub use crate::event::{Event, EventKind};
 pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
 pub use crate::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOutcome};
+pub use crate::handle::{ChildRef, StatusChange, StatusStream, SupervisorHandle};
 pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
@@ -138,13 +136,14 @@ pub use crate::policy::{
     Origin, PolicyInForce, PolicyOrigins, Preset, Random, Readiness, Reset, RestartPolicy,
     RestartType, Shutdown, Start, StartCause, Strategy, Trigger, UnknownShutdown, UnknownWord,
 };
-pub use crate::status::{
-    ChildInfo, ChildKind, ChildSpecInfo, Counts, MailboxInfo, NextAttempt, Node, Status,
-    SupervisorInfo,
-};
-pub use crate::supervisor::{ChildRef, StatusChange, StatusStream, Subscription, SupervisorHandle};
-pub use crate::tree::{
+pub use crate::resilience::{CallError, CircuitBreaker, Retry, retry};
+pub use crate::runtime::Subscription;
+pub use crate::spec::{
     DynamicSupervisor, DynamicSupervisorBuilder, GracefulShutdown, Supervisor, SupervisorBuilder,
+};
+pub use crate::status::{
+    ChildInfo, ChildKind, ChildSpecInfo, Counts, Event, EventKind, MailboxInfo, NextAttempt, Node,
+    Status, SupervisorInfo,
 };
 
 /// Compiles and runs the listings of the book and the README.

@@ -40,7 +40,7 @@ fn otp_rows() {
 fn tested() -> BTreeSet<u32> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut rows = BTreeSet::new();
-    let folders = ["tests", "src/machine/tests"];
+    let folders = ["tests", "src/core/tests"];
     for entry in folders.iter().flat_map(|folder| root.join(folder).read_dir().unwrap()) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();

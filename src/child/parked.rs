@@ -22,8 +22,8 @@ use std::task::{Context as TaskContext, Waker};
 use super::run::{Run, StopLevel};
 use super::seed::Seed;
 use crate::contain::contained;
+use crate::core::Incarnation;
 use crate::exit::ExitReason;
-use crate::machine::Incarnation;
 use crate::policy::StartCause;
 use crate::sync::Ordering;
 
@@ -208,7 +208,7 @@ mod tests {
 
     use super::super::{Parent, alone};
     use super::*;
-    use crate::machine::Event;
+    use crate::core::Event;
     use crate::path::Path;
     use crate::sync::Mutex;
 

@@ -26,8 +26,8 @@ use tracing::Span;
 
 use super::parked::{NextRun, Seat, fresh};
 use super::seed::Seed;
+use crate::core::{Event, Incarnation, Key};
 use crate::exit::ExitReason;
-use crate::machine::{Event, Incarnation, Key};
 use crate::mailbox::{Borrower, Loan, Spot, spot};
 use crate::path::Path;
 use crate::policy::{RestartPolicy, RestartType, StartCause};
@@ -432,7 +432,7 @@ pub(crate) mod alone {
 
     use super::super::worker;
     use super::*;
-    use crate::machine::{Dynamic, Machine};
+    use crate::core::{Dynamic, Machine};
     use crate::policy::Rules;
 
     #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::{DeadLetterReason, EntryId};
+use crate::core;
 use crate::exit::ExitReason;
-use crate::machine;
 use crate::path::Path;
 
 /// For whom a mailbox works.
@@ -17,7 +17,7 @@ pub(crate) trait Owner: fmt::Debug + Send + Sync {
     /// held that dropping a message may want.
     fn bury(&self, undelivered: Undelivered);
 
-    fn tell(&self, event: machine::Event);
+    fn tell(&self, event: core::Event);
 }
 
 /// What a mailbox says of a message that it could not deliver.

@@ -18,8 +18,8 @@ use super::slot::{Borrower, Loan, Place, Spot};
 use super::state::{CameBack, Next, Patience, Received, Rest, Sent, State, Wakes};
 use super::{Delay, SendError};
 use crate::contain::contained;
+use crate::core::{Event, Key, Request, Ticket};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
-use crate::machine::{Event, Key, Request, Ticket};
 use crate::path::Path;
 use crate::sync::Mutex;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::shared::Shared;
 use super::{Delay, Drain};
+use crate::core::Key;
 use crate::dead_letter::{DeadLetterReason, Owner};
-use crate::machine::Key;
 use crate::path::Path;
 
 /// Whom a mailbox is lent to.

@@ -2,7 +2,7 @@
 
 use crate::child::ChildSpec;
 use crate::error::BuildError;
-use crate::tree::{DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
+use crate::spec::{DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 
 /// What a [`TestTree`](super::TestTree) is made from: the builder of a supervisor of either kind.
 ///

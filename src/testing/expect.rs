@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use crate::event::{Event, EventKind};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
+use crate::status::{Event, EventKind};
 
 /// An event that a test expects, for [`TestTree::expect`](super::TestTree::expect).
 ///

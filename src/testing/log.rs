@@ -14,10 +14,11 @@ use super::expect::{Expect, written};
 use crate::clock::now;
 use crate::dead_letter::DeadLetter;
 use crate::error::RunError;
-use crate::event::{Event, EventKind};
+use crate::handle::SupervisorHandle;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::supervisor::{Subscription, SupervisorHandle};
+use crate::runtime::Subscription;
+use crate::status::{Event, EventKind};
 use crate::sync::{Mutex, MutexGuard};
 
 /// More events than this at one instant, and the clock is not going to move on.

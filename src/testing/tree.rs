@@ -14,12 +14,12 @@ use super::log::{Recorder, Search, Stuck};
 use crate::child::ChildSpec;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError, StartError};
-use crate::event::{Event, EventKind};
 use crate::exit::ExitError;
+use crate::handle::{ChildRef, SupervisorHandle};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::supervisor::{ChildRef, SupervisorHandle};
-use crate::tree::Root;
+use crate::spec::Root;
+use crate::status::{Event, EventKind};
 
 /// How long a test waits for anything, unless it says otherwise.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);

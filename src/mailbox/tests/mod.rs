@@ -27,8 +27,8 @@ use super::shared::Shared;
 use super::slot::{At, Borrower, Grace, Loan, Place, Spot, spot};
 use super::state::{Next, Patience, Received};
 use super::{Inbox, SendError};
+use crate::core::{Dynamic, Event, Key, Machine};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
-use crate::machine::{Dynamic, Event, Key, Machine};
 use crate::path::Path;
 use crate::policy::Rules;
 

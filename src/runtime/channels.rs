@@ -1,0 +1,153 @@
+//! The channels of a supervisor: one for events, one for dead letters.
+//!
+//! Hardly any supervisor ever has one, so they are made when somebody subscribes. They go with the
+//! supervisor, and whoever listens learns from that that it has ended.
+//!
+//! # Invariants
+//!
+//! 1. Under the lock here nothing is done with a channel but to make it and to share it: tokio drops
+//!    what a full one holds under locks of its own, which may run anybody's code.
+//! 2. Once they are closed there are none, and none are made.
+
+use tokio::sync::broadcast::{self, Receiver, Sender};
+
+use crate::dead_letter::{DeadLetter, drop_afterwards};
+use crate::status::Event;
+use crate::sync::Mutex;
+
+/// How many items a subscriber may be behind before it misses some.
+const CAPACITY: usize = 1024;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Channels(Mutex<Option<Box<Senders>>>);
+
+#[derive(Debug, Default)]
+pub(super) struct Senders {
+    events: Option<Sender<Event>>,
+    letters: Option<Sender<DeadLetter>>,
+}
+
+/// What a supervisor has a channel for.
+pub(super) trait Item: Clone {
+    fn of(senders: &mut Senders) -> &mut Option<Sender<Self>>;
+}
+
+impl Item for Event {
+    fn of(senders: &mut Senders) -> &mut Option<Sender<Self>> {
+        &mut senders.events
+    }
+}
+
+impl Item for DeadLetter {
+    fn of(senders: &mut Senders) -> &mut Option<Sender<Self>> {
+        &mut senders.letters
+    }
+}
+
+impl Channels {
+    /// `is_over`: whether the supervisor takes nothing in any more, which it doesn't before it
+    /// [closes](Self::close) these.
+    pub(super) fn subscribe<T: Item>(&self, is_over: impl FnOnce() -> bool) -> Receiver<T> {
+        let sender = {
+            let mut senders = self.0.lock();
+            if is_over() {
+                // Its sender is gone, so that it ends at once.
+                return broadcast::channel(1).1;
+            }
+            let sender = T::of(senders.get_or_insert_default());
+            sender.get_or_insert_with(|| Sender::new(CAPACITY)).clone()
+        };
+        sender.subscribe()
+    }
+
+    pub(super) fn send<T: Item>(&self, item: &T) {
+        let sender = self.0.lock().as_mut().and_then(|senders| T::of(senders).clone());
+        if let Some(sender) = sender {
+            // It fails if nobody is listening any more: fine.
+            let _ = sender.send(item.clone());
+        }
+    }
+
+    pub(super) fn close(&self) {
+        let senders = self.0.lock().take();
+        if senders.is_some() {
+            drop_afterwards(|| drop(senders));
+        }
+    }
+}
+
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::exit::ExitReason;
+    use crate::path::Path;
+    use crate::status::EventKind;
+
+    /// Tells when it is dropped, and wants a channel then.
+    #[derive(Debug, thiserror::Error)]
+    #[error("listens")]
+    struct Listening(Arc<Channels>, mpsc::Sender<()>);
+
+    impl Drop for Listening {
+        fn drop(&mut self) {
+            self.1.send(()).unwrap();
+            // Long enough for others to be in the middle of something.
+            for _ in 0..10_000 {
+                drop(self.0.subscribe::<DeadLetter>(|| false));
+                thread::yield_now();
+            }
+        }
+    }
+
+    fn event(reason: ExitReason) -> Event {
+        let (path, at) = (Path::root("app"), SystemTime::UNIX_EPOCH);
+        Event {
+            seq: 1,
+            at,
+            path,
+            incarnation: 1,
+            kind: EventKind::GaveUp { reason: reason.into() },
+        }
+    }
+
+    #[test]
+    fn what_goes_with_an_old_event_may_listen_while_others_begin_to() {
+        let channels = Arc::<Channels>::default();
+        let _behind = channels.subscribe::<Event>(|| false);
+        let (tells, told) = mpsc::channel();
+        let listening = Listening(Arc::clone(&channels), tells);
+        channels.send(&event(ExitReason::Failed(listening.into())));
+        let others = {
+            let channels = Arc::clone(&channels);
+            thread::spawn(move || {
+                told.recv().unwrap();
+                drop(channels.subscribe::<Event>(|| false));
+            })
+        };
+        // The last of these takes the place of the first.
+        for _ in 0..CAPACITY {
+            channels.send(&event(ExitReason::Normal));
+        }
+        others.join().unwrap();
+    }
+
+    #[test]
+    fn once_they_are_closed_whoever_listens_is_told_so_at_once() {
+        let channels = Channels::default();
+        let mut before = channels.subscribe::<Event>(|| false);
+        channels.send(&event(ExitReason::Normal));
+        channels.close();
+        channels.send(&event(ExitReason::Normal));
+        assert!(before.try_recv().is_ok(), "it was sent before");
+        assert_eq!(before.try_recv().unwrap_err(), broadcast::error::TryRecvError::Closed);
+
+        let mut after = channels.subscribe::<DeadLetter>(|| true);
+        assert_eq!(after.try_recv().unwrap_err(), broadcast::error::TryRecvError::Closed);
+        assert!(channels.0.lock().is_none(), "none is made");
+    }
+}

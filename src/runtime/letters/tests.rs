@@ -1,0 +1,434 @@
+//! A mailbox that can deliver nothing, and who hears of it.
+
+use std::any::{Any, type_name};
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Weak;
+use std::task::{Context, Wake};
+use std::time::Duration;
+
+use foldhash::HashMap;
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
+
+use super::*;
+use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
+use crate::runtime::Blueprint;
+use crate::runtime::hub::Tree;
+
+type Message = Box<dyn Any + Send>;
+
+/// A mailbox that gives up what is put into it.
+#[derive(Debug)]
+struct Dead {
+    owner: Arc<dyn Owner>,
+    quiet: bool,
+    me: Weak<Self>,
+}
+
+impl Dead {
+    fn of(owner: &Arc<Hub>) -> Arc<Self> {
+        let owner = Arc::clone(owner);
+        Arc::new_cyclic(|me| Self { owner, quiet: false, me: Weak::clone(me) })
+    }
+
+    fn quiet(owner: &Arc<Hub>) -> Arc<Self> {
+        let owner = Arc::clone(owner);
+        Arc::new_cyclic(|me| Self { owner, quiet: true, me: Weak::clone(me) })
+    }
+
+    fn send<M: Send + 'static>(&self, message: M) {
+        self.bury(type_name::<M>(), TypeId::of::<M>(), Box::new(message), None);
+    }
+
+    fn bury(
+        &self,
+        event_type: &'static str,
+        type_id: TypeId,
+        payload: Message,
+        entry: Option<EntryId>,
+    ) {
+        self.owner.bury(Undelivered {
+            reason: DeadLetterReason::MailboxClosed,
+            target: self.owner.path().join("a"),
+            incarnation: 1,
+            event_type,
+            type_id,
+            payload,
+            error: None,
+            quiet: self.quiet,
+            entry,
+            origin: self.me.clone(),
+        });
+    }
+}
+
+impl Redeliver for Dead {
+    fn redeliver(
+        self: Arc<Self>,
+        payload: Message,
+        entry: EntryId,
+    ) -> Result<(), (Message, Refused)> {
+        self.bury("again", (*payload).type_id(), payload, Some(entry));
+        Ok(())
+    }
+}
+
+fn root(letters: LetterOptions) -> Arc<Hub> {
+    let tree = Arc::new(Tree::new(now(), std::time::SystemTime::UNIX_EPOCH));
+    hub("app", letters, None, tree)
+}
+
+fn below(above: &Arc<Hub>, name: &str, letters: LetterOptions) -> Arc<Hub> {
+    let tree = Arc::clone(&above.tree);
+    hub(name, letters, Some(Arc::clone(above)), tree)
+}
+
+fn hub(name: &str, letters: LetterOptions, above: Option<Arc<Hub>>, tree: Arc<Tree>) -> Arc<Hub> {
+    let blueprint = Blueprint {
+        name: name.into(),
+        rules: Arc::default(),
+        dynamic: None,
+        on_child_failure: None,
+        letters,
+        children: Vec::new(),
+        keys: HashMap::default(),
+        lends: false,
+    };
+    Hub::new(name.into(), above, tree, Arc::new(blueprint), now())
+}
+
+fn silent() -> LetterOptions {
+    LetterOptions { log: Some(DeadLetterLog::off()), ..LetterOptions::default() }
+}
+
+fn suppressing<M: 'static>() -> LetterOptions {
+    LetterOptions { suppressed: vec![TypeId::of::<M>()], ..silent() }
+}
+
+fn kept_by(store: &DeadLetterStore) -> LetterOptions {
+    LetterOptions { stores: vec![store.clone()], ..silent() }
+}
+
+/// What a subscriber has got, as numbers.
+fn numbers(letters: &mut Subscription<DeadLetter>) -> Vec<u32> {
+    std::iter::from_fn(|| letters.try_next()).filter_map(|letter| letter.take()).collect()
+}
+
+fn types(letters: &mut Subscription<DeadLetter>) -> Vec<&'static str> {
+    std::iter::from_fn(|| letters.try_next()).filter_map(|letter| letter.event_type).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed3_03_two_subscribers_both_get_a_letter_and_one_its_message() {
+    let app = root(silent());
+    let mut both = [app.subscribe_letters(), app.subscribe_letters()];
+    Dead::of(&app).send(7_u32);
+    let letters = both.each_mut().map(|letters| letters.try_next().unwrap());
+    for letter in &letters {
+        assert_eq!(letter.reason, DeadLetterReason::MailboxClosed);
+        assert_eq!((letter.target.as_str(), letter.incarnation), ("app/a", 1));
+        assert_eq!(letter.event_type, Some("u32"));
+        assert!(letter.is::<u32>() && !letter.suppressed);
+    }
+    assert_eq!(letters.map(|letter| letter.take::<u32>()), [Some(7), None]);
+    assert!(both.iter_mut().all(|letters| letters.try_next().is_none()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_131_nothing_configured_keeps_nothing() {
+    let app = root(silent());
+    let message = Arc::new(());
+    Dead::of(&app).send(Arc::clone(&message));
+    assert_eq!(Arc::strong_count(&message), 1, "it was dropped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_about_a_message_climbs_into_every_store_and_channel_above_and_no_other() {
+    let (of_app, of_mid) = (DeadLetterStore::default(), DeadLetterStore::default());
+    let app = root(kept_by(&of_app));
+    // The one above is named again, which makes no difference.
+    let stores = vec![of_mid.clone(), of_app.clone()];
+    let mid = below(&app, "mid", LetterOptions { stores, ..silent() });
+    let low = below(&mid, "low", silent());
+    let beside = below(&app, "beside", silent());
+    let mut at = [&app, &mid, &low, &beside].map(|hub| hub.subscribe_letters());
+    Dead::of(&low).send(7_u32);
+    Dead::of(&beside).send(8_u32);
+    let targets = at.each_mut().map(|letters| {
+        let letters = std::iter::from_fn(|| letters.try_next());
+        letters.map(|letter| letter.target.to_string()).collect::<Vec<_>>()
+    });
+    let (a, b) = ("app/mid/low/a", "app/beside/a");
+    assert_eq!(targets, [vec![a, b], vec![a], vec![a], vec![b]]);
+    let kept = |store: &DeadLetterStore| store.entries().len();
+    assert_eq!([kept(&of_app), kept(&of_mid)], [2, 1]);
+    assert_eq!(of_app.under("app/mid").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_130_whoever_forwards_letters_into_a_mailbox_that_is_dead_does_not_spin() {
+    let store = DeadLetterStore::default();
+    let app = root(kept_by(&store));
+    let (mut letters, forwarded_to) = (app.subscribe_letters(), Dead::of(&app));
+    Dead::of(&app).send(7_u32);
+    let mut forwarded = 0;
+    while let Some(letter) = letters.try_next() {
+        forwarded_to.send(letter);
+        forwarded += 1;
+    }
+    assert_eq!(forwarded, 1);
+    assert_eq!(store.counts().total, 1, "nobody hears of the second, the store neither");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_135_each_subscriber_sees_the_letters_that_he_asks_for() {
+    let store = DeadLetterStore::default();
+    let app = root(kept_by(&store));
+    let mid = below(&app, "mid", suppressing::<u64>());
+    let low = below(&mid, "low", silent());
+    let mut normal = app.subscribe_letters();
+    let mut suppressed = app.subscribe_letters().only_suppressed();
+    let mut all = app.subscribe_letters().with_suppressed();
+    Dead::of(&low).send(1_u32);
+    Dead::of(&low).send(2_u64);
+    assert_eq!(types(&mut normal), ["u32"]);
+    assert_eq!(types(&mut suppressed), ["u64"]);
+    assert_eq!(types(&mut all), ["u32", "u64"]);
+
+    // Not above the supervisor that says so.
+    Dead::of(&app).send(3_u64);
+    assert_eq!(types(&mut normal), ["u64"]);
+    assert_eq!(types(&mut suppressed), [""; 0]);
+    assert_eq!(types(&mut all), ["u64"]);
+
+    assert_eq!(store.counts().total, 3, "the store has all of them");
+    let flags: Vec<_> = store.entries().iter().map(|entry| entry.letter.suppressed).collect();
+    assert_eq!(flags, [false, true, false]);
+    let next = normal.next();
+    Dead::of(&low).send(4_u64);
+    Dead::of(&low).send(5_u32);
+    assert_eq!(next.await.unwrap().take(), Some(5_u32), "who waits is not woken for the other");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_lags_learns_how_many_letters_it_has_missed() {
+    let app = root(suppressing::<u64>());
+    let (mut letters, dead) = (app.subscribe_letters(), Dead::of(&app));
+    dead.send(0_u64);
+    for number in 1..=1034_u32 {
+        dead.send(number);
+    }
+    let first = letters.next().await.unwrap();
+    assert_eq!(first.take(), Some(11_u32));
+    assert_eq!(letters.missed(), 11, "the suppressed one is one of them");
+    assert_eq!(numbers(&mut letters), (12..=1034).collect::<Vec<_>>());
+    assert_eq!(letters.missed(), 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_132_a_replay_that_ends_as_a_letter_again_is_the_same_entry() {
+    let store = DeadLetterStore::default();
+    let app = root(kept_by(&store));
+    let mut letters = app.subscribe_letters();
+    let dead = Dead::of(&app);
+    dead.send(7_u32);
+    let id = store.entries()[0].id;
+    for replays in 1..=3 {
+        assert_eq!(store.replay(id), Ok(()));
+        let entries = store.entries();
+        assert_eq!((entries.len(), entries[0].id, entries[0].replays), (1, id, replays));
+    }
+    assert!(matches!(store.replay(id), Err(crate::ReplayError::Quarantined { replays: 3, .. })));
+    assert_eq!(types(&mut letters), ["u32", "again", "again", "again"], "each is told");
+    drop(dead);
+    assert!(store.entries()[0].letter.take::<u32>().is_some());
+}
+
+/// Looks into a store whenever it is woken.
+struct Watch {
+    store: DeadLetterStore,
+    seen: Mutex<Vec<u64>>,
+}
+
+impl Wake for Watch {
+    fn wake(self: Arc<Self>) {
+        let total = self.store.counts().total;
+        self.seen.lock().push(total);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_has_a_letter_before_anybody_hears_of_it() {
+    let store = DeadLetterStore::metrics_only();
+    let app = root(kept_by(&store));
+    let watch = Arc::new(Watch { store, seen: Mutex::default() });
+    let waker = Arc::clone(&watch).into();
+    let mut letters = app.subscribe_letters();
+    let mut next = pin!(letters.next());
+    assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    Dead::of(&app).send(7_u32);
+    assert_eq!(*watch.seen.lock(), [1]);
+    assert_eq!(next.await.unwrap().take(), Some(7_u32));
+}
+
+/// Tells of its own loss, through another message that is lost.
+struct Telling(Arc<Dead>);
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.send("lost");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_may_send_others_when_it_is_dropped() {
+    let store = DeadLetterStore::ring(1);
+    let app = root(kept_by(&store));
+    let (letters, dead) = (app.subscribe_letters(), Dead::of(&app));
+    // Whether it makes room in the store, in the channel, or goes with the last who listens.
+    for _ in 0..2000 {
+        dead.send(Telling(Arc::clone(&dead)));
+    }
+    drop(letters);
+    assert_eq!(store.counts().total, 4000);
+    assert_eq!(Arc::strong_count(&dead), 1);
+    dead.send(Telling(Arc::clone(&dead)));
+    store.remove(store.entries()[0].id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_one_subscriber_has_not_seen_may_send_others_when_he_leaves() {
+    let app = root(silent());
+    let (mut quick, slow, dead) =
+        (app.subscribe_letters(), app.subscribe_letters(), Dead::of(&app));
+    // The channel is full, so that the next letter takes the place of the first.
+    for _ in 0..1024 {
+        dead.send(Telling(Arc::clone(&dead)));
+    }
+    while quick.try_next().is_some() {}
+    drop(slow);
+    assert_eq!(types(&mut quick).len(), 1024, "each has sent another");
+    assert_eq!(Arc::strong_count(&dead), 1);
+}
+
+/// Listens to the log of this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// With a second listener, which hears nothing: one alone would not hear a line that another
+    /// thread, which doesn't listen, was the first to come by.
+    fn listen(&self) -> (DefaultGuard, Dispatch) {
+        let writer = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::level_filters::LevelFilter::DEBUG)
+            .without_time()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        let second = Dispatch::new(NoSubscriber::new());
+        (set_default(subscriber), second)
+    }
+
+    /// What was logged since this was asked last, without what all lines have.
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(std::mem::take(&mut *self.0.lock())).unwrap();
+        let same = "child=app/a incarnation=1 reason=mailbox_closed ";
+        text.lines().map(|line| line.trim_start().replace(same, "")).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed3_07_kin_134_letters_are_logged_as_warnings_then_not_and_then_with_how_many_were_not()
+{
+    let log = Log::default();
+    let _listening = log.listen();
+    let pause = Duration::from_secs(2);
+    let of_app = DeadLetterLog::default().first(4).pause(pause);
+    let app = root(LetterOptions { log: Some(of_app), ..LetterOptions::default() });
+    let dead = Dead::of(&app);
+    (1..=6_u32).for_each(|number| dead.send(number));
+    let line = |text: &str, count: &str| {
+        format!("WARN verger::dead_letter: dead letter{text} event_type=\"u32\" {count}")
+    };
+    assert_eq!(
+        log.lines(),
+        [
+            line("", "count=1"),
+            line("", "count=2"),
+            line("", "count=3"),
+            line("; no more are logged for a while", "count=4 pause=2s"),
+        ]
+    );
+    tokio::time::advance(pause).await;
+    (7..=8_u32).for_each(|number| dead.send(number));
+    let resumed = "; some before were not logged, and counting begins again";
+    assert_eq!(log.lines(), [line(resumed, "total=7 unlogged=2"), line("", "count=1")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_counts_with_the_nearest_above_that_says_how_many_are_logged() {
+    let log = Log::default();
+    let _listening = log.listen();
+    let every = LetterOptions { log: Some(DeadLetterLog::every()), ..LetterOptions::default() };
+    let app = root(LetterOptions::default());
+    let mid = below(&app, "mid", every);
+    let low = below(&mid, "low", LetterOptions::default());
+    let beside = below(&app, "beside", LetterOptions::default());
+    [&app, &mid, &low, &beside].into_iter().for_each(|hub| Dead::of(hub).send(0_u32));
+    let counts: Vec<_> =
+        log.lines().iter().map(|line| line.rsplit_once(' ').unwrap().1.to_owned()).collect();
+    assert_eq!(counts, ["count=1", "count=1", "count=2", "count=2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_suppressed_quiet_or_about_a_letter_is_no_warning_and_is_not_counted() {
+    let log = Log::default();
+    let _listening = log.listen();
+    let app = root(LetterOptions { log: None, ..suppressing::<u64>() });
+    let mut letters = app.subscribe_letters();
+    let (dead, quiet) = (Dead::of(&app), Dead::quiet(&app));
+    dead.send(1_u64);
+    assert_eq!(log.lines(), [""; 0]);
+    (0..20_u32).for_each(|number| quiet.send(number));
+    let debug = "DEBUG verger::dead_letter: dead letter event_type=\"u32\"";
+    assert_eq!(log.lines(), [debug; 20], "each of them");
+    dead.send(letters.try_next().unwrap());
+    assert_eq!(
+        log.lines(),
+        ["DEBUG verger::dead_letter: a dead letter that was not delivered: dropped \
+          child=app/a incarnation=1 reason=mailbox_closed"]
+    );
+    dead.send(2_u32);
+    let counted = "WARN verger::dead_letter: dead letter event_type=\"u32\" count=1";
+    assert_eq!(log.lines(), [counted]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_about_a_child_itself_is_not_logged_here() {
+    let log = Log::default();
+    let _listening = log.listen();
+    let every = LetterOptions { log: Some(DeadLetterLog::every()), ..LetterOptions::default() };
+    let app = root(every);
+    let mut letters = app.subscribe_letters();
+    let error = Arc::new(crate::ExitReason::Normal);
+    let at = std::time::SystemTime::UNIX_EPOCH;
+    let reason = DeadLetterReason::GaveUp;
+    let letter = DeadLetter::about_child(reason, app.path().join("a"), 1, error, at);
+    app.send_letter(&letter, &Provenance::default(), now());
+    assert_eq!(letters.try_next().unwrap().target.as_str(), "app/a");
+    assert_eq!(log.lines(), [""; 0]);
+}

@@ -1,0 +1,210 @@
+//! One validation for the whole tree: a builder in, a blueprint that cannot be wrong out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldhash::{HashMap, HashMapExt as _};
+
+use super::builder::{DynamicSupervisorBuilder, Options, Restarts, SupervisorBuilder};
+use super::order;
+use super::run::{Supervisor, seed_of};
+use crate::child::{
+    ChildSpec, Resolved, check_intensity, check_limits, check_on_exhausted, check_twice,
+};
+use crate::core::Key;
+use crate::error::{BuildError, BuildWarning};
+use crate::path::{Path, Trail, check_name};
+use crate::policy::{Origin, Preset, Rules, unreachable};
+use crate::runtime::{Blueprint, Drive};
+
+/// What there is to check of a builder of either kind.
+pub(super) trait Described {
+    fn name(&self) -> &str;
+    fn options(&self) -> &Options;
+    fn children(&self) -> &[ChildSpec];
+    fn dynamic(&self) -> Option<Drive>;
+}
+
+impl Described for SupervisorBuilder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn children(&self) -> &[ChildSpec] {
+        &self.children
+    }
+
+    fn dynamic(&self) -> Option<Drive> {
+        None
+    }
+}
+
+impl Described for DynamicSupervisorBuilder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn children(&self) -> &[ChildSpec] {
+        &[]
+    }
+
+    fn dynamic(&self) -> Option<Drive> {
+        Some(self.drive)
+    }
+}
+
+/// Checks a tree from its root.
+pub(super) fn root(described: &dyn Described) -> Result<Supervisor, BuildError> {
+    check_name(described.name())
+        .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
+    let mut warnings = Vec::new();
+    let mut path = Trail::from(Path::root(described.name()));
+    alone(described, &path)?;
+    let mut children = Vec::with_capacity(described.children().len());
+    for child in described.children() {
+        children.push(child.resolve(&mut path, &mut warnings)?);
+    }
+    let blueprint = blueprint(described, &path, children, &mut warnings)?;
+    for warning in &warnings {
+        tracing::warn!(target: "verger::lifecycle", "{warning}");
+    }
+    Ok(Supervisor::new(Arc::new(blueprint), warnings))
+}
+
+/// Checks what a supervisor says of itself.
+pub(super) fn alone(described: &dyn Described, path: &Trail) -> Result<(), BuildError> {
+    rules(described.options(), path).map(drop)
+}
+
+/// Checks a supervisor that is a child, and whose children are checked.
+pub(super) fn nested(
+    described: &dyn Described,
+    path: &Trail,
+    children: Vec<ChildSpec>,
+    warnings: &mut Vec<BuildWarning>,
+) -> Result<Resolved, BuildError> {
+    let blueprint = Arc::new(blueprint(described, path, children, warnings)?);
+    let abort_bound = blueprint.abort_bound();
+    Ok(Resolved { seed: Arc::new(seed_of(blueprint)), abort_bound })
+}
+
+fn blueprint(
+    described: &dyn Described,
+    path: &Trail,
+    children: Vec<ChildSpec>,
+    warnings: &mut Vec<BuildWarning>,
+) -> Result<Blueprint, BuildError> {
+    let mut blueprint = Blueprint {
+        // Of a child it is the spec's, which may be another than the builder's.
+        name: path.name().into(),
+        rules: Arc::new(rules(described.options(), path)?),
+        dynamic: described.dynamic(),
+        on_child_failure: described.options().on_child_failure.clone(),
+        letters: described.options().letters.clone(),
+        children: Vec::new(),
+        keys: HashMap::default(),
+        lends: false,
+    };
+    let (mut keys, mut mailboxes) = (HashMap::with_capacity(children.len()), HashMap::default());
+    for (number, child) in (0..).zip(&children) {
+        let lends = child.lends();
+        blueprint.lends |= lends;
+        if lends
+            && let Some(mailbox) = child.seed.mailbox()
+            && let Some(owner) = mailboxes.insert(Arc::as_ptr(&mailbox).addr(), child.name())
+        {
+            let (path, owner) = (path.join(child.name()), path.join(owner));
+            return Err(BuildError::MailboxTaken { path, owner });
+        }
+        if keys.insert(Arc::clone(&child.seed.name), Key::of_number(number)).is_some() {
+            let name = child.name().to_owned();
+            return Err(BuildError::DuplicateChild { parent: path.path(), name });
+        }
+        blueprint.check_child(&|| path.path(), child, warnings)?;
+    }
+    let children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
+    blueprint.declare(children, keys);
+    warnings.extend(unreachable_limit(&blueprint, path));
+    Ok(blueprint)
+}
+
+fn rules(options: &Options, path: &Trail) -> Result<Rules, BuildError> {
+    let preset = options.preset.as_ref();
+    let default = Rules::default();
+    let intensity = match (options.restarts, preset) {
+        (Some(Restarts::Unlimited), _) => None,
+        (Some(Restarts::Within(intensity)), _) => Some(intensity),
+        (None, Some(preset)) => preset.intensity,
+        (None, None) => default.intensity,
+    };
+    let own = || path.path();
+    check_twice(options.twice.as_ref(), &own)?;
+    if let Some(intensity) = intensity {
+        check_intensity(intensity, &own)?;
+    }
+    let on_exhausted = options.on_exhausted;
+    let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted));
+    let on_exhausted = on_exhausted.unwrap_or(default.on_exhausted);
+    check_on_exhausted(on_exhausted, &own)?;
+    check_limits(&options.defaults.options, &own)?;
+    let example = Duration::from_secs(10);
+    let zero = |option| BuildError::ZeroDuration { path: own(), option, example };
+    if options.defaults.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Err(zero("default activation timeout"));
+    }
+    if options.leak_timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Err(zero("leak timeout"));
+    }
+    if let Some(backoff) = &options.defaults.options.backoff {
+        backoff.check().map_err(|problem| {
+            let path = own();
+            BuildError::BadBackoff { path, problem }
+        })?;
+    }
+    Ok(Rules {
+        strategy: options.strategy,
+        auto_shutdown: options.auto_shutdown,
+        start: options.start,
+        first_start: options
+            .first_start
+            .unwrap_or_else(|| preset.map_or(default.first_start, |preset| preset.first_start)),
+        on_exhausted,
+        on_exhausted_from: match (options.on_exhausted, preset) {
+            (Some(_), _) => Origin::Supervisor,
+            (None, Some(_)) => Origin::Preset,
+            (None, None) => Origin::Default,
+        },
+        intensity,
+        charge_everything: preset.is_some_and(|preset| preset.charge_everything),
+        gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
+        asks: false,
+        leak_timeout: options.leak_timeout.unwrap_or(default.leak_timeout),
+        stop_deadline: options.stop_deadline,
+        max_children: options.max_children,
+        defaults: options.defaults.options.clone(),
+        preset: preset.map(Preset::of_children).unwrap_or_default(),
+        backoff: default.backoff,
+        random: options.random.clone(),
+    })
+}
+
+/// A limit that all children together can't reach, even if they fail whenever they may.
+fn unreachable_limit(blueprint: &Blueprint, path: &Trail) -> Option<BuildWarning> {
+    let rules = &blueprint.rules;
+    let intensity = rules.intensity.filter(|_| !blueprint.children.is_empty())?;
+    // How long an error may ask to wait isn't known.
+    let asks = |child: &ChildSpec| !child.options.waits.is_empty();
+    if !rules.defaults.waits.is_empty() || blueprint.children.iter().any(asks) {
+        return None;
+    }
+    let backoffs = blueprint.children.iter().map(|child| rules.backoff(&child.options));
+    unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(&path.path(), limit))
+}
