@@ -8,6 +8,7 @@ mod leaks;
 mod log;
 mod order;
 mod panics;
+mod races;
 mod strays;
 mod tasks;
 mod teardown;

@@ -1,0 +1,397 @@
+//! What cannot work is refused when it is built or added, in words that name who, what and the
+//! remedy.
+
+mod warnings;
+
+use std::time::Duration;
+
+use verger::{
+    AutoShutdown, Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, RestartType,
+    Start, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+async fn idle(ctx: Context) -> Exit {
+    ctx.cancelled().await;
+    Ok(())
+}
+
+fn app() -> SupervisorBuilder {
+    Supervisor::builder("app")
+}
+
+/// What is said about a tree in which `faulty` is two levels below the root.
+fn refused_below(faulty: impl Into<ChildSpec>) -> String {
+    refused(app().child(Supervisor::builder("ingest").child(faulty)))
+}
+
+fn refused(builder: SupervisorBuilder) -> String {
+    builder.build().unwrap_err().to_string()
+}
+
+/// What `start_child` says to a child.
+async fn refused_later(handle: &SupervisorHandle, faulty: impl Into<ChildSpec>) -> String {
+    let error = handle.start_child(faulty).await.unwrap_err();
+    assert!(matches!(error, ControlError::InvalidSpec(_)), "{error:?}");
+    error.to_string()
+}
+
+/// Names that cannot be used, and what is said of each.
+fn bad_names() -> [(String, &'static str); 7] {
+    [
+        (String::new(), r#"the name "" is empty; write "worker", for example"#),
+        (
+            "mq/tt".to_owned(),
+            r#"the name "mq/tt" contains `/`, which separates the names in a path; write "mq-tt", for example"#,
+        ),
+        (
+            "conn#1".to_owned(),
+            r#"the name "conn#1" contains `#`, which comes before the serial number of a dynamic child; write "conn-1", for example"#,
+        ),
+        (
+            " mqtt".to_owned(),
+            r#"the name " mqtt" begins or ends with white space; write "mqtt", for example"#,
+        ),
+        (
+            " ".to_owned(),
+            r#"the name " " begins or ends with white space; write "worker", for example"#,
+        ),
+        (
+            "mq\ntt".to_owned(),
+            r#"the name "mq\ntt" contains a control character; write "mq-tt", for example"#,
+        ),
+        (
+            "x".repeat(256),
+            r#"the name "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" is longer than 255 bytes; write "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…", for example"#,
+        ),
+    ]
+}
+
+/// Backoffs that cannot work, and what is said of each.
+fn bad_backoffs() -> [(Backoff, &'static str); 8] {
+    let good = Backoff::exponential(ms(200), Duration::from_secs(30));
+    let jitter = "`jitter` of the backoff is 1.5; write a fraction from 0 to 1, such as 0.2";
+    [
+        (good.clone().jitter(1.5), jitter),
+        (Backoff::constant(ms(1)).jitter(1.5), jitter),
+        (
+            good.clone().jitter(-0.1),
+            "`jitter` of the backoff is -0.1; write a fraction from 0 to 1, such as 0.2",
+        ),
+        (
+            good.clone().jitter(f64::NAN),
+            "`jitter` of the backoff is NaN; write a fraction from 0 to 1, such as 0.2",
+        ),
+        (
+            Backoff::exponential(ms(500), ms(200)),
+            "`max` of the backoff is 200ms; write at least `min`, which is 500ms",
+        ),
+        (
+            Backoff::linear(ms(0), ms(100), ms(200)),
+            "`min` of the backoff is 0s; write a first wait above zero, or `Backoff::none()` for no wait at all",
+        ),
+        (
+            good.factor(0.5),
+            "`factor` of the backoff is 0.5; write a finite number of at least 1, such as 2",
+        ),
+        (
+            Backoff::constant(ms(1)).factor(3.0),
+            "`factor` of the backoff is 3; leave it out, or use `Backoff::exponential`, the only one that has a factor",
+        ),
+    ]
+}
+
+#[test]
+fn a_name_that_cannot_be_part_of_a_path_is_refused_with_one_that_can() {
+    for (name, problem) in bad_names() {
+        assert_eq!(
+            refused(Supervisor::builder(name.clone())),
+            format!("the root has a bad name: {problem}"),
+        );
+        assert_eq!(
+            refused(app().child(worker(name.clone(), idle))),
+            format!("`app` has a child with a bad name: {problem}"),
+        );
+        assert_eq!(
+            refused(app().child(Supervisor::builder("pool").into_child().named(name.clone()))),
+            format!("`app` has a child with a bad name: {problem}"),
+        );
+        assert_eq!(
+            refused_below(worker(name.clone(), idle)),
+            format!("`app/ingest` has a child with a bad name: {problem}"),
+        );
+        let dynamic = DynamicSupervisor::builder(name).build().unwrap_err().to_string();
+        assert_eq!(dynamic, format!("the root has a bad name: {problem}"));
+    }
+    let longest = "x".repeat(255);
+    assert!(app().child(worker(longest, idle)).build().is_ok());
+}
+
+#[test]
+fn two_children_of_one_name_are_refused() {
+    let pair = |builder: SupervisorBuilder| {
+        builder.child(worker("db", idle)).child(Supervisor::builder("db"))
+    };
+    assert_eq!(
+        refused(pair(app())),
+        "`app` has two children named `db`; give one of them another name",
+    );
+    assert_eq!(
+        refused_below(pair(Supervisor::builder("pool"))),
+        "`app/ingest/pool` has two children named `db`; give one of them another name",
+    );
+    // Under different parents they are different children.
+    let same = || Supervisor::builder("db").child(worker("db", idle));
+    assert!(app().child(same()).child(Supervisor::builder("other").child(same())).build().is_ok());
+}
+
+#[test]
+fn a_restart_period_of_zero_is_refused() {
+    let remedy = "write a period such as `Duration::from_secs(60)`, or `unlimited_restarts()`";
+    assert_eq!(
+        refused(app().restarts(3, Duration::ZERO)),
+        format!("`app` allows 3 restarts in a period of zero; {remedy}"),
+    );
+    assert_eq!(
+        refused_below(Supervisor::builder("pool").restarts(0, Duration::ZERO)),
+        format!("`app/ingest/pool` allows 0 restarts in a period of zero; {remedy}"),
+    );
+    assert_eq!(
+        refused_below(DynamicSupervisor::builder("conns").restarts(3, Duration::ZERO)),
+        format!("`app/ingest/conns` allows 3 restarts in a period of zero; {remedy}"),
+    );
+    assert!(
+        app().restarts(0, MINUTE).build().is_ok(),
+        "no restarts at all is something to ask for"
+    );
+}
+
+#[test]
+fn children_that_require_each_other_are_refused_with_the_circle() {
+    let circle = |builder: SupervisorBuilder| {
+        builder
+            .child(worker("log", idle))
+            .child(worker("a", idle).requires("log").requires("b"))
+            .child(worker("b", idle).requires("c"))
+            .child(worker("c", idle).requires("a"))
+    };
+    for start in [Start::Sequential, Start::Concurrent] {
+        assert_eq!(
+            refused(circle(app().start(start))),
+            "the children of `app` require each other in a circle: a → b → c → a; remove one link",
+        );
+    }
+    assert_eq!(
+        refused_below(circle(Supervisor::builder("pool"))),
+        "the children of `app/ingest/pool` require each other in a circle: a → b → c → a; remove one link",
+    );
+    assert_eq!(
+        refused(app().child(worker("a", idle).requires("a"))),
+        "the children of `app` require each other in a circle: a → a; remove one link",
+    );
+}
+
+#[test]
+fn an_unknown_requirement_is_refused_with_the_names_there_are() {
+    let api = || worker("api", idle).requires("bd");
+    assert_eq!(
+        refused(app().child(worker("db", idle)).child(worker("log", idle)).child(api())),
+        "`app/api` requires `bd`, but `app` has no such child; it has `db`, `log`",
+    );
+    assert_eq!(
+        refused_below(api()),
+        "`app/ingest/api` requires `bd`, but `app/ingest` has no such child; it has no other children",
+    );
+    let many = (0..12).fold(app(), |app, n| app.child(worker(format!("w{n}"), idle)));
+    assert_eq!(
+        refused(many.child(api())),
+        "`app/api` requires `bd`, but `app` has no such child; it has `w0`, `w1`, `w2`, `w3`, \
+         `w4`, `w5`, `w6`, `w7`, `w8`, `w9` and 2 more",
+    );
+}
+
+#[test]
+fn a_later_requirement_is_refused_unless_children_start_concurrently() {
+    let pair = |builder: SupervisorBuilder| {
+        builder.child(worker("api", idle).requires("db")).child(worker("db", idle))
+    };
+    let remedy = "is declared after it and would be started later; declare `db` first, or start \
+                  the children with `Start::Concurrent`";
+    assert_eq!(refused(pair(app())), format!("`app/api` requires `db`, which {remedy}"));
+    assert_eq!(
+        refused_below(pair(Supervisor::builder("pool"))),
+        format!("`app/ingest/pool/api` requires `db`, which {remedy}"),
+    );
+    assert!(pair(app().start(Start::Concurrent)).build().is_ok());
+}
+
+#[test]
+fn a_significant_child_that_ends_nothing_is_refused() {
+    let auto = || Supervisor::builder("jobs").auto_shutdown(AutoShutdown::AnySignificant);
+    let transient = || worker("migrate", idle).restart(RestartType::Transient).significant();
+
+    assert_eq!(
+        refused(app().child(auto().child(worker("migrate", idle).significant()))),
+        "`app/jobs/migrate` is significant, but restarted after every end, as a permanent child \
+         is; make it transient or temporary",
+    );
+    assert_eq!(
+        refused_below(transient()),
+        "`app/ingest/migrate` is significant, but `app/ingest` has no auto-shutdown; add \
+         `auto_shutdown(AutoShutdown::AnySignificant)` to it, or remove `significant()`",
+    );
+    assert!(app().child(auto().child(transient())).build().is_ok());
+    let by_default = auto().defaults(|child| child.restart(RestartType::Transient));
+    assert!(by_default.child(worker("migrate", idle).significant()).build().is_ok());
+}
+
+#[test]
+fn a_backoff_that_cannot_work_is_refused() {
+    for (backoff, problem) in bad_backoffs() {
+        assert_eq!(
+            refused(app().child(worker("db", idle).backoff(backoff.clone()))),
+            format!("the backoff of `app/db` cannot work: {problem}"),
+        );
+        assert_eq!(
+            refused_below(worker("db", idle).backoff(backoff.clone())),
+            format!("the backoff of `app/ingest/db` cannot work: {problem}"),
+        );
+        let default = Supervisor::builder("pool").defaults(|child| child.backoff(backoff.clone()));
+        assert_eq!(
+            refused_below(default),
+            format!("the backoff of `app/ingest/pool` cannot work: {problem}"),
+        );
+        assert_eq!(
+            refused_below(Supervisor::builder("pool").into_child().backoff(backoff)),
+            format!("the backoff of `app/ingest/pool` cannot work: {problem}"),
+        );
+    }
+}
+
+#[test]
+fn an_activation_timeout_of_zero_is_refused() {
+    assert_eq!(
+        refused_below(worker("db", idle).activation_timeout(Duration::ZERO)),
+        "the activation timeout of `app/ingest/db` is zero; write a duration such as `10s`",
+    );
+    let default = |child: verger::ChildDefaults| child.activation_timeout(Duration::ZERO);
+    assert_eq!(
+        refused_below(Supervisor::builder("pool").defaults(default)),
+        "the default activation timeout of `app/ingest/pool` is zero; write a duration such as `10s`",
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_added_is_refused_in_the_same_words() {
+    let ingest = Supervisor::builder("ingest").child(worker("log", idle));
+    let app = app().child(ingest).build().unwrap().start().await.unwrap();
+    let ingest = app.supervisor("ingest").await.unwrap();
+
+    for (name, problem) in bad_names() {
+        assert_eq!(
+            refused_later(&ingest, worker(name, idle)).await,
+            format!("`app/ingest` has a child with a bad name: {problem}"),
+        );
+    }
+    for (backoff, problem) in bad_backoffs() {
+        assert_eq!(
+            refused_later(&ingest, worker("db", idle).backoff(backoff)).await,
+            format!("the backoff of `app/ingest/db` cannot work: {problem}"),
+        );
+    }
+    let zero = worker("db", idle).activation_timeout(Duration::ZERO);
+    let twice = Supervisor::builder("pool").child(worker("a", idle)).child(worker("a", idle));
+    let circle = Supervisor::builder("pool").child(worker("a", idle).requires("a"));
+    let transient = worker("db", idle).restart(RestartType::Transient).significant();
+    let table = [
+        (zero, "the activation timeout of `app/ingest/db` is zero; write a duration such as `10s`"),
+        (
+            worker("db", idle).significant(),
+            "`app/ingest/db` is significant, but restarted after every end, as a permanent child \
+             is; make it transient or temporary",
+        ),
+        (
+            transient,
+            "`app/ingest/db` is significant, but `app/ingest` has no auto-shutdown; add \
+             `auto_shutdown(AutoShutdown::AnySignificant)` to it, or remove `significant()`",
+        ),
+        (
+            twice.into(),
+            "`app/ingest/pool` has two children named `a`; give one of them another name",
+        ),
+        (
+            circle.into(),
+            "the children of `app/ingest/pool` require each other in a circle: a → a; remove one link",
+        ),
+        (
+            Supervisor::builder("pool").restarts(1, Duration::ZERO).into(),
+            "`app/ingest/pool` allows 1 restarts in a period of zero; write a period such as \
+             `Duration::from_secs(60)`, or `unlimited_restarts()`",
+        ),
+        (
+            worker("db", idle).requires("lgo"),
+            "`app/ingest/db` requires `lgo`, but `app/ingest` has no such child; it has `log`",
+        ),
+    ];
+    for (spec, text) in table {
+        assert_eq!(refused_later(&ingest, spec).await, text);
+    }
+    let names: Vec<_> = ingest.which_children().await.unwrap();
+    assert_eq!(names.len(), 1, "nothing was added");
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dynamic_supervisor_refuses_what_only_an_order_has() {
+    let app = app().child(DynamicSupervisor::builder("conns")).build().unwrap();
+    let app = app.start().await.unwrap();
+    let conns = app.supervisor("conns").await.unwrap();
+
+    assert_eq!(
+        refused_later(&conns, worker("conn", idle).requires("db")).await,
+        "`app/conns/conn` has `requires`, which a dynamic supervisor does not have; there is no \
+         start order in it; remove it, or use a `Supervisor`",
+    );
+    let significant = worker("conn", idle).restart(RestartType::Temporary).significant();
+    assert_eq!(
+        refused_later(&conns, significant).await,
+        "`app/conns/conn` has `significant`, which a dynamic supervisor does not have; its \
+         children come and go; remove `significant()`",
+    );
+    assert_eq!(conns.count_children().await.unwrap().specs, 0);
+    app.stop("done").await.unwrap();
+}
+
+#[test]
+fn the_first_mistake_in_declaration_order_is_told() {
+    let two = app().child(worker("", idle)).child(worker("b", idle).requires("c"));
+    assert_eq!(
+        refused(two),
+        "`app` has a child with a bad name: the name \"\" is empty; write \"worker\", for example",
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_from_the_root_is_told_where_it_begins() {
+    let ingest = Supervisor::builder("ingest").child(worker("mqtt", idle));
+    let app = app().child(ingest).build().unwrap().start().await.unwrap();
+    let ingest = app.supervisor("ingest").await.unwrap();
+    let table = [
+        (&app, "app/ingest/mqtt", "`app` takes paths below it: write `ingest/mqtt`"),
+        (&ingest, "app/ingest/mqtt", "`app/ingest` takes paths below it: write `mqtt`"),
+    ];
+    for (handle, path, hint) in table {
+        let error = handle.which_child(path).await.unwrap_err();
+        let text = format!("there is no `{}/{path}`; a handle to {hint}", handle.path());
+        assert_eq!(error.to_string(), text);
+        assert_eq!(format!("{error:?}"), text);
+    }
+    let other = app.which_child("application").await.unwrap_err();
+    assert_eq!(other.to_string(), "there is no `app/application`");
+    app.stop("done").await.unwrap();
+}

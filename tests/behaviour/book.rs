@@ -1,0 +1,40 @@
+//! What the book has to say, besides what its listings show.
+
+const WHEN_NOT: &str = include_str!("../../book/src/when-not.md");
+const WAITS: &str = include_str!("../../book/src/waits.md");
+
+/// The headings of a page.
+fn headings(page: &str) -> Vec<&str> {
+    page.lines().filter_map(|line| line.strip_prefix("## ")).collect()
+}
+
+#[test]
+fn seed0_51_there_is_a_page_about_when_not_to_use_backoff() {
+    let headings = headings(WHEN_NOT);
+    for unfit in
+        ["A bug that is the same each time", "Backoff in a backoff", "Work that is lost in a start"]
+    {
+        assert!(headings.contains(&unfit), "{headings:?}");
+    }
+}
+
+#[test]
+fn seed0_54_and_names_what_there_is_for_other_cases() {
+    for tool in ["`retry`", "`CircuitBreaker`", "`delays`"] {
+        assert!(WAITS.contains(tool), "{tool}");
+    }
+    assert!(headings(WAITS).contains(&"Without a supervisor"));
+    assert!(headings(WHEN_NOT).contains(&"One call that fails"));
+}
+
+#[test]
+fn seed1_20_each_curve_has_its_purpose() {
+    for advice in [
+        "**Exponential** for what has to *recover*",
+        "**Linear** for what has to *adapt*",
+        "**The longest wait**",
+    ] {
+        assert!(WAITS.contains(advice), "{advice}");
+    }
+    assert!(headings(WAITS).contains(&"Jitter"));
+}

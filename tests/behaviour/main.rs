@@ -1,0 +1,19 @@
+//! What a tree does, as its users see it through the public API.
+
+mod bad_input;
+mod book;
+mod child_specs;
+#[path = "../common/mod.rs"]
+mod common;
+mod dead_letters;
+mod health_checks;
+mod kin;
+#[path = "../common/log.rs"]
+mod log;
+mod requires;
+mod seeds;
+mod spans;
+mod status;
+mod status_changes;
+mod stop_times;
+mod testing;

@@ -1,0 +1,55 @@
+//! Behaviours of actor-ts (`seed0`), SignalPy (`seed3`) and elfo (`seed4`) that we keep.
+
+mod actor_ts;
+mod elfo;
+mod signalpy;
+
+use std::time::Duration;
+
+use verger::{
+    Backoff, Event, EventKind, Lifecycle, Subscription, Supervisor, SupervisorBuilder,
+    SupervisorHandle,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// A root whose children wait 2, 4, 8, … seconds.
+fn app() -> SupervisorBuilder {
+    waiting(Supervisor::builder("app").unlimited_restarts())
+}
+
+/// The same with so many restarts a minute.
+fn limited(max: u32) -> SupervisorBuilder {
+    waiting(Supervisor::builder("app").restarts(max, MINUTE))
+}
+
+fn waiting(builder: SupervisorBuilder) -> SupervisorBuilder {
+    builder.defaults(|child| child.backoff(Backoff::exponential(secs(2), secs(64))))
+}
+
+async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
+    builder.build().unwrap().start().await.unwrap()
+}
+
+async fn lifecycle(handle: &SupervisorHandle, path: &str) -> Lifecycle {
+    handle.which_child(path).await.unwrap().lifecycle
+}
+
+/// The edges that have been told so far, as in `app/a#2 active → errored (panicked)`.
+fn edges(events: &mut Subscription<Event>) -> Vec<String> {
+    let told = std::iter::from_fn(|| events.try_next());
+    told.filter_map(|event| match event.kind {
+        EventKind::Moved { from, to, reason, wait, .. } => {
+            let reason = reason.map(|reason| format!(" ({})", reason.kind())).unwrap_or_default();
+            let wait =
+                wait.map(|(n, wait)| format!(", attempt {n} in {wait:?}")).unwrap_or_default();
+            Some(format!("{}#{} {from} → {to}{reason}{wait}", event.path, event.incarnation))
+        }
+        _ => None,
+    })
+    .collect()
+}

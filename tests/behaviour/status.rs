@@ -1,0 +1,357 @@
+//! What can be seen of a running tree at one moment: as text, as JSON, as values.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use verger::{
+    Backoff, ChildSpec, Context, DynamicSupervisor, OnExhausted, RestartType, Strategy, Supervisor,
+    SupervisorBuilder, SupervisorHandle, worker,
+};
+
+use crate::common::{End, NextStart, World, settle};
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
+    builder.build().unwrap().start().await.unwrap()
+}
+
+fn app() -> SupervisorBuilder {
+    Supervisor::builder("app").defaults(|child| child.backoff(Backoff::constant(secs(5))))
+}
+
+/// Idles, and says `status` of itself.
+fn says(name: &str, status: &'static str) -> ChildSpec {
+    worker(name, move |ctx: Context| async move {
+        ctx.set_status(status);
+        ctx.cancelled().await;
+    })
+}
+
+async fn text(handle: &SupervisorHandle) -> Vec<String> {
+    let text = handle.status().await.unwrap().to_string();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tree_in_which_all_is_well_is_a_line_for_each_child() {
+    let world = World::new();
+    let ingest = Supervisor::builder("ingest")
+        .strategy(Strategy::RestForOne)
+        .restarts(3, secs(90))
+        .child(world.child("mqtt"))
+        .child(world.child("writer").restart(RestartType::Transient));
+    let app = app()
+        .child(says("db", "pool 8/10"))
+        .child(world.child("http"))
+        .child(ingest)
+        .child(world.child("migrate").restart(RestartType::Temporary));
+    let app = start(app).await;
+    sleep(secs(8_100)).await;
+
+    assert_eq!(
+        text(&app).await,
+        [
+            "app  one_for_one 0/5 in 1m  active  up 2h15m  6 children",
+            "├─ db                  permanent    active       up 2h15m  \"pool 8/10\"",
+            "├─ http                permanent    active       up 2h15m",
+            "├─ ingest              rest_for_one active       up 2h15m  0/3 in 90s",
+            "│  ├─ mqtt             permanent    active       up 2h15m",
+            "│  └─ writer           transient    active       up 2h15m",
+            "└─ migrate             temporary    active       up 2h15m",
+        ]
+    );
+    assert_eq!(
+        text(&app.supervisor("ingest").await.unwrap()).await,
+        [
+            "app/ingest  rest_for_one 0/3 in 90s  active  up 2h15m  2 children",
+            "├─ mqtt                permanent    active       up 2h15m",
+            "└─ writer              transient    active       up 2h15m",
+        ]
+    );
+    app.stop("done").await.unwrap();
+}
+
+/// What the documentation of `Status` shows.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_waits_says_for_how_long_and_why_and_which_attempt_it_will_be() {
+    let world = World::new();
+    let ingest = Supervisor::builder("ingest")
+        .strategy(Strategy::RestForOne)
+        .child(world.child("writer").backoff(Backoff::none()))
+        .child(world.child("mqtt").backoff(Backoff::constant(secs(5))));
+    let app = app().child(says("db", "pool 8/10")).child(ingest).child(world.child("http"));
+    let app = start(app).await;
+    sleep(secs(8_062)).await;
+    for _ in 0..2 {
+        world.end("writer", End::Panic).await;
+    }
+    sleep(secs(23)).await;
+    world.next_starts("mqtt", [NextStart::Error; 4]);
+    world.end("mqtt", End::Error).await;
+    sleep(Duration::from_millis(15_800)).await;
+
+    assert_eq!(
+        text(&app).await,
+        [
+            "app  one_for_one 0/5 in 1m  active  up 2h15m  5 children, 1 restarting",
+            "├─ db                  permanent    active       up 2h15m  \"pool 8/10\"",
+            "├─ ingest              rest_for_one active       up 2h15m  3/5 in 1m",
+            "│  ├─ writer           permanent    active       up 38s  restarts=2",
+            "│  │     last: panicked: writer panicked",
+            "│  └─ mqtt             permanent    RESTARTING   retry in 4.2s (attempt 4)",
+            "│        restarts=5  last: activation failed: no start",
+            "└─ http                permanent    active       up 2h15m",
+        ]
+    );
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_parked_and_who_is_down_with_him_is_said() {
+    let world = World::new();
+    let app = app()
+        .restarts(1, secs(60))
+        .on_exhausted(OnExhausted::Park)
+        .strategy(Strategy::RestForOne)
+        .child(world.child("a"))
+        .child(world.child("b"))
+        .child(world.child("c"))
+        .child(world.child("d").requires("c"));
+    let app = start(app).await;
+    world.end("b", End::Panic).await;
+    let waiting = text(&app).await;
+    sleep(secs(5)).await;
+    settle().await;
+    world.end("b", End::Error).await;
+    sleep(secs(61)).await;
+
+    assert_eq!(
+        waiting,
+        [
+            "app  rest_for_one 1/1 in 1m  active  up 0s  4 children, 1 restarting, 2 stopped",
+            "├─ a                   permanent    active       up 0s",
+            "├─ b                   permanent    RESTARTING   retry in 5s (attempt 1)",
+            "│     last: panicked: b panicked",
+            "├─ c                   permanent    stopped      for 0s  stopped with its group",
+            "└─ d                   permanent    stopped      for 0s  stopped with its group",
+        ]
+    );
+    assert_eq!(
+        text(&app).await,
+        [
+            "app  rest_for_one 0/1 in 1m  active  up 1m  4 children, 1 errored, 2 stopped",
+            "├─ a                   permanent    active       up 1m",
+            "├─ b                   permanent    ERRORED      for 1m  restarts=1  given up",
+            "│     last: failed: b failed",
+            "├─ c                   permanent    stopped      for 1m  restarts=1",
+            "│     stopped with its group",
+            "└─ d                   permanent    stopped      for 1m  restarts=1",
+            "      stopped with its group",
+        ]
+    );
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_stopped_by_hand_is_not_taken_for_a_failure() {
+    let world = World::new();
+    let ingest = Supervisor::builder("ingest").child(world.child("mqtt"));
+    let app = start(app().child(ingest).child(world.child("http"))).await;
+    world.end("http", End::Error).await;
+    sleep(secs(6)).await;
+    app.terminate_child("ingest").await.unwrap();
+    app.terminate_child("http").await.unwrap();
+    sleep(secs(3)).await;
+
+    assert_eq!(
+        text(&app).await,
+        [
+            "app  one_for_one 1/5 in 1m  active  up 9s  2 children, 2 stopped",
+            "├─ ingest              supervisor   stopped      for 3s  stopped by hand",
+            "└─ http                permanent    stopped      for 3s  restarts=1",
+            "      stopped by hand",
+        ]
+    );
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_that_gave_up_says_which_child_it_was_while_it_waits() {
+    let world = World::new();
+    let ingest = Supervisor::builder("ingest").restarts(0, secs(5)).child(world.child("mqtt"));
+    let app = start(app().child(ingest)).await;
+    world.end("mqtt", End::Error).await;
+    sleep(Duration::from_millis(4_500)).await;
+
+    assert_eq!(
+        text(&app).await,
+        [
+            "app  one_for_one 1/5 in 1m  active  up 4s  1 child, 1 restarting",
+            "└─ ingest              supervisor   RESTARTING   retry in 0.5s (attempt 1)",
+            "      last: escalated: child app/ingest/mqtt: failed: mqtt failed",
+        ]
+    );
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_that_come_and_go_are_told_apart_by_their_number() {
+    let conns = DynamicSupervisor::builder("conns").unlimited_restarts();
+    let app = start(app().child(conns)).await;
+    let conns = app.supervisor("conns").await.unwrap();
+    assert_eq!(
+        text(&app).await,
+        [
+            "app  one_for_one 0/5 in 1m  active  up 0s  1 child",
+            "└─ conns               dynamic      active       up 0s  unlimited restarts",
+        ]
+    );
+    for client in ["alice", "bob", "carol"] {
+        conns.start_child(says("conn", client)).await.unwrap();
+        sleep(secs(1)).await;
+    }
+    conns.terminate_child("conn#2").await.unwrap();
+
+    assert_eq!(
+        text(&app).await,
+        [
+            "app  one_for_one 0/5 in 1m  active  up 3s  3 children",
+            "└─ conns               dynamic      active       up 3s  unlimited restarts",
+            "   ├─ conn#1           permanent    active       up 3s  \"alice\"",
+            "   └─ conn#3           permanent    active       up 1s  \"carol\"",
+        ]
+    );
+    assert_eq!(
+        text(&conns).await,
+        [
+            "app/conns  dynamic unlimited restarts  active  up 3s  2 children",
+            "├─ conn#1              permanent    active       up 3s  \"alice\"",
+            "└─ conn#3              permanent    active       up 1s  \"carol\"",
+        ]
+    );
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_names_and_long_words_are_cut_to_80_columns() {
+    let long = "a-listener-with-a-name-that-no-column-has-room-for";
+    let lowest =
+        (1..=5).rev().fold(Supervisor::builder("level-6").child(says(long, "")), |below, level| {
+            Supervisor::builder(format!("level-{level}")).child(below)
+        });
+    let story = "this child has a long story to tell, and it will not fit into one line of 80";
+    let app = app().child(says(long, story)).child(lowest);
+    let app = start(app).await;
+    let path = "level-1/level-2/level-3/level-4/level-5/level-6";
+    let lowest = app.supervisor(path).await.unwrap();
+
+    assert_eq!(
+        text(&app).await,
+        [
+            "app  one_for_one 0/5 in 1m  active  up 0s  8 children",
+            "├─ a-listene…-room-for permanent    active       up 0s",
+            "│     \"this child has a long story to tell, and it will not fit into one line…\"",
+            "└─ level-1             one_for_one  active       up 0s  0/5 in 1m",
+            "   └─ level-2          one_for_one  active       up 0s  0/5 in 1m",
+            "      └─ level-3       one_for_one  active       up 0s  0/5 in 1m",
+            "         └─ level-4    one_for_one  active       up 0s  0/5 in 1m",
+            "+3       └─ level-5    one_for_one  active       up 0s  0/5 in 1m",
+            "+4       └─ level-6    one_for_one  active       up 0s  0/5 in 1m",
+            "+5       └─ a-lis…-for permanent    active       up 0s",
+        ]
+    );
+    assert_eq!(
+        text(&lowest).await,
+        [
+            "app/level-1/…l-5/level-6  one_for_one 0/5 in 1m  active  up 0s  1 child",
+            "└─ a-listene…-room-for permanent    active       up 0s",
+        ]
+    );
+    app.stop("done").await.unwrap();
+}
+
+#[cfg(feature = "json")]
+#[tokio::test(start_paused = true)]
+async fn as_json_every_time_is_a_number_of_milliseconds() {
+    let world = World::new();
+    let app = start(app().restarts(3, secs(90)).child(world.child("mqtt"))).await;
+    world.end("mqtt", End::Error).await;
+    sleep(Duration::from_millis(800)).await;
+
+    let json = app.status().await.unwrap().json();
+    assert!(json.starts_with("{\n  \"seq\": 0,\n  \"captured_at_ms\": "), "{json}");
+    assert!(json.ends_with("\n}\n"), "{json}");
+    let status: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let captured_at = status["captured_at_ms"].as_u64().unwrap();
+    let year_2020 = 1_577_836_800_000;
+    assert!((year_2020..year_2020 * 10).contains(&captured_at), "milliseconds since the epoch");
+    let mqtt = serde_json::json!({
+        "path": "app/mqtt",
+        "kind": "worker",
+        "restart": "permanent",
+        "policy": {
+            "restart": { "value": "permanent", "origin": "default" },
+            "backoff": {
+                "value": { "curve": "constant", "delay": "5s" },
+                "origin": "defaults",
+            },
+            "on_exhausted": { "value": "escalate", "origin": "default" },
+            "failure_log": { "value": { "level": "warn" }, "origin": "default" },
+        },
+        "significant": false,
+        "lifecycle": "restarting",
+        "why": null,
+        "incarnation": 1,
+        "restarts": 0,
+        "failures": 1,
+        "since_ms": captured_at - 800,
+        "for_ms": 800,
+        "last_exit": { "kind": "failed", "message": "failed: mqtt failed" },
+        "next": { "attempt": 1, "delay_ms": 5000, "remaining_ms": 4200 },
+        "status": null,
+        "healthy": null,
+        "mailbox": null,
+        "supervisor": null,
+        "children": [],
+    });
+    let counts = serde_json::json!({
+        "specs": 1, "active": 0, "restarting": 1, "supervisors": 0, "workers": 1,
+    });
+    let expected = serde_json::json!({
+        "seq": 0,
+        "captured_at_ms": captured_at,
+        "root": {
+            "path": "app",
+            "kind": "supervisor",
+            "restart": "temporary",
+            "policy": null,
+            "significant": false,
+            "lifecycle": "active",
+            "why": null,
+            "incarnation": 1,
+            "restarts": 0,
+            "failures": 0,
+            "since_ms": captured_at - 800,
+            "for_ms": 800,
+            "last_exit": null,
+            "next": null,
+            "status": null,
+            "healthy": null,
+        "mailbox": null,
+            "supervisor": {
+                "strategy": "one_for_one",
+                "on_child_failure": false,
+                "restarts_in_period": 1,
+                "max_restarts": 3,
+                "period_ms": 90_000,
+                "counts": counts,
+            },
+            "children": [mqtt],
+        },
+    });
+    assert_eq!(status, expected);
+    app.stop("done").await.unwrap();
+}

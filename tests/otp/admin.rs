@@ -1,0 +1,213 @@
+//! OTP's and Elixir's suites, rows 26 to 33, 40 and 123: calls to a supervisor, and what they answer.
+
+use crate::common::{World, counts, settle, start};
+use verger::{
+    BuildError, ControlError, DynamicSupervisor, Lifecycle, Supervisor, SupervisorHandle,
+};
+
+/// Where a child is, and in which incarnation.
+async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
+    let child = tree.which_child(path).await.unwrap();
+    (child.lifecycle, child.incarnation)
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_26_a_running_child_is_already_started() {
+    let world = World::new();
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+
+    let answer = tree.start_child(world.child("a")).await;
+
+    assert!(matches!(
+        answer,
+        Err(ControlError::AlreadyStarted { path }) if path.as_str() == "app/a"
+    ));
+    assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
+    assert_eq!(world.acts(), ["start a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_27_a_stopped_child_is_already_present() {
+    let world = World::new();
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    tree.terminate_child("a").await.unwrap();
+
+    let answer = tree.start_child(world.child("a")).await;
+
+    assert!(matches!(
+        answer,
+        Err(ControlError::AlreadyPresent { path, state: Lifecycle::Stopped })
+            if path.as_str() == "app/a"
+    ));
+    assert_eq!(world.acts(), ["start a", "stop a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_28_terminating_a_stopped_child_is_fine() {
+    let world = World::new();
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+
+    tree.terminate_child("a").await.unwrap();
+    tree.terminate_child("a").await.unwrap();
+
+    assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
+    assert_eq!(world.acts(), ["start a", "stop a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_one_not_found() {
+    let world = World::new();
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+
+    let restarted = tree.restart_child("a").await.unwrap_err();
+    let deleted = tree.delete_child("a").await.unwrap_err();
+    assert!(matches!(restarted, ControlError::Running { path } if path.as_str() == "app/a"));
+    assert!(matches!(deleted, ControlError::Running { path } if path.as_str() == "app/a"));
+    assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
+
+    let answers = [
+        tree.restart_child("b").await.map(drop),
+        tree.delete_child("b").await,
+        tree.terminate_child("b").await,
+        tree.kill_child("b").await,
+        tree.which_child("b").await.map(drop),
+        tree.child_spec("b").await.map(drop),
+    ];
+    for answer in answers {
+        assert!(matches!(
+            answer,
+            Err(ControlError::NotFound { path }) if path.as_str() == "app/b"
+        ));
+    }
+}
+
+/// OTP means a pid; ours is the name of a dynamic child's incarnation.
+#[tokio::test(start_paused = true)]
+async fn otp_30_a_dynamic_childs_handle_is_not_found_under_a_static_supervisor() {
+    let world = World::new();
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+
+    let answer = tree.terminate_child("a#1").await;
+
+    assert!(matches!(answer, Err(ControlError::NotFound { .. })));
+    assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
+    assert_eq!(world.log(), ["start a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_31_whoever_calls_a_supervisor_that_is_not_there_is_told() {
+    let world = World::new();
+    let sub = Supervisor::builder("sub").child(world.child("a"));
+    let tree = start(Supervisor::builder("app").child(sub)).await;
+    let sub = tree.supervisor("sub").await.unwrap();
+
+    tree.terminate_child("sub").await.unwrap();
+    let answers = [
+        sub.start_child(world.child("b")).await.map(drop),
+        sub.terminate_child("a").await,
+        sub.restart_child("a").await.map(drop),
+        sub.delete_child("a").await,
+        sub.which_children().await.map(drop),
+        sub.which_child("a").await.map(drop),
+        sub.count_children().await.map(drop),
+        sub.child_spec("a").await.map(drop),
+        tree.supervisor("sub").await.map(drop),
+    ];
+    for answer in answers {
+        assert!(matches!(
+            answer,
+            Err(ControlError::NotRunning { nearest, .. }) if nearest.as_str() == "app"
+        ));
+    }
+
+    tree.stop("the test is over").await.unwrap();
+    let answers = [
+        tree.start_child(world.child("b")).await.map(drop),
+        tree.terminate_child("sub").await,
+        tree.count_children().await.map(drop),
+        sub.which_child("a").await.map(drop),
+    ];
+    for answer in answers {
+        assert!(matches!(answer, Err(ControlError::Ended { .. })));
+    }
+}
+
+/// The second time OTP says `ok` and Elixir `not_found`; ours say the latter.
+#[tokio::test(start_paused = true)]
+async fn otp_32_a_dynamic_child_is_terminated_by_its_handle_and_by_nothing_else() {
+    let world = World::new();
+    let others = DynamicSupervisor::builder("others");
+    let conns = DynamicSupervisor::builder("conns");
+    let tree = start(Supervisor::builder("app").child(conns).child(others)).await;
+    let conns = tree.supervisor("conns").await.unwrap();
+    let others = tree.supervisor("others").await.unwrap();
+    let a = conns.start_child(world.child("a")).await.unwrap();
+    let stranger = others.start_child(world.child("stranger")).await.unwrap();
+
+    let not_found = |answer| matches!(answer, Err(ControlError::NotFound { .. }));
+    assert!(not_found(conns.terminate_child("a").await), "by its id");
+    assert_eq!(state(&conns, a.name()).await, (Lifecycle::Active, 1));
+    conns.terminate_child(a.name()).await.unwrap();
+    assert!(not_found(conns.terminate_child(a.name()).await), "a dead handle");
+    assert!(not_found(conns.terminate_child(stranger.name()).await), "somebody else's");
+    assert_eq!(state(&others, stranger.name()).await, (Lifecycle::Active, 1));
+    assert_eq!(world.acts(), ["start a", "start stranger", "stop a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_33_a_child_is_terminated_restarted_terminated_and_deleted() {
+    let world = World::new();
+    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
+
+    tree.terminate_child("a").await.unwrap();
+    assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
+    assert_eq!(tree.restart_child("a").await.unwrap().incarnation(), Some(2));
+    assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
+    tree.terminate_child("a").await.unwrap();
+    assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 2));
+    tree.delete_child("a").await.unwrap();
+    assert!(tree.which_children().await.unwrap().is_empty());
+    assert!(matches!(tree.which_child("a").await, Err(ControlError::NotFound { .. })));
+    assert_eq!(world.acts(), ["start a", "stop a", "start a", "stop a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_40_an_invalid_spec_is_refused_in_the_caller_also_without_a_supervisor() {
+    let world = World::new();
+    let sub = Supervisor::builder("sub").child(world.child("a"));
+    let tree = start(Supervisor::builder("app").child(sub)).await;
+    let sub = tree.supervisor("sub").await.unwrap();
+    let refused = |answer| {
+        matches!(
+            answer,
+            Err(ControlError::InvalidSpec(BuildError::BadName { parent, .. }))
+                if parent == "app/sub"
+        )
+    };
+
+    assert!(refused(sub.start_child(world.child("a/b")).await), "it runs");
+    tree.terminate_child("sub").await.unwrap();
+    assert!(refused(sub.start_child(world.child("a/b")).await), "it does not");
+    tree.stop("the test is over").await.unwrap();
+    assert!(refused(sub.start_child(world.child("a/b")).await), "nor does the tree");
+    let valid = sub.start_child(world.child("b")).await;
+    assert!(matches!(valid, Err(ControlError::Ended { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_123_a_supervisor_whose_name_is_taken_is_refused_and_none_of_its_children_ran() {
+    let world = World::new();
+    let tree = start(Supervisor::builder("app").child(Supervisor::builder("sub"))).await;
+
+    let second = Supervisor::builder("sub").child(world.child("a")).child(world.child("b"));
+    let answer = tree.start_child(second).await;
+
+    assert!(matches!(
+        answer,
+        Err(ControlError::AlreadyStarted { path }) if path.as_str() == "app/sub"
+    ));
+    settle().await;
+    assert_eq!(world.log(), [""; 0]);
+    assert_eq!(counts(&tree.supervisor("sub").await.unwrap()).await, [0; 4]);
+}

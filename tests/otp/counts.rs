@@ -1,0 +1,203 @@
+//! OTP's suite, rows 34 to 38: how many children there are, what is kept of them, in which order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::common::{End, NextStart, World, counts, settle, start};
+use verger::{
+    Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, Preset, RestartType,
+    Strategy, Supervisor, SupervisorHandle, async_trait, child, worker,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A dynamic supervisor called `conns` under a root called `app`, and a handle to each. Its
+/// children wait a second before they are started again.
+async fn conns() -> (SupervisorHandle, SupervisorHandle) {
+    let conns = DynamicSupervisor::builder("conns")
+        .unlimited_restarts()
+        .defaults(|child| child.backoff(Backoff::constant(SECOND)));
+    let tree = start(Supervisor::builder("app").child(conns)).await;
+    let conns = tree.supervisor("conns").await.unwrap();
+    (tree, conns)
+}
+
+async fn idle(ctx: Context) {
+    ctx.cancelled().await;
+}
+
+/// OTP counts one template; ours are, as Elixir's, as many specs as there are children.
+#[tokio::test(start_paused = true)]
+async fn otp_34_a_thousand_and_two_thousand_dynamic_children_are_counted_by_their_type() {
+    let worker = worker("a", idle).restart(RestartType::Temporary);
+    let supervisor = Supervisor::builder("sub").child(worker.clone());
+    let supervisor = supervisor.into_child().restart(RestartType::Temporary);
+    for (spec, supervisors) in [(worker, 0), (supervisor, 1)] {
+        let (tree, conns) = conns().await;
+        let mut names = Vec::new();
+        for many in [1000, 2000] {
+            while names.len() < many {
+                names.push(conns.start_child(spec.clone()).await.unwrap().name().to_owned());
+            }
+            let many = u32::try_from(many).unwrap();
+            let supervisors = supervisors * many;
+            assert_eq!(counts(&conns).await, [many, many, supervisors, many - supervisors]);
+        }
+
+        for name in &names {
+            conns.kill_child(name).await.unwrap();
+        }
+        settle().await;
+        assert_eq!(counts(&conns).await, [0; 4]);
+        tree.stop("the test is over").await.unwrap();
+    }
+}
+
+/// With OTP's lack of a delay nobody would see it; ours wait a second between attempts.
+#[tokio::test(start_paused = true)]
+async fn otp_35_children_that_are_being_restarted_count_but_not_as_active() {
+    let world = World::new();
+    let (_tree, conns) = conns().await;
+    let mut children = Vec::new();
+    for name in ["a", "b", "c"] {
+        children.push(conns.start_child(world.child(name)).await.unwrap());
+    }
+    assert_eq!(counts(&conns).await, [3, 3, 0, 3]);
+
+    world.next_starts("b", [NextStart::Error]);
+    world.next_starts("c", [NextStart::Error]);
+    world.end("b", End::Error).await;
+    world.end("c", End::Error).await;
+    assert_eq!(counts(&conns).await, [3, 1, 0, 3], "they wait");
+    assert_eq!(conns.count_children().await.unwrap().restarting, 2);
+
+    tokio::time::sleep(SECOND).await;
+    settle().await;
+    assert_eq!(world.acts()[5..], ["try b", "try c"]);
+    assert_eq!(counts(&conns).await, [3, 1, 0, 3], "they could not start");
+
+    tokio::time::sleep(SECOND).await;
+    settle().await;
+    assert_eq!(world.acts(), ["start b", "start c"]);
+    assert_eq!(counts(&conns).await, [3, 3, 0, 3], "they are back");
+    assert_eq!(conns.count_children().await.unwrap().restarting, 0);
+
+    for (left, child) in (0..3).rev().zip(&children) {
+        conns.terminate_child(child.name()).await.unwrap();
+        assert_eq!(counts(&conns).await, [left, left, 0, left]);
+    }
+}
+
+/// OTP forgets a temporary child's arguments at once. Ours are never copied, and shared by all
+/// children of one spec.
+#[tokio::test(start_paused = true)]
+async fn otp_36_what_a_child_is_made_of_is_kept_once_and_dropped_with_the_last_of_them() {
+    struct Idle;
+
+    #[async_trait]
+    impl Child for Idle {
+        async fn run(&mut self, ctx: &Context) -> Exit {
+            ctx.cancelled().await;
+            Ok(())
+        }
+    }
+
+    let large = Arc::new(vec![0; 1_000_000]);
+    let spec = {
+        let large = Arc::clone(&large);
+        let factory = move || {
+            assert_eq!(large.len(), 1_000_000);
+            Idle
+        };
+        child("a", factory).restart(RestartType::Temporary)
+    };
+    let (_tree, conns) = conns().await;
+    let earlier = conns.start_child(spec.clone()).await.unwrap();
+    conns.kill_child(earlier.name()).await.unwrap();
+    let mut children = Vec::new();
+    for _ in 0..100 {
+        children.push(conns.start_child(spec.clone()).await.unwrap());
+    }
+    drop(spec);
+    settle().await;
+    assert_eq!(counts(&conns).await, [100, 100, 0, 100]);
+    assert_eq!(Arc::strong_count(&large), 2, "ours, and one for the hundred");
+
+    for child in children {
+        conns.terminate_child(child.name()).await.unwrap();
+    }
+    settle().await;
+    assert_eq!(Arc::strong_count(&large), 1, "nobody can start it again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_37_a_name_is_free_again_only_after_a_temporary_child_however_it_ended() {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Death {
+        Terminated,
+        Killed,
+        Ended(End),
+    }
+    use Death::{Ended, Killed, Terminated};
+
+    let deaths = [Terminated, Killed, Ended(End::Normal), Ended(End::Error), Ended(End::Panic)];
+    let strategies = [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne];
+    for (strategy, death) in strategies.into_iter().flat_map(|it| deaths.map(|death| (it, death))) {
+        for restart in [RestartType::Permanent, RestartType::Transient, RestartType::Temporary] {
+            let world = World::new();
+            let spec = || world.child("a").restart(restart);
+            let tree = start(
+                Supervisor::builder("app").preset(Preset::otp()).strategy(strategy).child(spec()),
+            )
+            .await;
+
+            match death {
+                Terminated => tree.terminate_child("a").await.unwrap(),
+                Killed => tree.kill_child("a").await.unwrap(),
+                Ended(end) => world.end_unobserved("a", end),
+            }
+            settle().await;
+            let answer = tree.start_child(spec()).await;
+
+            let case = format!("{strategy}, {restart}, {death:?}: {answer:?}");
+            let kept = match restart {
+                RestartType::Transient => matches!(death, Terminated | Ended(End::Normal)),
+                _ => death == Terminated,
+            };
+            match answer {
+                Ok(_) => assert_eq!(restart, RestartType::Temporary, "{case}"),
+                Err(ControlError::AlreadyPresent { state: Lifecycle::Stopped, .. }) => {
+                    assert!(restart != RestartType::Temporary && kept, "{case}");
+                }
+                Err(ControlError::AlreadyStarted { .. }) => {
+                    assert!(restart != RestartType::Temporary && !kept, "{case}");
+                }
+                Err(_) => panic!("{case}"),
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_38_children_stop_and_start_in_their_order_and_not_in_that_of_their_names() {
+    let world = World::new();
+    let names = ["delta", "alpha", "echo", "bravo", "charlie"];
+    let builder = Supervisor::builder("app").preset(Preset::otp()).strategy(Strategy::RestForOne);
+    let tree = start(names.iter().fold(builder, |it, name| it.child(world.child(name)))).await;
+    assert_eq!(
+        world.acts(),
+        ["start delta", "start alpha", "start echo", "start bravo", "start charlie"],
+    );
+
+    world.end("echo", End::Error).await;
+    assert_eq!(
+        world.acts(),
+        ["end echo", "stop charlie", "stop bravo", "start echo", "start bravo", "start charlie"],
+    );
+
+    tree.stop("the test is over").await.unwrap();
+    assert_eq!(
+        world.acts(),
+        ["stop charlie", "stop bravo", "stop echo", "stop alpha", "stop delta"],
+    );
+}

@@ -1,0 +1,209 @@
+//! OTP's rules about the beginning and the end of a tree that no suite of its own asserts.
+
+use std::time::Duration;
+
+use crate::common::{End, NextStart, World, settle, start};
+use crate::journal::{Journal, seconds, slow};
+use tokio::time::{Instant, sleep};
+use verger::{
+    AutoShutdown, ControlError, DynamicSupervisor, Lifecycle, Preset, RestartType, StartError,
+    Strategy, Supervisor, SupervisorBuilder, worker,
+};
+
+fn app() -> SupervisorBuilder {
+    Supervisor::builder("app")
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_117_a_first_start_that_fails_stops_what_had_started_in_reverse() {
+    let failures = [
+        (NextStart::Error, "activation failed: no start"),
+        (NextStart::Panic, "panicked: panic at start"),
+    ];
+    for (failure, text) in failures {
+        let world = World::new();
+        world.next_starts("c", [failure]);
+        let builder =
+            ["a", "b", "c", "d"].iter().fold(app(), |it, name| it.child(world.child(name)));
+
+        let failed = builder.preset(Preset::otp()).build().unwrap().start().await.unwrap_err();
+
+        let StartError::ChildFailed { path, reason } = failed else { panic!("{failed:?}") };
+        assert_eq!((path.as_str(), &*reason.to_string()), ("app/c", text));
+        assert_eq!(world.acts(), ["start a", "start b", "try c", "stop b", "stop a"]);
+    }
+}
+
+/// A tokio task doesn't die of being asked: one that doesn't listen would be killed here.
+#[tokio::test(start_paused = true)]
+async fn otp_118_with_no_time_to_stop_a_child_that_listens_is_still_asked() {
+    let listens = || {
+        let function = worker("function", async |ctx| {
+            ctx.cancelled().await;
+        });
+        [World::new().child("first"), function, World::new().child("last")]
+            .map(|child| child.shutdown(Duration::ZERO))
+    };
+    let ordered = start(listens().into_iter().fold(app(), SupervisorBuilder::child)).await;
+    let dynamic = DynamicSupervisor::builder("pool").build().unwrap().start().await.unwrap();
+    for child in listens() {
+        dynamic.start_child(child).await.unwrap();
+    }
+    settle().await;
+
+    for tree in [ordered, dynamic] {
+        let mut journal = Journal::of(&tree);
+        let began = Instant::now();
+        tree.stop("enough").await.unwrap();
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        let stops = journal.stops();
+        assert_eq!(stops.len(), 3);
+        assert!(stops.iter().all(|stop| stop.ends_with(": shut down after 0ns")), "{stops:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_119_a_supervisor_whose_parent_ends_normally_stops_its_children() {
+    let world = World::new();
+    let below =
+        Supervisor::builder("below").child(slow("x", seconds(1))).child(slow("y", seconds(2)));
+    let done = world.child("done").restart(RestartType::Transient).significant();
+    let tree =
+        start(app().auto_shutdown(AutoShutdown::AnySignificant).child(below).child(done)).await;
+    let mut journal = Journal::of(&tree);
+
+    let began = Instant::now();
+    world.end_unobserved("done", End::Normal);
+    tree.wait().await.unwrap();
+
+    assert_eq!(began.elapsed(), seconds(3));
+    let reasons = ["done: ended normally", "y: shut down", "x: shut down", "below: shut down"];
+    assert_eq!(journal.reasons(), reasons);
+}
+
+/// Two workers two levels down, and one beside them.
+fn family(world: &World) -> SupervisorBuilder {
+    let inner = Supervisor::builder("inner").child(world.child("x")).child(world.child("y"));
+    let below = Supervisor::builder("below").child(world.child("w")).child(inner).into_child();
+    app().child(below.restart(RestartType::Temporary))
+}
+
+/// Who of them is gone.
+fn dead(world: &World) -> Vec<String> {
+    let mut log = world.log();
+    log.retain(|entry| entry.starts_with("dead"));
+    log.sort();
+    log
+}
+
+const ALL_DEAD: [&str; 3] = ["dead w", "dead x", "dead y"];
+
+#[tokio::test(start_paused = true)]
+async fn otp_120_no_child_survives_a_supervisor_that_is_killed() {
+    let world = World::new();
+    for name in ["w", "x", "y"] {
+        world.deafen(name);
+    }
+
+    let tree = start(family(&world)).await;
+    settle().await;
+    tree.kill_child("below").await.unwrap();
+    settle().await;
+    assert_eq!(dead(&world), ALL_DEAD, "killed through its own supervisor");
+    assert_eq!(tree.count_children().await.unwrap().specs, 0);
+    tree.stop("enough").await.unwrap();
+
+    let run = tokio::spawn(family(&world).build().unwrap().run());
+    settle().await;
+    run.abort();
+    settle().await;
+    assert_eq!(dead(&world), ALL_DEAD, "the task that runs the tree is aborted");
+
+    tokio::select! {
+        biased;
+        ended = family(&world).build().unwrap().run() => panic!("{ended:?}"),
+        () = settle() => {}
+    }
+    settle().await;
+    assert_eq!(dead(&world), ALL_DEAD, "the future that runs the tree is dropped");
+}
+
+#[test]
+fn otp_120_no_child_survives_its_runtime() {
+    let world = World::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let _tree = start(family(&world)).await;
+        settle().await;
+    });
+    assert_eq!(dead(&world), [""; 0], "dropping a handle stops nothing");
+    drop(runtime);
+    assert_eq!(dead(&world), ALL_DEAD);
+}
+
+/// OTP waits for a start that is under way. Ours asks the child to stop, which has its grace.
+#[tokio::test(start_paused = true)]
+async fn otp_121_a_stop_does_not_wait_for_a_start_that_is_under_way() {
+    let world = World::new();
+    world.next_starts("deaf", [NextStart::Hang]);
+    let began = Instant::now();
+    let builder = app().child(world.child("a")).child(world.child("deaf").shutdown(seconds(2)));
+    let tree = builder.child(world.child("never")).build().unwrap();
+    tree.with_graceful_shutdown(sleep(seconds(1))).await.unwrap();
+    assert_eq!(began.elapsed(), seconds(3), "asked after 1 s, killed 2 s later");
+    assert_eq!(world.acts(), ["start a", "try deaf", "stop a"]);
+
+    let listens = worker("listens", async |ctx| {
+        ctx.cancelled().await;
+    });
+    let listens = listens.readiness(verger::Readiness::Signal);
+    let began = Instant::now();
+    let builder = app().child(world.child("a")).child(listens).child(world.child("never"));
+    builder.build().unwrap().with_graceful_shutdown(sleep(seconds(1))).await.unwrap();
+    assert_eq!(began.elapsed(), seconds(1));
+    assert_eq!(world.acts(), ["start a", "stop a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_121_who_waits_for_a_start_is_told_that_the_supervisor_stops() {
+    let world = World::new();
+    world.next_starts("b", [NextStart::Hang]);
+    let tree = start(app().child(world.child("a"))).await;
+    let began = Instant::now();
+
+    let (started, served, stopped) = tokio::join!(
+        tree.start_child(world.child("b").shutdown(seconds(2))),
+        async {
+            sleep(Duration::from_millis(500)).await;
+            (tree.which_child("b").await.unwrap().lifecycle, began.elapsed())
+        },
+        async {
+            sleep(seconds(1)).await;
+            tree.stop("enough").await
+        },
+    );
+
+    assert_eq!(served, (Lifecycle::Activating, Duration::from_millis(500)));
+    assert!(matches!(&started, Err(ControlError::ShuttingDown { path }) if path.as_str() == "app"));
+    assert!(stopped.is_ok(), "{stopped:?}");
+    assert_eq!(began.elapsed(), seconds(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_122_a_child_that_is_deleted_and_added_again_comes_last() {
+    let world = World::new();
+    let builder = app().strategy(Strategy::RestForOne);
+    let builder = ["a", "b", "c"].iter().fold(builder, |it, name| it.child(world.child(name)));
+    let tree = start(builder).await;
+
+    tree.terminate_child("a").await.unwrap();
+    tree.delete_child("a").await.unwrap();
+    tree.start_child(world.child("a")).await.unwrap();
+
+    let children = tree.which_children().await.unwrap();
+    let names: Vec<_> = children.iter().map(|child| child.path.name()).collect();
+    assert_eq!(names, ["b", "c", "a"]);
+    world.acts();
+    tree.stop("enough").await.unwrap();
+    assert_eq!(world.acts(), ["stop a", "stop c", "stop b"]);
+}

@@ -1,0 +1,375 @@
+//! OTP's reports, as ours: one line in the log for each decision, with all that it was based on.
+//!
+//! OTP writes several lines with fields for each; ours are events with fields, so that whoever
+//! subscribes to them decides how long they are. Size limits are his, too.
+
+use crate::common::{End, NextStart, World, settle, start};
+use crate::journal::{deaf, seconds};
+use crate::log::Log;
+use tokio::time::sleep;
+use tracing::level_filters::LevelFilter;
+use verger::{
+    Backoff, DynamicSupervisor, EventKind, FailureLog, LogLevel, OnExhausted, Preset, RestartType,
+    Shutdown, Strategy, Supervisor, SupervisorBuilder, worker,
+};
+
+fn app() -> SupervisorBuilder {
+    let builder = Supervisor::builder("app");
+    builder.defaults(|child| child.backoff(Backoff::constant(seconds(2))))
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_restart_is_one_line_with_all_that_it_was_based_on() {
+    let log = Log::at(LevelFilter::INFO);
+    let world = World::new();
+    let tree = start(app().child(world.child("a"))).await;
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO verger::lifecycle: active child=app/a incarnation=1",
+            "INFO verger::lifecycle: up supervisor=app",
+        ]
+    );
+
+    world.next_starts("a", [NextStart::Error]);
+    sleep(seconds(3)).await;
+    world.end("a", End::Error).await;
+    assert_eq!(
+        log.lines(),
+        ["WARN verger::restart: restarting child=app/a incarnation=1 cause=failed: a failed \
+          attempt=1 delay=2s lived=3s"]
+    );
+
+    sleep(seconds(2)).await;
+    settle().await;
+    assert_eq!(
+        log.lines(),
+        ["WARN verger::restart: restarting child=app/a incarnation=2 \
+          cause=activation failed: no start attempt=2 delay=2s lived=0ns"]
+    );
+
+    sleep(seconds(2)).await;
+    settle().await;
+    assert_eq!(log.lines(), ["INFO verger::lifecycle: active child=app/a incarnation=3"]);
+
+    tree.stop("enough").await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "INFO verger::shutdown: stopped supervisor=app",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_restart_without_a_wait_is_the_same_line() {
+    for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
+        let world = World::new();
+        let builder = app().strategy(strategy).preset(Preset::otp());
+        let builder = builder.defaults(|child| child.backoff(Backoff::none()));
+        let tree = start(builder.child(world.child("a"))).await;
+        let log = Log::at(LevelFilter::WARN);
+
+        sleep(seconds(1)).await;
+        world.end("a", End::Panic).await;
+
+        assert_eq!(
+            log.lines(),
+            ["WARN verger::restart: restarting child=app/a incarnation=1 \
+              cause=panicked: a panicked attempt=1 delay=0ns lived=1s"],
+            "{strategy}"
+        );
+        tree.stop("enough").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_permanent_childs_normal_end_is_told_like_any_restart() {
+    for (backoff, delay) in [(Backoff::none(), "0ns"), (Backoff::constant(seconds(2)), "2s")] {
+        let world = World::new();
+        let tree = start(app().child(world.child("a").backoff(backoff))).await;
+        let log = Log::at(LevelFilter::WARN);
+
+        sleep(seconds(1)).await;
+        world.end("a", End::Normal).await;
+
+        let line = format!(
+            "WARN verger::restart: restarting child=app/a incarnation=1 cause=ended normally \
+             attempt=1 delay={delay} lived=1s"
+        );
+        assert_eq!(log.lines(), [line]);
+        tree.stop("enough").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_children_that_end_for_good_are_told_with_their_reason() {
+    let world = World::new();
+    let temporary = world.child("temporary").restart(RestartType::Temporary);
+    let transient = world.child("transient").restart(RestartType::Transient);
+    let tree = start(app().child(temporary).child(transient)).await;
+    let log = Log::at(LevelFilter::INFO);
+    sleep(seconds(1)).await;
+
+    world.end("temporary", End::Error).await;
+    world.end("transient", End::Normal).await;
+
+    assert_eq!(
+        log.lines(),
+        [
+            "WARN verger::restart: not restarted child=app/temporary incarnation=1 \
+             cause=failed: temporary failed lived=1s",
+            "INFO verger::lifecycle: ended normally child=app/transient incarnation=1 lived=1s",
+        ]
+    );
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
+    let world = World::new();
+    let tree = start(app().restarts(0, seconds(5)).child(world.child("a"))).await;
+    let log = Log::at(LevelFilter::WARN);
+    sleep(seconds(1)).await;
+    world.end("a", End::Error).await;
+    assert_eq!(
+        log.lines(),
+        ["ERROR verger::restart: gave up supervisor=app child=app/a incarnation=1 \
+          cause=failed: a failed lived=1s"]
+    );
+    tree.wait().await.unwrap_err();
+
+    let parks = DynamicSupervisor::builder("parks").on_exhausted(OnExhausted::Park);
+    let gives_up = DynamicSupervisor::builder("gives-up");
+    for builder in [parks, gives_up] {
+        let tree = builder.restarts(0, seconds(5)).build().unwrap().start().await.unwrap();
+        tree.start_child(world.child("a")).await.unwrap();
+        let (mut events, mut letters) = (tree.events(), tree.dead_letters());
+        sleep(seconds(1)).await;
+        log.lines();
+
+        world.end("a", End::Error).await;
+
+        let path = tree.path();
+        let line = format!(
+            "ERROR verger::restart: gave up supervisor={path} child={path}/a#1 incarnation=1 \
+             cause=failed: a failed lived=1s"
+        );
+        assert_eq!(log.lines(), [line]);
+        let letter = letters.try_next().unwrap();
+        assert_eq!(letter.error.unwrap().to_string(), "failed: a failed", "{path}");
+        assert_eq!(letter.incarnation, 1, "{path}");
+        let gave_up = std::iter::from_fn(|| events.try_next()).find_map(|event| match event.kind {
+            EventKind::GaveUp { reason } => Some((event.incarnation, reason.to_string())),
+            _ => None,
+        });
+        assert_eq!(gave_up.unwrap(), (1, "failed: a failed".to_owned()), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_retry_by_hand_is_not_told_as_a_restart() {
+    let world = World::new();
+    let builder = app().restarts(0, seconds(5)).on_exhausted(OnExhausted::Park);
+    let tree = start(builder.child(world.child("a"))).await;
+    world.end("a", End::Error).await;
+    let log = Log::at(LevelFilter::WARN);
+
+    tree.retry("a").await.unwrap();
+
+    assert_eq!(log.lines(), [""; 0]);
+    assert_eq!(tree.which_child("a").await.unwrap().incarnation, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_child_that_asks_for_a_brutal_kill_gets_it_without_a_warning() {
+    let tree = start(app().child(deaf("a").shutdown(Shutdown::BrutalKill))).await;
+    let log = Log::at(LevelFilter::DEBUG);
+    tree.terminate_child("a").await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "DEBUG verger::lifecycle: child=app/a incarnation=1 from=active to=deactivating",
+            "DEBUG verger::shutdown: stopped child=app/a incarnation=1 ending=\"killed\" took=0ns",
+        ]
+    );
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_child_that_has_to_be_killed_is_told_with_the_time_it_had() {
+    let tree = start(app().child(deaf("deaf").shutdown(seconds(3)))).await;
+    let log = Log::at(LevelFilter::INFO);
+
+    tree.stop("enough").await.unwrap();
+
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "WARN verger::shutdown: killed child=app/deaf incarnation=1 after=3s",
+            "INFO verger::shutdown: stopped supervisor=app",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_what_a_child_logs_is_in_a_span_with_its_path_and_incarnation() {
+    let log = Log::at(LevelFilter::INFO);
+    let talks = worker("talks", async |ctx| {
+        tracing::info!(target: "talks", "hello");
+        sleep(seconds(1)).await;
+        tracing::info!(target: "talks", "still here");
+        ctx.cancelled().await;
+        tracing::info!(target: "talks", "good bye");
+    });
+    let talks = talks.backoff(Backoff::constant(seconds(1)));
+    let below = Supervisor::builder("below").child(talks);
+    let tree = start(app().child(below)).await;
+    sleep(seconds(1)).await;
+    settle().await;
+    tree.kill_child("below/talks").await.unwrap();
+    sleep(seconds(1)).await;
+    settle().await;
+    tree.stop("enough").await.unwrap();
+
+    let mut lines = log.lines();
+    lines.retain(|line| line.contains(" talks: "));
+    let line = |incarnation: u32, text: &str| {
+        format!("INFO child{{path=app/below/talks incarnation={incarnation}}}: talks: {text}")
+    };
+    let first = [line(1, "hello"), line(1, "still here")];
+    let second = [line(2, "hello"), line(2, "still here"), line(2, "good bye")];
+    assert_eq!(lines, [&first[..], &second[..]].concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn otp_92_what_a_supervisor_logs_is_in_its_span() {
+    let log = Log::at(LevelFilter::INFO);
+    let world = World::new();
+    let tree = start(app().child(Supervisor::builder("below").child(world.child("x")))).await;
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO child{path=app/below incarnation=1}: verger::lifecycle: active \
+             child=app/below/x incarnation=1",
+            "INFO child{path=app/below incarnation=1}: verger::lifecycle: up supervisor=app/below",
+            "INFO verger::lifecycle: active child=app/below incarnation=1",
+            "INFO verger::lifecycle: up supervisor=app",
+        ]
+    );
+    tree.stop("enough").await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "INFO child{path=app/below incarnation=1}: verger::shutdown: stopping \
+             supervisor=app/below reason=\"asked by its supervisor\"",
+            "INFO child{path=app/below incarnation=1}: verger::shutdown: stopped \
+             supervisor=app/below",
+            "INFO verger::shutdown: stopped supervisor=app",
+        ]
+    );
+}
+
+/// Row 48: children that a caller starts are no news to him.
+#[tokio::test(start_paused = true)]
+async fn otp_92_a_child_that_a_caller_starts_is_no_line_at_info() {
+    let world = World::new();
+    let ordered = start(app()).await;
+    let dynamic = DynamicSupervisor::builder("pool").build().unwrap().start().await.unwrap();
+    let log = Log::at(LevelFilter::INFO);
+    for (tree, name) in [(&ordered, "a"), (&dynamic, "b")] {
+        tree.start_child(world.child(name)).await.unwrap();
+        let function = worker("f", async |ctx| {
+            ctx.cancelled().await;
+        });
+        tree.start_child(function).await.unwrap();
+    }
+    ordered.terminate_child("a").await.unwrap();
+    ordered.restart_child("a").await.unwrap();
+    assert_eq!(log.lines(), [""; 0]);
+
+    // One that its supervisor starts again is.
+    world.end("a", End::Error).await;
+    sleep(seconds(2)).await;
+    settle().await;
+    let active = "INFO verger::lifecycle: active child=app/a incarnation=3";
+    let lines = log.lines();
+    assert_eq!((lines.len(), &*lines[1]), (2, active), "{lines:?}");
+
+    let log = Log::at(LevelFilter::DEBUG);
+    ordered.start_child(world.child("c")).await.unwrap();
+    let lines = log.lines();
+    let active = "DEBUG verger::lifecycle: active child=app/c incarnation=1";
+    assert_eq!(lines.last().unwrap(), active, "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_71_a_child_that_fails_on_and_on_is_logged_louder_until_it_is_well_again() {
+    let log = Log::at(LevelFilter::INFO);
+    let world = World::new();
+    let backoff = Backoff::constant(seconds(1)).reset_after(seconds(60));
+    let child = world.child("a").backoff(backoff);
+    let child = child.failure_log(FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3));
+    let tree = start(app().unlimited_restarts().child(child)).await;
+    let levels = || {
+        let lines = log.lines().into_iter().filter(|line| line.contains("restarting"));
+        lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for _ in 0..5 {
+        tree.kill_child("a").await.unwrap();
+        sleep(seconds(1)).await;
+        settle().await;
+    }
+    assert_eq!(levels(), ["INFO", "INFO", "INFO", "ERROR", "ERROR"]);
+
+    sleep(seconds(60)).await;
+    tree.kill_child("a").await.unwrap();
+    assert_eq!(levels(), ["INFO"]);
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_56_of_those_that_are_killed_together_each_is_logged_with_its_own_life() {
+    let log = Log::at(LevelFilter::WARN);
+    let world = World::new();
+    let child = |name| world.child(name).backoff(Backoff::constant(seconds(1)));
+    let tree = start(app().child(child("a")).child(child("b"))).await;
+    sleep(seconds(2)).await;
+    let (a, b) = tokio::join!(tree.kill_child("a"), tree.kill_child("b"));
+    a.and(b).unwrap();
+    settle().await;
+    let line = |name| {
+        format!(
+            "WARN verger::restart: restarting child=app/{name} incarnation=1 cause=aborted \
+             attempt=1 delay=1s lived=2s"
+        )
+    };
+    assert_eq!(log.lines(), ["a", "b"].map(line));
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_56_a_decision_is_logged_with_the_child_the_cause_the_wait_the_count_and_the_life() {
+    let log = Log::at(LevelFilter::WARN);
+    let world = World::new();
+    let child = world.child("a").backoff(Backoff::exponential(seconds(1), seconds(60)));
+    let tree = start(app().unlimited_restarts().child(child)).await;
+    sleep(seconds(2)).await;
+    world.end("a", End::Error).await;
+    sleep(seconds(3)).await;
+    settle().await;
+    tree.kill_child("a").await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "WARN verger::restart: restarting child=app/a incarnation=1 cause=failed: a failed \
+             attempt=1 delay=1s lived=2s",
+            "WARN verger::restart: restarting child=app/a incarnation=2 cause=aborted attempt=2 \
+             delay=2s lived=2s",
+        ]
+    );
+    tree.stop("enough").await.unwrap();
+}

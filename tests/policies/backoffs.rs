@@ -1,0 +1,660 @@
+//! One child that fails and waits: what its supervisor asks of the backoff, and when.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::common::{End, NextStart, World, settle, start};
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use verger::{
+    Backoff, BuildError, Child, ChildInfo, ChildSpec, Context, ControlError, Curve, EventKind,
+    Exit, Jitter, Lifecycle, Preset, Reset, RestartType, Supervisor, SupervisorBuilder,
+    SupervisorHandle, async_trait, child, worker,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// A curve of a second each, which remembers the indexes that it was asked for.
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<u32>>>);
+
+impl Asked {
+    fn indexes(&self) -> Vec<u32> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn backoff(&self) -> Backoff {
+        Backoff::custom(self.clone())
+    }
+}
+
+impl Curve for Asked {
+    fn delay(&self, index: u32) -> Duration {
+        self.0.lock().unwrap().push(index);
+        SECOND
+    }
+}
+
+fn app() -> SupervisorBuilder {
+    Supervisor::builder("app").unlimited_restarts()
+}
+
+async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
+    tree.which_child(name).await.unwrap()
+}
+
+/// Sleeps, and lets everybody react to what was due.
+async fn pass(time: Duration) {
+    sleep(time).await;
+    settle().await;
+}
+
+/// Fails and waits out the wait that follows.
+async fn fail(tree: &SupervisorHandle, world: &World, path: &str) -> Duration {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    world.end(name, End::Error).await;
+    let wait = seen(tree, path).await.next.map_or(Duration::ZERO, |next| next.delay);
+    pass(wait).await;
+    wait
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_2_there_is_never_more_than_one_live_child() {
+    let world = World::new();
+    let tree = start(app().child(world.child("a").backoff(Backoff::constant(SECOND)))).await;
+    for _ in 0..3 {
+        world.end("a", End::Error).await;
+        assert_eq!(tree.count_children().await.unwrap().active, 0, "while it waits");
+        pass(SECOND).await;
+        assert_eq!(tree.count_children().await.unwrap().active, 1);
+    }
+    assert_eq!(
+        world.log().join(", "),
+        "start a, end a, dead a, start a, end a, dead a, start a, end a, dead a, start a"
+    );
+}
+
+/// A child that counts how often it was made, activated and deactivated.
+#[derive(Clone, Default)]
+struct Counted(Arc<[AtomicU32; 3]>);
+
+impl Counted {
+    fn counts(&self) -> [u32; 3] {
+        [0, 1, 2].map(|which| self.0[which].load(Ordering::Relaxed))
+    }
+
+    fn count(&self, which: usize) {
+        self.0[which].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn child(&self) -> ChildSpec {
+        let counted = self.clone();
+        child("a", move || {
+            counted.count(0);
+            FailsOnce(counted.clone())
+        })
+    }
+}
+
+struct FailsOnce(Counted);
+
+#[async_trait]
+impl Child for FailsOnce {
+    async fn activate(&mut self, _ctx: &Context) -> Exit {
+        self.0.count(1);
+        Ok(())
+    }
+
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        if ctx.incarnation() == 1 {
+            return Err("once".into());
+        }
+        ctx.cancelled().await;
+        Ok(())
+    }
+
+    async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+        self.0.count(2);
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_4_a_crash_ends_the_incarnation_and_the_next_is_a_new_value() {
+    let counted = Counted::default();
+    let tree = start(app().child(counted.child().backoff(Backoff::constant(SECOND)))).await;
+    settle().await;
+    assert_eq!(counted.counts(), [1, 1, 1], "it was tidied up once, before any wait");
+    pass(SECOND).await;
+    assert_eq!(counted.counts(), [2, 2, 1], "and is not activated as what it was");
+    tree.stop("enough").await.unwrap();
+    assert_eq!(counted.counts(), [2, 2, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_15_the_factory_is_called_once_for_each_incarnation() {
+    let counted = Counted::default();
+    let tree = start(app().child(counted.child().backoff(Backoff::none()))).await;
+    settle().await;
+    assert_eq!(counted.counts()[0], seen(&tree, "a").await.incarnation);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_6_each_failure_asks_for_the_next_index() {
+    let (world, asked) = (World::new(), Asked::default());
+    let child = world.child("a").backoff(asked.backoff().reset(Reset::Never));
+    let tree = start(app().child(child)).await;
+    for _ in 0..3 {
+        assert_eq!(fail(&tree, &world, "a").await, SECOND);
+    }
+    assert_eq!(asked.indexes(), [0, 1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_46_the_first_crash_waits_for_the_first_wait_and_the_second_for_the_next() {
+    let (world, asked) = (World::new(), Asked::default());
+    let child = world.child("a").backoff(asked.backoff().reset(Reset::Never));
+    let tree = start(app().child(child)).await;
+    fail(&tree, &world, "a").await;
+    pass(DAY).await;
+    fail(&tree, &world, "a").await;
+    assert_eq!(asked.indexes(), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_47_a_stable_run_begins_again() {
+    let (world, asked) = (World::new(), Asked::default());
+    let child = world.child("a").backoff(asked.backoff().reset_after(secs(5)));
+    let tree = start(app().child(child)).await;
+    fail(&tree, &world, "a").await;
+    pass(secs(5)).await;
+    fail(&tree, &world, "a").await;
+    assert_eq!(asked.indexes(), [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_7_and_a_start_that_fails_is_a_failure_like_others() {
+    let (world, asked) = (World::new(), Asked::default());
+    world.next_starts("a", [NextStart::Error, NextStart::Error]);
+    let child = world.child("a").backoff(asked.backoff());
+    let tree = tokio::spawn(start(app().child(child)));
+    pass(secs(2)).await;
+    let tree = tree.await.unwrap();
+    assert_eq!(asked.indexes(), [0, 1]);
+    assert_eq!(seen(&tree, "a").await.incarnation, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_48_two_starts_fail_and_the_third_instance_answers() {
+    let (world, asked) = (World::new(), Asked::default());
+    world.next_starts("a", [NextStart::Panic, NextStart::Error]);
+    let tree = start(app().child(world.child("a").backoff(asked.backoff()))).await;
+    assert_eq!(asked.indexes(), [0, 1]);
+    assert_eq!(world.acts(), ["try a", "try a", "start a"]);
+    assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
+}
+
+/// A name stays, and the number of the run tells one from the other.
+#[tokio::test(start_paused = true)]
+async fn seed0_11_incarnations_are_numbered_from_one() {
+    let world = World::new();
+    let tree = start(app().child(world.child("db").backoff(Backoff::constant(SECOND)))).await;
+    let mut events = tree.events();
+    for _ in 0..2 {
+        fail(&tree, &world, "db").await;
+    }
+    tree.stop("enough").await.unwrap();
+    let mut active = Vec::new();
+    while let Some(event) = events.next().await {
+        if matches!(event.kind, EventKind::Moved { to: Lifecycle::Active, .. }) {
+            active.push(format!("{}-{}", event.path, event.incarnation));
+        }
+    }
+    assert_eq!(active, ["app/db-2", "app/db-3"]);
+}
+
+/// A child always has a name. It can be given another one.
+#[tokio::test(start_paused = true)]
+async fn seed0_16_the_name_of_a_child_is_its_address() {
+    let world = World::new();
+    let tree = start(app().child(world.child("a").named("db"))).await;
+    assert_eq!(seen(&tree, "db").await.path.to_string(), "app/db");
+    assert!(matches!(tree.which_child("a").await, Err(ControlError::NotFound { .. })));
+}
+
+fn refused(backoff: Backoff) -> String {
+    let child = worker("db", async |_| {}).backoff(backoff);
+    let error = app().child(child).build().unwrap_err();
+    assert!(matches!(error, BuildError::BadBackoff { .. }));
+    error.to_string()
+}
+
+#[test]
+fn seed0_17_a_first_wait_of_zero_is_refused_with_the_name_of_the_field() {
+    let text = refused(Backoff::exponential(Duration::ZERO, SECOND));
+    assert!(text.contains("app/db") && text.contains("`min` of the backoff is 0s"), "{text}");
+}
+
+#[test]
+fn seed0_18_a_last_wait_below_the_first_is_refused_with_both() {
+    let text = refused(Backoff::exponential(secs(2), SECOND));
+    assert!(text.contains("`max` of the backoff is 1s"), "{text}");
+    assert!(text.contains("at least `min`, which is 2s"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_19_by_default_a_wait_is_up_to_a_fifth_longer() {
+    for (drawn, expected) in [(0.0, 200), (0.5, 220)] {
+        let world = World::new();
+        let app = app().random(move || move || drawn).child(world.child("a"));
+        let tree = start(app).await;
+        assert_eq!(fail(&tree, &world, "a").await, ms(expected));
+    }
+    let text = refused(Backoff::default().jitter(1.5));
+    assert!(text.contains("`jitter` of the backoff is 1.5"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_20_another_curve_replaces_the_default() {
+    let world = World::new();
+    let linear = Backoff::linear(ms(500), ms(500), ms(1_200));
+    let tree = start(app().child(world.child("a").backoff(linear))).await;
+    for expected in [500, 1_000, 1_200, 1_200] {
+        assert_eq!(fail(&tree, &world, "a").await, ms(expected));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed1_19_a_curve_of_ones_own_plugs_into_a_supervisor() {
+    let (world, asked) = (World::new(), Asked::default());
+    let tree = start(app().child(world.child("a").backoff(asked.backoff().cap(ms(400))))).await;
+    assert_eq!(fail(&tree, &world, "a").await, ms(400));
+}
+
+/// Not after the first wait, which is known to be too soon, but after the last, and ten seconds at
+/// least. The preset has the original's rule.
+#[tokio::test(start_paused = true)]
+async fn seed0_21_by_default_a_backoff_begins_again_after_its_last_wait() {
+    for (preset, enough) in [(None, secs(30)), (Some(Preset::actor_ts()), ms(200))] {
+        let world = World::new();
+        let mut app = app().random(|| || 0.0).child(world.child("a"));
+        if let Some(preset) = preset {
+            app = app.preset(preset);
+        }
+        let tree = start(app).await;
+        let first = fail(&tree, &world, "a").await;
+        pass(enough - ms(1)).await;
+        assert_eq!(fail(&tree, &world, "a").await, 2 * first);
+        pass(enough).await;
+        assert_eq!(fail(&tree, &world, "a").await, first);
+    }
+}
+
+/// The clock is tokio's, which a test can pause; the rules know none.
+#[tokio::test(start_paused = true)]
+async fn seed0_27_the_clock_can_be_replaced() {
+    let (world, began) = (World::new(), std::time::Instant::now());
+    let backoff = Backoff::exponential(DAY, 30 * DAY).reset_after(365 * DAY);
+    let tree = start(app().child(world.child("a").backoff(backoff))).await;
+    for expected in [1, 2, 4] {
+        assert_eq!(fail(&tree, &world, "a").await, expected * DAY);
+    }
+    pass(365 * DAY).await;
+    assert_eq!(fail(&tree, &world, "a").await, DAY);
+    assert!(began.elapsed() < DAY, "a year has passed, and not on the wall");
+}
+
+#[test]
+fn seed0_28_a_child_has_one_restart_policy() {
+    let spec = worker("db", async |_| {}).restarts(3, SECOND).restarts(5, SECOND);
+    let error = app().child(spec).build().unwrap_err();
+    assert!(matches!(error, BuildError::SetTwice { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_43_a_curve_of_ones_own_is_not_capped_and_has_its_own_reset() {
+    struct Minute;
+    impl Curve for Minute {
+        fn delay(&self, _index: u32) -> Duration {
+            secs(60)
+        }
+    }
+    let world = World::new();
+    let backoff = Backoff::custom(Minute).reset_after(ms(200));
+    let tree = start(app().child(world.child("a").backoff(backoff))).await;
+    assert_eq!(fail(&tree, &world, "a").await, secs(60));
+    pass(ms(200)).await;
+    assert_eq!(seen(&tree, "a").await.failures, 0, "it has begun again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed2_1_limits_count_and_a_backoff_delays() {
+    let world = World::new();
+    let child = world.child("a").restarts(2, secs(60)).backoff(Backoff::none());
+    let tree = start(app().child(child)).await;
+    assert_eq!(fail(&tree, &world, "a").await, Duration::ZERO, "a limit alone restarts at once");
+
+    let world = World::new();
+    let child = world.child("a").restarts(2, secs(60)).backoff(Backoff::constant(SECOND));
+    let tree = start(app().child(child)).await;
+    assert_eq!(fail(&tree, &world, "a").await, SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_22_at_each_tick_a_crash_loop_is_where_the_table_says() {
+    let world = World::new();
+    let backoff = Backoff::exponential(SECOND, secs(10)).reset_after(secs(20) + ms(1));
+    let tree = start(app().child(world.child("a").backoff(backoff))).await;
+    // It fails as soon as it is up, so it is only ever seen waiting, but at the ticks of its starts.
+    let mut table = Vec::new();
+    for tick in 0..=35_u64 {
+        let info = seen(&tree, "a").await;
+        table.push(info.next.map(|next| next.delay.as_secs()));
+        // At the last of its starts it is well.
+        if info.lifecycle == Lifecycle::Active && tick < 35 {
+            world.end("a", End::Error).await;
+        }
+        if tick < 35 {
+            pass(SECOND).await;
+        }
+    }
+    let starts = [0, 1, 3, 7, 15, 25, 35];
+    let waits = [1, 2, 4, 8, 10, 10];
+    for (tick, seen) in table.into_iter().enumerate() {
+        let expected = match starts.iter().position(|&start| start >= tick) {
+            Some(_) if starts.contains(&tick) => None,
+            Some(next) => Some(waits[next - 1]),
+            None => unreachable!("the last tick is a start"),
+        };
+        assert_eq!(seen, expected, "tick {tick}");
+    }
+    pass(secs(20)).await;
+    assert_eq!(seen(&tree, "a").await.failures, 6, "tick 55: not for long enough");
+    pass(SECOND).await;
+    assert_eq!(seen(&tree, "a").await.failures, 0, "tick 56: more than twice the longest wait");
+    assert_eq!(fail(&tree, &world, "a").await, SECOND, "tick 57");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_26_the_wait_that_is_shown_is_the_one_that_is_waited_for() {
+    let world = World::new();
+    let backoff = Backoff::constant(SECOND).jitter(Jitter::AdditiveAbs(SECOND));
+    let app = app().random(|| fastrand_of(26)).child(world.child("a").backoff(backoff));
+    let tree = start(app).await;
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        world.end("a", End::Error).await;
+        let wait = seen(&tree, "a").await.next.unwrap().delay;
+        assert!((SECOND..2 * SECOND).contains(&wait), "{wait:?}");
+        // tokio's timers go by the millisecond.
+        pass(wait - ms(2)).await;
+        assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Restarting);
+        pass(ms(4)).await;
+        assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
+        waits.push(wait);
+    }
+    waits.dedup();
+    assert!(waits.len() > 1, "{waits:?}");
+}
+
+/// Numbers that look random and are the same each time.
+fn fastrand_of(seed: u64) -> impl FnMut() -> f64 + Send {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 40) as f64 / (1_u64 << 24) as f64
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_49_a_stop_in_a_wait_cancels_the_start_and_asks_no_more() {
+    let (world, asked) = (World::new(), Asked::default());
+    let tree = start(app().child(world.child("a").backoff(asked.backoff()))).await;
+    world.end("a", End::Error).await;
+    tree.stop("enough").await.unwrap();
+    pass(DAY).await;
+    assert_eq!(world.acts(), ["start a", "end a"]);
+    assert_eq!(asked.indexes(), [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_80_a_stop_during_the_backoff_succeeds_and_nothing_starts_afterwards() {
+    let world = World::new();
+    let tree = start(app().child(world.child("a").backoff(Backoff::constant(SECOND)))).await;
+    world.end("a", End::Error).await;
+    tree.terminate_child("a").await.unwrap();
+    assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Stopped);
+    pass(DAY).await;
+    assert_eq!(seen(&tree, "a").await.incarnation, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_55_a_restart_is_counted_and_another_incarnation() {
+    let world = World::new();
+    let tree = start(app().child(world.child("a").backoff(Backoff::none()))).await;
+    let before = seen(&tree, "a").await;
+    assert_eq!((before.restarts, before.incarnation), (0, 1));
+    world.end("a", End::Error).await;
+    let after = seen(&tree, "a").await;
+    assert_eq!((after.restarts, after.incarnation), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_56_the_child_itself_says_that_it_is_well() {
+    let heard = Arc::new(Semaphore::new(0));
+    let well = Arc::clone(&heard);
+    let run = move |ctx: Context| {
+        let well = Arc::clone(&well);
+        async move {
+            if ctx.incarnation() == 1 {
+                return Err("once");
+            }
+            well.acquire().await.unwrap().forget();
+            ctx.report_healthy();
+            ctx.cancelled().await;
+            Ok(())
+        }
+    };
+    let backoff = Backoff::constant(SECOND).reset(Reset::ByHand);
+    let tree = start(app().child(worker("a", run).backoff(backoff))).await;
+    pass(DAY).await;
+    assert_eq!(seen(&tree, "a").await.failures, 1, "time alone changes nothing");
+    heard.add_permits(1);
+    settle().await;
+    assert_eq!(seen(&tree, "a").await.failures, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_60_four_failures_wait_twice_as_long_each_and_never_are_two_alive() {
+    let world = World::new();
+    let backoff = Backoff::exponential(ms(200), secs(10));
+    let tree = start(app().child(world.child("a").backoff(backoff))).await;
+    for expected in [200, 400, 800, 1_600] {
+        world.end("a", End::Error).await;
+        pass(ms(expected - 1)).await;
+        assert_eq!(tree.count_children().await.unwrap().active, 0);
+        pass(ms(1)).await;
+        assert_eq!(tree.count_children().await.unwrap().active, 1);
+    }
+}
+
+/// A child whose end takes until it is allowed.
+struct SlowToEnd {
+    fails: Arc<Semaphore>,
+    ends: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl Child for SlowToEnd {
+    async fn run(&mut self, _ctx: &Context) -> Exit {
+        self.fails.acquire().await?.forget();
+        Err("it fails".into())
+    }
+
+    async fn deactivate(&mut self, _ctx: &Context) -> Exit {
+        self.ends.acquire().await?.forget();
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_63_a_failure_is_booked_when_the_child_has_really_gone() {
+    let (fails, ends) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (f, e) = (Arc::clone(&fails), Arc::clone(&ends));
+    let slow = child("a", move || SlowToEnd { fails: Arc::clone(&f), ends: Arc::clone(&e) });
+    let tree = start(app().child(slow.backoff(Backoff::constant(SECOND)))).await;
+
+    fails.add_permits(1);
+    pass(DAY).await;
+    let info = seen(&tree, "a").await;
+    assert_eq!((info.incarnation, info.restarts, info.failures), (1, 0, 0), "still the old one");
+
+    ends.add_permits(1);
+    settle().await;
+    assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Restarting);
+    pass(SECOND).await;
+    assert_eq!(seen(&tree, "a").await.incarnation, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_67_after_the_reset_time_the_next_wait_is_the_first_again() {
+    let world = World::new();
+    let backoff = Backoff::exponential(ms(10), SECOND).reset_after(ms(100));
+    let tree = start(app().child(world.child("a").backoff(backoff))).await;
+    assert_eq!(fail(&tree, &world, "a").await, ms(10));
+    assert_eq!(fail(&tree, &world, "a").await, ms(20));
+    pass(ms(101)).await;
+    assert_eq!(fail(&tree, &world, "a").await, ms(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_68_one_backoff_knows_nothing_of_another() {
+    let world = World::new();
+    let short = Backoff::exponential(ms(10), SECOND).reset_after(ms(50));
+    let long = Backoff::exponential(SECOND, secs(60)).reset(Reset::Never);
+    let inner = app().child(world.child("a").backoff(short.clone())).into_child();
+    let outer = Supervisor::builder("outer")
+        .unlimited_restarts()
+        .child(inner.named("inner").backoff(long.clone()))
+        .child(world.child("b").backoff(long));
+    let tree = start(outer).await;
+    assert_eq!(fail(&tree, &world, "b").await, SECOND);
+    assert_eq!(fail(&tree, &world, "inner/a").await, ms(10));
+    pass(ms(60)).await;
+    assert_eq!(seen(&tree, "inner/a").await.failures, 0);
+    assert_eq!(fail(&tree, &world, "b").await, secs(2), "the reset of `a` was its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_69_typed_pekko_begins_again_after_the_mean_of_its_waits() {
+    let world = World::new();
+    let tree = start(app().preset(Preset::pekko_typed()).random(|| || 0.0).child(world.child("a")));
+    let tree = tree.await;
+    let mean = (ms(200) + secs(10)) / 2;
+    assert_eq!(fail(&tree, &world, "a").await, ms(200));
+    pass(mean - ms(1)).await;
+    assert_eq!(fail(&tree, &world, "a").await, ms(400));
+    pass(mean).await;
+    assert_eq!(fail(&tree, &world, "a").await, ms(200));
+}
+
+/// A start that fails is a failure for all of them, with a limit, with a backoff, and with neither.
+#[tokio::test(start_paused = true)]
+async fn kin_70_a_start_that_fails_is_an_ordinary_failure() {
+    let plain = |child: ChildSpec| child.backoff(Backoff::none());
+    let limited = |child: ChildSpec| child.backoff(Backoff::none()).restarts(2, secs(60));
+    let delayed = |child: ChildSpec| child.backoff(Backoff::constant(SECOND));
+    for spec in [plain, limited, delayed] {
+        let world = World::new();
+        world.next_starts("a", [NextStart::Error, NextStart::Error]);
+        let tree = start(app().child(spec(world.child("a")))).await;
+        assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
+    }
+    let world = World::new();
+    world.next_starts("a", [NextStart::Error; 3]);
+    let error = app().child(limited(world.child("a"))).build().unwrap().run().await.unwrap_err();
+    assert!(error.to_string().contains("activation failed: no start"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_81_whoever_starts_a_child_hears_that_it_failed_and_what_becomes_of_it() {
+    let world = World::new();
+    let tree = start(app()).await;
+    world.next_starts("a", [NextStart::Error]);
+    let error = tree.start_child(world.child("a")).await.unwrap_err();
+    assert!(matches!(error, ControlError::ActivationFailed { .. }));
+    assert!(error.to_string().contains("activation failed: no start"), "{error}");
+    let gone = tree.which_child("a").await.unwrap_err();
+    assert!(matches!(gone, ControlError::NotFound { .. }), "it is forgotten, and not retried");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_82_a_stop_while_the_start_is_pending_fails_the_start_and_succeeds_itself() {
+    let world = World::new();
+    let tree = start(app()).await;
+    world.next_starts("a", [NextStart::Hang]);
+    let starter = tree.clone();
+    let spec = world.child("a").restart(RestartType::Permanent);
+    let started = tokio::spawn(async move { starter.start_child(spec).await });
+    settle().await;
+    let stopper = tree.clone();
+    let stopped = tokio::spawn(async move { stopper.terminate_child("a").await });
+    let error = started.await.unwrap().unwrap_err();
+    assert!(matches!(error, ControlError::Stopped { .. }), "{error}");
+    stopped.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_84_a_start_by_hand_cuts_a_wait_of_a_day_short_and_keeps_the_count() {
+    let world = World::new();
+    let backoff = Backoff::constant(DAY).reset(Reset::ByHand);
+    let tree = start(app().child(world.child("a").backoff(backoff))).await;
+    world.end("a", End::Error).await;
+    tree.wake("a").await.unwrap();
+    settle().await;
+    let info = seen(&tree, "a").await;
+    assert_eq!((info.lifecycle, info.failures), (Lifecycle::Active, 1));
+    pass(2 * DAY).await;
+    assert_eq!(seen(&tree, "a").await.incarnation, 2, "the day is not waited for any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_86_a_delayed_start_that_fails_is_listed_and_tried_again() {
+    let world = World::new();
+    let tree = start(app().child(world.child("a").backoff(Backoff::constant(SECOND)))).await;
+    world.next_starts("a", [NextStart::Error]);
+    assert_eq!(fail(&tree, &world, "a").await, SECOND);
+    let info = seen(&tree, "a").await;
+    assert_eq!((info.lifecycle, info.incarnation), (Lifecycle::Restarting, 2));
+    pass(SECOND).await;
+    assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_87_who_waits_can_be_stopped_and_forgotten_and_started_by_hand_once() {
+    let world = World::new();
+    let backoff = Backoff::constant(SECOND);
+    let tree = start(app().child(world.child("a").backoff(backoff.clone()))).await;
+    world.end("a", End::Error).await;
+    tree.terminate_child("a").await.unwrap();
+    tree.delete_child("a").await.unwrap();
+    pass(DAY).await;
+    assert_eq!(world.acts(), ["start a", "end a"]);
+
+    tree.start_child(world.child("b").backoff(backoff)).await.unwrap();
+    world.end("b", End::Error).await;
+    tree.terminate_child("b").await.unwrap();
+    tree.restart_child("b").await.unwrap();
+    pass(DAY).await;
+    assert_eq!(world.acts(), ["start b", "end b", "start b"]);
+}

@@ -1,0 +1,718 @@
+//! How often is too often: the limits of a supervisor, and those of a child.
+
+use std::time::Duration;
+
+use crate::common::{End, NextStart, World, settle, start};
+use tokio::time::{Instant, advance};
+use verger::{
+    Backoff, BuildError, BuildWarning, Child, ChildDefaults, ChildInfo, ChildSpec, Context,
+    ControlError, DynamicSupervisor, EventKind, Exit, Intensity, Lifecycle, OnExhausted, Preset,
+    RestartType, RunError, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child,
+    worker,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// A supervisor that restarts without end and without waiting, as far as it is up to it.
+fn patient() -> SupervisorBuilder {
+    let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
+    Supervisor::builder("app").unlimited_restarts().defaults(at_once)
+}
+
+async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
+    tree.which_child(name).await.unwrap()
+}
+
+/// Lets the child fail, and says if it is up again without any time passing.
+async fn comes_back(tree: &SupervisorHandle, world: &World, name: &str) -> bool {
+    world.end(name, End::Error).await;
+    seen(tree, name).await.lifecycle == Lifecycle::Active
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_1_ten_restarts_a_minute_are_granted_and_the_eleventh_stops_the_child() {
+    let world = World::new();
+    let flaky = world.child("flaky").restarts(10, MINUTE).on_exhausted(OnExhausted::StopChild);
+    let tree = start(patient().child(flaky)).await;
+
+    for restart in 1..=10 {
+        assert!(comes_back(&tree, &world, "flaky").await, "restart {restart}");
+    }
+    world.end("flaky", End::Error).await;
+
+    let child = seen(&tree, "flaky").await;
+    assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("given up")));
+    assert_eq!(child.restarts, 10);
+
+    // The refusal was not recorded: a minute after the ten, all are there again.
+    advance(MINUTE + ms(1)).await;
+    tree.retry("flaky").await.unwrap();
+    for _ in 1..=10 {
+        assert!(comes_back(&tree, &world, "flaky").await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_52_one_child_has_a_limit_that_counts_and_a_backoff_that_waits() {
+    let world = World::new();
+    let child = world.child("broker").restarts(2, MINUTE).on_exhausted(OnExhausted::Park);
+    let backoff = Backoff::exponential(secs(1), secs(8)).reset_after(secs(30));
+    let tree = start(patient().child(child.backoff(backoff))).await;
+
+    for wait in [1, 2] {
+        let failed = Instant::now();
+        world.end("broker", End::Error).await;
+        let next = seen(&tree, "broker").await.next.unwrap();
+        assert_eq!((next.delay, next.remaining), (secs(wait), secs(wait)));
+        while seen(&tree, "broker").await.lifecycle != Lifecycle::Active {
+            advance(ms(500)).await;
+            settle().await;
+        }
+        assert_eq!(failed.elapsed(), secs(wait));
+    }
+    world.end("broker", End::Error).await;
+    assert_eq!(seen(&tree, "broker").await.lifecycle, Lifecycle::Errored);
+}
+
+/// There, the recipe is a supervisor around the backoff, which counts nothing.
+#[tokio::test(start_paused = true)]
+async fn seed0_53_a_child_with_a_backoff_is_given_up_after_exactly_so_many_restarts() {
+    for max in [0, 1, 10] {
+        let world = World::new();
+        let backoff = Backoff::exponential(ms(200), secs(10)).jitter(0.2);
+        let child = world.child("broker").restarts(max, Duration::MAX).backoff(backoff);
+        let tree = start(patient().child(child.on_exhausted(OnExhausted::StopChild))).await;
+        world.next_starts("broker", vec![NextStart::Error; 100]);
+
+        world.end("broker", End::Error).await;
+        advance(YEAR).await;
+        for _ in 0..max {
+            advance(secs(12)).await;
+            settle().await;
+        }
+
+        let child = seen(&tree, "broker").await;
+        assert_eq!((child.why, child.restarts), (Some("given up"), max));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed2_24_without_a_limit_it_is_retried_for_ever_and_with_one_it_is_not() {
+    let world = World::new();
+    let limited = world.child("limited").restarts(3, YEAR).on_exhausted(OnExhausted::Park);
+    let tree = start(patient().child(world.child("endless")).child(limited)).await;
+
+    for restart in 1..=100 {
+        assert!(comes_back(&tree, &world, "endless").await, "restart {restart}");
+    }
+    let answers = [
+        comes_back(&tree, &world, "limited").await,
+        comes_back(&tree, &world, "limited").await,
+        comes_back(&tree, &world, "limited").await,
+        comes_back(&tree, &world, "limited").await,
+    ];
+    assert_eq!(answers, [true, true, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed3_25_with_a_limit_of_two_the_third_failure_escalates() {
+    let world = World::new();
+    let tree = start(patient().child(world.child("plugin").restarts(2, MINUTE))).await;
+    let mut events = tree.events();
+
+    for _ in 0..3 {
+        world.end("plugin", End::Error).await;
+    }
+
+    let RunError::GaveUp { child, reason, .. } = tree.wait().await.unwrap_err() else {
+        panic!("it escalates")
+    };
+    assert_eq!((child.as_str(), reason.kind()), ("app/plugin", "failed"));
+    let (mut restarts, mut given_up) = (0, 0);
+    while let Some(event) = events.next().await {
+        match event.kind {
+            EventKind::Moved { to: Lifecycle::Activating, .. } => restarts += 1,
+            EventKind::GaveUp { .. } => given_up += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((restarts, given_up), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed3_26_restarts_are_counted_for_each_child_or_for_all() {
+    let names = ["a", "b", "c"];
+    let world = World::new();
+    let each = |child: ChildDefaults| {
+        child.backoff(Backoff::none()).restarts(1, MINUTE).on_exhausted(OnExhausted::Park)
+    };
+    let mut tree = Supervisor::builder("app").unlimited_restarts().defaults(each);
+    for name in names {
+        tree = tree.child(world.child(name));
+    }
+    let tree = start(tree).await;
+    for name in names {
+        assert!(comes_back(&tree, &world, name).await, "{name} has one of its own");
+        assert!(!comes_back(&tree, &world, name).await, "{name} has used it up");
+    }
+
+    let world = World::new();
+    let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
+    let mut tree = Supervisor::builder("app").restarts(2, MINUTE).defaults(at_once);
+    for name in names {
+        tree = tree.child(world.child(name));
+    }
+    let tree = start(tree.on_exhausted(OnExhausted::Park)).await;
+    let mut answers = Vec::new();
+    for name in names {
+        answers.push(comes_back(&tree, &world, name).await);
+    }
+    assert_eq!(answers, [true, true, false], "two for all of them");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_34_after_three_restarts_the_fourth_failure_is_final_and_by_default_none_is() {
+    let world = World::new();
+    let child = world.child("a").consecutive_restarts(3).on_exhausted(OnExhausted::StopChild);
+    let tree = start(patient().child(child).child(world.child("b"))).await;
+    for _ in 0..3 {
+        assert!(comes_back(&tree, &world, "a").await);
+    }
+    assert!(!comes_back(&tree, &world, "a").await);
+    advance(YEAR).await;
+    settle().await;
+    assert_eq!(seen(&tree, "a").await.why, Some("given up"));
+
+    for restart in 1..=1_000 {
+        assert!(comes_back(&tree, &world, "b").await, "restart {restart}");
+    }
+}
+
+#[test]
+fn seed4_37_a_backoff_that_forgives_at_once_needs_a_limit_in_time() {
+    let forgiving = || Backoff::exponential(ms(200), secs(10)).reset_after(Duration::ZERO);
+    let idle = || worker("a", async |ctx: Context| ctx.cancelled().await).backoff(forgiving());
+
+    let error = patient().child(idle().consecutive_restarts(3)).build().unwrap_err();
+    let BuildError::EndlessRestarts { path } = &error else { panic!("{error}") };
+    assert_eq!(path.as_str(), "app/a");
+    assert_eq!(
+        error.to_string(),
+        "the backoff of `app/a` begins again as soon as it is active, and nothing limits its \
+         restarts in a time: if it fails at once each time, it is restarted without end, whatever \
+         other limit there is; write a `reset_after` above zero, or limit its restarts with \
+         `restarts(5, Duration::from_secs(60))`"
+    );
+
+    assert!(patient().child(idle().restarts(5, MINUTE)).build().is_ok(), "its own limit");
+    assert!(Supervisor::builder("app").child(idle()).build().is_ok(), "the one of all");
+    // What is not forgiven, because it was never active, is no way out.
+    let signals = idle().readiness(verger::Readiness::Signal);
+    assert!(patient().child(signals.consecutive_restarts(3)).build().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_37_a_child_that_is_forgiven_at_once_ends_by_the_limit_in_time() {
+    let world = World::new();
+    let backoff = Backoff::constant(ms(100)).reset_after(Duration::ZERO);
+    let child = world.child("a").backoff(backoff).restarts(3, MINUTE);
+    let tree = start(patient().child(child.on_exhausted(OnExhausted::Park))).await;
+    for _ in 0..3 {
+        world.end("a", End::Error).await;
+        assert_eq!(seen(&tree, "a").await.next.unwrap().attempt, 1, "each time the first");
+        advance(ms(100)).await;
+        settle().await;
+    }
+    world.end("a", End::Error).await;
+    assert_eq!(seen(&tree, "a").await.why, Some("given up"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dynamic_child_without_any_limit_is_refused_when_it_is_added() {
+    let pool = DynamicSupervisor::builder("app").unlimited_restarts().build().unwrap();
+    let tree = pool.start().await.unwrap();
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
+    let idle = idle.backoff(Backoff::constant(secs(1)).reset_after(Duration::ZERO));
+    let refused = tree.start_child(idle).await.unwrap_err();
+    let right = matches!(refused, ControlError::InvalidSpec(BuildError::EndlessRestarts { .. }));
+    assert!(right, "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_33_children_of_one_spec_have_a_limit_each() {
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
+    let spec = idle.backoff(Backoff::none()).restarts(1, MINUTE);
+    let spec = spec.on_exhausted(OnExhausted::Park);
+    let pool = DynamicSupervisor::builder("app").unlimited_restarts().build().unwrap();
+    let tree = pool.start().await.unwrap();
+    for name in ["a#1", "a#2"] {
+        tree.start_child(spec.clone()).await.unwrap();
+        tree.kill_child(name).await.unwrap();
+        settle().await;
+        assert_eq!(seen(&tree, name).await.lifecycle, Lifecycle::Active, "{name}");
+    }
+    tree.kill_child("a#1").await.unwrap();
+    settle().await;
+    assert_eq!(seen(&tree, "a#1").await.why, Some("given up"));
+    assert_eq!(seen(&tree, "a#2").await.lifecycle, Lifecycle::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_34_without_a_limit_a_child_answers_after_seven_kills() {
+    let world = World::new();
+    let tree = start(patient().child(world.child("a"))).await;
+    for _ in 0..7 {
+        assert!(comes_back(&tree, &world, "a").await);
+    }
+    assert_eq!(seen(&tree, "a").await.incarnation, 8);
+}
+
+/// There, no limit within a period silently means one restart.
+#[test]
+fn kin_35_no_limit_within_a_period_cannot_be_written() {
+    let error = Supervisor::builder("app").restarts(1, MINUTE).unlimited_restarts().build();
+    let BuildError::SetTwice { path, first, second } = error.unwrap_err() else {
+        panic!("it is a mistake")
+    };
+    assert_eq!(
+        (path.as_str(), first.as_str(), second.as_str()),
+        ("app", "restarts(1, 1m)", "unlimited_restarts()")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_36_a_limit_for_ever_is_used_up_once() {
+    let world = World::new();
+    let child = world.child("a").restarts(3, Duration::MAX).on_exhausted(OnExhausted::Park);
+    let tree = start(patient().child(child)).await;
+    for _ in 0..3 {
+        assert!(comes_back(&tree, &world, "a").await);
+        advance(10 * YEAR).await;
+    }
+    assert!(!comes_back(&tree, &world, "a").await);
+}
+
+/// The child is a value: `deactivate` runs after each failure, the last one as well, and then
+/// `activate` doesn't.
+#[tokio::test(start_paused = true)]
+async fn kin_38_the_third_failure_tidies_up_and_starts_nothing() {
+    let world = World::new();
+    let child = world.child("a").restarts(2, MINUTE).on_exhausted(OnExhausted::StopChild);
+    let tree = start(patient().child(child)).await;
+    for _ in 0..3 {
+        world.end("a", End::Error).await;
+    }
+    let cycle = ["start a", "end a", "dead a"];
+    assert_eq!(world.log(), cycle.repeat(3));
+    assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_39_two_more_are_granted_when_the_window_is_over_and_the_next_one_is_not() {
+    let world = World::new();
+    let two = Intensity::tumbling(2, secs(2));
+    let child = world.child("a").intensity(two).on_exhausted(OnExhausted::StopChild);
+    let tree = start(patient().child(child)).await;
+    for _ in 0..2 {
+        assert!(comes_back(&tree, &world, "a").await);
+    }
+    advance(ms(2_100)).await;
+    for _ in 0..2 {
+        assert!(comes_back(&tree, &world, "a").await);
+    }
+    assert!(!comes_back(&tree, &world, "a").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_40_of_none_the_first_failure_is_the_last() {
+    let limits: [fn(ChildSpec) -> ChildSpec; 4] = [
+        |spec| spec.restarts(0, MINUTE),
+        |spec| spec.intensity(Intensity::tumbling(0, MINUTE)),
+        |spec| spec.intensity(Intensity::decaying(0.5, MINUTE)),
+        |spec| spec.consecutive_restarts(0),
+    ];
+    for limit in limits {
+        let world = World::new();
+        let child = limit(world.child("a")).on_exhausted(OnExhausted::StopChild);
+        let tree = start(patient().child(child)).await;
+        world.end("a", End::Error).await;
+        assert_eq!(world.acts(), ["start a", "end a"]);
+        assert_eq!(seen(&tree, "a").await.why, Some("given up"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_44_three_quick_failures_a_quiet_time_and_three_more_are_restarted() {
+    let world = World::new();
+    let backoff = Backoff::exponential(ms(100), ms(300)).reset_after(secs(10));
+    let child = world.child("a").backoff(backoff).restarts(3, secs(1));
+    let tree = start(patient().child(child)).await;
+    for quiet in [secs(1), Duration::ZERO] {
+        for _ in 0..3 {
+            world.end("a", End::Error).await;
+            advance(ms(300)).await;
+            settle().await;
+            assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
+        }
+        advance(quiet).await;
+    }
+    world.end("a", End::Error).await;
+    assert!(tree.wait().await.is_err(), "the fourth within 900 ms");
+}
+
+/// There, it never ends and nobody says so.
+#[test]
+fn kin_44_a_limit_that_its_backoff_outlasts_is_warned_of() {
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
+    let slow = idle.backoff(Backoff::constant(ms(100)));
+    let warning = |spec: ChildSpec| {
+        let tree = patient().child(spec).build().unwrap();
+        let [warning] = tree.warnings() else { panic!("{:?}", tree.warnings()) };
+        warning.clone()
+    };
+
+    let found = warning(slow.clone().restarts(1, ms(10)));
+    let BuildWarning::UnreachableLimit { path, max: 1, period, most: 1 } = &found else {
+        panic!("{found:?}")
+    };
+    assert_eq!((path.as_str(), *period), ("app/a", ms(10)));
+    assert_eq!(
+        found.to_string(),
+        "`app/a` gives up after 1 restarts in 10ms, but with its backoff there can be 1 at most: \
+         it will never give up"
+    );
+    let found = warning(slow.clone().intensity(Intensity::tumbling(2, ms(100))));
+    let tumbling = matches!(found, BuildWarning::UnreachableLimit { max: 2, most: 2, .. });
+    assert!(tumbling, "{found:?}");
+    let found = warning(slow.clone().intensity(Intensity::decaying(2.0, ms(100))));
+    assert_eq!(
+        found.to_string(),
+        "`app/a` gives up at a score above 2 that is halved every 100ms, but with its backoff it \
+         comes to 2.00 at most: it will never give up"
+    );
+
+    let reachable = slow.restarts(1, ms(100));
+    assert_eq!(patient().child(reachable).build().unwrap().warnings(), []);
+}
+
+#[test]
+fn a_limit_of_all_that_decays_is_warned_of_as_well() {
+    let idle = |name| worker(name, async |ctx: Context| ctx.cancelled().await);
+    let slow = |child: ChildDefaults| child.backoff(Backoff::constant(secs(1)));
+    let tree = |max| {
+        let score = Intensity::decaying(max, secs(1));
+        let tree = Supervisor::builder("app").intensity(score).defaults(slow);
+        tree.child(idle("a")).child(idle("b")).build().unwrap()
+    };
+    assert_eq!(tree(3.99).warnings(), []);
+    let tree = tree(4.0);
+    let [BuildWarning::UnreachableScore { path, max, half_life, most }] = tree.warnings() else {
+        panic!("{:?}", tree.warnings())
+    };
+    assert_eq!((path.as_str(), *max, *half_life, *most), ("app", 4.0, secs(1), 4.0));
+}
+
+#[test]
+fn a_limit_in_a_row_is_warned_of_where_nothing_is_in_a_row() {
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await).restarts(3, MINUTE);
+    let idle = idle.backoff(Backoff::constant(secs(1)).reset_after(Duration::ZERO));
+    let idle = idle.consecutive_restarts(3).failing_for(MINUTE);
+    let tree = patient().child(idle).build().unwrap();
+    let texts: Vec<_> = tree.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "`app/a` has `consecutive_restarts(3)`, but its backoff begins again as soon as it is \
+             active: it will never give up",
+            "`app/a` has `failing_for(1m)`, but its backoff begins again as soon as it is active: \
+             it will never give up",
+        ]
+    );
+}
+
+/// A restart by hand is not charged at all, however many wait for the same stop.
+#[tokio::test(start_paused = true)]
+async fn kin_45_starts_that_wait_for_a_stop_are_not_counted_against_the_limit() {
+    let slow = worker("a", async |ctx: Context| {
+        ctx.cancelled().await;
+        tokio::time::sleep(ms(100)).await;
+    });
+    let tree = start(Supervisor::builder("app").restarts(0, MINUTE).child(slow)).await;
+    for cycle in 2..7 {
+        let (stopped, again) = tokio::join!(tree.terminate_child("a"), tree.terminate_child("a"));
+        stopped.and(again).unwrap();
+        assert_eq!(tree.restart_child("a").await.unwrap().incarnation(), Some(cycle));
+    }
+    let (first, second) = tokio::join!(tree.restart("a"), tree.restart("a"));
+    assert_eq!(first.unwrap().incarnation(), Some(7));
+    assert!(matches!(second, Err(ControlError::Restarting { .. })), "{second:?}");
+    let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
+    assert_eq!(supervisor.restarts_in_period, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_57_with_a_limit_of_two_the_third_end_is_the_supervisors() {
+    let ends = [(RestartType::Permanent, End::Normal), (RestartType::Transient, End::Error)];
+    for (restart, end) in ends {
+        let world = World::new();
+        let child = world.child("a").restart(restart).restarts(2, Duration::MAX);
+        let tree = start(patient().child(child)).await;
+        for _ in 0..2 {
+            world.end("a", end).await;
+            assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
+        }
+        world.end("a", end).await;
+        assert!(matches!(tree.wait().await, Err(RunError::GaveUp { .. })));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_64_of_five_in_thirty_seconds_the_sixth_failure_is_the_supervisors() {
+    let world = World::new();
+    let tree = start(patient().child(world.child("a").restarts(5, secs(30)))).await;
+    for _ in 0..5 {
+        assert!(comes_back(&tree, &world, "a").await);
+        advance(secs(6)).await;
+    }
+    world.end("a", End::Error).await;
+    assert!(matches!(tree.wait().await, Err(RunError::GaveUp { .. })), "the first is 30 s old");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_66_after_one_failure_and_two_starts_that_fail_it_is_over() {
+    let world = World::new();
+    let backoff = Backoff::constant(secs(1));
+    let tree = start(patient().child(world.child("a").backoff(backoff).consecutive_restarts(2)));
+    let tree = tree.await;
+    world.next_starts("a", vec![NextStart::Error; 9]);
+    world.end("a", End::Error).await;
+    for _ in 0..9 {
+        advance(secs(1)).await;
+        settle().await;
+    }
+    let RunError::GaveUp { reason, .. } = tree.wait().await.unwrap_err() else { panic!() };
+    assert_eq!(reason.to_string(), "activation failed: no start");
+    assert_eq!(world.acts(), ["start a", "end a", "try a", "try a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn restarts_in_a_row_begin_anew_when_the_child_was_active_for_long_enough() {
+    let world = World::new();
+    let backoff = Backoff::constant(ms(1)).reset_after(secs(10));
+    let child = world.child("a").backoff(backoff).consecutive_restarts(1);
+    let tree = start(patient().child(child.on_exhausted(OnExhausted::Park))).await;
+    for lived in [secs(0), secs(10), secs(10), secs(10)] {
+        advance(lived).await;
+        world.end("a", End::Error).await;
+        assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Restarting);
+        advance(ms(1)).await;
+        settle().await;
+    }
+    advance(secs(10) - ms(1)).await;
+    assert!(!comes_back(&tree, &world, "a").await);
+    assert_eq!(seen(&tree, "a").await.why, Some("given up"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn restarts_in_a_row_begin_anew_when_the_child_says_that_it_is_healthy() {
+    let says = worker("a", async |ctx: Context| -> Exit {
+        if ctx.incarnation() < 5 {
+            ctx.report_healthy();
+        }
+        Err("no".into())
+    });
+    let child = says.consecutive_restarts(1).on_exhausted(OnExhausted::StopChild);
+    let tree = start(patient().child(child)).await;
+    settle().await;
+    let child = seen(&tree, "a").await;
+    assert_eq!((child.why, child.incarnation), (Some("given up"), 5), "healthy four times");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_fails_for_longer_than_it_may_is_given_up() {
+    let world = World::new();
+    let backoff = Backoff::constant(secs(20)).reset_after(secs(30));
+    let child = world.child("a").backoff(backoff).failing_for(MINUTE);
+    let tree = start(patient().child(child.on_exhausted(OnExhausted::Park))).await;
+    advance(YEAR).await;
+    world.next_starts("a", [NextStart::Error, NextStart::Error, NextStart::Error]);
+
+    // At 0, 20, 40 and 60 s; then it is up, and fails too late.
+    world.end("a", End::Error).await;
+    for _ in 0..4 {
+        assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Restarting);
+        advance(secs(20)).await;
+        settle().await;
+    }
+    assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
+    world.end("a", End::Error).await;
+    assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Errored);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_limit_refuses_no_other_one_counts() {
+    let world = World::new();
+    let builder = Supervisor::builder("app").restarts(3, MINUTE).on_exhausted(OnExhausted::Park);
+    let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
+    let children = [world.child("a").restarts(1, MINUTE), world.child("b")];
+    let builder = children.into_iter().fold(builder, SupervisorBuilder::child);
+    let tree = start(builder.defaults(at_once)).await;
+    let counted = async || tree.status().await.unwrap().root.supervisor.unwrap().restarts_in_period;
+
+    assert!(comes_back(&tree, &world, "a").await);
+    assert_eq!(counted().await, 1);
+    assert!(!comes_back(&tree, &world, "a").await, "its own limit");
+    assert_eq!(counted().await, 1, "the supervisor's has two left");
+    assert!(comes_back(&tree, &world, "b").await);
+    assert!(comes_back(&tree, &world, "b").await);
+    assert!(!comes_back(&tree, &world, "b").await, "now it has none");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clean_ends_that_are_not_followed_by_a_restart_are_not_counted() {
+    let world = World::new();
+    let child = world.child("a").restart(RestartType::Transient).restarts(1, YEAR);
+    let child = child.on_exhausted(OnExhausted::Park);
+    let tree = start(patient().child(child)).await;
+    for _ in 0..5 {
+        world.end("a", End::Normal).await;
+        tree.restart_child("a").await.unwrap();
+    }
+    assert!(comes_back(&tree, &world, "a").await, "the first that counts");
+    assert!(!comes_back(&tree, &world, "a").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_before_active_count_for_the_child_and_not_for_the_supervisor() {
+    let world = World::new();
+    let wait = |child: ChildDefaults| child.backoff(Backoff::constant(secs(1)));
+    let builder = Supervisor::builder("app").restarts(1, MINUTE).defaults(wait);
+    world.next_starts("a", vec![NextStart::Error; 9]);
+    let child = world.child("a").restarts(3, MINUTE).on_exhausted(OnExhausted::StopChild);
+    let tree = start(builder.child(child)).await;
+    let tree_counts = tree.status().await.unwrap().root.supervisor.unwrap().restarts_in_period;
+    let child = seen(&tree, "a").await;
+    assert_eq!((child.why, child.incarnation, tree_counts), (Some("given up"), 4, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_whose_score_is_exceeded_gives_up() {
+    let world = World::new();
+    let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
+    let score = Intensity::decaying(3.5, secs(30));
+    let builder = Supervisor::builder("app").intensity(score).defaults(at_once);
+    let tree = start(builder.child(world.child("a"))).await;
+    let shown = async || {
+        let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
+        (supervisor.restarts_in_period, supervisor.max_restarts, supervisor.period)
+    };
+    for _ in 0..3 {
+        assert!(comes_back(&tree, &world, "a").await);
+    }
+    assert_eq!(shown().await, (3, Some(3), secs(30)));
+    advance(secs(30)).await;
+    assert_eq!(shown().await, (1, Some(3), secs(30)), "1.5 leaves room for two");
+    for _ in 0..2 {
+        assert!(comes_back(&tree, &world, "a").await);
+    }
+    world.end("a", End::Error).await;
+    assert!(tree.wait().await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_limit_is_can_be_read() {
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
+    let three = Intensity::tumbling(3, MINUTE);
+    let child = idle.intensity(three).on_exhausted(OnExhausted::Exit(7));
+    let defaults = |child: ChildDefaults| child.consecutive_restarts(9).failing_for(YEAR);
+    let tree = start(Supervisor::builder("app").defaults(defaults).child(child)).await;
+    let spec = tree.child_spec("a").await.unwrap();
+    assert_eq!(spec.intensity, Some(three));
+    assert_eq!((spec.consecutive_restarts, spec.failing_for), (Some(9), Some(YEAR)));
+    assert_eq!(spec.on_exhausted, OnExhausted::Exit(7));
+    let text = tree.status().await.unwrap().to_string();
+    assert!(text.contains("0/5 in 1m"), "{text}");
+
+    let tree = start(Supervisor::builder("app").restarts(5, Duration::MAX)).await;
+    let text = tree.status().await.unwrap().to_string();
+    assert!(text.contains("0/5 for ever"), "{text}");
+}
+
+#[test]
+fn a_limit_that_is_set_twice_is_refused_with_both_values() {
+    let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
+    let error = |spec: ChildSpec| patient().child(spec).build().unwrap_err().to_string();
+    assert_eq!(
+        error(idle().restarts(3, MINUTE).intensity(Intensity::decaying(3.0, MINUTE))),
+        "`app/a` has both `restarts(3, 1m)` and `decaying(3, 1m)`, which set the same; remove one \
+         of them"
+    );
+    assert_eq!(
+        error(idle().consecutive_restarts(3).consecutive_restarts(4)),
+        "`app/a` has both `consecutive_restarts(3)` and `consecutive_restarts(4)`, which set the \
+         same; remove one of them"
+    );
+    assert_eq!(
+        error(idle().failing_for(MINUTE).failing_for(MINUTE)),
+        "`app/a` has both `failing_for(1m)` and `failing_for(1m)`, which set the same; remove one \
+         of them"
+    );
+    let twice = |child: ChildDefaults| child.restarts(3, MINUTE).restarts(4, MINUTE);
+    let error = patient().defaults(twice).build().unwrap_err();
+    assert!(error.to_string().starts_with("`app` has both `restarts(3, 1m)`"), "{error}");
+    let inner = Supervisor::builder("inner").restarts(3, MINUTE).restarts(3, MINUTE);
+    let error = patient().child(inner).build().unwrap_err();
+    assert!(error.to_string().starts_with("`app/inner` has both"), "{error}");
+}
+
+#[test]
+fn what_stands_beneath_is_not_set_twice() {
+    struct Careful;
+
+    #[async_trait]
+    impl Child for Careful {
+        fn child_spec(spec: ChildSpec) -> ChildSpec {
+            spec.restarts(3, MINUTE).consecutive_restarts(3)
+        }
+
+        async fn run(&mut self, _ctx: &Context) -> Exit {
+            Ok(())
+        }
+    }
+
+    let defaults = |child: ChildDefaults| child.restarts(1, MINUTE).failing_for(MINUTE);
+    let careful = child("a", || Careful).restarts(2, MINUTE);
+    let builder = Supervisor::builder("app").preset(Preset::otp()).restarts(4, MINUTE);
+    assert!(builder.defaults(defaults).child(careful).build().is_ok());
+}
+
+#[test]
+fn limits_that_are_none_are_refused() {
+    let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
+    let error = |spec: ChildSpec| patient().child(spec).build().unwrap_err().to_string();
+    assert_eq!(
+        error(idle().restarts(3, Duration::ZERO)),
+        "`app/a` allows 3 restarts in a period of zero; write a period such as \
+         `Duration::from_secs(60)`, or `unlimited_restarts()`"
+    );
+    assert_eq!(
+        error(idle().intensity(Intensity::decaying(-1.0, MINUTE))),
+        "`app/a` allows a score of -1; write a number such as 5.0, or, to allow any number of \
+         restarts, no limit"
+    );
+    assert_eq!(
+        error(idle().failing_for(Duration::ZERO)),
+        "the `failing_for` of `app/a` is zero; write a duration such as `60s`"
+    );
+    let score = Supervisor::builder("app").intensity(Intensity::decaying(f64::NAN, MINUTE));
+    assert!(matches!(score.build(), Err(BuildError::BadScore { .. })));
+}

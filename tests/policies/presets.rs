@@ -1,0 +1,273 @@
+//! Each preset, pinned: its first waits, when it begins again, when it gives up, and that a stop
+//! ends a wait.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::common::{End, World, settle, start};
+use tokio::time::{Instant, sleep};
+use verger::{
+    ChildSpec, Context, ExitError, Jitter, Lifecycle, Preset, Readiness, RunError, Supervisor,
+    SupervisorBuilder, SupervisorHandle, Trigger, worker,
+};
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// When a child was started, in milliseconds.
+#[derive(Clone)]
+struct Starts {
+    began: Instant,
+    at: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Starts {
+    fn new() -> Self {
+        Self { began: Instant::now(), at: Arc::default() }
+    }
+
+    fn count(&self) -> usize {
+        self.at.lock().unwrap().len()
+    }
+
+    /// The times between a failure and the next start, of lives that were so long.
+    fn waits(&self, lives: &[u64]) -> Vec<u64> {
+        let at = self.at.lock().unwrap();
+        let gaps = at.windows(2).map(|pair| pair[1] - pair[0]);
+        gaps.zip(lives).map(|(gap, life)| gap - life).collect()
+    }
+
+    /// A child that fails after each of these lives, and then no more.
+    fn child(&self, preset: &Preset, lives: &[u64]) -> ChildSpec {
+        let (starts, lives) = (self.clone(), lives.to_vec());
+        // What it supervises is the activation only.
+        let activates = preset.name() == "signalpy";
+        let run = move |ctx: Context| {
+            let number = {
+                let mut at = starts.at.lock().unwrap();
+                at.push(u64::try_from(starts.began.elapsed().as_millis()).unwrap());
+                at.len() - 1
+            };
+            let life = lives.get(number).copied();
+            async move {
+                let Some(life) = life else {
+                    ctx.ready();
+                    ctx.cancelled().await;
+                    return Ok(());
+                };
+                sleep(ms(life)).await;
+                Err::<(), ExitError>("again".into())
+            }
+        };
+        let backoff = preset.backoff().clone().jitter(Jitter::None);
+        let child = worker("child", run).backoff(backoff);
+        if activates { child.readiness(Readiness::Signal) } else { child }
+    }
+}
+
+fn builder(preset: Preset) -> SupervisorBuilder {
+    // Of slots, as many as there are.
+    Supervisor::builder("app").preset(preset).random(|| || 0.999)
+}
+
+/// Runs a child through these lives, without limits unless they are what makes the waits.
+async fn waits(preset: Preset, lives: &[u64]) -> Vec<u64> {
+    let starts = Starts::new();
+    let mut child = starts.child(&preset, lives);
+    let mut app = builder(preset.clone());
+    match preset.name() {
+        "suture" => {}
+        "signalpy" | "systemd" => child = child.restarts(1_000, ms(1)),
+        _ => app = app.unlimited_restarts(),
+    }
+    let tree = app.child(child).build().unwrap();
+    let (handle, run) = begin(tree);
+    sleep(Duration::from_secs(1_000_000)).await;
+    assert_eq!(starts.count(), lives.len() + 1, "{}", preset.name());
+    if let Some(handle) = handle.await {
+        handle.stop("enough").await.unwrap();
+    }
+    run.abort();
+    starts.waits(lives)
+}
+
+/// A tree that may never be up, and its handle once it is.
+fn begin(
+    tree: Supervisor,
+) -> (impl Future<Output = Option<SupervisorHandle>>, tokio::task::AbortHandle) {
+    let task = tokio::spawn(async move { tree.start().await.ok() });
+    let abort = task.abort_handle();
+    (async move { task.await.ok().flatten() }, abort)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_twelve_waits_under_short_lives() {
+    let doubled = [200, 400, 800, 1_600, 3_200, 6_400];
+    let pekko = [3, 6, 12, 24].map(|secs| secs * 1_000);
+    let none = [0; 5];
+    let table: [(Preset, &[u64], u64); 14] = [
+        (Preset::actor_ts(), &doubled, 10_000),
+        (Preset::pekko_on_stop(), &pekko, 30_000),
+        (Preset::pekko_on_failure(), &pekko, 30_000),
+        (Preset::pekko_typed(), &doubled, 10_000),
+        (Preset::xebia(), &[10, 30, 70, 150, 310, 630, 1_270, 2_550, 5_110, 0, 10, 30], 0),
+        (Preset::signalpy(), &[1, 2, 4, 8, 16, 32].map(|secs| secs * 1_000), 60_000),
+        (Preset::elfo(), &[5_000, 10_000, 20_000], 30_000),
+        (Preset::otp(), &none, 0),
+        (Preset::elixir(), &none, 0),
+        (Preset::suture(), &[0, 0, 0, 0, 0, 15_000, 0, 0, 0, 0, 0, 15_000], 0),
+        (Preset::oversight(), &none, 0),
+        (Preset::systemd(), &[100], 100),
+        (Preset::kubelet(), &[0, 10, 20, 40, 80, 160].map(|secs| secs * 1_000), 300_000),
+        (Preset::pebble(), &[500, 1_000, 2_000, 4_000, 8_000, 16_000], 30_000),
+    ];
+    let names = table.each_ref().map(|(preset, ..)| preset.name());
+    assert_eq!(names, Preset::all().map(|preset| preset.name()));
+    for (preset, first, last) in table {
+        let expected: Vec<_> = first.iter().copied().chain([last; 12]).take(12).collect();
+        let name = preset.name();
+        assert_eq!(waits(preset, &[0; 12]).await, expected, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_was_well_begins_again() {
+    // Two short lives, one that is just too short, and one that is just long enough.
+    let table: [(Preset, u64, [u64; 4]); 8] = [
+        (Preset::actor_ts(), 200, [200, 400, 800, 200]),
+        (Preset::pekko_on_stop(), 3_000, [3_000, 6_000, 12_000, 3_000]),
+        (Preset::pekko_on_failure(), 3_000, [3_000, 6_000, 12_000, 3_000]),
+        (Preset::pekko_typed(), 5_100, [200, 400, 800, 200]),
+        (Preset::elfo(), 5_000, [5_000, 10_000, 20_000, 0]),
+        (Preset::pebble(), 30_000, [500, 1_000, 2_000, 500]),
+        (Preset::kubelet(), 600_001, [0, 10_000, 20_000, 0]),
+        // Nothing but a hand makes it begin again; its waits are all the same.
+        (Preset::systemd(), 1_000_000, [100, 100, 100, 100]),
+    ];
+    for (preset, enough, expected) in table {
+        let name = preset.name();
+        assert_eq!(waits(preset, &[0, 0, enough - 1, enough]).await, expected, "{name}");
+    }
+}
+
+/// How often a child that fails at once is started until nobody starts it any more.
+async fn starts_until_the_end(preset: Preset) -> (usize, Result<Lifecycle, String>) {
+    let starts = Starts::new();
+    let child = starts.child(&preset, &[0; 40]);
+    let tree = builder(preset).child(child).build().unwrap();
+    let long = sleep(Duration::from_secs(1_000_000));
+    let ended: Result<(), RunError> = tree.with_graceful_shutdown(long).await;
+    (starts.count(), ended.map(|()| Lifecycle::Stopped).map_err(|error| error.to_string()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_gives_up_when_it_says_so_and_not_before() {
+    // Starts are one more than restarts. 41: it was still restarted.
+    let table = [
+        (Preset::actor_ts(), 41, None),
+        (Preset::pekko_on_stop(), 41, None),
+        (Preset::pekko_on_failure(), 41, None),
+        (Preset::pekko_typed(), 41, None),
+        (Preset::xebia(), 41, None),
+        (Preset::signalpy(), 4, Some("gave up")),
+        (Preset::elfo(), 41, None),
+        (Preset::otp(), 2, Some("gave up")),
+        (Preset::elixir(), 4, Some("gave up")),
+        (Preset::suture(), 41, None),
+        (Preset::oversight(), 2, Some("gave up")),
+        (Preset::systemd(), 5, None),
+        (Preset::kubelet(), 41, None),
+        (Preset::pebble(), 41, None),
+    ];
+    for (preset, expected, says) in table {
+        let name = preset.name();
+        let (starts, ended) = starts_until_the_end(preset).await;
+        assert_eq!(starts, expected, "{name}");
+        match (ended, says) {
+            (Ok(_), None) => {}
+            (Err(text), Some(says)) if text.contains(says) => {}
+            (ended, _) => panic!("{name}: {ended:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_ends_a_wait() {
+    for preset in Preset::all() {
+        let name = preset.name();
+        let starts = Starts::new();
+        let child = starts.child(&preset, &[0; 40]);
+        let tree = builder(preset.clone()).child(child).build().unwrap();
+        let waits = !matches!(name, "otp" | "elixir" | "oversight");
+        let stop = sleep(ms(1));
+        let ended = tree.with_graceful_shutdown(stop).await;
+        assert_eq!(ended.is_ok(), waits, "{name}: those that never wait have given up");
+        let count = starts.count();
+        assert_eq!(starts.began.elapsed(), if waits { ms(1) } else { ms(0) }, "{name}");
+        sleep(Duration::from_secs(1_000)).await;
+        assert_eq!(starts.count(), count, "{name}");
+    }
+}
+
+/// What has become of a child that ended in these ways, each after the wait for the one before: the
+/// runs that there were, and whether its supervisor is still there.
+async fn after(preset: Preset, trigger: Option<Trigger>, ends: &[End]) -> (u32, bool) {
+    let world = World::new();
+    let mut child = world.child("child");
+    if let Some(trigger) = trigger {
+        child = child.restart(trigger);
+    }
+    let tree = start(builder(preset).child(child)).await;
+    for &end in ends {
+        world.end("child", end).await;
+        sleep(Duration::from_secs(60)).await;
+        settle().await;
+    }
+    match tree.which_child("child").await {
+        Ok(info) => (info.incarnation, true),
+        Err(_) => (world.acts().iter().filter(|act| *act == "start child").count() as u32, false),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_50_for_failures_a_crash_is_followed_by_a_restart_and_a_stop_by_the_end_of_all() {
+    let on_failure = || Some(Trigger::failure());
+    assert_eq!(after(Preset::actor_ts(), on_failure(), &[End::Error]).await, (2, true));
+    assert_eq!(after(Preset::actor_ts(), on_failure(), &[End::Normal]).await, (1, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_51_for_stops_a_stop_is_followed_by_a_restart_and_a_crash_is_not() {
+    let on_stop = || Some(Trigger::stop());
+    assert_eq!(after(Preset::actor_ts(), on_stop(), &[End::Normal]).await, (2, true));
+    assert_eq!(after(Preset::actor_ts(), on_stop(), &[End::Error]).await, (1, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_52_for_any_end_both_are_followed_by_a_restart() {
+    assert_eq!(after(Preset::actor_ts(), None, &[End::Error, End::Normal]).await, (3, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_53_on_stop_a_child_that_was_stopped_is_started_again_as_another() {
+    assert_eq!(after(Preset::pekko_on_stop(), None, &[End::Normal]).await, (2, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_59_on_failure_the_supervisor_ends_with_a_child_that_ends_well() {
+    assert_eq!(after(Preset::pekko_on_failure(), None, &[End::Error]).await, (2, true));
+    assert_eq!(after(Preset::pekko_on_failure(), None, &[End::Normal]).await, (1, false));
+}
+
+#[test]
+fn a_preset_is_read_by_its_name() {
+    for preset in Preset::all() {
+        let name = preset.name();
+        assert_eq!(name.parse::<Preset>().unwrap().name(), name);
+        let json = serde_json::to_value(&preset).unwrap();
+        assert_eq!(serde_json::from_value::<Preset>(json).unwrap().name(), name);
+    }
+    let error = "kublet".parse::<Preset>().unwrap_err().to_string();
+    assert!(error.starts_with("unknown preset `kublet`; write `actor_ts`, "), "{error}");
+}

@@ -1,0 +1,569 @@
+//! Which ends of a child lead to what: actor-ts (`seed0`), SignalPy (`seed3`), Pekko and oversight
+//! (`kin`).
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::common::{End, NextStart, World, settle, start};
+use tokio::time::Instant;
+use verger::{
+    AutoShutdown, Backoff, BuildError, ChildSpec, Context, ControlError, DynamicSupervisor, Event,
+    EventKind, Exit, ExitKind, ExitReason, Lifecycle, OnExit, Preset, RestartType, RunError,
+    Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, Trigger, worker,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Restarts come after a second, and as often as they must.
+fn app() -> SupervisorBuilder {
+    Supervisor::builder("app").unlimited_restarts().defaults(|child| child.backoff(second()))
+}
+
+fn second() -> Backoff {
+    Backoff::constant(SECOND)
+}
+
+async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
+    let child = tree.which_child(path).await.unwrap();
+    (child.lifecycle, child.incarnation)
+}
+
+/// A second later.
+async fn later() {
+    tokio::time::sleep(SECOND).await;
+    settle().await;
+}
+
+/// A child with this trigger, and one that was started before it.
+async fn with(trigger: impl Into<Trigger>) -> (World, SupervisorHandle) {
+    let world = World::new();
+    let children = app().child(world.child("z")).child(world.child("a").restart(trigger));
+    let tree = start(children).await;
+    world.log();
+    (world, tree)
+}
+
+/// A child that fails with an error of this kind as soon as it is active.
+fn failing(kind: ErrorKind) -> ChildSpec {
+    worker("a", move |ctx: Context| async move {
+        // Not in the first turn, so that it is active.
+        tokio::task::yield_now().await;
+        if ctx.incarnation() == 1 {
+            return Exit::Err(io::Error::from(kind).into());
+        }
+        ctx.cancelled().await;
+        Ok(())
+    })
+}
+
+fn is(kind: ErrorKind) -> impl Fn(&io::Error) -> bool + Send + Sync + 'static {
+    move |error| error.kind() == kind
+}
+
+/// What becomes of a child that fails with an error of this kind, at once and a second later.
+async fn becomes(spec: ChildSpec) -> [(Lifecycle, u32); 2] {
+    let tree = start(app().child(spec)).await;
+    settle().await;
+    let at_once = state(&tree, "a").await;
+    later().await;
+    [at_once, state(&tree, "a").await]
+}
+
+const RESTARTED: [(Lifecycle, u32); 2] = [(Lifecycle::Restarting, 1), (Lifecycle::Active, 2)];
+const LEFT: [(Lifecycle, u32); 2] = [(Lifecycle::Errored, 1); 2];
+
+fn gave_up(events: &mut Subscription<Event>) -> Vec<String> {
+    let told = std::iter::from_fn(|| events.try_next());
+    told.filter_map(|event| match event.kind {
+        EventKind::GaveUp { reason } => Some(format!("{}: {reason}", event.path)),
+        _ => None,
+    })
+    .collect()
+}
+
+mod what_ends {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn seed0_23_unless_told_otherwise_both_a_failure_and_a_clean_end_are_followed_by_a_restart()
+     {
+        for end in [End::Error, End::Normal] {
+            let world = World::new();
+            let tree = start(app().child(world.child("a"))).await;
+
+            world.end("a", end).await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Restarting, 1));
+            later().await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2), "{end:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seed0_29_any_end_is_followed_by_a_restart() {
+        let (world, tree) = with(Trigger::any()).await;
+        for (incarnation, end) in (2..).zip([End::Error, End::Normal, End::Panic, End::Normal]) {
+            world.end("a", end).await;
+            later().await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Active, incarnation));
+        }
+        assert_eq!(world.acts(), ["end a", "start a"].repeat(4), "and nobody else is concerned");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seed0_30_for_a_failure_it_is_restarted_and_a_clean_end_ends_all() {
+        let (world, tree) = with(Trigger::failure()).await;
+        world.end("a", End::Error).await;
+        later().await;
+        assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
+        world.log();
+
+        let ended = Instant::now();
+        world.end("a", End::Normal).await;
+        tree.wait().await.unwrap();
+        assert_eq!(ended.elapsed(), Duration::ZERO, "nobody waits for a restart");
+        assert_eq!(world.acts(), ["end a", "stop z"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seed0_30_the_supervisor_above_sees_a_normal_end() {
+        let world = World::new();
+        let sub = Supervisor::builder("sub").child(world.child("a").restart(Trigger::failure()));
+        let sub = sub.into_child().restart(RestartType::Transient);
+        let tree = start(app().child(sub).child(world.child("b"))).await;
+        let mut events = tree.events();
+
+        world.end("a", End::Normal).await;
+
+        assert_eq!(state(&tree, "sub").await, (Lifecycle::Stopped, 1));
+        let mut ends = Vec::new();
+        while let Some(event) = events.try_next() {
+            if let EventKind::Moved { reason: Some(reason), .. } = event.kind {
+                ends.push(format!("{}: {}", event.path, reason.kind()));
+            }
+        }
+        assert_eq!(ends, ["app/sub/a: normal", "app/sub: normal"]);
+        assert_eq!(state(&tree, "b").await, (Lifecycle::Active, 1));
+    }
+
+    /// There the supervisor merely stops, and nobody learns of the failure; here it fails.
+    #[tokio::test(start_paused = true)]
+    async fn seed0_31_on_stop_a_clean_end_restarts_and_a_failure_fails_the_supervisor() {
+        for trigger in [Trigger::stop(), RestartType::OnStop.into()] {
+            let (world, tree) = with(trigger).await;
+            let mut events = tree.events();
+            world.end("a", End::Normal).await;
+            later().await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
+            world.log();
+
+            world.end("a", End::Error).await;
+            let error = tree.wait().await.unwrap_err();
+            assert_eq!(error.to_string(), "`app` gave up on `app/a`: failed: a failed");
+            assert_eq!(error.exit_code(), 1);
+            assert_eq!(world.acts(), ["end a", "stop z"]);
+            assert_eq!(gave_up(&mut events), ["app/a: failed: a failed"]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seed0_31_the_policy_above_treats_it_as_the_failure_of_a_child() {
+        for preset in [None, Some(Preset::otp())] {
+            let world = World::new();
+            let sub = Supervisor::builder("sub").child(world.child("a").restart(Trigger::stop()));
+            let sub = match preset {
+                Some(preset) => sub.preset(preset),
+                None => sub,
+            };
+            let sub = sub.into_child().restart(RestartType::Transient);
+            let tree = start(app().child(sub)).await;
+
+            world.end("a", End::Error).await;
+
+            let sub = tree.which_child("sub").await.unwrap();
+            assert_eq!(sub.lifecycle, Lifecycle::Restarting);
+            let reason = sub.last_exit.unwrap().to_string();
+            assert_eq!(reason, "escalated: child app/sub/a: failed: a failed");
+            later().await;
+            assert_eq!(state(&tree, "sub/a").await, (Lifecycle::Active, 1));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seed0_32_each_end_is_judged_by_itself() {
+        let (world, tree) = with(Trigger::failure()).await;
+        for incarnation in [2, 3] {
+            world.end("a", End::Error).await;
+            later().await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Active, incarnation));
+        }
+        world.end("a", End::Normal).await;
+        tree.wait().await.unwrap();
+    }
+
+    /// `any` is what `onStop` came to mean, `failure` is for an unexpected death.
+    #[tokio::test(start_paused = true)]
+    async fn seed0_33_any_and_failure_differ_in_a_clean_end_only() {
+        for trigger in [Trigger::any(), Trigger::failure()] {
+            for end in [End::Error, End::Panic] {
+                let (world, tree) = with(trigger.clone()).await;
+                world.end("a", end).await;
+                later().await;
+                assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2), "{trigger:?}");
+            }
+        }
+        let (world, tree) = with(Trigger::any()).await;
+        world.end("a", End::Normal).await;
+        assert_eq!(state(&tree, "a").await, (Lifecycle::Restarting, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kin_72_what_ended_well_at_first_later_or_after_a_restart_stays_stopped() {
+        // Before it was active.
+        let tree =
+            start(app().child(worker("a", async |_| {}).restart(RestartType::Transient))).await;
+        tokio::time::sleep(10 * SECOND).await;
+        assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
+        // Afterwards.
+        let (world, tree) = with(RestartType::Transient).await;
+        world.end("a", End::Normal).await;
+        tokio::time::sleep(10 * SECOND).await;
+        assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
+        // After a restart.
+        let (world, tree) = with(RestartType::Transient).await;
+        world.end("a", End::Error).await;
+        later().await;
+        world.end("a", End::Normal).await;
+        tokio::time::sleep(10 * SECOND).await;
+        assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kin_114_each_word_restarts_after_these_ends() {
+        let restarted = |restart: &'static str| async move {
+            let mut after = Vec::new();
+            for end in [End::Normal, End::Error, End::Panic] {
+                let (world, tree) = with(restart.parse::<RestartType>().unwrap()).await;
+                world.end("a", end).await;
+                after.push(match tree.which_child("a").await {
+                    Ok(child) => child.lifecycle.to_string(),
+                    Err(ControlError::NotFound { .. }) => "forgotten".to_owned(),
+                    Err(error) => error.to_string(),
+                });
+            }
+            after
+        };
+        let table = [
+            ("permanent", ["restarting", "restarting", "restarting"]),
+            ("transient", ["stopped", "restarting", "restarting"]),
+            ("temporary", ["forgotten", "forgotten", "forgotten"]),
+            ("on_success", ["restarting", "errored", "errored"]),
+            ("on_abnormal", ["stopped", "errored", "restarting"]),
+            ("on_abort", ["stopped", "errored", "restarting"]),
+            ("on_watchdog", ["stopped", "errored", "errored"]),
+        ];
+        for (word, row) in table {
+            assert_eq!(restarted(word).await, row, "{word}");
+        }
+    }
+}
+
+mod errors {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn kin_54_an_error_that_is_named_brings_a_fresh_child_whatever_the_trigger() {
+        for trigger in [Trigger::any(), Trigger::failure(), Trigger::stop()] {
+            let trigger = trigger.restart_if(is(ErrorKind::TimedOut));
+            assert_eq!(becomes(failing(ErrorKind::TimedOut).restart(trigger)).await, RESTARTED);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kin_61_an_error_that_is_to_end_the_supervisor_ends_it_without_a_wait() {
+        let trigger = Trigger::failure().on_error(is(ErrorKind::TimedOut), OnExit::EndSupervisor);
+        let begun = Instant::now();
+        let tree =
+            app().child(failing(ErrorKind::TimedOut).restart(trigger.clone())).build().unwrap();
+        tree.run().await.unwrap();
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+
+        // Another error is what it always was.
+        assert_eq!(becomes(failing(ErrorKind::Other).restart(trigger)).await, RESTARTED);
+    }
+
+    /// An abort by hand is a failure, so a permanent child comes back; but no error of its own, so
+    /// nothing that is said of errors concerns it. What was told to stop never comes back.
+    #[tokio::test(start_paused = true)]
+    async fn kin_73_what_is_said_of_errors_catches_neither_an_abort_nor_an_ordered_stop() {
+        let stubborn = || {
+            let a = worker("a", |ctx: Context| async move {
+                ctx.cancelled().await;
+                Exit::Err(io::Error::from(ErrorKind::Interrupted).into())
+            });
+            a.restart_if(|_: &io::Error| true)
+        };
+        for (restart, lifecycle) in [
+            (RestartType::Permanent, Lifecycle::Restarting),
+            (RestartType::OnSuccess, Lifecycle::Errored),
+        ] {
+            let tree = start(app().child(stubborn().restart(restart))).await;
+            tree.kill_child("a").await.unwrap();
+            settle().await;
+            assert_eq!(state(&tree, "a").await, (lifecycle, 1), "{restart}");
+
+            let tree = start(app().child(stubborn().restart(restart))).await;
+            tree.terminate_child("a").await.unwrap();
+            later().await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1), "{restart}");
+            tree.stop("the end").await.unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn systemd_prevents_before_it_forces_before_the_kind_before_the_type() {
+        let yes = |_: &io::Error| true;
+        let failing = || failing(ErrorKind::TimedOut).restart(RestartType::OnSuccess);
+        assert_eq!(becomes(failing()).await, LEFT);
+        assert_eq!(becomes(failing().on_exit(ExitKind::Failed, OnExit::Restart)).await, RESTARTED);
+        let forced = failing().on_exit(ExitKind::Failed, OnExit::EndSupervisor).restart_if(yes);
+        assert_eq!(becomes(forced.clone()).await, RESTARTED);
+        assert_eq!(becomes(forced.leave_if(yes)).await, LEFT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_is_found_among_causes_and_behind_an_escalation() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("no database")]
+        struct NoDatabase(#[source] io::Error);
+
+        let fails = || {
+            worker("leaf", async |_: Context| -> Result<(), NoDatabase> {
+                tokio::task::yield_now().await;
+                Err(NoDatabase(ErrorKind::NotFound.into()))
+            })
+        };
+        let sub = |name: &str| Supervisor::builder(name).restarts(0, SECOND);
+        let deep = sub("a").child(sub("b").child(fails()));
+        let tree = start(app().child(deep.into_child().leave_if(is(ErrorKind::NotFound)))).await;
+        settle().await;
+
+        let a = tree.which_child("a").await.unwrap();
+        assert_eq!((a.lifecycle, a.why), (Lifecycle::Errored, Some("not restarted")));
+        assert_eq!(
+            a.last_exit.unwrap().to_string(),
+            "escalated: child app/a/b: escalated: child app/a/b/leaf: failed: no database: entity \
+             not found",
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_panics_is_answered_with_no_and_harms_nobody() {
+        let asked = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&asked);
+        let spec = failing(ErrorKind::TimedOut).leave_if(move |_: &io::Error| {
+            count.fetch_add(1, Relaxed);
+            panic!("on purpose")
+        });
+        assert_eq!(becomes(spec).await, RESTARTED);
+        assert_eq!(asked.load(Relaxed), 1);
+    }
+}
+
+mod what_is_left {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn seed3_33_for_the_activation_only_a_later_failure_is_shown_and_not_supervised() {
+        let world = World::new();
+        world.next_starts("a", [NextStart::Error, NextStart::Panic]);
+        let a = world.child("a").restart(Trigger::any().activation_only());
+        let tree = app().child(a).child(world.child("b")).build().unwrap().start();
+        let tree = tree.await.unwrap();
+        assert_eq!(
+            world.acts(),
+            ["try a", "try a", "start a", "start b"],
+            "supervised until it is up"
+        );
+        assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 3));
+
+        world.end("a", End::Error).await;
+        tokio::time::sleep(60 * SECOND).await;
+        let a = tree.which_child("a").await.unwrap();
+        assert_eq!((a.lifecycle, a.why), (Lifecycle::Errored, Some("not restarted")));
+        assert_eq!(a.last_exit.unwrap().to_string(), "failed: a failed");
+        assert_eq!(world.acts(), ["end a"], "the others run on");
+
+        tree.retry("a").await.unwrap();
+        assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kept_child_that_is_never_restarted_can_be_started_by_hand() {
+        let kept = Trigger::from(RestartType::Transient).on_failure(OnExit::Leave);
+        let (world, tree) = with(kept).await;
+        for (incarnation, end, lifecycle) in [
+            (1, End::Error, Lifecycle::Errored),
+            (2, End::Panic, Lifecycle::Errored),
+            (3, End::Normal, Lifecycle::Stopped),
+        ] {
+            world.end("a", end).await;
+            later().await;
+            assert_eq!(state(&tree, "a").await, (lifecycle, incarnation));
+            tree.restart_child("a").await.unwrap();
+        }
+        world.end("a", End::Error).await;
+        tree.terminate_child("a").await.unwrap();
+        assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 4));
+        tree.delete_child("a").await.unwrap();
+        assert!(matches!(tree.which_child("a").await, Err(ControlError::NotFound { .. })));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn in_a_dynamic_supervisor_an_end_is_forgotten_ends_it_or_fails_it() {
+        for (then, result) in [
+            (OnExit::Leave, None),
+            (OnExit::EndSupervisor, Some(Ok(()))),
+            (OnExit::FailSupervisor, Some(Err("`app` gave up on `app/a#1`: failed: a failed"))),
+        ] {
+            let world = World::new();
+            let tree = DynamicSupervisor::builder("app").build().unwrap().start().await.unwrap();
+            let spec = world.child("a").on_exit(ExitKind::Failed, then);
+            tree.start_child(spec).await.unwrap();
+            tree.start_child(world.child("b")).await.unwrap();
+
+            world.end("a", End::Error).await;
+
+            match result {
+                None => assert_eq!(tree.count_children().await.unwrap().specs, 1),
+                Some(expected) => {
+                    let ended = tree.wait().await.map_err(|error: RunError| error.to_string());
+                    assert_eq!(ended, expected.map_err(str::to_owned));
+                    assert_eq!(world.acts().last().unwrap(), "stop b");
+                }
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clean_end_may_fail_the_supervisor() {
+        let (world, tree) = with(Trigger::any().on(ExitKind::Normal, OnExit::FailSupervisor)).await;
+        world.end("a", End::Normal).await;
+        let error = tree.wait().await.unwrap_err();
+        assert_eq!(error.to_string(), "`app` gave up on `app/a`: ended normally");
+        assert!(matches!(error, RunError::GaveUp { reason: ExitReason::Normal, .. }));
+    }
+}
+
+mod how_it_is_said {
+    use super::*;
+
+    /// The default of all children says: leave what timed out.
+    fn with_default() -> SupervisorBuilder {
+        let default = Trigger::from(RestartType::Transient).leave_if(is(ErrorKind::TimedOut));
+        app().defaults(|child| child.restart(default))
+    }
+
+    async fn becomes(spec: ChildSpec) -> [(Lifecycle, u32); 2] {
+        let tree = start(with_default().child(spec)).await;
+        settle().await;
+        let at_once = state(&tree, "a").await;
+        later().await;
+        [at_once, state(&tree, "a").await]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_default_holds_for_a_child_that_adds_exceptions_to_it() {
+        assert_eq!(becomes(failing(ErrorKind::TimedOut)).await, LEFT);
+        assert_eq!(becomes(failing(ErrorKind::Other)).await, RESTARTED);
+
+        let added = |kind| failing(kind).leave_if(is(ErrorKind::NotFound));
+        assert_eq!(becomes(added(ErrorKind::NotFound)).await, LEFT);
+        assert_eq!(becomes(added(ErrorKind::TimedOut)).await, LEFT, "it is still there");
+        assert_eq!(becomes(added(ErrorKind::Other)).await, RESTARTED);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_default_is_replaced_as_a_whole_by_what_a_child_says_itself() {
+        let own = |kind| failing(kind).restart(RestartType::Permanent);
+        assert_eq!(becomes(own(ErrorKind::TimedOut)).await, RESTARTED);
+        // Exceptions are of the child, wherever they are written.
+        let before = failing(ErrorKind::NotFound).leave_if(is(ErrorKind::NotFound));
+        assert_eq!(becomes(before.restart(RestartType::Permanent)).await, LEFT);
+        let after = own(ErrorKind::NotFound).leave_if(is(ErrorKind::NotFound));
+        assert_eq!(becomes(after).await, LEFT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_spec_shows_the_whole_trigger_and_status_the_type() {
+        let a = worker("a", async |ctx: Context| ctx.cancelled().await);
+        let a = a.on_exit(ExitKind::Panicked, OnExit::FailSupervisor);
+        let a = a.restart_if(|_: &std::fmt::Error| true);
+        let tree = start(with_default().child(a)).await;
+
+        let spec = tree.child_spec("a").await.unwrap();
+        assert_eq!(
+            (spec.restart, spec.trigger.restart_type()),
+            (RestartType::Transient, RestartType::Transient)
+        );
+        let json = serde_json::to_value(&spec).unwrap();
+        assert_eq!(
+            json["trigger"],
+            serde_json::json!({
+                "type": "transient",
+                "on_exit": { "panicked": "fail_supervisor" },
+                "on_error": [
+                    { "error": std::any::type_name::<std::fmt::Error>(), "then": "restart" },
+                    { "error": std::any::type_name::<io::Error>(), "then": "leave" },
+                ],
+            }),
+        );
+        let info = tree.which_child("a").await.unwrap();
+        assert_eq!(serde_json::to_value(&info).unwrap()["restart"], "transient");
+    }
+
+    #[test]
+    fn a_significant_child_must_have_an_end_that_is_not_restarted() {
+        let build = |spec: ChildSpec| {
+            let app = Supervisor::builder("app").auto_shutdown(AutoShutdown::AnySignificant);
+            app.child(spec.significant()).build().map(drop)
+        };
+        let a = || worker("a", async |_| {});
+        let refused = [
+            a(),
+            a().restart(Trigger::any().restart_if(|_: &io::Error| true)),
+            a().restart(RestartType::Transient)
+                .on_exit(ExitKind::Normal, OnExit::Restart)
+                .on_exit(ExitKind::Shutdown, OnExit::Restart),
+        ];
+        for spec in refused {
+            let error = build(spec).unwrap_err();
+            assert!(matches!(error, BuildError::SignificantPermanent { .. }), "{error}");
+        }
+        let built = [
+            a().leave_if(|_: &io::Error| true),
+            a().on_exit(ExitKind::Hung, OnExit::Leave),
+            a().restart(Trigger::any().activation_only()),
+            a().restart(RestartType::OnStop),
+        ];
+        for spec in built {
+            build(spec).unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_significant_child_whose_failure_is_left_has_ended() {
+        let world = World::new();
+        let a = world.child("a").restart(RestartType::OnSuccess).significant();
+        let app =
+            app().auto_shutdown(AutoShutdown::AnySignificant).child(a).child(world.child("b"));
+        let tree = start(app).await;
+
+        world.end("a", End::Normal).await;
+        later().await;
+        assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
+        world.end("a", End::Error).await;
+        tree.wait().await.unwrap();
+    }
+}

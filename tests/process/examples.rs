@@ -1,0 +1,151 @@
+//! The examples with a server that breaks: what they say happens, and they end well.
+//!
+//! Each example is a module here, too, and the test binary runs itself with one of them chosen by
+//! an environment variable. They check themselves what they claim, and fail if it didn't happen.
+
+#![cfg(feature = "macros")]
+
+use std::process::{Command, ExitCode, Output, Termination};
+use std::time::Duration;
+
+#[path = "../../examples/backoff_broker.rs"]
+mod backoff_broker;
+#[path = "../../examples/broker.rs"]
+mod broker;
+#[path = "../../examples/database_pool.rs"]
+mod database_pool;
+#[path = "../../examples/failing_vendor.rs"]
+mod failing_vendor;
+#[path = "../../examples/rate_limited.rs"]
+mod rate_limited;
+
+const CHOICE: &str = "VERGER_TEST_EXAMPLE";
+
+/// Where an example begins. As a test of its own, it checks that none is chosen.
+#[test]
+fn example() {
+    let Ok(name) = std::env::var(CHOICE) else { return };
+    // None lives for long, whatever goes wrong with the test that waits for it.
+    std::thread::spawn(|| {
+        std::thread::park_timeout(Duration::from_secs(60));
+        std::process::exit(99);
+    });
+    let code = match name.as_str() {
+        "backoff_broker" => backoff_broker::main().report(),
+        "broker" => broker::main().report(),
+        "database_pool" => database_pool::main().report(),
+        "failing_vendor" => failing_vendor::main().report(),
+        "rate_limited" => rate_limited::main().report(),
+        other => panic!("there is no example {other:?}"),
+    };
+    let ended_well = format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS);
+    std::process::exit(if ended_well { 0 } else { 1 });
+}
+
+/// Runs an example, which has to end well, and returns its lines.
+fn lines(name: &str) -> Vec<String> {
+    let Output { status, stdout, stderr } = Command::new(std::env::current_exe().unwrap())
+        // With one thread, the harness would write in front of the first line.
+        .args(["--exact", "examples::example", "--nocapture", "--test-threads", "2"])
+        .env(CHOICE, name)
+        .env("OUTAGE_MS", "300")
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+    assert!(status.success(), "{name}: {status}\n{stdout}{stderr}");
+    stdout.lines().map(str::to_owned).collect()
+}
+
+/// Checks that these lines have come, in any order, and returns all. A `*` stands for any text.
+fn assert_told(name: &str, expected: &[&str]) -> Vec<String> {
+    let lines = lines(name);
+    for pattern in expected {
+        let came = lines.iter().any(|line| matches(line, pattern));
+        assert!(came, "{pattern:?} did not come: {lines:#?}");
+    }
+    lines
+}
+
+/// Whether the line is the pattern.
+fn matches(line: &str, pattern: &str) -> bool {
+    match pattern.split_once('*') {
+        None => line == pattern,
+        Some((start, pattern)) => line.strip_prefix(start).is_some_and(|rest| {
+            let mut ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+            ends.any(|at| matches(&rest[at..], pattern))
+        }),
+    }
+}
+
+#[test]
+fn backoff_broker_answers_whatever_was_asked_during_the_outage() {
+    let expected = [
+        "outage: the broker is gone after * answers",
+        "client: failed: lost the connection: *",
+        "client: activation failed: can't connect: *",
+        "client: down, attempt 3 in * ms",
+        "outage: the broker is back; * answers are due",
+        "client: asks the broker again what it was asking (question * of *)",
+    ];
+    let lines = assert_told("backoff_broker", &expected);
+
+    let pairs = lines.last().unwrap().split(' ').map(|pair| pair.split_once('=').unwrap());
+    let (keys, values): (Vec<&str>, Vec<u32>) =
+        pairs.map(|(key, value)| (key, value.parse::<u32>().unwrap())).unzip();
+    assert_eq!(keys, ["asked", "answered", "lost", "outage_ms"]);
+    assert_eq!((values[1], values[2]), (values[0], 0), "{lines:#?}");
+    assert!(values[3] >= 300, "{lines:#?}");
+}
+
+#[test]
+fn seed0_50_broker_tries_until_the_broker_is_back_and_loses_nothing() {
+    let expected = [
+        "the broker is down, and holds * messages",
+        "consumer: attempt 1 in * ms",
+        "consumer: activation failed: can't connect: *",
+        "consumer: attempt 2 in * ms",
+        "consumer: attempt 3 in * ms",
+        "consumer: attempt 4 in * ms",
+        "the broker is back",
+        "60 of 60 messages are done, by * incarnations",
+    ];
+    assert_told("broker", &expected);
+}
+
+#[test]
+fn seed0_50_database_pool_replaces_one_connection_and_later_all_without_a_herd() {
+    let expected = [
+        "conn-3: attempt 1 in * ms",
+        "conn-3 broke; the incarnations are now [1, 1, 2, 1, 1, 1]",
+        "the database is gone",
+        "conn-*: attempt * in * ms",
+        "the database is back; the connections came after, in ms, [*]",
+        "the api runs as incarnation 1, its queries: Tally { answered: *, unavailable: * }",
+    ];
+    assert_told("database_pool", &expected);
+}
+
+#[test]
+fn failing_vendor_is_asked_again_after_a_500_and_not_after_a_400_and_not_for_ever() {
+    let expected = [
+        "orders: failed: the vendor fails with 500",
+        "orders: attempt 3 in * ms",
+        "orders: active after 3 restarts",
+        "report: errored after 0 restarts",
+        "the vendor is broken for good",
+        "orders: given up",
+        "the program ends: `app` gave up on `app/orders`: failed: the vendor fails with 500",
+    ];
+    assert_told("failing_vendor", &expected);
+}
+
+#[test]
+fn seed0_50_rate_limited_clients_do_not_hammer() {
+    let expected = [
+        "without verger, by second: [Second { served: 10, refused: * }*]",
+        "order 1, attempt 1: vendor: the circuit is open for another *ms; the next in * ms",
+        "3 of 3 orders are placed; the poller runs as incarnation *",
+        "with verger, by second: [Second { served: 10, refused: * }*]",
+    ];
+    assert_told("rate_limited", &expected);
+}

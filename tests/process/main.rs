@@ -1,0 +1,4 @@
+//! Whole programs as processes of their own: signals, output, exit codes, and the examples.
+
+mod examples;
+mod programs;

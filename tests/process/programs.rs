@@ -1,0 +1,343 @@
+//! Whole programs: what they do at a signal, what they print, and with which code they end.
+//!
+//! The programs are in this file, too: the test binary runs itself with one of them chosen by an
+//! environment variable. Their standard error is the test's; the harness writes to the other one.
+
+#![cfg(all(unix, feature = "signal"))]
+
+use std::future::{Future, pending, poll_fn};
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStderr, Command, ExitCode, Stdio, Termination};
+use std::sync::mpsc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::runtime::{self, Runtime};
+use tokio::sync::Notify;
+use verger::{
+    AutoShutdown, Context, Exit, Readiness, RestartType, RunError, Shutdown, Supervisor,
+    SupervisorBuilder, worker,
+};
+
+const CHOICE: &str = "VERGER_TEST_PROGRAM";
+
+// --- The programs --------------------------------------------------------------------------------
+
+/// Where a program begins. As a test of its own, it checks that none is chosen.
+#[test]
+fn program() {
+    let Some((name, threads)) = chosen() else { return };
+    // No program lives for long, whatever goes wrong with the test that waits for it.
+    std::thread::spawn(|| {
+        std::thread::park_timeout(Duration::from_secs(60));
+        std::process::exit(99);
+    });
+    let code = match name.as_str() {
+        "polite" => runtime(threads).block_on(polite()),
+        "blocking" => runtime(threads).block_on(blocking(true)),
+        "blocked" => runtime(threads).block_on(blocking(false)),
+        "finishing" => runtime(threads).block_on(finishing()),
+        "failing" => runtime(threads).block_on(failing().run_to_exit_code()),
+        "failing, with signals" => runtime(threads)
+            .block_on(failing().with_graceful_shutdown(listening()).run_to_exit_code()),
+        "leaking" => runtime(threads).block_on(leaking()),
+        "failing and leaking" => runtime(threads).block_on(failing_and_leaking()),
+        "main that fails" => runtime(threads).block_on(main_that_fails()).report(),
+        "main that cannot be built" => runtime(threads).block_on(main_without_tree()).report(),
+        "main that ends well" => runtime(threads).block_on(main_that_ends_well()).report(),
+        other => panic!("there is no program {other:?}"),
+    };
+    exit(code)
+}
+
+fn chosen() -> Option<(String, usize)> {
+    let choice = std::env::var(CHOICE).ok()?;
+    let (name, threads) = choice.split_once('/')?;
+    Some((name.to_owned(), threads.parse().ok()?))
+}
+
+/// What the end of `main` does. There is no public way to do it from here.
+fn exit(code: ExitCode) -> ! {
+    let is_it = |number: &u8| format!("{:?}", ExitCode::from(*number)) == format!("{code:?}");
+    std::process::exit((0..=u8::MAX).find(is_it).expect("it is one of them").into())
+}
+
+/// With one thread or several.
+fn runtime(threads: usize) -> Runtime {
+    let mut builder = if threads == 1 {
+        runtime::Builder::new_current_thread()
+    } else {
+        runtime::Builder::new_multi_thread()
+    };
+    builder.worker_threads(threads).enable_all().build().unwrap()
+}
+
+/// Told when the signals can be heard.
+static LISTENING: Notify = Notify::const_new();
+
+/// The signals, and a line when they can be heard.
+fn listening() -> impl Future<Output = ()> + Send + 'static {
+    let mut signals = Box::pin(verger::signals());
+    let mut told = false;
+    poll_fn(move |cx| {
+        let poll = signals.as_mut().poll(cx);
+        if poll == Poll::Pending && !std::mem::replace(&mut told, true) {
+            eprintln!("listening");
+            LISTENING.notify_one();
+        }
+        poll
+    })
+}
+
+fn app() -> SupervisorBuilder {
+    Supervisor::builder("app").leak_timeout(Duration::from_millis(1))
+}
+
+/// Two children that tell what they do.
+async fn polite() -> ExitCode {
+    let child = |name| {
+        worker(name, async |ctx: Context| -> Exit {
+            let path = ctx.path();
+            eprintln!("{} up", path.name());
+            ctx.cancelled().await;
+            eprintln!("{} stopping", path.name());
+            tokio::task::yield_now().await;
+            eprintln!("{} stopped", path.name());
+            Ok(())
+        })
+    };
+    let tree = app().child(child("a")).child(child("b")).build().unwrap();
+    tree.with_graceful_shutdown(listening()).run_to_exit_code().await
+}
+
+/// Blocks a thread for ever, and says so when the signal that led here has no echo any more.
+fn block() {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(Duration::from_millis(300));
+    eprintln!("blocking");
+    let _ = never.recv();
+}
+
+/// A child that blocks every thread of the runtime, when it is asked to stop or at once.
+async fn blocking(when_asked: bool) -> ExitCode {
+    let child = worker("a", move |ctx: Context| async move {
+        if when_asked {
+            eprintln!("up");
+            ctx.cancelled().await;
+        } else {
+            LISTENING.notified().await;
+        }
+        // More than there are threads, since a thread keeps its next task to itself.
+        for _ in 0..16 {
+            tokio::spawn(async { block() });
+        }
+        pending::<()>().await;
+    });
+    let tree = app().child(child).build().unwrap();
+    tree.with_graceful_shutdown(listening()).run_to_exit_code().await
+}
+
+/// A child that blocks a thread that nobody else needs, and is still there after it was aborted.
+async fn leaking() -> ExitCode {
+    let child = worker("a", async |_ctx| -> Exit {
+        LISTENING.notified().await;
+        tokio::task::block_in_place(block);
+        Ok(())
+    });
+    let tree = app().child(child.shutdown(Shutdown::BrutalKill)).build().unwrap();
+    tree.with_graceful_shutdown(listening()).run_to_exit_code().await
+}
+
+/// The same beside a child that fails once too often.
+async fn failing_and_leaking() -> ExitCode {
+    let blocks = worker("a", async |ctx: Context| {
+        ctx.ready();
+        tokio::task::block_in_place(block);
+    });
+    let blocks = blocks.readiness(Readiness::Signal).shutdown(Shutdown::BrutalKill);
+    let fails = worker("b", async |_ctx| -> Exit { Err("no")? });
+    let tree = app().restarts(0, Duration::from_secs(60)).child(blocks).child(fails);
+    tree.build().unwrap().run_to_exit_code().await
+}
+
+async fn finishing() -> ExitCode {
+    let job = worker("job", async |_ctx| -> Exit { Ok(()) });
+    let tree = app().auto_shutdown(AutoShutdown::AnySignificant);
+    let tree = tree.child(job.restart(RestartType::Transient).significant());
+    tree.build().unwrap().run_to_exit_code().await
+}
+
+fn failing() -> Supervisor {
+    let db = worker("db", async |_ctx| -> Exit {
+        let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "refused");
+        Err(anyhow::Error::from(refused).context("no database"))?
+    });
+    let mid = Supervisor::builder("mid").restarts(0, Duration::from_secs(60)).child(db);
+    app().restarts(0, Duration::from_secs(60)).child(mid).build().unwrap()
+}
+
+async fn main_that_fails() -> Result<(), RunError> {
+    failing().with_graceful_shutdown(listening()).await
+}
+
+async fn main_without_tree() -> Result<(), RunError> {
+    let idle = || worker("db", async |ctx: Context| ctx.cancelled().await);
+    app().child(idle()).child(idle()).build()?.run().await
+}
+
+async fn main_that_ends_well() -> Result<(), RunError> {
+    let child = worker("a", async |ctx: Context| {
+        ctx.run_until_cancelled(ctx.parent().stop("done")).await;
+    });
+    app().child(child).build()?.await
+}
+
+// --- The tests -----------------------------------------------------------------------------------
+
+/// A program that runs.
+struct Program {
+    process: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+}
+
+impl Program {
+    fn start(name: &str, threads: usize) -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "programs::program", "--nocapture"])
+            .env(CHOICE, format!("{name}/{threads}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        Self { process, lines }
+    }
+
+    /// Reads on until all these lines have come, in any order.
+    fn wait_for(&mut self, expected: &[&str]) {
+        let mut left = expected.to_vec();
+        let mut seen = Vec::new();
+        while !left.is_empty() {
+            let Some(line) = self.lines.next() else { panic!("{left:?} did not come: {seen:?}") };
+            let line = line.unwrap();
+            if let Some(at) = left.iter().position(|&wanted| wanted == line) {
+                left.remove(at);
+            }
+            seen.push(line);
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// The code it ends with, and what it prints until then.
+    fn end(mut self) -> (Option<i32>, Vec<String>) {
+        let rest = self.lines.by_ref().map(Result::unwrap).collect();
+        (self.process.wait().unwrap().code(), rest)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It has ended, unless the test failed.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_signal_stops_the_tree_in_order_and_the_program_ends_well() {
+    for signal in ["INT", "TERM"] {
+        for threads in [1, 2] {
+            let mut program = Program::start("polite", threads);
+            program.wait_for(&["listening", "a up", "b up"]);
+            program.signal(signal);
+            let told = ["b stopping", "b stopped", "a stopping", "a stopped"].map(str::to_owned);
+            assert_eq!(program.end(), (Some(0), told.to_vec()), "{signal}, {threads}");
+        }
+    }
+}
+
+#[test]
+fn a_second_signal_ends_the_program_at_once_even_if_every_thread_is_blocked() {
+    for (first, second, code) in
+        [("INT", "INT", 130), ("TERM", "INT", 130), ("INT", "TERM", 143), ("TERM", "TERM", 143)]
+    {
+        for threads in [1, 2] {
+            let mut program = Program::start("blocking", threads);
+            program.wait_for(&["listening", "up"]);
+            program.signal(first);
+            program.wait_for(&["blocking", "blocking"][..threads]);
+            program.signal(second);
+            assert_eq!(program.end(), (Some(code), vec![]), "{first}, {second}, {threads}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_was_blocked_before_the_first_signal_is_ended_by_the_second() {
+    let mut program = Program::start("blocked", 1);
+    program.wait_for(&["listening", "blocking"]);
+    // Of different kinds, since the system merges equal ones that are not taken yet; which of them
+    // is taken first is the system's choice, too.
+    program.signal("INT");
+    program.signal("TERM");
+    let (code, printed) = program.end();
+    assert!(matches!(code, Some(130 | 143)), "{code:?}");
+    assert_eq!(printed, [""; 0]);
+}
+
+#[test]
+fn the_same_signal_at_once_again_is_the_same_one() {
+    for signal in ["INT", "TERM"] {
+        let mut program = Program::start("polite", 1);
+        program.wait_for(&["listening", "a up", "b up"]);
+        program.signal(signal);
+        program.signal(signal);
+        let told = ["b stopping", "b stopped", "a stopping", "a stopped"].map(str::to_owned);
+        assert_eq!(program.end(), (Some(0), told.to_vec()), "{signal}");
+    }
+}
+
+/// What a program prints and returns that nobody has to stop.
+fn outcome(name: &str) -> (Option<i32>, Vec<String>) {
+    Program::start(name, 1).end()
+}
+
+const GAVE_UP: &str = "Error: `app` gave up on `app/mid`: escalated: child app/mid/db: failed: \
+                       no database: refused";
+
+#[test]
+fn the_exit_code_tells_how_the_tree_ended() {
+    assert_eq!(outcome("finishing"), (Some(0), vec![]));
+    assert_eq!(outcome("failing"), (Some(1), vec![GAVE_UP.to_owned()]));
+    let told = vec!["listening".to_owned(), GAVE_UP.to_owned()];
+    assert_eq!(outcome("failing, with signals"), (Some(1), told));
+}
+
+#[test]
+fn a_program_that_leaves_something_behind_ends_nevertheless_and_names_it() {
+    let mut program = Program::start("leaking", 2);
+    program.wait_for(&["listening", "blocking"]);
+    program.signal("TERM");
+    let leaked = "Error: stopped, but still running after they were aborted: `app/a`";
+    assert_eq!(program.end(), (Some(3), vec![leaked.to_owned()]));
+
+    let (code, printed) = Program::start("failing and leaking", 2).end();
+    assert_eq!(code, Some(1));
+    assert!(
+        printed.contains(&"Error: `app` gave up on `app/b`: failed: no".to_owned()),
+        "{printed:?}"
+    );
+}
+
+#[test]
+fn a_main_that_returns_the_error_prints_the_whole_chain() {
+    let told = vec!["listening".to_owned(), GAVE_UP.to_owned()];
+    assert_eq!(outcome("main that fails"), (Some(1), told));
+    let twice = "Error: `app` has two children named `db`; give one of them another name";
+    assert_eq!(outcome("main that cannot be built"), (Some(1), vec![twice.to_owned()]));
+    assert_eq!(outcome("main that ends well"), (Some(0), vec![]));
+}
