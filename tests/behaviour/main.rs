@@ -10,6 +10,7 @@ mod health_checks;
 mod kin;
 #[path = "../common/log.rs"]
 mod log;
+mod numbers;
 mod requires;
 mod seeds;
 mod spans;

@@ -1,7 +1,5 @@
 //! How children ended, as a tree's events tell it, and children with a script of their own.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 use std::time::Duration;
 
 use tokio::time::sleep;

@@ -17,8 +17,6 @@ mod macros;
 mod reports;
 mod restart;
 mod restart_types;
-mod rows;
 mod specs;
 mod start;
 mod stop;
-mod table;

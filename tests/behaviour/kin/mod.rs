@@ -11,23 +11,6 @@ use verger::{
     SupervisorHandle,
 };
 
-/// What does not apply to a tree of tasks, or not as a whole, and why.
-const LEFT_OUT: [(u32, &str); 2] = [
-    (101, "an actor that is resumed keeps its state; a child here is restarted, or it is not"),
-    (108, "nobody watches another child's end: who needs a sibling says `requires`"),
-];
-
-#[test]
-fn every_rule_is_tested_or_left_out_for_a_reason() {
-    let tests = [include_str!("groups.rs"), include_str!("services.rs")].concat();
-    for number in 99..=128 {
-        let tested = tests.contains(&format!("async fn kin_{number}_"));
-        let left_out = LEFT_OUT.iter().any(|&(left_out, _)| left_out == number);
-        assert!(tested != left_out, "{number} is tested: {tested}, left out: {left_out}");
-    }
-    assert!(LEFT_OUT.iter().all(|(_, reason)| reason.len() > 20));
-}
-
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
