@@ -1,15 +1,15 @@
-//! What the book has to say, besides what its listings show.
+//! The advice that the book must contain, besides what its listings show.
 
 const WHEN_NOT: &str = include_str!("../../book/src/when-not.md");
 const WAITS: &str = include_str!("../../book/src/waits.md");
 
-/// The headings of a page.
+/// Returns the headings of a page.
 fn headings(page: &str) -> Vec<&str> {
     page.lines().filter_map(|line| line.strip_prefix("## ")).collect()
 }
 
 #[test]
-fn seed0_51_there_is_a_page_about_when_not_to_use_backoff() {
+fn seed0_51_the_book_says_when_not_to_use_backoff() {
     let headings = headings(WHEN_NOT);
     for unfit in
         ["A bug that is the same each time", "Backoff in a backoff", "Work that is lost in a start"]
@@ -19,7 +19,7 @@ fn seed0_51_there_is_a_page_about_when_not_to_use_backoff() {
 }
 
 #[test]
-fn seed0_54_and_names_what_there_is_for_other_cases() {
+fn seed0_54_the_book_names_the_tools_for_other_cases() {
     for tool in ["`retry`", "`CircuitBreaker`", "`delays`"] {
         assert!(WAITS.contains(tool), "{tool}");
     }

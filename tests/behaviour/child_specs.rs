@@ -1,4 +1,4 @@
-//! Where a child's name and treatment come from: its spec, its type, its supervisor.
+//! A child's name and options come from its spec, its type, and its supervisor.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ async fn idle(ctx: Context) {
     ctx.cancelled().await;
 }
 
-/// The paths under which children were run.
+/// The paths of the children that ran.
 type Paths = Arc<Mutex<Vec<String>>>;
 
 fn note(paths: &Paths, ctx: &Context) {
@@ -32,7 +32,7 @@ fn noted(paths: &Paths) -> Vec<String> {
     std::mem::take(&mut paths.lock().unwrap())
 }
 
-/// A function that notes where it is run.
+/// A function that records its path.
 fn noting(name: &str, paths: &Paths) -> ChildSpec {
     worker_with(name, Arc::clone(paths), async |ctx: Context, paths| {
         note(&paths, &ctx);
@@ -46,7 +46,7 @@ async fn names(tree: &SupervisorHandle) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_constructor_can_be_used_twice_if_one_child_gets_another_name() {
+async fn a_constructor_can_be_used_twice_if_one_child_is_renamed() {
     let (world, paths) = (World::new(), Paths::default());
     let tree = start(
         app()
@@ -69,7 +69,7 @@ async fn a_constructor_can_be_used_twice_if_one_child_gets_another_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clone_that_is_renamed_leaves_the_others_alone_and_runs_the_same() {
+async fn a_renamed_clone_runs_the_same_and_leaves_the_original_unchanged() {
     let paths = Paths::default();
     let a = noting("a", &paths).restart(RestartType::Transient);
     let b = a.clone().named("b");
@@ -88,7 +88,7 @@ async fn a_clone_that_is_renamed_leaves_the_others_alone_and_runs_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_nested_supervisor_has_its_new_name_wherever_it_is_seen() {
+async fn a_renamed_nested_supervisor_has_its_new_name_everywhere() {
     let world = World::new();
     let paths = Paths::default();
     let pool = Supervisor::builder("pool").restarts(0, 60 * SECOND);
@@ -119,7 +119,7 @@ async fn a_nested_supervisor_has_its_new_name_wherever_it_is_seen() {
 }
 
 #[test]
-fn a_mistake_below_a_renamed_supervisor_is_told_with_the_new_path() {
+fn a_mistake_below_a_renamed_supervisor_is_reported_with_the_new_path() {
     let pool = Supervisor::builder("pool").child(worker("a", idle)).child(worker("a", idle));
     let error = app().child(pool.into_child().named("north")).build().unwrap_err();
     assert_eq!(
@@ -177,11 +177,11 @@ async fn siblings_require_a_renamed_child_by_its_new_name() {
     assert!(error.ends_with("`app` has no such child; it has `main`"), "{error}");
 }
 
-/// Idles. Its type has an opinion on everything.
+/// An idle component whose type sets every option.
 #[derive(Clone)]
 struct Opinionated;
 
-/// How often a spec was passed through it.
+/// The number of calls of the spec function.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
 #[async_trait]
@@ -200,7 +200,7 @@ impl Child for Opinionated {
     }
 }
 
-/// Idles. Its type says nothing.
+/// An idle component whose type sets no option.
 #[derive(Clone)]
 struct Modest;
 
@@ -249,7 +249,7 @@ async fn a_spec_wins_over_its_type_a_type_over_the_defaults_and_defaults_over_th
     assert_eq!(ASKED.load(Ordering::Relaxed), specs, "once for each, however often it is started");
 }
 
-/// Counts what it did, in a field of its own, and fails.
+/// A component that counts its runs in its own field, and fails.
 #[derive(Clone)]
 struct Counter {
     count: u32,
@@ -277,7 +277,7 @@ async fn each_incarnation_of_a_component_is_a_clone_of_the_value_as_it_was() {
     assert_eq!(*counts.lock().unwrap(), [8, 8, 8]);
 }
 
-/// Can't be cloned.
+/// A component that can't be cloned.
 struct Unique;
 
 impl Clone for Unique {
@@ -309,7 +309,7 @@ async fn a_clone_that_panics_is_the_failure_of_the_child() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spec_is_a_component_as_it_is_but_for_its_name() {
+async fn a_spec_is_a_component_except_for_its_name() {
     let spec = worker("a", idle).restart(RestartType::Transient).shutdown(9 * SECOND);
     let pool = Supervisor::builder("pool").child(worker("a", idle)).into_child();
     let tree = start(app().child(component("b", spec)).child(component("c", pool))).await;
@@ -321,9 +321,9 @@ async fn a_spec_is_a_component_as_it_is_but_for_its_name() {
     assert!(tree.which_child("c/a").await.is_ok());
 }
 
-/// Otherwise it would be a worker with a grace of five seconds for all that is below it.
+/// If the pool counted as a worker, it would have a grace of five seconds for all its descendants.
 #[tokio::test(start_paused = true)]
-async fn a_supervisor_made_by_a_factory_or_from_a_value_is_known_for_one() {
+async fn a_supervisor_from_a_factory_or_a_value_is_recognized_as_a_supervisor() {
     let world = World::new();
     let pool = |deaf: &str| {
         world.deafen(deaf);
@@ -344,7 +344,7 @@ async fn a_supervisor_made_by_a_factory_or_from_a_value_is_known_for_one() {
 }
 
 #[test]
-fn a_field_can_say_that_there_is_a_dynamic_supervisor() {
+fn a_field_can_declare_a_dynamic_supervisor() {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     struct Net {
         conns: DynamicSupervisor,

@@ -1,6 +1,5 @@
-//! Dead letters: each supervisor has a channel of its own, letters climb, and a store keeps them.
-//!
-//! These are about children; those about messages are with the mailboxes.
+//! Dead letters of children: each supervisor has its own channel, letters propagate upwards, and a
+//! store keeps them.
 
 use std::time::Duration;
 
@@ -10,14 +9,14 @@ use verger::{
     SupervisorBuilder,
 };
 
-/// A supervisor that gives up on a child at its first failure, and goes on without it.
+/// A supervisor that gives up on a child at its first failure and continues without it.
 fn strict(name: &str) -> SupervisorBuilder {
     let builder = Supervisor::builder(name).restarts(0, Duration::from_secs(60));
     builder.on_exhausted(OnExhausted::StopChild)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_climbs_to_every_supervisor_above_and_to_no_other() {
+async fn a_dead_letter_reaches_its_ancestors_only() {
     let world = World::new();
     let minute = Duration::from_secs(60);
     let mid = Supervisor::builder("mid").restarts(0, minute).child(world.child("leaf"));
@@ -53,7 +52,7 @@ async fn a_letter_climbs_to_every_supervisor_above_and_to_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_03_every_subscriber_gets_every_letter() {
+async fn seed3_03_every_subscriber_receives_every_dead_letter() {
     let world = World::new();
     let app = start(strict("app").child(world.child("a")).child(world.child("b"))).await;
     let mut both = [app.dead_letters(), app.dead_letters()];
@@ -73,7 +72,7 @@ async fn seed3_03_every_subscriber_gets_every_letter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_04_a_letter_is_serialised_with_all_that_it_says() {
+async fn seed3_04_a_serialised_dead_letter_has_all_its_fields() {
     let world = World::new();
     let app = start(strict("app").child(world.child("a"))).await;
     let mut letters = app.dead_letters();
@@ -94,7 +93,7 @@ async fn seed3_04_a_letter_is_serialised_with_all_that_it_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_06_a_subscriber_that_panics_harms_nobody() {
+async fn seed3_06_a_panicking_subscriber_affects_no_other_subscriber() {
     let world = World::new();
     let app = start(strict("app").child(world.child("a")).child(world.child("b"))).await;
     let (mut clumsy, mut other) = (app.dead_letters(), app.dead_letters());
@@ -112,7 +111,7 @@ async fn seed3_06_a_subscriber_that_panics_harms_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_131_a_store_has_the_letters_of_its_supervisor_and_below() {
+async fn kin_131_a_store_keeps_the_letters_of_its_supervisor_and_descendants() {
     let world = World::new();
     let (all, some, counted) =
         (DeadLetterStore::default(), DeadLetterStore::ring(1), DeadLetterStore::metrics_only());
@@ -125,7 +124,7 @@ async fn kin_131_a_store_has_the_letters_of_its_supervisor_and_below() {
     }
     app.stop("enough").await.unwrap();
 
-    // A store is there when the tree isn't any more.
+    // A store can be read after its tree has ended.
     let targets = |entries: Vec<verger::DeadLetterEntry>| {
         let targets = entries.iter().map(|entry| entry.letter.target.to_string());
         targets.collect::<Vec<_>>()
@@ -142,7 +141,7 @@ async fn kin_131_a_store_has_the_letters_of_its_supervisor_and_below() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_132_what_has_no_message_can_not_be_replayed() {
+async fn kin_132_a_letter_without_a_message_can_not_be_replayed() {
     let world = World::new();
     let store = DeadLetterStore::default();
     let conns = DynamicSupervisor::builder("conns").dead_letter_store(&store);
@@ -162,7 +161,7 @@ async fn kin_132_what_has_no_message_can_not_be_replayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_may_outlive_its_tree_and_serve_the_next() {
+async fn a_store_outlives_its_tree_and_serves_the_next_tree() {
     let store = DeadLetterStore::default();
     for _ in 0..2 {
         let world = World::new();

@@ -1,4 +1,4 @@
-//! Health checks: what is reported, and what is restarted if somebody asked for it.
+//! Health checks report unhealthy children, and restart them if that is enabled.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -17,22 +17,22 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// Lets time pass, and all happen that happens then.
+/// Lets time pass, and everything react that is due.
 async fn sleep(time: Duration) {
     tokio::time::sleep(time).await;
     settle().await;
 }
 
-/// What checks come to, one after the other. Then they are passed.
+/// The results of the next checks, in order; later checks succeed.
 #[derive(Clone, Default)]
 struct Checks {
     answers: Arc<Mutex<VecDeque<bool>>>,
-    /// When each was, since the first was made, and of which incarnation.
+    /// The time of each check since the first, and the incarnation checked.
     at: Arc<Mutex<Vec<(Duration, u32)>>>,
 }
 
 impl Checks {
-    /// `+` for one that is passed, `-` for one that is failed.
+    /// Sets the results: `+` for success, `-` for failure.
     fn new(answers: &str) -> Self {
         let answers = answers.chars().map(|answer| answer == '+').collect();
         Self { answers: Arc::new(Mutex::new(answers)), ..Self::default() }
@@ -66,7 +66,7 @@ async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
     tree.which_child(name).await.unwrap()
 }
 
-/// What was told of health.
+/// Returns the health events so far.
 fn told(events: &mut Subscription<Event>) -> Vec<String> {
     let mut told = Vec::new();
     while let Some(Event { path, incarnation, kind, .. }) = events.try_next() {
@@ -134,7 +134,7 @@ async fn seed3_34_with_the_opt_in_an_unhealthy_child_is_restarted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_163_a_child_that_takes_its_time_to_stop_is_restarted_once_and_not_checked() {
+async fn kin_163_a_slowly_stopping_child_is_restarted_once_and_not_checked() {
     let checks = Checks::new("----------");
     let slow = worker("a", async |ctx: Context| -> Exit {
         ctx.cancelled().await;
@@ -171,9 +171,9 @@ async fn kin_163_a_child_that_waits_for_its_restart_is_not_checked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_policy_says_what_becomes_of_an_unhealthy_child() {
+async fn the_policy_decides_about_an_unhealthy_child() {
     let checks = Checks::new("--");
-    // Often enough that it isn't active for long enough to begin anew.
+    // Often enough that the child isn't active long enough to reset.
     let check = checks.check().restarts().failures(1).every(secs(2));
     let a = idle("a").consecutive_restarts(1).on_exhausted(OnExhausted::Park);
     let tree = start(eager().child(a.health_check(check))).await;
@@ -190,7 +190,7 @@ async fn its_policy_says_what_becomes_of_an_unhealthy_child() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_is_checked_from_when_it_is_ready() {
+async fn a_child_is_checked_once_it_is_ready() {
     let checks = Checks::default();
     let slow = worker("a", async |ctx: Context| {
         tokio::time::sleep(secs(25)).await;
@@ -207,7 +207,7 @@ async fn a_child_is_checked_from_when_it_is_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_a_panic_and_taking_too_long_are_failures() {
+async fn an_error_a_panic_and_a_timeout_of_a_check_are_failures() {
     let check = |which: u32| {
         HealthCheck::new(move |_: Context| async move {
             match which {
@@ -240,7 +240,7 @@ async fn an_error_a_panic_and_taking_too_long_are_failures() {
     tree.stop("done").await.unwrap();
 }
 
-/// Panics when it is dropped.
+/// A value that panics on drop.
 struct Touchy;
 
 impl Drop for Touchy {
@@ -252,7 +252,7 @@ impl Drop for Touchy {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_that_panics_when_it_is_dropped_is_asked_again() {
+async fn a_check_that_panics_on_drop_runs_again() {
     let asked = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&asked);
     let check = HealthCheck::new(move |_: Context| {
@@ -273,7 +273,7 @@ async fn a_check_that_panics_when_it_is_dropped_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_that_finds_out_nothing_does_not_count() {
+async fn an_undetermined_check_does_not_count() {
     let asked = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&asked);
     let check = HealthCheck::new(move |_: Context| {
@@ -294,7 +294,7 @@ async fn a_check_that_finds_out_nothing_does_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn checks_of_one_child_never_run_beside_each_other() {
+async fn checks_of_one_child_never_overlap() {
     let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let (runs, max) = (Arc::clone(&running), Arc::clone(&most));
     let starts: Arc<Mutex<Vec<u64>>> = Arc::default();
@@ -316,7 +316,7 @@ async fn checks_of_one_child_never_run_beside_each_other() {
     tree.stop("done").await.unwrap();
 }
 
-/// Says when it is dropped.
+/// A value that sets a flag on drop.
 struct Gone(Arc<AtomicBool>);
 
 impl Drop for Gone {
@@ -326,7 +326,7 @@ impl Drop for Gone {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_that_runs_ends_with_its_child_and_with_its_supervisor() {
+async fn a_running_check_ends_with_its_child_and_with_its_supervisor() {
     for way in ["child", "supervisor", "dropped"] {
         let gone = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&gone);
@@ -355,7 +355,7 @@ async fn a_check_that_runs_ends_with_its_child_and_with_its_supervisor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_of_a_dynamic_supervisor_and_supervisors_are_checked_like_others() {
+async fn dynamic_children_and_supervisors_are_checked_like_static_workers() {
     let (tree, conns) = conns().await;
     let checks = Checks::new("-");
     let check = checks.check().failures(1).restarts();
@@ -399,7 +399,7 @@ async fn a_fallback_has_its_own_check_or_none() {
 }
 
 #[test]
-fn a_check_that_cannot_be_is_told_when_the_tree_is_built() {
+fn an_invalid_check_is_refused_when_the_tree_is_built() {
     let built =
         |check: HealthCheck| eager().child(idle("a").health_check(check)).build().unwrap_err();
     let check = || HealthCheck::new(async |_: Context| -> Exit { Ok(()) });

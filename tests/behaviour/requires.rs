@@ -1,10 +1,10 @@
-//! Children that require a sibling, and callers who start them.
+//! Children that require a sibling, and calls that start them.
 
 use crate::common::{End, World, settle};
 use verger::{Lifecycle, Supervisor};
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_is_not_kept_waiting_for_a_requirement_that_is_down_for_good() {
+async fn a_start_returns_although_its_requirement_is_terminated() {
     let world = World::new();
     let app = Supervisor::builder("app").child(world.child("db"));
     let app = app.build().unwrap().start().await.unwrap();

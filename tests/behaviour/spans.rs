@@ -1,4 +1,4 @@
-//! The span that a child is polled in.
+//! The tracing span that a child is polled in.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tracing_subscriber::layer::{Context as LayerContext, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use verger::{Backoff, Context, RunError, Supervisor, worker};
 
-/// What becomes of children's spans, in order.
+/// The transitions of children's spans, in order.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<&'static str>>>);
 
@@ -39,7 +39,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_childs_span_is_entered_for_each_poll_and_closed_with_its_end_whoever_keeps_the_context()
+async fn a_childs_span_is_entered_for_each_poll_and_closed_at_its_exit_even_if_its_context_is_kept()
 {
     let spans = Spans::default();
     let _reading = set_default(tracing_subscriber::registry().with(spans.clone()));
@@ -68,7 +68,7 @@ async fn a_childs_span_is_entered_for_each_poll_and_closed_with_its_end_whoever_
     assert_eq!(kept.lock().unwrap().len(), 2);
 }
 
-/// A log that breaks.
+/// A subscriber that panics.
 struct Broken {
     at_enter: bool,
 }
@@ -84,7 +84,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Broken {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_that_panics_in_a_childs_span_is_the_childs_panic() {
+async fn a_subscriber_that_panics_in_a_childs_span_panics_the_child() {
     for at_enter in [true, false] {
         let _reading = set_default(tracing_subscriber::registry().with(Broken { at_enter }));
         ask_every_log();

@@ -1,4 +1,4 @@
-//! What can be seen of a running tree at one moment: as text, as JSON, as values.
+//! The status of a running tree as text, JSON and values.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn app() -> SupervisorBuilder {
     Supervisor::builder("app").defaults(|child| child.backoff(Backoff::constant(secs(5))))
 }
 
-/// Idles, and says `status` of itself.
+/// A child that idles and sets `status` as its own status.
 fn says(name: &str, status: &'static str) -> ChildSpec {
     worker(name, move |ctx: Context| async move {
         ctx.set_status(status);
@@ -36,7 +36,7 @@ async fn text(handle: &SupervisorHandle) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_in_which_all_is_well_is_a_line_for_each_child() {
+async fn a_healthy_tree_is_one_line_per_child() {
     let world = World::new();
     let ingest = Supervisor::builder("ingest")
         .strategy(Strategy::RestForOne)
@@ -74,9 +74,9 @@ async fn a_tree_in_which_all_is_well_is_a_line_for_each_child() {
     app.stop("done").await.unwrap();
 }
 
-/// What the documentation of `Status` shows.
+/// The example in the documentation of `Status`.
 #[tokio::test(start_paused = true)]
-async fn a_child_that_waits_says_for_how_long_and_why_and_which_attempt_it_will_be() {
+async fn a_waiting_child_shows_delay_reason_and_attempt() {
     let world = World::new();
     let ingest = Supervisor::builder("ingest")
         .strategy(Strategy::RestForOne)
@@ -110,7 +110,7 @@ async fn a_child_that_waits_says_for_how_long_and_why_and_which_attempt_it_will_
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_parked_and_who_is_down_with_him_is_said() {
+async fn a_parked_child_and_the_siblings_down_with_it_are_marked() {
     let world = World::new();
     let app = app()
         .restarts(1, secs(60))
@@ -156,7 +156,7 @@ async fn who_is_parked_and_who_is_down_with_him_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_stopped_by_hand_is_not_taken_for_a_failure() {
+async fn a_manually_stopped_child_is_not_shown_as_failed() {
     let world = World::new();
     let ingest = Supervisor::builder("ingest").child(world.child("mqtt"));
     let app = start(app().child(ingest).child(world.child("http"))).await;
@@ -179,7 +179,7 @@ async fn who_was_stopped_by_hand_is_not_taken_for_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_supervisor_that_gave_up_says_which_child_it_was_while_it_waits() {
+async fn a_supervisor_that_gave_up_names_the_child_while_it_waits() {
     let world = World::new();
     let ingest = Supervisor::builder("ingest").restarts(0, secs(5)).child(world.child("mqtt"));
     let app = start(app().child(ingest)).await;
@@ -198,7 +198,7 @@ async fn a_supervisor_that_gave_up_says_which_child_it_was_while_it_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_that_come_and_go_are_told_apart_by_their_number() {
+async fn dynamic_children_are_distinguished_by_their_number() {
     let conns = DynamicSupervisor::builder("conns").unlimited_restarts();
     let app = start(app().child(conns)).await;
     let conns = app.supervisor("conns").await.unwrap();
@@ -275,7 +275,7 @@ async fn long_names_and_long_words_are_cut_to_80_columns() {
 
 #[cfg(feature = "json")]
 #[tokio::test(start_paused = true)]
-async fn as_json_every_time_is_a_number_of_milliseconds() {
+async fn every_time_in_json_is_a_number_of_milliseconds() {
     let world = World::new();
     let app = start(app().restarts(3, secs(90)).child(world.child("mqtt"))).await;
     world.end("mqtt", End::Error).await;

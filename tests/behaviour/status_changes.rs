@@ -1,4 +1,4 @@
-//! What can be seen of a tree that changes: listings that take a while, and streams of what happens.
+//! Listings of a tree that changes meanwhile, and streams of its changes.
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
@@ -14,9 +14,9 @@ use verger::{
 
 use crate::common::{End, World, settle};
 
-/// How many children are told of in one answer.
+/// The number of children in one page of a listing.
 const PAGE: usize = 16;
-/// How far a listener may be behind.
+/// The number of events a subscriber may lag behind.
 const BEHIND: usize = 1_024;
 
 const fn secs(secs: u64) -> Duration {
@@ -42,7 +42,7 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_are_listed_in_the_order_in_which_they_start() {
+async fn children_are_listed_in_start_order() {
     async fn names(handle: &SupervisorHandle) -> Vec<String> {
         let children = handle.which_children().await.unwrap();
         children.iter().map(|child| child.path.name().to_owned()).collect()
@@ -68,7 +68,7 @@ async fn children_are_listed_in_the_order_in_which_they_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_left_out_because_another_goes_between_two_pages() {
+async fn no_child_is_omitted_when_a_sibling_is_removed_between_two_pages() {
     let children = 0..2 * PAGE + 1;
     let app = Supervisor::builder("app");
     let app = start(children.clone().fold(app, |app, i| app.child(idle(&format!("w{i}"))))).await;
@@ -86,7 +86,7 @@ async fn nobody_is_left_out_because_another_goes_between_two_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_supervisor_of_100_000_children_answers_others_between_the_pages_of_a_snapshot() {
+async fn a_supervisor_of_100_000_children_answers_calls_between_the_pages_of_a_snapshot() {
     const CHILDREN: usize = 100_000;
     let conns = DynamicSupervisor::builder("conns").build().unwrap().start().await.unwrap();
     let spec = idle("conn");
@@ -110,7 +110,7 @@ async fn a_supervisor_of_100_000_children_answers_others_between_the_pages_of_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_come_in_order_and_are_numbered() {
+async fn events_arrive_in_order_and_are_numbered() {
     fn told(event: &Event) -> String {
         let what = match &event.kind {
             EventKind::Moved { from, to, after, reason, wait } => {
@@ -157,7 +157,7 @@ async fn events_come_in_order_and_are_numbered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn serialised_events_and_letters_tell_every_time_in_milliseconds() {
+async fn serialised_events_and_dead_letters_have_every_time_in_milliseconds() {
     let world = World::new();
     let flaky = world.child("a").backoff(Backoff::constant(secs(5)));
     let app = start(Supervisor::builder("app").restarts(1, secs(60)).child(flaky)).await;
@@ -196,7 +196,7 @@ async fn serialised_events_and_letters_tell_every_time_in_milliseconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_is_too_far_behind_is_told_how_much_it_has_missed() {
+async fn a_lagging_subscriber_learns_how_many_events_it_missed() {
     const CHILDREN: usize = 500;
     let conns = DynamicSupervisor::builder("conns").build().unwrap().start().await.unwrap();
     let mut events = conns.events();
@@ -206,7 +206,7 @@ async fn a_listener_that_is_too_far_behind_is_told_how_much_it_has_missed() {
     assert_eq!(events.missed(), 0, "nothing was read, so nothing was missed yet");
 
     let first = events.next().await.unwrap();
-    // Each child is resolved, activating and active.
+    // Each child becomes resolved, activating and active.
     let missed = (3 * CHILDREN - BEHIND) as u64;
     assert_eq!((events.missed(), first.seq), (missed, missed + 1));
     let rest = std::iter::from_fn(|| events.try_next()).map(|event| event.seq);
@@ -215,7 +215,7 @@ async fn a_listener_that_is_too_far_behind_is_told_how_much_it_has_missed() {
     conns.stop("done").await.unwrap();
 }
 
-/// All that comes without anything else happening.
+/// Returns everything that is already available.
 async fn drain(stream: &mut StatusStream) -> Vec<(String, String)> {
     let mut changes = Vec::new();
     while let Ok(Some(change)) = timeout(secs(1), stream.next()).await {
@@ -230,8 +230,8 @@ fn of<'a>(changes: &'a [(String, String)], child: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whenever_one_subscribes_each_change_comes_once() {
-    // What becomes of a child that fails and is restarted without a wait.
+async fn a_subscriber_receives_each_change_once_whenever_it_subscribes() {
+    // The transitions of a child that fails and is restarted without a delay.
     let states = ["active", "errored", "resolved", "activating", "active"];
     let mut seen_at_once = BTreeSet::new();
     for steps in 0..30 {
@@ -243,7 +243,7 @@ async fn whenever_one_subscribes_each_change_comes_once() {
             .child(mid.defaults(|child| child.backoff(Backoff::none())));
         let app = start(app).await;
 
-        // The child fails when the subscription has come this far.
+        // The child fails when the subscription has reached this point.
         let mut subscribing = pin!(app.subscribe_status());
         let mut stream = None;
         for step in 0..60 {
@@ -273,7 +273,7 @@ async fn whenever_one_subscribes_each_change_comes_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_comes_later_and_goes_is_told_from_its_first_state_to_its_last() {
+async fn a_child_added_later_is_reported_from_its_first_state_to_its_last() {
     let world = World::new();
     let app = start(Supervisor::builder("app").child(world.child("a"))).await;
     let mut stream = app.subscribe_status().await.unwrap();
@@ -290,7 +290,7 @@ async fn a_child_that_comes_later_and_goes_is_told_from_its_first_state_to_its_l
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_end_with_the_supervisor_also_while_its_handle_is_kept() {
+async fn streams_end_with_the_supervisor_even_if_its_handle_is_kept() {
     let app = start(Supervisor::builder("app").child(idle("a"))).await;
     let (mut events, mut letters) = (app.events(), app.dead_letters());
     let mut changes = app.subscribe_status().await.unwrap();

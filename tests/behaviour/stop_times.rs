@@ -1,4 +1,4 @@
-//! How long a stop takes: to the millisecond, for every way in which children can be in its way.
+//! The duration of a stop, to the millisecond, for every kind of child that delays it.
 
 use std::future::pending;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What happened, each with the milliseconds since the diary was begun.
+/// Entries, each with the milliseconds since the diary was created.
 #[derive(Clone)]
 struct Diary {
     began: Instant,
@@ -42,12 +42,12 @@ impl Diary {
         self.entries.lock().unwrap().clone()
     }
 
-    /// Notes when it is dropped.
+    /// Adds an entry on drop.
     fn guard(&self, name: &str) -> Guard {
         Guard { diary: self.clone(), name: name.to_owned() }
     }
 
-    /// A child that does not hear that it is to stop.
+    /// Returns a child that ignores its cancellation.
     fn deaf(&self, name: &'static str) -> ChildSpec {
         worker_with(name, self.clone(), async |ctx: Context, diary| -> Exit {
             let _guard = diary.guard(&name_of(&ctx));
@@ -55,7 +55,7 @@ impl Diary {
         })
     }
 
-    /// A child that takes this long to stop.
+    /// Returns a child that takes this long to stop.
     fn slow(&self, name: &'static str, takes: Duration) -> ChildSpec {
         worker_with(name, (self.clone(), takes), async |ctx: Context, (diary, takes)| -> Exit {
             let _guard = diary.guard(&name_of(&ctx));
@@ -66,7 +66,7 @@ impl Diary {
     }
 }
 
-/// The child's name, without the number that it has under a dynamic supervisor.
+/// Returns the child's name, without the number that a dynamic child has.
 fn name_of(ctx: &Context) -> String {
     let path = ctx.path();
     path.name().split('#').next().unwrap_or_default().to_owned()
@@ -97,7 +97,7 @@ async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
     handle
 }
 
-/// Stops it, and returns how long that took.
+/// Stops the tree, and returns how long that took.
 async fn stop(handle: &SupervisorHandle) -> Duration {
     let asked = Instant::now();
     handle.stop("the test is over").await.unwrap();
@@ -105,7 +105,7 @@ async fn stop(handle: &SupervisorHandle) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_that_do_not_hear_cost_the_sum_of_their_graces_in_reverse_order() {
+async fn children_that_ignore_their_cancellation_cost_the_sum_of_their_graces_in_reverse_order() {
     let diary = Diary::new();
     let app = app()
         .child(diary.deaf("a").shutdown(secs(1)))
@@ -120,7 +120,7 @@ async fn children_that_do_not_hear_cost_the_sum_of_their_graces_in_reverse_order
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_hears_is_not_killed_however_short_its_grace() {
+async fn a_child_that_reacts_to_its_cancellation_is_not_aborted_however_short_its_grace() {
     let diary = Diary::new();
     let app = start(app().child(diary.slow("a", Duration::ZERO).shutdown(Duration::ZERO))).await;
     let mut events = app.events();
@@ -134,7 +134,7 @@ async fn a_child_that_hears_is_not_killed_however_short_its_grace() {
     assert_eq!(endings, ["shutdown"]);
 }
 
-/// A child whose `run`, `activate` or `deactivate` takes as long as it is told after the stop.
+/// A child whose `run`, `activate` or `deactivate` takes the given time after its cancellation.
 struct Staged {
     diary: Diary,
     activate: Option<Duration>,
@@ -169,7 +169,7 @@ impl Child for Staged {
     }
 }
 
-/// Stops such a child, and returns how long it took, how it ended and what it did.
+/// Stops such a child, and returns how long it took, how it ended, and its entries.
 async fn stop_staged(
     shutdown: impl Into<Shutdown>,
     activate: Option<Duration>,
@@ -181,7 +181,8 @@ async fn stop_staged(
         let diary = diary.clone();
         move || Staged { diary: diary.clone(), activate, run, deactivate }
     };
-    // Beside one that is up at once, so that the tree can be started while this one activates.
+    // It starts beside a child that is up at once, so that the tree starts while this child
+    // activates.
     let tree = app().child(worker("first", async |ctx: Context| ctx.cancelled().await));
     let app = start(tree).await;
     let mut events = app.events();
@@ -206,40 +207,40 @@ async fn stop_staged(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_a_value_has_three_quarters_of_its_grace_to_run_and_the_last_to_tidy_up() {
+async fn a_value_has_three_quarters_of_its_grace_for_run_and_the_rest_for_deactivate() {
     let never = Duration::MAX;
-    // It stops by itself, and has all that is left for tidying up.
+    // `run` returns in time, and `deactivate` has the rest of the grace.
     let (took, ending, diary) = stop_staged(secs(4), None, ms(500), ms(3400)).await;
     assert_eq!((took, ending), (ms(3900), "shutdown"));
     let told = [(500, "run is over"), (500, "deactivate begins"), (3900, "deactivate is done")];
     assert_eq!(diary[..3], at(&told));
-    // It does not, but it tidies up in time.
+    // `run` doesn't return in time, and `deactivate` does.
     let (took, ending, diary) = stop_staged(secs(4), None, never, ms(900)).await;
     assert_eq!((took, ending), (ms(3900), "killed"));
     let told = [(3000, "run is over"), (3000, "deactivate begins"), (3900, "deactivate is done")];
     assert_eq!(diary[..3], at(&told));
-    // It does neither.
+    // Neither returns in time.
     let (took, ending, diary) = stop_staged(secs(4), None, never, never).await;
     assert_eq!((took, ending), (secs(4), "killed"));
     let told = [(3000, "run is over"), (3000, "deactivate begins"), (4000, "deactivate is over")];
     assert_eq!(diary, at(&told));
-    // On the edge it is too late.
+    // At exactly the limit, it is too late.
     let (took, ending, _) = stop_staged(secs(4), None, secs(3), ms(0)).await;
     assert_eq!((took, ending), (secs(3), "shutdown"), "done in the instant in which it is late");
-    // Without a limit there are no quarters.
+    // Without a limit, there are no quarters.
     let (took, ending, _) = stop_staged(Shutdown::Infinity, None, secs(3000), secs(1000)).await;
     assert_eq!((took, ending), (secs(4000), "shutdown"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_has_the_whole_grace() {
+async fn a_function_has_its_whole_grace() {
     let diary = Diary::new();
     let app = start(app().child(diary.slow("a", ms(3999)).shutdown(secs(4)))).await;
     assert_eq!(stop(&app).await, ms(3999));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_during_activation_gives_the_grace_and_does_not_tidy_up() {
+async fn a_stop_during_activate_grants_the_grace_and_skips_deactivate() {
     let never = Duration::MAX;
     let (took, ending, diary) = stop_staged(secs(4), Some(ms(3900)), never, never).await;
     assert_eq!((took, ending, diary), (ms(3900), "failed", vec![]));
@@ -248,7 +249,7 @@ async fn a_stop_during_activation_gives_the_grace_and_does_not_tidy_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_of_the_stop_aborts_what_is_left_in_reverse_order() {
+async fn the_deadline_of_a_stop_aborts_the_remaining_children_in_reverse_order() {
     let diary = Diary::new();
     let tree = app()
         .stop_deadline(secs(3))
@@ -259,13 +260,13 @@ async fn the_deadline_of_the_stop_aborts_what_is_left_in_reverse_order() {
     assert_eq!(stop(&app).await, secs(3));
     let mut entries = diary.entries();
     assert_eq!(entries.remove(0), (2000, "c".to_owned()));
-    // They are aborted in the same instant; the order in which they get to be dropped is tokio's.
+    // Both are aborted at the same instant; tokio decides the order in which they are dropped.
     entries.sort();
     assert_eq!(entries, at(&[(3000, "a"), (3000, "b")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_shutdown_takes_45_s_at_most_and_a_stop_as_long_as_it_takes() {
+async fn a_graceful_shutdown_takes_at_most_45_s_and_a_stop_is_unbounded() {
     for (deadline, bound) in [(None, secs(45)), (Some(secs(10)), secs(10))] {
         let diary = Diary::new();
         let tree = app().child(diary.deaf("a").shutdown(Shutdown::Infinity));
@@ -283,7 +284,7 @@ async fn a_graceful_shutdown_takes_45_s_at_most_and_a_stop_as_long_as_it_takes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn supervisors_add_up_what_is_below_them_unless_they_have_a_grace_of_their_own() {
+async fn a_supervisors_grace_is_the_sum_of_its_childrens_unless_it_has_its_own() {
     let tree = |diary: &Diary, grace: Shutdown| {
         let low = Supervisor::builder("low").child(diary.deaf("l").shutdown(secs(2)));
         let mid = Supervisor::builder("mid")
@@ -308,7 +309,7 @@ async fn supervisors_add_up_what_is_below_them_unless_they_have_a_grace_of_their
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_of_a_dynamic_supervisor_stop_all_at_once() {
+async fn dynamic_children_stop_in_parallel() {
     let diary = Diary::new();
     let app = start(app().child(DynamicSupervisor::builder("conns"))).await;
     let conns = app.supervisor("conns").await.unwrap();
@@ -337,8 +338,9 @@ async fn a_stop_during_a_backoff_takes_no_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_during_a_group_restart_goes_on_where_that_is() {
-    // Two seconds into the stop of a deaf sibling, with one of its graces left; and in the wait.
+async fn a_stop_during_a_group_restart_continues_from_its_position() {
+    // The stop comes two seconds into the grace of a sibling that ignores its cancellation, or in
+    // the backoff.
     for (into, left) in [(secs(2), secs(1)), (secs(4), Duration::ZERO)] {
         let diary = Diary::new();
         let fail = async |ctx: Context| -> Exit {
@@ -357,11 +359,11 @@ async fn a_stop_during_a_group_restart_goes_on_where_that_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_during_the_first_start_stops_what_there_is_and_starts_nothing_more() {
+async fn a_stop_during_the_first_start_stops_the_started_children_and_starts_no_more() {
     let diary = Diary::new();
     let stopper = async move |ctx: Context| -> Exit {
         sleep(secs(1)).await;
-        // From a task of its own, which outlives the child.
+        // The call runs in its own task, which outlives the child.
         tokio::spawn(async move { ctx.parent().stop("enough").await });
         pending().await
     };
@@ -377,7 +379,7 @@ async fn a_stop_during_the_first_start_stops_what_there_is_and_starts_nothing_mo
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_that_end_by_themselves_meanwhile_are_not_restarted_and_not_waited_for() {
+async fn children_that_exit_during_a_stop_are_neither_restarted_nor_waited_for() {
     let diary = Diary::new();
     let fail = async |_ctx: Context| -> Exit {
         sleep(secs(2)).await;
@@ -398,7 +400,7 @@ async fn children_that_end_by_themselves_meanwhile_are_not_restarted_and_not_wai
 }
 
 #[tokio::test(start_paused = true)]
-async fn everybody_who_asks_for_a_stop_is_told_when_it_is_over() {
+async fn every_caller_of_stop_returns_when_the_stop_is_complete() {
     let diary = Diary::new();
     let app = start(app().child(diary.deaf("a").shutdown(secs(3)))).await;
     let late = async {

@@ -1,4 +1,4 @@
-//! How children ended, as a tree's events tell it, and children with a script of their own.
+//! Exits of children, from a tree's events, and children that stop slowly or never.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use verger::{
     ChildSpec, Event, EventKind, Exit, Lifecycle, Subscription, SupervisorHandle, worker_with,
 };
 
-/// The ends of incarnations below one supervisor, from now on.
+/// The exits of incarnations below one supervisor, from its creation on.
 pub(crate) struct Journal {
     events: Subscription<Event>,
 }
 
-/// The end of one incarnation.
+/// The exit of one incarnation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) name: String,
     pub(crate) reason: String,
-    /// Where it was when it ended.
+    /// The state that the incarnation ended in.
     pub(crate) from: Lifecycle,
-    /// How long it had been there.
+    /// The time spent in that state.
     pub(crate) after: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Journal {
         Self { events: handle.events() }
     }
 
-    /// The ends since this was asked last.
+    /// Returns the exits since the last call.
     pub(crate) fn ended(&mut self) -> Vec<Ended> {
         let mut ended = Vec::new();
         while let Some(event) = self.events.try_next() {
@@ -41,12 +41,13 @@ impl Journal {
         ended
     }
 
-    /// The same, each as `name: reason`.
+    /// Returns the exits since the last call, each as `name: reason`.
     pub(crate) fn reasons(&mut self) -> Vec<String> {
         self.ended().into_iter().map(|ended| format!("{}: {}", ended.name, ended.reason)).collect()
     }
 
-    /// The same, each as `name: reason after time`; the time is how long it took to stop.
+    /// Returns the exits since the last call, each as `name: reason after time`, with the time that
+    /// the stop took.
     pub(crate) fn stops(&mut self) -> Vec<String> {
         let ended = self.ended().into_iter();
         let stops = ended.map(|ended| {
@@ -57,7 +58,7 @@ impl Journal {
     }
 }
 
-/// A function that takes its time to stop once it is asked to.
+/// Returns a function that stops this long after its cancellation.
 pub(crate) fn slow(name: &str, time: Duration) -> ChildSpec {
     worker_with(name, time, async |ctx, time| -> Exit {
         ctx.cancelled().await;
@@ -66,12 +67,12 @@ pub(crate) fn slow(name: &str, time: Duration) -> ChildSpec {
     })
 }
 
-/// A function that does not react to being asked to stop.
+/// Returns a function that ignores its cancellation.
 pub(crate) fn deaf(name: &str) -> ChildSpec {
     worker_with(name, (), async |_ctx, ()| -> Exit { std::future::pending().await })
 }
 
-/// `seconds(3)`, to keep tables narrow.
+/// Returns a duration; shorter than `Duration::from_secs` in tables.
 pub(crate) const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }

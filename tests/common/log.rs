@@ -1,4 +1,4 @@
-//! What is logged while a test runs.
+//! The log lines of a test.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -7,7 +7,7 @@ use tracing::Dispatch;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
-/// What is logged on this thread, as text.
+/// Captures the log lines of this thread as text.
 pub(crate) struct Log {
     text: Buffer,
     _guard: DefaultGuard,
@@ -27,7 +27,7 @@ impl Write for Buffer {
 }
 
 impl Log {
-    /// Hears what is logged on this thread, down to this level, until it is dropped.
+    /// Captures lines of this thread from this level up, until the value is dropped.
     pub(crate) fn at(level: LevelFilter) -> Self {
         let text = Buffer::default();
         let writer = text.clone();
@@ -42,7 +42,7 @@ impl Log {
         log
     }
 
-    /// The lines since this was asked last.
+    /// Returns the lines since the last call.
     pub(crate) fn lines(&self) -> Vec<String> {
         let text = std::mem::take(&mut *self.text.0.lock().unwrap());
         let text = String::from_utf8(text).unwrap();
@@ -50,11 +50,12 @@ impl Log {
     }
 }
 
-/// Called with a log in place that is of this thread alone.
+/// Makes tracing ask every subscriber about every callsite. Call it after setting a subscriber for
+/// a thread.
 ///
-/// While there is one log in the process, tracing asks only the thread that comes to a line first
-/// whether it is read, and remembers that: another test, which has no log, could switch it off for this
-/// one. With a second one it asks all there are.
+/// With a single subscriber in the process, tracing asks only the thread that reaches a callsite
+/// first, and caches the answer. A test without a subscriber could so disable the callsite for a
+/// test with one. A second subscriber avoids that.
 pub(crate) fn ask_every_log() {
     static SECOND: OnceLock<Dispatch> = OnceLock::new();
     SECOND.get_or_init(|| Dispatch::new(NoSubscriber::new()));

@@ -1,4 +1,4 @@
-//! Children that do what a test tells them, and a log of what they did.
+//! Children that follow a test's script, and a log of what they do.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -11,14 +11,14 @@ use verger::{
     SupervisorHandle, async_trait, child,
 };
 
-/// How the next start of a child ends.
+/// The result of a child's next start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStart {
     Ok,
     Error,
     Panic,
     Ignore,
-    /// Never ready.
+    /// The start never completes.
     Hang,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum End {
     Panic,
 }
 
-/// A test's children, by name.
+/// The scripted children of a test, by name.
 #[derive(Clone, Default)]
 pub(crate) struct World {
     inner: Arc<Mutex<Inner>>,
@@ -49,44 +49,44 @@ impl World {
         Self::default()
     }
 
-    /// A child that idles until it is told to end or asked to stop. Its start is over when its
-    /// `activate` is.
+    /// Returns a child that idles until its scripted end or its cancellation. It is ready once
+    /// `activate` returns.
     pub(crate) fn child(&self, name: &str) -> ChildSpec {
         let (world, name) = (self.clone(), name.to_owned());
         child(name.clone(), move || Scripted { world: world.clone(), name: name.clone() })
     }
 
-    /// What the next starts of a child come to, in this order; then they succeed again.
+    /// Sets the results of the child's next starts, in order; later starts succeed.
     pub(crate) fn next_starts(&self, name: &str, outcomes: impl IntoIterator<Item = NextStart>) {
         let mut inner = self.inner.lock().unwrap();
         inner.next_starts.entry(name.to_owned()).or_default().extend(outcomes);
     }
 
-    /// From now on the child does not react to being asked to stop.
+    /// Makes later incarnations of the child ignore their cancellation.
     pub(crate) fn deafen(&self, name: &str) {
         self.inner.lock().unwrap().deaf.insert(name.to_owned(), true);
     }
 
-    /// Ends a running child, and lets everybody react who does so without a timer.
+    /// Ends a running child, and lets every task react that needs no timer.
     pub(crate) async fn end(&self, name: &str, end: End) {
         self.end_unobserved(name, end);
         settle().await;
     }
 
-    /// Ends a running child, and lets nobody react yet.
+    /// Ends a running child, and lets no task react yet.
     pub(crate) fn end_unobserved(&self, name: &str, end: End) {
         let inner = self.inner.lock().unwrap();
         let running = inner.running.get(name).unwrap_or_else(|| panic!("`{name}` never ran"));
         running.send(end).unwrap_or_else(|_| panic!("`{name}` is not running"));
     }
 
-    /// What has happened since this was asked last: `start a`, `stop a` (asked to), `end a` (by
-    /// itself), `dead a` (its value was dropped, however that came).
+    /// Returns the entries since the last call: `start a`, `try a` (a failed start), `stop a`
+    /// (cancelled), `end a` (scripted end), `dead a` (dropped).
     pub(crate) fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.inner.lock().unwrap().log)
     }
 
-    /// The same, without the entries that begin with `dead`.
+    /// Returns the entries since the last call, without `dead`.
     pub(crate) fn acts(&self) -> Vec<String> {
         let mut log = self.log();
         log.retain(|entry| !entry.starts_with("dead"));
@@ -98,25 +98,25 @@ impl World {
     }
 }
 
-/// Builds a tree and starts it.
+/// Builds and starts a tree.
 pub(crate) async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
     builder.build().unwrap().start().await.unwrap()
 }
 
-/// A dynamic supervisor called `conns` under a root called `app`, and a handle to each.
+/// Returns the root `app` and a dynamic supervisor `conns` below it.
 pub(crate) async fn conns() -> (SupervisorHandle, SupervisorHandle) {
     let tree = start(Supervisor::builder("app").child(DynamicSupervisor::builder("conns"))).await;
     let conns = tree.supervisor("conns").await.unwrap();
     (tree, conns)
 }
 
-/// Specs, active, supervisors, workers.
+/// Returns the numbers of specs, active children, supervisors and workers.
 pub(crate) async fn counts(tree: &SupervisorHandle) -> [u32; 4] {
     let counts = tree.count_children().await.unwrap();
     [counts.specs, counts.active, counts.supervisors, counts.workers]
 }
 
-/// Lets everybody run who can without time passing.
+/// Lets every task run that can without time passing.
 pub(crate) async fn settle() {
     for _ in 0..1000 {
         tokio::task::yield_now().await;

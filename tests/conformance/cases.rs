@@ -1,9 +1,8 @@
-//! The cases of OTP's own suite that can be told as a scenario, with what a real OTP made of them,
-//! and where the subtlest of the others are tested.
+//! The cases of OTP's own suite that a scenario can express, with the traces of a real OTP, and the
+//! tests of the subtlest remaining rows.
 //!
-//! The file has a line for each: the name of the case in `supervisor_SUITE`, the number of the row
-//! of behaviour that it shows, the scenario, and the trace. What no case shows, but was read in the
-//! source or seen, has no name.
+//! The file has a line per case: its name in `supervisor_SUITE`, the number of the behaviour it
+//! shows, the scenario, and the trace. A behaviour read in the source or observed has no name.
 
 use std::fs;
 use std::path::Path;
@@ -34,22 +33,22 @@ impl Case {
     }
 }
 
-/// The subtlest rows of the suite, and of what was seen besides.
+/// The subtlest rows of the suite and of further observations.
 const SUBTLE: [u32; 19] =
     [10, 35, 47, 50, 53, 55, 57, 58, 71, 75, 76, 77, 78, 84, 108, 109, 110, 111, 112];
 
-/// Those that no scenario can tell, the case, why, and the file of the tests that do. A test's name
-/// begins with the row.
+/// The rows that no scenario can express: the case, the reason, and the file of their tests. A
+/// test's name begins with the row.
 const ELSEWHERE: &[(u32, &str, &str, &str)] = &[
-    (35, "count_restarting_children", "looks while a start hangs", "otp_counts.rs"),
-    (57, "simple_one_for_one_restart_ignore", "OTP 25 gets it wrong", "otp_restart.rs"),
-    (58, "multiple_restarts", "time has to pass", "otp_restart.rs"),
-    (71, "sup_stop_race", "others end during a stop", "otp_stop.rs"),
-    (75, "child_unlink", "there are no links", "otp_stop.rs"),
-    (76, "hanging_restart_loop", "looks while a start hangs", "otp_loops.rs"),
-    (77, "hanging_restart_loop", "looks while a start hangs", "otp_loops.rs"),
-    (78, "hanging_restart_loop_rest_for_one", "looks while a start hangs", "otp_loops.rs"),
-    (111, "", "looks while a start hangs", "otp_edges.rs"),
+    (35, "count_restarting_children", "looks while a start hangs", "otp/counts.rs"),
+    (57, "simple_one_for_one_restart_ignore", "OTP 25 gets it wrong", "otp/restart.rs"),
+    (58, "multiple_restarts", "time has to pass", "otp/restart.rs"),
+    (71, "sup_stop_race", "others end during a stop", "otp/stop.rs"),
+    (75, "child_unlink", "there are no links", "otp/stop.rs"),
+    (76, "hanging_restart_loop", "looks while a start hangs", "otp/loops.rs"),
+    (77, "hanging_restart_loop", "looks while a start hangs", "otp/loops.rs"),
+    (78, "hanging_restart_loop_rest_for_one", "looks while a start hangs", "otp/loops.rs"),
+    (111, "", "looks while a start hangs", "otp/edges.rs"),
 ];
 
 fn cases() -> Vec<Case> {
@@ -58,7 +57,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn otps_own_cases_come_to_the_same() {
+fn otps_own_cases_have_the_recorded_traces() {
     for case in cases().into_iter().filter(|case| case.scenario.is_possible()) {
         match compare(&case.scenario, &case.trace, &verger::run(&case.scenario)) {
             Verdict::Same => {}
@@ -69,7 +68,7 @@ fn otps_own_cases_come_to_the_same() {
 }
 
 #[test]
-fn each_of_the_subtlest_rows_is_a_case_or_a_test() {
+fn each_of_the_subtlest_rows_has_a_case_or_a_test() {
     let cases = cases();
     for row in SUBTLE {
         let told = cases.iter().any(|case| case.row == row);
@@ -83,7 +82,7 @@ fn each_of_the_subtlest_rows_is_a_case_or_a_test() {
     }
 }
 
-/// What was recorded is what the OTP that is there does, too.
+/// Asserts that the installed OTP reproduces the recorded traces.
 pub(crate) fn check(otp: &Otp) {
     let cases = cases();
     let scenarios: Vec<_> = cases.iter().map(|case| case.scenario.clone()).collect();

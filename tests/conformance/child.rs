@@ -1,7 +1,7 @@
-//! Workers with a script, as children of verger.
+//! Scripted workers as children of verger.
 //!
-//! A worker does what it is told, and writes down what happens to it, in the words of a trace. It
-//! knows its own path in the scenario and nothing of a tree.
+//! A worker follows its script and records its events in the words of a trace. It knows its own
+//! path in the scenario and nothing else of the tree.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::resume_unwind;
@@ -12,7 +12,7 @@ use verger::{Child, Context, Exit, ExitError, async_trait};
 
 use crate::scenario::{End, Outcome};
 
-/// What the workers of a scenario share.
+/// The state that the workers of a scenario share.
 #[derive(Clone, Default)]
 pub(crate) struct World {
     inner: Arc<Mutex<Inner>>,
@@ -35,7 +35,7 @@ impl World {
         inner.next_starts.entry(path.to_owned()).or_default().extend(outcomes);
     }
 
-    /// Ends a worker, and returns whether there was one.
+    /// Ends a worker, and returns whether it was running.
     pub(crate) fn end(&self, path: &str, end: End) -> bool {
         let inner = self.inner.lock().unwrap();
         inner.running.get(path).is_some_and(|worker| worker.send(end).is_ok())
@@ -45,7 +45,7 @@ impl World {
         self.inner.lock().unwrap().told.push(format!("{what} {path}"));
     }
 
-    /// What has happened since this was asked last.
+    /// Returns the lines since the last call.
     pub(crate) fn told(&self) -> Vec<String> {
         std::mem::take(&mut self.inner.lock().unwrap().told)
     }
@@ -55,7 +55,7 @@ impl World {
 pub(crate) struct Worker {
     world: World,
     path: String,
-    /// It has started and not said how it ended.
+    /// Whether the worker has started and hasn't recorded its end.
     runs: bool,
 }
 
@@ -78,7 +78,7 @@ impl Child for Worker {
         match outcome {
             Outcome::Ok => Ok(()),
             Outcome::Error => Err("no start".into()),
-            // Without the message that a panic hook would print.
+            // Avoids the message that a panic hook would print.
             Outcome::Panic => resume_unwind(Box::new("no start")),
             Outcome::Ignore => Err(ExitError::ignore()),
         }

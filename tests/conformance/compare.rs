@@ -1,4 +1,4 @@
-//! Traces, what of their order means something, and where two of them part.
+//! Traces, the parts of them that are ordered, and the first difference of two.
 //!
 //! A trace has the lines of each step: of the start, of the scenario's own steps, of the listing at
 //! the end, and of the stop. The words:
@@ -6,40 +6,40 @@
 //! | line | what happened | in order |
 //! | --- | --- | --- |
 //! | `start P` | a worker has started | yes |
-//! | `try P` | a worker's start came to something else | yes |
-//! | `stop P` | a worker has heard that it is to stop | yes |
+//! | `try P` | a worker's start had another result | yes |
+//! | `stop P` | a worker was cancelled | yes |
 //! | `end P` | a worker ends by itself | yes |
 //! | `kill P` | a worker was killed, or its supervisor was | no |
 //! | `init P` | a supervisor starts | no |
 //! | `down P why` | a supervisor has ended: `clean`, `killed`, `failed` (to start) | no |
-//! | `gave_up P` | a supervisor has had more restarts than its intensity | no |
-//! | `reply …`, `list P: …`, `count P: …` | what a caller was told | at the end |
+//! | `gave_up P` | a supervisor exceeded its restart intensity | no |
+//! | `reply …`, `list P: …`, `count P: …` | a call's answer | at the end |
 //!
-//! Children of a dynamic supervisor stop all at once. What is below a supervisor that is killed
-//! hears of it, each by itself, while the rest of the tree goes on.
+//! Children of a dynamic supervisor stop in parallel. Descendants of a killed supervisor exit
+//! independently while the rest of the tree continues.
 
 use serde::{Deserialize, Serialize};
 
 use crate::deviations::{self, Deviation};
 use crate::scenario::{Scenario, is_dynamic};
 
-/// What happened, a list of lines for each step.
+/// The lines of each step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Trace {
     pub(crate) steps: Vec<Vec<String>>,
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Same,
-    /// They part, but this is known, or it is in these steps alone.
+    /// The traces differ, and the difference is known, or is in these steps alone.
     Known(Vec<&'static Deviation>),
     Differs(Difference),
 }
 
-/// The first step in which two traces part.
+/// The first step in which two traces differ.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Difference {
     pub(crate) step: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Difference {
     pub(crate) verger: Vec<String>,
 }
 
-/// The step before the scenario's own: the start.
+/// The step before the scenario's own steps: the start.
 pub(crate) const STEPS_BEFORE: usize = 1;
 
 pub(crate) fn compare(scenario: &Scenario, otp: &Trace, verger: &Trace) -> Verdict {
@@ -75,7 +75,7 @@ pub(crate) fn compare(scenario: &Scenario, otp: &Trace, verger: &Trace) -> Verdi
     if known.is_empty() { Verdict::Same } else { Verdict::Known(known) }
 }
 
-/// The lines of a step, those without an order sorted.
+/// Returns the lines of a step, with the unordered ones sorted.
 pub(crate) fn canonical(lines: &[String]) -> Vec<String> {
     let killed: Vec<&str> = lines.iter().filter_map(|line| killed(line)).collect();
     let is_orphan = |path: &str| {
@@ -106,8 +106,8 @@ fn killed(line: &str) -> Option<&str> {
     line.strip_prefix("down ")?.strip_suffix(" killed")
 }
 
-/// Sorts what is stopped below one dynamic supervisor by the child it belongs to. `from` is where
-/// the part of the lines begins that is looked at.
+/// Sorts the lines of a stop below one dynamic supervisor by child. `from` is where those lines
+/// begin.
 fn sort_siblings(stops: &mut [String], from: usize) {
     let above = |line: &str| {
         let mut slashes = line.match_indices('/').map(|(at, _)| at).filter(|&at| at > from);
@@ -125,7 +125,7 @@ fn sort_siblings(stops: &mut [String], from: usize) {
 }
 
 impl Difference {
-    /// What of the scenario the step is.
+    /// Describes the step's part of the scenario.
     pub(crate) fn name(&self, scenario: &Scenario) -> String {
         match self.step.checked_sub(STEPS_BEFORE) {
             None => "the start".to_owned(),
@@ -163,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_order_comes_after_what_has_one() {
+    fn unordered_lines_come_after_ordered_lines() {
         let step = lines(&["kill s/w3", "init s/s1", "stop s/w2", "down s/s1 clean", "reply ok"]);
         let sorted = lines(&["stop s/w2", "down s/s1 clean", "init s/s1", "kill s/w3", "reply ok"]);
         assert_eq!(canonical(&step), sorted);
     }
 
     #[test]
-    fn children_of_a_dynamic_supervisor_stop_in_any_order_but_each_in_its_own() {
+    fn dynamic_children_stop_in_any_order_and_each_subtree_in_its_own() {
         let one = lines(&["stop s/w1", "stop s/d1/s2/w2", "stop s/d1/s1/w1", "stop s/d1/s2/w1"]);
         let other = lines(&["stop s/w1", "stop s/d1/s1/w1", "stop s/d1/s2/w2", "stop s/d1/s2/w1"]);
         assert_eq!(canonical(&one), other);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_a_killed_supervisor_is_gone_in_any_order_and_way() {
+    fn descendants_of_a_killed_supervisor_exit_in_any_order_and_way() {
         let one = lines(&["down s/s1 killed", "stop s/s1/w1", "kill s/s1/w2", "start s/w1"]);
         let other = lines(&["start s/w1", "kill s/s1/w2", "down s/s1 killed", "kill s/s1/w1"]);
         assert_eq!(canonical(&one), canonical(&other));

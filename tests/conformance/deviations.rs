@@ -1,14 +1,14 @@
-//! Where verger is known to differ from Erlang/OTP, as far as a scenario can show it.
+//! The known differences between verger and Erlang/OTP, as far as a scenario can show them.
 //!
-//! Each is a row of the table in the book's *semantics*, word for word, and a matcher that knows it
-//! by as little as can be. Whatever no matcher knows is a mistake, in verger or here.
+//! Each is a row of the table in the book's *semantics*, word for word, and a matcher that is as
+//! narrow as possible. A difference without a matcher is a bug, in verger or here.
 
 use std::fmt;
 
 use crate::compare::{Difference, STEPS_BEFORE};
 use crate::scenario::{Scenario, Step, Strategy, is_dynamic, split};
 
-/// A difference that is meant.
+/// An intended difference.
 pub(crate) struct Deviation {
     pub(crate) id: &'static str,
     /// The columns of the book's table.
@@ -16,7 +16,7 @@ pub(crate) struct Deviation {
     pub(crate) otp: &'static str,
     pub(crate) verger: &'static str,
     pub(crate) because: &'static str,
-    /// It is in what a caller is told, and both trees are the same afterwards.
+    /// Whether only a call's answer differs, and both trees are the same afterwards.
     pub(crate) goes_on: bool,
     matches: fn(&Scenario, &Difference) -> bool,
 }
@@ -101,7 +101,7 @@ pub(crate) const DEVIATIONS: &[Deviation] = &[
     },
 ];
 
-/// The deviation that explains a difference.
+/// Returns the deviation that explains a difference.
 pub(crate) fn explains(scenario: &Scenario, it: &Difference) -> Option<&'static Deviation> {
     DEVIATIONS.iter().find(|deviation| (deviation.matches)(scenario, it))
 }
@@ -110,13 +110,13 @@ fn step<'a>(scenario: &'a Scenario, difference: &Difference) -> Option<&'a Step>
     scenario.steps.get(difference.step.checked_sub(STEPS_BEFORE)?)
 }
 
-/// Whether a line is about something below a supervisor.
+/// Returns whether a line is about a descendant of a supervisor.
 fn is_below(parent: &str, line: &str) -> bool {
     let path = line.split(' ').nth(1).unwrap_or_default();
     path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether a child of `parent` is started, and then stopped or started again.
+/// Returns whether a child of `parent` is started, and then stopped or started again.
 fn starts_twice(parent: &str, lines: &[String]) -> bool {
     let mut started = Vec::new();
     let mut unordered = Vec::new();
@@ -130,7 +130,7 @@ fn starts_twice(parent: &str, lines: &[String]) -> bool {
             "start" | "try" if started.contains(&path) => return true,
             "stop" if started.contains(&path) => return true,
             "start" | "try" => started.push(path),
-            // Of what has no order, the first may have been before the start.
+            // In unordered lines, the first may precede the start.
             "end" | "kill" | "init" | "down" => {
                 let end = if word == "init" { "start" } else { "end" };
                 if unordered.contains(&(end, path)) {
@@ -144,7 +144,8 @@ fn starts_twice(parent: &str, lines: &[String]) -> bool {
     false
 }
 
-/// Whether `parent` has ended in both, and ours has started no more than theirs below it.
+/// Returns whether `parent` has ended in both traces, and verger has started no more than OTP below
+/// it.
 fn differs_by_cancelled_starts(parent: &str, difference: &Difference) -> bool {
     let (ours, theirs) = (&difference.verger, &difference.otp);
     let above = |lines: &[String]| {

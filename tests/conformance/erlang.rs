@@ -1,13 +1,13 @@
-//! Scenarios as Erlang terms, for `file:consult`, and what Erlang writes back.
+//! Scenarios as Erlang terms, for `file:consult`, and the traces that Erlang writes.
 //!
-//! Knows the form of both files, as `otp/conformance.erl` does, and no meaning.
+//! This module and `otp/conformance.erl` know the form of both files, and not their meaning.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
 use crate::compare::Trace;
 use crate::scenario::{Scenario, Spec, Step, Sup, is_dynamic, split};
 
-/// A file of numbered scenarios.
+/// Returns a file of numbered scenarios.
 pub(crate) fn terms(scenarios: &[Scenario]) -> String {
     let mut text = String::new();
     for (number, Scenario { tree, starts, steps }) in scenarios.iter().enumerate() {
@@ -16,17 +16,17 @@ pub(crate) fn terms(scenarios: &[Scenario]) -> String {
             let outcomes = List(outcomes.iter().map(|outcome| outcome.word())).to_string();
             format!("{{{path:?},{outcomes}}}")
         }));
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = writeln!(text, "{{{number},{tree},{starts},{steps}}}.");
     }
     text
 }
 
-/// The release that wrote the lines, and a trace for each scenario.
+/// Returns the release that wrote the lines, and a trace per scenario.
 ///
 /// # Errors
 ///
-/// The line that does not belong there.
+/// The line that isn't part of the format.
 pub(crate) fn traces(lines: &str) -> Result<(String, Vec<Trace>), String> {
     let mut lines = lines.lines();
     let release = lines.next().and_then(|line| line.strip_prefix("otp "));

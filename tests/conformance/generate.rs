@@ -1,11 +1,11 @@
 //! Random scenarios, each from a seed.
 //!
-//! The generator knows which children have been declared, not which of them run: steps also hit what
-//! is not there. Many come in pairs that mean something together, such as a start that will fail and
-//! the end before it.
+//! The generator tracks declared children, and not which of them run, so steps also hit children
+//! that don't exist. Many steps come in pairs that belong together, such as a start that will fail
+//! after an exit.
 //!
-//! What OTP 25 gets wrong is avoided: `ignore` when a child of a `simple_one_for_one` is restarted,
-//! auto-shutdown of one, `which_child`.
+//! The generator avoids what OTP 25 gets wrong: `ignore` when a child of a `simple_one_for_one` is
+//! restarted, auto-shutdown of one, and `which_child`.
 
 use fastrand::Rng;
 
@@ -32,14 +32,14 @@ struct Generator {
     rng: Rng,
     steps: Vec<Step>,
     workers: Vec<String>,
-    /// All that have been declared, in the form in which they were first.
+    /// All declared supervisors and children, as first declared.
     sups: Vec<(String, Sup)>,
     dynamic_children: Vec<String>,
-    /// Names of children that are added.
+    /// Names for added children.
     next_name: u32,
 }
 
-/// An entry of `table`, as often as its number says.
+/// Returns an entry of `table`, weighted by its number.
 fn weighted<T: Copy>(rng: &mut Rng, table: &[(u32, T)]) -> T {
     let mut left = rng.u32(..table.iter().map(|(weight, _)| weight).sum::<u32>());
     for &(weight, entry) in table {
@@ -78,7 +78,7 @@ impl Generator {
         let ends = u32::from(!dynamic);
         let auto = [(4, Auto::Never), (2 * ends, Auto::Any), (3 * ends, Auto::All)];
         let auto_shutdown = weighted(&mut self.rng, &auto);
-        // Whatever comes after the root has given up is soon nothing.
+        // Soon after the root has given up, nothing is left to test.
         let weak = u32::from(depth > 1);
         let intensities = [(1, 0), (1 + weak, 1), (1 + weak, 2), (3, 3), (2, 4), (5 - weak, 5)];
         let intensity = weighted(&mut self.rng, &intensities);
@@ -91,7 +91,7 @@ impl Generator {
         for number in 1..=count {
             let deep = u32::from(depth < DEPTH);
             let kind = weighted(&mut self.rng, &[(6, 'w'), (2 * deep, 's'), (deep, 'd')]);
-            // A template is not a child: its name is never used.
+            // A template isn't a child: its name is never used.
             let id = format!("{kind}{number}");
             let spec = self.spec(path, id, &sup, depth);
             sup.children.push(spec);
@@ -128,7 +128,7 @@ impl Generator {
         Spec { id, restart, significant, shutdown, sup }
     }
 
-    /// What first starts come to. One that fails would end most scenarios before they begin.
+    /// Chooses the results of first starts. A failure would end most scenarios before they begin.
     fn first_starts(&mut self) -> Vec<(String, Vec<Outcome>)> {
         let mut starts = Vec::new();
         for path in self.workers.clone() {
@@ -206,7 +206,7 @@ impl Generator {
         self.steps.push(Step::Ends(vec![(path, end)]));
     }
 
-    /// Several of one supervisor end before it hears of the first.
+    /// Several children of one supervisor exit before it processes the first exit.
     fn burst(&mut self) {
         let Some(one) = self.worker() else { return };
         let siblings = self.workers.iter().filter(|path| split(path).0 == split(&one).0);
@@ -215,11 +215,11 @@ impl Generator {
         siblings.truncate(self.rng.usize(2..=3));
         let parent = self.sups.iter().find(|(path, _)| *path == split(&one).0);
         let strategy = parent.map(|(_, sup)| sup.strategy);
-        // The other way round, and it is known that verger differs.
+        // In the other order, verger is known to differ.
         if strategy == Some(Strategy::RestForOne) && self.chance(85) {
             siblings.sort();
         }
-        // Who asks for its own end has not ended before it is heard.
+        // A child that stops itself hasn't ended before its request is processed.
         let ends = siblings.into_iter().map(|path| match self.ending() {
             End::StopSelf => (path, End::Normal),
             end => (path, end),
@@ -232,7 +232,7 @@ impl Generator {
         let Some(path) = self.worker() else { return };
         let outcomes = self.outcomes(&path);
         self.steps.push(Step::NextStarts(path.clone(), outcomes));
-        // It may be another whose end restarts it.
+        // A sibling's exit may be what restarts the child.
         let culprit = if self.chance(70) { Some(path) } else { self.worker() };
         let end = self.ending();
         self.steps.extend(culprit.map(|path| Step::Ends(vec![(path, end)])));
@@ -313,7 +313,7 @@ impl Generator {
         self.steps.push(Step::StartDynamic(path));
     }
 
-    /// Takes in a supervisor, and all below it, that is made of a template.
+    /// Declares a supervisor from a template, and all its descendants.
     fn declare(&mut self, path: &str, sup: &Sup) {
         self.sups.push((path.to_owned(), sup.clone()));
         if is_dynamic(path) {
@@ -336,7 +336,7 @@ impl Generator {
         for call in calls {
             let step = call(path.clone());
             let first = matches!(step, Step::TerminateChild(_));
-            // Of a dynamic child that is gone, it is known that verger says something else.
+            // For a dynamic child that is gone, verger's answer is known to differ.
             let percent = match (first, dynamic) {
                 (true, false) => 100,
                 (true, true) => 25,
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_is_read_as_it_was_written() {
+    fn a_scenario_survives_writing_and_reading() {
         for seed in 0..200 {
             let text = serde_json::to_string(&scenario(seed)).unwrap();
             assert_eq!(serde_json::from_str::<Scenario>(&text).unwrap(), scenario(seed));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_keep_to_their_bounds() {
+    fn scenarios_stay_within_their_bounds() {
         fn check(sup: &Sup, depth: u32) {
             assert!(depth <= DEPTH && sup.children.len() <= CHILDREN && sup.intensity <= 5);
             for child in sup.children.iter().filter_map(|spec| spec.sup.as_ref()) {

@@ -1,8 +1,8 @@
-//! New scenarios, on both, if there is an Erlang.
+//! New scenarios on both systems, if Erlang is installed.
 //!
-//! `VERGER_CONFORMANCE_SEED` and `VERGER_CONFORMANCE_CASES` say which, and that there has to be one.
-//! With `VERGER_CONFORMANCE_RECORD`, a folder, they are written there with the traces of OTP, and
-//! become what is replayed; the traces of OTP's own cases are renewed, too.
+//! `VERGER_CONFORMANCE_SEED` and `VERGER_CONFORMANCE_CASES` choose the scenarios and make a missing
+//! Erlang an error. With `VERGER_CONFORMANCE_RECORD`, a folder, the scenarios and OTP's traces are
+//! written there for later replay, and the traces of OTP's own cases are renewed.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,13 +13,13 @@ use crate::otp::{Otp, parallel};
 use crate::scenario::Scenario;
 use crate::{cases, generate, recorded, shrink, verger};
 
-/// How many are made unless somebody says so.
+/// The default number of scenarios.
 const CASES: u64 = 200;
-/// As many are kept in memory at once.
+/// The number of scenarios kept in memory at once.
 const AT_ONCE: u64 = 2000;
-/// Of the divergences, so many are shrunk and shown.
+/// The number of divergences that are shrunk and shown.
 const SHOWN: usize = 3;
-/// Of a hundred, so many may end in a known deviation.
+/// The percentage of scenarios that may end in a known deviation.
 const KNOWN_PERCENT: usize = 5;
 
 #[test]
@@ -87,7 +87,7 @@ fn live() {
     assert!(known * 100 <= played * KNOWN_PERCENT, "too many end in known deviations");
 }
 
-/// The seed of one scenario of many.
+/// Returns the seed of one scenario of many.
 fn of(seed: u64, number: u64) -> u64 {
     fastrand::Rng::with_seed(seed).u64(..).wrapping_add(number)
 }
@@ -102,7 +102,7 @@ fn compared(scenarios: &[Scenario], theirs: &[Trace]) -> Vec<Verdict> {
     pairs.map(|(scenario, (otp, verger))| compare(scenario, otp, verger)).collect()
 }
 
-/// A small scenario that differs, and how.
+/// Returns a small scenario that differs, and the difference.
 fn minimal(otp: &Otp, scenario: Scenario, difference: Difference) -> String {
     let differs = |verdict: &Verdict| matches!(verdict, Verdict::Differs(_));
     let smallest = shrink::shrink(scenario.clone(), |candidates| {

@@ -1,13 +1,13 @@
-//! Conformance: the same scenarios on a real Erlang/OTP and on verger come to the same.
+//! Conformance: the same scenarios have the same traces on a real Erlang/OTP and on verger.
 //!
-//! Without Erlang, `cargo test --test conformance` replays what was recorded on one. With it,
+//! Without Erlang, `cargo test --test conformance` replays recorded traces. With Erlang,
 //!
 //! ```text
 //! VERGER_CONFORMANCE_SEED=1 VERGER_CONFORMANCE_CASES=1000 \
 //!     cargo test --release --test conformance live -- --nocapture
 //! ```
 //!
-//! makes new ones, runs them on both and compares. What differs is shrunk and shown.
+//! generates new scenarios, runs them on both and compares. Differences are shrunk and shown.
 
 mod cases;
 mod child;

@@ -1,6 +1,7 @@
 //! Runs scenarios on the Erlang/OTP that `erl` on the PATH starts.
 //!
-//! Knows files and processes, and nothing of scenarios. One process plays thousands of them.
+//! This module knows files and processes, and nothing of scenarios. One process plays thousands of
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,10 +12,10 @@ use crate::compare::Trace;
 use crate::erlang;
 use crate::scenario::Scenario;
 
-/// As many as one process is given.
+/// The number of scenarios per process.
 const BATCH: usize = 1000;
 
-/// An Erlang/OTP that is there, with our module compiled for it.
+/// An installed Erlang/OTP, with the scenario module compiled for it.
 pub(crate) struct Otp {
     folder: PathBuf,
     pub(crate) release: String,
@@ -23,7 +24,7 @@ pub(crate) struct Otp {
 impl Otp {
     /// # Errors
     ///
-    /// Why there is none that could be used, as a sentence.
+    /// Returns a sentence that says why no usable Erlang was found.
     pub(crate) fn find() -> Result<Self, String> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -44,7 +45,7 @@ impl Otp {
         Ok(otp)
     }
 
-    /// The trace of each scenario.
+    /// Returns the trace of each scenario.
     pub(crate) fn run(&self, scenarios: &[Scenario]) -> Vec<Trace> {
         parallel(scenarios, BATCH, |batch| match self.batch(batch) {
             Ok((_, traces)) => traces,
@@ -62,8 +63,8 @@ impl Otp {
         let module = self.folder.join("conformance");
         let main =
             format!("{{module, M}} = code:load_abs({module:?}), M:main([{terms:?}, {lines:?}]).");
-        // One scheduler, and all code loaded before: who has something to do is in its queue, and
-        // waits for no file.
+        // One scheduler, and all code loaded before: every runnable process is in its queue, and
+        // none waits for a file.
         let mut erl = Command::new("erl");
         erl.args(["-noshell", "-noinput", "+S", "1:1", "-boot", "start_clean"]);
         erl.args(["-mode", "embedded", "-eval", &main]);
@@ -80,7 +81,7 @@ impl Otp {
 
 impl Drop for Otp {
     fn drop(&mut self) {
-        // If it stays, it is in the target directory.
+        // A file that remains is in the target directory.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -96,7 +97,7 @@ fn output(erl: &mut Command) -> Result<Output, String> {
     Err(format!("`erl` failed ({}):\n{out}{err}", output.status))
 }
 
-/// Works on batches, as many at once as there are cores.
+/// Processes batches in parallel, one per core.
 pub(crate) fn parallel<T: Sync, R: Send>(
     items: &[T],
     batch: usize,

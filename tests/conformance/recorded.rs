@@ -1,7 +1,6 @@
-//! Scenarios with the traces that a real Erlang/OTP left of them, and their replay.
+//! Scenarios with the recorded traces of a real Erlang/OTP, and their replay.
 //!
-//! The file is made by [`live`](crate::live) when it is told to, and is compressed. Its first line
-//! names the release.
+//! [`live`](crate::live) writes the compressed file on request. Its first line names the release.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +14,7 @@ use crate::otp::parallel;
 use crate::scenario::Scenario;
 use crate::verger;
 
-/// The highest level.
+/// The highest compression level.
 const COMPRESSION: u8 = 10;
 
 #[derive(Serialize, Deserialize)]
@@ -23,7 +22,7 @@ struct Head {
     otp: String,
 }
 
-/// A scenario and what OTP made of it.
+/// A scenario and its trace on OTP.
 pub(crate) type Recorded = (Scenario, Trace);
 
 pub(crate) fn write(path: &Path, otp: String, recorded: &[Recorded]) {
@@ -33,7 +32,7 @@ pub(crate) fn write(path: &Path, otp: String, recorded: &[Recorded]) {
     fs::write(path, compress_to_vec_zlib(lines.join("\n").as_bytes(), COMPRESSION)).unwrap();
 }
 
-/// The release, and all that was recorded on it.
+/// Returns the release and everything recorded on it.
 fn read(file: &[u8]) -> (String, Vec<Recorded>) {
     let text = String::from_utf8(decompress_to_vec_zlib(file).unwrap()).unwrap();
     let (head, lines) = text.split_once('\n').unwrap();
@@ -43,7 +42,7 @@ fn read(file: &[u8]) -> (String, Vec<Recorded>) {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "a summary for whoever asks for it with `--nocapture`")]
-fn what_was_recorded_on_otp_comes_to_the_same() {
+fn recorded_scenarios_have_the_same_traces() {
     let (otp, mut recorded) = read(include_bytes!("recorded.zlib"));
     assert!(recorded.len() >= 2000, "there are {} scenarios", recorded.len());
     recorded.retain(|(scenario, _)| scenario.is_possible());

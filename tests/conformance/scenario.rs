@@ -1,7 +1,7 @@
-//! Scenarios: a tree, and what is done to it, as values that are written as JSON.
+//! Scenarios: a tree and the steps that are applied to it, as values with a JSON form.
 //!
-//! A scenario says nothing of what follows from it, and nothing of who runs it: the words are those
-//! of both worlds. Where these differ, they are translated so:
+//! A scenario contains neither expectations nor a system that runs it. Its words are those of both
+//! systems; where these differ, they are translated as follows:
 //!
 //! | here | Erlang/OTP | verger |
 //! | --- | --- | --- |
@@ -11,22 +11,22 @@
 //! | kill | `exit(Pid, kill)` | `kill_child` |
 //! | stop | `gen_server:stop(Pid, shutdown, infinity)` | `stop` |
 //!
-//! A name begins with what it names: `s` a supervisor, `d` a dynamic one, `w` a worker. The root is
-//! `s`, and a path begins with it. Names below a dynamic supervisor are used once.
+//! A name begins with its kind: `s` is a supervisor, `d` a dynamic supervisor, `w` a worker. The
+//! root is `s`, and a path begins with it. Names below a dynamic supervisor are used once.
 
 use serde::{Deserialize, Serialize};
 
-/// A tree, and what is done to it.
+/// A tree, and the steps that are applied to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Scenario {
     pub(crate) tree: Sup,
-    /// What the next starts of children come to, from before the first.
+    /// The results of children's next starts, including the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) starts: Vec<(String, Vec<Outcome>)>,
     pub(crate) steps: Vec<Step>,
 }
 
-/// A supervisor. Its period is an hour, which does not pass.
+/// A supervisor. Its period is an hour, which never passes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sup {
     #[serde(default, skip_serializing_if = "is_default")]
@@ -48,12 +48,12 @@ pub(crate) struct Spec {
     pub(crate) significant: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) shutdown: Grace,
-    /// Otherwise it is a worker.
+    /// Without a supervisor, it is a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sup: Option<Sup>,
 }
 
-/// Declares an enum that is written in the same words as JSON and as an Erlang atom.
+/// Declares an enum whose JSON and Erlang forms are the same words.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident: $($variant:ident = $word:literal),+) => {
         $(#[$doc])*
@@ -79,25 +79,25 @@ words!(Strategy:
 words!(Auto: Never = "never", Any = "any_significant", All = "all_significant");
 words!(Restart: Permanent = "permanent", Transient = "transient", Temporary = "temporary");
 words!(
-    /// How long a child may take to stop. None takes any time.
+    /// The grace of a child. No child takes any time to stop.
     Grace: Default = "default", Timeout = "3600000", Infinity = "infinity", Brutal = "brutal_kill");
 words!(
-    /// What a start comes to.
+    /// The result of a start.
     Outcome: Ok = "ok", Error = "error", Panic = "panic", Ignore = "ignore");
 words!(
     /// How a child ends by itself.
     End: Normal = "normal", Shutdown = "shutdown", StopSelf = "stop_self", Error = "error",
     Panic = "panic");
 
-/// One thing that is done to a tree. Whoever is named need not be there.
+/// One step. The child that it names may not exist.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Step {
     /// Starts the whole tree again, if it has ended.
     Start,
-    /// What the next starts of a worker come to; then they succeed again.
+    /// Sets the results of a worker's next starts; later starts succeed.
     NextStarts(String, Vec<Outcome>),
-    /// Workers of one supervisor end, in this order, before it hears of the first.
+    /// Workers of one supervisor end, in this order, before it processes the first exit.
     Ends(Vec<(String, End)>),
     Kill(String),
     Stop(String),
@@ -119,7 +119,7 @@ impl Scenario {
         !cfg!(verger_in_person) || !self.steps.iter().any(several)
     }
 
-    /// The strategy of a supervisor that is in the tree, or is added to it.
+    /// Returns the strategy of a supervisor that is in the tree, or is added to it.
     pub(crate) fn strategy(&self, path: &str) -> Option<Strategy> {
         fn below(sup: &Sup, at: &str, path: &str) -> Option<Strategy> {
             if at == path {
@@ -142,7 +142,7 @@ impl Scenario {
 }
 
 impl Step {
-    /// Whom it is about.
+    /// Returns the path that the step is about.
     pub(crate) fn path(&self) -> &str {
         match self {
             Self::Start => "s",
@@ -162,7 +162,7 @@ impl Step {
     }
 }
 
-/// The path of the supervisor, and the name of the child below it.
+/// Returns the path of the supervisor, and the name of the child below it.
 pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -171,12 +171,12 @@ pub(crate) fn join(parent: &str, name: &str) -> String {
     format!("{parent}/{name}")
 }
 
-/// Whether a path is that of a dynamic supervisor.
+/// Returns whether a path is that of a dynamic supervisor.
 pub(crate) fn is_dynamic(path: &str) -> bool {
     split(path).1.starts_with('d')
 }
 
-/// Whether a path is that of a worker.
+/// Returns whether a path is that of a worker.
 pub(crate) fn is_worker(path: &str) -> bool {
     split(path).1.starts_with('w')
 }

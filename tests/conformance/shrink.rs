@@ -1,15 +1,15 @@
-//! From a scenario that fails to a small one that does.
+//! Shrinks a failing scenario to a small one that also fails.
 //!
-//! Knows how a scenario is made simpler, and not what it is to fail: that is asked of many
-//! candidates at once, since it takes an Erlang.
+//! This module knows how to simplify a scenario, and not what counts as a failure. The caller
+//! decides that for many candidates at once, because each decision needs an Erlang.
 
 use crate::scenario::{Auto, End, Grace, Restart, Scenario, Spec, Step, Strategy, Sup};
 
-/// As many candidates as are tried at once, the simplest first.
+/// The number of candidates tried at once, the simplest first.
 const AT_ONCE: usize = 400;
 
-/// The simplest scenario that can be reached by steps that each fail. `first_failing` gives the
-/// place of the first that does.
+/// Returns the simplest scenario that can be reached by steps that each fail. `first_failing`
+/// returns the index of the first failing candidate.
 pub(crate) fn shrink(
     mut scenario: Scenario,
     first_failing: impl Fn(&[Scenario]) -> Option<usize>,
@@ -24,7 +24,7 @@ pub(crate) fn shrink(
     }
 }
 
-/// Simpler scenarios, the simplest first.
+/// Returns simpler scenarios, the simplest first.
 fn simpler(scenario: &Scenario) -> Vec<Scenario> {
     let mut simpler = Vec::new();
     let count = scenario.steps.len();

@@ -1,8 +1,8 @@
 //! Runs scenarios on verger, through its public API, in paused time.
 //!
-//! The tree stands below a root of ours, so that it can be killed, and its end be seen, like that of
-//! any supervisor. A step is over when nobody can do anything: then, and only then, does paused time
-//! go on, and the wait for a millisecond end.
+//! The tree stands below an extra root, so that it can be killed and its exit observed like that of
+//! any supervisor. A step is over when every task is idle: only then does paused time advance, and
+//! a sleep of a millisecond end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -45,12 +45,12 @@ async fn trace(scenario: &Scenario) -> Trace {
 struct Runner {
     world: World,
     root: Spec,
-    /// The root of ours, above that of the scenario.
+    /// The extra root above that of the scenario.
     top: SupervisorHandle,
     events: Arc<Mutex<Vec<Event>>>,
-    /// What the children of dynamic supervisors are made of.
+    /// The templates of dynamic supervisors.
     templates: HashMap<String, Spec>,
-    /// What dynamic children are called in the tree, by their paths.
+    /// The names of dynamic children in the tree, by their paths.
     addresses: HashMap<String, String>,
 }
 
@@ -88,7 +88,7 @@ impl Runner {
         runner
     }
 
-    /// Keeps the templates below a supervisor.
+    /// Records the templates below a supervisor.
     fn learn(&mut self, path: &str, sup: &Sup) {
         for spec in &sup.children {
             if is_dynamic(path) {
@@ -99,13 +99,13 @@ impl Runner {
         }
     }
 
-    /// What happens in a step.
+    /// Plays a step, and returns its lines.
     async fn play(&mut self, step: &Step) -> Vec<String> {
         let reply = self.step(step).await.map(|reply| format!("reply {reply}"));
         self.settle(reply.into_iter().collect()).await
     }
 
-    /// Plays a step, and returns what was replied.
+    /// Plays a step, and returns its reply.
     async fn step(&mut self, step: &Step) -> Option<String> {
         let (parent, _) = split(step.path());
         match step {
@@ -190,7 +190,7 @@ impl Runner {
         })
     }
 
-    /// Everything below the root that runs.
+    /// Returns every running child below the root.
     async fn list(&self) -> Vec<String> {
         let mut listed = Vec::new();
         let mut left = vec!["s".to_owned()];
@@ -208,7 +208,7 @@ impl Runner {
         listed
     }
 
-    /// Waits until nobody can do anything, and returns what has happened.
+    /// Waits until every task is idle, and returns the lines so far.
     async fn settle(&self, replies: Vec<String>) -> Vec<String> {
         sleep(Duration::from_millis(1)).await;
         let mut lines = self.world.told();
@@ -220,7 +220,7 @@ impl Runner {
         lines
     }
 
-    /// What a path is below our root.
+    /// Returns a path below the extra root.
     fn address(&self, path: &str) -> String {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         let names = ends.map(|end| {
@@ -279,12 +279,12 @@ impl Runner {
     }
 }
 
-/// What an event says of a supervisor of the scenario.
+/// Returns the line of an event about a supervisor of the scenario.
 fn fact(event: &Event, events: &[Event]) -> Option<String> {
     let path = plain_path(event.path.as_str())?;
     match &event.kind {
         EventKind::GaveUp { .. } => {
-            // It says the same of a first start that fails, which ends otherwise.
+            // The event is the same for a failed first start, which ends differently.
             let (above, _) = event.path.as_str().rsplit_once('/')?;
             let failed = |event: &Event| {
                 event.path.as_str() == above
@@ -316,7 +316,8 @@ fn fact(event: &Event, events: &[Event]) -> Option<String> {
     }
 }
 
-/// A path as the scenario has it: without our root, and without the numbers of dynamic children.
+/// Returns a path as in the scenario: without the extra root, and without the numbers of dynamic
+/// children.
 fn plain_path(path: &str) -> Option<String> {
     let names = path.strip_prefix("top/")?.split('/').map(plain);
     Some(names.collect::<Vec<_>>().join("/"))
@@ -341,7 +342,8 @@ fn which(path: &str, children: &[ChildInfo]) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(" ") }
 }
 
-/// A supervisor with a template counts it as its only spec in OTP, so that is no number of children.
+/// In OTP, a supervisor with a template counts it as its only spec, so this isn't a number of
+/// children.
 async fn count(path: &str, sup: &SupervisorHandle) -> Result<String, ControlError> {
     let counts = sup.count_children().await?;
     let numbers = format!("{} {} {}", counts.active, counts.supervisors, counts.workers);

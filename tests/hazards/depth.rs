@@ -1,4 +1,4 @@
-//! Deep trees, in a thread with the stack that tests and tokio's workers have: 2 MB.
+//! Deep trees, in a thread with 2 MB of stack, like those of tests and of tokio's workers.
 
 use verger::{Context, Lifecycle, Supervisor, SupervisorBuilder, worker};
 
@@ -14,13 +14,13 @@ fn in_a_thread_of_2_mb(test: impl FnOnce() + Send + 'static) {
     thread.join().unwrap();
 }
 
-fn lives_and_dies(depth: usize) {
+fn starts_and_stops(depth: usize) {
     in_a_thread_of_2_mb(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async move {
             let tree = chain(depth);
-            // Descriptions are cloned and dropped, too.
+            // Builders are cloned and dropped, too.
             drop(tree.clone());
             let app = tree.build().unwrap().start().await.unwrap();
             let status = app.status().await.unwrap();
@@ -44,13 +44,13 @@ fn lives_and_dies(depth: usize) {
 }
 
 #[test]
-fn a_hundred_nested_supervisors_live_and_die() {
-    lives_and_dies(100);
+fn a_hundred_nested_supervisors_start_and_stop() {
+    starts_and_stops(100);
 }
 
 #[test]
-fn a_thousand_nested_supervisors_live_and_die() {
-    lives_and_dies(1_000);
+fn a_thousand_nested_supervisors_start_and_stop() {
+    starts_and_stops(1_000);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Children that block their thread. tokio can't kill them, so they are named and left behind.
+//! Children that block their thread. tokio can't abort them, so they are reported as leaked.
 //!
-//! A child that blocks can't be tested under a paused clock. These tests wait for what happens and
-//! not for a time, and the supervisors for a millisecond.
+//! A blocked thread doesn't work with a paused clock: these tests await events rather than times,
+//! and the leak timeout is a millisecond.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use verger::{
     Shutdown, Strategy, Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, worker_with,
 };
 
-/// Lets a blocked child go when it is dropped.
+/// Releases a blocked child on drop.
 type Release = mpsc::Sender<()>;
 
-/// A child whose first incarnation blocks its thread until it is released. Later ones idle.
+/// A child whose first incarnation blocks its thread until it is released. Later incarnations idle.
 fn stubborn(name: &str) -> (ChildSpec, Release) {
     let (release, blocked) = mpsc::channel();
     let blocked = Arc::new(Mutex::new(Some(blocked)));
@@ -22,7 +22,7 @@ fn stubborn(name: &str) -> (ChildSpec, Release) {
         ctx.ready();
         let blocked = blocked.lock().unwrap().take();
         if let Some(blocked) = blocked {
-            // So that the others on this thread are not blocked with it.
+            // Other tasks of this thread must not be blocked.
             tokio::task::block_in_place(|| blocked.recv()).unwrap_err();
         }
         ctx.cancelled().await;
@@ -39,7 +39,7 @@ async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
     builder.build().unwrap().start().await.unwrap()
 }
 
-/// The next event of this kind.
+/// Returns the next event of this kind.
 async fn next(events: &mut Subscription<Event>, wanted: fn(&EventKind) -> bool) -> (String, u32) {
     loop {
         let event = events.next().await.unwrap();
@@ -53,7 +53,7 @@ const LEAKED: fn(&EventKind) -> bool = |kind| matches!(kind, EventKind::Leaked);
 const LEAK_ENDED: fn(&EventKind) -> bool = |kind| matches!(kind, EventKind::LeakEnded);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_left_behind_by_a_stop_is_named() {
+async fn a_child_leaked_by_a_stop_is_named() {
     let ((a, release_a), (b, release_b), (c, release_c)) =
         (stubborn("a"), stubborn("b"), stubborn("c"));
     let [a, b, c] = [a, b, c].map(|spec| spec.shutdown(Shutdown::BrutalKill));
@@ -64,7 +64,7 @@ async fn who_is_left_behind_by_a_stop_is_named() {
     let error = app.stop("done").await.unwrap_err();
     let RunError::Leaked { children } = &error else { panic!("{error}") };
     let mut names: Vec<_> = children.iter().map(verger::Path::as_str).collect();
-    // Whether the child that was let go just now came to its end in time is up to the scheduler.
+    // The scheduler decides whether the released child still exits in time.
     names.retain(|&name| name != "app/c");
     assert_eq!(names, ["app/mid/b", "app/a"]);
     let text = "stopped, but still running after they were aborted: ";
@@ -83,7 +83,7 @@ async fn who_is_left_behind_by_a_stop_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_late_end_is_told_and_then_nobody_is_left_behind() {
+async fn a_late_exit_of_a_leaked_child_is_reported_and_clears_the_leak() {
     let (a, release) = stubborn("a");
     let mid = supervisor("mid").child(a.shutdown(Shutdown::BrutalKill));
     let app = start(supervisor("app").child(mid)).await;
@@ -101,7 +101,7 @@ async fn a_late_end_is_told_and_then_nobody_is_left_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_supervisor_whose_child_has_leaked_can_be_terminated_and_is_not_to_blame() {
+async fn a_supervisor_with_a_leaked_child_can_be_terminated_and_is_not_itself_leaked() {
     let (a, release) = stubborn("a");
     let mid = supervisor("mid").child(a).into_child().shutdown(Shutdown::BrutalKill);
     let app = start(supervisor("app").leak_timeout(Duration::from_secs(60)).child(mid)).await;
@@ -117,7 +117,7 @@ async fn a_supervisor_whose_child_has_leaked_can_be_terminated_and_is_not_to_bla
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leaked_child_that_is_to_be_parked_is_left_down_by_its_group_until_it_is_retried() {
+async fn a_leaked_child_set_to_park_stays_down_in_its_group_until_a_retry() {
     let ((a, release), (b, gone)) = (stubborn("a"), stubborn("b"));
     drop(gone);
     let tree = supervisor("app").strategy(Strategy::OneForAll);
@@ -145,7 +145,7 @@ async fn a_leaked_child_that_is_to_be_parked_is_left_down_by_its_group_until_it_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_child_that_leaks_while_its_group_stops_is_left_down_if_it_is_to_be_parked() {
+async fn a_child_set_to_park_that_leaks_in_a_group_stop_stays_down() {
     let ((a, release), (b, gone)) = (stubborn("a"), stubborn("b"));
     drop(gone);
     let tree = supervisor("app").strategy(Strategy::OneForAll);

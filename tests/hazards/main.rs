@@ -1,4 +1,4 @@
-//! What a child or a caller may do to a tree: panic anywhere, block, leave, or nest too deep.
+//! Children and callers that panic, block, leak, race, or nest too deep.
 
 #[path = "../common/mod.rs"]
 mod common;

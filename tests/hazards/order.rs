@@ -1,4 +1,4 @@
-//! Many children that stop one after another, on several threads.
+//! Many children that stop one after the other, on several threads.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use verger::{Backoff, ChildSpec, Context, Exit, Strategy, Supervisor, SupervisorBuilder, worker};
 
-/// More than are lined up at once, several times.
+/// Several times the number of children that a stop chain holds at once.
 const CHILDREN: usize = 300;
 
-/// What has happened, to which child.
+/// The events of each child.
 type Log = Arc<Mutex<Vec<(&'static str, usize)>>>;
 
 struct Gone(usize, Log);
@@ -20,7 +20,7 @@ impl Drop for Gone {
     }
 }
 
-/// The first child fails when it is told to; each has to be polled twice to end.
+/// The first child fails on demand; each child needs two polls to exit.
 fn app(log: &Log, up: mpsc::UnboundedSender<usize>) -> (SupervisorBuilder, Arc<Notify>) {
     let fails = Arc::new(Notify::new());
     let mut app = Supervisor::builder("app");
@@ -45,7 +45,7 @@ fn app(log: &Log, up: mpsc::UnboundedSender<usize>) -> (SupervisorBuilder, Arc<N
     (app.restarts(10, Duration::from_secs(60)), fails)
 }
 
-/// They begin in any order, on two threads.
+/// The children begin in any order, on two threads.
 async fn all_of(up: &mut mpsc::UnboundedReceiver<usize>) {
     let mut children = Vec::new();
     while children.len() < CHILDREN {
@@ -55,12 +55,12 @@ async fn all_of(up: &mut mpsc::UnboundedReceiver<usize>) {
     assert!(children.into_iter().eq(0..CHILDREN));
 }
 
-fn one_after_another(from: usize) -> Vec<(&'static str, usize)> {
+fn one_by_one(from: usize) -> Vec<(&'static str, usize)> {
     (from..CHILDREN).rev().flat_map(|n| [("asked", n), ("gone", n)]).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_of_many_is_asked_when_the_one_behind_it_is_gone() {
+async fn each_of_many_children_is_cancelled_after_the_next_one_has_exited() {
     let log = Log::default();
     let (up, _up) = mpsc::unbounded_channel();
     let (app, _) = app(&log, up);
@@ -68,11 +68,11 @@ async fn each_of_many_is_asked_when_the_one_behind_it_is_gone() {
 
     app.stop("done").await.unwrap();
 
-    assert_eq!(*log.lock().unwrap(), one_after_another(0));
+    assert_eq!(*log.lock().unwrap(), one_by_one(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn so_is_each_of_a_group_and_all_come_back() {
+async fn each_child_of_a_group_is_cancelled_in_turn_and_all_restart() {
     let log = Log::default();
     let (up, mut is_up) = mpsc::unbounded_channel();
     let (app, fails) = app(&log, up);
@@ -85,11 +85,11 @@ async fn so_is_each_of_a_group_and_all_come_back() {
     app.stop("done").await.unwrap();
 
     assert_eq!(group[0], ("gone", 0), "it has failed");
-    assert_eq!(group[1..], one_after_another(1));
-    assert_eq!(*log.lock().unwrap(), one_after_another(0));
+    assert_eq!(group[1..], one_by_one(1));
+    assert_eq!(*log.lock().unwrap(), one_by_one(0));
 }
 
-/// Ends `length` after it is asked, and fails when it is told to.
+/// Ends `length` after its cancellation, and fails on demand.
 fn slow(name: &'static str, length: u64, log: &Names, fails: &Arc<Notify>) -> ChildSpec {
     let (log, fails) = (Arc::clone(log), Arc::clone(fails));
     let run = move |ctx: Context| {
@@ -111,7 +111,7 @@ fn slow(name: &'static str, length: u64, log: &Names, fails: &Arc<Notify>) -> Ch
 type Names = Arc<Mutex<Vec<String>>>;
 
 #[tokio::test(start_paused = true)]
-async fn who_was_started_behind_a_group_that_stays_down_is_gone_before_the_next_is_asked() {
+async fn a_child_started_after_a_group_that_stays_down_exits_before_the_next_is_cancelled() {
     let (log, fails) = (Names::default(), Arc::new(Notify::new()));
     let group = Supervisor::builder("app").strategy(Strategy::OneForAll);
     let group = ["a", "b", "c"].iter().fold(group, |group, name| {
@@ -123,7 +123,7 @@ async fn who_was_started_behind_a_group_that_stays_down_is_gone_before_the_next_
 
     fails.notify_one();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // Nobody is waited for any more: what is down stays down, and others may be started.
+    // The group stays down, so its siblings can be started.
     app.terminate_child("c").await.unwrap();
     app.start_child(slow("d", 20, &log, &fails)).await.unwrap();
     let _ = tokio::time::timeout(Duration::from_secs(1), app.terminate_child("d")).await;

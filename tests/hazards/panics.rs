@@ -1,4 +1,4 @@
-//! Panics, wherever they come from, are the child's failure and nobody else's.
+//! A panic anywhere in a child is that child's failure only.
 
 use std::fmt;
 use std::future::{Future, Ready, poll_fn, ready};
@@ -18,7 +18,7 @@ use verger::{
 use crate::common::settle;
 use crate::log::Log;
 
-/// Where a child panics.
+/// The place where a child panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum In {
     Activate,
@@ -58,7 +58,7 @@ impl Drop for Faulty {
     }
 }
 
-/// A function whose future panics when it is dropped.
+/// A function whose future panics on drop.
 async fn drop_panics(_ctx: Context) -> Exit {
     let _value = Faulty(In::Drop);
     Err("no".into())
@@ -68,8 +68,8 @@ fn value(place: In) -> ChildSpec {
     child("faulty", move || Faulty(place))
 }
 
-/// Runs the child beside another, under a supervisor that restarts nothing, and returns how it
-/// ended, in the words of all who tell that.
+/// Runs the child beside a sibling, under a supervisor that restarts nothing. Returns the reason,
+/// as reported by the event, the status and the error.
 async fn end_of(faulty: ChildSpec) -> String {
     let app = Supervisor::builder("app").build().unwrap().start().await.unwrap();
     let (mut events, mut letters) = (app.events(), app.dead_letters());
@@ -107,7 +107,7 @@ async fn end_of(faulty: ChildSpec) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_the_childs_failure_wherever_it_comes_from() {
+async fn a_panic_anywhere_in_a_child_is_its_failure() {
     let cases = [
         (
             worker("faulty", |_ctx| -> Ready<()> { panic!("in the function") }),
@@ -131,9 +131,9 @@ async fn a_panic_is_the_childs_failure_wherever_it_comes_from() {
     }
 }
 
-/// In plain Rust two panics at once end the process.
+/// In plain Rust, two panics at once end the process.
 #[tokio::test(start_paused = true)]
-async fn a_value_that_panics_while_it_is_dropped_after_a_panic_loses_neither_text() {
+async fn a_value_that_panics_on_drop_after_a_panic_keeps_both_texts() {
     let text = "panicked: in run; then, while dropped: in drop";
     assert_eq!(end_of(value(In::RunAndDrop)).await, text);
     let text = "panicked: in activate; then, while dropped: in drop";
@@ -141,14 +141,14 @@ async fn a_value_that_panics_while_it_is_dropped_after_a_panic_loses_neither_tex
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_is_not_lost_in_a_panic_that_follows_it() {
+async fn an_error_is_kept_although_a_panic_follows() {
     let text = "panicked: failed: no; then, while dropped: in drop";
     assert_eq!(end_of(value(In::DropAfterError)).await, text);
-    // The value belongs to the function, so its error never came out of it.
+    // The function owns the value, so its error never left it.
     assert_eq!(end_of(worker("faulty", drop_panics)).await, "panicked: in drop");
 }
 
-/// An error that can't be shown.
+/// An error whose `Display` panics.
 #[derive(Debug)]
 struct Unspeakable;
 
@@ -161,8 +161,8 @@ impl fmt::Display for Unspeakable {
 impl std::error::Error for Unspeakable {}
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_panics_when_it_is_shown_takes_nobody_along() {
-    // The log is written by the supervisor.
+async fn an_error_that_panics_in_display_affects_no_sibling() {
+    // The supervisor writes the log.
     let log = Log::at(LevelFilter::DEBUG);
     let text = "failed: an error that panics when it is shown";
     assert_eq!(
@@ -172,7 +172,7 @@ async fn an_error_that_panics_when_it_is_shown_takes_nobody_along() {
     let written = log.lines();
     assert!(written.iter().any(|line| line.contains(text)), "{written:?}");
 
-    // It is shown in the task of the child, too, if that panics when it is dropped.
+    // It is formatted in the child's task, too, if that panics on drop.
     struct Value;
     impl Drop for Value {
         fn drop(&mut self) {
@@ -190,7 +190,7 @@ async fn an_error_that_panics_when_it_is_shown_takes_nobody_along() {
     assert_eq!(end_of(worker("faulty", both)).await, text);
 }
 
-/// Panics when it is dropped.
+/// A value that panics on drop.
 #[derive(Debug, thiserror::Error)]
 #[error("a bomb")]
 struct Bomb;
@@ -202,7 +202,7 @@ impl Drop for Bomb {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_panics_when_it_is_forgotten_takes_nobody_along() {
+async fn an_error_that_panics_on_drop_affects_no_sibling() {
     let fails = || worker("fails", async |_ctx| -> Exit { Err(Bomb.into()) });
     let waits = fails().backoff(Backoff::constant(Duration::from_secs(100)));
     let app = Supervisor::builder("app").unlimited_restarts().child(waits);
@@ -211,21 +211,21 @@ async fn an_error_that_panics_when_it_is_forgotten_takes_nobody_along() {
     assert_eq!(other.await.unwrap().incarnation(), Some(1));
     settle().await;
 
-    // In a turn, by the next one.
+    // Dropped by the next iteration.
     for incarnation in 2..5 {
         app.wake("fails").await.unwrap();
         settle().await;
         let child = app.which_child("fails").await.unwrap();
         assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Restarting, incarnation));
     }
-    // With the child.
+    // Dropped with the child.
     app.terminate_child("fails").await.unwrap();
     app.delete_child("fails").await.unwrap();
     assert!(app.start_child(fails().restart(RestartType::Temporary)).await.is_ok());
     settle().await;
     assert_eq!(app.which_child("other").await.unwrap().incarnation, 1);
 
-    // With the supervisor, each of several.
+    // Dropped with the supervisor, each of several.
     for name in ["a", "b", "c"] {
         let waits = fails().named(name).backoff(Backoff::constant(Duration::from_secs(100)));
         app.start_child(waits).await.unwrap();
@@ -235,12 +235,12 @@ async fn an_error_that_panics_when_it_is_forgotten_takes_nobody_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_supervisor_is_told_whatever_it_has_not_heard() {
+async fn a_caller_waiting_for_a_supervisor_is_answered_despite_pending_events() {
     type Tree = Option<Pin<Box<dyn Future<Output = Result<(), RunError>> + Send>>>;
     let tree = Arc::<Mutex<Tree>>::default();
     let (tells, told) = oneshot::channel();
     let own = (Arc::clone(&tree), Arc::new(Mutex::new(Some(tells))));
-    // It takes its whole tree down, and ends when nobody hears of it any more.
+    // It aborts its whole tree, and ends when no receiver is left.
     let last = worker_with("last", own, async |ctx, (tree, tells)| -> Exit {
         let tells = tells.lock().unwrap().take().expect("it runs once");
         tells.send(ctx.parent()).expect("the test waits for it");
@@ -273,7 +273,7 @@ async fn a_source_of_random_numbers_that_panics_counts_as_zero() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deactivate_that_fails_is_told_and_changes_nothing() {
+async fn a_failed_deactivate_is_reported_and_changes_nothing() {
     for (place, text) in
         [(In::Deactivate, "panicked: in deactivate"), (In::DeactivateError, "failed: not tidy")]
     {
@@ -297,7 +297,7 @@ async fn a_deactivate_that_fails_is_told_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_panics_while_it_is_stopped_stops_all_the_same() {
+async fn a_child_that_panics_while_stopping_is_stopped() {
     let spec = worker("faulty", async |ctx: Context| -> Exit {
         ctx.cancelled().await;
         panic!("at the end")
@@ -325,7 +325,7 @@ async fn a_child_that_panics_while_it_is_stopped_stops_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_always_panics_is_restarted_like_any_other_until_the_limit() {
+async fn a_child_that_always_panics_is_restarted_until_its_limit() {
     let spec = worker("faulty", |_ctx| if true { panic!("again") } else { ready(()) });
     let tree = Supervisor::builder("app").restarts(3, Duration::from_secs(60));
     let tree = tree.child(spec.backoff(Backoff::none()));

@@ -1,5 +1,5 @@
-//! What happens when two things meet that seldom do: a decline and a restart, a stop and a storm, a
-//! late end and the end of everything.
+//! Rare races: a decline during a restart, a stop during a storm of exits, a late exit after the
+//! end of the tree.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn idle(name: &str) -> ChildSpec {
 
 // --- Declining -----------------------------------------------------------------------------------
 
-/// Declines in `run`, or else in `activate`, and may panic when it is dropped.
+/// A child that declines in `run`, or else in `activate`, and may panic on drop.
 struct Declines {
     in_run: bool,
     panics: bool,
@@ -55,7 +55,7 @@ impl Drop for Declines {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_value_that_declines_while_it_is_active_has_ended_normally() {
+async fn a_value_that_declines_in_run_has_ended_normally() {
     let declines = child("a", || Declines { in_run: true, panics: false });
     let app = start(Supervisor::builder("app").child(idle("b"))).await;
     let mut events = app.events();
@@ -71,7 +71,7 @@ async fn a_value_that_declines_while_it_is_active_has_ended_normally() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_has_declined_only_when_it_has_been_dropped() {
+async fn a_child_counts_as_declined_once_it_is_dropped() {
     let app = start(Supervisor::builder("app")).await;
     let faulty = child("a", || Declines { in_run: false, panics: true });
 
@@ -82,10 +82,10 @@ async fn a_child_has_declined_only_when_it_has_been_dropped() {
     app.stop("done").await.unwrap();
 }
 
-// --- Circles -------------------------------------------------------------------------------------
+// --- Requirement cycles --------------------------------------------------------------------------
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_added_again_cannot_close_a_circle() {
+async fn a_readded_child_cannot_create_a_requirement_cycle() {
     let app = Supervisor::builder("app").strategy(Strategy::OneForAll);
     let app = app.child(idle("db")).child(idle("pool").requires("db"));
     let app = start(app.child(idle("api").requires("pool"))).await;
@@ -109,7 +109,7 @@ async fn a_child_that_is_added_again_cannot_close_a_circle() {
 // --- Storms --------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn callers_are_answered_in_the_middle_of_a_storm_of_exits() {
+async fn calls_are_answered_during_a_storm_of_exits() {
     const CHILDREN: u32 = 10_000;
     let conns = DynamicSupervisor::builder("conns").build().unwrap().start().await.unwrap();
     let over = Arc::new(Notify::new());
@@ -145,7 +145,7 @@ mod waiting {
     use super::*;
 
     #[tokio::test]
-    async fn a_child_is_restarted_in_the_middle_of_a_flood_of_calls() {
+    async fn a_child_is_restarted_during_a_flood_of_calls() {
         const CALLS: usize = 10_000;
         let fails = Arc::new(Notify::new());
         let answered = Arc::new(AtomicUsize::new(0));
@@ -158,7 +158,7 @@ mod waiting {
                         fails.notified().await;
                         return Err("connection refused".into());
                     }
-                    // From here on nobody counts.
+                    // From here on, exits don't count.
                     answered.fetch_or(1 << 32, Ordering::Relaxed);
                     ctx.cancelled().await;
                     Exit::Ok(())
@@ -169,7 +169,7 @@ mod waiting {
         let app = start(Supervisor::builder("app").child(flaky)).await;
         tokio::task::yield_now().await;
 
-        // All of them ask before it fails.
+        // All calls are made before the child fails.
         let calls = (0..CALLS).map(|_| {
             let (app, answered) = (app.clone(), Arc::clone(&answered));
             tokio::spawn(async move {
@@ -184,14 +184,14 @@ mod waiting {
             call.await.unwrap();
         }
 
-        // As many as are answered in one turn, and once more while the child waits for its own.
+        // As many as one iteration answers, and once more while the child waits for its own.
         let answered = answered.load(Ordering::Relaxed);
         assert!(answered >> 32 == 1 && answered & 0xffff <= 2 * 64, "{}", answered & 0xffff);
         app.stop("done").await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_call_is_answered_before_what_came_after_it_and_after_what_came_before() {
+    async fn calls_and_exits_are_processed_in_order_of_arrival() {
         let over = Arc::new(Notify::new());
         let job = worker_with("job", Arc::clone(&over), async |_ctx, over: Arc<Notify>| {
             over.notified().await;
@@ -200,7 +200,7 @@ mod waiting {
             start(Supervisor::builder("app").child(job.restart(RestartType::Temporary))).await;
         tokio::task::yield_now().await;
 
-        // It ends when the call has been made, and before the supervisor's next turn.
+        // The child exits after the call, and before the supervisor's next iteration.
         over.notify_one();
         assert_eq!(app.count_children().await.unwrap().active, 1);
         assert_eq!(app.count_children().await.unwrap().active, 0);
@@ -210,7 +210,7 @@ mod waiting {
 
 // --- Leaks ---------------------------------------------------------------------------------------
 
-/// Lets a blocked incarnation go when it is dropped.
+/// Releases a blocked incarnation on drop.
 type Release = mpsc::Sender<()>;
 
 /// A child whose first `blocking` incarnations block their thread, each until it is released.
@@ -248,7 +248,7 @@ const LEAKED: fn(&EventKind) -> bool = |kind| matches!(kind, EventKind::Leaked);
 const LEAK_ENDED: fn(&EventKind) -> bool = |kind| matches!(kind, EventKind::LeakEnded);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_ends_after_his_supervisor_is_not_left_behind() {
+async fn a_child_that_exits_after_its_supervisor_is_not_leaked() {
     let (a, releases) = stubborn("a", 1);
     let app = start(impatient("app").child(impatient("mid").child(a))).await;
     let mut events = app.events();
@@ -262,14 +262,14 @@ async fn who_ends_after_his_supervisor_is_not_left_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_one_leaked_incarnation_is_not_that_of_another() {
+async fn leaked_incarnations_of_one_child_are_told_apart() {
     let (a, mut releases) = stubborn("a", 2);
     let app = start(impatient("app").child(a)).await;
     let mut events = app.events();
     for incarnation in [1, 2] {
         app.kill_child("a").await.unwrap();
         assert_eq!(next(&mut events, LEAKED).await, incarnation);
-        // Killed before it blocks it would not leak.
+        // An incarnation killed before it blocks wouldn't leak.
         let again = |a: &ChildInfo| a.incarnation > incarnation && a.lifecycle == Lifecycle::Active;
         while !again(&app.which_child("a").await.unwrap()) {}
     }
@@ -282,12 +282,12 @@ async fn the_end_of_one_leaked_incarnation_is_not_that_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_blocks_below_a_supervisor_that_is_given_up_on_is_named() {
+async fn a_child_that_blocks_below_a_leaked_supervisor_is_named() {
     let (a, releases) = stubborn("a", 1);
     let conns = DynamicSupervisor::builder("conns").leak_timeout(Duration::from_millis(1));
     let conns = conns.into_child().restart(RestartType::Temporary);
     let app = start(impatient("app").child(conns)).await;
-    // It waits for longer than those above it know of, since they did not exist with it.
+    // It waits longer than its parents account for, because it was added after their start.
     let patient = Supervisor::builder("mid").leak_timeout(secs(3600)).child(a);
     app.supervisor("conns").await.unwrap().start_child(patient).await.unwrap();
     let mut events = app.events();
@@ -326,14 +326,14 @@ async fn a_supervisor_that_outlasts_its_grace_was_killed() {
 
 #[test]
 #[should_panic(expected = "timers are disabled")]
-fn a_runtime_without_timers_is_the_callers_panic() {
+fn a_runtime_without_timers_panics_the_caller() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let tree = Supervisor::builder("app").build().unwrap();
     let _ = runtime.block_on(tree.run());
 }
 
 #[tokio::test(start_paused = true)]
-async fn terminating_a_child_that_has_failed_already_keeps_how_it_failed() {
+async fn terminating_a_failed_child_keeps_its_reason() {
     let slow = worker("slow", async |ctx: Context| -> Exit {
         if ctx.incarnation() == 1 {
             ctx.ready();
@@ -346,7 +346,7 @@ async fn terminating_a_child_that_has_failed_already_keeps_how_it_failed() {
     let slow = slow.activation_timeout(secs(3)).shutdown(secs(2));
     let app = start(Supervisor::builder("app").child(slow)).await;
 
-    // It fails at 1 s, runs into its time-out at 4 s, and does not listen until 6 s.
+    // The child fails at 1 s, reaches its timeout at 4 s, and reacts to its cancellation at 6 s.
     sleep(secs(5)).await;
     assert_eq!(app.which_child("slow").await.unwrap().lifecycle, Lifecycle::Errored);
     let asked = tokio::time::Instant::now();

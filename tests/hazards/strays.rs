@@ -1,4 +1,4 @@
-//! Things that are left over: dropped handles, contexts of earlier incarnations, early requests.
+//! Dropped handles, contexts of earlier incarnations, and early requests.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ async fn a_dropped_handle_stops_nothing() {
     assert_eq!(ticks.load(Ordering::Relaxed), 10);
 }
 
-/// A child that keeps the contexts of all its incarnations, and fails when it is told to.
+/// A child that keeps the contexts of all its incarnations, and fails on demand.
 fn keeper(kept: &Arc<Mutex<Vec<Context>>>) -> verger::ChildSpec {
     let spec = worker_with("keeper", Arc::clone(kept), async |ctx: Context, kept| -> Exit {
         kept.lock().unwrap().push(ctx.clone());
@@ -44,7 +44,7 @@ fn keeper(kept: &Arc<Mutex<Vec<Context>>>) -> verger::ChildSpec {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_through_the_context_of_an_earlier_incarnation_is_ignored() {
+async fn calls_through_the_context_of_an_earlier_incarnation_are_ignored() {
     let kept = Arc::default();
     let backoff = Backoff::exponential(secs(1), secs(60));
     let tree = Supervisor::builder("app").start(verger::Start::Concurrent);
@@ -67,7 +67,7 @@ async fn what_is_said_through_the_context_of_an_earlier_incarnation_is_ignored()
     assert_eq!(child.status, None);
     assert!(!second.is_cancelled());
 
-    // The second failure in a row waits twice as long: nobody healthy has spoken.
+    // The second consecutive failure waits twice as long: no healthy incarnation has reported.
     sleep(secs(10)).await;
     settle().await;
     assert_eq!(seen(&app).await.next.unwrap().delay, secs(2));
@@ -88,7 +88,7 @@ async fn what_is_said_through_the_context_of_an_earlier_incarnation_is_ignored()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_child_has_started_hears_of_its_end_however_it_ended() {
+async fn a_childs_own_tasks_are_cancelled_however_it_ended() {
     type End = fn(u32) -> Exit;
     let ends: [End; 3] = [|_| Err("refused".into()), |_| panic!("broken"), |_| Ok(())];
     for end in ends {
@@ -117,7 +117,7 @@ async fn what_a_child_has_started_hears_of_its_end_however_it_ended() {
         settle().await;
         assert_eq!(told.load(Ordering::Relaxed), 2);
 
-        // The next one has not ended.
+        // The next incarnation hasn't ended.
         sleep(Duration::from_millis(500)).await;
         app.kill_child("child").await.unwrap();
         settle().await;
@@ -127,7 +127,7 @@ async fn what_a_child_has_started_hears_of_its_end_however_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_waits_for_the_end_of_its_own_tree_is_killed_after_its_grace() {
+async fn a_child_that_waits_for_the_end_of_its_own_tree_is_aborted_after_its_grace() {
     let waiting = worker("waiting", async |ctx: Context| -> Exit {
         sleep(secs(1)).await;
         Ok(ctx.parent().stop("for myself").await?)

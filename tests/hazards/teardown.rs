@@ -1,4 +1,4 @@
-//! Trees that are not stopped but dropped, aborted, or left without a runtime.
+//! Trees that are dropped, aborted or left without a runtime instead of being stopped.
 
 use std::future::{Future, pending};
 use std::sync::{Arc, Mutex, mpsc};
@@ -16,7 +16,7 @@ use crate::common::settle;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Who has been dropped, and a handle to the tree once it runs.
+/// The dropped children, and a handle to the tree once it runs.
 #[derive(Clone)]
 struct Watch {
     dropped: mpsc::Sender<String>,
@@ -28,7 +28,7 @@ struct Guard(mpsc::Sender<String>, String);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // A test that has failed does not listen.
+        // The receiver is gone if the test has failed.
         let _ = self.0.send(self.1.clone());
     }
 }
@@ -39,7 +39,7 @@ impl Watch {
         (Self { dropped, began: Arc::default(), handle: Arc::default() }, drops)
     }
 
-    /// A child that does not hear that it is to stop, and never lets itself be stopped.
+    /// A child that ignores its cancellation.
     fn deaf(&self, name: &str) -> ChildSpec {
         let spec = worker_with(name, self.clone(), async |ctx: Context, watch| -> Exit {
             let _guard = Guard(watch.dropped.clone(), ctx.path().to_string());
@@ -52,7 +52,8 @@ impl Watch {
         spec.shutdown(Shutdown::Infinity)
     }
 
-    /// Four workers on three levels; one that waits, and a dynamic supervisor without children.
+    /// A tree with four workers on three levels, one waiting child, and an empty dynamic
+    /// supervisor.
     fn tree(&self) -> Supervisor {
         let failing = worker("failing", async |_ctx: Context| -> Exit { Err("no".into()) });
         let low = Supervisor::builder("low").child(self.deaf("c"));
@@ -72,7 +73,7 @@ impl Watch {
 
 const ALL: [&str; 4] = ["app/a", "app/conns/d#1", "app/mid/b", "app/mid/low/c"];
 
-/// Who was dropped; waits for as many as there are.
+/// Returns the dropped children; waits until all are dropped.
 fn all_dropped(drops: &mpsc::Receiver<String>) -> Vec<String> {
     let patience = Duration::from_secs(30);
     let mut names: Vec<_> = ALL.iter().map_while(|_| drops.recv_timeout(patience).ok()).collect();
@@ -80,7 +81,7 @@ fn all_dropped(drops: &mpsc::Receiver<String>) -> Vec<String> {
     names
 }
 
-/// Callers whose answers only the end of the tree can bring.
+/// Starts calls that are answered only by the end of the tree.
 fn callers(handle: &SupervisorHandle) -> JoinHandle<Answers> {
     let handle = handle.clone();
     tokio::spawn(async move {
@@ -93,14 +94,14 @@ fn callers(handle: &SupervisorHandle) -> JoinHandle<Answers> {
     })
 }
 
-/// What `wait` said, and what the calls did.
+/// The result of `wait`, and the results of the calls.
 type Answers = (Result<(), RunError>, Vec<Result<(), ControlError>>);
 
 fn check((end, calls): Answers) {
     assert_eq!(end.unwrap_err().to_string(), "`app` was aborted");
     for answer in calls {
-        // On several threads the child may be gone a moment before its supervisor, and then it is
-        // terminated indeed.
+        // On several threads, the child may exit just before its supervisor. Then its termination
+        // succeeds.
         let Err(error) = answer else { continue };
         assert!(
             matches!(error, ControlError::Ended { .. } | ControlError::NotRunning { .. }),
@@ -109,7 +110,7 @@ fn check((end, calls): Answers) {
     }
 }
 
-/// Runs the tree in `run`, ends that as `end` says, and looks who is left.
+/// Runs the tree in `run`, ends it with `end`, and checks that every child is gone.
 async fn torn_down<F>(run: impl FnOnce(Supervisor) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -156,7 +157,7 @@ async fn dropping_the_future_that_runs_a_tree_aborts_every_child() {
     assert_eq!(names.len(), 3, "{names:?}");
     check((watch.handle().wait().await, vec![]));
 
-    // One that was never polled has not begun.
+    // A future that was never polled hasn't started its tree.
     let (watch, drops) = Watch::new();
     drop(watch.tree().run());
     drop(watch.tree());
@@ -189,7 +190,8 @@ async fn a_started_tree_outlives_the_task_that_started_it() {
     assert_eq!(watch.handle().count_children().await.unwrap().specs, 4);
 }
 
-/// Starts the tree on a runtime of its own, ends that runtime, and looks who is left.
+/// Starts the tree on its own runtime, shuts that runtime down, and checks that every child is
+/// gone.
 fn without_runtime(mut builder: runtime::Builder, end: impl FnOnce(Runtime)) {
     let (watch, drops) = Watch::new();
     let own = builder.enable_all().build().unwrap();
@@ -232,7 +234,7 @@ fn ending_the_runtime_aborts_every_child_and_answers_every_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_with_a_childs_context_for_a_tree_that_is_dropped_hears_of_it() {
+async fn a_wait_through_a_childs_context_ends_when_the_tree_is_dropped() {
     let (tell, told) = mpsc::channel();
     let child = worker_with("child", tell, async |ctx: Context, tell: mpsc::Sender<()>| -> Exit {
         let cancelled = ctx.cancelled();

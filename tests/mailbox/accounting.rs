@@ -1,4 +1,4 @@
-//! Nothing is lost silently: what was sent was handled, or is a dead letter, or is still there.
+//! No message is lost silently: each is handled, a dead letter, or still queued.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,11 +8,11 @@ use verger::{Overflow, Random, RestartType, WhileDown};
 
 use super::*;
 
-/// A message that knows its number, and says when it is gone.
+/// A message with a number that records its drop.
 struct Counted {
     n: u64,
     books: Arc<Books>,
-    /// What its reader does.
+    /// What the reader does with it.
     then: Then,
 }
 
@@ -22,7 +22,7 @@ enum Then {
     Fail,
     Panic,
     End,
-    /// It takes a while, and is interrupted if something happens meanwhile.
+    /// The reader takes a while, and is interrupted if it is cancelled meanwhile.
     Dawdle,
     /// The delivery is dropped.
     PutBack,
@@ -67,7 +67,7 @@ async fn read(mut inbox: Inbox<Counted>, acks: bool) -> Exit {
             then
         } else {
             let Some(message) = inbox.recv().await else { return Ok(()) };
-            // Taken is handled, whatever becomes of it.
+            // A received message counts as handled, whatever the reader does.
             message.handled();
             message.then
         };
@@ -96,7 +96,7 @@ impl Dice {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_is_handled_or_a_dead_letter_or_still_there() {
+async fn every_message_is_handled_a_dead_letter_or_still_queued() {
     for seed in 0..400 {
         script(seed).await;
     }
@@ -168,7 +168,7 @@ async fn script(seed: u64) {
     }
     settle().await;
     for (n, sending) in waiting {
-        // Who waits for room still has not sent.
+        // A sender that waits for room hasn't sent.
         sending.abort();
         if let Ok(true) = sending.await {
             sent.insert(n);

@@ -1,15 +1,15 @@
-//! Questions: each is answered, or fails with a reason.
+//! Each request is answered, or fails with a reason.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_answered_by_whoever_is_there() {
+async fn a_request_is_answered_by_the_current_incarnation() {
     let tree = Tree::new(|mailbox| mailbox).await;
     assert_eq!(told(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_over_which_the_child_fails_is_not_answered_and_that_is_told_at_once() {
+async fn a_request_fails_at_once_when_its_child_fails() {
     let (address, mailbox) = mailbox::<Reply<u32>>(10);
     let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {
         let _question = inbox.recv().await;
@@ -29,7 +29,7 @@ async fn a_question_over_which_the_child_fails_is_not_answered_and_that_is_told_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_fails_when_its_time_is_over_and_a_late_answer_vanishes() {
+async fn a_request_fails_at_its_timeout_and_a_late_reply_is_discarded() {
     let tree = Tree::new(|mailbox| mailbox).await;
     tree.fail().await;
 
@@ -43,7 +43,7 @@ async fn a_question_fails_when_its_time_is_over_and_a_late_answer_vanishes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_not_sent_before_it_is_polled() {
+async fn a_request_is_not_sent_before_its_first_poll() {
     let tree = Tree::new(|mailbox| mailbox).await;
     drop(tree.address.ask(|reply| Ask(1, reply)));
     settle().await;
@@ -51,7 +51,7 @@ async fn a_question_is_not_sent_before_it_is_polled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_for_which_there_is_no_room_fails_at_once() {
+async fn a_request_to_a_full_mailbox_fails_at_once() {
     let mut tree = Tree::with(Reader::new(), 1, |it| it, |spec| spec).await;
     tree.fail().await;
     tree.send([Note(1)]);
@@ -63,7 +63,7 @@ async fn a_question_for_which_there_is_no_room_fails_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_has_to_make_room_fails_when_it_does() {
+async fn a_request_fails_when_it_is_evicted() {
     let change = |mailbox: Mailbox<Message>| mailbox.overflow(verger::Overflow::DropOldest);
     let tree = Tree::with(Reader::new(), 1, change, |spec| spec).await;
     tree.fail().await;
@@ -82,7 +82,7 @@ async fn a_question_that_has_to_make_room_fails_when_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_55_at_the_stop_what_is_left_becomes_letters_and_who_waits_is_told() {
+async fn seed0_55_at_a_stop_messages_become_dead_letters_and_requests_fail() {
     let mut tree = Tree::new(|mailbox| mailbox).await;
     tree.fail().await;
     tree.send([Note(1)]);
@@ -102,7 +102,7 @@ async fn seed0_55_at_the_stop_what_is_left_becomes_letters_and_who_waits_is_told
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_an_answer_that_nobody_wants_can_tell() {
+async fn a_reply_knows_that_its_caller_is_gone() {
     let (address, mailbox) = mailbox::<Reply<u32>>(10);
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<Reply<u32>>| {

@@ -1,9 +1,9 @@
-//! Children that deal with what has come in one go.
+//! Children that process all queued messages at once.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn what_is_there_is_delivered_without_a_wait_and_not_acknowledged_comes_again() {
+async fn queued_messages_are_delivered_without_waiting_and_redelivered_if_not_acknowledged() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("batcher", mailbox, move |ctx: Context, mut inbox: Inbox<_>| {
@@ -40,7 +40,7 @@ async fn what_is_there_is_delivered_without_a_wait_and_not_acknowledged_comes_ag
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_back_is_not_there_yet() {
+async fn a_held_message_is_not_in_the_batch() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("eager", mailbox, move |ctx: Context, mut inbox: Inbox<u32>| {

@@ -1,4 +1,4 @@
-//! At-least-once: what is not acknowledged is delivered again.
+//! At-least-once delivery: unacknowledged messages are redelivered.
 
 use super::*;
 
@@ -57,7 +57,7 @@ async fn seed2_12_each_message_has_a_number_of_its_own_and_an_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_13_a_crash_right_after_the_hand_over_loses_nothing() {
+async fn seed2_13_a_crash_right_after_a_delivery_loses_nothing() {
     for end in [verger_end_by_error as fn() -> Exit, || panic!("at once")] {
         let (address, mailbox) = mailbox::<u32>(1000);
         let reader = Reader::new();
@@ -91,7 +91,7 @@ fn verger_end_by_error() -> Exit {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_aborted_loses_nothing_that_it_has_in_hand() {
+async fn an_aborted_child_loses_no_delivery() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let reader = Reader::new();
     let log = reader.clone();
@@ -118,7 +118,7 @@ async fn a_child_that_is_aborted_loses_nothing_that_it_has_in_hand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_17_all_that_is_not_acknowledged_is_delivered_again_in_order() {
+async fn seed2_17_unacknowledged_messages_are_redelivered_in_order() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let reader = Reader::new();
     let log = reader.clone();
@@ -133,7 +133,7 @@ async fn seed2_17_all_that_is_not_acknowledged_is_delivered_again_in_order() {
                     held.push(delivery);
                 }
                 if ctx.incarnation() == 1 {
-                    // In another order than they came.
+                    // In another order than they arrived.
                     held.reverse();
                     held.swap_remove(3).ack();
                     return Err("acknowledged one of ten".into());
@@ -158,7 +158,7 @@ async fn seed2_17_all_that_is_not_acknowledged_is_delivered_again_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_19_an_asker_gets_its_answer_after_any_number_of_crashes() {
+async fn seed2_19_a_request_is_answered_after_any_number_of_crashes() {
     let tree = fails_first(8, |mailbox| mailbox.unlimited_attempts()).await;
     let answer = tree.0.ask(|reply| (1, reply)).await;
     assert_eq!(told(answer), "1 by 9");
@@ -167,7 +167,7 @@ async fn seed2_19_an_asker_gets_its_answer_after_any_number_of_crashes() {
 
 type Question = (u32, Reply<String>);
 
-/// A child that fails over the first message so many times.
+/// A child that fails this many times over the first message.
 async fn fails_first(
     times: u32,
     change: impl FnOnce(Mailbox<Question>) -> Mailbox<Question>,
@@ -189,14 +189,14 @@ async fn fails_first(
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_96_after_eight_failures_over_one_message_its_asker_is_answered() {
+async fn kin_96_a_request_is_answered_after_eight_failures() {
     let (address, tree) = fails_first(8, |mailbox| mailbox.max_attempts(9)).await;
     assert_eq!(told(address.ask(|reply| (1, reply)).await), "1 by 9");
     tree.stop("enough").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_97_one_that_fails_and_nine_that_do_not_are_ten_answers_each_to_its_question() {
+async fn kin_97_ten_requests_of_which_one_fails_get_ten_matching_replies() {
     let (address, tree) = fails_first(2, |mailbox| mailbox).await;
     let asked: Vec<_> = (1..=10)
         .map(|n| {
@@ -212,7 +212,7 @@ async fn kin_97_one_that_fails_and_nine_that_do_not_are_ten_answers_each_to_its_
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_98_a_message_that_always_fails_is_set_aside_and_the_others_flow() {
+async fn kin_98_a_message_that_always_fails_is_quarantined_and_later_messages_flow() {
     let change = |mailbox: Mailbox<Message>| mailbox.max_attempts(3);
     let mut tree = Tree::with(Reader::that_acks(), 1000, change, |spec| spec).await;
     tree.send([Note(1), Poison(2), Note(3)]);
@@ -245,7 +245,7 @@ async fn by_default_a_message_is_poison_after_five_attempts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_20_the_address_stays_while_incarnations_come_and_go() {
+async fn seed2_20_an_address_stays_valid_across_incarnations() {
     let tree = tree().await;
     let before = tree.address.path();
     tree.send([Fail]);
@@ -257,15 +257,15 @@ async fn seed2_20_the_address_stays_while_incarnations_come_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_21_a_message_is_acknowledged_and_then_its_asker_answered() {
-    // `ack` gives the message away, and with it the reply: it can't be the other way round.
+async fn seed2_21_a_message_is_acknowledged_before_its_request_is_answered() {
+    // `ack` returns the message, and with it the reply, so the order can't be reversed.
     let tree = tree().await;
     assert_eq!(told(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
     assert!(tree.address.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_23_what_is_recorded_is_limited_and_the_oldest_makes_room() {
+async fn seed2_23_recorded_messages_are_limited_and_the_oldest_is_evicted() {
     let change = |mailbox: Mailbox<Message>| mailbox.overflow(verger::Overflow::DropOldest);
     let mut tree = Tree::with(Reader::that_acks(), 3, change, |spec| spec).await;
     tree.send([Poison(1), Note(2), Note(3)]);
@@ -283,7 +283,7 @@ async fn seed2_23_what_is_recorded_is_limited_and_the_oldest_makes_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_put_back_is_delivered_again_to_the_same_incarnation() {
+async fn a_returned_message_is_redelivered_to_the_same_incarnation() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let reader = Reader::new();
     let log = reader.clone();
@@ -308,7 +308,7 @@ async fn a_message_that_is_put_back_is_delivered_again_to_the_same_incarnation()
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_that_end_because_the_child_is_to_stop_do_not_make_poison() {
+async fn attempts_ended_by_a_stop_do_not_count_towards_poison() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox(

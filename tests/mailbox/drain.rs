@@ -1,4 +1,4 @@
-//! When an incarnation gets what came before its start.
+//! When an incarnation gets the messages that arrived before its start.
 
 use verger::Drain;
 
@@ -14,7 +14,7 @@ async fn tree(
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_25_the_grace_is_50_ms_or_the_first_wait_if_that_is_shorter() {
+async fn seed0_25_the_drain_grace_is_50_ms_or_a_shorter_first_delay() {
     for (wait, grace) in [(20, 20), (200, 50), (50, 50)] {
         let spec = |spec: ChildSpec| spec.backoff(Backoff::constant(ms(wait)));
         let tree = tree(|mailbox| mailbox, spec).await;
@@ -28,7 +28,7 @@ async fn seed0_25_the_grace_is_50_ms_or_the_first_wait_if_that_is_shorter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_26_in_the_grace_new_messages_are_read_at_once_if_none_wait() {
+async fn seed0_26_in_the_grace_new_messages_are_read_at_once_if_none_are_stashed() {
     let tree = tree(|mailbox| mailbox, |spec| spec).await;
     tree.fail().await;
     tree.pass(WAIT).await;
@@ -69,7 +69,7 @@ async fn seed0_45_overtaking_messages_reach_an_incarnation_that_may_not_survive(
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_46_held_until_the_end_of_the_grace_all_come_in_order_and_none_is_lost() {
+async fn seed0_46_messages_held_until_the_end_of_the_grace_arrive_in_order() {
     let change = |mailbox: Mailbox<Message>| mailbox.hold_until(Drain::After(ms(100)));
     let tree = tree(change, |spec| spec).await;
     tree.reader.starts([Begin::Fail(ms(60)); 3]);
@@ -100,7 +100,7 @@ async fn seed0_46_held_until_the_end_of_the_grace_all_come_in_order_and_none_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn hold_until_keeps_new_messages_back_when_there_are_no_others() {
+async fn hold_until_holds_new_messages_even_with_an_empty_stash() {
     let change = |mailbox: Mailbox<Message>| mailbox.hold_until(Drain::After(ms(100)));
     let tree = tree(change, |spec| spec).await;
     tree.fail().await;
@@ -113,7 +113,7 @@ async fn hold_until_keeps_new_messages_back_when_there_are_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_47_what_waits_in_the_grace_waits_on_if_the_child_dies_in_it() {
+async fn seed0_47_a_stash_is_kept_if_the_child_dies_in_the_grace() {
     let tree = tree(|mailbox| mailbox, |spec| spec).await;
     tree.reader.starts([Begin::Fail(ms(10)), Begin::Fail(ms(20)), Begin::Fail(ms(49))]);
     tree.send([Fail, Note(1), Note(2)]);
@@ -124,7 +124,7 @@ async fn seed0_47_what_waits_in_the_grace_waits_on_if_the_child_dies_in_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_48_without_a_grace_a_stash_is_read_at_the_start_whatever_else_is_said() {
+async fn seed0_48_without_a_grace_a_stash_is_read_at_the_start() {
     let changes: [fn(Mailbox<Message>) -> Mailbox<Message>; 3] = [
         |mailbox| mailbox.drain(Drain::AtStart),
         |mailbox| mailbox.hold_until(Drain::AtStart),
@@ -158,7 +158,7 @@ async fn seed0_49_no_message_overtakes_another_unless_that_is_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_says_when_it_is_ready_reads_its_stash_then() {
+async fn a_child_that_signals_readiness_reads_its_stash_then() {
     let tree = tree(|mailbox| mailbox, |spec| spec.readiness(Readiness::Signal)).await;
     tree.reader.starts([Begin::ReadyAfter(ms(700))]);
     tree.reader.timed();
@@ -169,7 +169,7 @@ async fn a_child_that_says_when_it_is_ready_reads_its_stash_then() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_90_questions_wait_for_a_start_that_survives() {
+async fn kin_90_requests_wait_for_a_start_that_survives() {
     let change = |mailbox: Mailbox<Message>| mailbox.hold_until(Drain::After(ms(50)));
     let tree = tree(change, |spec| spec).await;
     tree.reader.starts([Begin::Fail(ms(1)), Begin::Fail(ms(1))]);
@@ -187,8 +187,8 @@ async fn kin_90_questions_wait_for_a_start_that_survives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_91_forwarded_at_once_only_if_nothing_is_overtaken() {
-    // Of actor-ts a message in the grace is forwarded at once; ours only when none waits.
+async fn kin_91_a_message_is_forwarded_at_once_only_if_it_overtakes_none() {
+    // actor-ts forwards a message in the grace at once; verger only when none is stashed.
     let tree = tree(|mailbox| mailbox, |spec| spec).await;
     tree.send([Fail, Note(1)]);
     tree.pass(WAIT).await;
@@ -200,7 +200,7 @@ async fn kin_91_forwarded_at_once_only_if_nothing_is_overtaken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_94_what_is_left_when_an_incarnation_fails_over_its_stash_is_kept_in_order() {
+async fn kin_94_messages_left_when_an_incarnation_fails_over_its_stash_are_kept_in_order() {
     let tree = tree(|mailbox| mailbox, |spec| spec).await;
     tree.send([Fail, Fail, Note(1), Note(2)]);
     tree.pass(WAIT + ms(50)).await;
@@ -211,7 +211,7 @@ async fn kin_94_what_is_left_when_an_incarnation_fails_over_its_stash_is_kept_in
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_95_a_stash_outlives_starts_that_fail() {
+async fn kin_95_a_stash_outlives_failed_starts() {
     let treat = |spec: ChildSpec| spec.readiness(Readiness::Signal);
     let tree = tree(|mailbox| mailbox, treat).await;
     tree.reader.starts([Begin::Fail(ms(500)), Begin::Fail(ms(500))]);

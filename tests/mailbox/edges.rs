@@ -1,4 +1,5 @@
-//! What is done with mailboxes that nobody has thought of: inboxes elsewhere, limits, foreign code.
+//! Unusual uses of mailboxes: inboxes moved elsewhere, extreme limits, and messages with their own
+//! drop code.
 
 use std::sync::mpsc;
 
@@ -24,7 +25,7 @@ fn giver(mailbox: Mailbox<u32>) -> (ChildSpec, mpsc::Receiver<Inbox<u32>>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_inbox_that_outlives_its_incarnation_comes_to_its_end_with_the_next() {
+async fn an_inbox_that_outlives_its_incarnation_ends_with_the_next_start() {
     let (address, mailbox) = mailbox(10);
     let (spec, given) = giver(mailbox);
     let tree = app().child(spec).build().unwrap().start().await.unwrap();
@@ -47,7 +48,7 @@ async fn an_inbox_that_outlives_its_incarnation_comes_to_its_end_with_the_next()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_started_by_messages_is_started_though_somebody_has_its_last_inbox() {
+async fn a_child_started_by_messages_is_started_although_its_last_inbox_is_kept() {
     let (address, mailbox) = mailbox(10);
     let (spec, given) = giver(mailbox);
     let spec = spec.restart(verger::RestartType::Transient).start_on_message();
@@ -99,7 +100,7 @@ async fn a_delivery_may_outlive_its_tree() {
     }
 }
 
-/// Sends another message to the mailbox when it is dropped.
+/// A message that sends a message to the mailbox on drop.
 struct Echo(Address<Echo>, u32);
 
 impl Drop for Echo {
@@ -111,7 +112,7 @@ impl Drop for Echo {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_may_send_another_when_it_is_dropped_wherever_that_is() {
+async fn a_message_may_send_a_message_on_drop() {
     for while_down in [WhileDown::Drop, WhileDown::DeadLetter, WhileDown::reply(drop)] {
         let (address, mailbox) = mailbox::<Echo>(2);
         let mailbox = mailbox.while_down(while_down).overflow(verger::Overflow::DropOldest);
@@ -135,7 +136,7 @@ async fn a_message_may_send_another_when_it_is_dropped_wherever_that_is() {
     }
 }
 
-/// Panics when it is dropped, unless that is because something has panicked.
+/// A message that panics on drop, except during a panic.
 struct Grenade;
 
 impl Drop for Grenade {
@@ -145,7 +146,7 @@ impl Drop for Grenade {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_panics_when_it_is_dropped_ends_no_supervisor() {
+async fn a_message_that_panics_on_drop_ends_no_supervisor() {
     let (address, mailbox) = mailbox::<Grenade>(10);
     let mailbox = mailbox.drain(Drain::After(Duration::MAX));
     let spec = worker_with_mailbox("reader", mailbox, |ctx: Context, _inbox| async move {
@@ -162,7 +163,7 @@ async fn a_message_that_panics_when_it_is_dropped_ends_no_supervisor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mailbox_may_be_of_any_size_and_be_waited_for_for_ever() {
+async fn a_mailbox_may_have_any_capacity_and_wait_for_ever() {
     for (capacity, room) in [(0, 1), (usize::MAX, usize::MAX)] {
         let reader = Reader::new();
         let (address, mailbox) = mailbox(capacity);
@@ -178,14 +179,14 @@ async fn a_mailbox_may_be_of_any_size_and_be_waited_for_for_ever() {
             );
         settle().await;
         assert_eq!(address.len(), 1);
-        // What is kept back is read when the child is asked to stop.
+        // Held messages are read when the child is cancelled.
         tree.stop("enough").await.unwrap();
         assert_eq!(asking.await.unwrap(), "1 by 1");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_waiting_for_room_leaves_it_to_the_next() {
+async fn a_cancelled_send_leaves_its_room_to_the_next_sender() {
     let mut tree = Tree::with(Reader::new(), 1, |it| it, |spec| spec).await;
     tree.fail().await;
     tree.send([Note(1)]);
@@ -213,7 +214,7 @@ async fn who_stops_waiting_for_room_leaves_it_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_has_read_its_last_message_and_is_started_by_hand_is_restarted_again() {
+async fn a_child_that_ended_with_its_final_message_is_restarted_again_after_a_manual_start() {
     let tree = Tree::new(|mailbox| mailbox.final_message(|it| matches!(it, Note(0)))).await;
     tree.send([Note(0), End]);
     settle().await;
@@ -229,7 +230,7 @@ async fn a_child_that_has_read_its_last_message_and_is_started_by_hand_is_restar
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_at_the_moment_of_the_limit_arrives() {
+async fn a_reply_at_the_moment_of_its_timeout_arrives() {
     let (address, mailbox) = mailbox::<Reply<u32>>(1);
     let spec =
         worker_with_mailbox("reader", mailbox, |_, mut inbox: Inbox<Reply<u32>>| async move {

@@ -1,4 +1,4 @@
-//! Children that hang over a message, which a health check finds out.
+//! Children that hang over a message, detected by a health check.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -33,7 +33,7 @@ fn hanging(mailbox: Mailbox<u32>, well: u32, lent: &Arc<AtomicU32>) -> ChildSpec
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_over_which_its_reader_hangs_is_poison_like_one_over_which_it_fails() {
+async fn a_message_that_hangs_its_reader_is_poison_like_a_message_that_fails_it() {
     let (address, mailbox) = mailbox(1000);
     let lent = Arc::default();
     let spec = hanging(mailbox.max_attempts(3), 2, &lent);
@@ -53,7 +53,7 @@ async fn a_message_over_which_its_reader_hangs_is_poison_like_one_over_which_it_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_in_hand_when_its_reader_is_stopped_with_the_tree_did_not_fail() {
+async fn a_delivery_open_at_a_stop_of_the_tree_does_not_count_as_failed() {
     let (address, mailbox) = mailbox(1000);
     let lent = Arc::default();
     let spec = hanging(mailbox.max_attempts(1), 2, &lent);
@@ -70,7 +70,8 @@ async fn a_message_in_hand_when_its_reader_is_stopped_with_the_tree_did_not_fail
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_in_hand_when_the_tree_is_dropped_did_not_fail_if_its_reader_was_to_stop() {
+async fn a_delivery_open_when_the_tree_is_dropped_does_not_count_as_failed_if_its_reader_was_stopping()
+ {
     for (to_stop, reason) in [(true, "undelivered_at_stop"), (false, "poison")] {
         let (address, mailbox) = mailbox::<Message>(1000);
         let (tell, mut told_of) = tokio::sync::mpsc::unbounded_channel();

@@ -4,7 +4,7 @@ use verger::{DeadLetterStore, ReplayError, WhileDown};
 
 use super::*;
 
-/// A tree with a store, and the reader that drops what it is sent while it is down.
+/// A tree with a store, whose reader drops messages while it is down.
 async fn stored(store: &DeadLetterStore) -> Tree {
     let reader = Reader::new();
     let (address, mailbox) = mailbox(1000);
@@ -17,8 +17,8 @@ async fn stored(store: &DeadLetterStore) -> Tree {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_129_what_a_child_has_left_at_its_end_is_a_letter_and_what_comes_later_comes_back() {
-    // Of actor-ts both are letters; ours is returned to whoever sends it.
+async fn kin_129_messages_left_at_a_childs_end_are_dead_letters_and_later_sends_are_refused() {
+    // In actor-ts, both are dead letters; here, the second is returned to its sender.
     let (address, mailbox) = mailbox::<u32>(1000);
     let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| {
         inbox.recv().await;
@@ -38,7 +38,7 @@ async fn kin_129_what_a_child_has_left_at_its_end_is_a_letter_and_what_comes_lat
     assert!(letters.try_next().is_none());
     tree.stop("enough").await.unwrap();
 
-    // And nobody's mailbox.
+    // Including a mailbox that belongs to no child.
     let (address, mailbox) = verger::mailbox::<Message>(1000);
     let asked = tokio::spawn({
         let address = address.clone();
@@ -53,7 +53,7 @@ async fn kin_129_what_a_child_has_left_at_its_end_is_a_letter_and_what_comes_lat
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_130_letters_that_are_sent_to_a_dead_mailbox_make_no_letters() {
+async fn kin_130_dead_letters_sent_to_a_dead_mailbox_create_no_letters() {
     let (address, mailbox) = mailbox::<DeadLetter>(1000);
     let spec = worker_with_mailbox(
         "office",
@@ -78,7 +78,7 @@ async fn kin_130_letters_that_are_sent_to_a_dead_mailbox_make_no_letters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_132_a_letter_is_replayed_to_the_child_that_is_there_now() {
+async fn kin_132_a_letter_is_replayed_to_the_current_incarnation() {
     let store = DeadLetterStore::ring(10);
     let tree = stored(&store).await;
     tree.fail().await;
@@ -86,7 +86,7 @@ async fn kin_132_a_letter_is_replayed_to_the_child_that_is_there_now() {
     let entries = store.under("app/reader");
     let [entry] = &entries[..] else { panic!("{entries:?}") };
 
-    // Still down: it comes back as the same entry.
+    // The child is still down, so the letter returns as the same entry.
     store.replay(entry.id).unwrap();
     let [again] = &store.entries()[..] else { panic!("it is one entry") };
     assert_eq!((again.id, again.replays), (entry.id, 1));
@@ -101,7 +101,7 @@ async fn kin_132_a_letter_is_replayed_to_the_child_that_is_there_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_132_a_letter_is_replayed_to_another_child() {
+async fn kin_132_a_letter_is_replayed_to_a_substitute_child() {
     let store = DeadLetterStore::ring(10);
     let tree = stored(&store).await;
     let other = Tree::new(|mailbox| mailbox).await;
@@ -121,7 +121,7 @@ async fn kin_132_a_letter_is_replayed_to_another_child() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_132_a_letter_that_comes_back_three_times_is_put_aside() {
+async fn kin_132_a_letter_that_returns_three_times_is_quarantined() {
     let store = DeadLetterStore::ring(10);
     let tree = stored(&store).await;
     tree.fail().await;
@@ -137,7 +137,7 @@ async fn kin_132_a_letter_that_comes_back_three_times_is_put_aside() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_135_messages_of_a_suppressed_type_are_letters_for_those_who_ask() {
+async fn kin_135_messages_of_a_suppressed_type_reach_only_subscribers_that_ask_for_them() {
     struct Heartbeat;
 
     let (beats, beat) = mailbox::<Heartbeat>(10);

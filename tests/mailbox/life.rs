@@ -1,9 +1,9 @@
-//! One address, many incarnations.
+//! One address across many incarnations.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn seed0_03_an_address_survives_three_incarnations_and_all_that_is_sent_arrives() {
+async fn seed0_03_an_address_survives_three_incarnations_and_every_message_arrives() {
     let tree = Tree::new(|mailbox| mailbox).await;
     for n in 1..=3 {
         tree.send([Note(n)]);
@@ -19,7 +19,7 @@ async fn seed0_03_an_address_survives_three_incarnations_and_all_that_is_sent_ar
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_08_what_is_sent_during_the_wait_is_kept() {
+async fn seed0_08_messages_sent_during_the_backoff_are_kept() {
     let mut tree = Tree::new(|mailbox| mailbox).await;
     tree.fail().await;
 
@@ -34,7 +34,7 @@ async fn seed0_08_what_is_sent_during_the_wait_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_09_a_question_that_is_asked_while_the_child_is_down_is_answered_by_the_next() {
+async fn seed0_09_a_request_sent_while_the_child_is_down_is_answered_by_the_next_incarnation() {
     let tree = Tree::new(|mailbox| mailbox).await;
     tree.fail().await;
 
@@ -46,7 +46,7 @@ async fn seed0_09_a_question_that_is_asked_while_the_child_is_down_is_answered_b
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_10_a_cycle_is_spawn_fail_wait_stash_spawn_drain() {
+async fn seed0_10_a_restart_cycle_is_spawn_fail_wait_stash_spawn_drain() {
     let tree = Tree::new(|mailbox| mailbox).await;
     let mut events = tree.handle.events();
     tree.reader.timed();
@@ -76,7 +76,7 @@ async fn seed0_10_a_cycle_is_spawn_fail_wait_stash_spawn_drain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_child_that_panics_has_not_read_is_read_by_the_next() {
+async fn messages_not_read_before_a_panic_are_read_by_the_next_incarnation() {
     let tree = Tree::new(|mailbox| mailbox).await;
     tree.send([Panic, Note(1)]);
     tree.pass(WAIT + ms(50)).await;
@@ -84,7 +84,7 @@ async fn what_a_child_that_panics_has_not_read_is_read_by_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_before_the_tree_runs_is_read_by_the_first_incarnation() {
+async fn messages_sent_before_the_tree_runs_are_read_by_the_first_incarnation() {
     let reader = Reader::new();
     let (address, mailbox) = mailbox(1000);
     let app = app().child(reader.spec(mailbox)).build().unwrap();
@@ -102,7 +102,7 @@ async fn what_is_sent_before_the_tree_runs_is_read_by_the_first_incarnation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_many_messages_wait_is_seen_in_the_status() {
+async fn the_status_shows_the_number_of_queued_messages() {
     let tree = Tree::new(|mailbox| mailbox).await;
     tree.fail().await;
     tree.send([Note(1), Note(2)]);
@@ -115,7 +115,7 @@ async fn how_many_messages_wait_is_seen_in_the_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_outlives_its_tree_and_says_so() {
+async fn an_address_outlives_its_tree_and_reports_it_as_closed() {
     let tree = Tree::new(|mailbox| mailbox).await;
     tree.handle.stop("enough").await.unwrap();
 
@@ -135,7 +135,7 @@ fn error_of_a_closed_mailbox() -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_started_again_by_hand_has_its_mailbox_back() {
+async fn a_manually_restarted_child_has_its_mailbox_again() {
     let mut tree = Tree::new(|mailbox| mailbox).await;
     tree.handle.terminate_child("reader").await.unwrap();
     assert!(tree.address.is_closed());
@@ -150,7 +150,7 @@ async fn a_child_that_is_started_again_by_hand_has_its_mailbox_back() {
     assert!(tree.letters().is_empty(), "whoever was refused has his message");
 }
 
-/// A supervisor `ingest` with the reader, that gives up at its first failure, below `app`.
+/// A supervisor `ingest` with the reader, below `app`, that gives up at its first failure.
 async fn nested(
     reader: &Reader,
     app: SupervisorBuilder,
@@ -184,14 +184,14 @@ async fn a_mailbox_survives_a_restart_of_the_supervisor_above() {
     assert!(!tree.address.is_closed());
     assert_eq!(tree.address.path().unwrap().as_str(), "app/ingest/reader");
     tree.pass(WAIT + ms(50)).await;
-    // The first of a new supervisor.
+    // The first incarnation under a new supervisor.
     assert_eq!(tree.log(), ["start#1", "start#1", "1#1", "2#1"]);
     tree.handle.stop("enough").await.unwrap();
     assert!(tree.address.is_closed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_waits_for_the_next_incarnation_of_the_supervisor_above() {
+async fn a_request_waits_for_the_next_incarnation_of_the_supervisor_above() {
     let tree = nested(&Reader::new(), app(), |ingest| ingest).await;
     tree.send([Fail]);
     settle().await;
@@ -199,7 +199,7 @@ async fn a_question_waits_for_the_next_incarnation_of_the_supervisor_above() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_supervisor_that_is_forgotten_at_its_end_becomes_letters() {
+async fn messages_for_a_supervisor_that_is_removed_at_its_end_become_dead_letters() {
     let once = |ingest: ChildSpec| ingest.restart(verger::RestartType::Temporary);
     let mut tree = nested(&Reader::new(), app(), once).await;
     tree.send([Fail, Note(1)]);
@@ -209,7 +209,7 @@ async fn what_waits_for_a_supervisor_that_is_forgotten_at_its_end_becomes_letter
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_supervisor_that_its_fallback_replaces_becomes_letters() {
+async fn messages_for_a_supervisor_that_its_fallback_replaces_become_dead_letters() {
     let idle = verger::worker("ingest", async |ctx: verger::Context| ctx.cancelled().await);
     let replaced = |ingest: ChildSpec| ingest.consecutive_restarts(0).fallback(idle);
     let mut tree = nested(&Reader::new(), app(), replaced).await;
@@ -220,9 +220,9 @@ async fn what_waits_for_a_supervisor_that_its_fallback_replaces_becomes_letters(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_supervisor_that_does_not_come_back_becomes_letters() {
+async fn messages_for_a_supervisor_that_is_not_restarted_become_dead_letters() {
     let gone = |ingest: ChildSpec| ingest.restart(verger::RestartType::Transient);
-    // It is stopped from within, and that is no reason to start it again.
+    // It is stopped from within, which is no reason to restart it.
     let mut tree = nested(&Reader::new(), app(), gone).await;
     let ingest = tree.handle.supervisor("ingest").await.unwrap();
     tree.send([Fail, Note(1)]);
@@ -244,7 +244,7 @@ async fn what_waits_for_a_supervisor_that_does_not_come_back_becomes_letters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_below_two_supervisors_that_give_up_waits_for_both() {
+async fn messages_below_two_supervisors_that_give_up_wait_for_both() {
     let (address, mailbox) = mailbox(1000);
     let reader = Reader::new();
     let outer = giving_up("outer").child(giving_up("inner").child(reader.spec(mailbox)));
@@ -258,11 +258,11 @@ async fn what_waits_below_two_supervisors_that_give_up_waits_for_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_below_a_supervisor_whose_turn_did_not_come_again_is_not_forgotten() {
+async fn messages_below_a_supervisor_that_was_not_reached_again_are_not_lost() {
     let (address, letterbox) = mailbox(1000);
     let reader = Reader::new();
     let inner = giving_up("inner").child(reader.spec(letterbox));
-    // The second time it fails before `inner` has its turn.
+    // The second time, it fails before `inner` is reached.
     let (_other, other) = mailbox(1);
     let first = Reader::new();
     first.starts([Begin::Ok, Begin::Fail(Duration::ZERO)]);
@@ -281,12 +281,12 @@ async fn what_waits_below_a_supervisor_whose_turn_did_not_come_again_is_not_forg
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_below_a_supervisor_that_was_added_ends_with_the_one_that_it_was_added_to() {
+async fn messages_below_an_added_supervisor_end_with_its_parent() {
     let (address, letterbox) = mailbox(1000);
     let reader = Reader::new();
     let inner = giving_up("inner").child(reader.spec(letterbox)).into_child();
     let mut tree = started(&reader, address, app().child(giving_up("outer"))).await;
-    // A copy of its spec is kept, and with it the mailbox.
+    // A copy of its spec keeps the mailbox.
     let outer = tree.handle.supervisor("outer").await.unwrap();
     outer.start_child(inner.clone()).await.unwrap();
     settle().await;
@@ -301,7 +301,7 @@ async fn what_waits_below_a_supervisor_that_was_added_ends_with_the_one_that_it_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_below_a_supervisor_that_is_stopped_for_good_reads_the_rest() {
+async fn a_child_below_a_supervisor_that_is_stopped_reads_the_rest() {
     let change = |ingest| ingest;
     let mut tree = nested(&Reader::new(), app(), change).await;
     tree.send([Note(1), Note(2)]);
@@ -312,7 +312,7 @@ async fn a_child_below_a_supervisor_that_is_stopped_for_good_reads_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_that_is_dropped_leaves_no_message_behind() {
+async fn a_dropped_tree_leaves_no_message_behind() {
     let (address, mailbox) = mailbox::<Message>(1000);
     let reader = Reader::new();
     let ingest = Supervisor::builder("ingest").child(reader.spec(mailbox));
@@ -335,7 +335,7 @@ async fn a_tree_that_is_dropped_leaves_no_message_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mailbox_is_lent_to_one_child_at_a_time() {
+async fn a_mailbox_belongs_to_one_child_at_a_time() {
     let reader = Reader::new();
     let (_address, mailbox) = mailbox::<Message>(1000);
     let spec = reader.spec(mailbox);
@@ -349,7 +349,7 @@ async fn a_mailbox_is_lent_to_one_child_at_a_time() {
     let twins = app().child(spec.clone()).child(spec.clone().named("second"));
     assert_eq!(twins.build().unwrap_err().to_string(), text);
 
-    // In two supervisors it is found out when the second wants it.
+    // With two supervisors, the conflict is found when the second child starts.
     let other = Supervisor::builder("other").child(spec.clone());
     let tree = app().child(spec).child(other).build().unwrap().start().await.unwrap();
     settle().await;
@@ -362,7 +362,7 @@ async fn a_mailbox_is_lent_to_one_child_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_too_late_for_a_mailbox_leaves_it_alone() {
+async fn a_child_that_finds_its_mailbox_taken_leaves_it_unchanged() {
     let reader = Reader::new();
     let (address, mailbox) = mailbox::<Message>(1000);
     let tree = app().child(reader.spec(mailbox)).build().unwrap();
@@ -370,7 +370,7 @@ async fn who_comes_too_late_for_a_mailbox_leaves_it_alone() {
     let letters = handle.dead_letters();
     settle().await;
 
-    // The same once more: its child can't have the mailbox, and it is stopped for that.
+    // Once more: its child can't have the mailbox, and is stopped for that reason.
     let twin = tree.start().await.unwrap();
     settle().await;
     twin.stop("enough").await.unwrap();
@@ -384,11 +384,11 @@ async fn who_comes_too_late_for_a_mailbox_leaves_it_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_writes_to_a_child_whose_turn_never_came_hears_of_the_end_of_the_tree() {
+async fn a_sender_to_a_child_that_never_started_is_refused_after_the_tree_ends() {
     let reader = Reader::new();
     let (deep, first) = mailbox::<Message>(1000);
     let (instead, second) = mailbox::<Message>(1000);
-    // The one is below two supervisors that wait for `db`, the other would take its place.
+    // One mailbox belongs below two supervisors that wait for `db`; the other child would take it.
     let db = verger::worker("db", async |_ctx| Exit::Err("no".into()));
     let db = db.consecutive_restarts(0).on_exhausted(verger::OnExhausted::Park);
     let inner = Supervisor::builder("inner").child(reader.spec(first));
@@ -413,8 +413,8 @@ async fn who_writes_to_a_child_whose_turn_never_came_hears_of_the_end_of_the_tre
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_incarnation_that_leaked_reads_no_more() {
-    // It keeps its inbox and doesn't let go; the next one takes the mailbox over.
+async fn a_leaked_incarnation_reads_no_more() {
+    // The leaked incarnation keeps its inbox; the next one takes over the mailbox.
     let reader = Reader::new();
     let (address, mailbox) = mailbox::<Message>(1000);
     let (keep, mut kept) = tokio::sync::mpsc::unbounded_channel();

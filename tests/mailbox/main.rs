@@ -1,4 +1,4 @@
-//! Mailboxes: what becomes of messages while their child is up, down, or stopping.
+//! Messages while their child is up, down or stopping.
 
 mod accounting;
 mod asks;
@@ -36,7 +36,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// What is sent in these tests.
+/// The messages of these tests.
 #[derive(Debug)]
 enum Message {
     Note(u32),
@@ -44,15 +44,15 @@ enum Message {
     /// The reader fails.
     Fail,
     Panic,
-    /// The reader ends, and well.
+    /// The reader ends normally.
     End,
-    /// The reader fails over it, always.
+    /// The reader fails over it, every time.
     Poison(u32),
 }
 
 use Message::{Ask, End, Fail, Note, Panic, Poison};
 
-/// A child called `reader`, which notes what it reads and how it starts.
+/// A child named `reader` that records its starts and the messages it reads.
 #[derive(Clone, Default)]
 struct Reader {
     inner: Arc<Mutex<State>>,
@@ -61,20 +61,20 @@ struct Reader {
 #[derive(Default)]
 struct State {
     log: Vec<String>,
-    /// What the next starts come to.
+    /// The results of the next starts.
     starts: VecDeque<Begin>,
-    /// It delivers and acknowledges.
+    /// Whether the reader takes deliveries and acknowledges them.
     acks: bool,
     began: Option<Instant>,
 }
 
-/// How a reader begins.
+/// The result of a reader's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
     Ok,
-    /// It fails after so long, and reads nothing.
+    /// Fails after this time, and reads nothing.
     Fail(Duration),
-    /// It is ready after so long, and reads from the beginning.
+    /// Becomes ready after this time, and reads from the start.
     ReadyAfter(Duration),
 }
 
@@ -83,7 +83,7 @@ impl Reader {
         Self::default()
     }
 
-    /// One that delivers and acknowledges.
+    /// Returns a reader that takes deliveries and acknowledges them.
     fn that_acks() -> Self {
         let reader = Self::default();
         reader.inner.lock().unwrap().acks = true;
@@ -98,13 +98,13 @@ impl Reader {
         self.inner.lock().unwrap().log.push(what);
     }
 
-    /// What was noted since this was asked last, such as `start#2` and `7#2`: it was read by the
-    /// second incarnation.
+    /// Returns the entries since the last call, such as `start#2`, and `7#2` for message 7 read by
+    /// incarnation 2.
     fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.inner.lock().unwrap().log)
     }
 
-    /// The same with times since the first look, such as `1200: start#2`.
+    /// Adds the time since this call to later entries, such as `1200: start#2`.
     fn timed(&self) {
         self.inner.lock().unwrap().began = Some(Instant::now());
     }
@@ -203,7 +203,7 @@ fn app() -> SupervisorBuilder {
 }
 
 impl Tree {
-    /// One with a mailbox of 1000 as `change` has it.
+    /// Returns a tree whose mailbox has a capacity of 1000, changed by `change`.
     async fn new(change: impl FnOnce(Mailbox<Message>) -> Mailbox<Message>) -> Self {
         Self::with(Reader::new(), 1000, change, |spec| spec).await
     }
@@ -228,7 +228,7 @@ impl Tree {
         }
     }
 
-    /// Lets the reader fail, and leaves it waiting for its next start.
+    /// Fails the reader, which then waits for its restart.
     async fn fail(&self) {
         self.send([Fail]);
         settle().await;
@@ -244,7 +244,7 @@ impl Tree {
         self.reader.log()
     }
 
-    /// The dead letters so far, such as `mailbox_full: 3` for a note.
+    /// Returns the dead letters so far, such as `mailbox_full: 3` for a note.
     fn letters(&mut self) -> Vec<String> {
         let letters = std::iter::from_fn(|| self.letters.try_next());
         let texts = letters.map(|letter| {
@@ -260,7 +260,7 @@ impl Tree {
     }
 }
 
-/// What an asker was told.
+/// Returns the answer or the error of a request as text.
 fn told<T: std::fmt::Display, E: std::fmt::Display>(result: Result<T, E>) -> String {
     match result {
         Ok(answer) => answer.to_string(),

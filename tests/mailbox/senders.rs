@@ -1,4 +1,4 @@
-//! Senders that wait for room.
+//! Senders that wait for room in a full mailbox.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn sending(tree: &Tree, n: u32) -> tokio::task::JoinHandle<Result<(), String>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_sends_waits_for_room_also_while_the_child_is_down() {
+async fn a_sender_waits_for_room_also_while_the_child_is_down() {
     let tree = full().await;
     let (third, fourth) = (sending(&tree, 3), sending(&tree, 4));
     settle().await;
@@ -30,7 +30,7 @@ async fn who_sends_waits_for_room_also_while_the_child_is_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sender_that_ceases_to_wait_has_not_sent() {
+async fn a_cancelled_send_has_not_sent() {
     let tree = full().await;
     let third = sending(&tree, 3);
     let fourth = sending(&tree, 4);
@@ -45,7 +45,7 @@ async fn a_sender_that_ceases_to_wait_has_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sender_that_waits_is_told_when_the_child_will_not_come_back() {
+async fn a_waiting_sender_is_refused_when_the_child_will_not_restart() {
     let mut tree = full().await;
     let third = sending(&tree, 3);
     settle().await;
@@ -60,7 +60,7 @@ async fn a_sender_that_waits_is_told_when_the_child_will_not_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sender_that_waits_when_messages_are_diverted_has_sent() {
+async fn a_waiting_sender_has_sent_when_messages_are_diverted() {
     let change = |mailbox: Mailbox<Message>| mailbox.while_down(verger::WhileDown::DeadLetter);
     let mut tree = Tree::with(Reader::new(), 1, change, |spec| spec).await;
     // The reader fails before it has read the second, so that the third waits.
@@ -114,8 +114,8 @@ async fn delivered_messages_count_until_they_are_acknowledged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_ceases_to_wait_for_a_message_loses_none() {
-    // Each wait is given up before a message comes, at the moment when it comes, and after that.
+async fn a_cancelled_receive_loses_no_message() {
+    // Each receive is cancelled before a message arrives, at the moment it arrives, and after that.
     let (address, mailbox) = mailbox::<u32>(1000);
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<u32>| {
@@ -158,7 +158,7 @@ async fn who_ceases_to_wait_for_a_message_loses_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sender_that_ceases_to_wait_when_there_is_room_has_not_sent_and_the_next_one_has() {
+async fn a_send_cancelled_when_room_is_free_has_not_sent_and_the_next_send_has() {
     let mut tree = full().await;
     let mut third = Box::pin(tree.address.send(Note(3)));
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -166,7 +166,7 @@ async fn a_sender_that_ceases_to_wait_when_there_is_room_has_not_sent_and_the_ne
     let fourth = sending(&tree, 4);
     settle().await;
 
-    // Only one message is read, and its room is kept for the third, which does not look.
+    // Only one message is read, and its room is reserved for the third, which isn't polled.
     tree.reader.starts([Begin::Ok]);
     tree.pass(WAIT + ms(50)).await;
     assert_eq!(tree.log()[..3], ["start#2", "1#2", "2#2"]);

@@ -1,14 +1,14 @@
-//! What becomes of a mailbox when its child is asked to stop.
+//! Mailboxes of children that are stopping.
 
 use verger::{Closing, Strategy, worker};
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn seed4_44_closed_at_once_what_is_stored_is_read_and_then_comes_the_end() {
+async fn seed4_44_a_mailbox_closed_at_once_yields_its_messages_and_then_the_end() {
     let mut tree = Tree::new(|mailbox| mailbox).await;
     tree.send([Note(1), Note(2), Note(3)]);
-    // The reader has had no turn yet.
+    // The reader hasn't been polled yet.
     tree.handle.terminate_child("reader").await.unwrap();
 
     assert_eq!(tree.log(), ["start#1", "1#1", "2#1", "3#1", "none#1"]);
@@ -17,7 +17,7 @@ async fn seed4_44_closed_at_once_what_is_stored_is_read_and_then_comes_the_end()
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_44_nothing_comes_in_while_the_child_reads_the_rest() {
+async fn seed4_44_a_closed_mailbox_accepts_nothing_while_the_child_reads_the_rest() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let reader = Reader::new();
     let log = reader.clone();
@@ -47,7 +47,7 @@ async fn seed4_44_nothing_comes_in_while_the_child_reads_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_45_left_open_the_child_hears_that_it_is_to_stop_and_closes_when_it_wants() {
+async fn seed4_45_a_mailbox_left_open_is_closed_by_its_child() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let reader = Reader::new();
     let log = reader.clone();
@@ -92,7 +92,7 @@ async fn seed4_45_left_open_the_child_hears_that_it_is_to_stop_and_closes_when_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_stops_with_its_group_leaves_the_rest_to_the_next_incarnation() {
+async fn a_child_that_stops_with_its_group_leaves_the_rest_to_its_next_incarnation() {
     let reader = Reader::new();
     let (address, mailbox) = mailbox(1000);
     let (fail, failing) = tokio::sync::mpsc::channel::<()>(1);
@@ -123,7 +123,7 @@ async fn one_that_stops_with_its_group_leaves_the_rest_to_the_next_incarnation()
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_renewed_by_hand_leaves_the_rest_to_the_next_incarnation() {
+async fn a_manually_renewed_child_leaves_the_rest_to_its_next_incarnation() {
     let change = |mailbox: Mailbox<Message>| mailbox.hold_until(verger::Drain::After(secs(9)));
     let tree = Tree::with(Reader::new(), 1000, change, |spec| spec).await;
     tree.send([Note(1), Note(2)]);
@@ -134,7 +134,7 @@ async fn one_that_is_renewed_by_hand_leaves_the_rest_to_the_next_incarnation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_child_has_not_read_when_its_grace_is_over_becomes_letters() {
+async fn messages_not_read_within_the_grace_become_dead_letters() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let spec = worker_with_mailbox("reader", mailbox, async |_ctx, _inbox| -> Exit {
         std::future::pending().await
@@ -155,7 +155,7 @@ async fn what_a_child_has_not_read_when_its_grace_is_over_becomes_letters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_to_stop_and_puts_a_message_back_gets_no_more() {
+async fn a_stopping_child_that_returns_a_message_gets_no_more() {
     let (address, mailbox) = mailbox::<u32>(1000);
     let spec = worker_with_mailbox("reader", mailbox, async |ctx: Context, mut inbox| -> Exit {
         ctx.cancelled().await;
@@ -201,7 +201,7 @@ async fn a_child_that_closes_and_ends_takes_nothing_until_the_next_incarnation()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_for_a_child_that_is_given_up_becomes_letters() {
+async fn messages_left_for_a_child_that_is_given_up_become_dead_letters() {
     let reader = Reader::new();
     let (address, mailbox) = mailbox(1000);
     let stays = Supervisor::builder("app")
@@ -219,7 +219,7 @@ async fn what_is_left_for_a_child_that_is_given_up_becomes_letters() {
     assert_eq!(tree.letters(), ["gave_up: nothing", "gave_up: 1"]);
     assert!(tree.address.is_closed());
 
-    // Brought back by hand, and stopped by hand.
+    // Restarted manually, and stopped manually.
     tree.handle.retry("reader").await.unwrap();
     settle().await;
     tree.send([Fail]);
@@ -236,7 +236,7 @@ async fn what_is_left_for_a_child_that_is_given_up_becomes_letters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_for_a_child_that_ends_and_is_not_restarted_becomes_letters() {
+async fn messages_left_for_a_child_that_is_not_restarted_become_dead_letters() {
     let treat = |spec: ChildSpec| spec.restart(verger::RestartType::Transient);
     let mut tree = Tree::with(Reader::new(), 1000, |it| it, treat).await;
     tree.send([End, Note(1)]);
@@ -259,7 +259,7 @@ async fn kin_58_a_child_that_was_sent_its_final_message_is_not_restarted() {
         tree.letters();
     }
 
-    // While it is down, it is not even started for it.
+    // While the child is down, the final message doesn't start it.
     let mut tree = Tree::new(|mailbox| mailbox.final_message(is_final)).await;
     tree.fail().await;
     tree.send([Note(0)]);
@@ -269,8 +269,8 @@ async fn kin_58_a_child_that_was_sent_its_final_message_is_not_restarted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_62_a_child_writes_to_whomever_it_was_given_the_address_of() {
-    // Pekko's child writes to its parent's parent; ours has no parent to write to but addresses.
+async fn kin_62_a_child_can_send_to_any_address_that_it_was_given() {
+    // Pekko's child writes to its grandparent; a verger child writes to addresses only.
     let above = Reader::new();
     let (up, mailbox_above) = mailbox(1000);
     let ingest = Supervisor::builder("ingest").child(worker("child", move |ctx: Context| {

@@ -1,4 +1,4 @@
-//! The child is started at once, and its messages wait.
+//! The child restarts at once, and its messages are delayed.
 
 use verger::{Delay, Preset, Reset};
 
@@ -17,7 +17,7 @@ async fn tree() -> Tree {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_14_as_long_as_nothing_fails_nothing_waits() {
+async fn seed2_14_without_failures_there_is_no_delay() {
     let tree = tree().await;
     tree.send([Note(1)]);
     settle().await;
@@ -25,7 +25,7 @@ async fn seed2_14_as_long_as_nothing_fails_nothing_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_15_what_comes_in_the_wait_is_read_at_its_end_and_not_before() {
+async fn seed2_15_messages_that_arrive_in_the_delay_are_read_at_its_end() {
     let tree = tree().await;
     tree.send([Poison(0)]);
     settle().await;
@@ -41,7 +41,7 @@ async fn seed2_15_what_comes_in_the_wait_is_read_at_its_end_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_16_the_child_is_started_when_it_fails_and_its_messages_come_after_the_wait() {
+async fn seed2_16_the_child_restarts_at_once_and_its_messages_are_delivered_after_the_delay() {
     let tree = tree().await;
     tree.send([Poison(1), Note(2)]);
     tree.pass(secs(8)).await;
@@ -63,7 +63,7 @@ async fn seed2_16_the_child_is_started_when_it_fails_and_its_messages_come_after
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_18_an_acknowledgement_begins_the_waits_anew() {
+async fn seed2_18_an_acknowledgement_resets_the_delays() {
     let tree = tree().await;
     tree.send([Fail]);
     settle().await;
@@ -79,8 +79,8 @@ async fn seed2_18_an_acknowledgement_begins_the_waits_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_poison_message_amid_healthy_ones_has_its_waits_grow_all_the_same() {
-    // What is acknowledged beside it does not make up for it.
+async fn delays_of_a_poison_message_grow_despite_healthy_messages_between() {
+    // Acknowledging other messages doesn't reset the delay.
     let (address, mailbox) = mailbox::<u32>(1000);
     let reader = Reader::new();
     let log = reader.clone();
@@ -110,7 +110,7 @@ async fn a_poison_message_amid_healthy_ones_has_its_waits_grow_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_ready_later_than_its_wait_lasts_reads_when_it_is_ready() {
+async fn a_child_ready_after_its_delay_reads_when_it_is_ready() {
     for (ready, read) in [(secs(3), 3000), (ms(200), 1000)] {
         let change = |mailbox: Mailbox<Message>| mailbox.delay(Delay::Traffic);
         let treat = |spec: ChildSpec| spec.backoff(doubled()).readiness(Readiness::Signal);
@@ -126,7 +126,7 @@ async fn a_child_that_is_ready_later_than_its_wait_lasts_reads_when_it_is_ready(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_cannot_be_started_is_started_once_for_each_wait() {
+async fn a_child_that_cannot_start_is_attempted_once_per_delay() {
     let tree = tree().await;
     tree.reader.starts([Begin::Fail(Duration::ZERO); 3]);
     tree.fail().await;
@@ -148,7 +148,7 @@ async fn seed2_10_the_defaults_of_the_sender_are_slots_of_10_ms_and_a_ceiling_of
     tokio::time::sleep(secs(20)).await;
     settle().await;
 
-    // Each is started when the wait before is over: 1, 3, 7, … 511 slots; then it begins again.
+    // Each starts when the previous delay is over: 1, 3, 7, … 511 slots; then the delays restart.
     let mut at = 0;
     let mut expected = vec![0, 0];
     for slots in [1, 3, 7, 15, 31, 63, 127, 255, 511, 0, 1] {

@@ -4,14 +4,14 @@ use verger::{Lifecycle, RestartType, StartCause};
 
 use super::*;
 
-/// A child that is started by messages, and not restarted after a clean end.
+/// A child that is started by messages, and not restarted after a normal end.
 async fn tree(restart: RestartType) -> Tree {
     let treat = |spec: ChildSpec| spec.restart(restart).start_on_message();
     Tree::with(Reader::new(), 1000, |it| it, treat).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_waits_for_a_message_is_not_started_with_its_supervisor() {
+async fn a_child_started_by_messages_is_not_started_with_its_supervisor() {
     let tree = tree(RestartType::Transient).await;
     assert!(tree.log().is_empty());
     let info = tree.handle.which_child("reader").await.unwrap();
@@ -23,8 +23,8 @@ async fn a_child_that_waits_for_a_message_is_not_started_with_its_supervisor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_20_one_that_is_never_restarted_is_started_by_the_next_message() {
-    // A clean end, and a failure that the trigger leaves.
+async fn seed4_20_a_child_that_is_never_restarted_is_started_by_the_next_message() {
+    // A normal end, and a failure that the trigger ignores.
     for end in [End, Fail] {
         let (address, mailbox) = mailbox(1000);
         let reader = Reader::new();
@@ -57,7 +57,7 @@ async fn kin_75_a_child_that_has_ended_is_started_by_a_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_74_one_that_fails_over_each_message_is_there_again_after_each_doubled_wait() {
+async fn kin_74_a_child_that_fails_at_each_message_runs_again_after_each_doubled_delay() {
     let (address, mailbox) = mailbox(1000);
     let reader = Reader::new();
     let wait = Backoff::exponential(secs(5), secs(30));
@@ -81,7 +81,7 @@ async fn kin_74_one_that_fails_over_each_message_is_there_again_after_each_doubl
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_senders_never_start_two() {
+async fn many_senders_never_start_two_incarnations() {
     let tree = tree(RestartType::Transient).await;
     let senders = (0..100).map(|n| {
         let address = tree.address.clone();
@@ -97,7 +97,7 @@ async fn many_senders_never_start_two() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_it_has_not_read_when_it_ends_starts_it_again() {
+async fn messages_not_read_at_its_end_start_the_child_again() {
     let tree = tree(RestartType::Transient).await;
     tree.send([End, Note(1)]);
     tree.pass(ms(100)).await;
@@ -111,12 +111,12 @@ async fn seed4_30_a_child_sees_why_it_was_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_77_with_its_supervisor_or_by_a_message_and_then_by_a_restart() {
+async fn kin_77_a_child_sees_whether_its_supervisor_a_message_or_a_restart_started_it() {
     assert_eq!(causes_of(false).await, [StartCause::Initial, StartCause::Restart]);
     assert_eq!(causes_of(true).await, [StartCause::OnMessage, StartCause::Restart]);
 }
 
-/// Why a child was started that fails once.
+/// Returns the start causes of a child that fails once.
 async fn causes_of(on_message: bool) -> Vec<StartCause> {
     let (address, mailbox) = mailbox::<()>(1000);
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -137,8 +137,8 @@ async fn causes_of(on_message: bool) -> Vec<StartCause> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_fails_without_reading_is_started_once_for_a_message() {
-    // Nobody restarts it, and the message would have it started again and again, at once.
+async fn a_child_that_fails_without_reading_is_started_once_per_message() {
+    // The child isn't restarted, and the message would start it again and again, at once.
     let never = verger::Trigger::from(RestartType::Transient)
         .on(verger::ExitKind::Failed, verger::OnExit::Leave);
     let treat = |spec: ChildSpec| spec.restart(never).start_on_message();
@@ -162,7 +162,7 @@ async fn one_that_fails_without_reading_is_started_once_for_a_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_was_stopped_by_hand_stays_stopped() {
+async fn a_manually_stopped_child_is_not_started_by_a_message() {
     let tree = tree(RestartType::Transient).await;
     tree.send([Note(1)]);
     tree.pass(ms(50)).await;
@@ -174,7 +174,7 @@ async fn one_that_was_stopped_by_hand_stays_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_without_a_mailbox_cannot_wait_for_a_message() {
+async fn a_child_without_a_mailbox_cannot_be_started_by_messages() {
     let spec = verger::worker("deaf", async |_| {}).start_on_message();
     let error = app().child(spec).build().unwrap_err();
     assert_eq!(
@@ -185,7 +185,7 @@ async fn a_child_without_a_mailbox_cannot_wait_for_a_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn under_a_dynamic_supervisor_it_waits_as_well() {
+async fn a_dynamic_child_can_be_started_by_messages() {
     let dynamic = verger::DynamicSupervisor::builder("conns");
     let tree = app().child(dynamic).build().unwrap().start().await.unwrap();
     let (address, mailbox) = mailbox(1000);
@@ -208,8 +208,8 @@ async fn under_a_dynamic_supervisor_it_waits_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_started_by_messages_gets_those_that_come_while_its_supervisor_is_down() {
-    // Whatever is said of messages that come while it is down.
+async fn a_child_started_by_messages_gets_messages_sent_while_its_supervisor_is_down() {
+    // Whatever the rule for messages that arrive while the child is down.
     let (address, mailbox) = mailbox(1000);
     let reader = Reader::new();
     let spec = reader.spec(mailbox.while_down(verger::WhileDown::Drop)).start_on_message();

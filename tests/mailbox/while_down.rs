@@ -1,4 +1,4 @@
-//! What becomes of messages while the child is down.
+//! Messages that arrive while the child is down.
 
 use verger::{Overflow, WhileDown};
 
@@ -45,7 +45,7 @@ async fn seed0_34_a_stash_keeps_the_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_35_what_overflows_is_a_setting() {
+async fn seed0_35_the_overflow_rule_is_a_setting() {
     for (overflow, read, refused, letters) in [
         (Overflow::Reject, ["1#2", "2#2"], 1, vec![]),
         (Overflow::DropOldest, ["2#2", "3#2"], 0, vec!["stash_overflow: 1"]),
@@ -71,7 +71,7 @@ async fn seed0_35_what_overflows_is_a_setting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_36_a_stashed_question_keeps_its_way_back() {
+async fn seed0_36_a_stashed_request_keeps_its_reply_channel() {
     let tree = Tree::new(|mailbox| mailbox).await;
     tree.fail().await;
 
@@ -84,7 +84,7 @@ async fn seed0_36_a_stashed_question_keeps_its_way_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_37_what_is_dropped_is_neither_delivered_nor_silent() {
+async fn seed0_37_a_dropped_message_is_neither_delivered_nor_silently_lost() {
     let mut tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::Drop)).await;
     tree.fail().await;
 
@@ -97,7 +97,7 @@ async fn seed0_37_what_is_dropped_is_neither_delivered_nor_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_38_a_dropped_question_fails_at_once() {
+async fn seed0_38_a_dropped_request_fails_at_once() {
     let tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::Drop)).await;
     tree.fail().await;
 
@@ -109,8 +109,8 @@ async fn seed0_38_a_dropped_question_fails_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_23_questions_that_nobody_will_answer_fail_when_the_child_does() {
-    // Not when it is started again.
+async fn seed4_23_unanswerable_requests_fail_when_the_child_fails() {
+    // They aren't delivered after the restart.
     let tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::DeadLetter)).await;
     let began = Instant::now();
     tree.send([Fail]);
@@ -121,7 +121,7 @@ async fn seed4_23_questions_that_nobody_will_answer_fail_when_the_child_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_65_without_a_stash_each_life_is_fresh_and_what_comes_between_is_told() {
+async fn kin_65_without_a_stash_each_incarnation_is_fresh_and_messages_between_are_dead_letters() {
     let reader = Reader::new();
     let (address, mailbox) = mailbox(1000);
     let spec = reader.spec(mailbox.while_down(WhileDown::DeadLetter));
@@ -145,7 +145,7 @@ async fn kin_65_without_a_stash_each_life_is_fresh_and_what_comes_between_is_tol
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_78_what_is_queued_when_the_child_fails_is_dropped_promptly() {
+async fn kin_78_messages_queued_when_the_child_fails_are_dropped_promptly() {
     struct Guarded {
         _sender: tokio::sync::oneshot::Sender<()>,
     }
@@ -172,7 +172,7 @@ async fn kin_78_what_is_queued_when_the_child_fails_is_dropped_promptly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_88_a_question_that_is_stashed_keeps_its_asker() {
+async fn kin_88_a_stashed_request_keeps_its_caller() {
     let tree =
         Tree::with(Reader::new(), 1000, |it| it, |spec| spec.backoff(Backoff::constant(ms(120))))
             .await;
@@ -184,7 +184,7 @@ async fn kin_88_a_question_that_is_stashed_keeps_its_asker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_89_one_that_is_dropped_fails_and_later_ones_are_answered() {
+async fn kin_89_a_dropped_request_fails_and_later_requests_are_answered() {
     let tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::Drop)).await;
     tree.fail().await;
     assert!(tree.address.ask_within(secs(9), |reply| Ask(1, reply)).await.is_err());
@@ -195,7 +195,8 @@ async fn kin_89_one_that_is_dropped_fails_and_later_ones_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_92_a_fixed_answer_another_child_or_a_dead_letter() {
+async fn kin_92_a_request_to_a_child_that_is_down_gets_a_fixed_answer_a_substitute_or_a_dead_letter()
+ {
     // A fixed answer.
     let fixed = WhileDown::reply(|message| {
         if let Ask(_, reply) = message {
@@ -208,7 +209,7 @@ async fn kin_92_a_fixed_answer_another_child_or_a_dead_letter() {
     assert_eq!(told(answer), "closed until further notice");
     assert!(tree.letters().is_empty(), "it was dealt with");
 
-    // Another child, which answers whoever asked.
+    // A substitute child, which answers the caller.
     let second = Tree::new(|mailbox| mailbox).await;
     let elsewhere = WhileDown::Forward(second.address.clone());
     let mut tree = Tree::new(|mailbox| mailbox.while_down(elsewhere)).await;
@@ -226,7 +227,7 @@ async fn kin_92_a_fixed_answer_another_child_or_a_dead_letter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_93_what_a_full_stash_has_no_room_for_is_a_letter_that_says_so() {
+async fn kin_93_a_message_that_overflows_the_stash_is_a_dead_letter_with_that_reason() {
     let change = |mailbox: Mailbox<Message>| mailbox.overflow(Overflow::DropNewest);
     let mut tree = Tree::with(Reader::new(), 2, change, |spec| spec).await;
     tree.fail().await;
@@ -243,7 +244,7 @@ async fn kin_93_what_a_full_stash_has_no_room_for_is_a_letter_that_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_last_incarnation_has_not_read_goes_where_later_messages_go() {
+async fn messages_the_last_incarnation_has_not_read_follow_the_rule_for_later_messages() {
     let mut tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::Drop)).await;
     tree.send([Fail, Note(1), Note(2)]);
     settle().await;
@@ -276,7 +277,7 @@ async fn a_message_is_forwarded_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_answers_for_the_child_and_panics_makes_a_dead_letter() {
+async fn a_panic_in_the_answer_for_the_child_makes_a_dead_letter() {
     let panics = WhileDown::reply(|_: Message| panic!("no answer"));
     let mut tree = Tree::new(|mailbox| mailbox.while_down(panics)).await;
     tree.fail().await;

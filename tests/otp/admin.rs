@@ -1,11 +1,11 @@
-//! OTP's and Elixir's suites, rows 26 to 33, 40 and 123: calls to a supervisor, and what they answer.
+//! Calls to a supervisor and their answers: rules 26 to 33, 40 and 123.
 
 use crate::common::{World, counts, settle, start};
 use verger::{
     BuildError, ControlError, DynamicSupervisor, Lifecycle, Supervisor, SupervisorHandle,
 };
 
-/// Where a child is, and in which incarnation.
+/// Returns a child's state and incarnation.
 async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
     let child = tree.which_child(path).await.unwrap();
     (child.lifecycle, child.incarnation)
@@ -43,7 +43,7 @@ async fn otp_27_a_stopped_child_is_already_present() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_28_terminating_a_stopped_child_is_fine() {
+async fn otp_28_terminating_a_stopped_child_succeeds() {
     let world = World::new();
     let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
 
@@ -55,7 +55,7 @@ async fn otp_28_terminating_a_stopped_child_is_fine() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_one_not_found() {
+async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_child_not_found() {
     let world = World::new();
     let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
 
@@ -81,7 +81,7 @@ async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_
     }
 }
 
-/// OTP means a pid; ours is the name of a dynamic child's incarnation.
+/// OTP means a pid; here, it is the name of a dynamic child's incarnation.
 #[tokio::test(start_paused = true)]
 async fn otp_30_a_dynamic_childs_handle_is_not_found_under_a_static_supervisor() {
     let world = World::new();
@@ -95,7 +95,7 @@ async fn otp_30_a_dynamic_childs_handle_is_not_found_under_a_static_supervisor()
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_31_whoever_calls_a_supervisor_that_is_not_there_is_told() {
+async fn otp_31_a_call_to_a_missing_supervisor_is_an_error() {
     let world = World::new();
     let sub = Supervisor::builder("sub").child(world.child("a"));
     let tree = start(Supervisor::builder("app").child(sub)).await;
@@ -132,9 +132,9 @@ async fn otp_31_whoever_calls_a_supervisor_that_is_not_there_is_told() {
     }
 }
 
-/// The second time OTP says `ok` and Elixir `not_found`; ours say the latter.
+/// For the second call, OTP returns `ok` and Elixir `not_found`; verger returns the latter.
 #[tokio::test(start_paused = true)]
-async fn otp_32_a_dynamic_child_is_terminated_by_its_handle_and_by_nothing_else() {
+async fn otp_32_a_dynamic_child_is_terminated_by_its_handle_only() {
     let world = World::new();
     let others = DynamicSupervisor::builder("others");
     let conns = DynamicSupervisor::builder("conns");
@@ -173,7 +173,7 @@ async fn otp_33_a_child_is_terminated_restarted_terminated_and_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_40_an_invalid_spec_is_refused_in_the_caller_also_without_a_supervisor() {
+async fn otp_40_an_invalid_spec_is_refused_in_the_caller_even_without_a_supervisor() {
     let world = World::new();
     let sub = Supervisor::builder("sub").child(world.child("a"));
     let tree = start(Supervisor::builder("app").child(sub)).await;

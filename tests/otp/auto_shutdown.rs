@@ -1,7 +1,7 @@
-//! OTP's rules: significant children, and supervisors that end when those have.
+//! Significant children, and supervisors that end with them.
 //!
-//! Where OTP ends such a supervisor with `shutdown`, ours ends normally: its work is done, and
-//! nobody asked it to stop.
+//! OTP ends such a supervisor with `shutdown`. In verger it ends normally, because no caller
+//! stopped it.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use verger::{
 const MODES: [AutoShutdown; 2] = [AutoShutdown::AnySignificant, AutoShutdown::AllSignificant];
 const ENDS: [End; 3] = [End::Normal, End::Error, End::Panic];
 const TYPES: [RestartType; 2] = [RestartType::Transient, RestartType::Temporary];
-/// The wait before each restart.
+/// The delay before each restart.
 const WAIT: Duration = Duration::from_secs(1);
 
 fn app(mode: AutoShutdown) -> SupervisorBuilder {
@@ -28,13 +28,13 @@ fn significant(world: &World, name: &str, restart: RestartType) -> ChildSpec {
     world.child(name).restart(restart).significant()
 }
 
-/// Fails if the tree has ended.
+/// Asserts that the tree is running.
 async fn assert_alive(tree: &SupervisorHandle, about: &str) {
     settle().await;
     assert!(tree.count_children().await.is_ok(), "{about}: the supervisor has ended");
 }
 
-/// Fails unless the tree has ended, well, and without waiting for anything.
+/// Asserts that the tree has ended normally, without waiting for a timer.
 async fn assert_over(tree: &SupervisorHandle, about: &str) {
     settle().await;
     let calls = tree.count_children().await;
@@ -43,7 +43,7 @@ async fn assert_over(tree: &SupervisorHandle, about: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_80_children_that_are_not_significant_end_nothing() {
+async fn otp_80_the_end_of_a_non_significant_child_ends_nothing() {
     for mode in MODES {
         for restart in TYPES {
             for end in ENDS {
@@ -67,7 +67,7 @@ async fn otp_80_children_that_are_not_significant_end_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_81_a_significant_temporary_child_ends_all_unless_it_is_terminated() {
+async fn otp_81_the_end_of_a_significant_temporary_child_ends_all_unless_it_is_terminated() {
     for end in ENDS.map(Some).into_iter().chain([None]) {
         let about = format!("{end:?}");
         let world = World::new();
@@ -120,7 +120,7 @@ async fn otp_82_a_significant_transient_child_is_restarted_when_it_fails_and_end
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_83_with_all_significant_the_last_of_them_ends_all() {
+async fn otp_83_with_all_significant_the_last_significant_child_ends_all() {
     for restart in TYPES {
         for last in ["a", "c"] {
             let about = format!("{restart}, {last} last");
@@ -147,7 +147,7 @@ async fn otp_83_with_all_significant_the_last_of_them_ends_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_84_significant_children_that_their_group_takes_down_end_nothing() {
+async fn otp_84_significant_children_stopped_by_a_group_restart_end_nothing() {
     for strategy in [Strategy::OneForAll, Strategy::RestForOne] {
         for mode in MODES {
             for restart in TYPES {
@@ -177,7 +177,7 @@ async fn otp_84_significant_children_that_their_group_takes_down_end_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_85_auto_shutdown_goes_up_through_significant_supervisors_only() {
+async fn otp_85_auto_shutdown_propagates_through_significant_supervisors_only() {
     for is_significant in [true, false] {
         let world = World::new();
         let mode = AutoShutdown::AnySignificant;
@@ -209,7 +209,7 @@ async fn otp_85_auto_shutdown_goes_up_through_significant_supervisors_only() {
     }
 }
 
-/// A dynamic supervisor has no `auto_shutdown` to ask for.
+/// A dynamic supervisor has no `auto_shutdown`.
 #[tokio::test(start_paused = true)]
 async fn otp_86_a_dynamic_supervisor_refuses_significant_children() {
     for restart in TYPES {

@@ -1,4 +1,4 @@
-//! OTP's suite, rows 34 to 38: how many children there are, what is kept of them, in which order.
+//! Counts of children, the memory they keep, and their order: rules 34 to 38.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use verger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A dynamic supervisor called `conns` under a root called `app`, and a handle to each. Its
-/// children wait a second before they are started again.
+/// Returns a root `app` and a dynamic supervisor `conns` below it, whose children restart after a
+/// second.
 async fn conns() -> (SupervisorHandle, SupervisorHandle) {
     let conns = DynamicSupervisor::builder("conns")
         .unlimited_restarts()
@@ -26,7 +26,7 @@ async fn idle(ctx: Context) {
     ctx.cancelled().await;
 }
 
-/// OTP counts one template; ours are, as Elixir's, as many specs as there are children.
+/// OTP counts one template. Here, as in Elixir, each child has a spec.
 #[tokio::test(start_paused = true)]
 async fn otp_34_a_thousand_and_two_thousand_dynamic_children_are_counted_by_their_type() {
     let worker = worker("a", idle).restart(RestartType::Temporary);
@@ -53,7 +53,7 @@ async fn otp_34_a_thousand_and_two_thousand_dynamic_children_are_counted_by_thei
     }
 }
 
-/// With OTP's lack of a delay nobody would see it; ours wait a second between attempts.
+/// OTP restarts without a delay, so the state is brief; here, attempts are a second apart.
 #[tokio::test(start_paused = true)]
 async fn otp_35_children_that_are_being_restarted_count_but_not_as_active() {
     let world = World::new();
@@ -88,10 +88,9 @@ async fn otp_35_children_that_are_being_restarted_count_but_not_as_active() {
     }
 }
 
-/// OTP forgets a temporary child's arguments at once. Ours are never copied, and shared by all
-/// children of one spec.
+/// OTP drops a temporary child's arguments at once. Here, all children of a spec share them.
 #[tokio::test(start_paused = true)]
-async fn otp_36_what_a_child_is_made_of_is_kept_once_and_dropped_with_the_last_of_them() {
+async fn otp_36_the_parts_of_a_spec_are_kept_once_and_dropped_with_its_last_child() {
     struct Idle;
 
     #[async_trait]
@@ -179,7 +178,7 @@ async fn otp_37_a_name_is_free_again_only_after_a_temporary_child_however_it_end
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_38_children_stop_and_start_in_their_order_and_not_in_that_of_their_names() {
+async fn otp_38_children_start_and_stop_in_declaration_order_and_not_by_name() {
     let world = World::new();
     let names = ["delta", "alpha", "echo", "bravo", "charlie"];
     let builder = Supervisor::builder("app").preset(Preset::otp()).strategy(Strategy::RestForOne);

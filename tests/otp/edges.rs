@@ -1,4 +1,4 @@
-//! OTP's rules that no suite of its own asserts: the edges where failures, limits and groups meet.
+//! OTP's rules for failures, limits and groups that meet, which its own suite doesn't assert.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn app(strategy: Strategy) -> SupervisorBuilder {
     Supervisor::builder("app").strategy(strategy)
 }
 
-/// Each child of a supervisor: its name, where it is, in which incarnation.
+/// Returns the name, state and incarnation of each child.
 async fn seen(tree: &SupervisorHandle) -> Vec<(String, Lifecycle, u32)> {
     let children = tree.which_children().await.unwrap();
     let seen =
@@ -31,7 +31,7 @@ fn stopped(name: &str, incarnation: u32) -> (String, Lifecycle, u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_108_a_transient_supervisor_that_gave_up_stays_stopped_where_otp_rules() {
+async fn otp_108_a_transient_supervisor_that_gave_up_stays_stopped_under_otps_rules() {
     let world = World::new();
     let below = Supervisor::builder("below").preset(Preset::otp()).child(world.child("a"));
     let below = below.into_child().restart(RestartType::Transient);
@@ -47,9 +47,9 @@ async fn otp_108_a_transient_supervisor_that_gave_up_stays_stopped_where_otp_rul
     assert_eq!(journal.reasons(), reasons);
 }
 
-/// Ours says that it failed, so a transient one comes back.
+/// In verger the supervisor fails, so a transient supervisor is restarted.
 #[tokio::test(start_paused = true)]
-async fn otp_108_a_transient_supervisor_that_gave_up_is_restarted_by_our_rules() {
+async fn otp_108_a_transient_supervisor_that_gave_up_is_restarted_by_default() {
     let world = World::new();
     let below = Supervisor::builder("below").restarts(0, seconds(5)).child(world.child("a"));
     let below = below.into_child().restart(RestartType::Transient);
@@ -67,7 +67,7 @@ async fn otp_108_a_transient_supervisor_that_gave_up_is_restarted_by_our_rules()
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_109_a_group_restart_brings_back_finished_and_terminated_children_of_its_range() {
+async fn otp_109_a_group_restart_restarts_finished_and_terminated_children_of_its_range() {
     for strategy in [Strategy::OneForAll, Strategy::RestForOne] {
         let world = World::new();
         let tree = start(
@@ -141,9 +141,9 @@ async fn otp_110_two_children_that_fail_together_cost_two_restarts_one_for_one()
     assert_eq!(ended.to_string(), "`app` gave up on `app/b`: failed: b failed");
 }
 
-/// OTP restarts at once; ours at the later of the two deadlines.
+/// OTP restarts at once; verger at the later of the two deadlines.
 #[tokio::test(start_paused = true)]
-async fn otp_111_an_earlier_childs_failure_absorbs_the_retry_loop_of_a_later_one() {
+async fn otp_111_an_earlier_childs_failure_replaces_the_pending_retry_of_a_later_child() {
     let tick = Duration::from_millis(1);
     for (wait, due) in [(Duration::from_millis(500), seconds(10)), (seconds(20), seconds(29))] {
         let world = World::new();
@@ -180,7 +180,7 @@ async fn otp_111_an_earlier_childs_failure_absorbs_the_retry_loop_of_a_later_one
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_112_a_significant_child_in_a_retry_loop_is_not_gone_and_a_terminated_one_is() {
+async fn otp_112_a_significant_child_in_a_retry_loop_is_not_gone_and_a_terminated_child_is() {
     for terminated in [false, true] {
         let world = World::new();
         let child = |name| {
@@ -246,7 +246,7 @@ async fn otp_113_with_no_restarts_allowed_the_first_failure_ends_the_supervisor(
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_114_a_child_that_never_starts_again_is_tried_as_often_as_the_limit_says() {
+async fn otp_114_a_child_that_never_starts_again_is_attempted_up_to_the_limit() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         for max in [0, 1, 2, 5] {
             let world = World::new();
@@ -263,9 +263,10 @@ async fn otp_114_a_child_that_never_starts_again_is_tried_as_often_as_the_limit_
     }
 }
 
-/// With a wait between the attempts, ours doesn't count those that fail before the child is active.
+/// With a delay between attempts, verger doesn't count attempts that fail before the child is
+/// active.
 #[tokio::test(start_paused = true)]
-async fn otp_114_a_child_that_waits_between_attempts_is_tried_until_it_starts() {
+async fn otp_114_a_child_with_a_delay_between_attempts_is_retried_until_it_starts() {
     let world = World::new();
     let child = world.child("a").backoff(Backoff::constant(seconds(1)));
     let tree = start(app(Strategy::OneForOne).restarts(1, seconds(3600)).child(child)).await;

@@ -1,4 +1,4 @@
-//! OTP's rules about the beginning and the end of a tree that no suite of its own asserts.
+//! OTP's rules for the start and end of a tree that its own suite doesn't assert.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn app() -> SupervisorBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_117_a_first_start_that_fails_stops_what_had_started_in_reverse() {
+async fn otp_117_a_failed_first_start_stops_the_started_children_in_reverse_order() {
     let failures = [
         (NextStart::Error, "activation failed: no start"),
         (NextStart::Panic, "panicked: panic at start"),
@@ -34,9 +34,9 @@ async fn otp_117_a_first_start_that_fails_stops_what_had_started_in_reverse() {
     }
 }
 
-/// A tokio task doesn't die of being asked: one that doesn't listen would be killed here.
+/// A cancellation doesn't end a tokio task: a task that ignores it would be aborted here.
 #[tokio::test(start_paused = true)]
-async fn otp_118_with_no_time_to_stop_a_child_that_listens_is_still_asked() {
+async fn otp_118_a_listening_child_is_cancelled_even_with_a_grace_of_zero() {
     let listens = || {
         let function = worker("function", async |ctx| {
             ctx.cancelled().await;
@@ -88,7 +88,7 @@ fn family(world: &World) -> SupervisorBuilder {
     app().child(below.restart(RestartType::Temporary))
 }
 
-/// Who of them is gone.
+/// Returns the workers that are gone.
 fn dead(world: &World) -> Vec<String> {
     let mut log = world.log();
     log.retain(|entry| entry.starts_with("dead"));
@@ -99,7 +99,7 @@ fn dead(world: &World) -> Vec<String> {
 const ALL_DEAD: [&str; 3] = ["dead w", "dead x", "dead y"];
 
 #[tokio::test(start_paused = true)]
-async fn otp_120_no_child_survives_a_supervisor_that_is_killed() {
+async fn otp_120_no_child_survives_a_killed_supervisor() {
     let world = World::new();
     for name in ["w", "x", "y"] {
         world.deafen(name);
@@ -141,9 +141,9 @@ fn otp_120_no_child_survives_its_runtime() {
     assert_eq!(dead(&world), ALL_DEAD);
 }
 
-/// OTP waits for a start that is under way. Ours asks the child to stop, which has its grace.
+/// OTP waits for a pending start. verger cancels the child, which has its grace.
 #[tokio::test(start_paused = true)]
-async fn otp_121_a_stop_does_not_wait_for_a_start_that_is_under_way() {
+async fn otp_121_a_stop_does_not_wait_for_a_pending_start() {
     let world = World::new();
     world.next_starts("deaf", [NextStart::Hang]);
     let began = Instant::now();
@@ -165,7 +165,7 @@ async fn otp_121_a_stop_does_not_wait_for_a_start_that_is_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_121_who_waits_for_a_start_is_told_that_the_supervisor_stops() {
+async fn otp_121_the_caller_of_a_pending_start_learns_that_the_supervisor_stops() {
     let world = World::new();
     world.next_starts("b", [NextStart::Hang]);
     let tree = start(app().child(world.child("a"))).await;

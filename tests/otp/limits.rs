@@ -1,4 +1,4 @@
-//! OTP's and Elixir's rules: failing restarts, limits and arguments of dynamic children.
+//! Failing restarts, limits, and arguments of dynamic children.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn pool() -> DynamicSupervisorBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_61_a_dynamic_child_whose_restart_fails_once_is_tried_again() {
+async fn otp_61_a_dynamic_child_whose_restart_fails_once_is_retried() {
     let world = World::new();
     let tree = start(pool().preset(Preset::elixir())).await;
     tree.start_child(world.child("a")).await.unwrap();
@@ -36,9 +36,9 @@ async fn otp_61_a_dynamic_child_whose_restart_fails_once_is_tried_again() {
     assert_eq!(began.elapsed(), Duration::ZERO, "Elixir knows no backoff");
 }
 
-/// Ours waits between the attempts.
+/// In verger, attempts are separated by a delay.
 #[tokio::test(start_paused = true)]
-async fn otp_61_each_attempt_waits_its_backoff() {
+async fn otp_61_each_restart_attempt_waits_for_its_backoff() {
     let world = World::new();
     let backoff = Backoff::exponential(seconds(1), seconds(8)).jitter(0.0);
     let tree = start(pool().defaults(|child| child.backoff(backoff))).await;
@@ -79,7 +79,7 @@ async fn otp_62_a_child_that_never_restarts_ends_its_supervisor_whatever_the_lim
         let mut acts = vec!["start a", "end a"];
         acts.extend(vec!["try a"; max as usize]);
         assert_eq!(world.acts(), acts, "limit {max}");
-        // What the supervisor above is told is OTP's word for it.
+        // The reason for the parent is OTP's.
         assert_eq!(journal.reasons().last().unwrap(), "pool: shut down", "limit {max}");
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
@@ -87,7 +87,7 @@ async fn otp_62_a_child_that_never_restarts_ends_its_supervisor_whatever_the_lim
 
 /// OTP's `{ok, Pid, Info}` has no counterpart here.
 #[tokio::test(start_paused = true)]
-async fn otp_63_what_a_restart_comes_to_decides_what_becomes_of_a_dynamic_child() {
+async fn otp_63_the_result_of_its_restart_decides_about_a_dynamic_child() {
     let world = World::new();
     let tree = start(pool().defaults(|child| child.backoff(Backoff::constant(seconds(1))))).await;
     let restarts = [
@@ -128,7 +128,7 @@ async fn otp_63_what_a_restart_comes_to_decides_what_becomes_of_a_dynamic_child(
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_64_with_room_for_no_children_none_is_started() {
+async fn otp_64_with_max_children_zero_no_child_is_started() {
     let world = World::new();
     let tree = start(pool().max_children(0)).await;
 
@@ -141,7 +141,7 @@ async fn otp_64_with_room_for_no_children_none_is_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_65_a_child_that_is_being_restarted_takes_its_place_in_max_children() {
+async fn otp_65_a_restarting_child_counts_towards_max_children() {
     let world = World::new();
     let builder = pool().max_children(1);
     let tree = start(builder.defaults(|child| child.backoff(Backoff::constant(seconds(10))))).await;
@@ -162,7 +162,7 @@ async fn otp_65_a_child_that_is_being_restarted_takes_its_place_in_max_children(
     assert_eq!(tree.start_child(world.child("b")).await.unwrap().name(), "b#2");
 }
 
-/// Arguments belong to the spec here, not to the supervisor.
+/// Arguments belong to the spec here, and not to the supervisor.
 #[tokio::test(start_paused = true)]
 async fn otp_66_a_restarted_child_gets_its_arguments_again() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -173,7 +173,7 @@ async fn otp_66_a_restarted_child_gets_its_arguments_again() {
         let told = Arc::clone(&told);
         async move {
             told.lock().unwrap().push((ctx.incarnation(), arguments.clone()));
-            // The next incarnation is to know nothing of this.
+            // The next incarnation must not see this change.
             arguments.push("changed");
             if ctx.incarnation() == 3 {
                 ctx.cancelled().await;
@@ -191,7 +191,7 @@ async fn otp_66_a_restarted_child_gets_its_arguments_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_67_each_way_of_failing_to_start_is_told_apart_and_harms_nobody() {
+async fn otp_67_each_kind_of_start_failure_has_its_own_error_and_the_supervisor_continues() {
     let world = World::new();
     let tree = start(pool()).await;
     tree.start_child(world.child("sibling")).await.unwrap();
@@ -213,7 +213,7 @@ async fn otp_67_each_way_of_failing_to_start_is_told_apart_and_harms_nobody() {
     );
     assert!(matches!(panicked, ExitReason::Panicked(message) if message == "panic at start"));
     assert!(matches!(late, ExitReason::ActivationTimedOut));
-    // It was asked to stop after 2 s, and had 3 s for that.
+    // The child was cancelled after 2 s, and had a grace of 3 s.
     assert_eq!(began.elapsed(), seconds(5));
 
     assert_eq!(tree.count_children().await.unwrap().specs, 1);

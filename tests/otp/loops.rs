@@ -1,4 +1,4 @@
-//! OTP's rules: children whose restart keeps failing, slowly, and what can be done about them.
+//! Children whose restart keeps failing slowly, and the calls that end the loop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,18 +12,18 @@ use verger::{
     Supervisor, async_trait, child,
 };
 
-/// How long each attempt to start takes.
+/// The duration of each start attempt.
 const ATTEMPT: Duration = Duration::from_millis(300);
-/// How long it is from a failure to the next attempt.
+/// The delay from a failure to the next attempt.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What the test and all incarnations of a child know.
+/// The state that the test shares with all incarnations of a child.
 #[derive(Clone, Default)]
 struct Loop {
     broken: Arc<AtomicBool>,
     attempts: Arc<AtomicU32>,
     crash: Arc<tokio::sync::Notify>,
-    /// Whether it gives up an attempt when it is asked to stop.
+    /// Whether a start attempt ends at its cancellation.
     listens: bool,
 }
 
@@ -37,7 +37,7 @@ impl Loop {
         self.attempts.load(Ordering::Relaxed)
     }
 
-    /// Begins the loop: ends the child, which cannot start any more.
+    /// Begins the loop: ends the child, whose starts fail from then on.
     async fn begin(&self) {
         assert_eq!(self.attempts(), 1);
         self.broken.store(true, Ordering::Relaxed);
@@ -73,14 +73,14 @@ impl Child for Loop {
     }
 }
 
-/// Between two attempts, and in the middle of one.
+/// Between two attempts, and during one.
 const MOMENTS: [(Duration, Duration); 2] = [
     (Duration::from_millis(1800), Duration::ZERO),
     (Duration::from_millis(2400), Duration::from_millis(200)),
 ];
 
 #[tokio::test(start_paused = true)]
-async fn otp_76_a_child_in_a_restart_loop_can_be_terminated_and_later_started_by_hand() {
+async fn otp_76_a_child_in_a_restart_loop_can_be_terminated_and_started_manually_later() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         for (moment, takes) in MOMENTS {
             let state = Loop::default();
@@ -136,7 +136,7 @@ async fn otp_77_a_supervisor_with_a_child_in_a_restart_loop_stops_promptly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_78_under_rest_for_one_those_before_the_loop_run_and_those_after_it_are_stopped() {
+async fn otp_78_under_rest_for_one_children_before_a_restart_loop_run_and_later_ones_are_stopped() {
     let state = Loop::default();
     let builder = Supervisor::builder("app").strategy(Strategy::RestForOne);
     let builder = builder
@@ -145,7 +145,7 @@ async fn otp_78_under_rest_for_one_those_before_the_loop_run_and_those_after_it_
         .child(slow("last", Duration::ZERO));
     let tree = start(builder).await;
     state.begin().await;
-    // The second attempt has failed 500 ms ago.
+    // The second attempt failed 500 ms ago.
     sleep(MOMENTS[0].0).await;
 
     let children = tree.which_children().await.unwrap();

@@ -18,9 +18,10 @@ impl Db {
     }
 }
 
-/// Elixir has no default strategy, and 3 restarts in 5 s; ours are `one_for_one` and 5 in 60 s.
+/// Elixir requires a strategy and allows 3 restarts in 5 s; verger defaults to `one_for_one` and 5
+/// in 60 s.
 #[tokio::test(start_paused = true)]
-async fn otp_21_what_a_declaration_leaves_open_is_the_default() {
+async fn otp_21_options_that_a_declaration_omits_have_their_defaults() {
     #[supervisor]
     struct Nothing {}
 
@@ -53,7 +54,7 @@ async fn otp_21_what_a_declaration_leaves_open_is_the_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_22_what_is_set_where_a_child_is_declared_wins_over_its_type() {
+async fn otp_22_options_at_a_childs_declaration_win_over_its_type() {
     #[supervisor]
     struct App {
         #[child]
@@ -106,7 +107,7 @@ async fn otp_23_the_child_spec_of_an_annotated_supervisor_has_its_options_and_ca
         let spec = tree.child_spec(name).await.unwrap();
         assert_eq!((spec.name.as_str(), spec.kind), (name, ChildKind::Supervisor));
         assert_eq!((spec.restart, spec.shutdown), (restart, shutdown), "{name}");
-        // What starts is the children of the declaration.
+        // The declared children are started.
         let db = tree.which_child(&format!("{name}/db")).await.unwrap();
         assert_eq!(db.path.as_str(), format!("app/{name}/db"));
     }

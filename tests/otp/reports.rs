@@ -1,7 +1,7 @@
-//! OTP's reports, as ours: one line in the log for each decision, with all that it was based on.
+//! Each decision is one log line with every input of the decision.
 //!
-//! OTP writes several lines with fields for each; ours are events with fields, so that whoever
-//! subscribes to them decides how long they are. Size limits are his, too.
+//! OTP writes several lines with fields for each. verger emits events with fields, and their
+//! subscriber decides on length and size limits.
 
 use crate::common::{End, NextStart, World, settle, start};
 use crate::journal::{deaf, seconds};
@@ -19,7 +19,7 @@ fn app() -> SupervisorBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_a_restart_is_one_line_with_all_that_it_was_based_on() {
+async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
     let log = Log::at(LevelFilter::INFO);
     let world = World::new();
     let tree = start(app().child(world.child("a"))).await;
@@ -63,7 +63,7 @@ async fn otp_92_a_restart_is_one_line_with_all_that_it_was_based_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_a_restart_without_a_wait_is_the_same_line() {
+async fn otp_92_a_restart_without_a_delay_is_the_same_line() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         let world = World::new();
         let builder = app().strategy(strategy).preset(Preset::otp());
@@ -85,7 +85,7 @@ async fn otp_92_a_restart_without_a_wait_is_the_same_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_a_permanent_childs_normal_end_is_told_like_any_restart() {
+async fn otp_92_a_permanent_childs_normal_end_is_logged_like_any_restart() {
     for (backoff, delay) in [(Backoff::none(), "0ns"), (Backoff::constant(seconds(2)), "2s")] {
         let world = World::new();
         let tree = start(app().child(world.child("a").backoff(backoff))).await;
@@ -104,7 +104,7 @@ async fn otp_92_a_permanent_childs_normal_end_is_told_like_any_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_children_that_end_for_good_are_told_with_their_reason() {
+async fn otp_92_children_that_end_for_good_are_logged_with_their_reason() {
     let world = World::new();
     let temporary = world.child("temporary").restart(RestartType::Temporary);
     let transient = world.child("transient").restart(RestartType::Transient);
@@ -169,7 +169,7 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_a_retry_by_hand_is_not_told_as_a_restart() {
+async fn otp_92_a_manual_retry_is_not_logged_as_a_restart() {
     let world = World::new();
     let builder = app().restarts(0, seconds(5)).on_exhausted(OnExhausted::Park);
     let tree = start(builder.child(world.child("a"))).await;
@@ -183,7 +183,7 @@ async fn otp_92_a_retry_by_hand_is_not_told_as_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_a_child_that_asks_for_a_brutal_kill_gets_it_without_a_warning() {
+async fn otp_92_a_configured_brutal_kill_logs_no_warning() {
     let tree = start(app().child(deaf("a").shutdown(Shutdown::BrutalKill))).await;
     let log = Log::at(LevelFilter::DEBUG);
     tree.terminate_child("a").await.unwrap();
@@ -198,7 +198,7 @@ async fn otp_92_a_child_that_asks_for_a_brutal_kill_gets_it_without_a_warning() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_a_child_that_has_to_be_killed_is_told_with_the_time_it_had() {
+async fn otp_92_an_aborted_child_is_logged_with_its_grace() {
     let tree = start(app().child(deaf("deaf").shutdown(seconds(3)))).await;
     let log = Log::at(LevelFilter::INFO);
 
@@ -215,7 +215,7 @@ async fn otp_92_a_child_that_has_to_be_killed_is_told_with_the_time_it_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_what_a_child_logs_is_in_a_span_with_its_path_and_incarnation() {
+async fn otp_92_a_childs_log_lines_are_in_a_span_with_its_path_and_incarnation() {
     let log = Log::at(LevelFilter::INFO);
     let talks = worker("talks", async |ctx| {
         tracing::info!(target: "talks", "hello");
@@ -245,7 +245,7 @@ async fn otp_92_what_a_child_logs_is_in_a_span_with_its_path_and_incarnation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_what_a_supervisor_logs_is_in_its_span() {
+async fn otp_92_a_supervisors_log_lines_are_in_its_span() {
     let log = Log::at(LevelFilter::INFO);
     let world = World::new();
     let tree = start(app().child(Supervisor::builder("below").child(world.child("x")))).await;
@@ -273,9 +273,9 @@ async fn otp_92_what_a_supervisor_logs_is_in_its_span() {
     );
 }
 
-/// Row 48: children that a caller starts are no news to him.
+/// Rule 48: a child that a caller starts isn't logged at info.
 #[tokio::test(start_paused = true)]
-async fn otp_92_a_child_that_a_caller_starts_is_no_line_at_info() {
+async fn otp_92_a_child_that_a_caller_starts_logs_no_line_at_info() {
     let world = World::new();
     let ordered = start(app()).await;
     let dynamic = DynamicSupervisor::builder("pool").build().unwrap().start().await.unwrap();
@@ -291,7 +291,7 @@ async fn otp_92_a_child_that_a_caller_starts_is_no_line_at_info() {
     ordered.restart_child("a").await.unwrap();
     assert_eq!(log.lines(), [""; 0]);
 
-    // One that its supervisor starts again is.
+    // A child that its supervisor restarts is logged.
     world.end("a", End::Error).await;
     sleep(seconds(2)).await;
     settle().await;
@@ -307,7 +307,7 @@ async fn otp_92_a_child_that_a_caller_starts_is_no_line_at_info() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_71_a_child_that_fails_on_and_on_is_logged_louder_until_it_is_well_again() {
+async fn kin_71_repeated_failures_are_logged_at_a_higher_level_until_the_child_recovers() {
     let log = Log::at(LevelFilter::INFO);
     let world = World::new();
     let backoff = Backoff::constant(seconds(1)).reset_after(seconds(60));
@@ -332,7 +332,7 @@ async fn kin_71_a_child_that_fails_on_and_on_is_logged_louder_until_it_is_well_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_56_of_those_that_are_killed_together_each_is_logged_with_its_own_life() {
+async fn seed0_56_children_killed_together_are_logged_with_their_own_run_time() {
     let log = Log::at(LevelFilter::WARN);
     let world = World::new();
     let child = |name| world.child(name).backoff(Backoff::constant(seconds(1)));
@@ -352,7 +352,7 @@ async fn seed0_56_of_those_that_are_killed_together_each_is_logged_with_its_own_
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_56_a_decision_is_logged_with_the_child_the_cause_the_wait_the_count_and_the_life() {
+async fn seed0_56_a_decision_is_logged_with_child_cause_delay_count_and_run_time() {
     let log = Log::at(LevelFilter::WARN);
     let world = World::new();
     let child = world.child("a").backoff(Backoff::exponential(seconds(1), seconds(60)));

@@ -1,4 +1,4 @@
-//! OTP's suite, rows 49 to 60: what each strategy restarts, and when a supervisor gives up.
+//! What each strategy restarts, and when a supervisor gives up: rules 49 to 60.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use verger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A root of OTP's kind: without delays, and every failure counts.
+/// A root with OTP's settings: no delays, and every failure counts.
 fn otp(strategy: Strategy, restarts: u32) -> SupervisorBuilder {
     Supervisor::builder("app").preset(Preset::otp()).strategy(strategy).restarts(restarts, SECOND)
 }
 
-/// Starts a root with such children, and forgets that they have started.
+/// Starts a root with these children, and discards the log of their start.
 async fn up(world: &World, builder: SupervisorBuilder, names: &[&str]) -> SupervisorHandle {
     let builder = names.iter().fold(builder, |it, name| it.child(world.child(name)));
     let tree = builder.build().unwrap().start().await.unwrap();
@@ -23,7 +23,7 @@ async fn up(world: &World, builder: SupervisorBuilder, names: &[&str]) -> Superv
     tree
 }
 
-/// Under a root, a dynamic supervisor of OTP's kind, with such children.
+/// Returns a dynamic supervisor with OTP's settings and these children, below a root.
 async fn conns(
     world: &World,
     restarts: u32,
@@ -42,13 +42,13 @@ async fn conns(
     (tree, conns, children)
 }
 
-/// Where a child is, and in which incarnation.
+/// Returns a child's state and incarnation.
 async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
     let child = tree.which_child(path).await.unwrap();
     (child.lifecycle, child.incarnation)
 }
 
-/// The incarnations of children that are Active.
+/// Returns the incarnations of the active children.
 async fn active<const N: usize>(tree: &SupervisorHandle, paths: [&str; N]) -> [u32; N] {
     let mut incarnations = [0; N];
     for (incarnation, path) in incarnations.iter_mut().zip(paths) {
@@ -59,7 +59,7 @@ async fn active<const N: usize>(tree: &SupervisorHandle, paths: [&str; N]) -> [u
     incarnations
 }
 
-/// Asserts that a root has given up because of `child`, and returns that child's last end.
+/// Asserts that a root has given up because of `child`, and returns that child's last reason.
 async fn gave_up(tree: &SupervisorHandle, culprit: &str) -> ExitReason {
     let ended = tokio::time::timeout(Duration::from_secs(3600), tree.wait()).await;
     match ended.expect("it has not given up") {
@@ -71,7 +71,7 @@ async fn gave_up(tree: &SupervisorHandle, culprit: &str) -> ExitReason {
     }
 }
 
-/// Who has ended since this was asked last, and how.
+/// Returns the children that have ended since the last call, with their reasons.
 fn ends(events: &mut Subscription<Event>) -> Vec<String> {
     let mut ends = Vec::new();
     while let Some(event) = events.try_next() {
@@ -83,7 +83,7 @@ fn ends(events: &mut Subscription<Event>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_49_one_for_one_restarts_the_failed_child_alone_until_the_budget_is_spent() {
+async fn otp_49_one_for_one_restarts_the_failed_child_alone_until_the_limit_is_exceeded() {
     let world = World::new();
     let tree = up(&world, otp(Strategy::OneForOne, 2), &["a", "b", "c"]).await;
 
@@ -99,7 +99,7 @@ async fn otp_49_one_for_one_restarts_the_failed_child_alone_until_the_budget_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_50_attempts_to_start_that_fail_use_the_budget_up() {
+async fn otp_50_failed_restart_attempts_use_up_the_limit() {
     let world = World::new();
     let tree = up(&world, otp(Strategy::OneForOne, 4), &["a", "b"]).await;
     world.next_starts("a", [NextStart::Error; 100]);
@@ -112,7 +112,7 @@ async fn otp_50_attempts_to_start_that_fail_use_the_budget_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_51_one_for_all_leaves_no_child_as_it_was() {
+async fn otp_51_one_for_all_replaces_every_child() {
     let world = World::new();
     let tree = up(&world, otp(Strategy::OneForAll, 2), &["a", "b"]).await;
 
@@ -148,7 +148,7 @@ async fn otp_52_a_sibling_that_cannot_restart_with_its_group_ends_the_supervisor
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_53_a_group_whose_second_child_fails_to_restart_begins_again_with_the_first() {
+async fn otp_53_a_group_whose_second_child_fails_to_restart_starts_over_from_the_first() {
     let world = World::new();
     let tree = up(&world, otp(Strategy::OneForAll, 2), &["a", "b"]).await;
     let mut events = tree.events();
@@ -167,7 +167,7 @@ async fn otp_53_a_group_whose_second_child_fails_to_restart_begins_again_with_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_54_rest_for_one_restarts_the_failed_child_and_those_after_it() {
+async fn otp_54_rest_for_one_restarts_the_failed_child_and_all_later_children() {
     let world = World::new();
     let tree = up(&world, otp(Strategy::RestForOne, 2), &["a", "b", "c"]).await;
 
@@ -192,7 +192,7 @@ async fn otp_55_under_rest_for_one_a_later_child_that_fails_to_restart_is_retrie
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_56_a_dynamic_child_is_replaced_alone_and_beyond_the_budget_all_end_with_shutdown() {
+async fn otp_56_a_dynamic_child_is_replaced_alone_and_beyond_the_limit_all_end_with_shutdown() {
     let world = World::new();
     let (tree, dynamic, children) = conns(&world, 2, &["a", "b", "c"]).await;
     let mut events = tree.events();
@@ -211,9 +211,10 @@ async fn otp_56_a_dynamic_child_is_replaced_alone_and_beyond_the_budget_all_end_
     assert_eq!(state(&tree, "conns").await, (Lifecycle::Stopped, 1), "a clean end of a transient");
 }
 
-/// Without the preset the same end is `Escalated`, a failure, and the supervisor comes back.
+/// Without the preset, the same end is `Escalated`, which is a failure, and the supervisor is
+/// restarted.
 #[tokio::test(start_paused = true)]
-async fn otp_56_a_dynamic_supervisor_that_gives_up_fails_unless_it_is_told_to_end_cleanly() {
+async fn otp_56_a_dynamic_supervisor_that_gives_up_fails_unless_set_to_end_cleanly() {
     let world = World::new();
     let conns = DynamicSupervisor::builder("conns").restarts(0, SECOND).into_child();
     let conns = conns.restart(RestartType::Transient);
@@ -232,7 +233,7 @@ async fn otp_56_a_dynamic_supervisor_that_gives_up_fails_unless_it_is_told_to_en
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_57_a_dynamic_child_that_declines_to_restart_is_dropped() {
+async fn otp_57_a_dynamic_child_that_declines_its_restart_is_removed() {
     let world = World::new();
     let (tree, dynamic, children) = conns(&world, 10, &["a", "b"]).await;
     world.end("a", End::Error).await;
@@ -262,7 +263,7 @@ async fn otp_58_restarts_leave_the_window_so_that_a_rare_crash_never_ends_the_su
     }
 }
 
-/// OTP counts in whole seconds, and so for up to a second longer.
+/// OTP counts in whole seconds, so a restart counts up to a second longer.
 #[tokio::test(start_paused = true)]
 async fn otp_58_a_restart_counts_for_exactly_its_period() {
     for (pause, survives) in [(SECOND, false), (SECOND + Duration::from_millis(1), true)] {
@@ -282,7 +283,7 @@ async fn otp_58_a_restart_counts_for_exactly_its_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_59_a_subtree_that_gave_up_comes_back_with_its_static_children_only() {
+async fn otp_59_a_restarted_subtree_has_its_static_children_only() {
     let world = World::new();
     let inner = Supervisor::builder("inner").child(world.child("leaf"));
     let sub = Supervisor::builder("sub")
@@ -323,9 +324,9 @@ async fn otp_59_a_subtree_that_gave_up_comes_back_with_its_static_children_only(
     );
 }
 
-/// Ours have no registered names; a path is what leads to whoever runs now.
+/// There are no registered names; a path leads to the current incarnation.
 #[tokio::test(start_paused = true)]
-async fn otp_60_a_supervisor_and_a_worker_that_are_killed_come_back_under_their_paths() {
+async fn otp_60_a_killed_supervisor_and_a_killed_worker_return_under_their_paths() {
     let world = World::new();
     let sub = Supervisor::builder("sub").preset(Preset::otp()).child(world.child("a"));
     let tree = up(&world, otp(Strategy::OneForOne, 2).child(sub), &[]).await;

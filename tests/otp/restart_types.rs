@@ -1,4 +1,4 @@
-//! OTP's suite, rows 41 to 48: which ends bring a child back, and what is said of it in the log.
+//! Which exits restart a child, and which are logged: rules 41 to 48.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,19 +13,19 @@ use verger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A root of OTP's kind that may restart as often as a test needs.
+/// A root with OTP's settings and enough restarts for the test.
 fn otp() -> SupervisorBuilder {
     Supervisor::builder("app").preset(Preset::otp()).restarts(10, SECOND)
 }
 
-/// A child that ends with `Shutdown` as soon as `fuse` fails: a supervisor of OTP's kind that
-/// gives up. (There is no tagged shutdown.)
+/// A child that ends with `Shutdown` as soon as `fuse` fails: a supervisor with OTP's settings that
+/// gives up. There is no tagged shutdown.
 fn ends_with_shutdown(world: &World) -> ChildSpec {
     let sub = Supervisor::builder("sub").preset(Preset::otp()).restarts(0, SECOND);
     sub.child(world.child("fuse")).into_child()
 }
 
-/// Where a child is, and in which incarnation.
+/// Returns a child's state and incarnation.
 async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
     let child = tree.which_child(path).await.unwrap();
     (child.lifecycle, child.incarnation)
@@ -35,7 +35,7 @@ async fn is_unknown(tree: &SupervisorHandle, path: &str) -> bool {
     matches!(tree.which_child(path).await, Err(ControlError::NotFound { .. }))
 }
 
-/// How the runs of a child ended since this was asked last.
+/// Returns how the incarnations of a child ended since the last call.
 fn ends_of(path: &str, events: &mut Subscription<Event>) -> Vec<&'static str> {
     let mut ends = Vec::new();
     while let Some(event) = events.try_next() {
@@ -62,7 +62,7 @@ async fn otp_41_a_permanent_child_that_ends_normally_is_restarted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_41_without_the_preset_it_waits_like_one_that_failed() {
+async fn otp_41_without_the_preset_a_normal_end_waits_like_a_failure() {
     let world = World::new();
     let child = world.child("a").backoff(Backoff::constant(SECOND));
     let tree = start(Supervisor::builder("app").child(child)).await;
@@ -111,7 +111,7 @@ async fn otp_43_a_transient_child_that_ends_normally_is_kept_as_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_44_a_transient_child_that_ends_with_shutdown_is_kept_and_can_be_restarted_by_hand() {
+async fn otp_44_a_transient_child_that_ends_with_shutdown_is_kept_and_can_be_restarted_manually() {
     let world = World::new();
     let tree = start(otp().child(ends_with_shutdown(&world).restart(RestartType::Transient))).await;
     let mut events = tree.events();
@@ -173,7 +173,7 @@ async fn otp_46_a_temporary_child_is_gone_however_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_47_a_temporary_bystander_of_a_group_restart_is_stopped_and_forgotten() {
+async fn otp_47_a_temporary_sibling_in_a_group_restart_is_stopped_and_removed() {
     for strategy in [Strategy::OneForAll, Strategy::RestForOne] {
         for end in [End::Normal, End::Error] {
             let world = World::new();
@@ -194,7 +194,7 @@ async fn otp_47_a_temporary_bystander_of_a_group_restart_is_stopped_and_forgotte
     }
 }
 
-/// The lines of a log about children that are up.
+/// The log lines about active children.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 

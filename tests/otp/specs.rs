@@ -1,4 +1,4 @@
-//! OTP's and Elixir's suites, rows 12 to 25: what may be said of a child and of a supervisor.
+//! The options of children and supervisors: rules 12 to 25.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn otp_12_a_minimal_spec_has_otps_defaults() {
     }
 }
 
-/// OTP answers with the template; ours have no template, so each child has a spec of its own.
+/// OTP returns the template. verger has no templates, so each child has its own spec.
 #[tokio::test(start_paused = true)]
 async fn otp_13_the_spec_of_a_dynamic_child_is_found_by_its_handle() {
     let (_tree, conns) = conns().await;
@@ -55,9 +55,9 @@ async fn otp_13_the_spec_of_a_dynamic_child_is_found_by_its_handle() {
     assert!(matches!(conns.child_spec("c#3").await, Err(ControlError::NotFound { .. })));
 }
 
-/// A spec without a start, or with an unknown key, does not compile; a name is any text.
+/// A spec without a start, or with an unknown key, doesn't compile. A name is any text.
 #[test]
-fn otp_14_each_faulty_name_has_an_error_of_its_own() {
+fn otp_14_each_kind_of_invalid_name_has_its_own_error() {
     let long = "a".repeat(256);
     let table = [
         ("", "is empty"),
@@ -126,9 +126,9 @@ fn otp_15_only_significant_with_permanent_and_significant_with_never_are_refused
     assert_eq!((accepted, refused), (8 * (9 + 4), 8 * (3 + 2)));
 }
 
-/// There are no templates, so that there cannot be none or two of them.
+/// There are no templates, so there can't be none or two of them.
 #[test]
-fn otp_16_two_children_of_one_name_are_an_error_that_names_it() {
+fn otp_16_two_children_with_one_name_are_an_error_that_states_the_name() {
     let tree = Supervisor::builder("app").child(worker("a", idle)).child(worker("b", idle));
     let error = tree.child(Supervisor::builder("a")).build().unwrap_err();
 
@@ -138,7 +138,7 @@ fn otp_16_two_children_of_one_name_are_an_error_that_names_it() {
     ));
 }
 
-/// A bad strategy, intensity or auto-shutdown does not compile. An endless period is legal here.
+/// A bad strategy, intensity or auto-shutdown doesn't compile. An endless period is legal here.
 #[test]
 fn otp_17_a_period_of_zero_is_refused_and_an_endless_one_is_not() {
     let refused = |result: Result<Supervisor, BuildError>| matches!(result, Err(BuildError::ZeroPeriod { path, max: 3 }) if path.as_str() == "app");
@@ -148,7 +148,7 @@ fn otp_17_a_period_of_zero_is_refused_and_an_endless_one_is_not() {
     assert!(Supervisor::builder("app").restarts(3, Duration::MAX).build().is_ok());
 }
 
-/// Elixir has no default strategy; ours is `one_for_one`.
+/// Elixir requires a strategy; verger defaults to `one_for_one`.
 #[tokio::test(start_paused = true)]
 async fn otp_21_elixirs_preset_alone_means_three_restarts_in_five_seconds() {
     let world = World::new();
@@ -169,9 +169,9 @@ async fn otp_21_elixirs_preset_alone_means_three_restarts_in_five_seconds() {
     assert!(matches!(ended, Err(RunError::GaveUp { .. })));
 }
 
-/// There are no modules to be unknown: whatever is no child does not compile.
+/// There are no unknown modules: a value that is no child doesn't compile.
 #[tokio::test(start_paused = true)]
-async fn otp_22_whatever_becomes_a_child_spec_can_be_overridden_and_the_last_word_wins() {
+async fn otp_22_every_child_spec_can_be_overridden_and_the_last_override_wins() {
     let tree = start(
         Supervisor::builder("app")
             .defaults(|child| {
@@ -200,7 +200,7 @@ async fn otp_22_whatever_becomes_a_child_spec_can_be_overridden_and_the_last_wor
     }
 }
 
-/// What OTP calls a module with a `child_spec/1`. Its argument is the port.
+/// The equivalent of a module with `child_spec/1`, whose argument is the port.
 #[derive(Clone)]
 struct Listener {
     port: u16,
@@ -220,7 +220,7 @@ impl Child for Listener {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_22_in_the_spec_of_a_type_a_value_or_a_full_spec_overrides_win() {
+async fn otp_22_overrides_win_over_the_spec_of_a_type_a_value_or_a_full_spec() {
     let of_type = || child("listener", || Listener { port: 80 });
     let of_value = |name| component(name, Listener { port: 81 });
     let full = || Listener::child_spec(worker("full", idle)).shutdown(Shutdown::BrutalKill);
@@ -278,10 +278,9 @@ fn otp_24_a_root_with_an_ill_formed_name_is_refused_and_does_not_crash_later() {
     }
 }
 
-/// A path is a name, so there is one for each child, and what can't be a path is told from what is
-/// not there.
+/// A path is a name, so each child has one. An invalid path has another error than a missing child.
 #[tokio::test(start_paused = true)]
-async fn otp_24_a_child_is_found_by_one_path_only() {
+async fn otp_24_a_child_has_exactly_one_path() {
     let (_tree, conns) = conns().await;
     conns.start_child(worker("conn", idle)).await.unwrap();
     assert_eq!(conns.which_child("conn#1").await.unwrap().path.as_str(), "app/conns/conn#1");
@@ -296,9 +295,9 @@ async fn otp_24_a_child_is_found_by_one_path_only() {
     }
 }
 
-/// Every supervisor has a name here; Elixir falls back to its type, which makes two of them one.
+/// Every supervisor has a name here; Elixir falls back to the type, so that two names collide.
 #[tokio::test(start_paused = true)]
-async fn otp_25_a_second_dynamic_supervisor_of_one_name_is_already_started() {
+async fn otp_25_a_second_dynamic_supervisor_with_one_name_is_already_started() {
     let (tree, _conns) = conns().await;
 
     let same = tree.start_child(DynamicSupervisor::builder("conns")).await;

@@ -1,4 +1,4 @@
-//! OTP's and Elixir's suites, rows 1 to 11 and 20: starting, and declining or failing to.
+//! Starts, and children that decline or fail them: rules 1 to 11 and 20.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn otp_3_a_permanent_child_that_declines_is_kept_without_a_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_4_a_temporary_child_that_declines_at_first_vanishes_and_the_next_one_starts() {
+async fn otp_4_a_temporary_child_that_declines_at_first_is_removed_and_the_next_child_starts() {
     let world = World::new();
     world.next_starts("a", [NextStart::Ignore]);
 
@@ -73,7 +73,7 @@ async fn otp_5_a_temporary_child_that_declines_when_added_is_not_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_6_of_a_dynamic_child_that_declines_nothing_is_kept() {
+async fn otp_6_a_dynamic_child_that_declines_leaves_nothing_behind() {
     let world = World::new();
     world.next_starts("a", [NextStart::Ignore]);
     let (tree, conns) = conns().await;
@@ -86,9 +86,9 @@ async fn otp_6_of_a_dynamic_child_that_declines_nothing_is_kept() {
     assert_eq!(world.acts(), ["try a"]);
 }
 
-/// What OTP's `init` may return and ours cannot: the types leave only values that are wrong.
+/// OTP's `init` may return what verger's types exclude; only invalid values remain.
 #[tokio::test(start_paused = true)]
-async fn otp_7_a_description_that_cannot_be_run_is_one_error_value_and_nothing_starts() {
+async fn otp_7_an_invalid_tree_is_one_error_value_and_nothing_starts() {
     let world = World::new();
     let nonsense = || {
         let inner = Supervisor::builder("inner").child(world.child("b")).child(world.child("b"));
@@ -114,7 +114,7 @@ async fn otp_7_a_description_that_cannot_be_run_is_one_error_value_and_nothing_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_8_a_panic_in_the_first_start_is_an_error_value_for_the_starter() {
+async fn otp_8_a_panic_in_the_first_start_is_an_error_value_for_the_caller() {
     let world = World::new();
     world.next_starts("b", [NextStart::Panic]);
     let tree = Supervisor::builder("app").preset(Preset::otp());
@@ -129,7 +129,7 @@ async fn otp_8_a_panic_in_the_first_start_is_an_error_value_for_the_starter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_8_a_panic_in_a_factory_is_an_error_value_for_the_starter() {
+async fn otp_8_a_panic_in_a_factory_is_an_error_value_for_the_caller() {
     struct Never;
 
     #[async_trait]
@@ -166,7 +166,7 @@ async fn otp_9_a_child_that_fails_when_added_is_an_error_and_leaves_no_spec() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_10_a_restart_by_hand_that_fails_is_told_to_the_caller_and_not_retried() {
+async fn otp_10_a_failed_manual_restart_is_returned_to_the_caller_and_not_retried() {
     for preset in [None, Some(Preset::otp())] {
         let world = World::new();
         let mut builder = Supervisor::builder("app").child(world.child("a"));
@@ -193,7 +193,7 @@ async fn otp_10_a_restart_by_hand_that_fails_is_told_to_the_caller_and_not_retri
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_11_a_dynamic_child_that_fails_when_added_leaves_the_table_empty() {
+async fn otp_11_a_dynamic_child_that_fails_when_added_leaves_the_supervisor_empty() {
     let world = World::new();
     world.next_starts("a", [NextStart::Error]);
     let (tree, conns) = conns().await;

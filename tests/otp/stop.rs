@@ -1,4 +1,4 @@
-//! OTP's rules: how children stop, and what those do that don't stop as they should.
+//! How children stop, and how children that don't stop in time are ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,7 +27,7 @@ async fn dynamic(children: impl IntoIterator<Item = ChildSpec>) -> SupervisorHan
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_68_with_infinite_shutdown_worker_and_supervisor_stop_however_long_it_takes() {
+async fn otp_68_an_infinite_shutdown_waits_for_worker_and_supervisor() {
     let hour = seconds(3600);
     let below = Supervisor::builder("below").child(slow("deep", seconds(4))).into_child();
     let tree = ordered([
@@ -46,7 +46,7 @@ async fn otp_68_with_infinite_shutdown_worker_and_supervisor_stop_however_long_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_69_a_child_that_ignores_the_request_is_killed_when_its_time_is_over() {
+async fn otp_69_a_child_that_ignores_its_cancellation_is_aborted_after_its_grace() {
     let tree = ordered([slow("good", Duration::ZERO), deaf("bad").shutdown(seconds(1))]).await;
     let mut journal = Journal::of(&tree);
     let began = Instant::now();
@@ -62,9 +62,9 @@ async fn otp_69_a_child_that_ignores_the_request_is_killed_when_its_time_is_over
     assert_eq!(journal.stops(), ["good#1: shut down after 0ns", "bad#2: killed after 1s"]);
 }
 
-/// Ours keeps the last quarter of the grace for `deactivate`.
+/// verger keeps the last quarter of the grace for `deactivate`.
 #[tokio::test(start_paused = true)]
-async fn otp_69_the_run_of_a_child_that_is_a_value_is_dropped_in_time_to_tidy_up() {
+async fn otp_69_the_run_of_a_value_is_dropped_in_time_for_deactivate() {
     let world = World::new();
     world.deafen("bad");
     let tree = ordered([world.child("good"), world.child("bad").shutdown(seconds(1))]).await;
@@ -76,7 +76,7 @@ async fn otp_69_the_run_of_a_child_that_is_a_value_is_dropped_in_time_to_tidy_up
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_70_brutal_kill_takes_no_time_and_no_sibling() {
+async fn otp_70_a_brutal_kill_takes_no_time_and_affects_no_sibling() {
     let brutal = || slow("brutal", seconds(9)).shutdown(Shutdown::BrutalKill);
     let specs = || [slow("a", seconds(1)), brutal(), slow("b", seconds(1))];
     for (tree, name) in [(ordered(specs()).await, "brutal"), (dynamic(specs()).await, "brutal#2")] {
@@ -167,7 +167,7 @@ async fn otp_71_children_that_end_by_themselves_during_a_shutdown_are_not_restar
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_72_dynamic_children_keep_the_reasons_with_which_they_end() {
+async fn otp_72_dynamic_children_keep_their_exit_reasons() {
     let tree = dynamic([
         worker("normal", async |ctx| {
             ctx.cancelled().await;
@@ -202,7 +202,7 @@ async fn otp_72_dynamic_children_keep_the_reasons_with_which_they_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_73_dynamic_children_stop_all_at_once_within_one_grace() {
+async fn otp_73_dynamic_children_stop_in_parallel_within_one_grace() {
     let mut children: Vec<_> = (0..10).map(|_| slow("quick", seconds(1))).collect();
     children.push(slow("late", seconds(5)));
     let tree = dynamic(children.into_iter().map(|child| child.shutdown(seconds(2)))).await;
@@ -222,7 +222,7 @@ async fn otp_73_dynamic_children_stop_all_at_once_within_one_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_74_each_dynamic_child_stops_by_its_own_rule() {
+async fn otp_74_each_dynamic_child_stops_by_its_own_shutdown_setting() {
     let tree = dynamic([
         deaf("brutal").shutdown(Shutdown::BrutalKill),
         deaf("short").shutdown(seconds(1)),
@@ -250,10 +250,10 @@ async fn otp_74_each_dynamic_child_stops_by_its_own_rule() {
     assert_eq!(journal.stops(), expected);
 }
 
-/// There are no links to undo here; a child is as detached as can be if its work goes on in a task
-/// of its own and it doesn't listen.
+/// There are no links to remove. A child is most detached if its work continues in its own task and
+/// it ignores its cancellation.
 #[tokio::test(start_paused = true)]
-async fn otp_75_a_child_that_detached_itself_holds_nobody_up() {
+async fn otp_75_a_detached_child_delays_no_call() {
     let detached = worker("detached", async |_ctx| -> Exit {
         let work = tokio::spawn(std::future::pending::<()>());
         Ok(work.await?)

@@ -1,4 +1,4 @@
-//! One child that fails and waits: what its supervisor asks of the backoff, and when.
+//! The backoff of one failing child: the indexes it is asked for, and the delays that follow.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A curve of a second each, which remembers the indexes that it was asked for.
+/// A curve of one second each that records the indexes it was asked for.
 #[derive(Clone, Default)]
 struct Asked(Arc<Mutex<Vec<u32>>>);
 
@@ -53,13 +53,13 @@ async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
     tree.which_child(name).await.unwrap()
 }
 
-/// Sleeps, and lets everybody react to what was due.
+/// Sleeps, and lets every task react that is due.
 async fn pass(time: Duration) {
     sleep(time).await;
     settle().await;
 }
 
-/// Fails and waits out the wait that follows.
+/// Fails the child, and waits for its delay.
 async fn fail(tree: &SupervisorHandle, world: &World, path: &str) -> Duration {
     let name = path.rsplit('/').next().unwrap_or(path);
     world.end(name, End::Error).await;
@@ -84,7 +84,7 @@ async fn seed0_2_there_is_never_more_than_one_live_child() {
     );
 }
 
-/// A child that counts how often it was made, activated and deactivated.
+/// A child that counts its constructions, activations and deactivations.
 #[derive(Clone, Default)]
 struct Counted(Arc<[AtomicU32; 3]>);
 
@@ -161,7 +161,7 @@ async fn seed0_6_each_failure_asks_for_the_next_index() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_46_the_first_crash_waits_for_the_first_wait_and_the_second_for_the_next() {
+async fn kin_46_the_first_crash_waits_for_the_first_delay_and_the_second_for_the_next() {
     let (world, asked) = (World::new(), Asked::default());
     let child = world.child("a").backoff(asked.backoff().reset(Reset::Never));
     let tree = start(app().child(child)).await;
@@ -172,7 +172,7 @@ async fn kin_46_the_first_crash_waits_for_the_first_wait_and_the_second_for_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_47_a_stable_run_begins_again() {
+async fn kin_47_a_stable_run_resets_the_backoff() {
     let (world, asked) = (World::new(), Asked::default());
     let child = world.child("a").backoff(asked.backoff().reset_after(secs(5)));
     let tree = start(app().child(child)).await;
@@ -183,7 +183,7 @@ async fn kin_47_a_stable_run_begins_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_7_and_a_start_that_fails_is_a_failure_like_others() {
+async fn seed0_7_a_failed_start_is_a_failure() {
     let (world, asked) = (World::new(), Asked::default());
     world.next_starts("a", [NextStart::Error, NextStart::Error]);
     let child = world.child("a").backoff(asked.backoff());
@@ -195,7 +195,7 @@ async fn seed0_7_and_a_start_that_fails_is_a_failure_like_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_48_two_starts_fail_and_the_third_instance_answers() {
+async fn kin_48_after_two_failed_starts_the_third_incarnation_answers() {
     let (world, asked) = (World::new(), Asked::default());
     world.next_starts("a", [NextStart::Panic, NextStart::Error]);
     let tree = start(app().child(world.child("a").backoff(asked.backoff()))).await;
@@ -204,7 +204,7 @@ async fn kin_48_two_starts_fail_and_the_third_instance_answers() {
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
 }
 
-/// A name stays, and the number of the run tells one from the other.
+/// The name stays the same, and the incarnation number distinguishes runs.
 #[tokio::test(start_paused = true)]
 async fn seed0_11_incarnations_are_numbered_from_one() {
     let world = World::new();
@@ -223,9 +223,9 @@ async fn seed0_11_incarnations_are_numbered_from_one() {
     assert_eq!(active, ["app/db-2", "app/db-3"]);
 }
 
-/// A child always has a name. It can be given another one.
+/// A child always has a name, and it can be changed.
 #[tokio::test(start_paused = true)]
-async fn seed0_16_the_name_of_a_child_is_its_address() {
+async fn seed0_16_a_childs_name_is_part_of_its_path() {
     let world = World::new();
     let tree = start(app().child(world.child("a").named("db"))).await;
     assert_eq!(seen(&tree, "db").await.path.to_string(), "app/db");
@@ -240,20 +240,20 @@ fn refused(backoff: Backoff) -> String {
 }
 
 #[test]
-fn seed0_17_a_first_wait_of_zero_is_refused_with_the_name_of_the_field() {
+fn seed0_17_a_minimum_delay_of_zero_is_refused_with_the_field() {
     let text = refused(Backoff::exponential(Duration::ZERO, SECOND));
     assert!(text.contains("app/db") && text.contains("`min` of the backoff is 0s"), "{text}");
 }
 
 #[test]
-fn seed0_18_a_last_wait_below_the_first_is_refused_with_both() {
+fn seed0_18_a_maximum_delay_below_the_minimum_is_refused_with_both() {
     let text = refused(Backoff::exponential(secs(2), SECOND));
     assert!(text.contains("`max` of the backoff is 1s"), "{text}");
     assert!(text.contains("at least `min`, which is 2s"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_19_by_default_a_wait_is_up_to_a_fifth_longer() {
+async fn seed0_19_by_default_jitter_adds_up_to_a_fifth() {
     for (drawn, expected) in [(0.0, 200), (0.5, 220)] {
         let world = World::new();
         let app = app().random(move || move || drawn).child(world.child("a"));
@@ -265,7 +265,7 @@ async fn seed0_19_by_default_a_wait_is_up_to_a_fifth_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_20_another_curve_replaces_the_default() {
+async fn seed0_20_a_custom_curve_replaces_the_default() {
     let world = World::new();
     let linear = Backoff::linear(ms(500), ms(500), ms(1_200));
     let tree = start(app().child(world.child("a").backoff(linear))).await;
@@ -275,16 +275,16 @@ async fn seed0_20_another_curve_replaces_the_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed1_19_a_curve_of_ones_own_plugs_into_a_supervisor() {
+async fn seed1_19_a_custom_curve_plugs_into_a_supervisor() {
     let (world, asked) = (World::new(), Asked::default());
     let tree = start(app().child(world.child("a").backoff(asked.backoff().cap(ms(400))))).await;
     assert_eq!(fail(&tree, &world, "a").await, ms(400));
 }
 
-/// Not after the first wait, which is known to be too soon, but after the last, and ten seconds at
-/// least. The preset has the original's rule.
+/// The default reset is after the maximum delay, and after ten seconds at least. The preset keeps
+/// actor-ts's rule, the minimum delay.
 #[tokio::test(start_paused = true)]
-async fn seed0_21_by_default_a_backoff_begins_again_after_its_last_wait() {
+async fn seed0_21_by_default_a_run_as_long_as_the_maximum_delay_resets_the_backoff() {
     for (preset, enough) in [(None, secs(30)), (Some(Preset::actor_ts()), ms(200))] {
         let world = World::new();
         let mut app = app().random(|| || 0.0).child(world.child("a"));
@@ -300,7 +300,7 @@ async fn seed0_21_by_default_a_backoff_begins_again_after_its_last_wait() {
     }
 }
 
-/// The clock is tokio's, which a test can pause; the rules know none.
+/// The clock is tokio's, which a test can pause; the core reads no clock.
 #[tokio::test(start_paused = true)]
 async fn seed0_27_the_clock_can_be_replaced() {
     let (world, began) = (World::new(), std::time::Instant::now());
@@ -322,7 +322,7 @@ fn seed0_28_a_child_has_one_restart_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_43_a_curve_of_ones_own_is_not_capped_and_has_its_own_reset() {
+async fn seed0_43_a_custom_curve_is_not_capped_and_has_its_own_reset() {
     struct Minute;
     impl Curve for Minute {
         fn delay(&self, _index: u32) -> Duration {
@@ -351,16 +351,17 @@ async fn seed2_1_limits_count_and_a_backoff_delays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_22_at_each_tick_a_crash_loop_is_where_the_table_says() {
+async fn kin_22_the_status_of_a_crash_loop_matches_the_table_at_each_tick() {
     let world = World::new();
     let backoff = Backoff::exponential(SECOND, secs(10)).reset_after(secs(20) + ms(1));
     let tree = start(app().child(world.child("a").backoff(backoff))).await;
-    // It fails as soon as it is up, so it is only ever seen waiting, but at the ticks of its starts.
+    // The child fails as soon as it is up, so it is only seen waiting, except at the ticks of its
+    // starts.
     let mut table = Vec::new();
     for tick in 0..=35_u64 {
         let info = seen(&tree, "a").await;
         table.push(info.next.map(|next| next.delay.as_secs()));
-        // At the last of its starts it is well.
+        // At its last start, it stays up.
         if info.lifecycle == Lifecycle::Active && tick < 35 {
             world.end("a", End::Error).await;
         }
@@ -386,7 +387,7 @@ async fn kin_22_at_each_tick_a_crash_loop_is_where_the_table_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_26_the_wait_that_is_shown_is_the_one_that_is_waited_for() {
+async fn kin_26_the_reported_delay_is_the_actual_delay() {
     let world = World::new();
     let backoff = Backoff::constant(SECOND).jitter(Jitter::AdditiveAbs(SECOND));
     let app = app().random(|| fastrand_of(26)).child(world.child("a").backoff(backoff));
@@ -396,7 +397,7 @@ async fn kin_26_the_wait_that_is_shown_is_the_one_that_is_waited_for() {
         world.end("a", End::Error).await;
         let wait = seen(&tree, "a").await.next.unwrap().delay;
         assert!((SECOND..2 * SECOND).contains(&wait), "{wait:?}");
-        // tokio's timers go by the millisecond.
+        // tokio's timers have a resolution of a millisecond.
         pass(wait - ms(2)).await;
         assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Restarting);
         pass(ms(4)).await;
@@ -407,7 +408,7 @@ async fn kin_26_the_wait_that_is_shown_is_the_one_that_is_waited_for() {
     assert!(waits.len() > 1, "{waits:?}");
 }
 
-/// Numbers that look random and are the same each time.
+/// A fixed sequence of numbers that look random.
 fn fastrand_of(seed: u64) -> impl FnMut() -> f64 + Send {
     let mut state = seed;
     move || {
@@ -417,7 +418,7 @@ fn fastrand_of(seed: u64) -> impl FnMut() -> f64 + Send {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_49_a_stop_in_a_wait_cancels_the_start_and_asks_no_more() {
+async fn kin_49_a_stop_in_a_backoff_cancels_the_start_and_asks_the_backoff_no_more() {
     let (world, asked) = (World::new(), Asked::default());
     let tree = start(app().child(world.child("a").backoff(asked.backoff()))).await;
     world.end("a", End::Error).await;
@@ -439,7 +440,7 @@ async fn kin_80_a_stop_during_the_backoff_succeeds_and_nothing_starts_afterwards
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_55_a_restart_is_counted_and_another_incarnation() {
+async fn kin_55_a_restart_increments_count_and_incarnation() {
     let world = World::new();
     let tree = start(app().child(world.child("a").backoff(Backoff::none()))).await;
     let before = seen(&tree, "a").await;
@@ -450,7 +451,7 @@ async fn kin_55_a_restart_is_counted_and_another_incarnation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_56_the_child_itself_says_that_it_is_well() {
+async fn kin_56_a_child_can_report_itself_healthy() {
     let heard = Arc::new(Semaphore::new(0));
     let well = Arc::clone(&heard);
     let run = move |ctx: Context| {
@@ -475,7 +476,7 @@ async fn kin_56_the_child_itself_says_that_it_is_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_60_four_failures_wait_twice_as_long_each_and_never_are_two_alive() {
+async fn kin_60_four_failures_wait_twice_as_long_each_and_incarnations_never_overlap() {
     let world = World::new();
     let backoff = Backoff::exponential(ms(200), secs(10));
     let tree = start(app().child(world.child("a").backoff(backoff))).await;
@@ -488,7 +489,7 @@ async fn kin_60_four_failures_wait_twice_as_long_each_and_never_are_two_alive() 
     }
 }
 
-/// A child whose end takes until it is allowed.
+/// A child whose exit waits for a permit.
 struct SlowToEnd {
     fails: Arc<Semaphore>,
     ends: Arc<Semaphore>,
@@ -508,7 +509,7 @@ impl Child for SlowToEnd {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_63_a_failure_is_booked_when_the_child_has_really_gone() {
+async fn kin_63_a_failure_is_recorded_when_the_child_has_exited() {
     let (fails, ends) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (f, e) = (Arc::clone(&fails), Arc::clone(&ends));
     let slow = child("a", move || SlowToEnd { fails: Arc::clone(&f), ends: Arc::clone(&e) });
@@ -527,7 +528,7 @@ async fn kin_63_a_failure_is_booked_when_the_child_has_really_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_67_after_the_reset_time_the_next_wait_is_the_first_again() {
+async fn kin_67_after_the_reset_time_the_next_delay_is_the_first_again() {
     let world = World::new();
     let backoff = Backoff::exponential(ms(10), SECOND).reset_after(ms(100));
     let tree = start(app().child(world.child("a").backoff(backoff))).await;
@@ -538,7 +539,7 @@ async fn kin_67_after_the_reset_time_the_next_wait_is_the_first_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_68_one_backoff_knows_nothing_of_another() {
+async fn kin_68_two_backoffs_keep_separate_state() {
     let world = World::new();
     let short = Backoff::exponential(ms(10), SECOND).reset_after(ms(50));
     let long = Backoff::exponential(SECOND, secs(60)).reset(Reset::Never);
@@ -556,7 +557,7 @@ async fn kin_68_one_backoff_knows_nothing_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_69_typed_pekko_begins_again_after_the_mean_of_its_waits() {
+async fn kin_69_typed_pekko_resets_after_the_mean_of_its_delays() {
     let world = World::new();
     let tree = start(app().preset(Preset::pekko_typed()).random(|| || 0.0).child(world.child("a")));
     let tree = tree.await;
@@ -568,9 +569,9 @@ async fn kin_69_typed_pekko_begins_again_after_the_mean_of_its_waits() {
     assert_eq!(fail(&tree, &world, "a").await, ms(200));
 }
 
-/// A start that fails is a failure for all of them, with a limit, with a backoff, and with neither.
+/// A failed start is a failure in all three cases: with a limit, with a backoff, and with neither.
 #[tokio::test(start_paused = true)]
-async fn kin_70_a_start_that_fails_is_an_ordinary_failure() {
+async fn kin_70_a_failed_start_is_an_ordinary_failure() {
     let plain = |child: ChildSpec| child.backoff(Backoff::none());
     let limited = |child: ChildSpec| child.backoff(Backoff::none()).restarts(2, secs(60));
     let delayed = |child: ChildSpec| child.backoff(Backoff::constant(SECOND));
@@ -587,7 +588,7 @@ async fn kin_70_a_start_that_fails_is_an_ordinary_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_81_whoever_starts_a_child_hears_that_it_failed_and_what_becomes_of_it() {
+async fn kin_81_the_caller_of_a_start_learns_of_the_failure_and_of_the_next_step() {
     let world = World::new();
     let tree = start(app()).await;
     world.next_starts("a", [NextStart::Error]);
@@ -615,7 +616,7 @@ async fn kin_82_a_stop_while_the_start_is_pending_fails_the_start_and_succeeds_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_84_a_start_by_hand_cuts_a_wait_of_a_day_short_and_keeps_the_count() {
+async fn kin_84_a_manual_start_cuts_a_delay_of_a_day_short_and_keeps_the_count() {
     let world = World::new();
     let backoff = Backoff::constant(DAY).reset(Reset::ByHand);
     let tree = start(app().child(world.child("a").backoff(backoff))).await;
@@ -629,7 +630,7 @@ async fn kin_84_a_start_by_hand_cuts_a_wait_of_a_day_short_and_keeps_the_count()
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_86_a_delayed_start_that_fails_is_listed_and_tried_again() {
+async fn kin_86_a_child_whose_delayed_start_fails_is_listed_and_retried() {
     let world = World::new();
     let tree = start(app().child(world.child("a").backoff(Backoff::constant(SECOND)))).await;
     world.next_starts("a", [NextStart::Error]);
@@ -641,7 +642,7 @@ async fn kin_86_a_delayed_start_that_fails_is_listed_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_87_who_waits_can_be_stopped_and_forgotten_and_started_by_hand_once() {
+async fn kin_87_a_waiting_child_can_be_stopped_deleted_or_started_manually_once() {
     let world = World::new();
     let backoff = Backoff::constant(SECOND);
     let tree = start(app().child(world.child("a").backoff(backoff.clone()))).await;

@@ -1,4 +1,4 @@
-//! Calls that are tried again, and calls that are not made for a while.
+//! Retries and circuit breakers.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -17,7 +17,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The calls made, and when each was.
+/// The number of calls, and the time of each.
 #[derive(Default)]
 struct Calls {
     at: Mutex<Vec<u64>>,
@@ -25,7 +25,7 @@ struct Calls {
 }
 
 impl Calls {
-    /// A call that works from the `nth` on.
+    /// Returns calls of which the `nth` is the first to succeed.
     fn works_from(&self, nth: usize) -> impl Future<Output = Result<usize, String>> + use<> {
         let began = self.began.get().unwrap_or_else(Instant::now);
         self.began.set(Some(began));
@@ -44,7 +44,7 @@ impl Calls {
 const NEVER: usize = usize::MAX;
 
 #[tokio::test(start_paused = true)]
-async fn kin_165_a_call_that_works_is_made_once() {
+async fn kin_165_a_successful_call_is_made_once() {
     let calls = Calls::default();
     assert_eq!(retry(Retry::attempts(9), || calls.works_from(1)).await, Ok(1));
     assert_eq!(calls.at(), [0]);
@@ -59,14 +59,14 @@ async fn kin_165_after_the_last_attempt_its_error_is_returned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_165_with_no_attempts_one_is_made() {
+async fn kin_165_with_zero_attempts_one_call_is_made() {
     let calls = Calls::default();
     assert!(retry(Retry::attempts(0), || calls.works_from(NEVER)).await.is_err());
     assert_eq!(calls.at().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_165_a_value_that_is_not_accepted_is_tried_again() {
+async fn kin_165_a_rejected_value_is_retried() {
     let calls = Calls::default();
     let policy = Retry::attempts(9).accept_if(|value| *value >= 3);
     assert_eq!(retry(policy, || calls.works_from(1)).await, Ok(3));
@@ -77,22 +77,22 @@ async fn kin_165_a_value_that_is_not_accepted_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_165_an_error_that_is_not_worth_it_is_not_tried_again() {
+async fn kin_165_an_error_that_is_not_retryable_is_not_retried() {
     let calls = Calls::default();
     let policy = Retry::attempts(9).again_if(|error: &String, _| error != "no 2");
     assert_eq!(retry(policy, || calls.works_from(NEVER)).await, Err("no 2".to_owned()));
 }
 
-/// A panic is not an error that a call returns: it passes through.
+/// A panic isn't an error that a call returns: it propagates.
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "of the call itself")]
-async fn kin_165_a_panic_of_the_call_is_the_callers() {
+async fn kin_165_a_panic_of_the_call_reaches_the_caller() {
     let policy: Retry<(), String> = Retry::attempts(9);
     let _ = retry(policy, || -> std::future::Ready<_> { panic!("of the call itself") }).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed1_16_nobody_waits_after_the_last_attempt() {
+async fn seed1_16_a_retry_does_not_wait_after_the_last_attempt() {
     let calls = Calls::default();
     let backoff = Backoff::constant(ms(100));
     let policy = Retry::attempts(5).backoff(backoff);
@@ -121,7 +121,7 @@ async fn seed1_17_six_attempts_wait_five_times_each_twice_as_long_up_to_the_cap(
 }
 
 #[tokio::test(start_paused = true)]
-async fn jitter_can_be_drawn_from_a_source_of_ones_own_and_a_backoff_may_have_an_end() {
+async fn jitter_can_use_a_custom_random_source_and_a_backoff_may_be_finite() {
     let calls = Calls::default();
     let backoff = Backoff::iter(|| [ms(100), ms(200)]).jitter(Jitter::Symmetric(0.5));
     let policy = Retry::attempts(9).backoff(backoff).random(|| 0.0);
@@ -130,7 +130,7 @@ async fn jitter_can_be_drawn_from_a_source_of_ones_own_and_a_backoff_may_have_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_an_error_asks_for_takes_the_place_of_the_backoffs_for_that_attempt() {
+async fn a_delay_requested_by_an_error_replaces_the_backoffs_for_that_attempt() {
     let calls = Calls::default();
     let waits = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&waits);
@@ -138,7 +138,7 @@ async fn a_wait_that_an_error_asks_for_takes_the_place_of_the_backoffs_for_that_
         .backoff(Backoff::exponential(ms(100), ms(900)))
         .wait_from(|error: &String, attempt| {
             assert_eq!(*error, format!("no {attempt}"));
-            // Further than the bound of the backoff, or not at all.
+            // Beyond the bound of the backoff, or without a delay.
             match attempt {
                 2 => Some(ms(5_000)),
                 4 => Some(Duration::ZERO),
@@ -160,7 +160,7 @@ async fn a_wait_that_an_error_asks_for_takes_the_place_of_the_backoffs_for_that_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_asks_for_a_wait_is_tried_no_oftener_and_no_later_than_otherwise() {
+async fn a_delay_requested_by_an_error_changes_neither_attempts_nor_deadline() {
     let asked = |_: &String, _| Some(ms(1_000));
     let calls = Calls::default();
     let policy = Retry::attempts(3).backoff(Backoff::none()).wait_from(asked);
@@ -183,7 +183,7 @@ async fn an_error_that_asks_for_a_wait_is_tried_no_oftener_and_no_later_than_oth
     assert_eq!(calls.at(), [0, 0], "a value that isn't accepted asks for nothing");
 }
 
-/// What a breaker has told.
+/// The state changes that a breaker has reported.
 type Changes = Arc<Mutex<Vec<(CircuitState, CircuitState)>>>;
 
 fn breaker() -> (CircuitBreaker<&'static str>, Changes) {
@@ -214,7 +214,7 @@ async fn work(breaker: &CircuitBreaker<&'static str>) -> Result<u8, CallError<&'
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_166_a_closed_one_makes_the_calls() {
+async fn kin_166_a_closed_breaker_makes_the_calls() {
     let (breaker, changes) = breaker();
     assert_eq!(work(&breaker).await, Ok(7));
     assert_eq!(breaker.state(), CircuitState::Closed);
@@ -222,14 +222,14 @@ async fn kin_166_a_closed_one_makes_the_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_166_an_open_one_refuses_at_once_with_an_error_of_its_own() {
+async fn kin_166_an_open_breaker_refuses_at_once_with_its_own_error() {
     let (breaker, _) = open().await;
     let refused = work(&breaker).await.unwrap_err();
     assert_eq!(refused.to_string(), "db: the circuit is open for another 10s");
 }
 
 #[test]
-fn what_is_left_of_a_reset_time_is_told_as_one_would_say_it() {
+fn the_remaining_reset_time_is_written_in_readable_units() {
     for (nanos, text) in [
         (1, "1ms"),
         (943_598_678, "944ms"),
@@ -267,7 +267,7 @@ async fn kin_166_after_the_reset_time_one_probe_decides() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_166_while_a_probe_is_under_way_others_are_refused() {
+async fn kin_166_calls_during_a_probe_are_refused() {
     let (breaker, _) = open().await;
     tokio::time::advance(ms(10_000)).await;
     let probe = breaker.clone();
@@ -295,14 +295,14 @@ async fn kin_166_a_slow_call_is_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_166_an_error_that_is_filtered_out_does_not_count() {
+async fn kin_166_a_filtered_error_does_not_count() {
     let breaker = CircuitBreaker::new("db").max_failures(1).fails_if(|error| *error != "no");
     assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")), "the caller has it anyway");
     assert_eq!(breaker.state(), CircuitState::Closed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_one_is_open_for_as_long_as_the_error_asks_for() {
+async fn an_open_breaker_stays_open_as_long_as_the_error_requests() {
     let breaker = CircuitBreaker::new("vendor")
         .max_failures(2)
         .reset_after(ms(1_000))
@@ -324,15 +324,15 @@ async fn an_open_one_is_open_for_as_long_as_the_error_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_166_with_no_reset_time_the_next_call_is_a_probe() {
+async fn kin_166_with_a_reset_time_of_zero_the_next_call_is_a_probe() {
     let breaker = CircuitBreaker::new("db").max_failures(1).reset_after(Duration::ZERO);
     assert!(fail(&breaker).await.is_err());
     assert_eq!(work(&breaker).await, Ok(7));
 }
 
-/// Of the options none can be bad but a limit of no failures, which is one of one.
+/// A limit of zero failures is the only invalid option; it is treated as one.
 #[tokio::test(start_paused = true)]
-async fn kin_166_a_limit_of_no_failures_is_one_of_one() {
+async fn kin_166_a_limit_of_zero_failures_is_treated_as_one() {
     let breaker = CircuitBreaker::new("db").max_failures(0);
     assert_eq!(work(&breaker).await, Ok(7));
     assert!(fail(&breaker).await.is_err());
@@ -340,7 +340,7 @@ async fn kin_166_a_limit_of_no_failures_is_one_of_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed1_21_a_call_that_panics_is_a_failure_and_one_that_is_dropped_is_not() {
+async fn seed1_21_a_panicking_call_is_a_failure_and_a_dropped_call_is_not() {
     let breaker = CircuitBreaker::<&str>::new("db").max_failures(1);
     let dropped = breaker.clone();
     let task = tokio::spawn(async move { dropped.call(pending::<Result<(), _>>).await });
@@ -363,7 +363,7 @@ async fn seed1_21_a_call_that_panics_is_a_failure_and_one_that_is_dropped_is_not
 struct NoPrices(#[source] io::Error);
 
 #[test]
-fn the_error_of_a_call_is_found_in_that_of_the_breaker_and_told_once() {
+fn the_breakers_error_contains_the_calls_error_and_prints_it_once() {
     let error = CallError::Failed(NoPrices(io::ErrorKind::TimedOut.into()));
     let source = error.source().and_then(|source| source.downcast_ref::<NoPrices>());
     assert_eq!(source.unwrap().0.kind(), io::ErrorKind::TimedOut);
@@ -404,7 +404,7 @@ async fn the_trigger_of_a_child_sees_the_error_of_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clones_share_one_state_whatever_the_error() {
+async fn clones_of_a_breaker_share_one_state_whatever_the_error() {
     let breaker = CircuitBreaker::new("db").max_failures(1);
     let clone = breaker.clone();
 
@@ -415,7 +415,7 @@ async fn clones_share_one_state_whatever_the_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_is_dropped_leaves_its_place_to_the_next() {
+async fn a_dropped_probe_leaves_its_place_to_the_next_call() {
     let (breaker, _) = open().await;
     tokio::time::advance(ms(10_000)).await;
     let slow = breaker.call(pending::<Result<(), _>>);

@@ -1,4 +1,4 @@
-//! How often is too often: the limits of a supervisor, and those of a child.
+//! Restart limits of supervisors and children.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A supervisor that restarts without end and without waiting, as far as it is up to it.
+/// A supervisor that restarts immediately and without a limit of its own.
 fn patient() -> SupervisorBuilder {
     let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
     Supervisor::builder("app").unlimited_restarts().defaults(at_once)
@@ -32,7 +32,7 @@ async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
     tree.which_child(name).await.unwrap()
 }
 
-/// Lets the child fail, and says if it is up again without any time passing.
+/// Fails the child, and returns whether it is up again without any time passing.
 async fn comes_back(tree: &SupervisorHandle, world: &World, name: &str) -> bool {
     world.end(name, End::Error).await;
     seen(tree, name).await.lifecycle == Lifecycle::Active
@@ -53,7 +53,7 @@ async fn seed0_1_ten_restarts_a_minute_are_granted_and_the_eleventh_stops_the_ch
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("given up")));
     assert_eq!(child.restarts, 10);
 
-    // The refusal was not recorded: a minute after the ten, all are there again.
+    // The refusal wasn't recorded: a minute after the ten restarts, all ten are granted again.
     advance(MINUTE + ms(1)).await;
     tree.retry("flaky").await.unwrap();
     for _ in 1..=10 {
@@ -83,9 +83,9 @@ async fn seed0_52_one_child_has_a_limit_that_counts_and_a_backoff_that_waits() {
     assert_eq!(seen(&tree, "broker").await.lifecycle, Lifecycle::Errored);
 }
 
-/// There, the recipe is a supervisor around the backoff, which counts nothing.
+/// In actor-ts, the recipe is a supervisor around the backoff, which counts nothing.
 #[tokio::test(start_paused = true)]
-async fn seed0_53_a_child_with_a_backoff_is_given_up_after_exactly_so_many_restarts() {
+async fn seed0_53_a_child_with_a_backoff_is_given_up_after_exactly_its_limit() {
     for max in [0, 1, 10] {
         let world = World::new();
         let backoff = Backoff::exponential(ms(200), secs(10)).jitter(0.2);
@@ -106,7 +106,7 @@ async fn seed0_53_a_child_with_a_backoff_is_given_up_after_exactly_so_many_resta
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_24_without_a_limit_it_is_retried_for_ever_and_with_one_it_is_not() {
+async fn seed2_24_without_a_limit_a_child_is_retried_for_ever_and_with_a_limit_it_is_not() {
     let world = World::new();
     let limited = world.child("limited").restarts(3, YEAR).on_exhausted(OnExhausted::Park);
     let tree = start(patient().child(world.child("endless")).child(limited)).await;
@@ -149,7 +149,7 @@ async fn seed3_25_with_a_limit_of_two_the_third_failure_escalates() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_26_restarts_are_counted_for_each_child_or_for_all() {
+async fn seed3_26_restarts_are_counted_per_child_or_per_supervisor() {
     let names = ["a", "b", "c"];
     let world = World::new();
     let each = |child: ChildDefaults| {
@@ -180,7 +180,7 @@ async fn seed3_26_restarts_are_counted_for_each_child_or_for_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_34_after_three_restarts_the_fourth_failure_is_final_and_by_default_none_is() {
+async fn seed4_34_with_a_limit_of_three_the_fourth_failure_is_final_and_by_default_no_failure_is() {
     let world = World::new();
     let child = world.child("a").consecutive_restarts(3).on_exhausted(OnExhausted::StopChild);
     let tree = start(patient().child(child).child(world.child("b"))).await;
@@ -198,7 +198,7 @@ async fn seed4_34_after_three_restarts_the_fourth_failure_is_final_and_by_defaul
 }
 
 #[test]
-fn seed4_37_a_backoff_that_forgives_at_once_needs_a_limit_in_time() {
+fn seed4_37_a_backoff_that_resets_at_once_needs_a_limit_per_time() {
     let forgiving = || Backoff::exponential(ms(200), secs(10)).reset_after(Duration::ZERO);
     let idle = || worker("a", async |ctx: Context| ctx.cancelled().await).backoff(forgiving());
 
@@ -215,13 +215,13 @@ fn seed4_37_a_backoff_that_forgives_at_once_needs_a_limit_in_time() {
 
     assert!(patient().child(idle().restarts(5, MINUTE)).build().is_ok(), "its own limit");
     assert!(Supervisor::builder("app").child(idle()).build().is_ok(), "the one of all");
-    // What is not forgiven, because it was never active, is no way out.
+    // A child that was never active isn't reset, so it can't evade the limit.
     let signals = idle().readiness(verger::Readiness::Signal);
     assert!(patient().child(signals.consecutive_restarts(3)).build().is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_37_a_child_that_is_forgiven_at_once_ends_by_the_limit_in_time() {
+async fn seed4_37_a_child_whose_backoff_resets_at_once_ends_by_the_limit_per_time() {
     let world = World::new();
     let backoff = Backoff::constant(ms(100)).reset_after(Duration::ZERO);
     let child = world.child("a").backoff(backoff).restarts(3, MINUTE);
@@ -248,7 +248,7 @@ async fn a_dynamic_child_without_any_limit_is_refused_when_it_is_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_33_children_of_one_spec_have_a_limit_each() {
+async fn kin_33_children_of_one_spec_have_separate_limits() {
     let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
     let spec = idle.backoff(Backoff::none()).restarts(1, MINUTE);
     let spec = spec.on_exhausted(OnExhausted::Park);
@@ -276,9 +276,9 @@ async fn kin_34_without_a_limit_a_child_answers_after_seven_kills() {
     assert_eq!(seen(&tree, "a").await.incarnation, 8);
 }
 
-/// There, no limit within a period silently means one restart.
+/// In Pekko, no limit within a period silently means one restart.
 #[test]
-fn kin_35_no_limit_within_a_period_cannot_be_written() {
+fn kin_35_an_unlimited_policy_cannot_have_a_period() {
     let error = Supervisor::builder("app").restarts(1, MINUTE).unlimited_restarts().build();
     let BuildError::SetTwice { path, first, second } = error.unwrap_err() else {
         panic!("it is a mistake")
@@ -290,7 +290,7 @@ fn kin_35_no_limit_within_a_period_cannot_be_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_36_a_limit_for_ever_is_used_up_once() {
+async fn kin_36_a_limit_with_an_endless_period_is_used_up_once() {
     let world = World::new();
     let child = world.child("a").restarts(3, Duration::MAX).on_exhausted(OnExhausted::Park);
     let tree = start(patient().child(child)).await;
@@ -301,10 +301,10 @@ async fn kin_36_a_limit_for_ever_is_used_up_once() {
     assert!(!comes_back(&tree, &world, "a").await);
 }
 
-/// The child is a value: `deactivate` runs after each failure, the last one as well, and then
-/// `activate` doesn't.
+/// The child is a value: `deactivate` runs after each failure, also the last, and `activate`
+/// doesn't run after the last.
 #[tokio::test(start_paused = true)]
-async fn kin_38_the_third_failure_tidies_up_and_starts_nothing() {
+async fn kin_38_the_failure_beyond_the_limit_cleans_up_and_starts_nothing() {
     let world = World::new();
     let child = world.child("a").restarts(2, MINUTE).on_exhausted(OnExhausted::StopChild);
     let tree = start(patient().child(child)).await;
@@ -317,7 +317,7 @@ async fn kin_38_the_third_failure_tidies_up_and_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_39_two_more_are_granted_when_the_window_is_over_and_the_next_one_is_not() {
+async fn kin_39_two_more_restarts_are_granted_after_the_window_and_the_next_is_not() {
     let world = World::new();
     let two = Intensity::tumbling(2, secs(2));
     let child = world.child("a").intensity(two).on_exhausted(OnExhausted::StopChild);
@@ -333,7 +333,7 @@ async fn kin_39_two_more_are_granted_when_the_window_is_over_and_the_next_one_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_40_of_none_the_first_failure_is_the_last() {
+async fn kin_40_with_a_limit_of_zero_the_first_failure_is_final() {
     let limits: [fn(ChildSpec) -> ChildSpec; 4] = [
         |spec| spec.restarts(0, MINUTE),
         |spec| spec.intensity(Intensity::tumbling(0, MINUTE)),
@@ -351,7 +351,7 @@ async fn kin_40_of_none_the_first_failure_is_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_44_three_quick_failures_a_quiet_time_and_three_more_are_restarted() {
+async fn kin_44_quick_failures_before_and_after_a_quiet_time_are_all_restarted() {
     let world = World::new();
     let backoff = Backoff::exponential(ms(100), ms(300)).reset_after(secs(10));
     let child = world.child("a").backoff(backoff).restarts(3, secs(1));
@@ -369,9 +369,9 @@ async fn kin_44_three_quick_failures_a_quiet_time_and_three_more_are_restarted()
     assert!(tree.wait().await.is_err(), "the fourth within 900 ms");
 }
 
-/// There, it never ends and nobody says so.
+/// In Pekko, it never ends, without a warning.
 #[test]
-fn kin_44_a_limit_that_its_backoff_outlasts_is_warned_of() {
+fn kin_44_a_limit_whose_backoff_outlasts_it_logs_a_warning() {
     let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
     let slow = idle.backoff(Backoff::constant(ms(100)));
     let warning = |spec: ChildSpec| {
@@ -405,7 +405,7 @@ fn kin_44_a_limit_that_its_backoff_outlasts_is_warned_of() {
 }
 
 #[test]
-fn a_limit_of_all_that_decays_is_warned_of_as_well() {
+fn a_decaying_supervisor_limit_that_is_unreachable_logs_a_warning() {
     let idle = |name| worker(name, async |ctx: Context| ctx.cancelled().await);
     let slow = |child: ChildDefaults| child.backoff(Backoff::constant(secs(1)));
     let tree = |max| {
@@ -422,7 +422,7 @@ fn a_limit_of_all_that_decays_is_warned_of_as_well() {
 }
 
 #[test]
-fn a_limit_in_a_row_is_warned_of_where_nothing_is_in_a_row() {
+fn an_unreachable_consecutive_limit_logs_a_warning() {
     let idle = worker("a", async |ctx: Context| ctx.cancelled().await).restarts(3, MINUTE);
     let idle = idle.backoff(Backoff::constant(secs(1)).reset_after(Duration::ZERO));
     let idle = idle.consecutive_restarts(3).failing_for(MINUTE);
@@ -439,9 +439,9 @@ fn a_limit_in_a_row_is_warned_of_where_nothing_is_in_a_row() {
     );
 }
 
-/// A restart by hand is not charged at all, however many wait for the same stop.
+/// A manual restart isn't charged, however many wait for the same stop.
 #[tokio::test(start_paused = true)]
-async fn kin_45_starts_that_wait_for_a_stop_are_not_counted_against_the_limit() {
+async fn kin_45_starts_that_wait_for_a_stop_are_not_charged() {
     let slow = worker("a", async |ctx: Context| {
         ctx.cancelled().await;
         tokio::time::sleep(ms(100)).await;
@@ -460,7 +460,7 @@ async fn kin_45_starts_that_wait_for_a_stop_are_not_counted_against_the_limit() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_57_with_a_limit_of_two_the_third_end_is_the_supervisors() {
+async fn kin_57_with_a_limit_of_two_the_third_exit_ends_the_supervisor() {
     let ends = [(RestartType::Permanent, End::Normal), (RestartType::Transient, End::Error)];
     for (restart, end) in ends {
         let world = World::new();
@@ -476,7 +476,7 @@ async fn kin_57_with_a_limit_of_two_the_third_end_is_the_supervisors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_64_of_five_in_thirty_seconds_the_sixth_failure_is_the_supervisors() {
+async fn kin_64_with_a_limit_of_five_in_thirty_seconds_the_sixth_failure_ends_the_supervisor() {
     let world = World::new();
     let tree = start(patient().child(world.child("a").restarts(5, secs(30)))).await;
     for _ in 0..5 {
@@ -488,7 +488,7 @@ async fn kin_64_of_five_in_thirty_seconds_the_sixth_failure_is_the_supervisors()
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_66_after_one_failure_and_two_starts_that_fail_it_is_over() {
+async fn kin_66_one_failure_and_two_failed_restarts_exceed_the_limit() {
     let world = World::new();
     let backoff = Backoff::constant(secs(1));
     let tree = start(patient().child(world.child("a").backoff(backoff).consecutive_restarts(2)));
@@ -505,7 +505,7 @@ async fn kin_66_after_one_failure_and_two_starts_that_fail_it_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restarts_in_a_row_begin_anew_when_the_child_was_active_for_long_enough() {
+async fn consecutive_restarts_reset_when_the_child_was_active_long_enough() {
     let world = World::new();
     let backoff = Backoff::constant(ms(1)).reset_after(secs(10));
     let child = world.child("a").backoff(backoff).consecutive_restarts(1);
@@ -523,7 +523,7 @@ async fn restarts_in_a_row_begin_anew_when_the_child_was_active_for_long_enough(
 }
 
 #[tokio::test(start_paused = true)]
-async fn restarts_in_a_row_begin_anew_when_the_child_says_that_it_is_healthy() {
+async fn consecutive_restarts_reset_when_the_child_reports_itself_healthy() {
     let says = worker("a", async |ctx: Context| -> Exit {
         if ctx.incarnation() < 5 {
             ctx.report_healthy();
@@ -538,7 +538,7 @@ async fn restarts_in_a_row_begin_anew_when_the_child_says_that_it_is_healthy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_fails_for_longer_than_it_may_is_given_up() {
+async fn a_child_that_keeps_failing_past_its_deadline_is_given_up() {
     let world = World::new();
     let backoff = Backoff::constant(secs(20)).reset_after(secs(30));
     let child = world.child("a").backoff(backoff).failing_for(MINUTE);
@@ -546,7 +546,7 @@ async fn a_child_that_fails_for_longer_than_it_may_is_given_up() {
     advance(YEAR).await;
     world.next_starts("a", [NextStart::Error, NextStart::Error, NextStart::Error]);
 
-    // At 0, 20, 40 and 60 s; then it is up, and fails too late.
+    // It fails at 0, 20, 40 and 60 s; then it is up, and its next failure comes too late.
     world.end("a", End::Error).await;
     for _ in 0..4 {
         assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Restarting);
@@ -559,7 +559,7 @@ async fn a_child_that_fails_for_longer_than_it_may_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_limit_refuses_no_other_one_counts() {
+async fn a_restart_refused_by_one_limit_is_counted_by_none() {
     let world = World::new();
     let builder = Supervisor::builder("app").restarts(3, MINUTE).on_exhausted(OnExhausted::Park);
     let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
@@ -578,7 +578,7 @@ async fn what_one_limit_refuses_no_other_one_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clean_ends_that_are_not_followed_by_a_restart_are_not_counted() {
+async fn normal_ends_without_a_restart_are_not_counted() {
     let world = World::new();
     let child = world.child("a").restart(RestartType::Transient).restarts(1, YEAR);
     let child = child.on_exhausted(OnExhausted::Park);
@@ -629,7 +629,7 @@ async fn a_supervisor_whose_score_is_exceeded_gives_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_limit_is_can_be_read() {
+async fn limits_can_be_read_back() {
     let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
     let three = Intensity::tumbling(3, MINUTE);
     let child = idle.intensity(three).on_exhausted(OnExhausted::Exit(7));
@@ -675,7 +675,7 @@ fn a_limit_that_is_set_twice_is_refused_with_both_values() {
 }
 
 #[test]
-fn what_stands_beneath_is_not_set_twice() {
+fn a_default_and_an_override_are_not_set_twice() {
     struct Careful;
 
     #[async_trait]
@@ -696,7 +696,7 @@ fn what_stands_beneath_is_not_set_twice() {
 }
 
 #[test]
-fn limits_that_are_none_are_refused() {
+fn meaningless_limits_are_refused() {
     let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
     let error = |spec: ChildSpec| patient().child(spec).build().unwrap_err().to_string();
     assert_eq!(

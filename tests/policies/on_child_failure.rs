@@ -1,5 +1,5 @@
-//! A callback that decides what becomes of a child that has failed. What it decides on, when it is
-//! asked, and what discards its answer is in the tests of the machine; here is the whole way.
+//! The callback that decides about a failed child, through the public API. The tests of the core
+//! cover its inputs and the events that discard its decision.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,12 +19,12 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A supervisor that restarts at once, and as often as it takes.
+/// A supervisor that restarts immediately, without a limit.
 fn eager(name: &str) -> SupervisorBuilder {
     limited(name).unlimited_restarts()
 }
 
-/// A supervisor that restarts at once.
+/// A supervisor that restarts immediately, with a limit.
 fn limited(name: &str) -> SupervisorBuilder {
     Supervisor::builder(name).defaults(|child| child.backoff(Backoff::none()))
 }
@@ -33,7 +33,7 @@ async fn lifecycle(handle: &SupervisorHandle, path: &str) -> Lifecycle {
     handle.which_child(path).await.unwrap().lifecycle
 }
 
-/// What a callback was asked, and a callback that remembers it.
+/// Records the failures that a callback was called with.
 #[derive(Clone, Default)]
 struct Asked(Arc<Mutex<Vec<ChildFailure>>>);
 
@@ -46,13 +46,13 @@ impl Asked {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 
-    /// Who was asked about, and whose child it was.
+    /// Returns the failed child and its supervisor for each call.
     fn paths(&self) -> Vec<String> {
         let failures = self.taken();
         failures.iter().map(|it| format!("{} of {}", it.child, it.supervisor)).collect()
     }
 
-    /// Decides the same each time.
+    /// Returns a callback that always decides the same.
     fn always(
         &self,
         decision: FailureDecision,
@@ -65,7 +65,7 @@ impl Asked {
     }
 }
 
-/// SignalPy supervises nobody without a callback. Here the policy of the child decides then.
+/// SignalPy supervises no child without a callback. Here, the child's policy decides.
 #[tokio::test(start_paused = true)]
 async fn seed3_10_without_a_callback_the_policy_of_the_child_decides() {
     let world = World::new();
@@ -81,7 +81,7 @@ async fn seed3_11_the_nearest_supervisor_above_that_has_a_callback_decides() {
     let world = World::new();
     let (top, own) = (Asked::default(), Asked::default());
     let restart = FailureDecision::restart;
-    // The one in between has none; the one beside it has one of its own.
+    // The supervisor between has no callback; its sibling has its own.
     let mid = eager("mid").child(eager("low").child(world.child("a")));
     let conns = DynamicSupervisor::builder("conns");
     let beside = eager("beside").on_child_failure(own.always(restart())).child(world.child("b"));
@@ -113,7 +113,7 @@ async fn seed3_11_the_childs_own_supervisor_carries_the_decision_out() {
     assert_eq!(failure.strategy, Strategy::OneForAll);
     assert_eq!((failure.restarts_in_period, failure.max_restarts), (0, Some(1)));
 
-    // Its limit: then its own failure is one that is asked about.
+    // Beyond its limit, its own failure is passed to the callback.
     world.end("a", End::Error).await;
     let failures = asked.taken();
     let paths: Vec<_> = failures.iter().map(|it| it.child.as_str()).collect();
@@ -124,7 +124,7 @@ async fn seed3_11_the_childs_own_supervisor_carries_the_decision_out() {
     app.stop("done").await.unwrap();
 }
 
-/// SignalPy's are 3 in 60 s, and one second doubled.
+/// SignalPy's defaults are 3 in 60 s, and one second doubled.
 #[tokio::test(start_paused = true)]
 async fn seed3_12_a_supervisor_with_a_callback_has_the_same_defaults_as_any() {
     let world = World::new();
@@ -170,7 +170,7 @@ mod forms {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_14_a_callback_is_a_function_or_an_async_one_or_a_closure() {
+async fn seed3_14_a_callback_is_a_function_an_async_function_or_a_closure() {
     let limit = Arc::new(3);
     let (here, there, everywhere) = (Arc::clone(&limit), Arc::clone(&limit), limit);
     let forms = [
@@ -211,7 +211,7 @@ async fn seed3_14_a_callback_is_a_function_or_an_async_one_or_a_closure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_15_who_is_given_up_stays_errored_and_its_siblings_run_on() {
+async fn seed3_15_a_child_that_is_given_up_stays_errored_and_its_siblings_run() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         let world = World::new();
         let asked = Asked::default();
@@ -243,7 +243,7 @@ async fn seed3_15_who_is_given_up_stays_errored_and_its_siblings_run_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_29_a_callback_is_told_all_there_is_to_know() {
+async fn seed3_29_a_callback_receives_every_field_of_the_failure() {
     async fn serve(_: Context) -> Exit {
         Err("no network")?
     }
@@ -277,7 +277,7 @@ async fn seed3_29_a_callback_is_told_all_there_is_to_know() {
 
     app.stop("done").await.unwrap();
 
-    // A value has the name of its type, a supervisor none.
+    // A value has the name of its type, and a supervisor has none.
     let app = eager("app").on_child_failure(asked.always(true.into()));
     let app = start(app.child(world.child("writer"))).await;
     world.end("writer", End::Error).await;
@@ -293,11 +293,11 @@ async fn seed3_29_a_callback_is_told_all_there_is_to_know() {
     app.stop("done").await.unwrap();
 }
 
-/// Where it should connect to.
+/// The endpoint to connect to.
 #[derive(Debug, PartialEq)]
 struct Endpoint(u32);
 
-/// A child that notes where it is told to connect to.
+/// A child that records the endpoint it connects to.
 fn client(seen: &Arc<Mutex<Vec<Option<u32>>>>) -> ChildSpec {
     let seen = Arc::clone(seen);
     worker("client", move |ctx: Context| {
@@ -309,7 +309,7 @@ fn client(seen: &Arc<Mutex<Vec<Option<u32>>>>) -> ChildSpec {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_context_that_outlives_its_run_still_knows_the_properties_of_that() {
+async fn a_context_that_outlives_its_incarnation_keeps_its_properties() {
     let kept: Arc<Mutex<Vec<Context>>> = Arc::default();
     let keeps = Arc::clone(&kept);
     let fails = Arc::new(Notify::new());
@@ -339,9 +339,9 @@ async fn a_context_that_outlives_its_run_still_knows_the_properties_of_that() {
     app.stop("done").await.unwrap();
 }
 
-/// SignalPy changes them under one_for_one only, and forgets those before.
+/// SignalPy changes properties under `one_for_one` only, and drops the previous ones.
 #[tokio::test(start_paused = true)]
-async fn seed3_30_changed_properties_last_under_every_strategy() {
+async fn seed3_30_changed_properties_persist_under_every_strategy() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         let (world, seen) = (World::new(), Arc::default());
         let app = eager("app").strategy(strategy).on_child_failure(|failure| {
@@ -358,7 +358,7 @@ async fn seed3_30_changed_properties_last_under_every_strategy() {
             app.kill_child("client").await.unwrap();
             settle().await;
         }
-        // By hand, and with its group.
+        // Restarted manually, and with its group.
         app.restart("client").await.unwrap();
         app.terminate_child("client").await.unwrap();
         app.restart_child("client").await.unwrap();
@@ -369,7 +369,7 @@ async fn seed3_30_changed_properties_last_under_every_strategy() {
         }
         assert_eq!(*seen.lock().unwrap(), expected, "{strategy}");
 
-        // A new child of that name is another child.
+        // A new child with that name starts without them.
         app.terminate_child("client").await.unwrap();
         app.delete_child("client").await.unwrap();
         app.start_child(client(&seen)).await.unwrap();
@@ -380,7 +380,7 @@ async fn seed3_30_changed_properties_last_under_every_strategy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_30_a_fallback_endpoint_from_the_second_failure_to_connect_on() {
+async fn seed3_30_a_callback_can_switch_to_a_fallback_endpoint_at_the_second_failure() {
     let dialled: Arc<Mutex<Vec<u32>>> = Arc::default();
     let dials = Arc::clone(&dialled);
     let client = worker("client", move |ctx: Context| {
@@ -409,7 +409,7 @@ async fn seed3_30_a_fallback_endpoint_from_the_second_failure_to_connect_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_30_properties_that_come_with_a_refusal_are_there_for_the_retry() {
+async fn seed3_30_properties_set_with_a_refusal_apply_to_a_manual_retry() {
     let seen = Arc::default();
     let app = eager("app").on_child_failure(|_| FailureDecision::give_up().with(Endpoint(3)));
     let app = start(app.child(client(&seen))).await;
@@ -438,7 +438,7 @@ async fn seed3_31_a_decision_to_escalate_ends_the_supervisor_with_the_childs_rea
     app.stop("done").await.unwrap();
 }
 
-/// Under OTP's preset a supervisor that gives up ends cleanly. To escalate is no clean end.
+/// Under OTP's preset, a supervisor that gives up ends normally. An escalation isn't a normal end.
 #[tokio::test(start_paused = true)]
 async fn an_escalation_is_a_failure_also_under_a_preset_that_gives_up_cleanly() {
     for (escalates, restarted) in [(true, 2), (false, 1)] {
@@ -478,7 +478,7 @@ async fn seed3_32_status_shows_which_supervisors_have_a_callback_of_their_own() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_104_a_restart_that_goes_wrong_is_asked_about_again_and_still_comes_up() {
+async fn kin_104_a_failed_restart_consults_the_callback_again_and_the_child_starts() {
     let world = World::new();
     let asked = Asked::default();
     let app = limited("app").restarts(3, secs(60)).on_child_failure(asked.always(true.into()));
@@ -492,7 +492,7 @@ async fn kin_104_a_restart_that_goes_wrong_is_asked_about_again_and_still_comes_
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_110_an_escalation_names_the_child_and_one_that_is_declined_is_not_restarted() {
+async fn kin_110_an_escalation_names_the_child_and_a_declined_failure_is_not_restarted() {
     let world = World::new();
     let app = limited("app").restarts(2, secs(60)).on_child_failure(|_| true);
     let app = start(app.child(world.child("a"))).await;
@@ -513,7 +513,7 @@ async fn kin_110_an_escalation_names_the_child_and_one_that_is_declined_is_not_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_111_it_is_errored_until_it_is_decided_and_restarting_until_it_starts() {
+async fn kin_111_a_child_is_errored_until_the_decision_and_restarting_until_it_starts() {
     let world = World::new();
     let app = Supervisor::builder("app").defaults(|c| c.backoff(Backoff::constant(secs(3))));
     let app = app.on_child_failure(async |_: ChildFailure| {
@@ -532,7 +532,7 @@ async fn kin_111_it_is_errored_until_it_is_decided_and_restarting_until_it_start
     app.stop("done").await.unwrap();
 }
 
-/// A supervisor of `a` and `b` that takes a second to decide that it restarts.
+/// A supervisor of `a` and `b` whose callback takes a second to decide on a restart.
 async fn slowly(world: &World) -> SupervisorHandle {
     let app = eager("app").on_child_failure(async |_: ChildFailure| {
         sleep(secs(1)).await;
@@ -542,7 +542,7 @@ async fn slowly(world: &World) -> SupervisorHandle {
 }
 
 #[tokio::test(start_paused = true)]
-async fn meanwhile_the_others_run_and_requests_are_served() {
+async fn siblings_run_and_requests_are_served_while_a_callback_decides() {
     let world = World::new();
     let app = slowly(&world).await;
     world.acts();
@@ -572,7 +572,7 @@ async fn meanwhile_the_others_run_and_requests_are_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_happens_to_the_child_in_between_discards_the_decision() {
+async fn a_change_to_the_child_discards_a_pending_decision() {
     let world = World::new();
     let app = slowly(&world).await;
     world.acts();
@@ -586,7 +586,7 @@ async fn whatever_happens_to_the_child_in_between_discards_the_decision() {
     assert_eq!(lifecycle(&app, "a").await, Lifecycle::Stopped);
     assert!(matches!(app.which_child("b").await, Err(ControlError::NotFound { .. })));
 
-    // Also if it runs again by then.
+    // Also if the child runs again by then.
     app.restart_child("a").await.unwrap();
     world.end("a", End::Error).await;
     app.terminate_child("a").await.unwrap();
@@ -632,7 +632,7 @@ async fn a_stop_does_not_wait_for_a_decision_and_leaves_no_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callback_of_a_dynamic_supervisor_decides_for_each_child_by_itself() {
+async fn a_callback_of_a_dynamic_supervisor_decides_for_each_child_separately() {
     let world = World::new();
     let conns = DynamicSupervisor::builder("conns")
         .defaults(|child| child.backoff(Backoff::none()))

@@ -1,7 +1,4 @@
-//! Callbacks that do not decide, and what the log says of a decision.
-//!
-//! By themselves, because every test here listens to the log: one that doesn't may keep others from
-//! hearing a line that it was the first to come by.
+//! Callbacks that fail to decide, and the log lines of decisions.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -18,13 +15,13 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A supervisor that restarts at once, and as often as it takes.
+/// A supervisor that restarts immediately, without a limit.
 fn eager(name: &str) -> SupervisorBuilder {
     let builder = Supervisor::builder(name).unlimited_restarts();
     builder.defaults(|child| child.backoff(Backoff::none()))
 }
 
-/// In SignalPy any other error than the one to escalate leaves the child where it is.
+/// In SignalPy, any error except the escalation leaves the child as it is.
 #[tokio::test(start_paused = true)]
 async fn seed3_16_a_callback_that_fails_or_panics_escalates() {
     async fn fails(_: ChildFailure) -> Result<bool, &'static str> {
@@ -86,9 +83,9 @@ async fn seed3_16_a_callback_that_takes_longer_than_five_seconds_escalates() {
     assert_eq!(dropped.load(Ordering::Relaxed), 1, "nothing is left of it");
 }
 
-/// The line of the log that says what is done has all that it was decided on.
+/// The log line of a decision has every input of the decision.
 #[tokio::test(start_paused = true)]
-async fn a_decision_is_logged_with_how_long_the_child_had_lived() {
+async fn a_decision_is_logged_with_the_run_time_of_the_child() {
     let log = Log::at(LevelFilter::ERROR);
     let world = World::new();
     let app = eager("app").on_child_failure(async |failure: ChildFailure| {

@@ -1,4 +1,4 @@
-//! What follows when a limit is used up.
+//! What follows when a limit is exceeded.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A supervisor that restarts at once, and so many times a minute.
+/// A supervisor that restarts immediately, with a limit per minute.
 fn app(max: u32) -> SupervisorBuilder {
     let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
     Supervisor::builder("app").restarts(max, MINUTE).defaults(at_once)
@@ -37,7 +37,7 @@ async fn lifecycles(tree: &SupervisorHandle) -> Vec<String> {
     children.into_iter().map(|child| format!("{} {}", child.path.name(), child.lifecycle)).collect()
 }
 
-/// What happened besides moves, and what it was about.
+/// Returns the events other than transitions, each with its child.
 fn told(events: &mut Subscription<Event>) -> Vec<String> {
     let mut told = Vec::new();
     while let Some(Event { path, kind, .. }) = events.try_next() {
@@ -55,7 +55,7 @@ fn told(events: &mut Subscription<Event>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_stopped_takes_its_range_with_it_and_the_others_run_on() {
+async fn a_child_that_is_given_up_stops_with_its_range_and_its_other_siblings_run() {
     let table = [
         (Strategy::OneForOne, ["a active", "b stopped", "c active"]),
         (Strategy::RestForOne, ["a active", "b stopped", "c stopped"]),
@@ -115,7 +115,7 @@ async fn a_dynamic_child_that_is_stopped_is_kept_for_a_retry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_child_says_wins_over_its_defaults_and_they_over_the_supervisor() {
+async fn a_childs_setting_wins_over_the_defaults_and_the_defaults_over_the_supervisor() {
     let defaults = |child: ChildDefaults| child.on_exhausted(OnExhausted::StopChild);
     let world = World::new();
     let tree = app(0).on_exhausted(OnExhausted::Escalate).defaults(defaults);
@@ -127,7 +127,7 @@ async fn what_a_child_says_wins_over_its_defaults_and_they_over_the_supervisor()
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_27_an_escalation_goes_up_step_by_step() {
+async fn seed3_27_an_escalation_climbs_one_supervisor_at_a_time() {
     let world = World::new();
     let leaf = world.child("leaf");
     let mid = app(0).child(leaf).into_child().named("mid");
@@ -153,7 +153,7 @@ async fn seed3_27_an_escalation_goes_up_step_by_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_28_what_the_root_cannot_cope_with_waits_for_somebody() {
+async fn seed3_28_a_failure_that_reaches_the_root_waits_for_a_manual_retry() {
     let world = World::new();
     let mid = app(0).child(world.child("leaf")).into_child().named("mid");
     let tree = start(app(0).child(mid).on_exhausted(OnExhausted::Park)).await;
@@ -170,7 +170,7 @@ async fn seed3_28_what_the_root_cannot_cope_with_waits_for_somebody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_is_waited_for_and_then_all_limits_count_from_none() {
+async fn all_limits_are_reset_after_a_pause() {
     let world = World::new();
     let tree = start(app(2).on_exhausted(PAUSE).child(world.child("a"))).await;
     let mut events = tree.events();
@@ -200,7 +200,7 @@ async fn a_pause_is_waited_for_and_then_all_limits_count_from_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_else_fails_in_a_pause_waits_for_its_end_and_is_not_counted() {
+async fn a_sibling_that_fails_in_a_pause_waits_for_its_end_and_is_not_counted() {
     let world = World::new();
     let tree = start(abc(&world, app(1).on_exhausted(PAUSE))).await;
     world.end("a", End::Error).await;
@@ -217,7 +217,7 @@ async fn whoever_else_fails_in_a_pause_waits_for_its_end_and_is_not_counted() {
     let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
     assert_eq!(supervisor.restarts_in_period, 0);
 
-    // After it, they count again.
+    // After the pause, failures count again.
     world.end("b", End::Error).await;
     assert_eq!(seen(&tree, "b").await.lifecycle, Lifecycle::Active);
     world.end("c", End::Error).await;
@@ -243,7 +243,7 @@ async fn a_group_pauses_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_for_a_limit_of_the_childs_own_is_its_alone() {
+async fn a_pause_for_a_childs_own_limit_affects_only_that_child() {
     let world = World::new();
     let a = world.child("a").consecutive_restarts(1).on_exhausted(PAUSE);
     let tree = start(app(3).child(a).child(world.child("b"))).await;
@@ -261,7 +261,7 @@ async fn a_pause_for_a_limit_of_the_childs_own_is_its_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_is_cut_short_by_hand_and_by_a_stop() {
+async fn a_manual_retry_and_a_stop_cut_a_pause_short() {
     let world = World::new();
     let tree = start(app(0).on_exhausted(PAUSE).child(world.child("a"))).await;
     world.end("a", End::Error).await;
@@ -280,7 +280,7 @@ async fn a_pause_is_cut_short_by_hand_and_by_a_stop() {
 async fn a_dynamic_supervisor_pauses_too() {
     let world = World::new();
     let pool = DynamicSupervisor::builder("app").restarts(0, MINUTE).on_exhausted(PAUSE);
-    // Its jitter would make the pause longer.
+    // Jitter would make the pause longer.
     let pool = pool.defaults(|child| child.backoff(Backoff::none()));
     let tree = pool.build().unwrap().start().await.unwrap();
     for name in ["a", "b"] {
@@ -299,7 +299,7 @@ fn exit_code(code: ExitCode) -> String {
     format!("{code:?}")
 }
 
-/// What the child ends with makes no difference: one fails, one ends well.
+/// The exit of the child makes no difference: one fails, one ends normally.
 #[tokio::test(start_paused = true)]
 async fn kin_83_the_program_ends_with_the_code_that_was_set_and_not_by_how_the_child_ended() {
     for end in [End::Error, End::Normal, End::Panic] {
@@ -376,7 +376,7 @@ async fn an_exit_goes_through_every_supervisor_whatever_its_policies_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_during_the_first_start_is_one_too() {
+async fn an_exit_during_the_first_start_ends_the_program() {
     let world = World::new();
     world.next_starts("a", [NextStart::Error]);
     let builder = app(0).child(world.child("a")).on_exhausted(OnExhausted::Exit(9));
@@ -410,7 +410,7 @@ impl StartBelow for SupervisorHandle {
 }
 
 #[test]
-fn a_pause_has_a_length() {
+fn a_pause_of_zero_is_refused() {
     let none = OnExhausted::Pause(Duration::ZERO);
     let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
     let error = app(1).child(idle().on_exhausted(none)).build().unwrap_err();
@@ -425,7 +425,7 @@ fn with_fallback(world: &World) -> ChildSpec {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed2_22_another_takes_the_place_of_one_that_failed_too_often() {
+async fn seed2_22_a_fallback_replaces_a_child_that_failed_too_often() {
     let world = World::new();
     let tree = start(app(9).child(with_fallback(&world)).child(world.child("other"))).await;
     let mut events = tree.events();
@@ -444,7 +444,7 @@ async fn seed2_22_another_takes_the_place_of_one_that_failed_too_often() {
         ["start usual", "start other", "end usual", "start usual", "end usual", "start simple"]
     );
 
-    // It has limits of its own, which count from none, and then it is given up.
+    // It has its own limits, which start from zero, and then it is given up.
     world.end("simple", End::Error).await;
     assert_eq!(seen(&tree, "usual").await.lifecycle, Lifecycle::Active);
     world.end("simple", End::Error).await;
@@ -467,7 +467,7 @@ async fn a_fallback_also_follows_on_the_limit_of_the_supervisor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fallback_has_the_place_of_the_child_and_comes_with_its_range() {
+async fn a_fallback_takes_the_childs_position_and_starts_with_its_range() {
     let world = World::new();
     let b = world.child("b").consecutive_restarts(0).fallback(world.child("simple"));
     let builder = app(9).strategy(Strategy::RestForOne).child(world.child("a")).child(b);
@@ -497,7 +497,7 @@ async fn a_fallback_of_a_fallback_follows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_supervisor_is_a_fallback_too_and_may_have_one() {
+async fn a_supervisor_can_be_a_fallback_and_can_have_one() {
     let world = World::new();
     let inner = app(0).child(world.child("leaf")).into_child();
     let inner = inner.consecutive_restarts(0).fallback(world.child("last"));
@@ -532,7 +532,7 @@ async fn a_dynamic_child_has_a_fallback_under_its_own_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_deleted_comes_back_as_it_was() {
+async fn a_deleted_child_returns_without_its_fallback() {
     let world = World::new();
     let tree = start(app(9).child(with_fallback(&world))).await;
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! The policy that a child is under, and who said so.
+//! The effective policy of a child, and the source of each part.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ fn idle(name: &str) -> ChildSpec {
     worker(name, async |ctx: Context| ctx.cancelled().await)
 }
 
-/// Says this, and idles in its first run; says nothing in the next.
+/// A child that overrides its policy and idles in its first incarnation, and overrides nothing in
+/// its next.
 fn saying(name: &str, policy: RestartPolicy) -> ChildSpec {
     worker(name, move |ctx: Context| {
         let policy = policy.clone();
@@ -38,7 +39,7 @@ async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_shows_the_policy_in_force_and_who_said_each_part() {
+async fn status_shows_the_effective_policy_and_the_source_of_each_part() {
     let own = RestartPolicy::new().restart(RestartType::Temporary).restarts(3, secs(60));
     let tree = Supervisor::builder("app")
         .on_exhausted(OnExhausted::Park)
@@ -74,7 +75,7 @@ async fn status_shows_the_policy_in_force_and_who_said_each_part() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_preset_says_is_the_presets() {
+async fn a_setting_from_a_preset_has_the_preset_as_its_source() {
     let tree = Supervisor::builder("app").preset(Preset::otp());
     let tree = start(tree.child(idle("a")).child(idle("b").backoff(Backoff::none()))).await;
     let a = seen(&tree, "a").await.policy.unwrap();
@@ -85,7 +86,7 @@ async fn what_a_preset_says_is_the_presets() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_json_a_part_is_as_in_a_file_and_a_limit_that_there_is_not_is_left_out() {
+async fn json_writes_each_part_as_in_a_file_and_omits_absent_limits() {
     let own = RestartPolicy::new().intensity(Intensity::tumbling(3, secs(60)));
     let own = own.failure_log(FailureLog::at(LogLevel::Info));
     let child = saying("a", own)
@@ -123,7 +124,7 @@ async fn in_json_a_part_is_as_in_a_file_and_a_limit_that_there_is_not_is_left_ou
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_own_word_is_shown_until_the_next_run_and_marked_in_the_text() {
+async fn a_childs_override_is_shown_until_its_next_incarnation_and_marked_in_the_text() {
     let own = RestartPolicy::new().backoff(Backoff::constant(secs(7)));
     let tree = Supervisor::builder("app").child(saying("a", own)).child(idle("b"));
     let tree = start(tree).await;
@@ -157,7 +158,7 @@ async fn its_own_word_is_shown_until_the_next_run_and_marked_in_the_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spec_shows_who_said_what_and_not_what_the_child_says() {
+async fn a_spec_shows_the_source_of_each_part_and_not_the_childs_override() {
     let own = RestartPolicy::new().restart(RestartType::Temporary);
     let tree = Supervisor::builder("app").defaults(|child| child.consecutive_restarts(3));
     let tree = tree.child(saying("a", own).restart(RestartType::Transient));
@@ -182,7 +183,7 @@ async fn a_spec_shows_who_said_what_and_not_what_the_child_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fallback_is_under_its_own_policy_and_so_are_children_of_dynamic_supervisors() {
+async fn a_fallback_and_a_dynamic_child_each_have_their_own_policy() {
     let failing = worker("a", async |_: Context| -> Exit { Err("it fails".into()) });
     let fallback = idle("b").backoff(Backoff::constant(secs(3)));
     let tree = Supervisor::builder("app")

@@ -1,5 +1,4 @@
-//! Each preset, pinned: its first waits, when it begins again, when it gives up, and that a stop
-//! ends a wait.
+//! Each preset is pinned: its first delays, its reset, its limit, and that a stop ends its delay.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +14,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// When a child was started, in milliseconds.
+/// The times at which a child was started, in milliseconds.
 #[derive(Clone)]
 struct Starts {
     began: Instant,
@@ -31,17 +30,17 @@ impl Starts {
         self.at.lock().unwrap().len()
     }
 
-    /// The times between a failure and the next start, of lives that were so long.
+    /// Returns the times between a failure and the next start, for runs of these lengths.
     fn waits(&self, lives: &[u64]) -> Vec<u64> {
         let at = self.at.lock().unwrap();
         let gaps = at.windows(2).map(|pair| pair[1] - pair[0]);
         gaps.zip(lives).map(|(gap, life)| gap - life).collect()
     }
 
-    /// A child that fails after each of these lives, and then no more.
+    /// A child that fails after each of these run times, and then stays up.
     fn child(&self, preset: &Preset, lives: &[u64]) -> ChildSpec {
         let (starts, lives) = (self.clone(), lives.to_vec());
-        // What it supervises is the activation only.
+        // The preset supervises the activation only.
         let activates = preset.name() == "signalpy";
         let run = move |ctx: Context| {
             let number = {
@@ -67,11 +66,11 @@ impl Starts {
 }
 
 fn builder(preset: Preset) -> SupervisorBuilder {
-    // Of slots, as many as there are.
+    // A slot backoff may wait for any number of slots up to this one.
     Supervisor::builder("app").preset(preset).random(|| || 0.999)
 }
 
-/// Runs a child through these lives, without limits unless they are what makes the waits.
+/// Runs a child for these run times, without limits unless the delays depend on them.
 async fn waits(preset: Preset, lives: &[u64]) -> Vec<u64> {
     let starts = Starts::new();
     let mut child = starts.child(&preset, lives);
@@ -92,7 +91,7 @@ async fn waits(preset: Preset, lives: &[u64]) -> Vec<u64> {
     starts.waits(lives)
 }
 
-/// A tree that may never be up, and its handle once it is.
+/// Returns a tree that may never be up, and its handle once it is.
 fn begin(
     tree: Supervisor,
 ) -> (impl Future<Output = Option<SupervisorHandle>>, tokio::task::AbortHandle) {
@@ -102,7 +101,7 @@ fn begin(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_twelve_waits_under_short_lives() {
+async fn the_first_twelve_delays_of_each_preset_are_pinned() {
     let doubled = [200, 400, 800, 1_600, 3_200, 6_400];
     let pekko = [3, 6, 12, 24].map(|secs| secs * 1_000);
     let none = [0; 5];
@@ -132,8 +131,8 @@ async fn the_first_twelve_waits_under_short_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_was_well_begins_again() {
-    // Two short lives, one that is just too short, and one that is just long enough.
+async fn each_preset_resets_after_a_long_enough_run() {
+    // Two short runs, one that is just too short, and one that is just long enough.
     let table: [(Preset, u64, [u64; 4]); 8] = [
         (Preset::actor_ts(), 200, [200, 400, 800, 200]),
         (Preset::pekko_on_stop(), 3_000, [3_000, 6_000, 12_000, 3_000]),
@@ -142,7 +141,7 @@ async fn a_child_that_was_well_begins_again() {
         (Preset::elfo(), 5_000, [5_000, 10_000, 20_000, 0]),
         (Preset::pebble(), 30_000, [500, 1_000, 2_000, 500]),
         (Preset::kubelet(), 600_001, [0, 10_000, 20_000, 0]),
-        // Nothing but a hand makes it begin again; its waits are all the same.
+        // Only a manual reset resets it; its delays are all the same.
         (Preset::systemd(), 1_000_000, [100, 100, 100, 100]),
     ];
     for (preset, enough, expected) in table {
@@ -151,7 +150,7 @@ async fn a_child_that_was_well_begins_again() {
     }
 }
 
-/// How often a child that fails at once is started until nobody starts it any more.
+/// Returns how often a child that fails at once is started until it is given up.
 async fn starts_until_the_end(preset: Preset) -> (usize, Result<Lifecycle, String>) {
     let starts = Starts::new();
     let child = starts.child(&preset, &[0; 40]);
@@ -162,8 +161,8 @@ async fn starts_until_the_end(preset: Preset) -> (usize, Result<Lifecycle, Strin
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_gives_up_when_it_says_so_and_not_before() {
-    // Starts are one more than restarts. 41: it was still restarted.
+async fn each_preset_gives_up_exactly_at_its_limit() {
+    // Starts are one more than restarts: 41 means that the 40th restart was granted.
     let table = [
         (Preset::actor_ts(), 41, None),
         (Preset::pekko_on_stop(), 41, None),
@@ -193,7 +192,7 @@ async fn it_gives_up_when_it_says_so_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_ends_a_wait() {
+async fn a_stop_ends_the_delay_of_each_preset() {
     for preset in Preset::all() {
         let name = preset.name();
         let starts = Starts::new();
@@ -210,8 +209,8 @@ async fn a_stop_ends_a_wait() {
     }
 }
 
-/// What has become of a child that ended in these ways, each after the wait for the one before: the
-/// runs that there were, and whether its supervisor is still there.
+/// Returns the incarnations of a child that ended in these ways, each after the preceding delay,
+/// and whether its supervisor still runs.
 async fn after(preset: Preset, trigger: Option<Trigger>, ends: &[End]) -> (u32, bool) {
     let world = World::new();
     let mut child = world.child("child");
@@ -231,31 +230,31 @@ async fn after(preset: Preset, trigger: Option<Trigger>, ends: &[End]) -> (u32, 
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_50_for_failures_a_crash_is_followed_by_a_restart_and_a_stop_by_the_end_of_all() {
+async fn kin_50_on_failure_a_crash_restarts_and_a_normal_end_ends_all() {
     let on_failure = || Some(Trigger::failure());
     assert_eq!(after(Preset::actor_ts(), on_failure(), &[End::Error]).await, (2, true));
     assert_eq!(after(Preset::actor_ts(), on_failure(), &[End::Normal]).await, (1, false));
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_51_for_stops_a_stop_is_followed_by_a_restart_and_a_crash_is_not() {
+async fn kin_51_on_stop_a_normal_end_restarts_and_a_crash_does_not() {
     let on_stop = || Some(Trigger::stop());
     assert_eq!(after(Preset::actor_ts(), on_stop(), &[End::Normal]).await, (2, true));
     assert_eq!(after(Preset::actor_ts(), on_stop(), &[End::Error]).await, (1, false));
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_52_for_any_end_both_are_followed_by_a_restart() {
+async fn kin_52_on_any_exit_both_a_crash_and_a_normal_end_restart() {
     assert_eq!(after(Preset::actor_ts(), None, &[End::Error, End::Normal]).await, (3, true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_53_on_stop_a_child_that_was_stopped_is_started_again_as_another() {
+async fn kin_53_on_stop_a_child_that_ended_is_replaced_by_a_new_incarnation() {
     assert_eq!(after(Preset::pekko_on_stop(), None, &[End::Normal]).await, (2, true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_59_on_failure_the_supervisor_ends_with_a_child_that_ends_well() {
+async fn kin_59_on_failure_the_supervisor_ends_with_a_child_that_ends_normally() {
     assert_eq!(after(Preset::pekko_on_failure(), None, &[End::Error]).await, (2, true));
     assert_eq!(after(Preset::pekko_on_failure(), None, &[End::Normal]).await, (1, false));
 }

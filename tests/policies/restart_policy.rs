@@ -1,4 +1,4 @@
-//! What a child says of its own restart, for one incarnation.
+//! A child's override of its own restart policy, for one incarnation.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ fn eager(name: &str) -> SupervisorBuilder {
     builder.defaults(|child| child.backoff(Backoff::none()))
 }
 
-/// A child that fails at once, after it has said something. In its third run it stays.
+/// A child that overrides its policy and then fails at once. Its third incarnation stays up.
 fn saying(say: impl Fn(&Context) -> Exit + Send + Sync + Clone + 'static) -> ChildSpec {
     worker("child", move |ctx: Context| {
         let say = say.clone();
@@ -44,8 +44,8 @@ fn saying(say: impl Fn(&Context) -> Exit + Send + Sync + Clone + 'static) -> Chi
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_28_never_is_for_this_run_and_none_gives_back_what_the_spec_says() {
-    // In the first run never; nothing more in the second.
+async fn seed4_28_an_override_lasts_for_one_incarnation_and_none_restores_the_spec() {
+    // The first incarnation sets `never`; the second sets nothing.
     let app = start(eager("app").child(saying(|ctx| match ctx.incarnation() {
         1 => Ok(ctx.set_restart_policy(Some(never()))?),
         _ => Ok(()),
@@ -63,7 +63,7 @@ async fn seed4_28_never_is_for_this_run_and_none_gives_back_what_the_spec_says()
     assert_eq!(app.which_child("child").await.unwrap().incarnation, 3, "the next is forgotten");
     app.stop("done").await.unwrap();
 
-    // Set and taken back.
+    // Set and cleared again.
     let app = start(eager("app").child(saying(|ctx| {
         ctx.set_restart_policy(Some(never()))?;
         Ok(ctx.set_restart_policy(None)?)
@@ -75,12 +75,12 @@ async fn seed4_28_never_is_for_this_run_and_none_gives_back_what_the_spec_says()
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_76_the_spec_beats_the_defaults_and_the_childs_own_word_beats_the_spec() {
+async fn kin_76_the_spec_beats_the_defaults_and_the_childs_override_beats_the_spec() {
     let defaults = || {
         eager("app")
             .defaults(|child| child.restart(RestartType::Temporary).backoff(Backoff::none()))
     };
-    // What the spec says, what the child says, and how often it runs.
+    // The spec's policy, the child's override, and the number of runs.
     let table = [
         (None, vec![], None),
         (Some(RestartType::Permanent), vec![], Some(3)),
@@ -106,7 +106,7 @@ async fn kin_76_the_spec_beats_the_defaults_and_the_childs_own_word_beats_the_sp
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_right_before_the_end_counts() {
+async fn an_override_right_before_the_exit_applies() {
     let backoff = |wait| RestartPolicy::new().backoff(Backoff::constant(secs(wait)));
     let app = start(eager("app").child(saying(move |ctx| {
         ctx.set_restart_policy(Some(never()))?;
@@ -121,7 +121,7 @@ async fn what_is_said_right_before_the_end_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_run_says_is_ignored() {
+async fn an_override_from_an_earlier_incarnation_is_ignored() {
     let first: Arc<Mutex<Option<Context>>> = Arc::default();
     let kept = Arc::clone(&first);
     let app = start(eager("app").child(saying(move |ctx| {
@@ -139,7 +139,7 @@ async fn what_an_earlier_run_says_is_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_says_whether_a_clean_end_is_followed_by_a_restart_too() {
+async fn an_override_also_decides_about_a_normal_end() {
     let runs = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&runs);
     let child = worker("child", move |ctx: Context| {
@@ -156,7 +156,7 @@ async fn it_says_whether_a_clean_end_is_followed_by_a_restart_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dynamic_supervisor_keeps_nobody_who_does_not_want_to_come_back() {
+async fn a_dynamic_supervisor_removes_a_child_that_overrides_its_restart_to_never() {
     let app = eager("app").child(DynamicSupervisor::builder("conns"));
     let app = start(app).await;
     let conns = app.supervisor("conns").await.unwrap();
@@ -168,7 +168,7 @@ async fn a_dynamic_supervisor_keeps_nobody_who_does_not_want_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backoff_that_makes_no_sense_is_refused_with_the_path() {
+async fn an_invalid_backoff_is_refused_with_the_path() {
     let said: Arc<Mutex<String>> = Arc::default();
     let told = Arc::clone(&said);
     let app = start(eager("app").child(saying(move |ctx| {

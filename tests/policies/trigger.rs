@@ -1,5 +1,5 @@
-//! Which ends of a child lead to what: actor-ts (`seed0`), SignalPy (`seed3`), Pekko and oversight
-//! (`kin`).
+//! The consequence of each exit: rules of actor-ts (`seed0`), SignalPy (`seed3`), and Pekko and
+//! oversight (`kin`).
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use verger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Restarts come after a second, and as often as they must.
+/// A supervisor that restarts after a second, without a limit.
 fn app() -> SupervisorBuilder {
     Supervisor::builder("app").unlimited_restarts().defaults(|child| child.backoff(second()))
 }
@@ -30,13 +30,13 @@ async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
     (child.lifecycle, child.incarnation)
 }
 
-/// A second later.
+/// Waits until a second later.
 async fn later() {
     tokio::time::sleep(SECOND).await;
     settle().await;
 }
 
-/// A child with this trigger, and one that was started before it.
+/// A child with this trigger, and a sibling started before it.
 async fn with(trigger: impl Into<Trigger>) -> (World, SupervisorHandle) {
     let world = World::new();
     let children = app().child(world.child("z")).child(world.child("a").restart(trigger));
@@ -48,7 +48,7 @@ async fn with(trigger: impl Into<Trigger>) -> (World, SupervisorHandle) {
 /// A child that fails with an error of this kind as soon as it is active.
 fn failing(kind: ErrorKind) -> ChildSpec {
     worker("a", move |ctx: Context| async move {
-        // Not in the first turn, so that it is active.
+        // Not at its first poll, so that it becomes active.
         tokio::task::yield_now().await;
         if ctx.incarnation() == 1 {
             return Exit::Err(io::Error::from(kind).into());
@@ -62,7 +62,7 @@ fn is(kind: ErrorKind) -> impl Fn(&io::Error) -> bool + Send + Sync + 'static {
     move |error| error.kind() == kind
 }
 
-/// What becomes of a child that fails with an error of this kind, at once and a second later.
+/// Returns the state of a child that fails with an error of this kind, at once and a second later.
 async fn becomes(spec: ChildSpec) -> [(Lifecycle, u32); 2] {
     let tree = start(app().child(spec)).await;
     settle().await;
@@ -87,8 +87,7 @@ mod what_ends {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn seed0_23_unless_told_otherwise_both_a_failure_and_a_clean_end_are_followed_by_a_restart()
-     {
+    async fn seed0_23_by_default_both_a_failure_and_a_normal_end_restart() {
         for end in [End::Error, End::Normal] {
             let world = World::new();
             let tree = start(app().child(world.child("a"))).await;
@@ -101,7 +100,7 @@ mod what_ends {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn seed0_29_any_end_is_followed_by_a_restart() {
+    async fn seed0_29_any_exit_restarts() {
         let (world, tree) = with(Trigger::any()).await;
         for (incarnation, end) in (2..).zip([End::Error, End::Normal, End::Panic, End::Normal]) {
             world.end("a", end).await;
@@ -112,7 +111,7 @@ mod what_ends {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn seed0_30_for_a_failure_it_is_restarted_and_a_clean_end_ends_all() {
+    async fn seed0_30_on_failure_a_failure_restarts_and_a_normal_end_ends_all() {
         let (world, tree) = with(Trigger::failure()).await;
         world.end("a", End::Error).await;
         later().await;
@@ -147,9 +146,9 @@ mod what_ends {
         assert_eq!(state(&tree, "b").await, (Lifecycle::Active, 1));
     }
 
-    /// There the supervisor merely stops, and nobody learns of the failure; here it fails.
+    /// In actor-ts, the supervisor stops and its parent sees no failure; here, it fails.
     #[tokio::test(start_paused = true)]
-    async fn seed0_31_on_stop_a_clean_end_restarts_and_a_failure_fails_the_supervisor() {
+    async fn seed0_31_on_stop_a_normal_end_restarts_and_a_failure_fails_the_supervisor() {
         for trigger in [Trigger::stop(), RestartType::OnStop.into()] {
             let (world, tree) = with(trigger).await;
             let mut events = tree.events();
@@ -168,7 +167,7 @@ mod what_ends {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn seed0_31_the_policy_above_treats_it_as_the_failure_of_a_child() {
+    async fn seed0_31_the_parents_policy_treats_the_supervisors_failure_like_a_childs() {
         for preset in [None, Some(Preset::otp())] {
             let world = World::new();
             let sub = Supervisor::builder("sub").child(world.child("a").restart(Trigger::stop()));
@@ -191,7 +190,7 @@ mod what_ends {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn seed0_32_each_end_is_judged_by_itself() {
+    async fn seed0_32_each_exit_is_judged_by_itself() {
         let (world, tree) = with(Trigger::failure()).await;
         for incarnation in [2, 3] {
             world.end("a", End::Error).await;
@@ -202,9 +201,9 @@ mod what_ends {
         tree.wait().await.unwrap();
     }
 
-    /// `any` is what `onStop` came to mean, `failure` is for an unexpected death.
+    /// `any` is the later meaning of `onStop`, and `failure` is for an unexpected exit.
     #[tokio::test(start_paused = true)]
-    async fn seed0_33_any_and_failure_differ_in_a_clean_end_only() {
+    async fn seed0_33_any_and_failure_differ_only_in_a_normal_end() {
         for trigger in [Trigger::any(), Trigger::failure()] {
             for end in [End::Error, End::Panic] {
                 let (world, tree) = with(trigger.clone()).await;
@@ -219,13 +218,13 @@ mod what_ends {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn kin_72_what_ended_well_at_first_later_or_after_a_restart_stays_stopped() {
-        // Before it was active.
+    async fn kin_72_a_child_that_ended_normally_at_first_later_or_after_a_restart_stays_stopped() {
+        // Before the child was active.
         let tree =
             start(app().child(worker("a", async |_| {}).restart(RestartType::Transient))).await;
         tokio::time::sleep(10 * SECOND).await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
-        // Afterwards.
+        // After it was active.
         let (world, tree) = with(RestartType::Transient).await;
         world.end("a", End::Normal).await;
         tokio::time::sleep(10 * SECOND).await;
@@ -240,7 +239,7 @@ mod what_ends {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn kin_114_each_word_restarts_after_these_ends() {
+    async fn kin_114_each_restart_type_restarts_after_exactly_these_exits() {
         let restarted = |restart: &'static str| async move {
             let mut after = Vec::new();
             for end in [End::Normal, End::Error, End::Panic] {
@@ -273,7 +272,7 @@ mod errors {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn kin_54_an_error_that_is_named_brings_a_fresh_child_whatever_the_trigger() {
+    async fn kin_54_an_error_named_by_a_rule_restarts_the_child_whatever_the_trigger() {
         for trigger in [Trigger::any(), Trigger::failure(), Trigger::stop()] {
             let trigger = trigger.restart_if(is(ErrorKind::TimedOut));
             assert_eq!(becomes(failing(ErrorKind::TimedOut).restart(trigger)).await, RESTARTED);
@@ -281,7 +280,7 @@ mod errors {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn kin_61_an_error_that_is_to_end_the_supervisor_ends_it_without_a_wait() {
+    async fn kin_61_an_error_set_to_end_the_supervisor_does_so_without_a_delay() {
         let trigger = Trigger::failure().on_error(is(ErrorKind::TimedOut), OnExit::EndSupervisor);
         let begun = Instant::now();
         let tree =
@@ -289,14 +288,14 @@ mod errors {
         tree.run().await.unwrap();
         assert_eq!(begun.elapsed(), Duration::ZERO);
 
-        // Another error is what it always was.
+        // The rule doesn't change other errors.
         assert_eq!(becomes(failing(ErrorKind::Other).restart(trigger)).await, RESTARTED);
     }
 
-    /// An abort by hand is a failure, so a permanent child comes back; but no error of its own, so
-    /// nothing that is said of errors concerns it. What was told to stop never comes back.
+    /// A manual abort is a failure, so a permanent child is restarted. It isn't the child's own
+    /// error, so rules about errors don't apply. A child that was stopped is never restarted.
     #[tokio::test(start_paused = true)]
-    async fn kin_73_what_is_said_of_errors_catches_neither_an_abort_nor_an_ordered_stop() {
+    async fn kin_73_rules_about_errors_apply_neither_to_an_abort_nor_to_an_ordered_stop() {
         let stubborn = || {
             let a = worker("a", |ctx: Context| async move {
                 ctx.cancelled().await;
@@ -359,7 +358,7 @@ mod errors {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_question_that_panics_is_answered_with_no_and_harms_nobody() {
+    async fn a_panicking_predicate_counts_as_false_and_affects_no_sibling() {
         let asked = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&asked);
         let spec = failing(ErrorKind::TimedOut).leave_if(move |_: &io::Error| {
@@ -375,7 +374,7 @@ mod what_is_left {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn seed3_33_for_the_activation_only_a_later_failure_is_shown_and_not_supervised() {
+    async fn seed3_33_supervision_of_the_activation_only_shows_a_later_failure() {
         let world = World::new();
         world.next_starts("a", [NextStart::Error, NextStart::Panic]);
         let a = world.child("a").restart(Trigger::any().activation_only());
@@ -400,7 +399,7 @@ mod what_is_left {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kept_child_that_is_never_restarted_can_be_started_by_hand() {
+    async fn a_child_that_is_never_restarted_can_be_started_manually() {
         let kept = Trigger::from(RestartType::Transient).on_failure(OnExit::Leave);
         let (world, tree) = with(kept).await;
         for (incarnation, end, lifecycle) in [
@@ -421,7 +420,7 @@ mod what_is_left {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn in_a_dynamic_supervisor_an_end_is_forgotten_ends_it_or_fails_it() {
+    async fn an_exit_of_a_dynamic_child_removes_the_child_or_ends_or_fails_its_supervisor() {
         for (then, result) in [
             (OnExit::Leave, None),
             (OnExit::EndSupervisor, Some(Ok(()))),
@@ -447,7 +446,7 @@ mod what_is_left {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_clean_end_may_fail_the_supervisor() {
+    async fn a_normal_end_may_fail_the_supervisor() {
         let (world, tree) = with(Trigger::any().on(ExitKind::Normal, OnExit::FailSupervisor)).await;
         world.end("a", End::Normal).await;
         let error = tree.wait().await.unwrap_err();
@@ -459,7 +458,7 @@ mod what_is_left {
 mod how_it_is_said {
     use super::*;
 
-    /// The default of all children says: leave what timed out.
+    /// The default of all children ignores timeouts.
     fn with_default() -> SupervisorBuilder {
         let default = Trigger::from(RestartType::Transient).leave_if(is(ErrorKind::TimedOut));
         app().defaults(|child| child.restart(default))
@@ -485,10 +484,10 @@ mod how_it_is_said {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_default_is_replaced_as_a_whole_by_what_a_child_says_itself() {
+    async fn a_childs_own_trigger_replaces_the_default_as_a_whole() {
         let own = |kind| failing(kind).restart(RestartType::Permanent);
         assert_eq!(becomes(own(ErrorKind::TimedOut)).await, RESTARTED);
-        // Exceptions are of the child, wherever they are written.
+        // Exceptions belong to the child, wherever they are written.
         let before = failing(ErrorKind::NotFound).leave_if(is(ErrorKind::NotFound));
         assert_eq!(becomes(before.restart(RestartType::Permanent)).await, LEFT);
         let after = own(ErrorKind::NotFound).leave_if(is(ErrorKind::NotFound));
@@ -524,7 +523,7 @@ mod how_it_is_said {
     }
 
     #[test]
-    fn a_significant_child_must_have_an_end_that_is_not_restarted() {
+    fn a_significant_child_needs_an_exit_that_is_not_restarted() {
         let build = |spec: ChildSpec| {
             let app = Supervisor::builder("app").auto_shutdown(AutoShutdown::AnySignificant);
             app.child(spec.significant()).build().map(drop)
@@ -553,7 +552,7 @@ mod how_it_is_said {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_significant_child_whose_failure_is_left_has_ended() {
+    async fn a_significant_child_whose_failure_is_ignored_has_ended() {
         let world = World::new();
         let a = world.child("a").restart(RestartType::OnSuccess).significant();
         let app =

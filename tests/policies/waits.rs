@@ -1,4 +1,4 @@
-//! Waits that errors ask for, and restarts that cost the supervisor nothing.
+//! Delays that errors request, and restarts that aren't charged to the supervisor.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// What a vendor answers, with its `Retry-After`.
+/// A vendor's response, with its `Retry-After`.
 #[derive(Debug, thiserror::Error)]
 #[error("too many requests")]
 struct TooMany {
@@ -33,14 +33,14 @@ fn refused(retry_after: Option<Duration>) -> Refused {
     Err(CallError::Failed(TooMany { retry_after }))
 }
 
-/// A child whose first incarnations fail as soon as they are active, each with what the function
-/// says for its number; it runs from the one on for which that is nothing.
+/// A child whose incarnations fail as soon as they are active, each with the function's error for
+/// its number. It stays up once the function returns none.
 fn poller(fails: impl Fn(u32) -> Option<Refused> + Send + Sync + 'static) -> ChildSpec {
     let fails = Arc::new(fails);
     worker("poller", move |ctx: Context| {
         let fails = Arc::clone(&fails);
         async move {
-            // Not in the first turn, so that it is active.
+            // Not at its first poll, so that it becomes active.
             tokio::task::yield_now().await;
             match fails(ctx.incarnation()) {
                 Some(result) => result,
@@ -53,7 +53,7 @@ fn poller(fails: impl Fn(u32) -> Option<Refused> + Send + Sync + 'static) -> Chi
     })
 }
 
-/// One that is told to wait for five seconds so many times, and waits for a minute otherwise.
+/// A child whose first failures request five seconds each, and whose backoff is a minute.
 fn told(times: u32) -> ChildSpec {
     poller(move |incarnation| (incarnation <= times).then(|| refused(Some(secs(5)))))
         .backoff(Backoff::constant(secs(60)))
@@ -69,13 +69,13 @@ async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
     (child.lifecycle, child.incarnation)
 }
 
-/// Restarts that count against the limit of the root.
+/// Returns the restarts charged to the root's limit.
 async fn charged(tree: &SupervisorHandle) -> usize {
     tree.status().await.unwrap().root.supervisor.unwrap().restarts_in_period
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_waits_for_as_long_as_its_error_asks_for_and_status_shows_it() {
+async fn a_child_waits_for_the_delay_its_error_requests_and_status_shows_it() {
     let tree = start(app().child(told(1).wait_from(asked))).await;
     assert_eq!(state(&tree, "poller").await, (Lifecycle::Restarting, 1));
     sleep(secs(2)).await;
@@ -88,7 +88,7 @@ async fn a_child_waits_for_as_long_as_its_error_asks_for_and_status_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_of_a_dynamic_supervisor_waits_as_it_is_asked_to() {
+async fn a_dynamic_child_waits_for_the_requested_delay() {
     let conns = DynamicSupervisor::builder("conns").build().unwrap().start().await.unwrap();
     let child = conns.start_child(told(1).wait_from(asked)).await.unwrap();
     assert_eq!(state(&conns, child.name()).await, (Lifecycle::Restarting, 1));
@@ -97,7 +97,7 @@ async fn a_child_of_a_dynamic_supervisor_waits_as_it_is_asked_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_asks_for_nothing_leaves_the_wait_to_the_backoff() {
+async fn an_error_without_a_requested_delay_uses_the_backoff() {
     let answers = [None, Some(secs(5)), None];
     let fails = move |incarnation: u32| Some(refused(*answers.get(incarnation as usize - 1)?));
     let backoff = Backoff::linear(secs(60), secs(60), secs(600));
@@ -115,7 +115,7 @@ async fn an_error_that_asks_for_nothing_leaves_the_wait_to_the_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_panics_leaves_the_wait_to_the_backoff_and_the_next_question() {
+async fn a_panicking_delay_function_uses_the_backoff_and_is_called_again() {
     let panics = |_: &TooMany| -> Option<Duration> { panic!("on purpose") };
     let tree = start(app().child(told(1).wait_from(panics))).await;
     settle().await;
@@ -127,7 +127,7 @@ async fn a_question_that_panics_leaves_the_wait_to_the_backoff_and_the_next_ques
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_supervisor_waits_for_what_the_error_of_its_child_asks_for() {
+async fn a_supervisor_waits_for_the_delay_its_childs_error_requests() {
     let count = Arc::new(AtomicU32::new(0));
     let fails = {
         let count = Arc::clone(&count);
@@ -142,7 +142,7 @@ async fn a_supervisor_waits_for_what_the_error_of_its_child_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_the_defaults_and_the_child_the_child_is_asked_first() {
+async fn the_childs_delay_function_precedes_the_default() {
     let ten = |_: &TooMany| Some(secs(10));
     let nine = |_: &io::Error| Some(secs(9));
     for (spec, wait) in
@@ -156,7 +156,7 @@ async fn of_the_defaults_and_the_child_the_child_is_asked_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_is_asked_for_can_be_cut_short_and_be_stopped_in() {
+async fn a_requested_delay_can_be_cut_short_and_ends_at_a_stop() {
     let tree = start(app().child(told(1).wait_from(|_: &TooMany| Some(Duration::MAX)))).await;
     settle().await;
     tree.wake("poller").await.unwrap();
@@ -169,9 +169,9 @@ async fn a_wait_that_is_asked_for_can_be_cut_short_and_be_stopped_in() {
     assert_eq!(before.elapsed(), Duration::ZERO);
 }
 
-/// A limit that a backoff makes unreachable may be reached with the waits that errors ask for.
+/// A limit that a backoff makes unreachable can be reached with requested delays.
 #[tokio::test]
-async fn no_limit_is_called_unreachable_where_errors_say_how_long_to_wait() {
+async fn no_limit_is_reported_as_unreachable_where_errors_request_delays() {
     let app = || Supervisor::builder("app").restarts(9, secs(60));
     assert_eq!(app().child(told(0)).build().unwrap().warnings().len(), 1);
     assert_eq!(app().child(told(0).wait_from(asked)).build().unwrap().warnings(), []);
@@ -179,15 +179,15 @@ async fn no_limit_is_called_unreachable_where_errors_say_how_long_to_wait() {
     assert_eq!(defaults.child(told(0)).build().unwrap().warnings(), []);
 }
 
-// --- What it costs -------------------------------------------------------------------------------
+// --- Charging ------------------------------------------------------------------------------------
 
-/// Any number of times may it be told to wait.
+/// Any number of requested delays is allowed.
 fn excepted(spec: ChildSpec) -> ChildSpec {
     spec.on_error(|_: &TooMany| true, OnExit::RestartUncharged)
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_is_nobodys_fault_uses_up_no_limit_of_the_supervisor() {
+async fn an_uncharged_exit_uses_up_no_limit_of_the_supervisor() {
     let began = Instant::now();
     let tree = start(app().child(excepted(told(20).wait_from(asked)))).await;
     sleep(secs(100)).await;
@@ -200,7 +200,7 @@ async fn an_end_that_is_nobodys_fault_uses_up_no_limit_of_the_supervisor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_uncharged_restart_of_a_dynamic_child_uses_up_no_limit_either() {
+async fn an_uncharged_restart_of_a_dynamic_child_uses_up_no_limit() {
     let conns = DynamicSupervisor::builder("conns").restarts(1, secs(3_600));
     let conns = conns.build().unwrap().start().await.unwrap();
     let spec = told(3).wait_from(asked).on_exit(ExitKind::Failed, OnExit::RestartUncharged);
@@ -211,7 +211,7 @@ async fn an_uncharged_restart_of_a_dynamic_child_uses_up_no_limit_either() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_wait_a_restart_is_charged_all_the_same_so_that_no_loop_is_endless() {
+async fn a_restart_without_a_delay_is_charged_so_that_no_loop_is_endless() {
     let at_once = || excepted(told(u32::MAX));
     let limited = |max| Supervisor::builder("app").restarts(max, secs(3_600));
     let every_second = || at_once().backoff(Backoff::constant(secs(1)));
@@ -240,7 +240,7 @@ async fn the_limits_of_the_child_itself_count_an_uncharged_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_may_say_itself_that_its_restart_is_not_charged() {
+async fn a_child_can_mark_its_own_restart_as_uncharged() {
     let spec = worker("poller", async |ctx: Context| -> Refused {
         tokio::task::yield_now().await;
         if ctx.incarnation() > 3 {

@@ -1,4 +1,4 @@
-//! Policies that come from a file, and what children do under them.
+//! Policies that come from a file, and children under them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn eager() -> SupervisorBuilder {
     builder.defaults(|child| child.backoff(Backoff::none()))
 }
 
-/// How often a child has run after each of these ends, under a policy from a file.
+/// Returns how often a child runs after each of these exits, under a policy from a file.
 async fn runs(text: &str) -> [u32; 3] {
     let mut runs = [0; 3];
     for (runs, end) in runs.iter_mut().zip([End::Normal, End::Error, End::Panic]) {
@@ -44,12 +44,12 @@ async fn seed4_21_on_failure_restarts_after_an_error_or_a_panic_and_not_after_ok
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_22_always_restarts_after_ok_too() {
+async fn seed4_22_always_also_restarts_after_ok() {
     assert_eq!(runs(r#"restart = "always""#).await, [2, 2, 2]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_25_the_words_are_synonyms_and_others_are_answered_with_all_of_them() {
+async fn seed4_25_policy_names_have_synonyms_and_an_unknown_name_lists_all() {
     let words = [
         ("never", RestartType::Temporary),
         ("always", RestartType::Permanent),
@@ -58,7 +58,7 @@ async fn seed4_25_the_words_are_synonyms_and_others_are_answered_with_all_of_the
     for (word, restart) in words {
         assert_eq!(read(&format!("restart = {word:?}")), RestartPolicy::new().restart(restart));
     }
-    // A child that is never restarted is forgotten, as in OTP.
+    // A child that is never restarted is removed, as in OTP.
     assert_eq!(runs(r#"restart = "never""#).await, [0, 0, 0]);
 
     let error = toml::from_str::<RestartPolicy>(r#"restart = "Sometimes""#).unwrap_err();
@@ -69,7 +69,7 @@ async fn seed4_25_the_words_are_synonyms_and_others_are_answered_with_all_of_the
 }
 
 #[test]
-fn seed4_26_numbers_are_numbers_and_a_string_in_their_place_is_told() {
+fn seed4_26_a_string_in_place_of_a_number_is_an_error() {
     let error = |text: &str| toml::from_str::<RestartPolicy>(text).unwrap_err().to_string();
     let factor = error(r#"backoff = { min = "5s", max = "30s", factor = "2.0" }"#);
     assert!(factor.contains(r#"invalid type: string "2.0", expected f64"#), "{factor}");
@@ -81,7 +81,7 @@ fn seed4_26_numbers_are_numbers_and_a_string_in_their_place_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed4_27_what_a_file_does_not_say_is_as_the_spec_says() {
+async fn seed4_27_a_setting_absent_from_the_file_comes_from_the_spec() {
     let spec = worker("a", async |ctx: Context| ctx.cancelled().await);
     let spec = spec.restart(RestartType::Transient).backoff(Backoff::constant(secs(3)));
     let app = eager().child(spec.clone().named("a").policy(read("")));
@@ -94,7 +94,7 @@ async fn seed4_27_what_a_file_does_not_say_is_as_the_spec_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_holds_a_table_for_each_child_and_all_of_it_is_what_the_spec_then_says() {
+async fn a_file_has_a_table_per_child_and_every_setting_reaches_the_spec() {
     let file = r#"
         [mqtt]
         restart = { type = "on_failure", on_exit = { panicked = "fail_supervisor" } }
@@ -129,7 +129,7 @@ async fn a_file_holds_a_table_for_each_child_and_all_of_it_is_what_the_spec_then
     assert_eq!(db.intensity, Some(Intensity::decaying(2.5, secs(30))));
     assert_eq!(db.on_exhausted, OnExhausted::Park);
 
-    // And what a spec shows can be read again.
+    // The JSON of a spec can be read again.
     let json = serde_json::to_value(&mqtt).unwrap();
     assert_eq!(serde_json::from_value::<Trigger>(json["trigger"].clone()).unwrap(), mqtt.trigger);
     let exhausted: OnExhausted = serde_json::from_value(json["on_exhausted"].clone()).unwrap();
@@ -139,7 +139,7 @@ async fn a_file_holds_a_table_for_each_child_and_all_of_it_is_what_the_spec_then
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_from_a_file_are_kept() {
+async fn limits_from_a_file_are_enforced() {
     let world = World::new();
     let policy = read(
         r#"
@@ -158,7 +158,7 @@ async fn limits_from_a_file_are_kept() {
 }
 
 #[test]
-fn a_limit_that_a_policy_says_again_is_written_twice() {
+fn a_limit_repeated_by_a_policy_is_set_twice() {
     let spec = worker("a", async |ctx: Context| ctx.cancelled().await);
     let spec = spec.consecutive_restarts(3).policy(read("consecutive_restarts = 4"));
     match eager().child(spec).build().unwrap_err() {
@@ -170,7 +170,7 @@ fn a_limit_that_a_policy_says_again_is_written_twice() {
     }
 }
 
-/// A child that says a policy and fails, again and again.
+/// A child that sets a policy and fails, repeatedly.
 fn insisting(policy: RestartPolicy, runs: &Arc<AtomicU32>) -> verger::ChildSpec {
     let runs = Arc::clone(runs);
     worker("child", move |ctx: Context| {
@@ -184,7 +184,7 @@ fn insisting(policy: RestartPolicy, runs: &Arc<AtomicU32>) -> verger::ChildSpec 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_may_say_its_limits_itself_and_what_follows() {
+async fn a_child_can_override_its_limits_and_what_follows_them() {
     let policy = RestartPolicy::new().consecutive_restarts(2).on_exhausted(OnExhausted::StopChild);
     let runs = Arc::default();
     let app = start(eager().child(insisting(policy, &runs))).await;
@@ -207,7 +207,7 @@ async fn a_child_may_say_its_limits_itself_and_what_follows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_cannot_work_is_refused_as_where_a_tree_is_built() {
+async fn an_invalid_policy_from_a_file_is_refused_with_the_builders_text() {
     let table = [
         (RestartPolicy::new().restarts(3, Duration::ZERO), "`app/child`"),
         (RestartPolicy::new().intensity(Intensity::decaying(-1.0, secs(1))), "`app/child`"),

@@ -1,7 +1,4 @@
-//! How loudly a child is logged that says so itself, and what is logged of its health.
-//!
-//! By themselves, because every test here listens to the log: one that doesn't may keep others from
-//! hearing a line that it was the first to come by.
+//! The log level of a child's exit, as set by the child, and the log lines of its health.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +12,7 @@ use verger::{
     Backoff, Context, Exit, FailureLog, HealthCheck, LogLevel, RestartPolicy, Supervisor, worker,
 };
 
-/// The lines in which there is this.
+/// Returns the lines that contain this text.
 fn lines(log: &Log, with: &str) -> Vec<String> {
     let mut lines = log.lines();
     lines.retain(|line| line.contains(with));
@@ -23,7 +20,7 @@ fn lines(log: &Log, with: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_may_say_how_loudly_its_end_is_logged() {
+async fn a_child_can_set_the_log_level_of_its_exit() {
     let log = Log::at(LevelFilter::INFO);
     let child = worker("child", async |ctx: Context| -> Exit {
         let level = match ctx.incarnation() {
@@ -55,7 +52,7 @@ async fn a_child_may_say_how_loudly_its_end_is_logged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_34_that_a_child_is_unhealthy_is_logged_and_that_it_is_well_again() {
+async fn seed3_34_an_unhealthy_child_and_its_recovery_are_logged() {
     let log = Log::at(LevelFilter::INFO);
     let asked = Arc::new(AtomicU32::new(0));
     let check = HealthCheck::new(move |_: Context| {

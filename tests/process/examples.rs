@@ -1,7 +1,7 @@
-//! The examples with a server that breaks: what they say happens, and they end well.
+//! The examples with a server that breaks run to their end and print what they promise.
 //!
-//! Each example is a module here, too, and the test binary runs itself with one of them chosen by
-//! an environment variable. They check themselves what they claim, and fail if it didn't happen.
+//! Each example is a module here. The test binary runs itself, with an environment variable that
+//! selects one. The examples check their own claims and fail otherwise.
 
 #![cfg(feature = "macros")]
 
@@ -21,11 +21,11 @@ mod rate_limited;
 
 const CHOICE: &str = "VERGER_TEST_EXAMPLE";
 
-/// Where an example begins. As a test of its own, it checks that none is chosen.
+/// The entry point of an example. As an ordinary test, it finds no example selected and returns.
 #[test]
 fn example() {
     let Ok(name) = std::env::var(CHOICE) else { return };
-    // None lives for long, whatever goes wrong with the test that waits for it.
+    // No example outlives this limit, even if its test hangs.
     std::thread::spawn(|| {
         std::thread::park_timeout(Duration::from_secs(60));
         std::process::exit(99);
@@ -42,10 +42,10 @@ fn example() {
     std::process::exit(if ended_well { 0 } else { 1 });
 }
 
-/// Runs an example, which has to end well, and returns its lines.
+/// Runs an example, which has to succeed, and returns its lines.
 fn lines(name: &str) -> Vec<String> {
     let Output { status, stdout, stderr } = Command::new(std::env::current_exe().unwrap())
-        // With one thread, the harness would write in front of the first line.
+        // With one thread, the harness would write its own text before the first line.
         .args(["--exact", "examples::example", "--nocapture", "--test-threads", "2"])
         .env(CHOICE, name)
         .env("OUTAGE_MS", "300")
@@ -56,7 +56,8 @@ fn lines(name: &str) -> Vec<String> {
     stdout.lines().map(str::to_owned).collect()
 }
 
-/// Checks that these lines have come, in any order, and returns all. A `*` stands for any text.
+/// Asserts that these lines are printed, in any order, and returns all lines. A `*` matches any
+/// text.
 fn assert_told(name: &str, expected: &[&str]) -> Vec<String> {
     let lines = lines(name);
     for pattern in expected {
@@ -66,7 +67,7 @@ fn assert_told(name: &str, expected: &[&str]) -> Vec<String> {
     lines
 }
 
-/// Whether the line is the pattern.
+/// Returns whether the line matches the pattern.
 fn matches(line: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => line == pattern,
@@ -78,7 +79,7 @@ fn matches(line: &str, pattern: &str) -> bool {
 }
 
 #[test]
-fn backoff_broker_answers_whatever_was_asked_during_the_outage() {
+fn backoff_broker_answers_every_request_of_the_outage() {
     let expected = [
         "outage: the broker is gone after * answers",
         "client: failed: lost the connection: *",
@@ -98,7 +99,7 @@ fn backoff_broker_answers_whatever_was_asked_during_the_outage() {
 }
 
 #[test]
-fn seed0_50_broker_tries_until_the_broker_is_back_and_loses_nothing() {
+fn seed0_50_broker_retries_until_the_broker_is_back_and_loses_nothing() {
     let expected = [
         "the broker is down, and holds * messages",
         "consumer: attempt 1 in * ms",
@@ -113,7 +114,7 @@ fn seed0_50_broker_tries_until_the_broker_is_back_and_loses_nothing() {
 }
 
 #[test]
-fn seed0_50_database_pool_replaces_one_connection_and_later_all_without_a_herd() {
+fn seed0_50_database_pool_replaces_one_connection_and_later_all_at_spread_times() {
     let expected = [
         "conn-3: attempt 1 in * ms",
         "conn-3 broke; the incarnations are now [1, 1, 2, 1, 1, 1]",
@@ -126,7 +127,7 @@ fn seed0_50_database_pool_replaces_one_connection_and_later_all_without_a_herd()
 }
 
 #[test]
-fn failing_vendor_is_asked_again_after_a_500_and_not_after_a_400_and_not_for_ever() {
+fn failing_vendor_retries_after_a_500_and_not_after_a_400_and_not_for_ever() {
     let expected = [
         "orders: failed: the vendor fails with 500",
         "orders: attempt 3 in * ms",
@@ -140,7 +141,7 @@ fn failing_vendor_is_asked_again_after_a_500_and_not_after_a_400_and_not_for_eve
 }
 
 #[test]
-fn seed0_50_rate_limited_clients_do_not_hammer() {
+fn seed0_50_rate_limited_clients_spread_their_requests() {
     let expected = [
         "without verger, by second: [Second { served: 10, refused: * }*]",
         "order 1, attempt 1: vendor: the circuit is open for another *ms; the next in * ms",

@@ -1,7 +1,7 @@
-//! Whole programs: what they do at a signal, what they print, and with which code they end.
+//! Whole programs: their reaction to signals, their output and their exit codes.
 //!
-//! The programs are in this file, too: the test binary runs itself with one of them chosen by an
-//! environment variable. Their standard error is the test's; the harness writes to the other one.
+//! The programs are in this file. The test binary runs itself, with an environment variable that
+//! selects one. The tests read its standard error; the harness writes to its standard output.
 
 #![cfg(all(unix, feature = "signal"))]
 
@@ -23,11 +23,11 @@ const CHOICE: &str = "VERGER_TEST_PROGRAM";
 
 // --- The programs --------------------------------------------------------------------------------
 
-/// Where a program begins. As a test of its own, it checks that none is chosen.
+/// The entry point of a program. As an ordinary test, it finds no program selected and returns.
 #[test]
 fn program() {
     let Some((name, threads)) = chosen() else { return };
-    // No program lives for long, whatever goes wrong with the test that waits for it.
+    // No program outlives this limit, even if its test hangs.
     std::thread::spawn(|| {
         std::thread::park_timeout(Duration::from_secs(60));
         std::process::exit(99);
@@ -56,13 +56,13 @@ fn chosen() -> Option<(String, usize)> {
     Some((name.to_owned(), threads.parse().ok()?))
 }
 
-/// What the end of `main` does. There is no public way to do it from here.
+/// Does what the end of `main` does, which has no public equivalent.
 fn exit(code: ExitCode) -> ! {
     let is_it = |number: &u8| format!("{:?}", ExitCode::from(*number)) == format!("{code:?}");
     std::process::exit((0..=u8::MAX).find(is_it).expect("it is one of them").into())
 }
 
-/// With one thread or several.
+/// Returns a runtime with one thread or several.
 fn runtime(threads: usize) -> Runtime {
     let mut builder = if threads == 1 {
         runtime::Builder::new_current_thread()
@@ -72,10 +72,10 @@ fn runtime(threads: usize) -> Runtime {
     builder.worker_threads(threads).enable_all().build().unwrap()
 }
 
-/// Told when the signals can be heard.
+/// Notified once signals are handled.
 static LISTENING: Notify = Notify::const_new();
 
-/// The signals, and a line when they can be heard.
+/// Waits for a signal, and prints a line once signals are handled.
 fn listening() -> impl Future<Output = ()> + Send + 'static {
     let mut signals = Box::pin(verger::signals());
     let mut told = false;
@@ -93,7 +93,7 @@ fn app() -> SupervisorBuilder {
     Supervisor::builder("app").leak_timeout(Duration::from_millis(1))
 }
 
-/// Two children that tell what they do.
+/// Two children that print what they do.
 async fn polite() -> ExitCode {
     let child = |name| {
         worker(name, async |ctx: Context| -> Exit {
@@ -110,7 +110,8 @@ async fn polite() -> ExitCode {
     tree.with_graceful_shutdown(listening()).run_to_exit_code().await
 }
 
-/// Blocks a thread for ever, and says so when the signal that led here has no echo any more.
+/// Blocks a thread for ever, and prints a line after the preceding signal has been handled
+/// completely.
 fn block() {
     let (_keep, never) = mpsc::channel::<()>();
     let _ = never.recv_timeout(Duration::from_millis(300));
@@ -118,7 +119,7 @@ fn block() {
     let _ = never.recv();
 }
 
-/// A child that blocks every thread of the runtime, when it is asked to stop or at once.
+/// A child that blocks every thread of the runtime, at its cancellation or at once.
 async fn blocking(when_asked: bool) -> ExitCode {
     let child = worker("a", move |ctx: Context| async move {
         if when_asked {
@@ -127,7 +128,7 @@ async fn blocking(when_asked: bool) -> ExitCode {
         } else {
             LISTENING.notified().await;
         }
-        // More than there are threads, since a thread keeps its next task to itself.
+        // More tasks than threads, because a thread keeps its next task to itself.
         for _ in 0..16 {
             tokio::spawn(async { block() });
         }
@@ -137,7 +138,7 @@ async fn blocking(when_asked: bool) -> ExitCode {
     tree.with_graceful_shutdown(listening()).run_to_exit_code().await
 }
 
-/// A child that blocks a thread that nobody else needs, and is still there after it was aborted.
+/// A child that blocks a thread of its own and survives its abort.
 async fn leaking() -> ExitCode {
     let child = worker("a", async |_ctx| -> Exit {
         LISTENING.notified().await;
@@ -148,7 +149,7 @@ async fn leaking() -> ExitCode {
     tree.with_graceful_shutdown(listening()).run_to_exit_code().await
 }
 
-/// The same beside a child that fails once too often.
+/// The same beside a child that fails beyond its limit.
 async fn failing_and_leaking() -> ExitCode {
     let blocks = worker("a", async |ctx: Context| {
         ctx.ready();
@@ -194,7 +195,7 @@ async fn main_that_ends_well() -> Result<(), RunError> {
 
 // --- The tests -----------------------------------------------------------------------------------
 
-/// A program that runs.
+/// A running program.
 struct Program {
     process: Child,
     lines: Lines<BufReader<ChildStderr>>,
@@ -213,7 +214,7 @@ impl Program {
         Self { process, lines }
     }
 
-    /// Reads on until all these lines have come, in any order.
+    /// Reads until all these lines have been printed, in any order.
     fn wait_for(&mut self, expected: &[&str]) {
         let mut left = expected.to_vec();
         let mut seen = Vec::new();
@@ -232,7 +233,7 @@ impl Program {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// The code it ends with, and what it prints until then.
+    /// Returns the exit code and the remaining lines.
     fn end(mut self) -> (Option<i32>, Vec<String>) {
         let rest = self.lines.by_ref().map(Result::unwrap).collect();
         (self.process.wait().unwrap().code(), rest)
@@ -248,7 +249,7 @@ impl Drop for Program {
 }
 
 #[test]
-fn a_signal_stops_the_tree_in_order_and_the_program_ends_well() {
+fn a_signal_stops_the_tree_in_order_and_the_program_exits_with_0() {
     for signal in ["INT", "TERM"] {
         for threads in [1, 2] {
             let mut program = Program::start("polite", threads);
@@ -261,7 +262,7 @@ fn a_signal_stops_the_tree_in_order_and_the_program_ends_well() {
 }
 
 #[test]
-fn a_second_signal_ends_the_program_at_once_even_if_every_thread_is_blocked() {
+fn a_second_signal_exits_at_once_even_if_every_thread_is_blocked() {
     for (first, second, code) in
         [("INT", "INT", 130), ("TERM", "INT", 130), ("INT", "TERM", 143), ("TERM", "TERM", 143)]
     {
@@ -280,8 +281,8 @@ fn a_second_signal_ends_the_program_at_once_even_if_every_thread_is_blocked() {
 fn a_program_that_was_blocked_before_the_first_signal_is_ended_by_the_second() {
     let mut program = Program::start("blocked", 1);
     program.wait_for(&["listening", "blocking"]);
-    // Of different kinds, since the system merges equal ones that are not taken yet; which of them
-    // is taken first is the system's choice, too.
+    // The signals differ, because the system merges equal pending signals. The system also decides
+    // which of them comes first.
     program.signal("INT");
     program.signal("TERM");
     let (code, printed) = program.end();
@@ -290,7 +291,7 @@ fn a_program_that_was_blocked_before_the_first_signal_is_ended_by_the_second() {
 }
 
 #[test]
-fn the_same_signal_at_once_again_is_the_same_one() {
+fn an_immediately_repeated_signal_counts_once() {
     for signal in ["INT", "TERM"] {
         let mut program = Program::start("polite", 1);
         program.wait_for(&["listening", "a up", "b up"]);
@@ -301,7 +302,7 @@ fn the_same_signal_at_once_again_is_the_same_one() {
     }
 }
 
-/// What a program prints and returns that nobody has to stop.
+/// Returns the exit code and the output of a program that ends by itself.
 fn outcome(name: &str) -> (Option<i32>, Vec<String>) {
     Program::start(name, 1).end()
 }
@@ -310,7 +311,7 @@ const GAVE_UP: &str = "Error: `app` gave up on `app/mid`: escalated: child app/m
                        no database: refused";
 
 #[test]
-fn the_exit_code_tells_how_the_tree_ended() {
+fn the_exit_code_reflects_how_the_tree_ended() {
     assert_eq!(outcome("finishing"), (Some(0), vec![]));
     assert_eq!(outcome("failing"), (Some(1), vec![GAVE_UP.to_owned()]));
     let told = vec!["listening".to_owned(), GAVE_UP.to_owned()];
@@ -318,7 +319,7 @@ fn the_exit_code_tells_how_the_tree_ended() {
 }
 
 #[test]
-fn a_program_that_leaves_something_behind_ends_nevertheless_and_names_it() {
+fn a_program_with_a_leak_exits_and_names_the_leak() {
     let mut program = Program::start("leaking", 2);
     program.wait_for(&["listening", "blocking"]);
     program.signal("TERM");

@@ -1,5 +1,5 @@
-//! What cannot work is refused when it is built or added, in words that name who, what and the
-//! remedy.
+//! Invalid trees are refused when they are built or when a child is added, with the path, the
+//! mistake and its remedy.
 
 mod warnings;
 
@@ -25,7 +25,7 @@ fn app() -> SupervisorBuilder {
     Supervisor::builder("app")
 }
 
-/// What is said about a tree in which `faulty` is two levels below the root.
+/// Returns the error of building a tree in which `faulty` is two levels below the root.
 fn refused_below(faulty: impl Into<ChildSpec>) -> String {
     refused(app().child(Supervisor::builder("ingest").child(faulty)))
 }
@@ -34,14 +34,14 @@ fn refused(builder: SupervisorBuilder) -> String {
     builder.build().unwrap_err().to_string()
 }
 
-/// What `start_child` says to a child.
+/// Returns the error of `start_child` for a child.
 async fn refused_later(handle: &SupervisorHandle, faulty: impl Into<ChildSpec>) -> String {
     let error = handle.start_child(faulty).await.unwrap_err();
     assert!(matches!(error, ControlError::InvalidSpec(_)), "{error:?}");
     error.to_string()
 }
 
-/// Names that cannot be used, and what is said of each.
+/// Invalid names, and the error for each.
 fn bad_names() -> [(String, &'static str); 7] {
     [
         (String::new(), r#"the name "" is empty; write "worker", for example"#),
@@ -72,7 +72,7 @@ fn bad_names() -> [(String, &'static str); 7] {
     ]
 }
 
-/// Backoffs that cannot work, and what is said of each.
+/// Invalid backoffs, and the error for each.
 fn bad_backoffs() -> [(Backoff, &'static str); 8] {
     let good = Backoff::exponential(ms(200), Duration::from_secs(30));
     let jitter = "`jitter` of the backoff is 1.5; write a fraction from 0 to 1, such as 0.2";
@@ -107,7 +107,7 @@ fn bad_backoffs() -> [(Backoff, &'static str); 8] {
 }
 
 #[test]
-fn a_name_that_cannot_be_part_of_a_path_is_refused_with_one_that_can() {
+fn an_invalid_name_is_refused_with_a_valid_suggestion() {
     for (name, problem) in bad_names() {
         assert_eq!(
             refused(Supervisor::builder(name.clone())),
@@ -133,7 +133,7 @@ fn a_name_that_cannot_be_part_of_a_path_is_refused_with_one_that_can() {
 }
 
 #[test]
-fn two_children_of_one_name_are_refused() {
+fn two_children_with_the_same_name_are_refused() {
     let pair = |builder: SupervisorBuilder| {
         builder.child(worker("db", idle)).child(Supervisor::builder("db"))
     };
@@ -145,7 +145,7 @@ fn two_children_of_one_name_are_refused() {
         refused_below(pair(Supervisor::builder("pool"))),
         "`app/ingest/pool` has two children named `db`; give one of them another name",
     );
-    // Under different parents they are different children.
+    // Under different parents, they are different children.
     let same = || Supervisor::builder("db").child(worker("db", idle));
     assert!(app().child(same()).child(Supervisor::builder("other").child(same())).build().is_ok());
 }
@@ -172,7 +172,7 @@ fn a_restart_period_of_zero_is_refused() {
 }
 
 #[test]
-fn children_that_require_each_other_are_refused_with_the_circle() {
+fn a_requirement_cycle_is_refused_with_its_members() {
     let circle = |builder: SupervisorBuilder| {
         builder
             .child(worker("log", idle))
@@ -197,7 +197,7 @@ fn children_that_require_each_other_are_refused_with_the_circle() {
 }
 
 #[test]
-fn an_unknown_requirement_is_refused_with_the_names_there_are() {
+fn an_unknown_requirement_is_refused_with_the_existing_names() {
     let api = || worker("api", idle).requires("bd");
     assert_eq!(
         refused(app().child(worker("db", idle)).child(worker("log", idle)).child(api())),
@@ -251,7 +251,7 @@ fn a_significant_child_that_ends_nothing_is_refused() {
 }
 
 #[test]
-fn a_backoff_that_cannot_work_is_refused() {
+fn an_invalid_backoff_is_refused() {
     for (backoff, problem) in bad_backoffs() {
         assert_eq!(
             refused(app().child(worker("db", idle).backoff(backoff.clone()))),
@@ -287,7 +287,7 @@ fn an_activation_timeout_of_zero_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_added_is_refused_in_the_same_words() {
+async fn an_added_child_is_refused_with_the_same_text() {
     let ingest = Supervisor::builder("ingest").child(worker("log", idle));
     let app = app().child(ingest).build().unwrap().start().await.unwrap();
     let ingest = app.supervisor("ingest").await.unwrap();
@@ -347,7 +347,7 @@ async fn a_child_that_is_added_is_refused_in_the_same_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dynamic_supervisor_refuses_what_only_an_order_has() {
+async fn a_dynamic_supervisor_refuses_options_that_need_an_order() {
     let app = app().child(DynamicSupervisor::builder("conns")).build().unwrap();
     let app = app.start().await.unwrap();
     let conns = app.supervisor("conns").await.unwrap();
@@ -368,7 +368,7 @@ async fn a_dynamic_supervisor_refuses_what_only_an_order_has() {
 }
 
 #[test]
-fn the_first_mistake_in_declaration_order_is_told() {
+fn the_first_mistake_in_declaration_order_is_reported() {
     let two = app().child(worker("", idle)).child(worker("b", idle).requires("c"));
     assert_eq!(
         refused(two),
@@ -377,7 +377,7 @@ fn the_first_mistake_in_declaration_order_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_path_from_the_root_is_told_where_it_begins() {
+async fn an_absolute_path_is_refused_with_the_place_where_it_begins() {
     let ingest = Supervisor::builder("ingest").child(worker("mqtt", idle));
     let app = app().child(ingest).build().unwrap().start().await.unwrap();
     let ingest = app.supervisor("ingest").await.unwrap();

@@ -1,4 +1,4 @@
-//! What is legal and probably not meant is logged, and can be read.
+//! Legal but probably unintended options are logged as warnings and can be read.
 
 use std::time::Duration;
 
@@ -28,14 +28,14 @@ fn a_limit_that_can_never_be_reached_is_a_warning() {
         "`app/pool` gives up after 3 restarts in 60s, but with its backoff there can be 3 at most: \
          it will never give up",
     );
-    // Two such children together can reach it.
+    // Two such children together can reach the limit.
     let child = |name| worker(name, idle).backoff(slow.clone());
     let two = app().restarts(3, MINUTE).child(child("a")).child(child("b")).build().unwrap();
     assert_eq!(two.warnings(), []);
 }
 
 #[test]
-fn a_stop_without_a_bound_is_a_warning() {
+fn an_unbounded_stop_is_a_warning() {
     let endless = worker("db", idle).shutdown(Shutdown::Infinity);
     let tree = app().child(Supervisor::builder("pool").child(endless)).build().unwrap();
     let [warning @ BuildWarning::UnboundedStop { path }] = tree.warnings() else {
@@ -46,14 +46,14 @@ fn a_stop_without_a_bound_is_a_warning() {
         warning.to_string(),
         "`app/pool/db` is a worker with `Shutdown::Infinity`: stopping may never end",
     );
-    // A supervisor's children have graces of their own.
+    // A supervisor's children have their own graces.
     let supervisor = Supervisor::builder("pool").into_child().shutdown(Shutdown::Infinity);
     assert_eq!(app().child(supervisor).build().unwrap().warnings(), []);
 }
 
-/// A default that makes every worker's stop unbounded is as unbounded as one that a worker has.
+/// A default that makes every worker's stop unbounded is as unbounded as a worker's own setting.
 #[test]
-fn a_stop_without_a_bound_by_default_is_a_warning() {
+fn an_unbounded_stop_by_default_is_a_warning() {
     let tree = app().defaults(|child| child.shutdown(Shutdown::Infinity));
     let tree = tree.child(worker("db", idle)).child(worker("log", idle).shutdown(ms(100)));
     let tree = tree.build().unwrap();

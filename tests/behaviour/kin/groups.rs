@@ -1,4 +1,4 @@
-//! Numbers 99 to 115: groups, and children of children.
+//! Rules 99 to 115: groups, and nested supervisors.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use super::{eager, endings, lifecycle, limited, runs, secs, start};
 use crate::common::{End, NextStart, World, settle};
 
 #[tokio::test(start_paused = true)]
-async fn kin_99_the_children_of_a_supervisor_that_is_restarted_stop_and_come_back_by_name() {
+async fn kin_99_the_children_of_a_restarted_supervisor_stop_and_return_by_name() {
     let world = World::new();
     let mid = eager("mid").child(world.child("a")).child(world.child("b"));
     let app = start(eager("app").child(mid)).await;
@@ -24,16 +24,16 @@ async fn kin_99_the_children_of_a_supervisor_that_is_restarted_stop_and_come_bac
 
     app.restart("mid").await.unwrap();
     assert_eq!(world.acts(), ["stop added", "stop b", "stop a", "start a", "start b"]);
-    // What was added to the old one is not declared, so its name is free.
+    // A child added to the old incarnation isn't declared, so its name is free.
     mid.start_child(world.child("added")).await.unwrap();
     assert_eq!(runs(&mid).await, [1, 1, 1]);
     app.stop("done").await.unwrap();
 }
 
-/// In actor-ts a child may bring a strategy of its own. Here a strategy belongs to the supervisor,
-/// and a child brings everything else.
+/// In actor-ts, a child may have its own strategy. Here, a strategy belongs to the supervisor, and
+/// a child sets everything else.
 #[tokio::test(start_paused = true)]
-async fn kin_100_what_a_child_says_for_itself_beats_the_supervisors_default() {
+async fn kin_100_a_childs_own_option_beats_the_supervisors_default() {
     let world = World::new();
     let own = Backoff::constant(secs(7));
     let defaults = Backoff::constant(secs(3));
@@ -68,7 +68,7 @@ async fn kin_102_a_failure_stays_within_its_supervisor() {
         world.end("x", End::Panic).await;
         assert_eq!(runs(&app.supervisor("mid/below").await.unwrap()).await, [2, 1]);
         assert_eq!(runs(&app.supervisor("mid").await.unwrap()).await, group, "not above");
-        // Several at once.
+        // Several fail at once.
         world.end_unobserved("a", End::Error);
         world.end_unobserved("b", End::Panic);
         settle().await;
@@ -118,7 +118,7 @@ impl Drop for Dirty {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_104_a_restart_that_goes_wrong_twice_still_comes_up() {
+async fn kin_104_a_child_starts_after_two_failed_restarts() {
     let made = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&made);
     let spec = child("dirty", move || {
@@ -138,7 +138,7 @@ async fn kin_104_a_restart_that_goes_wrong_twice_still_comes_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_105_a_first_start_that_fails_is_tried_again() {
+async fn kin_105_a_failed_first_start_is_retried() {
     let world = World::new();
     world.next_starts("a", [NextStart::Error, NextStart::Panic]);
     let tree =
@@ -161,7 +161,7 @@ fn slow(name: &str, takes: u64) -> verger::ChildSpec {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_106_a_supervisor_that_failed_comes_back_when_all_its_children_have_gone() {
+async fn kin_106_a_failed_supervisor_restarts_when_all_its_children_have_exited() {
     let world = World::new();
     let mid = Supervisor::builder("mid").restarts(0, secs(60));
     let mid = mid.child(slow("a", 3)).child(slow("b", 2)).child(world.child("c"));
@@ -180,9 +180,9 @@ async fn kin_106_a_supervisor_that_failed_comes_back_when_all_its_children_have_
     app.stop("done").await.unwrap();
 }
 
-/// Of Pekko's variants those about messages, watching and children that stay have no counterpart.
+/// Pekko's variants about messages, watching and children that stay have no counterpart.
 #[tokio::test(start_paused = true)]
-async fn kin_107_a_supervisor_that_fails_to_start_first_stops_what_it_had_started() {
+async fn kin_107_a_supervisor_that_fails_to_start_first_stops_its_started_children() {
     let world = World::new();
     world.next_starts("b", [NextStart::Error, NextStart::Error, NextStart::Ok, NextStart::Error]);
     let mid = limited("mid", 0).first_start(FirstStart::Fail);
@@ -191,7 +191,7 @@ async fn kin_107_a_supervisor_that_fails_to_start_first_stops_what_it_had_starte
     let attempt = ["start a", "try b", "stop a"];
     assert_eq!(world.acts(), [&attempt[..], &attempt, &["start a", "start b"]].concat());
 
-    // Later starts are no different.
+    // Later starts behave the same.
     world.end("b", End::Error).await;
     let again = ["end b", "stop a", "start a", "try b", "stop a", "start a", "start b"];
     assert_eq!(world.acts(), again);
@@ -199,7 +199,7 @@ async fn kin_107_a_supervisor_that_fails_to_start_first_stops_what_it_had_starte
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_109_strategies_restart_these_children_and_no_others() {
+async fn kin_109_each_strategy_restarts_exactly_these_children() {
     for (strategy, expected) in [
         (Strategy::OneForOne, [1, 2, 1]),
         (Strategy::OneForAll, [2, 2, 2]),
@@ -234,7 +234,7 @@ async fn kin_110_a_supervisor_that_gives_up_names_the_child() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_111_restarting_passes_and_supervisors_are_told_from_workers() {
+async fn kin_111_restarting_is_transient_and_status_tells_supervisors_from_workers() {
     let world = World::new();
     let wait = Backoff::constant(secs(1));
     let tree = eager("app").child(world.child("a").backoff(wait)).child(eager("mid"));
@@ -296,7 +296,7 @@ async fn kin_113_a_dynamic_supervisor_restarts_like_one_for_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_114_these_ends_restart_a_child() {
+async fn kin_114_exactly_these_exits_restart_a_child() {
     use End::{Error, Normal, Panic};
     use RestartType::{Permanent, Temporary, Transient};
     for (restart, end, restarts) in [
@@ -321,7 +321,7 @@ async fn kin_114_these_ends_restart_a_child() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_115_whoever_fails_these_siblings_are_stopped() {
+async fn kin_115_each_strategy_stops_exactly_these_siblings() {
     let names = ["a", "b", "c", "d"];
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         for (index, offender) in names.into_iter().enumerate() {

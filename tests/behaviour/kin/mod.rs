@@ -1,5 +1,5 @@
-//! Rules of our kin (Akka and Pekko, actor-ts, SignalPy, oversight, suture) on groups and trees, by
-//! the number under which each was collected.
+//! Rules of Akka and Pekko, actor-ts, SignalPy, oversight and suture for groups and trees.
+//! `tests/README.md` lists them by number.
 
 mod groups;
 mod services;
@@ -15,12 +15,12 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A supervisor that restarts at once, and as often as it takes.
+/// A supervisor that restarts immediately, without a limit.
 fn eager(name: &str) -> SupervisorBuilder {
     at_once(Supervisor::builder(name).unlimited_restarts())
 }
 
-/// A supervisor that restarts at once, and so often a minute.
+/// A supervisor that restarts immediately, up to a limit per minute.
 fn limited(name: &str, max: u32) -> SupervisorBuilder {
     at_once(Supervisor::builder(name).restarts(max, secs(60)))
 }
@@ -33,7 +33,7 @@ async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
     builder.build().unwrap().start().await.unwrap()
 }
 
-/// How often each child of a supervisor has been started.
+/// Returns how often each child of a supervisor was started.
 async fn runs(handle: &SupervisorHandle) -> Vec<u32> {
     let children = handle.which_children().await.unwrap();
     children.iter().map(|child| child.incarnation).collect()
@@ -43,7 +43,7 @@ async fn lifecycle(handle: &SupervisorHandle, path: &str) -> Lifecycle {
     handle.which_child(path).await.unwrap().lifecycle
 }
 
-/// How runs have ended so far, as in `app/a#1 killed`.
+/// Returns the exits so far, as in `app/a#1 killed`.
 fn endings(events: &mut Subscription<Event>) -> Vec<String> {
     let told = std::iter::from_fn(|| events.try_next());
     told.filter_map(|event| match event.kind {

@@ -1,4 +1,4 @@
-//! Numbers 116 to 128: services that are added, removed, hung, or done.
+//! Rules 116 to 128: services that are added, removed, hung or finished.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,20 +29,20 @@ async fn kin_116_a_transient_child_that_has_finished_can_be_deleted_from_its_gro
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_117_a_child_that_ignores_the_request_is_killed_and_that_is_told() {
+async fn kin_117_a_child_that_ignores_its_cancellation_is_aborted_and_reported() {
     let world = World::new();
     world.deafen("hung");
     let app = start(eager("app").child(world.child("hung").shutdown(secs(3)))).await;
     let mut events = app.events();
     let asked = Instant::now();
     app.stop("done").await.unwrap();
-    // A child that is a value and does not react has three quarters of its grace.
+    // A value that ignores its cancellation has three quarters of its grace.
     assert_eq!(asked.elapsed(), secs(3) / 4 * 3);
     assert_eq!(endings(&mut events), ["app/hung#1 killed"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_118_each_refusal_has_an_error_of_its_own() {
+async fn kin_118_each_refusal_has_its_own_error() {
     let world = World::new();
     let app = start(eager("app").child(world.child("a"))).await;
     app.terminate_child("a").await.unwrap();
@@ -72,7 +72,7 @@ async fn kin_118_each_refusal_has_an_error_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_119_without_a_limit_it_never_gives_up_and_a_tree_ends_with_its_last_child() {
+async fn kin_119_an_unlimited_supervisor_never_gives_up_and_a_tree_ends_with_its_last_child() {
     let world = World::new();
     let app = start(eager("app").child(world.child("a"))).await;
     for _ in 0..10 {
@@ -94,9 +94,9 @@ async fn kin_119_without_a_limit_it_never_gives_up_and_a_tree_ends_with_its_last
     assert_eq!(began.elapsed(), secs(7));
 }
 
-/// Suture pauses for a time; ours parks until somebody acts.
+/// Suture pauses for a time; verger parks until a manual retry.
 #[tokio::test(start_paused = true)]
-async fn kin_120_a_service_that_failed_too_often_is_parked_and_the_other_goes_on() {
+async fn kin_120_a_service_that_fails_too_often_is_parked_while_its_sibling_runs() {
     let world = World::new();
     let tree = limited("app", 3).on_exhausted(OnExhausted::Park);
     let app = start(tree.child(world.child("a")).child(world.child("b"))).await;
@@ -140,7 +140,7 @@ async fn kin_121_a_service_can_be_added_while_the_supervisor_runs_and_not_afterw
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_122_a_removal_returns_when_the_service_is_gone_however_that_comes() {
+async fn kin_122_a_removal_returns_when_the_service_is_gone_however_it_ended() {
     let world = World::new();
     world.deafen("hung");
     let late = worker("late", async |ctx: Context| {
@@ -161,7 +161,7 @@ async fn kin_122_a_removal_returns_when_the_service_is_gone_however_that_comes()
         app.terminate_child(name).await.unwrap();
         assert_eq!(asked.elapsed(), secs(takes), "{name}");
     }
-    // The supervisor is stopped while somebody waits for a child: the child is gone then, too.
+    // The supervisor is stopped while a caller waits for a child; then the child is gone, too.
     world.deafen("other");
     app.restart("other").await.unwrap();
     let asked = Instant::now();
@@ -175,7 +175,7 @@ async fn kin_122_a_removal_returns_when_the_service_is_gone_however_that_comes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_123_a_service_is_removed_by_its_own_supervisor_and_a_hung_one_harms_nobody() {
+async fn kin_123_only_its_own_supervisor_removes_a_service_and_a_hung_service_blocks_no_sibling() {
     let world = World::new();
     world.deafen("hung");
     let mid = eager("mid").child(world.child("hung").shutdown(secs(4)));
@@ -195,7 +195,7 @@ async fn kin_123_a_service_is_removed_by_its_own_supervisor_and_a_hung_one_harms
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_124_a_stop_names_exactly_those_who_had_to_be_killed() {
+async fn kin_124_a_stop_names_exactly_the_aborted_children() {
     let world = World::new();
     world.deafen("hung1");
     world.deafen("hung2");
@@ -210,7 +210,7 @@ async fn kin_124_a_stop_names_exactly_those_who_had_to_be_killed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_125_a_service_can_end_itself_or_its_tree_and_the_latter_up_to_a_boundary() {
+async fn kin_125_a_service_can_end_itself_or_its_tree_up_to_a_boundary() {
     let tree = |world: &World, name: &str| -> SupervisorBuilder {
         let job = |name| world.child(name).restart(RestartType::Transient);
         eager(name)
@@ -299,9 +299,9 @@ async fn kin_126_a_removed_child_does_not_appear_again_when_the_tree_stops() {
     assert_eq!(endings(&mut events), ["app/a#1 shutdown"]);
 }
 
-/// A tree cannot be run while it runs already: that takes it. A clone of it is another tree.
+/// Running a tree consumes it, so it can't run twice. A clone of it is a separate tree.
 #[tokio::test(start_paused = true)]
-async fn kin_127_whoever_listens_above_hears_what_happens_below() {
+async fn kin_127_a_subscriber_receives_the_events_of_all_descendants() {
     let world = World::new();
     let mid = eager("mid").child(eager("low").child(world.child("leaf")));
     let tree = eager("app").child(mid).build().unwrap();
@@ -318,10 +318,10 @@ async fn kin_127_whoever_listens_above_hears_what_happens_below() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_128_a_job_that_is_done_ends_once() {
+async fn kin_128_a_finished_job_ends_once() {
     let steps = Arc::new(AtomicU32::new(0));
     let job = worker_with("job", Arc::clone(&steps), async |_ctx, steps| -> Exit {
-        // It fails at every step but the last.
+        // The child fails at every step but the last.
         match steps.fetch_add(1, Ordering::Relaxed) {
             9 => Ok(()),
             step => Err(format!("step {step}").into()),

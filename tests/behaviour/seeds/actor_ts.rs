@@ -1,4 +1,4 @@
-//! Actor-ts, the page on its backoff supervisor.
+//! Rules of actor-ts's backoff supervisor.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::{MINUTE, app, edges, lifecycle, secs, start};
 use crate::common::{End, World, settle};
 
 #[tokio::test(start_paused = true)]
-async fn seed0_05_a_child_aborted_from_outside_goes_the_same_way_as_one_that_fails() {
+async fn seed0_05_an_external_abort_is_handled_like_a_failure() {
     for (how, kind) in [(0, "failed"), (1, "panicked"), (2, "aborted")] {
         let world = World::new();
         let app = start(app().child(world.child("a"))).await;
@@ -42,10 +42,10 @@ async fn seed0_05_a_child_aborted_from_outside_goes_the_same_way_as_one_that_fai
     }
 }
 
-/// Real time, since blocking a thread is the only way to end late: nothing here waits for a clock
-/// but the supervisor, 1 ms.
+/// Uses real time, because only a blocked thread exits late. The supervisor's leak timeout of 1 ms
+/// is the only timer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn seed0_12_the_late_end_of_an_older_incarnation_changes_nothing() {
+async fn seed0_12_a_late_exit_of_an_older_incarnation_changes_nothing() {
     let (release, blocked) = mpsc::channel::<()>();
     let blocked = Arc::new(Mutex::new(Some(blocked)));
     let stubborn = worker("a", move |ctx: Context| {
@@ -87,7 +87,7 @@ async fn seed0_12_the_late_end_of_an_older_incarnation_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_13_a_wait_that_was_cut_short_does_not_start_a_second_child_when_it_would_be_over() {
+async fn seed0_13_a_backoff_cut_short_starts_no_second_incarnation() {
     let world = World::new();
     let app = start(app().child(world.child("a"))).await;
     world.end("a", End::Error).await;

@@ -1,4 +1,4 @@
-//! Elfo, the chapter on supervision.
+//! Rules of elfo's supervision.
 
 use verger::{Context, Exit, RestartType, Supervisor, worker};
 
@@ -6,7 +6,7 @@ use super::{app, start};
 use crate::common::{End, World};
 
 #[tokio::test(start_paused = true)]
-async fn seed4_51_who_subscribes_first_learns_where_every_child_is_and_then_each_change() {
+async fn seed4_51_a_subscriber_first_receives_every_childs_state_and_then_each_change() {
     async fn next(stream: &mut verger::StatusStream) -> String {
         let change = stream.next().await.unwrap();
         let state = change.lifecycle.map_or("gone".to_owned(), |state| state.to_string());
@@ -29,7 +29,7 @@ async fn seed4_51_who_subscribes_first_learns_where_every_child_is_and_then_each
     for expected in expected {
         assert_eq!(next(&mut first).await, expected, "and nothing of the job, which is forgotten");
     }
-    // The wait passes while nobody has anything else to do.
+    // The delay passes once every task is idle.
     for expected in ["app/a#1 resolved", "app/a#2 activating", "app/a#2 active"] {
         assert_eq!(next(&mut first).await, expected);
     }

@@ -1,4 +1,4 @@
-//! Behaviours of actor-ts (`seed0`), SignalPy (`seed3`) and elfo (`seed4`) that we keep.
+//! Rules of actor-ts (`seed0`), SignalPy (`seed3`) and elfo (`seed4`).
 
 mod actor_ts;
 mod elfo;
@@ -17,12 +17,12 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A root whose children wait 2, 4, 8, … seconds.
+/// A root whose children are restarted after 2, 4, 8, … seconds.
 fn app() -> SupervisorBuilder {
     waiting(Supervisor::builder("app").unlimited_restarts())
 }
 
-/// The same with so many restarts a minute.
+/// The same, with a limit of restarts per minute.
 fn limited(max: u32) -> SupervisorBuilder {
     waiting(Supervisor::builder("app").restarts(max, MINUTE))
 }
@@ -39,7 +39,7 @@ async fn lifecycle(handle: &SupervisorHandle, path: &str) -> Lifecycle {
     handle.which_child(path).await.unwrap().lifecycle
 }
 
-/// The edges that have been told so far, as in `app/a#2 active → errored (panicked)`.
+/// Returns the transitions so far, as in `app/a#2 active → errored (panicked)`.
 fn edges(events: &mut Subscription<Event>) -> Vec<String> {
     let told = std::iter::from_fn(|| events.try_next());
     told.filter_map(|event| match event.kind {

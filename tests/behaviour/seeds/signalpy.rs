@@ -1,4 +1,4 @@
-//! SignalPy, its note on supervision and reliability.
+//! Rules of SignalPy's supervision.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{MINUTE, app, edges, lifecycle, limited, secs, start};
 use crate::common::{End, NextStart, World, settle};
 
 #[tokio::test(start_paused = true)]
-async fn seed3_08_a_child_that_is_parked_at_boot_is_retried_by_hand_and_only_then() {
+async fn seed3_08_a_child_parked_at_boot_is_retried_only_manually() {
     let world = World::new();
     world.next_starts("b", [NextStart::Error, NextStart::Error]);
     let app = limited(0).on_exhausted(OnExhausted::Park);
@@ -58,7 +58,7 @@ async fn seed3_09_a_child_can_follow_its_parents_up_to_the_root() {
     app.stop("done").await.unwrap();
 }
 
-/// What three children do when the middle one fails, from the failure to the end of the wait.
+/// Returns what three children do when the middle one fails, until its backoff is over.
 async fn fail_the_middle_of_three(strategy: Strategy) -> (Vec<String>, Vec<u32>) {
     let world = World::new();
     let app = app().strategy(strategy);
@@ -114,9 +114,9 @@ fn seed3_20_the_states_have_these_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_21_a_child_goes_through_these_states_and_no_others() {
+async fn seed3_21_a_child_passes_through_exactly_these_states() {
     let world = World::new();
-    // The child is added later, so that somebody can listen to it from the start.
+    // The child is added later, so that a subscriber sees it from its start.
     let app = start(limited(1).on_exhausted(OnExhausted::Park)).await;
     let mut events = app.events();
     app.start_child(world.child("a")).await.unwrap();
@@ -164,7 +164,7 @@ async fn seed3_21_a_child_goes_through_these_states_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_22_a_child_that_waits_shows_what_is_left_of_its_wait() {
+async fn seed3_22_a_waiting_child_shows_its_remaining_delay() {
     let world = World::new();
     let app = start(app().child(world.child("a"))).await;
     world.end("a", End::Error).await;
@@ -188,9 +188,10 @@ async fn seed3_22_a_child_that_waits_shows_what_is_left_of_its_wait() {
     app.stop("done").await.unwrap();
 }
 
-/// SignalPy tells the supervisor above through its callback; ours sees how its child has ended.
+/// SignalPy notifies the parent through its callback; in verger, the parent sees how its child
+/// ended.
 #[tokio::test(start_paused = true)]
-async fn seed3_27_who_gives_up_fails_for_the_supervisor_above() {
+async fn seed3_27_a_supervisor_that_gives_up_is_a_failure_for_its_parent() {
     let world = World::new();
     let mid = Supervisor::builder("mid").restarts(0, MINUTE).child(world.child("leaf"));
     let app = start(limited(1).child(mid)).await;
@@ -219,7 +220,7 @@ async fn seed3_27_who_gives_up_fails_for_the_supervisor_above() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_28_where_the_root_parks_nothing_happens_until_somebody_acts() {
+async fn seed3_28_a_root_that_parks_does_nothing_until_a_manual_retry() {
     let world = World::new();
     let mid = Supervisor::builder("mid").restarts(0, MINUTE).child(world.child("leaf"));
     let app = limited(0).on_exhausted(OnExhausted::Park);
@@ -240,7 +241,7 @@ async fn seed3_28_where_the_root_parks_nothing_happens_until_somebody_acts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_37_a_child_that_waits_holds_up_nobody_but_those_started_after_it_in_order() {
+async fn seed3_37_a_waiting_child_delays_only_the_siblings_that_start_after_it() {
     for (order, at_once) in [(Start::Concurrent, true), (Start::Sequential, false)] {
         let world = World::new();
         world.next_starts("a", [NextStart::Error]);
@@ -253,7 +254,7 @@ async fn seed3_37_a_child_that_waits_holds_up_nobody_but_those_started_after_it_
         let app = starting.await.unwrap().unwrap();
         assert_eq!(began.elapsed(), secs(2), "up when all have had their turn");
 
-        // Once it is up, nobody waits for anybody.
+        // Once the tree is up, no child delays a sibling.
         world.end("a", End::Error).await;
         let asked = Instant::now();
         app.start_child(world.child("c")).await.unwrap();

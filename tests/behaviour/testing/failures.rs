@@ -1,4 +1,4 @@
-//! The test kit: what it says when a test fails, and where.
+//! The test kit's messages when a test fails, and their location.
 
 #![cfg(feature = "testing")]
 
@@ -27,7 +27,7 @@ fn pair() -> SupervisorBuilder {
     Supervisor::builder("app").child(idle("db")).child(idle("api"))
 }
 
-/// The text with which the future panics.
+/// Returns the text that the future panics with.
 async fn failure<T>(future: impl Future<Output = T>) -> String {
     let mut future = pin!(future);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
@@ -41,14 +41,14 @@ async fn failure<T>(future: impl Future<Output = T>) -> String {
     .await
 }
 
-/// The same for a call that does not wait.
+/// The same for a call that isn't async.
 fn failure_now<T>(call: impl FnOnce() -> T) -> String {
     let Err(panic) = catch_unwind(AssertUnwindSafe(call)) else { panic!("it was to fail") };
     *panic.downcast::<String>().expect("a text")
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_does_not_come_is_told_with_the_tree_and_what_has_happened() {
+async fn a_state_that_is_not_reached_fails_with_the_tree_and_the_events() {
     let tree = TestTree::start(pair()).await;
     tree.kill("db").await;
     let began = Instant::now();
@@ -78,7 +78,7 @@ what has happened:
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_patience_of_a_test_can_be_set() {
+async fn the_timeout_of_a_test_can_be_set() {
     let tree = TestTree::start(pair()).await.patience(2 * SECOND);
     let began = Instant::now();
 
@@ -92,7 +92,7 @@ async fn the_patience_of_a_test_can_be_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_tree_ends_the_wait() {
+async fn the_end_of_the_tree_ends_an_expectation() {
     let tree = TestTree::start(pair().restarts(0, SECOND)).await;
     let began = Instant::now();
     tree.kill("db").await;
@@ -121,7 +121,7 @@ since the last that was expected before:
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_of_an_expectation_is_marked() {
+async fn the_events_that_matched_an_expectation_are_marked() {
     let tree = TestTree::start(pair()).await;
     tree.kill("db").await;
 
@@ -154,7 +154,7 @@ but this came: db: errored -> restarting
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_differs_in_its_reason_only_is_another_event() {
+async fn an_event_that_differs_only_in_its_reason_does_not_match() {
     let tree = TestTree::start(pair()).await;
     tree.kill("db").await;
 
@@ -167,7 +167,7 @@ async fn what_differs_in_its_reason_only_is_another_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_happen_is_told_at_once() {
+async fn an_impossible_expectation_fails_at_once() {
     let tree = TestTree::start(pair()).await;
     let began = Instant::now();
 
@@ -230,7 +230,7 @@ fn an_expectation_is_read_as_it_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_not_running_can_neither_be_killed_nor_hang() {
+async fn a_child_that_is_not_running_can_neither_be_killed_nor_hang() {
     let tree = TestTree::start(pair().child(idle("job").restart(RestartType::Temporary))).await;
     tree.handle().terminate_child("db").await.unwrap();
     tree.kill("job").await;
@@ -257,7 +257,7 @@ async fn who_is_not_running_can_neither_be_killed_nor_hang() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_restarted_without_end_does_not_stop_the_clock_for_ever() {
+async fn an_endless_restart_loop_does_not_stop_the_paused_clock_for_ever() {
     let flaky = worker("flaky", async |_| Err::<(), _>("no")).backoff(Backoff::none());
     let tree = TestTree::spawn(Supervisor::builder("app").unlimited_restarts().child(flaky));
 
@@ -269,7 +269,7 @@ async fn a_child_that_is_restarted_without_end_does_not_stop_the_clock_for_ever(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_that_did_not_strike_fails_the_test() {
+async fn an_unused_fault_fails_the_test() {
     let tree = TestTree::start(pair()).await;
     tree.fail_next_start("bd", "no");
     tree.hang_next_start("bd");
@@ -283,7 +283,7 @@ async fn a_fault_that_did_not_strike_fails_the_test() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_that_can_not_be_built_or_does_not_come_up_says_why() {
+async fn a_tree_that_can_not_be_built_or_started_says_why() {
     let twice = "`app` has two children named `db`; give one of them another name";
     assert_eq!(failure(TestTree::start(pair().child(idle("db")))).await, twice);
     assert_eq!(failure_now(|| TestTree::spawn(pair().child(idle("db")))), twice);
@@ -301,7 +301,7 @@ async fn a_tree_that_can_not_be_built_or_does_not_come_up_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_that_does_not_end_is_told_with_those_who_are_left() {
+async fn a_tree_that_does_not_end_fails_with_the_remaining_children() {
     let tree = TestTree::start(pair().child(idle("job").shutdown(Shutdown::Infinity))).await;
     let text = failure(tree.ended()).await;
     assert!(text.starts_with("`app` did not end within 3600s\nthe tree:\n"), "{text}");
@@ -315,8 +315,8 @@ async fn a_tree_that_does_not_end_is_told_with_those_who_are_left() {
     drop(tree);
 }
 
-/// A supervisor that hangs can't be aborted in order, so it is taken for leaked when its own leak
-/// time-out and that of the supervisor above have passed.
+/// A supervisor that hangs can't be aborted in order. It counts as leaked once its own leak timeout
+/// and that of its parent have passed.
 #[tokio::test(start_paused = true)]
 async fn a_leak_at_the_end_fails_the_test() {
     let ingest = Supervisor::builder("ingest").leak_timeout(4 * SECOND).child(idle("mqtt"));
@@ -339,10 +339,10 @@ async fn a_leak_at_the_end_fails_the_test() {
     tree.stop().await;
 }
 
-/// In real time, because code that blocks its thread stops the paused clock, too. It waits for
-/// nothing but the leak time-out of a millisecond.
+/// Uses real time, because a blocked thread also stops the paused clock. The leak timeout of a
+/// millisecond is the only timer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_child_that_blocks_its_thread_is_still_there_after_the_end() {
+async fn a_child_that_blocks_its_thread_is_reported_as_leaked() {
     for gives_up in [false, true] {
         let (blocks, blocked) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
@@ -380,7 +380,7 @@ thread_local! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_in_the_line_of_the_test() {
+async fn a_failure_points_to_the_line_of_the_test() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let here = panic.location().filter(|location| location.file() == file!());

@@ -1,4 +1,4 @@
-//! The test kit: the faults that it lets strike, and what the engine makes of them.
+//! The faults that the test kit injects, and how a tree handles them.
 
 #![cfg(feature = "testing")]
 
@@ -16,19 +16,19 @@ use verger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A function that does what it is asked.
+/// A function that reacts to its cancellation.
 fn idle(name: &str) -> ChildSpec {
     worker(name, async |ctx: Context| ctx.cancelled().await).backoff(Backoff::constant(SECOND))
 }
 
-/// How long it takes.
+/// Returns the duration of a future.
 async fn elapsed(future: impl Future) -> Duration {
     let began = Instant::now();
     future.await;
     began.elapsed()
 }
 
-/// A value that does what it is asked, and counts how often it got to its `deactivate`.
+/// A value that reacts to its cancellation, and counts its calls of `deactivate`.
 fn object(name: &str, deactivated: &Arc<AtomicU32>) -> ChildSpec {
     let deactivated = Arc::clone(deactivated);
     child(name, move || Object { deactivated: Arc::clone(&deactivated) })
@@ -52,9 +52,9 @@ impl Child for Object {
     }
 }
 
-/// A supervisor that hangs does not hear that it is killed, until it is taken for leaked.
+/// A supervisor that hangs ignores its cancellation until it counts as leaked.
 #[tokio::test(start_paused = true)]
-async fn a_kill_takes_as_long_as_it_takes() {
+async fn a_kill_returns_when_the_child_has_exited() {
     let ingest = Supervisor::builder("ingest").leak_timeout(3 * SECOND).child(idle("mqtt"));
     let app = Supervisor::builder("app").leak_timeout(4 * SECOND).child(ingest);
     let tree = TestTree::start(app).await;
@@ -67,7 +67,7 @@ async fn a_kill_takes_as_long_as_it_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_hangs_is_aborted_when_its_grace_is_over_by_the_restart_of_its_group() {
+async fn a_hanging_child_is_aborted_by_its_group_restart_after_its_grace() {
     let deactivated = Arc::default();
     let app = Supervisor::builder("app")
         .strategy(Strategy::OneForAll)
@@ -91,9 +91,10 @@ async fn a_child_that_hangs_is_aborted_when_its_grace_is_over_by_the_restart_of_
     assert_eq!(deactivated.load(Ordering::Relaxed), 1);
 }
 
-/// On a runtime that comes back to the test after each task, and so before the child's first.
+/// Runs on a runtime that returns to the test after each task, and so before the child's first
+/// poll.
 #[test]
-fn a_child_that_was_spawned_and_did_nothing_yet_can_hang() {
+fn a_spawned_child_can_hang_before_its_first_poll() {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).event_interval(1).build().unwrap();
     runtime.block_on(async {
@@ -111,7 +112,7 @@ fn a_child_that_was_spawned_and_did_nothing_yet_can_hang() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_value_that_hangs_does_no_more_work() {
+async fn a_hanging_value_does_no_more_work() {
     let worked = Arc::new(AtomicU32::new(0));
     let ticker = Arc::clone(&worked);
     let ticker = child("ticker", move || Ticker { worked: Arc::clone(&ticker) });
@@ -141,7 +142,7 @@ impl Child for Ticker {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_is_to_fail_fails_before_the_child_has_a_say() {
+async fn an_injected_start_failure_precedes_the_childs_own_code() {
     let deactivated = Arc::default();
     let app = Supervisor::builder("app").child(object("db", &deactivated));
     let tree = TestTree::spawn(app);
@@ -179,7 +180,7 @@ async fn a_function_fails_its_start_when_it_is_first_polled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_may_be_declined_for_the_child() {
+async fn an_injected_decline_replaces_the_childs_start() {
     let tree = TestTree::spawn(Supervisor::builder("app").child(object("db", &Arc::default())));
 
     tree.fail_next_start("db", ExitError::ignore());
@@ -189,7 +190,7 @@ async fn a_start_may_be_declined_for_the_child() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_hangs_runs_into_its_time_out() {
+async fn a_hanging_start_reaches_its_timeout() {
     let db = object("db", &Arc::default()).activation_timeout(4 * SECOND).shutdown(2 * SECOND);
     let tree = TestTree::spawn(Supervisor::builder("app").child(db));
 
@@ -197,7 +198,7 @@ async fn a_start_that_hangs_runs_into_its_time_out() {
 
     let timed_out = elapsed(tree.expect([Expect::entered("db", Lifecycle::Errored)])).await;
     assert_eq!(timed_out, 4 * SECOND);
-    // The backoff of a second began with the failure, and is over when the task is gone.
+    // The backoff of a second began with the failure, and has passed when the task is gone.
     let gone = elapsed(tree.expect(["db: errored -> resolved"])).await;
     assert_eq!(gone, 2 * SECOND, "a grace that it does not use");
     tree.up().await;
@@ -205,7 +206,7 @@ async fn a_start_that_hangs_runs_into_its_time_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_strike_at_any_depth() {
+async fn faults_apply_at_any_depth() {
     let ingest = Supervisor::builder("ingest").child(idle("mqtt").shutdown(3 * SECOND));
     let deep = Supervisor::builder("deep").child(ingest);
     let tree = TestTree::start(Supervisor::builder("app").child(deep)).await;
@@ -220,7 +221,7 @@ async fn faults_strike_at_any_depth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_strike_renamed_children_under_their_new_names() {
+async fn faults_apply_to_renamed_children_under_their_new_names() {
     let (db, pool) = (idle("db"), object("pool", &Arc::default()));
     let ingest = Supervisor::builder("ingest").child(db.clone()).child(pool.clone().named("north"));
     let ingest = ingest.into_child();
@@ -260,7 +261,7 @@ async fn a_supervisor_is_a_child_that_can_fail_its_start_and_be_killed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn added_children_are_struck_as_well_dynamic_ones_by_their_name_with_or_without_number() {
+async fn faults_apply_to_added_children_with_or_without_their_number() {
     let app = Supervisor::builder("app").child(DynamicSupervisor::builder("conns"));
     let tree = TestTree::start(app).await;
 

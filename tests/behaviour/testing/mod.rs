@@ -1,5 +1,4 @@
-//! The test kit: what it sees of a tree. The faults are in `faults.rs`, what it says when a
-//! test fails in `failures.rs`.
+//! What the test kit observes of a tree.
 
 #![cfg(feature = "testing")]
 
@@ -19,7 +18,7 @@ use verger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A function that does what it is asked.
+/// A function that reacts to its cancellation.
 fn idle(name: &str) -> ChildSpec {
     worker(name, async |ctx: Context| ctx.cancelled().await).backoff(Backoff::constant(SECOND))
 }
@@ -28,7 +27,7 @@ fn pair() -> SupervisorBuilder {
     Supervisor::builder("app").child(idle("db")).child(idle("api"))
 }
 
-/// How long it takes.
+/// Returns the duration of a future.
 async fn elapsed(future: impl Future) -> Duration {
     let began = Instant::now();
     future.await;
@@ -36,7 +35,7 @@ async fn elapsed(future: impl Future) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spawned_tree_is_seen_from_its_first_event_and_a_started_one_from_when_it_is_up() {
+async fn a_spawned_tree_is_observed_from_its_first_event_and_a_started_tree_once_it_is_up() {
     let start = [
         "db: discovered -> resolved",
         "db: resolved -> activating",
@@ -66,7 +65,7 @@ async fn a_spawned_tree_is_seen_from_its_first_event_and_a_started_one_from_when
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_is_waited_for_until_it_is_there_and_not_longer() {
+async fn waiting_for_a_state_ends_when_the_state_is_reached() {
     let tree = TestTree::start(pair()).await;
 
     assert_eq!(elapsed(tree.wait_for("db", Lifecycle::Active)).await, Duration::ZERO);
@@ -81,7 +80,7 @@ async fn a_state_is_waited_for_until_it_is_there_and_not_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_does_not_last_is_seen_nevertheless() {
+async fn a_transient_state_is_observed() {
     let tree = TestTree::start(pair()).await;
 
     let activating = tree.wait_for("db", Lifecycle::Activating);
@@ -93,7 +92,7 @@ async fn a_state_that_does_not_last_is_seen_nevertheless() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_need_not_be_there_yet_to_be_waited_for() {
+async fn a_test_can_wait_for_a_child_that_does_not_exist_yet() {
     let tree = TestTree::start(pair()).await;
 
     let waited = elapsed(tree.wait_for("late", Lifecycle::Active));
@@ -133,7 +132,7 @@ async fn a_root_may_be_dynamic() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_expectation_goes_on_where_the_last_one_ended() {
+async fn each_expectation_continues_after_the_previous_one() {
     let tree = TestTree::start(pair()).await;
     tree.kill("db").await;
     tree.kill("api").await;
@@ -151,7 +150,7 @@ async fn each_expectation_goes_on_where_the_last_one_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_forgotten_while_the_test_does_something_else() {
+async fn events_are_kept_while_the_test_is_busy() {
     let app = Supervisor::builder("app")
         .unlimited_restarts()
         .child(worker("flaky", async |_| Err::<(), _>("no")).backoff(Backoff::constant(SECOND)));
@@ -165,7 +164,7 @@ async fn nothing_is_forgotten_while_the_test_does_something_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_a_tree_ends_by_itself_is_the_answer_and_letters_are_kept() {
+async fn the_result_of_a_tree_is_returned_and_its_dead_letters_are_kept() {
     let app = Supervisor::builder("app").restarts(0, SECOND).child(idle("db"));
     let tree = TestTree::start(app).await;
 
@@ -185,7 +184,7 @@ async fn how_a_tree_ends_by_itself_is_the_answer_and_letters_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_that_does_not_come_up_is_an_answer_too() {
+async fn a_tree_that_fails_to_start_returns_its_error() {
     let db = child("db", || NoStart);
     let app = Supervisor::builder("app").first_start(verger::FirstStart::Fail);
 
@@ -209,7 +208,7 @@ impl Child for NoStart {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_that_is_dropped_is_aborted() {
+async fn a_dropped_tree_is_aborted() {
     let alive = Arc::new(());
     let held = Arc::clone(&alive);
     let holder = verger::worker_with("holder", held, async |ctx: Context, held| -> Exit {
