@@ -62,7 +62,7 @@ async fn otp_92_a_restart_is_one_line_with_all_that_it_was_based_on() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "INFO verger::shutdown: shutting down supervisor=app cause=enough",
             "INFO verger::shutdown: stopped supervisor=app",
         ]
     );
@@ -213,7 +213,7 @@ async fn otp_92_a_child_that_has_to_be_killed_is_told_with_the_time_it_had() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "INFO verger::shutdown: shutting down supervisor=app cause=enough",
             "WARN verger::shutdown: killed child=app/deaf incarnation=1 after=3s",
             "INFO verger::shutdown: stopped supervisor=app",
         ]
@@ -269,9 +269,9 @@ async fn otp_92_what_a_supervisor_logs_is_in_its_span() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
-            "INFO child{path=app/below incarnation=1}: verger::shutdown: stopping \
-             supervisor=app/below reason=\"asked by its supervisor\"",
+            "INFO verger::shutdown: shutting down supervisor=app cause=enough",
+            "INFO child{path=app/below incarnation=1}: verger::shutdown: shutting \
+             down supervisor=app/below cause=\"asked by its supervisor\"",
             "INFO child{path=app/below incarnation=1}: verger::shutdown: stopped \
              supervisor=app/below",
             "INFO verger::shutdown: stopped supervisor=app",
