@@ -108,8 +108,9 @@ pub mod testing;
 pub use async_trait::async_trait;
 pub use tokio_util::sync::CancellationToken;
 
+pub use crate::app::{GracefulShutdown, StopCause};
 #[cfg(feature = "signal")]
-pub use crate::app::{Signals, signals};
+pub use crate::app::{OsSignal, Signals, signals};
 pub use crate::child::{
     Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child,
     child_with_mailbox, component, worker, worker_with, worker_with_mailbox,
@@ -138,9 +139,7 @@ pub use crate::policy::{
 };
 pub use crate::resilience::{CallError, CircuitBreaker, Retry, retry};
 pub use crate::runtime::Subscription;
-pub use crate::spec::{
-    DynamicSupervisor, DynamicSupervisorBuilder, GracefulShutdown, Supervisor, SupervisorBuilder,
-};
+pub use crate::spec::{DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 pub use crate::status::{
     ChildInfo, ChildKind, ChildSpecInfo, Counts, Event, EventKind, MailboxInfo, NextAttempt, Node,
     Status, SupervisorInfo,

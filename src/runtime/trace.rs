@@ -7,6 +7,7 @@
 //! | `verger::dead_letter` | a message was not delivered (`warn`), or was not to be (`debug`) |
 //! | `verger::shutdown` | a supervisor stops (`info`), who had to be killed (`warn`) or leaked (`error`) |
 
+use std::fmt;
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
@@ -211,8 +212,23 @@ pub(super) fn up(hub: &Hub) {
     info!(target: "verger::lifecycle", supervisor = %hub.path(), "up");
 }
 
-pub(super) fn stopping(hub: &Hub, reason: &str) {
-    info!(target: "verger::shutdown", supervisor = %hub.path(), reason, "stopping");
+pub(super) fn stopping(hub: &Hub, cause: &str) {
+    let (supervisor, cause) = (hub.path(), Quoted(cause));
+    info!(target: "verger::shutdown", %supervisor, %cause, "shutting down");
+}
+
+/// A text that is quoted if it is more than one word.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && !"\"=".contains(c);
+        if !self.0.is_empty() && self.0.chars().all(is_plain) {
+            f.write_str(self.0)
+        } else {
+            write!(f, "{:?}", self.0)
+        }
+    }
 }
 
 pub(super) fn ended(hub: &Hub) {

@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use super::builder::{DynamicSupervisorBuilder, Options, Restarts, SupervisorBuilder};
 use super::order;
-use super::run::{Supervisor, seed_of};
+use super::supervisor::{Supervisor, child_factory};
 use crate::child::{
     ChildSpec, Resolved, check_intensity, check_limits, check_on_exhausted, check_twice,
 };
@@ -93,7 +93,7 @@ pub(super) fn nested(
 ) -> Result<Resolved, BuildError> {
     let blueprint = Arc::new(blueprint(described, path, children, warnings)?);
     let abort_bound = blueprint.abort_bound();
-    Ok(Resolved { seed: Arc::new(seed_of(blueprint)), abort_bound })
+    Ok(Resolved { seed: Arc::new(child_factory(blueprint)), abort_bound })
 }
 
 fn blueprint(

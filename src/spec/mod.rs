@@ -1,18 +1,18 @@
-//! Trees: describing supervisors and children, checking the description once, and running it.
+//! Describes trees: supervisors and children, checked once.
 //!
-//! Nesting happens here and only here: a builder becomes a child, and a [`Supervisor`] is one.
+//! A builder collects settings in any order and checks nothing.
+//! [`build`](SupervisorBuilder::build) checks the whole tree at once and returns a [`Supervisor`].
 //!
-//! A builder collects in any order and checks nothing; [`build`](SupervisorBuilder::build) looks at
-//! the whole tree at once and gives a [`Supervisor`], which is valid, so that nothing later has to
-//! check again.
+//! # Invariants
+//!
+//! 1. A [`Supervisor`] is valid: no later code checks it again.
+//! 2. Trees are nested only here: a builder becomes a child, and a [`Supervisor`] is one.
 
 mod builder;
 mod check;
 mod letters;
 mod order;
-mod run;
+mod supervisor;
 
 pub use self::builder::{DynamicSupervisor, DynamicSupervisorBuilder, SupervisorBuilder};
-#[cfg(feature = "testing")]
-pub(crate) use self::run::Root;
-pub use self::run::{GracefulShutdown, Supervisor};
+pub use self::supervisor::Supervisor;

@@ -11,6 +11,7 @@ use super::builder::Builder;
 use super::expect::{Expect, relative};
 use super::faults::{Faults, StartFault};
 use super::log::{Recorder, Search, Stuck};
+use crate::app::Root;
 use crate::child::ChildSpec;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError, StartError};
@@ -18,7 +19,6 @@ use crate::exit::ExitError;
 use crate::handle::{ChildRef, SupervisorHandle};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::spec::Root;
 use crate::status::{Event, EventKind};
 
 /// How long a test waits for anything, unless it says otherwise.

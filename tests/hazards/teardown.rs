@@ -140,7 +140,8 @@ where
 async fn aborting_the_task_that_runs_a_tree_aborts_every_child() {
     torn_down(async |tree: Supervisor| drop(tree.run().await)).await;
     torn_down(async |tree: Supervisor| drop(tree.await)).await;
-    torn_down(async |tree: Supervisor| drop(tree.with_graceful_shutdown(pending()).await)).await;
+    torn_down(async |tree: Supervisor| drop(tree.with_graceful_shutdown(pending::<()>()).await))
+        .await;
     torn_down(async |tree: Supervisor| {
         tree.run_to_exit_code().await;
     })

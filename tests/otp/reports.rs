@@ -56,7 +56,7 @@ async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "INFO verger::shutdown: shutting down supervisor=app cause=enough",
             "INFO verger::shutdown: stopped supervisor=app",
         ]
     );
@@ -207,7 +207,7 @@ async fn otp_92_an_aborted_child_is_logged_with_its_grace() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
+            "INFO verger::shutdown: shutting down supervisor=app cause=enough",
             "WARN verger::shutdown: killed child=app/deaf incarnation=1 after=3s",
             "INFO verger::shutdown: stopped supervisor=app",
         ]
@@ -263,9 +263,9 @@ async fn otp_92_a_supervisors_log_lines_are_in_its_span() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: stopping supervisor=app reason=\"enough\"",
-            "INFO child{path=app/below incarnation=1}: verger::shutdown: stopping \
-             supervisor=app/below reason=\"asked by its supervisor\"",
+            "INFO verger::shutdown: shutting down supervisor=app cause=enough",
+            "INFO child{path=app/below incarnation=1}: verger::shutdown: shutting \
+             down supervisor=app/below cause=\"asked by its supervisor\"",
             "INFO child{path=app/below incarnation=1}: verger::shutdown: stopped \
              supervisor=app/below",
             "INFO verger::shutdown: stopped supervisor=app",

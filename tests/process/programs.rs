@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::runtime::{self, Runtime};
 use tokio::sync::Notify;
 use verger::{
-    AutoShutdown, Context, Exit, Readiness, RestartType, RunError, Shutdown, Supervisor,
+    AutoShutdown, Context, Exit, OsSignal, Readiness, RestartType, RunError, Shutdown, Supervisor,
     SupervisorBuilder, worker,
 };
 
@@ -34,6 +34,7 @@ fn program() {
     });
     let code = match name.as_str() {
         "polite" => runtime(threads).block_on(polite()),
+        "logging" => runtime(threads).block_on(logging()),
         "blocking" => runtime(threads).block_on(blocking(true)),
         "blocked" => runtime(threads).block_on(blocking(false)),
         "finishing" => runtime(threads).block_on(finishing()),
@@ -76,7 +77,7 @@ fn runtime(threads: usize) -> Runtime {
 static LISTENING: Notify = Notify::const_new();
 
 /// Waits for a signal, and prints a line once signals are handled.
-fn listening() -> impl Future<Output = ()> + Send + 'static {
+fn listening() -> impl Future<Output = OsSignal> + Send + 'static {
     let mut signals = Box::pin(verger::signals());
     let mut told = false;
     poll_fn(move |cx| {
@@ -108,6 +109,17 @@ async fn polite() -> ExitCode {
     };
     let tree = app().child(child("a")).child(child("b")).build().unwrap();
     tree.with_graceful_shutdown(listening()).run_to_exit_code().await
+}
+
+/// Logs to stderr how it shuts down.
+async fn logging() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_env_filter("verger::shutdown=info")
+        .with_writer(std::io::stderr)
+        .without_time()
+        .with_ansi(false)
+        .init();
+    app().build().unwrap().with_graceful_shutdown(listening()).run_to_exit_code().await
 }
 
 /// Blocks a thread for ever, and prints a line after the preceding signal has been handled
@@ -258,6 +270,20 @@ fn a_signal_stops_the_tree_in_order_and_the_program_exits_with_0() {
             let told = ["b stopping", "b stopped", "a stopping", "a stopped"].map(str::to_owned);
             assert_eq!(program.end(), (Some(0), told.to_vec()), "{signal}, {threads}");
         }
+    }
+}
+
+#[test]
+fn a_graceful_shutdown_logs_the_signal_that_caused_it() {
+    for (signal, cause) in [("INT", "SIGINT"), ("TERM", "SIGTERM")] {
+        let mut program = Program::start("logging", 1);
+        program.wait_for(&["listening"]);
+        program.signal(signal);
+        let logged = vec![
+            format!(" INFO verger::shutdown: shutting down supervisor=app cause={cause}"),
+            " INFO verger::shutdown: stopped supervisor=app".to_owned(),
+        ];
+        assert_eq!(program.end(), (Some(0), logged));
     }
 }
 

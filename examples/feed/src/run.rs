@@ -43,9 +43,9 @@ pub(crate) async fn run(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Ended, S
 async fn ended(app: &App, tree: &SupervisorHandle) -> Result<(), RunError> {
     tokio::select! {
         result = tree.wait() => result,
-        () = verger::signals() => {
+        signal = verger::signals() => {
             app.look(tree).await;
-            tree.stop("a signal").await
+            tree.stop(signal.to_string()).await
         }
     }
 }

@@ -1,0 +1,68 @@
+//! The task of a root supervisor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use crate::child::TaskFuture;
+use crate::error::{RunError, StartError};
+use crate::handle::{self, SupervisorHandle, ask_to_stop, until_up};
+use crate::runtime::{Blueprint, End, Hub, supervise};
+
+/// The task of a root supervisor. Dropping it aborts the task and every child.
+#[derive(Debug)]
+pub(crate) struct Root {
+    hub: Arc<Hub>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Root {
+    pub(super) fn spawn(blueprint: Arc<Blueprint>) -> Self {
+        // Panics here, in the caller, if the runtime has no timers.
+        drop(tokio::time::sleep(Duration::ZERO));
+        let hub = handle::root(blueprint);
+        let run: TaskFuture = Box::pin(supervise(Arc::clone(&hub), None, |_| ()));
+        #[expect(clippy::disallowed_methods, reason = "the root's task, aborted when this drops")]
+        let task = tokio::spawn(run);
+        Self { hub, task: Some(task) }
+    }
+
+    pub(crate) fn handle(&self) -> SupervisorHandle {
+        SupervisorHandle::new(Arc::clone(&self.hub))
+    }
+
+    /// Waits until the tree is up, or has ended by itself without an error.
+    pub(crate) async fn up(&self) -> Result<(), StartError> {
+        let Some(end) = until_up(&self.hub).await else { return Ok(()) };
+        match (&end, end.result(self.hub.path())) {
+            (_, Err(RunError::Start(error))) => Err(error),
+            (_, Err(error)) => Err(StartError::Ended(Box::new(error))),
+            (End::AutoShutdown | End::Exit { .. }, Ok(())) => Ok(()),
+            (_, Ok(())) => Err(StartError::Stopped { path: self.hub.path().clone() }),
+        }
+    }
+
+    /// Starts an ordered stop. Children that still run after `within` are aborted.
+    pub(super) fn stop(&self, cause: &str, within: Duration) {
+        ask_to_stop(&self.hub, cause, Some(within));
+    }
+
+    pub(super) fn has_leaked(&self) -> bool {
+        !self.hub.left_behind().is_empty()
+    }
+
+    /// Keeps the task running when this is dropped.
+    pub(super) fn detach(mut self) -> SupervisorHandle {
+        self.task = None;
+        self.handle()
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
