@@ -432,7 +432,7 @@ pub(crate) mod alone {
 
     use super::super::worker;
     use super::*;
-    use crate::core::{Dynamic, Machine};
+    use crate::core::Machine;
     use crate::policy::Rules;
 
     #[derive(Debug)]
@@ -469,7 +469,7 @@ pub(crate) mod alone {
     ) -> Arc<Run> {
         let seed = worker("child", async |_| ()).seed;
         let now = Instant::now();
-        let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
+        let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
         let parent = Arc::new(parent);
         Arc::new(Run::new(parent, seed, key, None, incarnation, StartCause::Initial, returns))
     }

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use super::children::{Children, later};
 use super::dynamic::Dynamic;
-use super::kind::Kind;
 use super::ordered::Ordered;
 use super::state::{Down, State, Timer};
 use super::{Decision, Effect, Finish, Key, Turn};

@@ -45,8 +45,6 @@ pub(super) struct Children {
     pub(super) significant_leaving: u32,
     pub(super) census: Census,
     pub(super) random: Dice,
-    /// Nobody listens, for now.
-    pub(super) muted: bool,
 }
 
 impl Children {
@@ -66,7 +64,6 @@ impl Children {
             significant_leaving: 0,
             census: Census::default(),
             random,
-            muted: false,
         }
     }
 
@@ -167,10 +164,8 @@ impl Children {
         slot.since = turn.age;
         let incarnation = slot.incarnation;
         self.census.moved(from, to);
-        if !turn.muted {
-            let after = Duration::from_nanos(after);
-            turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending }));
-        }
+        let after = Duration::from_nanos(after);
+        turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending }));
     }
 
     /// Makes the child Stopped, unless it is.

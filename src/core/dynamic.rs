@@ -12,11 +12,9 @@ use std::time::{Duration, Instant};
 
 use super::callers::Want;
 use super::children::{Children, later};
-use super::kind::Kind;
 use super::state::{Down, State, Timer, Verdict, Why};
 use super::{Answer, Decision, Effect, Finish, Key, Request, SLICE, Ticket, Turn};
 use crate::exit::ExitReason;
-use crate::failure::FailureDecision;
 use crate::policy::{ChildOptions, OnExhausted, OnExit, Rules, Shutdown, StartCause};
 
 /// See the [module](self).
@@ -27,9 +25,9 @@ pub(crate) struct Dynamic {
     count: usize,
     up: bool,
     finishing: Option<Box<Finish>>,
-    finished: bool,
+    pub(super) finished: bool,
     walks: VecDeque<Walk>,
-    more: Option<Instant>,
+    pub(super) more: Option<Instant>,
 }
 
 /// One pass over all places, a slice at a time.
@@ -52,9 +50,9 @@ enum Task {
 }
 
 impl Dynamic {
-    pub(crate) fn new(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
+    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
         Self {
-            children: Children::new(rules.into(), now, seed),
+            children: Children::new(rules, now, seed),
             count: 0,
             up: false,
             finishing: None,
@@ -293,52 +291,37 @@ impl Dynamic {
     }
 }
 
-impl Kind for Dynamic {
-    fn children(&self) -> &Children {
-        &self.children
-    }
-
-    fn children_mut(&mut self) -> &mut Children {
-        &mut self.children
-    }
-
-    fn is_finished(&self) -> bool {
-        self.finished
-    }
-
-    fn is_finishing(&self) -> bool {
+impl Dynamic {
+    pub(super) fn is_finishing(&self) -> bool {
         self.finishing.is_some()
     }
 
-    fn more(&self) -> Option<Instant> {
-        self.more
-    }
-
-    fn admits(&self) -> Result<(), Answer> {
+    pub(super) fn admits(&self) -> Result<(), Answer> {
         match self.children.rules.max_children {
             Some(max) if self.count >= max => Err(Answer::MaxChildren(max)),
             _ => Ok(()),
         }
     }
 
-    fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
+    pub(super) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
         self.count += 1;
         self.children.add(options, 0, now)
     }
 
-    fn next(&self, place: u64) -> Option<(Key, u64)> {
+    pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
         let from = usize::try_from(place).ok()?;
         let mut places = from..self.children.slots.places();
         let key = places.find_map(|index| self.children.slots.at(index))?;
         Some((key, key.index() as u64 + 1))
     }
 
-    /// Every child waits by itself.
-    fn moved_deadline(&self, _key: Key) -> Option<Instant> {
-        None
-    }
-
-    fn request(&mut self, ticket: Ticket, key: Key, request: Request, turn: &mut Turn<'_>) {
+    pub(super) fn request(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        request: Request,
+        turn: &mut Turn<'_>,
+    ) {
         let answer = match self.children.state(key) {
             None => Some(Answer::NotFound),
             Some(_) if self.finishing.is_some() => Some(Answer::ShuttingDown),
@@ -349,7 +332,7 @@ impl Kind for Dynamic {
         }
     }
 
-    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+    pub(super) fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
         let ended = self.children.ended(key, reason, turn);
         let reason = &ended.reason;
         if reason.exit_code().is_some() && self.finishing.is_none() {
@@ -360,7 +343,7 @@ impl Kind for Dynamic {
         self.children.remember_end(key, ended);
     }
 
-    fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+    pub(super) fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
         if self.finishing.is_some() {
             return self.forget(key, turn);
         }
@@ -377,7 +360,7 @@ impl Kind for Dynamic {
         }
     }
 
-    fn exit(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
+    pub(super) fn exit(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         self.children.tell_decision(key, reason, Decision::Exit, turn);
         self.forget(key, turn);
         if let Some(code) = reason.exit_code() {
@@ -385,16 +368,12 @@ impl Kind for Dynamic {
         }
     }
 
-    fn answered(&mut self, key: Key, answer: Option<FailureDecision>, turn: &mut Turn<'_>) {
-        self.heed(key, answer, turn);
-    }
-
-    fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
+    pub(super) fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.answer(key, |_| true, &Answer::Ignored, turn);
         self.forget(key, turn);
     }
 
-    fn park_leaked(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+    pub(super) fn park_leaked(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
         if matches!(why, Why::ByHand | Why::Failing { by_hand: true, .. }) {
             self.forget(key, turn);
         } else {
@@ -402,41 +381,23 @@ impl Kind for Dynamic {
         }
     }
 
-    fn wanted(&mut self, key: Key, turn: &mut Turn<'_>) {
-        self.open_mail(key, turn);
+    /// The grace that some children share is over.
+    pub(super) fn grace_is_over(&mut self, grace: Duration) {
+        self.walk(Task::Expire(grace));
     }
 
-    fn returns(&self, key: Key) -> bool {
-        self.comes_back(key)
-    }
-
-    /// All are asked at once.
-    fn asked_now(&self) -> Option<Key> {
-        None
-    }
-
-    fn asked_after(&self, _key: Key) -> Option<Key> {
-        None
-    }
-
-    fn timed(&mut self, timer: Timer) {
-        if let Timer::Grace(grace) = timer {
-            self.walk(Task::Expire(grace));
-        }
-    }
-
-    fn finish(&mut self, finish: Finish) {
+    pub(super) fn finish(&mut self, finish: Finish) {
         if self.finishing.is_none() {
             self.finishing = Some(Box::new(finish));
             self.walk(Task::Stop);
         }
     }
 
-    fn abort_all(&mut self) {
+    pub(super) fn abort_all(&mut self) {
         self.walk(Task::Abort);
     }
 
-    fn settle(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn settle(&mut self, turn: &mut Turn<'_>) {
         self.more = None;
         if !self.up {
             self.up = true;

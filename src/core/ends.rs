@@ -2,10 +2,6 @@
 //!
 //! Reports the end, charges a failure, draws the wait, and remembers how it ended. Whether there is to
 //! be a restart at all, and who is restarted besides, is decided by the machines.
-//!
-//! What every end goes through, here and in the machines, is `#[inline(always)]` where it has two or
-//! three callers of which one is frequent: to call it was 130 instructions of a restart, and 40 of a
-//! stop.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,17 +25,14 @@ pub(super) struct Ended {
 
 impl Children {
     /// Reports the end of an incarnation that nobody asked to end.
-    #[inline(always)]
     pub(super) fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) -> Ended {
         let active = self.state(key) == Some(State::Active);
         let reason = match reason {
             ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
             reason => reason,
         };
-        let ending = (!turn.muted).then(|| reason.kind());
-        if !turn.muted {
-            self.tell_end(key, &reason, turn);
-        }
+        let ending = Some(reason.kind());
+        self.tell_end(key, &reason, turn);
         if reason.is_clean() {
             self.enter(key, Lifecycle::Deactivating, None, turn);
             self.enter(key, Lifecycle::Stopped, ending, turn);
@@ -51,7 +44,6 @@ impl Children {
     }
 
     /// Reports the end of an incarnation that was asked to end.
-    #[inline(always)]
     pub(super) fn ended_on_request(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         let State::Stopping { why, aborted } = self.slot(key).state else { return };
         if matches!(why, Why::Failing { .. }) {
@@ -61,11 +53,8 @@ impl Children {
             ExitReason::Aborted if aborted => &ExitReason::Killed,
             reason => reason,
         };
-        if !turn.muted {
-            self.tell_end(key, reason, turn);
-        }
-        let ending = (!turn.muted).then(|| reason.kind());
-        self.enter(key, Lifecycle::Stopped, ending, turn);
+        self.tell_end(key, reason, turn);
+        self.enter(key, Lifecycle::Stopped, Some(reason.kind()), turn);
         self.remember(key, reason);
     }
 
@@ -87,9 +76,6 @@ impl Children {
         decision: Decision,
         turn: &mut Turn<'_>,
     ) {
-        if turn.muted && !decision.is_accounted_for() {
-            return;
-        }
         let slot = self.slots.get(key).expect("the child that has ended");
         let (incarnation, log) = (slot.incarnation, slot.failure_log(&self.rules));
         let reason = Arc::new(reason.clone());

@@ -25,10 +25,12 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
+use super::Key;
 use super::children::Children;
+use super::dynamic::Dynamic;
+use super::ordered::Ordered;
 use super::state::{Pos, Slot, State, Timer, Why};
 use super::window::Window;
-use super::{Dynamic, Key, Ordered};
 use crate::policy::RestartPolicy;
 
 /// See the [module](self).

@@ -4,8 +4,8 @@
 //! happened. It answers with [`Effect`]s that the driver carries out, in order. It cannot block,
 //! cannot fail and never reads the time, so that every rule can be tested as a sequence of calls.
 //!
-//! [`Ordered`] is the machine of a supervisor whose children are declared in an order;
-//! [`Dynamic`] the far smaller one of a supervisor with many equal children.
+//! A [`Machine`] is one of two kinds: that of a supervisor whose children are declared in an order, and
+//! the far smaller one of a supervisor with many equal children.
 //!
 //! What both promise:
 //!
@@ -17,8 +17,7 @@
 //! 4. Nothing is started once the machine has begun to finish, and nothing follows
 //!    [`Effect::Finish`], which comes when no child is live any more.
 //! 5. Every ticket is answered at most once, and none is left when a child is removed.
-//! 6. A [muted](Machine::mute) machine does the same, and leaves out what only tells.
-//! 7. One event costs O(log n) and at most [`SLICE`] children are looked at; what is left over is
+//! 6. One event costs O(log n) and at most [`SLICE`] children are looked at; what is left over is
 //!    announced by [`next_deadline`](Machine::next_deadline) as due at once.
 
 use std::sync::Arc;
@@ -40,8 +39,8 @@ mod exhausted;
 #[cfg(test)]
 mod fingerprint;
 mod health;
-mod kind;
 mod ledger;
+mod machine;
 mod mail;
 mod order;
 mod ordered;
@@ -64,9 +63,8 @@ mod witness;
 
 pub(crate) use arena::{Key, trim};
 pub(crate) use asking::ANSWER_WITHIN;
-pub(crate) use dynamic::Dynamic;
+pub(crate) use machine::Machine;
 pub(crate) use order::Order;
-pub(crate) use ordered::Ordered;
 pub(crate) use requirements::RequirementId;
 
 /// How many children one event may visit, so that no event holds the supervisor for long.
@@ -369,84 +367,11 @@ impl Census {
     }
 }
 
-/// What the driver needs of a machine.
-pub(crate) trait Machine {
-    /// Takes in one event and appends what must be done about it, in order.
-    fn on_event(&mut self, event: Event, now: Instant, effects: &mut Vec<Effect>);
-
-    /// Whether to leave out what would only be told, as long as nobody listens: each [`Report`], how
-    /// an incarnation [`Ended`](Effect::Ended) whose edges follow at once, and that it is
-    /// [started again](Decision::Restart). That is six of the seven effects of a restart, and was a
-    /// fifth of what one cost. Not, unless this is called.
-    fn mute(&mut self, muted: bool);
-
-    /// The next instant at which the machine wants an [`Event::Tick`]; in the past if at once.
-    fn next_deadline(&self) -> Option<Instant>;
-
-    /// Whether a child may be added now, or what its author is told.
-    fn admits(&self) -> Result<(), Answer>;
-
-    /// Makes room for so many children.
-    fn reserve(&mut self, children: usize);
-
-    /// Adds a child, which is started by [`Request::Start`] or by the first [`Event::Tick`].
-    fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key;
-
-    /// What others require when they require this child.
-    fn provided_by(&mut self, key: Key) -> RequirementId;
-
-    /// Says of a child that was just added what it provides and what it requires.
-    fn link(&mut self, key: Key, provides: Option<RequirementId>, requires: Vec<RequirementId>);
-
-    /// How one of `keys` requires `id`, itself or through others, if it does.
-    fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>>;
-
-    /// What the author of the child asked for. Cheaper than a [`view`](Self::view), for whatever
-    /// happens at each start or end.
-    fn options(&self, key: Key) -> Option<&Arc<ChildOptions>>;
-
-    fn view(&self, key: Key, now: Instant) -> Option<View>;
-
-    /// Whether the child runs, or will without anybody asking for it by hand: what is sent to it
-    /// need not be given up. Not, of a machine that ends. What becomes of a child that is about to
-    /// end, or is being decided on, is open, and so it is taken to come back.
-    fn returns(&self, key: Key) -> bool;
-
-    /// Whether the child is down until a message comes for it, and none has been told of.
-    fn awaits_message(&self, key: Key) -> bool;
-
-    /// The child whose end an ordered stop, of the supervisor or of a group that is started again,
-    /// waits for, or that it comes to next if that one is down.
-    fn stops_now(&self) -> Option<Key>;
-
-    /// The worker that is asked to stop when this child is down. The child is the one that
-    /// [stops now](Self::stops_now), or comes after it in the same way. This holds whatever becomes of
-    /// them, and whatever else happens, until there is nobody who stops now, or all are aborted.
-    fn stops_after(&self, key: Key) -> Option<Key>;
-
-    /// Whether the child has failed, and is being stopped for that.
-    fn is_failing(&self, key: Key) -> bool;
-
-    /// Whether the supervisor ends, or has ended.
-    fn is_ending(&self) -> bool;
-
-    /// The first child at or behind a place in the start order, and the place behind it. Places
-    /// are numbered from 0, and stay where they are when a child goes.
-    fn next(&self, place: u64) -> Option<(Key, u64)>;
-
-    fn census(&self) -> Census;
-
-    /// Restarts that count at `now`, and how many may.
-    fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration);
-}
-
 /// One event being taken in: when, and what is to be done about it so far.
 struct Turn<'a> {
     now: Instant,
     /// How old the machine is, in nanoseconds; each edge wants to know.
     age: u64,
-    /// Nobody listens.
-    muted: bool,
     effects: &'a mut Vec<Effect>,
 }
 

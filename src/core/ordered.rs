@@ -14,13 +14,11 @@ use std::time::Instant;
 
 use super::callers::Want;
 use super::children::Children;
-use super::kind::Kind;
 use super::order::Order;
-use super::state::{Down, Pos, State, Timer, Verdict, Why};
+use super::state::{Down, Pos, State, Verdict, Why};
 use super::sweep::Sweep;
-use super::{Answer, Decision, Finish, Key, Request, Ticket, Turn};
+use super::{Answer, Decision, Finish, Key, Turn};
 use crate::exit::ExitReason;
-use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     AutoShutdown, ChildOptions, FirstStart, OnExhausted, OnExit, RestartType, Rules, StartCause,
@@ -48,8 +46,7 @@ pub(crate) struct Ordered {
 
 impl Ordered {
     /// A machine that starts its children at the first tick.
-    pub(crate) fn new(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
-        let rules = rules.into();
+    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
         let sweep = Some(Sweep::first_start(rules.start, now));
         Self {
             children: Children::new(rules, now, seed),
@@ -200,7 +197,6 @@ impl Ordered {
     }
 
     /// A child's end is one that its trigger answers with a restart.
-    #[inline(always)]
     pub(super) fn failed(
         &mut self,
         key: Key,
@@ -247,32 +243,8 @@ impl Ordered {
     }
 }
 
-impl Kind for Ordered {
-    fn children(&self) -> &Children {
-        &self.children
-    }
-
-    fn children_mut(&mut self) -> &mut Children {
-        &mut self.children
-    }
-
-    fn is_finished(&self) -> bool {
-        self.finished
-    }
-
-    fn is_finishing(&self) -> bool {
-        self.is_finishing()
-    }
-
-    fn more(&self) -> Option<Instant> {
-        self.more
-    }
-
-    fn admits(&self) -> Result<(), Answer> {
-        Ok(())
-    }
-
-    fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
+impl Ordered {
+    pub(super) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
         let pos = self.next_pos;
         self.next_pos += 1;
         let key = self.children.add(options, pos, now);
@@ -280,22 +252,17 @@ impl Kind for Ordered {
         key
     }
 
-    fn next(&self, place: u64) -> Option<(Key, u64)> {
+    pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
         self.order.first_from(place).map(|(pos, key)| (key, pos + 1))
     }
 
     /// A group's deadline may have been moved since the child's was drawn.
-    fn moved_deadline(&self, key: Key) -> Option<Instant> {
+    pub(super) fn moved_deadline(&self, key: Key) -> Option<Instant> {
         let awaiting = self.children.state(key) == Some(State::Awaiting);
         self.sweep.as_ref().filter(|_| awaiting).map(|sweep| sweep.until)
     }
 
-    fn request(&mut self, ticket: Ticket, key: Key, request: Request, turn: &mut Turn<'_>) {
-        self.request(ticket, key, request, turn);
-    }
-
-    #[inline(always)]
-    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+    pub(super) fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
         let ended = self.children.ended(key, reason, turn);
         let reason = &ended.reason;
         if reason.exit_code().is_some() && !self.is_finishing() {
@@ -308,8 +275,7 @@ impl Kind for Ordered {
         self.children.remember_end(key, ended);
     }
 
-    #[inline(always)]
-    fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+    pub(super) fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
         if self.is_being_swept(key) {
             return self.swept(key, turn);
         }
@@ -332,7 +298,7 @@ impl Kind for Ordered {
         }
     }
 
-    fn exit(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
+    pub(super) fn exit(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         self.children.tell_decision(key, reason, Decision::Exit, turn);
         self.children.enter_stopped(key, turn);
         self.lay_down(key, Down::GivenUp, turn);
@@ -341,11 +307,7 @@ impl Kind for Ordered {
         }
     }
 
-    fn answered(&mut self, key: Key, answer: Option<FailureDecision>, turn: &mut Turn<'_>) {
-        self.heed(key, answer, turn);
-    }
-
-    fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
+    pub(super) fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.answer(key, |_| true, &Answer::Ignored, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.forget(key, false, turn);
@@ -354,38 +316,7 @@ impl Kind for Ordered {
         }
     }
 
-    fn park_leaked(&mut self, key: Key, _why: Why, turn: &mut Turn<'_>) {
+    pub(super) fn park_leaked(&mut self, key: Key, _why: Why, turn: &mut Turn<'_>) {
         self.lay_down(key, Down::Leaked, turn);
-    }
-
-    fn wanted(&mut self, key: Key, turn: &mut Turn<'_>) {
-        self.open_mail(key, turn);
-    }
-
-    fn returns(&self, key: Key) -> bool {
-        self.comes_back(key)
-    }
-
-    fn asked_now(&self) -> Option<Key> {
-        self.asked_now()
-    }
-
-    fn asked_after(&self, key: Key) -> Option<Key> {
-        self.asked_after(key)
-    }
-
-    /// The sweep looks at its own deadline when it settles.
-    fn timed(&mut self, _timer: Timer) {}
-
-    fn finish(&mut self, finish: Finish) {
-        self.finish(finish);
-    }
-
-    fn abort_all(&mut self) {
-        self.abort_all();
-    }
-
-    fn settle(&mut self, turn: &mut Turn<'_>) {
-        self.settle(turn);
     }
 }

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::state::State;
-use super::witness::muted::Muted;
-use super::witness::{Nature, Subject, Witness};
+use super::witness::{Nature, Witness};
 use super::{
-    Answer, Decision, Dynamic, Effect, Event, Finish, Incarnation, Key, Ordered, Report, Request,
+    Answer, Decision, Effect, Event, Finish, Incarnation, Key, Machine, Report, Request,
     RequirementId, Ticket,
 };
 use crate::exit::{ExitError, ExitKind, ExitReason};
@@ -336,8 +335,8 @@ enum Line {
 }
 
 /// See the [module](self).
-pub(super) struct World<M> {
-    pub(super) machine: M,
+pub(super) struct World {
+    pub(super) machine: Machine,
     pub(super) now: Instant,
     began: Instant,
     witness: Witness,
@@ -363,11 +362,11 @@ pub(super) fn at_most(max: u32) -> Option<Intensity> {
     Some(Intensity::sliding(max, secs(60)))
 }
 
-impl World<Ordered> {
+impl World {
     /// A supervisor with these children, that has not begun.
     pub(super) fn ordered(rules: Rules, kids: impl IntoIterator<Item = Kid>) -> Self {
         let now = Instant::now();
-        let mut world = Self::around(Ordered::new(rules, now, 7), now);
+        let mut world = Self::around(Machine::ordered(rules, now, 7), now);
         let keys: Vec<_> = kids.into_iter().map(|kid| world.insert(kid)).collect();
         for key in keys {
             world.link(key);
@@ -390,10 +389,10 @@ impl World<Ordered> {
     }
 }
 
-impl World<Dynamic> {
+impl World {
     pub(super) fn dynamic(rules: Rules, kids: impl IntoIterator<Item = Kid>) -> Self {
         let now = Instant::now();
-        let mut world = Self::around(Dynamic::new(rules, now, 7), now);
+        let mut world = Self::around(Machine::dynamic(rules, now, 7), now);
         world.settle();
         for kid in kids {
             world.add(kid);
@@ -404,8 +403,8 @@ impl World<Dynamic> {
     }
 }
 
-impl<M: Subject> World<M> {
-    fn around(machine: M, now: Instant) -> Self {
+impl World {
+    fn around(machine: Machine, now: Instant) -> Self {
         Self {
             witness: Witness::of(&machine),
             machine,
@@ -600,12 +599,7 @@ impl<M: Subject> World<M> {
         self.ticks += usize::from(matches!(event, Event::Tick));
         self.transcript.push((self.now, Line::Other, format!("← {event:?}")));
         let mut effects = Vec::new();
-        // To copy a large one at each event would take minutes.
-        let small = self.machine.census().specs() <= 16;
-        let muted = small.then(|| Muted::new(&self.machine, &event, self.now));
         let kept = self.witness.watch(&mut self.machine, event, self.now, &mut effects);
-        let same = muted.map_or(Ok(()), |muted| muted.check(&self.machine, &effects));
-        let kept = kept.and(same);
         for effect in effects {
             self.carry_out(effect);
         }

@@ -43,11 +43,8 @@ impl Children {
         self.census.moved(from, to);
 
         let tell = |incarnation, from, to, after, turn: &mut Turn<'_>| {
-            if !turn.muted {
-                let after = Duration::from_nanos(after);
-                let edge = Report { key, incarnation, from, to, after, ending: None };
-                turn.push(Effect::Report(edge));
-            }
+            let after = Duration::from_nanos(after);
+            turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending: None }));
         };
         tell(last, from, Lifecycle::Resolved, after, turn);
         tell(incarnation, Lifecycle::Resolved, Lifecycle::Activating, 0, turn);

@@ -200,7 +200,7 @@ impl Ordered {
 
     /// The child that is to be down before the next one is asked. Not in a range that stays down, or
     /// of which a part does: who is started there meanwhile may have to be stopped first.
-    pub(super) fn asked_now(&self) -> Option<Key> {
+    pub(super) fn stops_now(&self) -> Option<Key> {
         let sweep = self.sweep.as_ref().filter(|sweep| match sweep.then {
             Then::Run => sweep.start_from <= sweep.from,
             Then::Rest => false,
@@ -211,7 +211,7 @@ impl Ordered {
     }
 
     /// Who is asked after this child, if it is a worker.
-    pub(super) fn asked_after(&self, key: Key) -> Option<Key> {
+    pub(super) fn stops_after(&self, key: Key) -> Option<Key> {
         let pos = self.children.slots.get(key)?.pos;
         let (_, next) = self.sweep.as_ref()?.last_before(pos, &self.order)?;
         let slot = self.children.slots.get(next)?;

@@ -15,7 +15,6 @@ use super::{Key, Turn};
 
 impl Children {
     /// Starts a child again that failed, and would be started at `at` if it waited itself.
-    #[inline(always)]
     pub(super) fn restart(&mut self, key: Key, at: Instant, turn: &mut Turn<'_>) {
         let delays = self.slot(key).options.delays_traffic;
         let start = if delays { self.exchange(key, at, turn.now) } else { at };

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use super::super::Request;
 use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
-use super::super::{Ordered, Request};
 use crate::exit::{ExitKind, ExitReason};
 use crate::failure::FailureDecision;
 use crate::failure::Resolution::{Escalate, GiveUp, Restart};
@@ -35,7 +35,7 @@ fn silent(name: &str) -> Kid {
 }
 
 /// Two children about whom nothing is answered by itself.
-fn pair(rules: Rules) -> World<Ordered> {
+fn pair(rules: Rules) -> World {
     World::running(rules, [silent("a"), silent("b")])
 }
 
@@ -152,7 +152,7 @@ fn no_answer_within_five_seconds_is_an_escalation() {
 fn whatever_stops_starts_or_forgets_the_child_discards_the_answer() {
     let answers =
         || [Restart, GiveUp, Escalate].map(|answer| FailureDecision::from(answer).with(7));
-    let after = |act: fn(&mut World<Ordered>), acts: &str, alive: &str| {
+    let after = |act: fn(&mut World), acts: &str, alive: &str| {
         for decision in answers() {
             let mut world = pair(asking());
             world.fail("b");
@@ -164,13 +164,13 @@ fn whatever_stops_starts_or_forgets_the_child_discards_the_answer() {
             assert_eq!((&*world.acts(), &*world.alive()), (acts, alive));
         }
     };
-    fn request(world: &mut World<Ordered>, request: Request) {
+    fn request(world: &mut World, request: Request) {
         world.ask("b", request);
     }
     after(|world| request(world, Request::Terminate), "", "a#1");
     after(|world| request(world, Request::Delete), "removed b", "a#1");
     after(World::stop, "cancel a, finish stopped", "");
-    let again = |world: &mut World<Ordered>| {
+    let again = |world: &mut World| {
         world.ask("b", Request::Terminate);
         world.ask("b", Request::RestartStopped);
     };

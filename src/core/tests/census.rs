@@ -1,13 +1,12 @@
 //! What is counted over all children. The [witness](super::super::witness) counts along; here is what
 //! a supervisor's name adds to that.
 
+use super::super::Request;
 use super::super::simulator::{World, kid, rules};
-use super::super::witness::Subject;
-use super::super::{Machine, Request};
 use crate::lifecycle::Lifecycle;
 
 /// How many children there are, and how many of them are supervisors.
-fn count<M: Subject>(world: &World<M>) -> (u32, u32) {
+fn count(world: &World) -> (u32, u32) {
     let census = world.machine.census();
     (census.specs(), census.supervisors)
 }

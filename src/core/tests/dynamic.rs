@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::{Answer, Dynamic, Event, Machine, Request, SLICE};
+use super::super::{Answer, Event, Request, SLICE};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Shutdown};
@@ -12,7 +12,7 @@ fn waiting() -> Rules {
     Rules { backoff: Backoff::constant(ms(200)), ..rules() }
 }
 
-fn running(rules: Rules, kids: impl IntoIterator<Item = Kid>) -> World<Dynamic> {
+fn running(rules: Rules, kids: impl IntoIterator<Item = Kid>) -> World {
     World::dynamic(rules, kids)
 }
 
@@ -125,7 +125,7 @@ fn or_parks_the_child() {
 fn there_are_no_more_children_than_there_may_be() {
     let rules = Rules { max_children: Some(1), ..waiting() };
     let mut world = running(rules, []);
-    let admits = |world: &World<Dynamic>| match world.machine.admits() {
+    let admits = |world: &World| match world.machine.admits() {
         Ok(()) => "yes".to_owned(),
         Err(Answer::MaxChildren(max)) => format!("max {max}"),
         Err(other) => format!("{other:?}"),
@@ -179,7 +179,7 @@ fn there_is_one_timer_for_each_distinct_grace() {
     let kids = many(300).map(|kid| kid.stops(None).shutdown(secs(2)));
     let mut world = running(rules(), kids);
     world.event(Event::Stop { within: None });
-    let timers = |world: &World<Dynamic>| world.machine.children.timers.len();
+    let timers = |world: &World| world.machine.children().timers.len();
     world.settle();
     assert_eq!(timers(&world), 1);
     world.advance(secs(60));

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use super::super::simulator::{Kid, World, at_most, kid, ms, rules, secs};
-use super::super::witness::Subject;
-use super::super::{Event, Machine, Ordered, Request};
+use super::super::{Event, Request};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExit, RestartType, Rules, Strategy};
 
 /// It is said of the child that is there.
-fn ill<M: Subject>(world: &mut World<M>, name: &str) {
+fn ill(world: &mut World, name: &str) {
     world.says(name, |key, incarnation| Event::Health {
         key,
         incarnation,
@@ -19,7 +18,7 @@ fn ill<M: Subject>(world: &mut World<M>, name: &str) {
     world.settle();
 }
 
-fn well<M: Subject>(world: &mut World<M>, name: &str) {
+fn well(world: &mut World, name: &str) {
     world.says(name, |key, incarnation| Event::Health { key, incarnation, problem: None });
     world.settle();
 }
@@ -107,8 +106,7 @@ fn who_is_stopped_as_unhealthy_is_failing_and_who_is_stopped_with_it_is_not() {
     let one_for_all = Rules { strategy: Strategy::OneForAll, ..rules() };
     let slow = [kid("a").stops(secs(1)), frail("b").stops(secs(1))];
     let mut world = World::running(one_for_all, slow);
-    let failing =
-        |world: &World<Ordered>| ["a", "b"].map(|it| world.machine.is_failing(world.key(it)));
+    let failing = |world: &World| ["a", "b"].map(|it| world.machine.is_failing(world.key(it)));
     assert_eq!(failing(&world), [false, false]);
     ill(&mut world, "b");
     assert_eq!((failing(&world), world.acts()), ([false, true], "unhealthy b, cancel b".into()));

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, World, kid, rules};
-use super::super::witness::Subject;
 use super::super::{Machine, Request};
 use crate::policy::{Rules, Shutdown, Strategy};
 
 /// From the one that stops now.
-fn line<M: Subject>(world: &World<M>) -> String {
+fn line(world: &World) -> String {
     let present = world.present();
     let name = |key| &*present.iter().find(|it| it.1 == key).expect("it is there").0;
     let line =
@@ -66,7 +65,7 @@ fn a_group_stops_in_the_same_way_and_nobody_in_front_of_it() {
 
 #[test]
 fn a_supervisor_ends_when_it_is_stopped_and_not_when_a_child_fails() {
-    fn check<M: Subject>(mut world: World<M>, ends: bool) {
+    fn check(mut world: World, ends: bool) {
         assert!(!Machine::is_ending(&world.machine));
         if ends {
             world.stop();

@@ -1,8 +1,7 @@
 //! Children that are started by a message.
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::witness::Subject;
-use super::super::{Event, Machine, Request};
+use super::super::{Event, Request};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -26,18 +25,18 @@ fn left(name: &str) -> Kid {
     lazy(name).on_exit(ExitKind::Failed, OnExit::Leave)
 }
 
-fn sent<M: Subject>(world: &mut World<M>, name: &str) {
+fn sent(world: &mut World, name: &str) {
     world.send(name);
     world.settle();
 }
 
-fn returns<M: Subject>(world: &World<M>, name: &str) -> bool {
+fn returns(world: &World, name: &str) -> bool {
     world.machine.returns(world.key(name))
 }
 
 #[test]
 fn a_message_starts_a_child_once_that_did_not_start_with_its_supervisor() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         assert_eq!(world.alive(), "");
         assert_eq!(world.lifecycle("a"), Lifecycle::Discovered);
         assert_eq!(world.why("a"), Some("waits for a message"));
@@ -85,7 +84,7 @@ fn seed4_30_every_cause_of_a_start_has_a_word() {
 
 #[test]
 fn kin_75_a_message_starts_a_child_again_that_has_ended_and_is_never_restarted() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         sent(&mut world, "a");
         world.end("a");
         assert_eq!((world.alive(), world.why("a")), (String::new(), Some("finished")));
@@ -106,7 +105,7 @@ fn kin_75_a_message_starts_a_child_again_that_has_ended_and_is_never_restarted()
 
 #[test]
 fn kin_74_one_that_is_started_by_a_message_is_restarted_after_each_doubled_wait() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         sent(&mut world, "a");
         for wait in [5, 10, 20, 30, 30] {
             world.fail("a");
@@ -127,7 +126,7 @@ fn kin_74_one_that_is_started_by_a_message_is_restarted_after_each_doubled_wait(
 
 #[test]
 fn a_message_that_comes_while_the_child_runs_starts_it_when_it_has_ended_by_itself() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         sent(&mut world, "a");
         sent(&mut world, "a");
         assert_eq!(world.causes(), "a#1 on_message");
@@ -188,7 +187,7 @@ fn a_message_that_came_before_the_child_was_stopped_does_not_start_it_later() {
 
 #[test]
 fn a_supervisor_that_ends_starts_nobody_for_a_message() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         world.stop();
         sent(&mut world, "a");
         world.advance(secs(1));
@@ -348,7 +347,7 @@ fn a_dormant_child_is_there_for_its_supervisor_and_one_that_has_ended_is_not() {
 
 #[test]
 fn a_temporary_one_is_forgotten_at_its_end_whoever_wants_it() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         sent(&mut world, "a");
         sent(&mut world, "a");
         world.end("a");
@@ -362,7 +361,7 @@ fn a_temporary_one_is_forgotten_at_its_end_whoever_wants_it() {
 
 #[test]
 fn adding_one_is_answered_at_once() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         let ticket = world.add(lazy("a"));
         assert_eq!(world.answer(ticket), "dormant");
         sent(&mut world, "a");
@@ -402,7 +401,7 @@ mod who_returns {
 
     #[test]
     fn whoever_runs_waits_or_is_about_to_be_decided_on() {
-        fn check<M: Subject>(mut world: World<M>) {
+        fn check(mut world: World) {
             assert!(returns(&world, "a"), "active");
             world.fail("a");
             assert!(returns(&world, "a"), "it waits");
@@ -460,8 +459,8 @@ mod who_returns {
 
 #[test]
 fn a_child_awaits_a_message_while_it_is_down_and_none_has_been_told_of() {
-    fn check<M: Subject>(mut world: World<M>) {
-        let awaits = |world: &World<M>, name: &str| world.machine.awaits_message(world.key(name));
+    fn check(mut world: World) {
+        let awaits = |world: &World, name: &str| world.machine.awaits_message(world.key(name));
         assert!(awaits(&world, "a"), "dormant");
         assert!(!awaits(&world, "plain"), "started with its supervisor");
         sent(&mut world, "a");

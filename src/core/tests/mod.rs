@@ -40,7 +40,6 @@ fn an_effect_takes_56_bytes() {
     assert_eq!(size_of::<Effect>(), 56);
 }
 
-/// A muted machine leaves out what nobody accounts for, so that this says what a driver can't miss.
 #[test]
 fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {
     let told = [

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::{Dynamic, Effect, Event, Machine, Ordered, Request, SLICE};
+use super::super::{Effect, Event, Machine, Request, SLICE};
 use crate::exit::ExitReason;
 use crate::policy::{ChildOptions, Rules};
 
@@ -16,14 +16,14 @@ struct Work {
     largest: usize,
 }
 
-struct World<M> {
-    machine: M,
+struct World {
+    machine: Machine,
     now: Instant,
     work: Work,
     finished: bool,
 }
 
-impl<M: Machine> World<M> {
+impl World {
     fn tell(&mut self, event: Event) {
         let mut pending = vec![event];
         while let Some(event) = pending.pop() {
@@ -51,7 +51,7 @@ impl<M: Machine> World<M> {
     }
 }
 
-fn work<M: Machine>(machine: M, now: Instant, children: usize, by_request: bool) -> Work {
+fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Work {
     let work = Work { events: 0, effects: 0, largest: 0 };
     let mut world = World { machine, now, work, finished: false };
     let options = Arc::new(ChildOptions::default());
@@ -70,8 +70,8 @@ fn work<M: Machine>(machine: M, now: Instant, children: usize, by_request: bool)
 #[test]
 fn otp_39_a_hundred_times_the_children_are_a_hundred_times_the_work() {
     let now = Instant::now();
-    let ordered = |children| work(Ordered::new(Rules::default(), now, 0), now, children, false);
-    let dynamic = |children| work(Dynamic::new(Rules::default(), now, 0), now, children, true);
+    let ordered = |children| work(Machine::ordered(Rules::default(), now, 0), now, children, false);
+    let dynamic = |children| work(Machine::dynamic(Rules::default(), now, 0), now, children, true);
     for (kind, few, many) in [
         ("ordered", ordered(1_000), ordered(100_000)),
         ("dynamic", dynamic(1_000), dynamic(100_000)),

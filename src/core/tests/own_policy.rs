@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::simulator::{Play, World, at_most, kid, ms, rules, secs};
-use super::super::{Effect, Event, Machine, Ordered, Request};
+use super::super::{Effect, Event, Machine, Request};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{FailureLog, Intensity, LogLevel, OnExhausted, RestartPolicy, Rules};
 
@@ -113,7 +113,7 @@ fn how_loudly_an_end_is_logged_is_said_with_the_decision() {
         ..Default::default()
     };
     let now = Instant::now();
-    let mut machine = Ordered::new(rules(), now, 7);
+    let mut machine = Machine::ordered(rules(), now, 7);
     let key = machine.add(Arc::new(spec), now);
     machine.on_event(Event::Tick, now, &mut Vec::new());
     let own = RestartPolicy::new().failure_log(loud(LogLevel::Error));

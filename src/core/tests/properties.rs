@@ -10,7 +10,6 @@ use proptest::sample::select;
 
 use super::super::simulator::{Kid, Play, World, kid, ms, secs};
 use super::super::state::{Down, State};
-use super::super::witness::Subject;
 use super::super::{Event, Key, Request};
 use super::REQUESTS;
 use crate::exit::{ExitError, ExitKind, ExitReason};
@@ -316,7 +315,7 @@ fn kids(many: usize) -> impl Strategy<Value = Vec<Kid>> {
 
 /// Does to the world what the script says. A step is about a child that is there, or, for some
 /// requests, about one that was.
-fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
+fn follow(world: &mut World, script: Vec<Step>) {
     let known: Vec<Key> = world.present().into_iter().map(|(_, key)| key).collect();
     for step in script {
         if world.finished() {
@@ -413,7 +412,7 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
 }
 
 /// How long the children that are there may take to stop, one after the other and all at once.
-fn bounds<M: Subject>(world: &World<M>) -> (Option<Duration>, Option<Duration>) {
+fn bounds(world: &World) -> (Option<Duration>, Option<Duration>) {
     let leak = world.machine.children().rules.leak_timeout;
     let mut bounds = (Some(Duration::ZERO), Some(Duration::ZERO));
     for (_, key) in world.present() {
@@ -432,10 +431,10 @@ fn bounds<M: Subject>(world: &World<M>) -> (Option<Duration>, Option<Duration>) 
 }
 
 /// Ends the story, and checks that it ends well.
-fn conclude<M: Subject>(
-    world: &mut World<M>,
+fn conclude(
+    world: &mut World,
     end: End,
-    bound: impl Fn(&World<M>) -> Option<Duration>,
+    bound: impl Fn(&World) -> Option<Duration>,
 ) -> Result<(), TestCaseError> {
     let leak = world.machine.children().rules.leak_timeout;
     let limit = match end {
@@ -474,7 +473,7 @@ fn conclude<M: Subject>(
 }
 
 /// Once nothing fails any more, whatever should be up comes up.
-fn recover<M: Subject>(world: &mut World<M>) -> Result<(), TestCaseError> {
+fn recover(world: &mut World) -> Result<(), TestCaseError> {
     world.heal();
     prop_assert!(world.until_idle(secs(60)).is_some(), "it comes to rest");
     if world.finished() {

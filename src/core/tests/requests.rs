@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::witness::Subject;
-use super::super::{Dynamic, Effect, Event, Machine, Ordered, Request};
+use super::super::{Effect, Event, Request};
 use super::REQUESTS;
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
@@ -40,7 +39,7 @@ fn slow() -> Kid {
 }
 
 /// The answers to all requests about `b`, each in a world that was just made.
-fn answers<M: Subject>(world: &impl Fn() -> World<M>) -> [String; 8] {
+fn answers(world: &impl Fn() -> World) -> [String; 8] {
     REQUESTS.map(|request| {
         let mut world = world();
         let (key, lifecycle) = (world.key("b"), world.lifecycle("b"));
@@ -53,14 +52,14 @@ fn answers<M: Subject>(world: &impl Fn() -> World<M>) -> [String; 8] {
 }
 
 /// A line of a table of answers. A dot: there is nothing to do in this state.
-fn row<M: Subject>(name: &str, world: impl Fn() -> World<M>) -> String {
+fn row(name: &str, world: impl Fn() -> World) -> String {
     let [a, b, c, d, e, f, g, h] = answers(&world);
     format!("{name:13} {a:9} {b:9} {c:10} {d:10} {e:4} {f:10} {g:9} {h}")
 }
 
 #[test]
 fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
-    fn begin(rules: Rules, kids: impl IntoIterator<Item = Kid>) -> World<Ordered> {
+    fn begin(rules: Rules, kids: impl IntoIterator<Item = Kid>) -> World {
         let mut world = World::ordered(rules, kids);
         world.advance(Duration::ZERO);
         world
@@ -199,7 +198,7 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
 
 #[test]
 fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
-    fn begin(rules: Rules, b: Kid) -> World<Dynamic> {
+    fn begin(rules: Rules, b: Kid) -> World {
         World::dynamic(rules, [b])
     }
     let rows = [
@@ -346,7 +345,7 @@ fn the_end_of_a_temporary_child_is_what_its_terminator_waits_for_and_nobody_else
 
 #[test]
 fn a_supervisor_that_has_ended_says_nothing_more() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         let key = world.key("b");
         world.stop();
         world.advance(secs(1));
@@ -369,7 +368,7 @@ fn a_child_that_is_terminated_after_it_failed_has_ended_as_it_failed() {
     let late = kid("b").signals(None).activation_timeout(secs(1)).stops(secs(1));
     let mut ordered = World::ordered(rules(), [late.clone()]);
     let mut dynamic = World::dynamic(rules(), [late]);
-    fn check<M: Subject>(world: &mut World<M>) {
+    fn check(world: &mut World) {
         world.advance(secs(1));
         let ticket = world.ask("b", Request::Terminate);
         world.advance(secs(1));
@@ -627,7 +626,7 @@ fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
 
 #[test]
 fn who_is_terminated_while_down_is_told_of_once_if_he_would_have_come_back() {
-    let told = |mut world: World<Ordered>| {
+    let told = |mut world: World| {
         let event = Event::Request { ticket: 0, key: world.key("a"), request: Request::Terminate };
         let mut effects = Vec::new();
         world.machine.on_event(event, world.now, &mut effects);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::state::{Down, State};
-use super::super::{Event, Machine, Ordered, Request, SLICE};
+use super::super::{Event, Request, SLICE};
 use crate::exit::ExitReason;
 use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
@@ -57,7 +57,7 @@ fn deaf(name: &str) -> Kid {
     kid(name).stops(None)
 }
 
-fn begin(rules: Rules, kids: impl IntoIterator<Item = Kid>) -> World<Ordered> {
+fn begin(rules: Rules, kids: impl IntoIterator<Item = Kid>) -> World {
     let mut world = World::ordered(rules, kids);
     world.advance(Duration::ZERO);
     world
@@ -578,7 +578,7 @@ mod group {
     }
 
     /// a, b, c, d; b crashes; c fails its next two starts.
-    fn twice(rules: Rules) -> World<Ordered> {
+    fn twice(rules: Rules) -> World {
         let c = prompt("c").plays([Play::Run, Play::Fail, Play::Fail]);
         World::running(rules, [kid("a"), kid("b"), c, kid("d")])
     }
@@ -1322,7 +1322,7 @@ mod stop {
 mod leak {
     use super::*;
 
-    fn hung(on_leak: OnLeak, rules: Rules) -> World<Ordered> {
+    fn hung(on_leak: OnLeak, rules: Rules) -> World {
         let b = kid("b").leaks().shutdown(secs(1)).on_leak(on_leak);
         World::running(rules, [kid("a"), b, kid("c")])
     }
@@ -1511,7 +1511,7 @@ mod auto_shutdown {
             let [u, a] = ["u", "a"].map(kid);
             [u.temporary().significant(), a, last.significant(), kid("z").stops(secs(1))]
         };
-        let play = |world: &mut World<Ordered>| {
+        let play = |world: &mut World| {
             world.fail("a");
             world.end("u");
             world.advance(secs(1));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
-use super::super::{Event, Machine, Request, SLICE};
+use super::super::{Event, Request, SLICE};
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{

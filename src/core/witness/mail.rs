@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::state::{Down, State};
-use super::super::{Event, Key};
-use super::{Broken, Child, Subject, Witness, ensure, is_ending};
+use super::super::{Event, Key, Machine};
+use super::{Broken, Child, Witness, ensure, is_ending};
 use crate::policy::{Reset, StartCause, Strategy};
 
 impl Child {
@@ -118,7 +118,7 @@ impl Witness {
     }
 
     /// Checks what the machine says of who comes back, and that it tells when that has changed.
-    pub(super) fn check_returns<M: Subject>(&mut self, machine: &M) -> Result<(), Broken> {
+    pub(super) fn check_returns(&mut self, machine: &Machine) -> Result<(), Broken> {
         let over = is_ending(machine) || self.finished.is_some();
         let mut returning = Vec::new();
         for (key, child) in self.present() {

@@ -18,22 +18,19 @@
 //! 4. A child is forgotten once, from Stopped, and nobody waits for it then. Each ticket is answered
 //!    once, and whoever was not answered is known to the machine.
 //! 5. What an incarnation says that is over changes nothing.
-//! 6. A machine that is [`muted`] does the same.
 //!
 //! What becomes of a question is in [`answers`], what a failure costs in [`costs`], who is started by a
 //! message and who waits with his in [`mail`], who goes with whom in [`order`], what is true between
 //! two events in [`counts`], and what when nothing more happens in [`rest`].
 
 use std::collections::BTreeMap;
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::children::Children;
 use super::state::Timer;
 use super::{
-    Answer, Decision, Dynamic, Effect, Event, Incarnation, Key, Machine, Ordered, Report, Request,
-    SLICE, Ticket,
+    Answer, Decision, Effect, Event, Incarnation, Key, Machine, Report, Request, SLICE, Ticket,
 };
 use crate::exit::ExitReason;
 use crate::failure::FailureDecision;
@@ -50,55 +47,8 @@ mod counts;
 mod grants;
 mod health;
 mod mail;
-pub(super) mod muted;
 mod order;
 mod rest;
-
-/// A machine that can be looked into.
-pub(super) trait Subject: Machine + Clone + Debug {
-    /// Whether its children have an order.
-    const ORDERED: bool;
-
-    fn children(&self) -> &Children;
-
-    /// Whether it is still open who of a group comes back.
-    fn decides_later(&self) -> bool;
-
-    /// Whether the child is in a range that is being stopped, and has not been passed.
-    fn is_to_stop(&self, key: Key) -> bool;
-}
-
-impl Subject for Ordered {
-    const ORDERED: bool = true;
-
-    fn children(&self) -> &Children {
-        &self.children
-    }
-
-    fn decides_later(&self) -> bool {
-        self.is_stopping_a_range()
-    }
-
-    fn is_to_stop(&self, key: Key) -> bool {
-        self.is_being_swept(key)
-    }
-}
-
-impl Subject for Dynamic {
-    const ORDERED: bool = false;
-
-    fn children(&self) -> &Children {
-        &self.children
-    }
-
-    fn decides_later(&self) -> bool {
-        false
-    }
-
-    fn is_to_stop(&self, _key: Key) -> bool {
-        false
-    }
-}
 
 /// Which promise was broken.
 pub(super) type Broken = String;
@@ -150,9 +100,9 @@ pub(super) struct Witness {
 
 impl Witness {
     /// A witness of a machine that has not begun.
-    pub(super) fn of<M: Subject>(machine: &M) -> Self {
+    pub(super) fn of(machine: &Machine) -> Self {
         let rules = Arc::clone(&machine.children().rules);
-        let strategy = if M::ORDERED { rules.strategy } else { Strategy::OneForOne };
+        let strategy = if machine.is_ordered() { rules.strategy } else { Strategy::OneForOne };
         Self {
             children: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -167,7 +117,7 @@ impl Witness {
             paused: None,
             rules,
             strategy,
-            ordered: M::ORDERED,
+            ordered: machine.is_ordered(),
             fresh: Vec::new(),
             asked: None,
             left: None,
@@ -206,9 +156,9 @@ impl Witness {
     }
 
     /// Has the machine take in an event, and compares what it does about it with what it promises.
-    pub(super) fn watch<M: Subject>(
+    pub(super) fn watch(
         &mut self,
-        machine: &mut M,
+        machine: &mut Machine,
         event: Event,
         now: Instant,
         effects: &mut Vec<Effect>,
@@ -241,11 +191,7 @@ impl Witness {
     }
 
     /// Whoever is over says again all that he could say. Nothing comes of it.
-    pub(super) fn check_echoes<M: Machine>(
-        &self,
-        machine: &mut M,
-        now: Instant,
-    ) -> Result<(), Broken> {
+    pub(super) fn check_echoes(&self, machine: &mut Machine, now: Instant) -> Result<(), Broken> {
         for (&key, child) in &self.children {
             let over = child.incarnation.saturating_sub(u32::from(child.live));
             if over > 0 {
@@ -255,7 +201,7 @@ impl Witness {
         Ok(())
     }
 
-    fn before<M: Subject>(&mut self, event: &Event, machine: &M, now: Instant) {
+    fn before(&mut self, event: &Event, machine: &Machine, now: Instant) {
         self.ending = matches!(event, Event::Stop { .. } | Event::AbortAll) || is_ending(machine);
         let total = machine.children().timers.at(Timer::Total).is_some_and(|at| at <= now);
         self.aborting |= total || matches!(event, Event::AbortAll);
@@ -417,8 +363,8 @@ impl Witness {
 }
 
 /// Says all that an incarnation could say that is over.
-fn check_echo<M: Machine>(
-    machine: &mut M,
+fn check_echo(
+    machine: &mut Machine,
     key: Key,
     incarnation: Incarnation,
     asked: bool,
@@ -450,7 +396,7 @@ fn check_echo<M: Machine>(
     ensure(before == after, "what an incarnation says that is over moves no deadline")
 }
 
-pub(super) fn is_ending<M: Machine>(machine: &M) -> bool {
+pub(super) fn is_ending(machine: &Machine) -> bool {
     matches!(machine.admits(), Err(Answer::ShuttingDown))
 }
 

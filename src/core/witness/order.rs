@@ -21,14 +21,14 @@
 use std::time::Instant;
 
 use super::super::state::{Down, State, is_live};
-use super::super::{Answer, Event, Incarnation, Key, Request};
-use super::{Broken, Question, Subject, Witness, ensure, is_ending};
+use super::super::{Answer, Event, Incarnation, Key, Machine, Request};
+use super::{Broken, Question, Witness, ensure, is_ending};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
 
 /// Who stops now, and who is said to come after him. Nobody does while those that are down are passed,
 /// which may take several events.
-pub(super) fn line<M: Subject>(machine: &M) -> Vec<(Key, Incarnation)> {
+pub(super) fn line(machine: &Machine) -> Vec<(Key, Incarnation)> {
     let live = |key: &Key| machine.children().state(*key).is_some_and(is_live);
     let first = machine.stops_now().filter(live);
     let line = std::iter::successors(first, |&key| machine.stops_after(key));
@@ -38,10 +38,10 @@ pub(super) fn line<M: Subject>(machine: &M) -> Vec<(Key, Incarnation)> {
 impl Witness {
     /// Of those who were in the line, the first one who is there stops now, or will when those who are
     /// down have been passed once more; and the others come after him as they did.
-    pub(super) fn check_line<M: Subject>(
+    pub(super) fn check_line(
         &self,
         before: &[(Key, Incarnation)],
-        machine: &M,
+        machine: &Machine,
     ) -> Result<(), Broken> {
         let there = |&(key, incarnation): &(Key, Incarnation)| {
             let child = &self.children[&key];
@@ -84,7 +84,7 @@ impl Witness {
     }
 
     /// Notes of an event what cannot be seen of its effects.
-    pub(super) fn note<M: Subject>(&mut self, event: &Event, machine: &M, now: Instant) {
+    pub(super) fn note(&mut self, event: &Event, machine: &Machine, now: Instant) {
         match *event {
             Event::Healthy { key, incarnation } => {
                 let child = self.child(key);
@@ -236,7 +236,7 @@ impl Witness {
             }
     }
 
-    pub(super) fn check_end<M: Subject>(&self, machine: &M) -> Result<(), Broken> {
+    pub(super) fn check_end(&self, machine: &Machine) -> Result<(), Broken> {
         let over = is_ending(machine) || self.finished.is_some();
         let awaited =
             self.present().filter(|(_, child)| child.lifecycle == Lifecycle::Restarting).count();
@@ -289,7 +289,7 @@ impl Witness {
     }
 }
 
-fn is_parked<M: Subject>(machine: &M, key: Key) -> bool {
+fn is_parked(machine: &Machine, key: Key) -> bool {
     let state = machine.children().state(key);
     matches!(state, Some(State::Down(Down::GivenUp | Down::Leaked)))
 }

@@ -27,7 +27,7 @@ use super::shared::Shared;
 use super::slot::{At, Borrower, Grace, Loan, Place, Spot, spot};
 use super::state::{Next, Patience, Received};
 use super::{Inbox, SendError};
-use crate::core::{Dynamic, Event, Key, Machine};
+use crate::core::{Event, Key, Machine};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
 use crate::path::Path;
 use crate::policy::Rules;
@@ -117,7 +117,7 @@ impl<M: Send + 'static> Post<M> {
 
     fn of(capacity: usize, starts_on_message: bool) -> Self {
         let now = Instant::now();
-        let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
+        let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
         let office = Arc::<Office>::default();
         let shared = Arc::new(Shared::new(capacity));
         let this = Self { shared, office, reader: Arc::default(), key, batch: Mutex::default() };

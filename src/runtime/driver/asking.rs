@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::{Driver, Step};
 use crate::child::{Caught, Parent as _, TaskFuture};
-use crate::core::{ANSWER_WITHIN, Event, Incarnation, Key, Machine};
+use crate::core::{ANSWER_WITHIN, Event, Incarnation, Key};
 use crate::exit::ExitReason;
 use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
 use crate::runtime::hub::Hub;
@@ -33,7 +33,7 @@ impl Questions {
     }
 }
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     pub(super) fn ask_about(
         &mut self,
         (key, incarnation): (Key, Incarnation),

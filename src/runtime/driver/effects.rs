@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Caller, Driver, Ending, Step};
 use crate::child::StopLevel;
 use crate::core::{
-    self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket,
+    self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Report, Ticket,
 };
 use crate::dead_letter::{DeadLetter, DeadLetterReason, Provenance};
 use crate::error::ControlError;
@@ -19,7 +19,7 @@ use crate::runtime::request::{Begun, Started};
 use crate::runtime::trace;
 use crate::status::EventKind;
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     /// Where it lies: an effect is moved in pieces of another width than it was written in, for which
     /// the processor waits. That was a fortieth of a restart's time.
     pub(super) fn perform(&mut self, effect: &mut Effect, step: &mut Step<'_>) {
@@ -44,9 +44,7 @@ impl<M: Machine> Driver<M> {
                 if self.is_due(now) {
                     self.asked.insert(key, ());
                 }
-                if self.heeds_edges || self.supervises {
-                    self.close_mailbox(key);
-                }
+                self.close_mailbox(key);
                 match self.tasks.is_asked(key) {
                     Some(false) => {
                         self.line_up(key);
@@ -78,7 +76,7 @@ impl<M: Machine> Driver<M> {
                 self.note_down(key, step);
             }
             Effect::Ended { key, incarnation, ref reason, lived } => {
-                let reason = self.audience.is_there().then(|| Arc::clone(reason));
+                let reason = Arc::clone(reason);
                 step.ending = Some(Ending { key, incarnation, reason, lived });
             }
             Effect::Ask { key, incarnation, attempt, ref mut reason } => {
@@ -105,7 +103,7 @@ impl<M: Machine> Driver<M> {
                 self.reply(ticket, answer, step);
             }
             Effect::Removed { key, incarnation } => {
-                if self.audience.listens {
+                if self.hub.tree.has_listeners() {
                     let path = self.tasks.path(&self.hub, key);
                     self.hub.publish(now, path, incarnation, || EventKind::Removed);
                 }
@@ -205,13 +203,14 @@ impl<M: Machine> Driver<M> {
     }
 
     fn report(&mut self, report: &Report, step: &Step<'_>) {
-        if !self.audience.is_there() {
+        let (reads, listens) = (trace::is_read(), self.hub.tree.has_listeners());
+        if !reads && !listens {
             return;
         }
         let path = self.tasks.path(&self.hub, report.key);
         let ending = step.ending(report.key, report.incarnation);
-        let reason = ending.filter(|_| report.ending.is_some()).and_then(|it| it.reason.clone());
-        if self.audience.reads {
+        let reason = ending.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
+        if reads {
             let by_hand = self.tasks.cause(report.key) == Some(StartCause::Manual);
             let rules = &self.hub.blueprint.rules;
             let options = self.machine.options(report.key);
@@ -219,7 +218,7 @@ impl<M: Machine> Driver<M> {
             let brutal = shutdown == Some(Shutdown::BrutalKill);
             trace::report(report, &path, by_hand, brutal, reason.as_deref());
         }
-        if self.audience.listens {
+        if listens {
             let waits = report.to == Lifecycle::Restarting;
             let view = waits.then(|| self.machine.view(report.key, step.now)).flatten();
             let history = view.and_then(|view| view.history);
@@ -247,9 +246,6 @@ impl<M: Machine> Driver<M> {
     ) {
         let now = step.now;
         let before = self.lived.remove(&key).filter(|&(of, _)| of == incarnation);
-        if !decision.is_accounted_for() && !self.audience.is_there() {
-            return;
-        }
         let path = self.tasks.path(&self.hub, key);
         let ending = step.ending(key, incarnation);
         let lived = ending.and_then(|ending| ending.lived);
@@ -289,7 +285,6 @@ impl<M: Machine> Driver<M> {
         self.take_mailbox(key);
         let mailbox = spec.seed.mailbox();
         self.tasks.replace(key, Arc::clone(&spec.seed), mailbox.is_some());
-        self.supervises |= spec.options.supervisor.is_some();
         if let Some(mailbox) = mailbox {
             self.give_mailbox(key, &spec, &mailbox);
         }

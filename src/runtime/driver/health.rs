@@ -13,7 +13,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Driver;
 use crate::child::{Context, HealthCheck, TaskFuture};
-use crate::core::{Incarnation, Key, Machine, Report};
+use crate::core::{Incarnation, Key, Report};
 use crate::lifecycle::Lifecycle;
 use crate::policy::Pulse;
 use crate::runtime::few::Few;
@@ -74,7 +74,7 @@ impl Health {
     }
 }
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     /// Begins to ask a child that has become active, and ceases to when it isn't any more.
     pub(super) fn watch(&mut self, report: &Report) {
         if self.health.checked.is_empty() {

@@ -63,8 +63,8 @@ thread_local! {
 }
 
 /// See the [module](self).
-pub(super) struct Driver<M: Machine> {
-    machine: M,
+pub(super) struct Driver {
+    machine: Machine,
     hub: Arc<Hub>,
     tasks: Tasks,
     /// When the last turn was: the clock is read once for each, and a deadline that has come since is
@@ -100,12 +100,6 @@ pub(super) struct Driver<M: Machine> {
     given_up: Option<Box<(Key, Path)>>,
     /// What takes the place of children that fail too often. Few have that.
     fallbacks: Few<Key, Arc<ChildSpec>>,
-    audience: Audience,
-    /// Some child has something that goes by its edges: a mailbox, a health check, or a fallback
-    /// that may have them; or somebody is asked about failures.
-    heeds_edges: bool,
-    /// Some child is a supervisor, or has been.
-    supervises: bool,
     end: Option<End>,
     questions: Questions,
     health: Health,
@@ -138,26 +132,9 @@ impl Step<'_> {
 struct Ending {
     key: Key,
     incarnation: Incarnation,
-    /// If anybody is told.
-    reason: Option<Arc<ExitReason>>,
+    reason: Arc<ExitReason>,
     /// How long it had been Active.
     lived: Option<Duration>,
-}
-
-/// Who is told of what happens in one turn: to find that out for each edge would cost more than
-/// most edges do.
-#[derive(Clone, Copy, Debug, Default)]
-struct Audience {
-    /// The log is read.
-    reads: bool,
-    /// Somebody has subscribed.
-    listens: bool,
-}
-
-impl Audience {
-    fn is_there(self) -> bool {
-        self.reads || self.listens
-    }
 }
 
 /// Who waits for an answer about a child.
@@ -168,10 +145,8 @@ struct Caller {
     answer: Answer<Started>,
 }
 
-impl<M: Machine> Driver<M> {
-    pub(super) fn new(machine: M, hub: Arc<Hub>, above: Option<Context>) -> Self {
-        // Whoever is asked about failures is told how long the child had lived.
-        let heeds_edges = hub.callback.is_some();
+impl Driver {
+    pub(super) fn new(machine: Machine, hub: Arc<Hub>, above: Option<Context>) -> Self {
         let tasks = Tasks::new(Arc::clone(&hub) as _, &hub.blueprint);
         Self {
             machine,
@@ -194,9 +169,6 @@ impl<M: Machine> Driver<M> {
             lived: Few::default(),
             given_up: None,
             fallbacks: Few::default(),
-            audience: Audience::default(),
-            heeds_edges,
-            supervises: false,
             end: None,
             questions: Questions::default(),
             health: Health::default(),
@@ -232,14 +204,7 @@ impl<M: Machine> Driver<M> {
         let mut late = std::mem::take(&mut self.late);
         self.asked.clear();
         self.answered = false;
-        // Before it is seen who listens: whoever has subscribed and then stops this hears of it.
         let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.run.level());
-        self.audience =
-            Audience { reads: trace::is_read(), listens: self.hub.tree.has_listeners() };
-        // A supervisor below goes by its edges, too, once it has left mailboxes here, which it does
-        // before its end comes in.
-        let heeds_edges = self.heeds_edges || self.hub.wards.are_there();
-        self.machine.mute(!self.audience.is_there() && !heeds_edges);
         // Stopping comes first, so that nothing is started only to be stopped at once.
         self.hear(level, now);
         let mut room = EVENTS;
@@ -377,12 +342,6 @@ impl<M: Machine> Driver<M> {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
         self.health.add(key, spec.health.as_ref());
-        self.supervises |= spec.options.supervisor.is_some();
-        // What may take its place may have any of these.
-        if mailbox.is_some() || spec.health.is_some() || spec.fallback.is_some() {
-            self.heeds_edges = true;
-            self.machine.mute(false);
-        }
         if let Some(mailbox) = mailbox {
             self.give_mailbox(key, spec, &mailbox);
         }
@@ -430,7 +389,7 @@ impl<M: Machine> Driver<M> {
     }
 }
 
-impl<M: Machine> Drop for Driver<M> {
+impl Drop for Driver {
     fn drop(&mut self) {
         if self.heard == StopLevel::Abort {
             self.leave_behind();

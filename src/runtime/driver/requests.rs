@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Caller, Driver, PAGE};
 use crate::child::ChildSpec;
-use crate::core::{self, Event, Key, Machine};
+use crate::core::{self, Event, Key};
 use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
@@ -12,7 +12,7 @@ use crate::runtime::blueprint::kind;
 use crate::runtime::request::{Answer, Page, Request, Started};
 use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     pub(super) fn serve(&mut self, request: Request, now: Instant) {
         self.answered = true;
         match request {

@@ -27,7 +27,7 @@ use std::time::Instant;
 
 use super::super::fingerprint::Fingerprint;
 use super::super::simulator::{Play, World, kid, ms, rules};
-use super::super::{Dynamic, Event, Ordered, Request};
+use super::super::{Event, Machine, Request};
 use crate::exit::ExitReason;
 use crate::failure::Resolution;
 use crate::policy::{
@@ -94,8 +94,8 @@ fn states_that_are_merged_have_the_same_future() {
     for (children, depth, sample) in [(1, 4, 13), (2, 2, 101)] {
         for plan in plans(children).iter().step_by(sample) {
             compared += match plan.dynamic {
-                true => compare_merged::<Dynamic>(plan, depth),
-                false => compare_merged::<Ordered>(plan, depth),
+                true => compare_merged(plan, depth),
+                false => compare_merged(plan, depth),
             };
         }
     }
@@ -107,11 +107,7 @@ fn all(plans: &[Plan], depth: usize) -> Result<Seen, Box<Found>> {
     let (next, total) = (AtomicUsize::new(0), Mutex::new(Ok(Seen::default())));
     let work = || {
         while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let seen = if plan.dynamic {
-                explore::<Dynamic>(plan, depth)
-            } else {
-                explore::<Ordered>(plan, depth)
-            };
+            let seen = if plan.dynamic { explore(plan, depth) } else { explore(plan, depth) };
             let mut total = total.lock().expect("no thread panics");
             match (&mut *total, seen) {
                 (Ok(total), Ok(seen)) => {
@@ -217,11 +213,11 @@ fn what_is_printed_can_be_pasted() {
         world.event(Event::Stop { within: Some(ms(100)) });
         world.event(Event::AbortAll);
     };
-    let mut scene: Scene<Ordered> = Scene::begin(&plan, &Cast::of(&plan));
+    let mut scene: Scene = Scene::begin(&plan, &Cast::of(&plan));
     for &step in &steps {
         scene.take(step, &Cast::of(&plan)).expect("no promise is broken");
     }
-    let print = |machine: &Ordered, now| {
+    let print = |machine: &Machine, now| {
         let mut print = Fingerprint::new(now);
         machine.print(&mut print);
         print.read()

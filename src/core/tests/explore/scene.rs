@@ -8,42 +8,15 @@ use std::time::Instant;
 
 use super::super::super::fingerprint::Fingerprint;
 use super::super::super::simulator::{Kid, Play};
-use super::super::super::witness::{Broken, Child, Nature, Question, Subject, Witness, is_ending};
-use super::super::super::{Dynamic, Event, Key, Ordered, Request, RequirementId};
+use super::super::super::witness::{Broken, Child, Nature, Question, Witness, is_ending};
+use super::super::super::{Event, Key, Machine, Request, RequirementId};
 use super::super::REQUESTS;
 use super::plan::{Flavour, Plan};
 use super::step::{BEAT, End, Step, Who, Word};
 use crate::exit::ExitReason;
 use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{RestartType, Rules};
-
-/// A machine that can be explored.
-pub(super) trait Explored: Subject + Clone {
-    fn new(rules: Rules, now: Instant) -> Self;
-
-    fn print(&self, print: &mut Fingerprint);
-}
-
-impl Explored for Ordered {
-    fn new(rules: Rules, now: Instant) -> Self {
-        Self::new(rules, now, 7)
-    }
-
-    fn print(&self, print: &mut Fingerprint) {
-        self.print(print);
-    }
-}
-
-impl Explored for Dynamic {
-    fn new(rules: Rules, now: Instant) -> Self {
-        Self::new(rules, now, 7)
-    }
-
-    fn print(&self, print: &mut Fingerprint) {
-        self.print(print);
-    }
-}
+use crate::policy::RestartType;
 
 /// The children of a plan, by number.
 #[derive(Debug)]
@@ -79,8 +52,8 @@ impl Cast {
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub(super) struct Scene<M> {
-    pub(super) machine: M,
+pub(super) struct Scene {
+    pub(super) machine: Machine,
     pub(super) witness: Witness,
     pub(super) now: Instant,
     /// What is required of each child, by number.
@@ -88,15 +61,18 @@ pub(super) struct Scene<M> {
     tickets: u64,
 }
 
-impl<M: Explored> Scene<M> {
+impl Scene {
     /// A supervisor that has not begun, with the children that are declared.
     pub(super) fn begin(plan: &Plan, cast: &Cast) -> Self {
         let now = Instant::now();
         let (rules, count) = (plan.rules(), cast.natures.len());
-        let machine = M::new(rules, now);
+        let machine = match plan.dynamic {
+            true => Machine::dynamic(rules, now, 7),
+            false => Machine::ordered(rules, now, 7),
+        };
         let witness = Witness::of(&machine);
         let mut scene = Self { machine, witness, now, provided: vec![None; count], tickets: 0 };
-        if M::ORDERED {
+        if !plan.dynamic {
             for nature in &cast.natures {
                 scene.insert(nature);
             }
