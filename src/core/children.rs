@@ -21,7 +21,7 @@ use super::requirements::Requirements;
 use super::state::{Down, Pos, Slot, State, Timer, Why, is_leaving, is_left, is_live, is_met};
 use super::timers::Timers;
 use super::window::Window;
-use super::{Answer, Census, Effect, Event, Report, Turn, View};
+use super::{ChildAnswer, ChildCounts, Effect, MachineEvent, Report, Turn, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 pub(super) use crate::policy::later;
@@ -43,7 +43,7 @@ pub(super) struct Children {
     pub(super) live: u32,
     pub(super) significant_left: u32,
     pub(super) significant_leaving: u32,
-    pub(super) census: Census,
+    pub(super) counts: ChildCounts,
     pub(super) random: Dice,
 }
 
@@ -62,13 +62,13 @@ impl Children {
             live: 0,
             significant_left: 0,
             significant_leaving: 0,
-            census: Census::default(),
+            counts: ChildCounts::default(),
             random,
         }
     }
 
     pub(super) fn add(&mut self, options: Arc<ChildOptions>, pos: Pos, now: Instant) -> Key {
-        self.census.add(&options);
+        self.counts.add(&options);
         self.significant_left += u32::from(options.significant);
         let since = self.age(now);
         let down = if options.on_message { Down::Dormant } else { Down::New };
@@ -121,23 +121,26 @@ impl Children {
     }
 
     /// The child an event speaks of, unless it is an incarnation that is over.
-    pub(super) fn subject(&self, event: &Event) -> Option<Key> {
+    pub(super) fn subject(&self, event: &MachineEvent) -> Option<Key> {
         let (&key, &incarnation) = match event {
-            Event::Ready { key, incarnation }
-            | Event::Ignored { key, incarnation }
-            | Event::Exited { key, incarnation, .. }
-            | Event::Healthy { key, incarnation }
-            | Event::Health { key, incarnation, .. }
-            | Event::StopSelf { key, incarnation }
-            | Event::Acked { key, incarnation }
-            | Event::Policy { key, incarnation, .. } => (key, incarnation),
-            Event::Answered { key, incarnation, .. } => {
+            MachineEvent::Ready { key, incarnation }
+            | MachineEvent::Ignored { key, incarnation }
+            | MachineEvent::Exited { key, incarnation, .. }
+            | MachineEvent::Healthy { key, incarnation }
+            | MachineEvent::Health { key, incarnation, .. }
+            | MachineEvent::StopSelf { key, incarnation }
+            | MachineEvent::Acked { key, incarnation }
+            | MachineEvent::Policy { key, incarnation, .. } => (key, incarnation),
+            MachineEvent::Answered { key, incarnation, .. } => {
                 let slot = self.slots.get(*key)?;
                 let asked = matches!(slot.state, State::Asking { .. });
                 return (asked && slot.incarnation == *incarnation).then_some(*key);
             }
-            Event::Wanted { key } => return self.slots.get(*key).map(|_| *key),
-            Event::Request { .. } | Event::Tick | Event::Stop { .. } | Event::AbortAll => {
+            MachineEvent::MessagePending { key } => return self.slots.get(*key).map(|_| *key),
+            MachineEvent::Request { .. }
+            | MachineEvent::Tick
+            | MachineEvent::Stop { .. }
+            | MachineEvent::AbortAll => {
                 return None;
             }
         };
@@ -163,7 +166,7 @@ impl Children {
         slot.lifecycle = to;
         slot.since = turn.age;
         let incarnation = slot.incarnation;
-        self.census.moved(from, to);
+        self.counts.moved(from, to);
         let after = Duration::from_nanos(after);
         turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending }));
     }
@@ -213,7 +216,12 @@ impl Children {
     }
 
     /// Keeps a caller until the child has come to where he wants it.
-    pub(super) fn wait(&mut self, key: Key, ticket: super::Ticket, want: Want) -> Option<Answer> {
+    pub(super) fn wait(
+        &mut self,
+        key: Key,
+        ticket: super::Ticket,
+        want: Want,
+    ) -> Option<ChildAnswer> {
         self.callers.wait(key, ticket, want);
         None
     }
@@ -227,7 +235,7 @@ impl Children {
         &mut self,
         key: Key,
         wants: fn(Want) -> bool,
-        answer: &Answer,
+        answer: &ChildAnswer,
         turn: &mut Turn<'_>,
     ) {
         if !self.callers.is_empty() {
@@ -239,7 +247,7 @@ impl Children {
         &mut self,
         key: Key,
         wants: fn(Want) -> bool,
-        answer: &Answer,
+        answer: &ChildAnswer,
         turn: &mut Turn<'_>,
     ) {
         while let Some(ticket) = self.callers.take(key, wants) {
@@ -322,7 +330,7 @@ impl Children {
     pub(super) fn remove(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<Slot> {
         self.timers.disarm(Timer::Child(key));
         let slot = self.slots.remove(key)?;
-        self.census.remove(&slot.options, slot.lifecycle);
+        self.counts.remove(&slot.options, slot.lifecycle);
         self.requirements.unlink(key);
         turn.push(Effect::Removed { key, incarnation: slot.incarnation });
         Some(slot)

@@ -66,7 +66,7 @@ impl Children {
         self.set(key, State::Down(Down::GivenUp));
         let slot = self.slots.get_mut(key).expect("the child that failed");
         let Some(fallback) = slot.options.fallback.as_ref().map(Arc::clone) else { return };
-        self.census.replaced(&slot.options, &fallback);
+        self.counts.replaced(&slot.options, &fallback);
         slot.options = fallback;
         let ledger = slot.ledger.get_or_insert_default();
         let mut fresh = Ledger::default();

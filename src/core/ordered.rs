@@ -17,7 +17,7 @@ use super::children::Children;
 use super::order::Order;
 use super::state::{Down, Pos, State, Verdict, Why};
 use super::sweep::Sweep;
-use super::{Answer, Decision, Finish, Key, Turn};
+use super::{ChildAnswer, Decision, Finish, Key, Turn};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -74,7 +74,7 @@ impl Ordered {
     /// Leaves a child without a task, and tells those who waited for it.
     pub(super) fn lay_down(&mut self, key: Key, down: Down, turn: &mut Turn<'_>) {
         self.children.set(key, State::Down(down));
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
         self.turn_away(key, turn);
     }
 
@@ -84,9 +84,9 @@ impl Ordered {
             return;
         }
         if self.is_finishing() {
-            self.children.answer(key, |_| true, &Answer::ShuttingDown, turn);
+            self.children.answer(key, |_| true, &ChildAnswer::ShuttingDown, turn);
         } else if !self.will_be_started(key) {
-            self.children.answer(key, |_| true, &Answer::Stopped, turn);
+            self.children.answer(key, |_| true, &ChildAnswer::Stopped, turn);
         }
     }
 
@@ -94,8 +94,8 @@ impl Ordered {
     pub(super) fn forget(&mut self, key: Key, ended_well: bool, turn: &mut Turn<'_>) {
         let down = if ended_well { Down::Finished } else { Down::ByHand };
         self.children.set(key, State::Down(down));
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
-        self.children.answer(key, |_| true, &Answer::Stopped, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Stopped, turn);
         if let Some(slot) = self.children.remove(key, turn) {
             self.order.remove(slot.pos);
         }
@@ -123,10 +123,10 @@ impl Ordered {
 
     /// What becomes of a child that has ended by itself.
     fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, turn: &mut Turn<'_>) {
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
         if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
-            self.children.answer(key, |_| true, &Answer::Failed(reason.clone()), turn);
+            self.children.answer(key, |_| true, &ChildAnswer::Failed(reason.clone()), turn);
             if let Some(want) = awaited {
                 self.children.enter_stopped(key, turn);
                 return match want {
@@ -167,7 +167,7 @@ impl Ordered {
     /// A child that has ended by itself stays down: Stopped if it ended well, else Errored.
     fn leave(&mut self, key: Key, reason: &ExitReason, decision: Decision, turn: &mut Turn<'_>) {
         let incarnation = self.children.slot(key).incarnation;
-        self.children.answer(key, |_| true, &Answer::Started(incarnation), turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Started(incarnation), turn);
         self.children.tell_decision(key, reason, decision, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.children.enter_stopped(key, turn);
@@ -308,7 +308,7 @@ impl Ordered {
     }
 
     pub(super) fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
-        self.children.answer(key, |_| true, &Answer::Ignored, turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Ignored, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.forget(key, false, turn);
         } else {

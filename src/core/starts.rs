@@ -8,7 +8,7 @@ use super::callers::Want;
 use super::children::{Children, later};
 use super::ledger::Ledger;
 use super::state::{State, Timer};
-use super::{Answer, Effect, Key, Report, RequirementId, Turn};
+use super::{ChildAnswer, Effect, Key, Report, RequirementId, Turn};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Reset, StartCause};
 
@@ -40,7 +40,7 @@ impl Children {
         let significant = slot.options.significant;
         let timeout = signals.then(|| self.rules.activation_timeout(&slot.options)).flatten();
         self.count(key, old, state, significant);
-        self.census.moved(from, to);
+        self.counts.moved(from, to);
 
         let tell = |incarnation, from, to, after, turn: &mut Turn<'_>| {
             let after = Duration::from_nanos(after);
@@ -49,7 +49,7 @@ impl Children {
         tell(last, from, Lifecycle::Resolved, after, turn);
         tell(incarnation, Lifecycle::Resolved, Lifecycle::Activating, 0, turn);
         if let Some(until) = held {
-            turn.push(Effect::Hold { key, until });
+            turn.push(Effect::HoldMessages { key, until });
         }
         turn.push(Effect::Start { key, incarnation, cause });
         if let Some(timeout) = timeout {
@@ -57,7 +57,7 @@ impl Children {
         }
         if !signals {
             tell(incarnation, Lifecycle::Activating, Lifecycle::Active, 0, turn);
-            self.answer(key, |want| want != Want::Down, &Answer::Started(incarnation), turn);
+            self.answer(key, |want| want != Want::Down, &ChildAnswer::Started(incarnation), turn);
         }
     }
 
@@ -74,7 +74,7 @@ impl Children {
         self.set(key, State::Gated(cause));
         // Nobody is kept waiting for what may never come.
         if self.waits_in_vain(key) {
-            self.answer(key, |want| want != Want::Down, &Answer::Gated, turn);
+            self.answer(key, |want| want != Want::Down, &ChildAnswer::Gated, turn);
         }
     }
 
@@ -100,7 +100,7 @@ impl Children {
         self.enter(key, Lifecycle::Active, None, turn);
         self.is_ready(key);
         let incarnation = self.slot(key).incarnation;
-        self.answer(key, |want| want != Want::Down, &Answer::Started(incarnation), turn);
+        self.answer(key, |want| want != Want::Down, &ChildAnswer::Started(incarnation), turn);
     }
 }
 

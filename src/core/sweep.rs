@@ -473,7 +473,7 @@ impl Ordered {
             self.lay_down(key, told, turn);
         }
         if (down, told) == (Down::ByGroup, Down::Rested) && !self.is_finishing() {
-            turn.push(Effect::Stays { key });
+            turn.push(Effect::StaysDown { key });
         }
         self.turn_away(key, turn);
     }

@@ -15,7 +15,7 @@ use super::request::ChildName;
 use super::room::make_room;
 use super::trace;
 use crate::child::{Context, NextRun, Parent, Plan, Rest, Run, Seed, Spawned, StopLevel};
-use crate::core::{Incarnation, Key, Order, trim};
+use crate::core::{IncarnationNumber, Key, Order, trim};
 use crate::mailbox::Slot;
 use crate::path::Path;
 use crate::policy::{ChildOptions, RestartType, Rules, Shutdown, StartCause};
@@ -75,7 +75,7 @@ enum Guest {
     #[default]
     Nobody,
     /// With the run that is over: a child that has leaked may have a task besides.
-    Here(Key, Incarnation),
+    Here(Key, IncarnationNumber),
     /// It goes on with this.
     Served(NextRun),
 }
@@ -140,7 +140,7 @@ impl Tasks {
     }
 
     /// In this turn, the child's task waits here for its next run.
-    pub(super) fn receive(&mut self, child: Option<(Key, Incarnation)>) {
+    pub(super) fn receive(&mut self, child: Option<(Key, IncarnationNumber)>) {
         self.guest = child.map_or(Guest::Nobody, |(key, over)| Guest::Here(key, over));
     }
 
@@ -253,7 +253,7 @@ impl Tasks {
     pub(super) fn start(
         &mut self,
         key: Key,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         cause: StartCause,
         rules: &Rules,
         options: &ChildOptions,
@@ -395,7 +395,7 @@ impl Tasks {
 
     /// The child has ended. What is left of its task, unless that waits for the next incarnation,
     /// can be dropped when there is time.
-    pub(super) fn ended(&mut self, key: Key, incarnation: Incarnation) -> Option<Task> {
+    pub(super) fn ended(&mut self, key: Key, incarnation: IncarnationNumber) -> Option<Task> {
         let task = &mut self.entry_mut(key)?.task;
         task.take_if(|task| task.run.incarnation() == incarnation && !task.stays())
     }
@@ -414,12 +414,12 @@ impl Tasks {
     }
 
     /// Which incarnation of the child has a task.
-    pub(super) fn runs(&self, key: Key) -> Option<Incarnation> {
+    pub(super) fn runs(&self, key: Key) -> Option<IncarnationNumber> {
         self.task(key).map(|task| task.run.incarnation())
     }
 
     /// Who has a task.
-    pub(super) fn running(&self) -> impl Iterator<Item = (Key, Incarnation)> {
+    pub(super) fn running(&self) -> impl Iterator<Item = (Key, IncarnationNumber)> {
         let entries = self.entries.iter().flatten();
         let tasks = entries.filter_map(|entry| Some((entry.key, entry.task.as_ref()?)));
         tasks.filter(|(_, task)| !task.run.rests()).map(|(key, task)| (key, task.run.incarnation()))

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Caller, Driver, Ending, Step};
 use crate::child::StopLevel;
 use crate::core::{
-    self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Report, Ticket,
+    self, ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Key, Report, Ticket,
 };
 use crate::dead_letter::{DeadLetter, DeadLetterReason, Provenance};
 use crate::error::ControlError;
@@ -35,7 +35,7 @@ impl Driver {
                     self.tasks.start(key, incarnation, cause, rules, options);
                 }
             }
-            Effect::Hold { key, until } => {
+            Effect::HoldMessages { key, until } => {
                 if let Some(mailbox) = self.mailbox(key) {
                     mailbox.keep_back(until);
                 }
@@ -94,12 +94,12 @@ impl Driver {
                 self.note_down(key, step);
             }
             Effect::Replaced { key } => self.replaced(key),
-            Effect::Stays { key } => {
+            Effect::StaysDown { key } => {
                 self.note_down(key, step);
                 self.tasks.let_go(key);
             }
             Effect::Reply { ticket, ref mut answer } => {
-                let answer = std::mem::replace(answer, core::Answer::Done);
+                let answer = std::mem::replace(answer, core::ChildAnswer::Done);
                 self.reply(ticket, answer, step);
             }
             Effect::Removed { key, incarnation } => {
@@ -155,7 +155,7 @@ impl Driver {
     }
 
     /// Who may be asked by the end of this run, and so on.
-    fn links(&self, mut last: (Key, Incarnation)) -> impl Iterator<Item = Link> {
+    fn links(&self, mut last: (Key, IncarnationNumber)) -> impl Iterator<Item = Link> {
         // In a group, who runs mostly does. The task of one who does not is let go when that is told.
         let returns = !self.machine.is_ending();
         std::iter::from_fn(move || {
@@ -229,7 +229,7 @@ impl Driver {
         }
     }
 
-    fn leak(&mut self, key: Key, incarnation: Incarnation, now: Instant) {
+    fn leak(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
         // A supervisor that did not end has leaked what is below it; the rest of it goes now.
         self.tasks.abort_task(key);
         self.leaked.insert((key, incarnation), ());
@@ -238,7 +238,7 @@ impl Driver {
 
     fn decided(
         &mut self,
-        (key, incarnation): (Key, Incarnation),
+        (key, incarnation): (Key, IncarnationNumber),
         reason: &Arc<ExitReason>,
         decision: Decision,
         log: FailureLog,
@@ -295,28 +295,30 @@ impl Driver {
         }
     }
 
-    fn reply(&mut self, ticket: Ticket, answer: core::Answer, step: &mut Step<'_>) {
+    fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer, step: &mut Step<'_>) {
         let asking = step.asking.take_if(|(it, _)| *it == ticket).map(|(_, caller)| caller);
         let Some(caller) = asking.or_else(|| self.callers.remove(&ticket)) else { return };
         let Caller { child, call, answer: caller } = caller;
         self.answered = true;
         let path = || child.under(self.hub.path());
         let result = match answer {
-            core::Answer::Done => Ok(Begun::Done),
-            core::Answer::Ignored => Ok(Begun::Declined),
-            core::Answer::Gated => Ok(Begun::Gated),
-            core::Answer::Dormant => Ok(Begun::Dormant),
-            core::Answer::Started(incarnation) => Ok(Begun::Up(incarnation)),
-            core::Answer::Failed(reason) => {
+            core::ChildAnswer::Done => Ok(Begun::Done),
+            core::ChildAnswer::Ignored => Ok(Begun::Declined),
+            core::ChildAnswer::Gated => Ok(Begun::Gated),
+            core::ChildAnswer::Dormant => Ok(Begun::Dormant),
+            core::ChildAnswer::Started(incarnation) => Ok(Begun::Up(incarnation)),
+            core::ChildAnswer::Failed(reason) => {
                 Err(ControlError::ActivationFailed { path: path(), reason })
             }
-            core::Answer::Running => Err(ControlError::Running { path: path() }),
-            core::Answer::Restarting => Err(ControlError::Restarting { path: path() }),
-            core::Answer::Unfit(state) => Err(ControlError::Unfit { path: path(), state, call }),
-            core::Answer::NotFound => Err(ControlError::NotFound { path: path() }),
-            core::Answer::ShuttingDown => Err(self.shutting_down()),
-            core::Answer::MaxChildren(max) => Err(self.max_children(max)),
-            core::Answer::Stopped => Err(ControlError::Stopped { path: path() }),
+            core::ChildAnswer::Running => Err(ControlError::Running { path: path() }),
+            core::ChildAnswer::Restarting => Err(ControlError::Restarting { path: path() }),
+            core::ChildAnswer::InvalidState(state) => {
+                Err(ControlError::Unfit { path: path(), state, call })
+            }
+            core::ChildAnswer::NotFound => Err(ControlError::NotFound { path: path() }),
+            core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
+            core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
+            core::ChildAnswer::Stopped => Err(ControlError::Stopped { path: path() }),
         };
         let result = result.map(|result| Started { child, result });
         // A caller who has gone away needs no answer.

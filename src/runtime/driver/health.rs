@@ -13,7 +13,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Driver;
 use crate::child::{Context, HealthCheck, TaskFuture};
-use crate::core::{Incarnation, Key, Report};
+use crate::core::{IncarnationNumber, Key, Report};
 use crate::lifecycle::Lifecycle;
 use crate::policy::Pulse;
 use crate::runtime::few::Few;
@@ -95,7 +95,7 @@ impl Driver {
     pub(super) fn is_well(
         &mut self,
         key: Key,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         problem: Option<Arc<str>>,
         now: Instant,
     ) {

@@ -41,7 +41,7 @@ use super::tasks::Tasks;
 use super::trace;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
-use crate::core::{Effect, Event, Incarnation, Key, Machine, RequirementId, Ticket};
+use crate::core::{Effect, IncarnationNumber, Key, Machine, MachineEvent, RequirementId, Ticket};
 use crate::exit::ExitReason;
 use crate::path::Path;
 
@@ -84,7 +84,7 @@ pub(super) struct Driver {
     /// Who was asked to stop in this turn while some deadline, maybe theirs, has come already.
     asked: Few<Key, ()>,
     /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
-    late: Queue<(Key, Incarnation)>,
+    late: Queue<(Key, IncarnationNumber)>,
     /// Somebody was answered in this turn.
     answered: bool,
     /// Others are to have a turn before the next one, which somebody else than the supervisor's task has
@@ -93,9 +93,9 @@ pub(super) struct Driver {
     /// For how many turns a deadline was put off.
     overdue: u32,
     /// Who has leaked, so that it can be told when he ends.
-    leaked: Few<(Key, Incarnation), ()>,
+    leaked: Few<(Key, IncarnationNumber), ()>,
     /// How long those had been Active that have failed and are yet to be decided on.
-    lived: Few<Key, (Incarnation, Duration)>,
+    lived: Few<Key, (IncarnationNumber, Duration)>,
     /// The child that the supervisor gave up on last; it may be forgotten before the end.
     given_up: Option<Box<(Key, Path)>>,
     /// What takes the place of children that fail too often. Few have that.
@@ -122,7 +122,7 @@ struct Step<'a> {
 
 impl Step<'_> {
     /// How this incarnation has ended, if it is the one.
-    fn ending(&self, key: Key, incarnation: Incarnation) -> Option<&Ending> {
+    fn ending(&self, key: Key, incarnation: IncarnationNumber) -> Option<&Ending> {
         self.ending.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
     }
 }
@@ -131,7 +131,7 @@ impl Step<'_> {
 #[derive(Debug)]
 struct Ending {
     key: Key,
-    incarnation: Incarnation,
+    incarnation: IncarnationNumber,
     reason: Arc<ExitReason>,
     /// How long it had been Active.
     lived: Option<Duration>,
@@ -232,7 +232,7 @@ impl Driver {
         // never cease to come.
         if due && (self.batch.events.is_empty() || self.overdue == PATIENCE) {
             self.overdue = 0;
-            self.step(Event::Tick, now);
+            self.step(MachineEvent::Tick, now);
         } else if due {
             self.overdue += 1;
         }
@@ -245,7 +245,7 @@ impl Driver {
         &mut self,
         room: &mut usize,
         now: Instant,
-        next: impl Fn(&mut Batch<Request>) -> Option<Event>,
+        next: impl Fn(&mut Batch<Request>) -> Option<MachineEvent>,
     ) {
         while *room > 0
             && let Some(event) = next(&mut self.batch)
@@ -259,7 +259,7 @@ impl Driver {
     fn hear(&mut self, level: StopLevel, now: Instant) {
         if let Some(stop) = self.batch.stop.take() {
             trace::stopping(&self.hub, &stop.reason);
-            self.step(Event::Stop { within: stop.within }, now);
+            self.step(MachineEvent::Stop { within: stop.within }, now);
         }
         if level > self.heard {
             self.heard = level;
@@ -267,22 +267,23 @@ impl Driver {
                 StopLevel::None => {}
                 StopLevel::Cancel => {
                     trace::stopping(&self.hub, "asked by its supervisor");
-                    self.step(Event::Stop { within: None }, now);
+                    self.step(MachineEvent::Stop { within: None }, now);
                 }
-                StopLevel::Abort => self.step(Event::AbortAll, now),
+                StopLevel::Abort => self.step(MachineEvent::AbortAll, now),
             }
         }
     }
 
-    fn take_in(&mut self, event: Event, now: Instant) {
+    fn take_in(&mut self, event: MachineEvent, now: Instant) {
         // Dropped when the next incarnation has been started.
         let mut _ended = None;
         let mut over = match event {
             // By its final message, a child that waits for its restart has none to wait for.
-            Event::Answered { key, .. } | Event::Request { key, .. } => Some(key),
+            MachineEvent::Answered { key, .. } | MachineEvent::Request { key, .. } => Some(key),
             _ => None,
         };
-        if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
+        if let MachineEvent::Exited { key, incarnation, .. }
+        | MachineEvent::Ignored { key, incarnation } = event
         {
             over = Some(key);
             _ended = self.tasks.ended(key, incarnation);
@@ -303,12 +304,17 @@ impl Driver {
         }
     }
 
-    fn step(&mut self, event: Event, now: Instant) {
+    fn step(&mut self, event: MachineEvent, now: Instant) {
         self.step_for(&mut None, event, now);
     }
 
     /// For who asks; he is there no more if he was answered.
-    fn step_for(&mut self, asking: &mut Option<(Ticket, Caller)>, event: Event, now: Instant) {
+    fn step_for(
+        &mut self,
+        asking: &mut Option<(Ticket, Caller)>,
+        event: MachineEvent,
+        now: Instant,
+    ) {
         // Without it, as when the thread is about to end, this step has room of its own.
         let mut effects = EFFECTS.try_with(Cell::take).unwrap_or_default();
         self.machine.on_event(event, now, &mut effects);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Driver;
 use crate::child::NextRun;
 use crate::clock::now;
-use crate::core::{Incarnation, Key};
+use crate::core::{IncarnationNumber, Key};
 use crate::runtime::inbox::{Batch, Reader};
 use crate::runtime::request::Request;
 use crate::runtime::turns::{Next, Turns};
@@ -56,7 +56,11 @@ impl Turns for Driver {
         }
     }
 
-    fn visit(&mut self, child: Option<(Key, Incarnation)>, next: &mut Option<NextRun>) -> bool {
+    fn visit(
+        &mut self,
+        child: Option<(Key, IncarnationNumber)>,
+        next: &mut Option<NextRun>,
+    ) -> bool {
         // A supervisor that has ended, or panicked, only has yet to say so.
         if self.end.is_some() || self.panic.is_some() || self.yields {
             return true;

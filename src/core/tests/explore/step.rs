@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::super::super::Request;
+use super::super::super::ChildRequest;
 use crate::failure::Resolution;
 use crate::policy::{OnExhausted, RestartPolicy, RestartType};
 
@@ -32,8 +32,8 @@ pub(super) enum Step {
     /// The child says what is to become of it.
     Policy(Who, Word),
     /// What becomes of a child that has failed is answered.
-    Answer(Who, Resolution),
-    Ask(Who, Request),
+    ChildAnswer(Who, Resolution),
+    Ask(Who, ChildRequest),
     /// A child that is not there is added and started.
     Add(Who),
     /// So many beats pass, and nobody looks at the clock yet.
@@ -113,7 +113,7 @@ impl Step {
                 let word = word.script();
                 format!("world.policy({:?}, RestartPolicy::new(){word});", name(who))
             }
-            Self::Answer(who, resolution) => {
+            Self::ChildAnswer(who, resolution) => {
                 format!("world.decide({:?}, Resolution::{resolution:?}.into());", name(who))
             }
             Self::Exited(who, End::Failed) => format!("world.crash({:?});", name(who)),
