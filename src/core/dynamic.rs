@@ -24,7 +24,7 @@ pub(crate) struct Dynamic {
     pub(super) children: Children,
     count: usize,
     up: bool,
-    finishing: Option<Box<Finish>>,
+    finishing: Option<Finish>,
     pub(super) finished: bool,
     walks: VecDeque<Walk>,
     pub(super) more: Option<Instant>,
@@ -229,14 +229,9 @@ impl Dynamic {
         let lifecycle = self.children.slot(key).lifecycle;
         match (request, state) {
             (ChildRequest::Start, State::Down(Down::New)) => {
+                let waits = self.children.wait(key, ticket, Want::Started);
                 self.children.launch(key, StartCause::Manual, turn);
-                // Most are up at once, and nobody is kept for that.
-                match self.children.slot(key) {
-                    slot if slot.state == State::Active => {
-                        Some(ChildAnswer::Started(slot.incarnation))
-                    }
-                    _ => self.children.wait(key, ticket, Want::Started),
-                }
+                waits
             }
             (ChildRequest::Start, State::Down(Down::Dormant)) => Some(ChildAnswer::Dormant),
             (ChildRequest::Terminate, State::Activating | State::Active) => {
@@ -339,14 +334,13 @@ impl Dynamic {
     }
 
     pub(super) fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        let ended = self.children.ended(key, reason, turn);
-        let reason = &ended.reason;
+        let (active, reason) = self.children.ended(key, reason, turn);
+        let reason = &reason;
         if reason.exit_code().is_some() && self.finishing.is_none() {
             self.exit(key, reason, turn);
         } else {
-            self.decide(key, ended.active, reason, turn);
+            self.decide(key, active, reason, turn);
         }
-        self.children.remember_end(key, ended);
     }
 
     pub(super) fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
@@ -394,7 +388,7 @@ impl Dynamic {
 
     pub(super) fn finish(&mut self, finish: Finish) {
         if self.finishing.is_none() {
-            self.finishing = Some(Box::new(finish));
+            self.finishing = Some(finish);
             self.walk(Task::Stop);
         }
     }

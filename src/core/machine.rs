@@ -59,7 +59,7 @@ impl Machine {
         }
         let children = self.children();
         let subject = children.subject(&event);
-        let turn = &mut Turn { now, age: children.age(now), effects };
+        let turn = &mut Turn { now, effects };
         match (event, subject) {
             (MachineEvent::Ready { .. }, Some(key)) => {
                 if self.children().state(key) == Some(State::Activating) {

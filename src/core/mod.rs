@@ -42,7 +42,6 @@ mod health;
 mod ledger;
 mod machine;
 mod mail;
-mod order;
 mod ordered;
 mod own_policy;
 mod quota;
@@ -57,14 +56,12 @@ mod sweep;
 mod tests;
 mod timers;
 mod traffic;
-mod window;
 #[cfg(test)]
 mod witness;
 
 pub(crate) use arena::{Key, trim};
 pub(crate) use asking::ANSWER_WITHIN;
 pub(crate) use machine::Machine;
-pub(crate) use order::Order;
 pub(crate) use requirements::RequirementId;
 
 /// How many children one event may visit, so that no event holds the supervisor for long.
@@ -163,8 +160,7 @@ pub(crate) enum ChildAnswer {
     Stopped,
 }
 
-/// Something the driver must do. What is large in some is behind a pointer, since there are several
-/// for each event; a test knows the size.
+/// Something the driver must do.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Spawn the child's task.
@@ -194,7 +190,7 @@ pub(crate) enum Effect {
         incarnation: IncarnationNumber,
         /// Which attempt a restart would be, from 1.
         attempt: u32,
-        reason: Box<ExitReason>,
+        reason: ExitReason,
     },
     /// What was asked was not answered in time.
     Unanswered { key: Key, incarnation: IncarnationNumber },
@@ -222,7 +218,7 @@ pub(crate) enum Effect {
     /// The first start has passed the last child.
     Up,
     /// End the supervisor.
-    Finish(Box<Finish>),
+    Finish(Finish),
 }
 
 /// What becomes of a child that has ended by itself.
@@ -370,17 +366,10 @@ impl ChildCounts {
 /// One event being taken in: when, and what is to be done about it so far.
 struct Turn<'a> {
     now: Instant,
-    /// How old the machine is, in nanoseconds; each edge wants to know.
-    age: u64,
     effects: &'a mut Vec<Effect>,
 }
 
 impl Turn<'_> {
-    /// When a machine that began then was so old. Mostly now, and to add takes 30 instructions.
-    fn at(&self, began: Instant, age: u64) -> Instant {
-        if age == self.age { self.now } else { began + Duration::from_nanos(age) }
-    }
-
     fn push(&mut self, effect: Effect) {
         self.effects.push(effect);
     }

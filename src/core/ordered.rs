@@ -8,13 +8,12 @@
 //!
 //! It keeps the promises of [`super`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::callers::Want;
 use super::children::Children;
-use super::order::Order;
 use super::state::{Down, Pos, State, Verdict, Why};
 use super::sweep::Sweep;
 use super::{ChildAnswer, Decision, Finish, Key, Turn};
@@ -30,7 +29,8 @@ use crate::policy::{
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Ordered {
     pub(super) children: Children,
-    pub(super) order: Order,
+    /// The children by their place in the start order.
+    pub(super) order: BTreeMap<Pos, Key>,
     pub(super) next_pos: Pos,
     pub(super) sweep: Option<Sweep>,
     /// Who was stopped by hand since the sweep began: it doesn't start them.
@@ -50,7 +50,7 @@ impl Ordered {
         let sweep = Some(Sweep::first_start(rules.start, now));
         Self {
             children: Children::new(rules, now, seed),
-            order: Order::default(),
+            order: BTreeMap::new(),
             next_pos: 0,
             sweep,
             dismissed: BTreeSet::new(),
@@ -97,7 +97,7 @@ impl Ordered {
         self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
         self.children.answer(key, |_| true, &ChildAnswer::Stopped, turn);
         if let Some(slot) = self.children.remove(key, turn) {
-            self.order.remove(slot.pos);
+            self.order.remove(&slot.pos);
         }
     }
 
@@ -105,7 +105,6 @@ impl Ordered {
     fn swept(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.enter_stopped(key, turn);
         let slot = self.children.slots.get(key).expect("the child that has ended");
-        let pos = slot.pos;
         if self.children.rules.restart(&slot.options) == RestartType::Temporary {
             return self.forget(key, false, turn);
         }
@@ -118,7 +117,6 @@ impl Ordered {
             Down::ByGroup
         };
         self.lay_down(key, down, turn);
-        self.pass(pos);
     }
 
     /// What becomes of a child that has ended by itself.
@@ -253,7 +251,7 @@ impl Ordered {
     }
 
     pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
-        self.order.first_from(place).map(|(pos, key)| (key, pos + 1))
+        self.order.range(place..).next().map(|(&pos, &key)| (key, pos + 1))
     }
 
     /// A group's deadline may have been moved since the child's was drawn.
@@ -263,16 +261,15 @@ impl Ordered {
     }
 
     pub(super) fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        let ended = self.children.ended(key, reason, turn);
-        let reason = &ended.reason;
+        let (active, reason) = self.children.ended(key, reason, turn);
+        let reason = &reason;
         if reason.exit_code().is_some() && !self.is_finishing() {
             self.exit(key, reason, turn);
         } else if self.is_being_swept(key) {
             self.swept(key, turn);
         } else {
-            self.decide(key, ended.active, reason, turn);
+            self.decide(key, active, reason, turn);
         }
-        self.children.remember_end(key, ended);
     }
 
     pub(super) fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {

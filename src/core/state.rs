@@ -105,8 +105,8 @@ pub(super) struct Slot {
     pub(super) options: Arc<ChildOptions>,
     pub(super) ledger: Option<Box<Ledger>>,
     pub(super) pos: Pos,
-    /// When it came to its lifecycle: nanoseconds since the machine began, half of an `Instant`.
-    pub(super) since: u64,
+    /// When it came to its lifecycle.
+    pub(super) since: Instant,
     pub(super) incarnation: IncarnationNumber,
     pub(super) state: State,
     pub(super) lifecycle: Lifecycle,

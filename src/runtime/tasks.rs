@@ -2,6 +2,7 @@
 //!
 //! Knows which task belongs to which child and nothing of why it is started or stopped.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::request::ChildName;
 use super::room::make_room;
 use super::trace;
 use crate::child::{Context, NextRun, Parent, Plan, Rest, Run, Seed, Spawned, StopLevel};
-use crate::core::{IncarnationNumber, Key, Order, trim};
+use crate::core::{IncarnationNumber, Key, trim};
 use crate::mailbox::Slot;
 use crate::path::Path;
 use crate::policy::{ChildOptions, RestartType, Rules, Shutdown, StartCause};
@@ -113,7 +114,7 @@ enum Names {
 
 #[derive(Debug)]
 struct Numbers {
-    keys: Order,
+    keys: BTreeMap<u64, Key>,
     next: NonZeroU64,
 }
 
@@ -122,7 +123,7 @@ impl Tasks {
     pub(super) fn new(parent: Arc<dyn Parent>, blueprint: &Arc<Blueprint>) -> Self {
         let children = blueprint.children.len();
         let names = if blueprint.is_dynamic() {
-            Names::Numbered(Box::new(Numbers { keys: Order::default(), next: NonZeroU64::MIN }))
+            Names::Numbered(Box::new(Numbers { keys: BTreeMap::new(), next: NonZeroU64::MIN }))
         } else if children <= FEW {
             Names::Few
         } else {
@@ -198,7 +199,7 @@ impl Tasks {
             task.handle.abort();
         }
         match (&mut self.names, entry.serial) {
-            (Names::Numbered(numbers), Some(serial)) => numbers.keys.remove(serial.get()),
+            (Names::Numbered(numbers), Some(serial)) => drop(numbers.keys.remove(&serial.get())),
             (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
             (Names::Few, _) | (Names::Numbered(_), None) => {}
         }
@@ -222,7 +223,7 @@ impl Tasks {
                 // One way to write it, so that a path is a name: not `conn#007`, nor `conn#+7`.
                 let serial =
                     Some(serial).filter(|it| it.starts_with(|c| matches!(c, '1'..='9')))?;
-                let key = numbers.keys.get(serial.parse().ok()?)?;
+                let key = *numbers.keys.get(&serial.parse().ok()?)?;
                 (&*self.entry(key)?.seed.name == name).then_some(key)
             }
         }

@@ -20,7 +20,7 @@ mod waits;
 
 use std::time::Duration;
 
-use super::{ChildRequest, Decision, Effect};
+use super::{ChildRequest, Decision};
 
 /// All that can be asked.
 const REQUESTS: [ChildRequest; 8] = [
@@ -33,12 +33,6 @@ const REQUESTS: [ChildRequest; 8] = [
     ChildRequest::Retry,
     ChildRequest::Wake,
 ];
-
-#[cfg(target_pointer_width = "64")]
-#[test]
-fn an_effect_takes_56_bytes() {
-    assert_eq!(size_of::<Effect>(), 56);
-}
 
 #[test]
 fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {

@@ -80,7 +80,7 @@ impl Driver {
                 step.ending = Some(Ending { key, incarnation, reason, lived });
             }
             Effect::Ask { key, incarnation, attempt, ref mut reason } => {
-                let reason = std::mem::replace(&mut **reason, ExitReason::Normal);
+                let reason = std::mem::replace(reason, ExitReason::Normal);
                 self.ask_about((key, incarnation), attempt, reason, step);
             }
             Effect::Unanswered { key, incarnation } => {
@@ -121,7 +121,7 @@ impl Driver {
                 }
             }
             Effect::Finish(ref mut finish) => {
-                let finish = std::mem::replace(&mut **finish, Finish::Stopped);
+                let finish = std::mem::replace(finish, Finish::Stopped);
                 self.end = Some(match self.end_of(finish) {
                     // It would have ended like that, but had to be made to.
                     End::Stopped | End::AutoShutdown if self.heard == StopLevel::Abort => {

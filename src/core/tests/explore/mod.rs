@@ -93,10 +93,7 @@ fn states_that_are_merged_have_the_same_future() {
     let mut compared = 0;
     for (children, depth, sample) in [(1, 4, 13), (2, 2, 101)] {
         for plan in plans(children).iter().step_by(sample) {
-            compared += match plan.dynamic {
-                true => compare_merged(plan, depth),
-                false => compare_merged(plan, depth),
-            };
+            compared += compare_merged(plan, depth);
         }
     }
     assert!(compared > 1_000, "{compared}");
@@ -107,7 +104,7 @@ fn all(plans: &[Plan], depth: usize) -> Result<Seen, Box<Found>> {
     let (next, total) = (AtomicUsize::new(0), Mutex::new(Ok(Seen::default())));
     let work = || {
         while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let seen = if plan.dynamic { explore(plan, depth) } else { explore(plan, depth) };
+            let seen = explore(plan, depth);
             let mut total = total.lock().expect("no thread panics");
             match (&mut *total, seen) {
                 (Ok(total), Ok(seen)) => {

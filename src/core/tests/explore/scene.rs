@@ -187,7 +187,7 @@ impl Scene {
 
     /// In how many beats the oldest restart no longer counts, if nothing is due before.
     fn until_one_expires(&self) -> Option<u8> {
-        let window = self.machine.children().window.made()?;
+        let window = self.machine.children().window.as_ref()?;
         let oldest = window.granted(self.now).next()?;
         let end = oldest + window.period() + BEAT;
         let earlier = self.machine.next_deadline().is_some_and(|at| at < end);

@@ -91,7 +91,9 @@ impl Step {
     pub(super) fn script(self, kids: &[String]) -> String {
         let says = |who, what| {
             let who = name(who);
-            format!("world.says({who:?}, |key, incarnation| Event::{what} {{ key, incarnation }});")
+            format!(
+                "world.says({who:?}, |key, incarnation| MachineEvent::{what} {{ key, incarnation }});"
+            )
         };
         let ends = |who, how: &str| format!("world.exit({:?}, {how});", name(who));
         match self {
@@ -106,7 +108,7 @@ impl Step {
                 let who = name(who);
                 format!(
                     "world.says({who:?}, |key, incarnation| \
-                     Event::Health {{ key, incarnation, {problem} }});"
+                     MachineEvent::Health {{ key, incarnation, {problem} }});"
                 )
             }
             Self::Policy(who, word) => {
@@ -122,18 +124,18 @@ impl Step {
             Self::Exited(who, End::Escalated) => ends(who, "Play::Escalate.reason()"),
             Self::Exited(who, end) => ends(who, &format!("ExitReason::{end:?}")),
             Self::Ask(who, request) => {
-                format!("world.ask({:?}, Request::{request:?});", name(who))
+                format!("world.ask({:?}, ChildRequest::{request:?});", name(who))
             }
             Self::Add(who) => format!("world.add({});", kids[usize::from(who)]),
             Self::Pass(beats) => format!("world.now += {};", time(BEAT * u32::from(beats))),
             Self::Due => "world.due();".to_owned(),
             Self::Stop { hurried: false } => {
-                "world.event(Event::Stop { within: None });".to_owned()
+                "world.event(MachineEvent::Stop { within: None });".to_owned()
             }
             Self::Stop { hurried: true } => {
-                format!("world.event(Event::Stop {{ within: Some({}) }});", time(BEAT))
+                format!("world.event(MachineEvent::Stop {{ within: Some({}) }});", time(BEAT))
             }
-            Self::AbortAll => "world.event(Event::AbortAll);".to_owned(),
+            Self::AbortAll => "world.event(MachineEvent::AbortAll);".to_owned(),
         }
     }
 }
