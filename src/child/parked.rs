@@ -22,7 +22,7 @@ use std::task::{Context as TaskContext, Waker};
 use super::run::{Run, StopLevel};
 use super::seed::Seed;
 use crate::contain::contained;
-use crate::core::Incarnation;
+use crate::core::IncarnationNumber;
 use crate::exit::ExitReason;
 use crate::policy::StartCause;
 use crate::sync::Ordering;
@@ -82,7 +82,7 @@ impl Run {
     pub(crate) fn again(
         self: &Arc<Self>,
         seed: &Arc<Seed>,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         cause: StartCause,
         returns: bool,
     ) -> bool {
@@ -208,7 +208,7 @@ mod tests {
 
     use super::super::{Parent, alone};
     use super::*;
-    use crate::core::Event;
+    use crate::core::MachineEvent;
     use crate::path::Path;
     use crate::sync::Mutex;
 
@@ -309,9 +309,9 @@ mod tests {
             Path::root("app")
         }
 
-        fn tell(&self, _event: Event) {}
+        fn tell(&self, _event: MachineEvent) {}
 
-        fn tell_in_person(&self, _event: Event, _next: &mut Option<NextRun>) -> bool {
+        fn tell_in_person(&self, _event: MachineEvent, _next: &mut Option<NextRun>) -> bool {
             let [run, keeper] = self.0.lock().take().expect("it is told once");
             drop(keeper);
             assert!(is_again(&run));

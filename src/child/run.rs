@@ -26,7 +26,7 @@ use tracing::Span;
 
 use super::parked::{NextRun, Seat, fresh};
 use super::seed::Seed;
-use crate::core::{Event, Incarnation, Key};
+use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::mailbox::{Borrower, Loan, Spot, spot};
 use crate::path::Path;
@@ -40,12 +40,12 @@ pub(crate) trait Parent: fmt::Debug + Send + Sync + 'static {
     fn path(&self) -> Path;
 
     /// Puts something into the supervisor's inbox. Never blocks.
-    fn tell(&self, event: Event);
+    fn tell(&self, event: MachineEvent);
 
     /// The same from the task of a child that has ended of its own accord, which may take a whole turn
     /// of the supervisor's there. If the child is to run again at once, and the task is parked, it may
     /// find its next run. Whether it is to give way to the supervisor's task.
-    fn tell_in_person(&self, event: Event, _next: &mut Option<NextRun>) -> bool {
+    fn tell_in_person(&self, event: MachineEvent, _next: &mut Option<NextRun>) -> bool {
         self.tell(event);
         false
     }
@@ -131,7 +131,7 @@ impl Run {
         seed: Arc<Seed>,
         key: Key,
         serial: Option<NonZeroU64>,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         cause: StartCause,
         returns: bool,
     ) -> Self {
@@ -142,7 +142,7 @@ impl Run {
         Self { parent, seed, key, serial, incarnation, cause, level, marks, cell }
     }
 
-    pub(crate) fn incarnation(&self) -> Incarnation {
+    pub(crate) fn incarnation(&self) -> IncarnationNumber {
         // It changes where nobody else can read it: see `again`.
         self.incarnation.load(Ordering::Relaxed)
     }
@@ -210,22 +210,22 @@ impl Run {
         self.stop(StopLevel::Cancel);
     }
 
-    fn end(&self, reason: Option<ExitReason>) -> Event {
+    fn end(&self, reason: Option<ExitReason>) -> MachineEvent {
         let (key, incarnation) = (self.key, self.incarnation());
         match reason {
-            Some(reason) => Event::Exited { key, incarnation, reason },
-            None => Event::Ignored { key, incarnation },
+            Some(reason) => MachineEvent::Exited { key, incarnation, reason },
+            None => MachineEvent::Ignored { key, incarnation },
         }
     }
 
     pub(crate) fn tell_policy(&self, policy: Option<Arc<RestartPolicy>>) {
         let (key, incarnation) = (self.key, self.incarnation());
-        self.parent.tell(Event::Policy { key, incarnation, policy });
+        self.parent.tell(MachineEvent::Policy { key, incarnation, policy });
     }
 
     pub(crate) fn tell_health(&self, problem: Option<Arc<str>>) {
         let (key, incarnation) = (self.key, self.incarnation());
-        self.parent.tell(Event::Health { key, incarnation, problem });
+        self.parent.tell(MachineEvent::Health { key, incarnation, problem });
     }
 
     /// Tells the supervisor what the child says, the first time: a child that says it for each
@@ -242,10 +242,10 @@ impl Run {
         }
         let (key, incarnation) = (self.key, self.incarnation());
         self.parent.tell(match said {
-            Said::Ready => Event::Ready { key, incarnation },
-            Said::Healthy => Event::Healthy { key, incarnation },
-            Said::StopSelf => Event::StopSelf { key, incarnation },
-            Said::Acked => Event::Acked { key, incarnation },
+            Said::Ready => MachineEvent::Ready { key, incarnation },
+            Said::Healthy => MachineEvent::Healthy { key, incarnation },
+            Said::StopSelf => MachineEvent::StopSelf { key, incarnation },
+            Said::Acked => MachineEvent::Acked { key, incarnation },
         });
     }
 
@@ -432,7 +432,7 @@ pub(crate) mod alone {
 
     use super::super::worker;
     use super::*;
-    use crate::core::{Dynamic, Machine};
+    use crate::core::Machine;
     use crate::policy::Rules;
 
     #[derive(Debug)]
@@ -443,7 +443,7 @@ pub(crate) mod alone {
             Path::root("app")
         }
 
-        fn tell(&self, _event: Event) {}
+        fn tell(&self, _event: MachineEvent) {}
 
         fn deactivate_failed(&self, _run: &Run, _reason: ExitReason) {}
 
@@ -452,24 +452,24 @@ pub(crate) mod alone {
         }
     }
 
-    pub(crate) fn run(incarnation: Incarnation) -> Arc<Run> {
+    pub(crate) fn run(incarnation: IncarnationNumber) -> Arc<Run> {
         under(Arc::new(Nobody), incarnation, false)
     }
 
     /// Another one is expected after it.
     #[cfg(verger_loom)]
-    pub(crate) fn returning(incarnation: Incarnation) -> Arc<Run> {
+    pub(crate) fn returning(incarnation: IncarnationNumber) -> Arc<Run> {
         under(Arc::new(Nobody), incarnation, true)
     }
 
     pub(crate) fn under(
         parent: Arc<dyn Parent>,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         returns: bool,
     ) -> Arc<Run> {
         let seed = worker("child", async |_| ()).seed;
         let now = Instant::now();
-        let key = Dynamic::new(Rules::default(), now, 0).add(Arc::default(), now);
+        let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
         let parent = Arc::new(parent);
         Arc::new(Run::new(parent, seed, key, None, incarnation, StartCause::Initial, returns))
     }

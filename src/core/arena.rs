@@ -56,10 +56,6 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T> Arena<T> {
-    /// What one place takes, in bytes.
-    #[cfg(test)]
-    pub(crate) const PLACE: usize = size_of::<Place<T>>();
-
     /// Makes room for so many children, and no more.
     pub(crate) fn reserve(&mut self, children: usize) {
         self.places.reserve_exact(children);

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use super::children::{Children, later};
 use super::dynamic::Dynamic;
-use super::kind::Kind;
 use super::ordered::Ordered;
 use super::state::{Down, State, Timer};
 use super::{Decision, Effect, Finish, Key, Turn};
@@ -35,7 +34,6 @@ impl Children {
         let slot = self.slot(key);
         let incarnation = slot.incarnation;
         let attempt = slot.ledger().streak.saturating_add(1);
-        let reason = Box::new(reason);
         turn.push(Effect::Ask { key, incarnation, attempt, reason });
     }
 

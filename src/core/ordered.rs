@@ -8,19 +8,16 @@
 //!
 //! It keeps the promises of [`super`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::callers::Want;
 use super::children::Children;
-use super::kind::Kind;
-use super::order::Order;
-use super::state::{Down, Pos, State, Timer, Verdict, Why};
+use super::state::{Down, Pos, State, Verdict, Why};
 use super::sweep::Sweep;
-use super::{Answer, Decision, Finish, Key, Request, Ticket, Turn};
+use super::{ChildAnswer, Decision, Finish, Key, Turn};
 use crate::exit::ExitReason;
-use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
     AutoShutdown, ChildOptions, FirstStart, OnExhausted, OnExit, RestartType, Rules, StartCause,
@@ -32,7 +29,8 @@ use crate::policy::{
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Ordered {
     pub(super) children: Children,
-    pub(super) order: Order,
+    /// The children by their place in the start order.
+    pub(super) order: BTreeMap<Pos, Key>,
     pub(super) next_pos: Pos,
     pub(super) sweep: Option<Sweep>,
     /// Who was stopped by hand since the sweep began: it doesn't start them.
@@ -48,12 +46,11 @@ pub(crate) struct Ordered {
 
 impl Ordered {
     /// A machine that starts its children at the first tick.
-    pub(crate) fn new(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
-        let rules = rules.into();
+    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
         let sweep = Some(Sweep::first_start(rules.start, now));
         Self {
             children: Children::new(rules, now, seed),
-            order: Order::default(),
+            order: BTreeMap::new(),
             next_pos: 0,
             sweep,
             dismissed: BTreeSet::new(),
@@ -77,7 +74,7 @@ impl Ordered {
     /// Leaves a child without a task, and tells those who waited for it.
     pub(super) fn lay_down(&mut self, key: Key, down: Down, turn: &mut Turn<'_>) {
         self.children.set(key, State::Down(down));
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
         self.turn_away(key, turn);
     }
 
@@ -87,9 +84,9 @@ impl Ordered {
             return;
         }
         if self.is_finishing() {
-            self.children.answer(key, |_| true, &Answer::ShuttingDown, turn);
+            self.children.answer(key, |_| true, &ChildAnswer::ShuttingDown, turn);
         } else if !self.will_be_started(key) {
-            self.children.answer(key, |_| true, &Answer::Stopped, turn);
+            self.children.answer(key, |_| true, &ChildAnswer::Stopped, turn);
         }
     }
 
@@ -97,10 +94,10 @@ impl Ordered {
     pub(super) fn forget(&mut self, key: Key, ended_well: bool, turn: &mut Turn<'_>) {
         let down = if ended_well { Down::Finished } else { Down::ByHand };
         self.children.set(key, State::Down(down));
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
-        self.children.answer(key, |_| true, &Answer::Stopped, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Stopped, turn);
         if let Some(slot) = self.children.remove(key, turn) {
-            self.order.remove(slot.pos);
+            self.order.remove(&slot.pos);
         }
     }
 
@@ -108,7 +105,6 @@ impl Ordered {
     fn swept(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.enter_stopped(key, turn);
         let slot = self.children.slots.get(key).expect("the child that has ended");
-        let pos = slot.pos;
         if self.children.rules.restart(&slot.options) == RestartType::Temporary {
             return self.forget(key, false, turn);
         }
@@ -121,15 +117,14 @@ impl Ordered {
             Down::ByGroup
         };
         self.lay_down(key, down, turn);
-        self.pass(pos);
     }
 
     /// What becomes of a child that has ended by itself.
     fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, turn: &mut Turn<'_>) {
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
         if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
-            self.children.answer(key, |_| true, &Answer::Failed(reason.clone()), turn);
+            self.children.answer(key, |_| true, &ChildAnswer::Failed(reason.clone()), turn);
             if let Some(want) = awaited {
                 self.children.enter_stopped(key, turn);
                 return match want {
@@ -170,7 +165,7 @@ impl Ordered {
     /// A child that has ended by itself stays down: Stopped if it ended well, else Errored.
     fn leave(&mut self, key: Key, reason: &ExitReason, decision: Decision, turn: &mut Turn<'_>) {
         let incarnation = self.children.slot(key).incarnation;
-        self.children.answer(key, |_| true, &Answer::Started(incarnation), turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Started(incarnation), turn);
         self.children.tell_decision(key, reason, decision, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.children.enter_stopped(key, turn);
@@ -200,7 +195,6 @@ impl Ordered {
     }
 
     /// A child's end is one that its trigger answers with a restart.
-    #[inline(always)]
     pub(super) fn failed(
         &mut self,
         key: Key,
@@ -247,32 +241,8 @@ impl Ordered {
     }
 }
 
-impl Kind for Ordered {
-    fn children(&self) -> &Children {
-        &self.children
-    }
-
-    fn children_mut(&mut self) -> &mut Children {
-        &mut self.children
-    }
-
-    fn is_finished(&self) -> bool {
-        self.finished
-    }
-
-    fn is_finishing(&self) -> bool {
-        self.is_finishing()
-    }
-
-    fn more(&self) -> Option<Instant> {
-        self.more
-    }
-
-    fn admits(&self) -> Result<(), Answer> {
-        Ok(())
-    }
-
-    fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
+impl Ordered {
+    pub(super) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
         let pos = self.next_pos;
         self.next_pos += 1;
         let key = self.children.add(options, pos, now);
@@ -280,36 +250,29 @@ impl Kind for Ordered {
         key
     }
 
-    fn next(&self, place: u64) -> Option<(Key, u64)> {
-        self.order.first_from(place).map(|(pos, key)| (key, pos + 1))
+    pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
+        self.order.range(place..).next().map(|(&pos, &key)| (key, pos + 1))
     }
 
     /// A group's deadline may have been moved since the child's was drawn.
-    fn moved_deadline(&self, key: Key) -> Option<Instant> {
+    pub(super) fn moved_deadline(&self, key: Key) -> Option<Instant> {
         let awaiting = self.children.state(key) == Some(State::Awaiting);
         self.sweep.as_ref().filter(|_| awaiting).map(|sweep| sweep.until)
     }
 
-    fn request(&mut self, ticket: Ticket, key: Key, request: Request, turn: &mut Turn<'_>) {
-        self.request(ticket, key, request, turn);
-    }
-
-    #[inline(always)]
-    fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        let ended = self.children.ended(key, reason, turn);
-        let reason = &ended.reason;
+    pub(super) fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+        let (active, reason) = self.children.ended(key, reason, turn);
+        let reason = &reason;
         if reason.exit_code().is_some() && !self.is_finishing() {
             self.exit(key, reason, turn);
         } else if self.is_being_swept(key) {
             self.swept(key, turn);
         } else {
-            self.decide(key, ended.active, reason, turn);
+            self.decide(key, active, reason, turn);
         }
-        self.children.remember_end(key, ended);
     }
 
-    #[inline(always)]
-    fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+    pub(super) fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
         if self.is_being_swept(key) {
             return self.swept(key, turn);
         }
@@ -332,7 +295,7 @@ impl Kind for Ordered {
         }
     }
 
-    fn exit(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
+    pub(super) fn exit(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         self.children.tell_decision(key, reason, Decision::Exit, turn);
         self.children.enter_stopped(key, turn);
         self.lay_down(key, Down::GivenUp, turn);
@@ -341,12 +304,8 @@ impl Kind for Ordered {
         }
     }
 
-    fn answered(&mut self, key: Key, answer: Option<FailureDecision>, turn: &mut Turn<'_>) {
-        self.heed(key, answer, turn);
-    }
-
-    fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
-        self.children.answer(key, |_| true, &Answer::Ignored, turn);
+    pub(super) fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
+        self.children.answer(key, |_| true, &ChildAnswer::Ignored, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.forget(key, false, turn);
         } else {
@@ -354,38 +313,7 @@ impl Kind for Ordered {
         }
     }
 
-    fn park_leaked(&mut self, key: Key, _why: Why, turn: &mut Turn<'_>) {
+    pub(super) fn park_leaked(&mut self, key: Key, _why: Why, turn: &mut Turn<'_>) {
         self.lay_down(key, Down::Leaked, turn);
-    }
-
-    fn wanted(&mut self, key: Key, turn: &mut Turn<'_>) {
-        self.open_mail(key, turn);
-    }
-
-    fn returns(&self, key: Key) -> bool {
-        self.comes_back(key)
-    }
-
-    fn asked_now(&self) -> Option<Key> {
-        self.asked_now()
-    }
-
-    fn asked_after(&self, key: Key) -> Option<Key> {
-        self.asked_after(key)
-    }
-
-    /// The sweep looks at its own deadline when it settles.
-    fn timed(&mut self, _timer: Timer) {}
-
-    fn finish(&mut self, finish: Finish) {
-        self.finish(finish);
-    }
-
-    fn abort_all(&mut self) {
-        self.abort_all();
-    }
-
-    fn settle(&mut self, turn: &mut Turn<'_>) {
-        self.settle(turn);
     }
 }

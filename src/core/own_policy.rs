@@ -64,7 +64,6 @@ impl Slot {
 
 impl Children {
     /// What this end of the incarnation that there is, or was last, leads to.
-    #[inline(always)]
     pub(super) fn on_exit(&self, key: Key, active: bool, reason: &ExitReason) -> OnExit {
         let Some(slot) = self.slots.get(key) else { return OnExit::Leave };
         let own = slot.own_policy().and_then(|policy| policy.restart.as_ref());

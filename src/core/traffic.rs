@@ -8,14 +8,13 @@
 //! restarted when they would have been let go, and not before, so that one that cannot live doesn't
 //! start without end in no time; its next wait begins then.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::children::{Children, later};
 use super::{Key, Turn};
 
 impl Children {
     /// Starts a child again that failed, and would be started at `at` if it waited itself.
-    #[inline(always)]
     pub(super) fn restart(&mut self, key: Key, at: Instant, turn: &mut Turn<'_>) {
         let delays = self.slot(key).options.delays_traffic;
         let start = if delays { self.exchange(key, at, turn.now) } else { at };
@@ -25,8 +24,8 @@ impl Children {
     /// When a child is started that would be at `at`, if its messages wait in its place. Keeps until
     /// when they do.
     fn exchange(&mut self, key: Key, at: Instant, now: Instant) -> Instant {
-        let (began, slot) = (self.began, self.slot(key));
-        let failed = began + Duration::from_nanos(slot.since);
+        let slot = self.slot(key);
+        let failed = slot.since;
         let ledger = slot.ledger();
         let held = ledger.held.filter(|&held| held > now);
         let start = held.unwrap_or(now);

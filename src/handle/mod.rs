@@ -186,7 +186,7 @@ impl SupervisorHandle {
     ///
     /// The common ones.
     pub async fn terminate_child(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "terminate_child", core::Request::Terminate).await.map(drop)
+        self.act(path, "terminate_child", core::ChildRequest::Terminate).await.map(drop)
     }
 
     /// Starts a stopped child again. Resolves when it is up, or has declined.
@@ -202,7 +202,7 @@ impl SupervisorHandle {
     ///
     /// and the common ones.
     pub async fn restart_child(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "restart_child", core::Request::RestartStopped).await
+        self.act(path, "restart_child", core::ChildRequest::RestartStopped).await
     }
 
     /// Stops a running child, with whatever its supervisor's strategy restarts together with it,
@@ -218,7 +218,7 @@ impl SupervisorHandle {
     ///
     /// and the common ones.
     pub async fn restart(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "restart", core::Request::RestartRunning).await
+        self.act(path, "restart", core::ChildRequest::RestartRunning).await
     }
 
     /// Aborts a child, as an outsider would: for its supervisor it is a failure like any other.
@@ -228,7 +228,7 @@ impl SupervisorHandle {
     ///
     /// [`ControlError::Unfit`] if it is not running, and the common ones.
     pub async fn kill_child(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "kill_child", core::Request::Kill).await.map(drop)
+        self.act(path, "kill_child", core::ChildRequest::Kill).await.map(drop)
     }
 
     /// Forgets a stopped child, so that its name is free again. Also one that has failed and that
@@ -240,7 +240,7 @@ impl SupervisorHandle {
     ///
     /// and the common ones.
     pub async fn delete_child(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "delete_child", core::Request::Delete).await.map(drop)
+        self.act(path, "delete_child", core::ChildRequest::Delete).await.map(drop)
     }
 
     /// Tries a child again that was given up ([`OnExhausted::Park`], [`OnExhausted::StopChild`], or
@@ -263,7 +263,7 @@ impl SupervisorHandle {
     /// [`OnLeak::Park`]: crate::OnLeak::Park
     /// [`on_child_failure`]: crate::SupervisorBuilder::on_child_failure
     pub async fn retry(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "retry", core::Request::Retry).await
+        self.act(path, "retry", core::ChildRequest::Retry).await
     }
 
     /// Cuts the backoff of a child short: it is started now, and so is the group that waits with
@@ -274,7 +274,7 @@ impl SupervisorHandle {
     /// [`ControlError::Unfit`] if it does not wait, also while a callback decides on it, and the
     /// common ones.
     pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "wake", core::Request::Wake).await.map(drop)
+        self.act(path, "wake", core::ChildRequest::Wake).await.map(drop)
     }
 
     /// All children of this supervisor, in start order.
@@ -385,7 +385,7 @@ impl SupervisorHandle {
         &self,
         path: &str,
         call: &'static str,
-        request: core::Request,
+        request: core::ChildRequest,
     ) -> Result<ChildRef, ControlError> {
         let (hub, segment) = self.find(path).await?;
         let started =

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use foldhash::HashMap;
 
-use super::Drive;
 use super::letters::LetterOptions;
 use crate::child::ChildSpec;
 use crate::core::Key;
@@ -24,8 +23,8 @@ pub(super) const FEW: usize = 16;
 pub(crate) struct Blueprint {
     pub(crate) name: Arc<str>,
     pub(crate) rules: Arc<Rules>,
-    /// What drives it, if it is dynamic.
-    pub(crate) dynamic: Option<Drive>,
+    /// Its children have no order.
+    pub(crate) dynamic: bool,
     /// Its own; it may have one from above.
     pub(crate) on_child_failure: Option<FailureCallback>,
     /// Its own; there may be more from above.
@@ -67,7 +66,7 @@ impl Blueprint {
     }
 
     pub(crate) fn is_dynamic(&self) -> bool {
-        self.dynamic.is_some()
+        self.dynamic
     }
 
     pub(crate) fn strategy(&self) -> &'static str {

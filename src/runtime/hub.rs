@@ -26,7 +26,7 @@ use super::turns::BoxedDriver;
 use super::wards::Wards;
 use crate::child::{NextRun, Parent, Run};
 use crate::contain::contained;
-use crate::core::{self, Incarnation, Key};
+use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::failure::FailureCallback;
 use crate::name::Name;
@@ -93,7 +93,7 @@ struct Leak {
     /// Where its hub is, which no other can be as long as the incarnation keeps it.
     hub: usize,
     key: Key,
-    incarnation: Incarnation,
+    incarnation: IncarnationNumber,
 }
 
 /// See the [module](self).
@@ -208,7 +208,13 @@ impl Hub {
     }
 
     /// Tells that a child was aborted and is still there.
-    pub(super) fn leaked(&self, now: Instant, path: Path, key: Key, incarnation: Incarnation) {
+    pub(super) fn leaked(
+        &self,
+        now: Instant,
+        path: Path,
+        key: Key,
+        incarnation: IncarnationNumber,
+    ) {
         super::trace::leaked(&path, incarnation);
         let leak = self.leak(key, incarnation);
         let number = self.tree.leaks.fetch_add(1, Ordering::Relaxed);
@@ -216,15 +222,15 @@ impl Hub {
         self.publish(now, path, incarnation, || EventKind::Leaked);
     }
 
-    fn leak(&self, key: Key, incarnation: Incarnation) -> Leak {
+    fn leak(&self, key: Key, incarnation: IncarnationNumber) -> Leak {
         Leak { hub: std::ptr::from_ref(self).addr(), key, incarnation }
     }
 
     /// Hears what the supervisor could not, because it was gone: that a child has ended which it
     /// had to leave behind.
-    pub(super) fn hear_late(&self, event: core::Event) {
-        if let core::Event::Exited { key, incarnation, .. }
-        | core::Event::Ignored { key, incarnation } = event
+    pub(super) fn hear_late(&self, event: core::MachineEvent) {
+        if let core::MachineEvent::Exited { key, incarnation, .. }
+        | core::MachineEvent::Ignored { key, incarnation } = event
         {
             self.leak_ended(key, incarnation);
         }
@@ -232,7 +238,7 @@ impl Hub {
         contained(|| drop(event));
     }
 
-    pub(super) fn leak_ended(&self, key: Key, incarnation: Incarnation) {
+    pub(super) fn leak_ended(&self, key: Key, incarnation: IncarnationNumber) {
         let leak = self.leak(key, incarnation);
         let Some((_, path)) = self.tree.leaked.lock().remove(&leak) else { return };
         super::trace::leak_ended(&path, incarnation);
@@ -255,7 +261,7 @@ impl Hub {
     }
 
     /// Hears of something that has happened to a child.
-    pub(super) fn hear(&self, event: core::Event) {
+    pub(super) fn hear(&self, event: core::MachineEvent) {
         let ended = run_of(&event);
         match self.inbox.event(event) {
             Ok(()) => self.ended_in_line(ended),
@@ -264,7 +270,7 @@ impl Hub {
     }
 
     #[inline]
-    pub(super) fn ended_in_line(&self, ended: Option<(Key, Incarnation)>) {
+    pub(super) fn ended_in_line(&self, ended: Option<(Key, IncarnationNumber)>) {
         if let Some(run) = ended {
             self.line.ended(run);
         }
@@ -276,9 +282,9 @@ impl Hub {
 }
 
 /// Whose end that is.
-pub(super) fn run_of(event: &core::Event) -> Option<(Key, Incarnation)> {
+pub(super) fn run_of(event: &core::MachineEvent) -> Option<(Key, IncarnationNumber)> {
     match *event {
-        core::Event::Exited { key, incarnation, .. } => Some((key, incarnation)),
+        core::MachineEvent::Exited { key, incarnation, .. } => Some((key, incarnation)),
         _ => None,
     }
 }
@@ -302,11 +308,11 @@ impl Parent for Hub {
         self.path().clone()
     }
 
-    fn tell(&self, event: core::Event) {
+    fn tell(&self, event: core::MachineEvent) {
         self.hear(event);
     }
 
-    fn tell_in_person(&self, event: core::Event, next: &mut Option<NextRun>) -> bool {
+    fn tell_in_person(&self, event: core::MachineEvent, next: &mut Option<NextRun>) -> bool {
         self.hear_in_person(event, next)
     }
 

@@ -25,7 +25,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use super::queue::{Queue, SMALL, move_behind};
-use crate::core::Event;
+use crate::core::MachineEvent;
 use crate::sync::{Mutex, MutexGuard};
 
 /// That the supervisor is to stop.
@@ -40,7 +40,7 @@ pub(crate) struct StopRequest {
 /// What has come in.
 #[derive(Debug)]
 pub(crate) struct Batch<R> {
-    pub(crate) events: VecDeque<Event>,
+    pub(crate) events: VecDeque<MachineEvent>,
     /// Each with how many events had come before it.
     pub(crate) requests: Queue<(u64, R)>,
     /// How many events have gone through the batch.
@@ -60,14 +60,14 @@ impl<R> Batch<R> {
         self.events.is_empty() && self.requests.is_empty() && self.stop.is_none()
     }
 
-    pub(crate) fn next_event(&mut self) -> Option<Event> {
+    pub(crate) fn next_event(&mut self) -> Option<MachineEvent> {
         let event = self.events.pop_front()?;
         self.taken += 1;
         Some(event)
     }
 
     /// The next event, unless a request came before it.
-    pub(crate) fn next_event_in_order(&mut self) -> Option<Event> {
+    pub(crate) fn next_event_in_order(&mut self) -> Option<MachineEvent> {
         match self.requests.front() {
             Some(&(before, _)) if before <= self.taken => None,
             _ => self.next_event(),
@@ -161,7 +161,7 @@ impl<R, D: Reader<R>> Inbox<R, D> {
     /// # Errors
     ///
     /// Gives the event back if the supervisor has ended.
-    pub(crate) fn event(&self, event: Event) -> Result<(), Event> {
+    pub(crate) fn event(&self, event: MachineEvent) -> Result<(), MachineEvent> {
         let Some(mut state) = self.open() else { return Err(event) };
         state.put(event);
         wake(state);
@@ -185,7 +185,7 @@ impl<R, D: Reader<R>> Inbox<R, D> {
     /// # Errors
     ///
     /// Gives the event back if the supervisor has ended.
-    pub(crate) fn event_in_person(&self, event: Event) -> Result<Option<D>, Event> {
+    pub(crate) fn event_in_person(&self, event: MachineEvent) -> Result<Option<D>, MachineEvent> {
         let Some(mut state) = self.open() else { return Err(event) };
         state.put(event);
         Ok(state.take_reader())
@@ -311,7 +311,7 @@ impl<R, D: Reader<R>> State<R, D> {
     }
 
     #[inline]
-    fn put(&mut self, event: Event) {
+    fn put(&mut self, event: MachineEvent) {
         let events = &mut self.waiting.events;
         if events.capacity() == 0 {
             // Most often it stays alone: that a child is up, and that it has ended.
@@ -425,7 +425,7 @@ mod tests {
         let (came, mut taken) = ("ee|rer|e|er|eR|R|", String::new());
         for what in came.chars() {
             match what {
-                'e' => inbox.event(Event::AbortAll).unwrap(),
+                'e' => inbox.event(MachineEvent::AbortAll).unwrap(),
                 'r' => inbox.request(()).unwrap(),
                 'R' => {
                     assert!(!matches!(inbox.leave(batch, false), Left::Alone(_)));
@@ -504,7 +504,7 @@ mod tests {
         assert_eq!(woken.0.load(Ordering::Relaxed), 1, "nobody needs it");
 
         // It is on its way already, so whoever reads makes way for it.
-        inbox.event(Event::AbortAll).unwrap();
+        inbox.event(MachineEvent::AbortAll).unwrap();
         let reader = inbox.request_in_person(3).unwrap().expect("nobody reads");
         assert!(matches!(inbox.leave(reader, false), Left::Awake));
         assert_eq!(woken.0.load(Ordering::Relaxed), 2);
@@ -569,7 +569,7 @@ mod loom_tests {
                 let inbox = Arc::clone(&inbox);
                 thread::spawn(move || {
                     inbox.request(10).unwrap();
-                    inbox.event(Event::AbortAll).unwrap();
+                    inbox.event(MachineEvent::AbortAll).unwrap();
                     inbox.request(11).unwrap();
                 })
             };

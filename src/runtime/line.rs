@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::child::{Run, StopLevel};
-use crate::core::{Incarnation, Key};
+use crate::core::{IncarnationNumber, Key};
 use crate::sync::{AtomicU8, Mutex, Ordering};
 
 /// So many are lined up at most: what their tasks need is in the caches when it is their turn. With 64
@@ -47,7 +47,7 @@ pub(super) struct Line {
 /// Who is asked, and by whose end.
 #[derive(Debug)]
 pub(super) struct Link {
-    pub(super) behind: (Key, Incarnation),
+    pub(super) behind: (Key, IncarnationNumber),
     pub(super) run: Arc<Run>,
 }
 
@@ -81,7 +81,7 @@ impl Line {
     }
 
     /// Behind whom others are to be lined up, if there is room and there are others.
-    pub(super) fn end(&self) -> Option<(Key, Incarnation)> {
+    pub(super) fn end(&self) -> Option<(Key, IncarnationNumber)> {
         let low = self.low.load(Ordering::Relaxed);
         if !(1..=low).contains(&self.left.load(Ordering::Acquire)) {
             return None;
@@ -104,7 +104,7 @@ impl Line {
     }
 
     /// The end of this run has been told.
-    pub(super) fn ended(&self, run: (Key, Incarnation)) {
+    pub(super) fn ended(&self, run: (Key, IncarnationNumber)) {
         if self.left.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -148,7 +148,7 @@ mod tests {
         (line, runs)
     }
 
-    fn id(run: &Run) -> (Key, Incarnation) {
+    fn id(run: &Run) -> (Key, IncarnationNumber) {
         (run.key, run.incarnation())
     }
 

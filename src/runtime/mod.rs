@@ -34,52 +34,9 @@ mod trace;
 mod turns;
 mod wards;
 
-use std::fmt;
-use std::sync::Arc;
-
 pub(crate) use self::blueprint::Blueprint;
 pub(crate) use self::end::End;
 pub(crate) use self::hub::{Hub, Tree};
 pub(crate) use self::letters::LetterOptions;
 pub use self::subscription::Subscription;
 pub(crate) use self::task::supervise;
-
-use self::driver::Driver;
-use self::turns::BoxedDriver;
-use crate::child::Context;
-use crate::core::{Dynamic, Machine, Ordered};
-use crate::policy::Rules;
-
-/// Runs a supervisor with a machine of some kind.
-///
-/// A pointer, since what is named in generic code alone, as this is in the builder of a dynamic
-/// supervisor, is compiled where that is used: a program without one does without a tenth of all
-/// that there is to compile.
-#[derive(Clone, Copy)]
-pub(crate) struct Drive(fn(Arc<Rules>, Arc<Hub>, Option<Context>) -> BoxedDriver);
-
-impl Drive {
-    pub(crate) const DYNAMIC: Self = Self(dynamic);
-}
-
-impl fmt::Debug for Drive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Drive")
-    }
-}
-
-fn ordered(rules: Arc<Rules>, hub: Arc<Hub>, above: Option<Context>) -> BoxedDriver {
-    drive(Ordered::new(rules, hub.began, fastrand::u64(..)), hub, above)
-}
-
-#[inline]
-fn dynamic(rules: Arc<Rules>, hub: Arc<Hub>, above: Option<Context>) -> BoxedDriver {
-    drive(Dynamic::new(rules, hub.began, fastrand::u64(..)), hub, above)
-}
-
-fn drive<M>(machine: M, hub: Arc<Hub>, above: Option<Context>) -> BoxedDriver
-where
-    M: Machine + Send + 'static,
-{
-    Box::new(Driver::new(machine, hub, above))
-}

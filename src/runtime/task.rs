@@ -14,12 +14,13 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use super::driver::Driver;
 use super::end::End;
 use super::hub::Hub;
 use super::turns::{BoxedDriver, Next};
-use super::{Drive, ordered};
 use crate::child::Context;
 use crate::contain::contained;
+use crate::core::Machine;
 use crate::policy::Rules;
 
 /// Runs a supervisor to its end, and tells whoever waits for that.
@@ -133,6 +134,10 @@ fn begin(hub: &Arc<Hub>, above: Option<Context>) -> BoxedDriver {
         rules if rules.asks == asks => Arc::clone(rules),
         rules => Arc::new(Rules { asks, ..Rules::clone(rules) }),
     };
-    let Drive(drive) = hub.blueprint.dynamic.unwrap_or(Drive(ordered));
-    drive(rules, Arc::clone(hub), above)
+    let seed = fastrand::u64(..);
+    let machine = match hub.blueprint.dynamic {
+        true => Machine::dynamic(rules, hub.began, seed),
+        false => Machine::ordered(rules, hub.began, seed),
+    };
+    Box::new(Driver::new(machine, Arc::clone(hub), above))
 }

@@ -2,6 +2,7 @@
 //!
 //! Knows which task belongs to which child and nothing of why it is started or stopped.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::request::ChildName;
 use super::room::make_room;
 use super::trace;
 use crate::child::{Context, NextRun, Parent, Plan, Rest, Run, Seed, Spawned, StopLevel};
-use crate::core::{Incarnation, Key, Order, trim};
+use crate::core::{IncarnationNumber, Key, trim};
 use crate::mailbox::Slot;
 use crate::path::Path;
 use crate::policy::{ChildOptions, RestartType, Rules, Shutdown, StartCause};
@@ -75,7 +76,7 @@ enum Guest {
     #[default]
     Nobody,
     /// With the run that is over: a child that has leaked may have a task besides.
-    Here(Key, Incarnation),
+    Here(Key, IncarnationNumber),
     /// It goes on with this.
     Served(NextRun),
 }
@@ -113,7 +114,7 @@ enum Names {
 
 #[derive(Debug)]
 struct Numbers {
-    keys: Order,
+    keys: BTreeMap<u64, Key>,
     next: NonZeroU64,
 }
 
@@ -122,7 +123,7 @@ impl Tasks {
     pub(super) fn new(parent: Arc<dyn Parent>, blueprint: &Arc<Blueprint>) -> Self {
         let children = blueprint.children.len();
         let names = if blueprint.is_dynamic() {
-            Names::Numbered(Box::new(Numbers { keys: Order::default(), next: NonZeroU64::MIN }))
+            Names::Numbered(Box::new(Numbers { keys: BTreeMap::new(), next: NonZeroU64::MIN }))
         } else if children <= FEW {
             Names::Few
         } else {
@@ -140,7 +141,7 @@ impl Tasks {
     }
 
     /// In this turn, the child's task waits here for its next run.
-    pub(super) fn receive(&mut self, child: Option<(Key, Incarnation)>) {
+    pub(super) fn receive(&mut self, child: Option<(Key, IncarnationNumber)>) {
         self.guest = child.map_or(Guest::Nobody, |(key, over)| Guest::Here(key, over));
     }
 
@@ -198,7 +199,7 @@ impl Tasks {
             task.handle.abort();
         }
         match (&mut self.names, entry.serial) {
-            (Names::Numbered(numbers), Some(serial)) => numbers.keys.remove(serial.get()),
+            (Names::Numbered(numbers), Some(serial)) => drop(numbers.keys.remove(&serial.get())),
             (Names::Unique(keys), _) => drop(keys.remove(&entry.seed.name)),
             (Names::Few, _) | (Names::Numbered(_), None) => {}
         }
@@ -222,7 +223,7 @@ impl Tasks {
                 // One way to write it, so that a path is a name: not `conn#007`, nor `conn#+7`.
                 let serial =
                     Some(serial).filter(|it| it.starts_with(|c| matches!(c, '1'..='9')))?;
-                let key = numbers.keys.get(serial.parse().ok()?)?;
+                let key = *numbers.keys.get(&serial.parse().ok()?)?;
                 (&*self.entry(key)?.seed.name == name).then_some(key)
             }
         }
@@ -253,7 +254,7 @@ impl Tasks {
     pub(super) fn start(
         &mut self,
         key: Key,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         cause: StartCause,
         rules: &Rules,
         options: &ChildOptions,
@@ -395,7 +396,7 @@ impl Tasks {
 
     /// The child has ended. What is left of its task, unless that waits for the next incarnation,
     /// can be dropped when there is time.
-    pub(super) fn ended(&mut self, key: Key, incarnation: Incarnation) -> Option<Task> {
+    pub(super) fn ended(&mut self, key: Key, incarnation: IncarnationNumber) -> Option<Task> {
         let task = &mut self.entry_mut(key)?.task;
         task.take_if(|task| task.run.incarnation() == incarnation && !task.stays())
     }
@@ -414,12 +415,12 @@ impl Tasks {
     }
 
     /// Which incarnation of the child has a task.
-    pub(super) fn runs(&self, key: Key) -> Option<Incarnation> {
+    pub(super) fn runs(&self, key: Key) -> Option<IncarnationNumber> {
         self.task(key).map(|task| task.run.incarnation())
     }
 
     /// Who has a task.
-    pub(super) fn running(&self) -> impl Iterator<Item = (Key, Incarnation)> {
+    pub(super) fn running(&self) -> impl Iterator<Item = (Key, IncarnationNumber)> {
         let entries = self.entries.iter().flatten();
         let tasks = entries.filter_map(|entry| Some((entry.key, entry.task.as_ref()?)));
         tasks.filter(|(_, task)| !task.run.rests()).map(|(key, task)| (key, task.run.incarnation()))

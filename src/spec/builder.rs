@@ -12,7 +12,7 @@ use crate::policy::{
     self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, SetTwice, Sources,
     Start, Strategy,
 };
-use crate::runtime::{Drive, LetterOptions};
+use crate::runtime::LetterOptions;
 
 /// What either kind of supervisor can be told.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,6 @@ pub struct SupervisorBuilder {
 pub struct DynamicSupervisorBuilder {
     pub(super) name: String,
     pub(super) options: Options,
-    pub(super) drive: Drive,
 }
 
 /// A supervisor of children that come and go: one for each connection, job or session.
@@ -114,7 +113,7 @@ impl DynamicSupervisor {
     /// Describes a dynamic supervisor with this name.
     pub fn builder(name: impl Into<String>) -> DynamicSupervisorBuilder {
         let options = Options::default();
-        DynamicSupervisorBuilder { name: name.into(), options, drive: Drive::DYNAMIC }
+        DynamicSupervisorBuilder { name: name.into(), options }
     }
 }
 

@@ -15,14 +15,14 @@ use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, Trail, check_name};
 use crate::policy::{Origin, Preset, Rules, unreachable};
-use crate::runtime::{Blueprint, Drive};
+use crate::runtime::Blueprint;
 
 /// What there is to check of a builder of either kind.
 pub(super) trait Described {
     fn name(&self) -> &str;
     fn options(&self) -> &Options;
     fn children(&self) -> &[ChildSpec];
-    fn dynamic(&self) -> Option<Drive>;
+    fn is_dynamic(&self) -> bool;
 }
 
 impl Described for SupervisorBuilder {
@@ -38,8 +38,8 @@ impl Described for SupervisorBuilder {
         &self.children
     }
 
-    fn dynamic(&self) -> Option<Drive> {
-        None
+    fn is_dynamic(&self) -> bool {
+        false
     }
 }
 
@@ -56,8 +56,8 @@ impl Described for DynamicSupervisorBuilder {
         &[]
     }
 
-    fn dynamic(&self) -> Option<Drive> {
-        Some(self.drive)
+    fn is_dynamic(&self) -> bool {
+        true
     }
 }
 
@@ -106,7 +106,7 @@ fn blueprint(
         // Of a child it is the spec's, which may be another than the builder's.
         name: path.name().into(),
         rules: Arc::new(rules(described.options(), path)?),
-        dynamic: described.dynamic(),
+        dynamic: described.is_dynamic(),
         on_child_failure: described.options().on_child_failure.clone(),
         letters: described.options().letters.clone(),
         children: Vec::new(),

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use super::super::simulator::{Kid, World, at_most, kid, ms, rules, secs};
-use super::super::witness::Subject;
-use super::super::{Event, Machine, Ordered, Request};
+use super::super::{ChildRequest, MachineEvent};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExit, RestartType, Rules, Strategy};
 
 /// It is said of the child that is there.
-fn ill<M: Subject>(world: &mut World<M>, name: &str) {
-    world.says(name, |key, incarnation| Event::Health {
+fn ill(world: &mut World, name: &str) {
+    world.says(name, |key, incarnation| MachineEvent::Health {
         key,
         incarnation,
         problem: Some("ill".into()),
@@ -19,8 +18,8 @@ fn ill<M: Subject>(world: &mut World<M>, name: &str) {
     world.settle();
 }
 
-fn well<M: Subject>(world: &mut World<M>, name: &str) {
-    world.says(name, |key, incarnation| Event::Health { key, incarnation, problem: None });
+fn well(world: &mut World, name: &str) {
+    world.says(name, |key, incarnation| MachineEvent::Health { key, incarnation, problem: None });
     world.settle();
 }
 
@@ -107,8 +106,7 @@ fn who_is_stopped_as_unhealthy_is_failing_and_who_is_stopped_with_it_is_not() {
     let one_for_all = Rules { strategy: Strategy::OneForAll, ..rules() };
     let slow = [kid("a").stops(secs(1)), frail("b").stops(secs(1))];
     let mut world = World::running(one_for_all, slow);
-    let failing =
-        |world: &World<Ordered>| ["a", "b"].map(|it| world.machine.is_failing(world.key(it)));
+    let failing = |world: &World| ["a", "b"].map(|it| world.machine.is_failing(world.key(it)));
     assert_eq!(failing(&world), [false, false]);
     ill(&mut world, "b");
     assert_eq!((failing(&world), world.acts()), ([false, true], "unhealthy b, cancel b".into()));
@@ -153,7 +151,7 @@ fn who_is_unhealthy_while_all_end_ends_in_its_turn() {
 fn a_caller_may_stop_for_good_who_fails_as_unhealthy() {
     let mut world = World::dynamic(rules(), [frail("a").stops(secs(2)), kid("b")]);
     ill(&mut world, "a");
-    let asked = world.ask("a", Request::Terminate);
+    let asked = world.ask("a", ChildRequest::Terminate);
     world.advance(secs(2));
     assert_eq!(world.answer(asked), "done");
     assert_eq!(world.acts(), "unhealthy a, cancel a, removed a");
@@ -165,6 +163,6 @@ fn a_reason_is_shared_with_whoever_is_told() {
     let mut world = World::running(rules(), [kid("a")]);
     let key = world.key("a");
     let told = Some(Arc::clone(&problem));
-    world.event(Event::Health { key, incarnation: 1, problem: told });
+    world.event(MachineEvent::Health { key, incarnation: 1, problem: told });
     assert_eq!(Arc::strong_count(&problem), 1, "nothing is kept of it");
 }

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, World, kid, rules};
-use super::super::witness::Subject;
-use super::super::{Machine, Request};
+use super::super::{ChildRequest, Machine};
 use crate::policy::{Rules, Shutdown, Strategy};
 
 /// From the one that stops now.
-fn line<M: Subject>(world: &World<M>) -> String {
+fn line(world: &World) -> String {
     let present = world.present();
     let name = |key| &*present.iter().find(|it| it.1 == key).expect("it is there").0;
     let line =
@@ -50,7 +49,7 @@ fn the_line_ends_before_a_supervisor_and_before_who_is_aborted_without_being_ask
 #[test]
 fn the_line_ends_before_who_is_down() {
     let mut world = World::running(rules(), slow("a b c"));
-    world.call("b", Request::Terminate);
+    world.call("b", ChildRequest::Terminate);
     world.advance(Duration::from_secs(1));
     world.stop();
     assert_eq!(line(&world), "c");
@@ -60,13 +59,13 @@ fn the_line_ends_before_who_is_down() {
 fn a_group_stops_in_the_same_way_and_nobody_in_front_of_it() {
     let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
     let mut world = World::running(rules, slow("a b c d"));
-    world.ask("b", Request::RestartRunning);
+    world.ask("b", ChildRequest::RestartRunning);
     assert_eq!(line(&world), "d c b");
 }
 
 #[test]
 fn a_supervisor_ends_when_it_is_stopped_and_not_when_a_child_fails() {
-    fn check<M: Subject>(mut world: World<M>, ends: bool) {
+    fn check(mut world: World, ends: bool) {
         assert!(!Machine::is_ending(&world.machine));
         if ends {
             world.stop();

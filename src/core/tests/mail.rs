@@ -1,8 +1,7 @@
 //! Children that are started by a message.
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::witness::Subject;
-use super::super::{Event, Machine, Request};
+use super::super::{ChildRequest, MachineEvent};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -26,18 +25,18 @@ fn left(name: &str) -> Kid {
     lazy(name).on_exit(ExitKind::Failed, OnExit::Leave)
 }
 
-fn sent<M: Subject>(world: &mut World<M>, name: &str) {
+fn sent(world: &mut World, name: &str) {
     world.send(name);
     world.settle();
 }
 
-fn returns<M: Subject>(world: &World<M>, name: &str) -> bool {
+fn returns(world: &World, name: &str) -> bool {
     world.machine.returns(world.key(name))
 }
 
 #[test]
 fn a_message_starts_a_child_once_that_did_not_start_with_its_supervisor() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         assert_eq!(world.alive(), "");
         assert_eq!(world.lifecycle("a"), Lifecycle::Discovered);
         assert_eq!(world.why("a"), Some("waits for a message"));
@@ -73,8 +72,8 @@ fn seed4_30_every_cause_of_a_start_has_a_word() {
     world.settle();
     world.send("c");
     world.fail("a");
-    world.call("b", Request::Terminate);
-    world.call("b", Request::RestartStopped);
+    world.call("b", ChildRequest::Terminate);
+    world.call("b", ChildRequest::RestartStopped);
     assert_eq!(
         world.causes(),
         "a#1 initial, b#1 initial, c#1 on_message, a#2 restart, b#2 group, c#2 group, b#3 manual"
@@ -85,7 +84,7 @@ fn seed4_30_every_cause_of_a_start_has_a_word() {
 
 #[test]
 fn kin_75_a_message_starts_a_child_again_that_has_ended_and_is_never_restarted() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         sent(&mut world, "a");
         world.end("a");
         assert_eq!((world.alive(), world.why("a")), (String::new(), Some("finished")));
@@ -106,7 +105,7 @@ fn kin_75_a_message_starts_a_child_again_that_has_ended_and_is_never_restarted()
 
 #[test]
 fn kin_74_one_that_is_started_by_a_message_is_restarted_after_each_doubled_wait() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         sent(&mut world, "a");
         for wait in [5, 10, 20, 30, 30] {
             world.fail("a");
@@ -127,7 +126,7 @@ fn kin_74_one_that_is_started_by_a_message_is_restarted_after_each_doubled_wait(
 
 #[test]
 fn a_message_that_comes_while_the_child_runs_starts_it_when_it_has_ended_by_itself() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         sent(&mut world, "a");
         sent(&mut world, "a");
         assert_eq!(world.causes(), "a#1 on_message");
@@ -157,7 +156,7 @@ fn a_message_starts_nobody_who_was_stopped_declined_or_given_up() {
         sent(&mut world, name);
     }
     for name in ["fresh", "stopped", "leaky"] {
-        world.ask(name, Request::Terminate);
+        world.ask(name, ChildRequest::Terminate);
     }
     world.end("plain");
     world.advance(secs(3));
@@ -180,15 +179,15 @@ fn a_message_that_came_before_the_child_was_stopped_does_not_start_it_later() {
     let mut world = World::running(rules(), [lazy("a")]);
     sent(&mut world, "a");
     sent(&mut world, "a");
-    world.call("a", Request::Terminate);
-    assert_eq!(world.call("a", Request::RestartStopped), "started 2");
+    world.call("a", ChildRequest::Terminate);
+    assert_eq!(world.call("a", ChildRequest::RestartStopped), "started 2");
     world.end("a");
     assert_eq!(world.causes(), "a#1 on_message, a#2 manual");
 }
 
 #[test]
 fn a_supervisor_that_ends_starts_nobody_for_a_message() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         world.stop();
         sent(&mut world, "a");
         world.advance(secs(1));
@@ -199,7 +198,7 @@ fn a_supervisor_that_ends_starts_nobody_for_a_message() {
     check(World::dynamic(rules(), [lazy("a"), kid("b").stops(secs(1))]));
     // So many are not visited at once.
     let mut world = World::dynamic(rules(), (0..200).map(|number| lazy(&number.to_string())));
-    world.event(Event::Stop { within: None });
+    world.event(MachineEvent::Stop { within: None });
     world.send("0");
     world.settle();
     assert_eq!(world.causes(), "");
@@ -262,7 +261,7 @@ fn one_that_is_wanted_while_its_group_waits_starts_at_its_turn() {
     let mut world = World::running(rules, [kid("a"), lazy("b"), kid("c")]);
     world.fail("a");
     sent(&mut world, "b");
-    assert_eq!(world.call("b", Request::RestartStopped), "restarting");
+    assert_eq!(world.call("b", ChildRequest::RestartStopped), "restarting");
     world.advance(secs(5));
     assert_eq!(world.timed(), "0ns cancel c, 5s start a#2, 5s start b#1, 5s start c#2");
     assert_eq!(world.causes(), "");
@@ -297,9 +296,9 @@ fn one_that_is_wanted_starts_although_only_a_part_of_its_range_comes_back() {
     let mut world = World::running(rules, kids);
     world.fail("c");
     world.advance(secs(1));
-    world.call("d", Request::RestartStopped);
+    world.call("d", ChildRequest::RestartStopped);
     world.fail("a");
-    world.ask("c", Request::Retry);
+    world.ask("c", ChildRequest::Retry);
     world.skip();
     sent(&mut world, "b");
     assert_eq!(world.acts(), "", "those behind it are still there");
@@ -315,7 +314,7 @@ fn one_that_was_left_is_called_back_by_hand_while_its_group_stops() {
     world.end("b");
     world.skip();
     world.fail("a");
-    let ticket = world.ask("b", Request::RestartStopped);
+    let ticket = world.ask("b", ChildRequest::RestartStopped);
     assert_eq!(world.answer(ticket), "-", "the group would not have started it");
     world.advance(secs(1));
     assert_eq!(world.answer(ticket), "started 2");
@@ -348,7 +347,7 @@ fn a_dormant_child_is_there_for_its_supervisor_and_one_that_has_ended_is_not() {
 
 #[test]
 fn a_temporary_one_is_forgotten_at_its_end_whoever_wants_it() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         sent(&mut world, "a");
         sent(&mut world, "a");
         world.end("a");
@@ -362,7 +361,7 @@ fn a_temporary_one_is_forgotten_at_its_end_whoever_wants_it() {
 
 #[test]
 fn adding_one_is_answered_at_once() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         let ticket = world.add(lazy("a"));
         assert_eq!(world.answer(ticket), "dormant");
         sent(&mut world, "a");
@@ -377,10 +376,10 @@ fn adding_one_is_answered_at_once() {
 #[test]
 fn a_dormant_child_is_started_stopped_and_deleted_by_hand_like_any_other() {
     let mut world = World::running(rules(), [lazy("a"), lazy("b"), lazy("c")]);
-    assert_eq!(world.call("a", Request::RestartStopped), "started 1");
-    assert_eq!(world.call("b", Request::Terminate), "done");
-    assert_eq!(world.call("c", Request::Delete), "done");
-    assert_eq!(world.call("b", Request::Wake), "unfit stopped");
+    assert_eq!(world.call("a", ChildRequest::RestartStopped), "started 1");
+    assert_eq!(world.call("b", ChildRequest::Terminate), "done");
+    assert_eq!(world.call("c", ChildRequest::Delete), "done");
+    assert_eq!(world.call("b", ChildRequest::Wake), "unfit stopped");
     assert_eq!(world.causes(), "a#1 manual");
 }
 
@@ -391,9 +390,9 @@ fn whoever_is_left_by_a_dynamic_supervisor_counts_until_it_is_gone() {
     sent(&mut world, "a");
     world.fail("a");
     assert!(world.machine.admits().is_err());
-    assert_eq!(world.call("a", Request::Retry), "started 2");
+    assert_eq!(world.call("a", ChildRequest::Retry), "started 2");
     world.fail("a");
-    assert_eq!(world.call("a", Request::Delete), "done");
+    assert_eq!(world.call("a", ChildRequest::Delete), "done");
     assert!(world.machine.admits().is_ok());
 }
 
@@ -402,14 +401,14 @@ mod who_returns {
 
     #[test]
     fn whoever_runs_waits_or_is_about_to_be_decided_on() {
-        fn check<M: Subject>(mut world: World<M>) {
+        fn check(mut world: World) {
             assert!(returns(&world, "a"), "active");
             world.fail("a");
             assert!(returns(&world, "a"), "it waits");
             world.advance(secs(1));
-            world.ask("a", Request::RestartRunning);
+            world.ask("a", ChildRequest::RestartRunning);
             assert!(returns(&world, "a"), "to be renewed");
-            world.ask("a", Request::Terminate);
+            world.ask("a", ChildRequest::Terminate);
             assert!(!returns(&world, "a"), "stopped by hand");
         }
         let rules = Rules { backoff: Backoff::constant(secs(1)), ..rules() };
@@ -430,7 +429,7 @@ mod who_returns {
             assert!(returns(&world, "c"), "it is down");
             world.advance(secs(2));
             // Whoever the group waits for is stopped: nobody of it comes back.
-            world.call("a", Request::Terminate);
+            world.call("a", ChildRequest::Terminate);
             assert!(!returns(&world, "c"));
         }
     }
@@ -442,7 +441,7 @@ mod who_returns {
         world.end("a");
         world.skip();
         // The witness wants to hear of it, since no edge tells it.
-        world.call("a", Request::Terminate);
+        world.call("a", ChildRequest::Terminate);
         assert!(!returns(&world, "a"));
         assert_eq!(world.story("a"), "");
     }
@@ -451,7 +450,7 @@ mod who_returns {
     fn nobody_once_the_end_has_begun_and_nobody_unknown() {
         let mut world = World::running(rules(), [kid("a").stops(secs(1)), lazy("b"), lazy("c")]);
         let gone = world.key("c");
-        world.call("c", Request::Delete);
+        world.call("c", ChildRequest::Delete);
         assert!(!world.machine.returns(gone));
         world.stop();
         assert!(!returns(&world, "a") && !returns(&world, "b"));
@@ -460,8 +459,8 @@ mod who_returns {
 
 #[test]
 fn a_child_awaits_a_message_while_it_is_down_and_none_has_been_told_of() {
-    fn check<M: Subject>(mut world: World<M>) {
-        let awaits = |world: &World<M>, name: &str| world.machine.awaits_message(world.key(name));
+    fn check(mut world: World) {
+        let awaits = |world: &World, name: &str| world.machine.awaits_message(world.key(name));
         assert!(awaits(&world, "a"), "dormant");
         assert!(!awaits(&world, "plain"), "started with its supervisor");
         sent(&mut world, "a");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::{Dynamic, Effect, Event, Machine, Ordered, Request, SLICE};
+use super::super::{ChildRequest, Effect, Machine, MachineEvent, SLICE};
 use crate::exit::ExitReason;
 use crate::policy::{ChildOptions, Rules};
 
@@ -16,15 +16,15 @@ struct Work {
     largest: usize,
 }
 
-struct World<M> {
-    machine: M,
+struct World {
+    machine: Machine,
     now: Instant,
     work: Work,
     finished: bool,
 }
 
-impl<M: Machine> World<M> {
-    fn tell(&mut self, event: Event) {
+impl World {
+    fn tell(&mut self, event: MachineEvent) {
         let mut pending = vec![event];
         while let Some(event) = pending.pop() {
             let mut effects = Vec::new();
@@ -37,7 +37,7 @@ impl<M: Machine> World<M> {
                     Effect::Cancel { key } => {
                         let incarnation = self.machine.view(key, self.now).unwrap().incarnation;
                         let reason = ExitReason::Shutdown;
-                        pending.push(Event::Exited { key, incarnation, reason });
+                        pending.push(MachineEvent::Exited { key, incarnation, reason });
                     }
                     Effect::Finish(_) => self.finished = true,
                     _ => {}
@@ -45,24 +45,28 @@ impl<M: Machine> World<M> {
             }
             let due = self.machine.next_deadline().is_some_and(|at| at <= self.now);
             if due && pending.is_empty() {
-                pending.push(Event::Tick);
+                pending.push(MachineEvent::Tick);
             }
         }
     }
 }
 
-fn work<M: Machine>(machine: M, now: Instant, children: usize, by_request: bool) -> Work {
+fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Work {
     let work = Work { events: 0, effects: 0, largest: 0 };
     let mut world = World { machine, now, work, finished: false };
     let options = Arc::new(ChildOptions::default());
     for ticket in 0..children {
         let key = world.machine.add(Arc::clone(&options), now);
         if by_request {
-            world.tell(Event::Request { ticket: ticket as u64, key, request: Request::Start });
+            world.tell(MachineEvent::Request {
+                ticket: ticket as u64,
+                key,
+                request: ChildRequest::Start,
+            });
         }
     }
-    world.tell(Event::Tick);
-    world.tell(Event::Stop { within: None });
+    world.tell(MachineEvent::Tick);
+    world.tell(MachineEvent::Stop { within: None });
     assert!(world.finished, "{children} children are left");
     world.work
 }
@@ -70,8 +74,8 @@ fn work<M: Machine>(machine: M, now: Instant, children: usize, by_request: bool)
 #[test]
 fn otp_39_a_hundred_times_the_children_are_a_hundred_times_the_work() {
     let now = Instant::now();
-    let ordered = |children| work(Ordered::new(Rules::default(), now, 0), now, children, false);
-    let dynamic = |children| work(Dynamic::new(Rules::default(), now, 0), now, children, true);
+    let ordered = |children| work(Machine::ordered(Rules::default(), now, 0), now, children, false);
+    let dynamic = |children| work(Machine::dynamic(Rules::default(), now, 0), now, children, true);
     for (kind, few, many) in [
         ("ordered", ordered(1_000), ordered(100_000)),
         ("dynamic", dynamic(1_000), dynamic(100_000)),

@@ -10,8 +10,7 @@ use proptest::sample::select;
 
 use super::super::simulator::{Kid, Play, World, kid, ms, secs};
 use super::super::state::{Down, State};
-use super::super::witness::Subject;
-use super::super::{Event, Key, Request};
+use super::super::{ChildRequest, Key, MachineEvent};
 use super::REQUESTS;
 use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::failure::Resolution;
@@ -44,7 +43,7 @@ enum Step {
     Checked(usize, bool),
     /// It is decided what becomes of a child, be it asked or not.
     Decide(usize, Resolution),
-    Ask(usize, Request),
+    Ask(usize, ChildRequest),
     Add(Box<Kid>),
     Wait(u64),
     /// A tick that nobody asked for.
@@ -316,7 +315,7 @@ fn kids(many: usize) -> impl Strategy<Value = Vec<Kid>> {
 
 /// Does to the world what the script says. A step is about a child that is there, or, for some
 /// requests, about one that was.
-fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
+fn follow(world: &mut World, script: Vec<Step>) {
     let known: Vec<Key> = world.present().into_iter().map(|(_, key)| key).collect();
     for step in script {
         if world.finished() {
@@ -353,7 +352,7 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
             }
             Step::Wanted(who) => {
                 if let Some(&key) = known.get(who % known.len().max(1)) {
-                    world.event(Event::Wanted { key });
+                    world.event(MachineEvent::MessagePending { key });
                 }
             }
             Step::Healthy(who) | Step::StopSelf(who) | Step::Acked(who) => {
@@ -362,9 +361,9 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
                     live.and_then(|&(_, key)| world.live(key).map(|live| (key, live)))
                 {
                     world.event(match step {
-                        Step::Healthy(_) => Event::Healthy { key, incarnation },
-                        Step::Acked(_) => Event::Acked { key, incarnation },
-                        _ => Event::StopSelf { key, incarnation },
+                        Step::Healthy(_) => MachineEvent::Healthy { key, incarnation },
+                        Step::Acked(_) => MachineEvent::Acked { key, incarnation },
+                        _ => MachineEvent::StopSelf { key, incarnation },
                     });
                 }
             }
@@ -378,10 +377,12 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
                     world.says(
                         name,
                         match well {
-                            true => {
-                                |key, incarnation| Event::Health { key, incarnation, problem: None }
-                            }
-                            false => |key, incarnation| Event::Health {
+                            true => |key, incarnation| MachineEvent::Health {
+                                key,
+                                incarnation,
+                                problem: None,
+                            },
+                            false => |key, incarnation| MachineEvent::Health {
                                 key,
                                 incarnation,
                                 problem: Some("ill".into()),
@@ -407,13 +408,13 @@ fn follow<M: Subject>(world: &mut World<M>, script: Vec<Step>) {
                 }
             }
             Step::Wait(millis) => world.advance(ms(millis)),
-            Step::Tick => world.event(Event::Tick),
+            Step::Tick => world.event(MachineEvent::Tick),
         }
     }
 }
 
 /// How long the children that are there may take to stop, one after the other and all at once.
-fn bounds<M: Subject>(world: &World<M>) -> (Option<Duration>, Option<Duration>) {
+fn bounds(world: &World) -> (Option<Duration>, Option<Duration>) {
     let leak = world.machine.children().rules.leak_timeout;
     let mut bounds = (Some(Duration::ZERO), Some(Duration::ZERO));
     for (_, key) in world.present() {
@@ -432,10 +433,10 @@ fn bounds<M: Subject>(world: &World<M>) -> (Option<Duration>, Option<Duration>) 
 }
 
 /// Ends the story, and checks that it ends well.
-fn conclude<M: Subject>(
-    world: &mut World<M>,
+fn conclude(
+    world: &mut World,
     end: End,
-    bound: impl Fn(&World<M>) -> Option<Duration>,
+    bound: impl Fn(&World) -> Option<Duration>,
 ) -> Result<(), TestCaseError> {
     let leak = world.machine.children().rules.leak_timeout;
     let limit = match end {
@@ -443,19 +444,19 @@ fn conclude<M: Subject>(
         End::Heal => return recover(world),
         End::AbortAll => {
             let limit = Some(leak);
-            world.event(Event::AbortAll);
+            world.event(MachineEvent::AbortAll);
             limit
         }
         End::Stop { within } => {
             let limit = bound(world);
             let within = within.map(ms);
-            world.event(Event::Stop { within });
+            world.event(MachineEvent::Stop { within });
             let total = within.map(|within| within + leak);
             limit.into_iter().chain(total).min()
         }
         End::StopTwice { within, then } => {
-            world.event(Event::Stop { within: Some(ms(within)) });
-            world.event(Event::Stop { within: Some(ms(then)) });
+            world.event(MachineEvent::Stop { within: Some(ms(within)) });
+            world.event(MachineEvent::Stop { within: Some(ms(then)) });
             Some(ms(within.min(then)) + leak)
         }
     };
@@ -474,7 +475,7 @@ fn conclude<M: Subject>(
 }
 
 /// Once nothing fails any more, whatever should be up comes up.
-fn recover<M: Subject>(world: &mut World<M>) -> Result<(), TestCaseError> {
+fn recover(world: &mut World) -> Result<(), TestCaseError> {
     world.heal();
     prop_assert!(world.until_idle(secs(60)).is_some(), "it comes to rest");
     if world.finished() {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::witness::Subject;
-use super::super::{Event, Request};
+use super::super::{ChildRequest, MachineEvent};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, Intensity, OnExhausted, Reset, Rules, StartCause, Strategy};
 
@@ -17,14 +16,14 @@ fn busy(name: &str) -> Kid {
     kid(name).delays_traffic()
 }
 
-fn acked<M: Subject>(world: &mut World<M>, name: &str) {
-    world.says(name, |key, incarnation| Event::Acked { key, incarnation });
+fn acked(world: &mut World, name: &str) {
+    world.says(name, |key, incarnation| MachineEvent::Acked { key, incarnation });
     world.settle();
 }
 
 #[test]
 fn seed2_16_the_child_starts_at_the_crash_and_its_traffic_is_held_for_the_wait() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         world.advance(secs(7));
         world.fail("a");
         assert_eq!(world.timed(), "7s hold a 1s, 7s start a#2");
@@ -43,7 +42,7 @@ fn seed2_16_the_child_starts_at_the_crash_and_its_traffic_is_held_for_the_wait()
 
 #[test]
 fn one_that_fails_while_its_traffic_is_held_waits_for_the_end_of_that() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         world.fail("a");
         world.advance(ms(400));
         world.fail("a");
@@ -65,7 +64,7 @@ fn one_that_fails_while_its_traffic_is_held_waits_for_the_end_of_that() {
 
 #[test]
 fn one_that_cannot_live_is_started_once_for_each_wait_although_restarts_are_unlimited() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         world.fail("a");
         world.advance(secs(64));
         let timed = world.timed();
@@ -119,14 +118,14 @@ fn a_group_waits_as_ever() {
 
 #[test]
 fn whoever_calls_the_child_lets_its_messages_go() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         world.fail("a");
         world.fail("a");
-        assert_eq!(world.call("a", Request::Wake), "done");
+        assert_eq!(world.call("a", ChildRequest::Wake), "done");
         assert_eq!(world.timed(), "0ns hold a 1s, 0ns start a#2, 0ns start a#3");
         world.fail("a");
         assert_eq!(world.timed(), "0ns hold a 4s, 0ns start a#4");
-        assert_eq!(world.call("a", Request::RestartRunning), "started 5");
+        assert_eq!(world.call("a", ChildRequest::RestartRunning), "started 5");
         assert_eq!(world.timed(), "0ns cancel a, 0ns start a#5");
     }
     check(World::running(doubling(), [busy("a")]));
@@ -135,7 +134,7 @@ fn whoever_calls_the_child_lets_its_messages_go() {
 
 #[test]
 fn seed2_24_a_limit_counts_restarts_whose_traffic_waits_like_any_other() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         world.fail("a");
         world.advance(secs(1));
         world.fail("a");
@@ -152,7 +151,7 @@ fn seed2_24_a_limit_counts_restarts_whose_traffic_waits_like_any_other() {
 
 #[test]
 fn a_start_that_fails_while_messages_wait_costs_nothing_as_if_the_child_had_waited() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         for _ in 0..4 {
             world.advance(secs(64));
         }
@@ -169,7 +168,7 @@ fn a_start_that_fails_while_messages_wait_costs_nothing_as_if_the_child_had_wait
 
 #[test]
 fn a_pause_is_waited_out_as_ever() {
-    fn check<M: Subject>(mut world: World<M>) {
+    fn check(mut world: World) {
         world.fail("a");
         world.fail("a");
         world.advance(secs(10));
@@ -222,7 +221,7 @@ fn one_that_requires_another_is_gated_and_its_messages_wait_for_what_is_left() {
 
 #[test]
 fn an_acknowledgement_begins_the_backoff_anew_if_that_is_its_rule() {
-    fn waits<M: Subject>(mut world: World<M>) -> Vec<u64> {
+    fn waits(mut world: World) -> Vec<u64> {
         let waits = [false, true, false].map(|acks| {
             if acks {
                 acked(&mut world, "a");

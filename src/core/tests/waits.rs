@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use super::super::ledger::Ledger;
 use super::super::simulator::{Busy, Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::witness::Subject;
-use super::super::{Event, Machine, Ordered, Request};
+use super::super::{ChildRequest, Machine, MachineEvent};
 use crate::exit::{ExitKind, ExitReason};
 use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
@@ -35,19 +34,19 @@ fn busy() -> ExitReason {
 }
 
 /// The attempt that is waited for, and the wait.
-fn next<M: Subject>(world: &World<M>, name: &str) -> Option<(u32, Duration)> {
+fn next(world: &World, name: &str) -> Option<(u32, Duration)> {
     let history = world.machine.view(world.key(name), world.now)?.history?;
     Some((history.attempt, history.next?.1))
 }
 
-fn charged<M: Subject>(world: &World<M>) -> usize {
+fn charged(world: &World) -> usize {
     world.machine.intensity(world.now).0
 }
 
 mod a_wait_that_an_error_asks_for {
     use super::*;
 
-    fn waits<M: Subject>(mut world: World<M>) {
+    fn waits(mut world: World) {
         world.exit("a", busy());
         assert_eq!(next(&world, "a"), Some((1, secs(5))), "it is shown");
         world.advance(secs(5) - ms(1));
@@ -128,16 +127,16 @@ mod a_wait_that_an_error_asks_for {
         });
         // Without the witness, who asks for himself.
         let now = std::time::Instant::now();
-        let mut machine = super::super::super::Dynamic::new(rules, now, 7);
+        let mut machine = Machine::dynamic(rules, now, 7);
         let key = machine.add(Arc::default(), now);
         let effects = &mut Vec::new();
         let mut take = |event| machine.on_event(event, now, effects);
-        take(Event::Request { ticket: 1, key, request: Request::Start });
-        take(Event::Exited { key, incarnation: 1, reason: busy() });
+        take(MachineEvent::Request { ticket: 1, key, request: ChildRequest::Start });
+        take(MachineEvent::Exited { key, incarnation: 1, reason: busy() });
         assert_eq!(asked.load(Ordering::Relaxed), 0, "nothing is drawn yet");
-        take(Event::Answered { key, incarnation: 1, decision: Resolution::Restart.into() });
+        take(MachineEvent::Answered { key, incarnation: 1, decision: Resolution::Restart.into() });
         assert_eq!(asked.load(Ordering::Relaxed), 1);
-        take(Event::Request { ticket: 2, key, request: Request::Wake });
+        take(MachineEvent::Request { ticket: 2, key, request: ChildRequest::Wake });
         assert_eq!(asked.load(Ordering::Relaxed), 1);
     }
 
@@ -196,11 +195,11 @@ mod a_wait_that_an_error_asks_for {
 mod a_restart_that_is_not_charged {
     use super::*;
 
-    fn is_free<M: Subject>(mut world: World<M>) {
+    fn is_free(mut world: World) {
         for incarnation in 2..=4 {
             world.fail("a");
             world.advance(secs(60));
-            world.says("a", |key, incarnation| Event::Healthy { key, incarnation });
+            world.says("a", |key, incarnation| MachineEvent::Healthy { key, incarnation });
             assert_eq!(world.acts(), format!("start a#{incarnation}"));
             assert_eq!(charged(&world), 0);
         }
@@ -331,14 +330,14 @@ mod a_restart_that_is_not_charged {
 fn what_is_shown_of_a_groups_wait_is_when_the_group_starts() {
     let rules = Rules { strategy: Strategy::OneForAll, ..waiting() };
     let mut world = World::running(rules, [kid("a"), kid("b").stops(secs(1)), kid("c")]);
-    let begins = |world: &World<Ordered>| {
+    let begins = |world: &World| {
         let view = world.machine.view(world.key("c"), world.now).expect("a child");
         view.history.and_then(|history| history.next).map(|(at, _)| at - world.now)
     };
     world.fail("c");
     assert_eq!(begins(&world), Some(secs(60)));
     // Somebody wants it sooner, but it has to wait for its sibling.
-    assert_eq!(world.call("c", Request::Wake), "done");
+    assert_eq!(world.call("c", ChildRequest::Wake), "done");
     assert_eq!(world.lifecycle("c"), Lifecycle::Restarting);
     assert_eq!(begins(&world), Some(Duration::ZERO));
 }

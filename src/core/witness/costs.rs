@@ -15,8 +15,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::{Decision, Key};
-use super::{Broken, Nature, Subject, Witness, ensure};
+use super::super::{Decision, Key, Machine};
+use super::{Broken, Nature, Witness, ensure};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{FirstStart, OnExhausted, OnExit, Reset};
@@ -203,16 +203,12 @@ impl Witness {
         }
     }
 
-    pub(super) fn check_costs<M: Subject>(
-        &mut self,
-        machine: &M,
-        now: Instant,
-    ) -> Result<(), Broken> {
+    pub(super) fn check_costs(&mut self, machine: &Machine, now: Instant) -> Result<(), Broken> {
         let intensity = self.rules.intensity;
         let granted = self.granted.count(intensity, now);
         ensure(machine.intensity(now).0 == granted, "restarts are counted")?;
         if intensity.is_some_and(|intensity| intensity.decay().is_none() && !intensity.tumbles()) {
-            let window = machine.children().window.made();
+            let window = machine.children().window.as_ref();
             let kept = window.into_iter().flat_map(|window| window.granted(now));
             let exact = kept.eq(self.granted.at().iter().copied());
             ensure(exact, "restarts count from when they were granted")?;

@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::state::{Down, State, Timer, Why};
-use super::super::{Key, View};
-use super::{Broken, Child, Subject, Witness, ensure};
+use super::super::{Key, Machine, View};
+use super::{Broken, Child, Witness, ensure};
 
 impl Witness {
-    pub(super) fn check_counts<M: Subject>(&self, machine: &M, now: Instant) -> Result<(), Broken> {
+    pub(super) fn check_counts(&self, machine: &Machine, now: Instant) -> Result<(), Broken> {
         let children = machine.children();
         let mut by_lifecycle = [0; 8];
         let (mut live, mut left, mut leaving, mut running) = (0, 0, 0, 0);
@@ -50,16 +50,16 @@ impl Witness {
         ensure(live == children.live && live == running, "live children are counted")?;
         ensure(left == children.significant_left, "significant children are counted")?;
         ensure(leaving == children.significant_leaving, "those that leave are counted")?;
-        let census = machine.census();
-        ensure(census.by_lifecycle == by_lifecycle, "children are counted by lifecycle")?;
-        ensure(census.specs() == specs, "children are counted")?;
-        ensure(census.supervisors == supervisors, "those that are supervisors are counted")?;
+        let counts = machine.counts();
+        ensure(counts.by_lifecycle == by_lifecycle, "children are counted by lifecycle")?;
+        ensure(counts.specs() == specs, "children are counted")?;
+        ensure(counts.supervisors == supervisors, "those that are supervisors are counted")?;
         self.check_waiting(machine)
     }
 
-    fn check_timer<M: Subject>(
+    fn check_timer(
         &self,
-        machine: &M,
+        machine: &Machine,
         key: Key,
         state: State,
         view: &View,
@@ -88,12 +88,7 @@ impl Witness {
         Ok(())
     }
 
-    fn check_requirements<M: Subject>(
-        &self,
-        machine: &M,
-        key: Key,
-        child: &Child,
-    ) -> Result<(), Broken> {
+    fn check_requirements(&self, machine: &Machine, key: Key, child: &Child) -> Result<(), Broken> {
         let children = machine.children();
         for name in &child.nature.requires {
             let provider = self.key(name).and_then(|provider| children.state(provider));
@@ -107,7 +102,7 @@ impl Witness {
         Ok(())
     }
 
-    fn check_waiting<M: Subject>(&self, machine: &M) -> Result<(), Broken> {
+    fn check_waiting(&self, machine: &Machine) -> Result<(), Broken> {
         let known = machine.children().callers.len();
         ensure(known == self.waiting.len(), "the machine knows all who wait")
     }

@@ -18,22 +18,20 @@
 //! 4. A child is forgotten once, from Stopped, and nobody waits for it then. Each ticket is answered
 //!    once, and whoever was not answered is known to the machine.
 //! 5. What an incarnation says that is over changes nothing.
-//! 6. A machine that is [`muted`] does the same.
 //!
 //! What becomes of a question is in [`answers`], what a failure costs in [`costs`], who is started by a
 //! message and who waits with his in [`mail`], who goes with whom in [`order`], what is true between
 //! two events in [`counts`], and what when nothing more happens in [`rest`].
 
 use std::collections::BTreeMap;
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::children::Children;
 use super::state::Timer;
 use super::{
-    Answer, Decision, Dynamic, Effect, Event, Incarnation, Key, Machine, Ordered, Report, Request,
-    SLICE, Ticket,
+    ChildAnswer, ChildRequest, Decision, Effect, IncarnationNumber, Key, Machine, MachineEvent,
+    Report, SLICE, Ticket,
 };
 use crate::exit::ExitReason;
 use crate::failure::FailureDecision;
@@ -50,55 +48,8 @@ mod counts;
 mod grants;
 mod health;
 mod mail;
-pub(super) mod muted;
 mod order;
 mod rest;
-
-/// A machine that can be looked into.
-pub(super) trait Subject: Machine + Clone + Debug {
-    /// Whether its children have an order.
-    const ORDERED: bool;
-
-    fn children(&self) -> &Children;
-
-    /// Whether it is still open who of a group comes back.
-    fn decides_later(&self) -> bool;
-
-    /// Whether the child is in a range that is being stopped, and has not been passed.
-    fn is_to_stop(&self, key: Key) -> bool;
-}
-
-impl Subject for Ordered {
-    const ORDERED: bool = true;
-
-    fn children(&self) -> &Children {
-        &self.children
-    }
-
-    fn decides_later(&self) -> bool {
-        self.is_stopping_a_range()
-    }
-
-    fn is_to_stop(&self, key: Key) -> bool {
-        self.is_being_swept(key)
-    }
-}
-
-impl Subject for Dynamic {
-    const ORDERED: bool = false;
-
-    fn children(&self) -> &Children {
-        &self.children
-    }
-
-    fn decides_later(&self) -> bool {
-        false
-    }
-
-    fn is_to_stop(&self, _key: Key) -> bool {
-        false
-    }
-}
 
 /// Which promise was broken.
 pub(super) type Broken = String;
@@ -108,13 +59,13 @@ pub(super) type Broken = String;
 pub(super) struct Witness {
     /// All that there ever were.
     pub(super) children: BTreeMap<Key, Child>,
-    pub(super) waiting: BTreeMap<Ticket, (Key, Request)>,
+    pub(super) waiting: BTreeMap<Ticket, (Key, ChildRequest)>,
     pub(super) up: bool,
     pub(super) finished: Option<Instant>,
     /// The last child of each name.
     names: BTreeMap<Arc<str>, Key>,
     /// The incarnation that ended last.
-    ended: Option<(Key, Incarnation)>,
+    ended: Option<(Key, IncarnationNumber)>,
     /// Whether the end has begun.
     ending: bool,
     /// And all are aborted, in no order.
@@ -150,9 +101,9 @@ pub(super) struct Witness {
 
 impl Witness {
     /// A witness of a machine that has not begun.
-    pub(super) fn of<M: Subject>(machine: &M) -> Self {
+    pub(super) fn of(machine: &Machine) -> Self {
         let rules = Arc::clone(&machine.children().rules);
-        let strategy = if M::ORDERED { rules.strategy } else { Strategy::OneForOne };
+        let strategy = if machine.is_ordered() { rules.strategy } else { Strategy::OneForOne };
         Self {
             children: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -167,7 +118,7 @@ impl Witness {
             paused: None,
             rules,
             strategy,
-            ordered: M::ORDERED,
+            ordered: machine.is_ordered(),
             fresh: Vec::new(),
             asked: None,
             left: None,
@@ -206,10 +157,10 @@ impl Witness {
     }
 
     /// Has the machine take in an event, and compares what it does about it with what it promises.
-    pub(super) fn watch<M: Subject>(
+    pub(super) fn watch(
         &mut self,
-        machine: &mut M,
-        event: Event,
+        machine: &mut Machine,
+        event: MachineEvent,
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Broken> {
@@ -241,11 +192,7 @@ impl Witness {
     }
 
     /// Whoever is over says again all that he could say. Nothing comes of it.
-    pub(super) fn check_echoes<M: Machine>(
-        &self,
-        machine: &mut M,
-        now: Instant,
-    ) -> Result<(), Broken> {
+    pub(super) fn check_echoes(&self, machine: &mut Machine, now: Instant) -> Result<(), Broken> {
         for (&key, child) in &self.children {
             let over = child.incarnation.saturating_sub(u32::from(child.live));
             if over > 0 {
@@ -255,10 +202,11 @@ impl Witness {
         Ok(())
     }
 
-    fn before<M: Subject>(&mut self, event: &Event, machine: &M, now: Instant) {
-        self.ending = matches!(event, Event::Stop { .. } | Event::AbortAll) || is_ending(machine);
+    fn before(&mut self, event: &MachineEvent, machine: &Machine, now: Instant) {
+        self.ending = matches!(event, MachineEvent::Stop { .. } | MachineEvent::AbortAll)
+            || is_ending(machine);
         let total = machine.children().timers.at(Timer::Total).is_some_and(|at| at <= now);
-        self.aborting |= total || matches!(event, Event::AbortAll);
+        self.aborting |= total || matches!(event, MachineEvent::AbortAll);
         self.fresh.clear();
         self.told.clear();
         (self.asked, self.left) = (None, None);
@@ -268,18 +216,19 @@ impl Witness {
         self.listen(event);
         self.note_mail(event);
         match event {
-            &Event::Exited { key, incarnation, .. } | &Event::Ignored { key, incarnation } => {
+            &MachineEvent::Exited { key, incarnation, .. }
+            | &MachineEvent::Ignored { key, incarnation } => {
                 let child = self.child(key);
                 if child.incarnation == incarnation {
                     child.live = false;
                     let by_itself = !child.cancelled && !child.aborted;
                     let free = child.condemned.is_some();
                     self.ended = Some((key, incarnation));
-                    let exited = matches!(event, Event::Exited { .. });
+                    let exited = matches!(event, MachineEvent::Exited { .. });
                     self.left = (by_itself && exited && !free).then_some(key);
                 }
             }
-            &Event::Request { ticket, key, request } => {
+            &MachineEvent::Request { ticket, key, request } => {
                 self.waiting.insert(ticket, (key, request));
                 self.asked = Some(ticket);
             }
@@ -297,8 +246,8 @@ impl Witness {
                 self.check_traffic(key, cause, now)?;
                 self.started(key, incarnation)
             }
-            &Effect::Hold { key, until } => self.hold(key, until),
-            &Effect::Stays { key } => self.stays(key),
+            &Effect::HoldMessages { key, until } => self.hold(key, until),
+            &Effect::StaysDown { key } => self.stays(key),
             &Effect::Cancel { key } => {
                 self.check_cancel(key)?;
                 let child = self.child(key);
@@ -343,7 +292,7 @@ impl Witness {
                 self.report(*report, now)
             }
             Effect::Reply { ticket, answer } => {
-                self.told_failed |= matches!(answer, Answer::Failed(_));
+                self.told_failed |= matches!(answer, ChildAnswer::Failed(_));
                 let Some((key, request)) = self.waiting.remove(ticket) else {
                     return Err("a ticket is answered once".to_owned());
                 };
@@ -365,7 +314,7 @@ impl Witness {
         }
     }
 
-    fn started(&mut self, key: Key, incarnation: Incarnation) -> Result<(), Broken> {
+    fn started(&mut self, key: Key, incarnation: IncarnationNumber) -> Result<(), Broken> {
         ensure(!self.ending, "nothing is started once the end has begun")?;
         let child = self.child(key);
         ensure(!child.live, "a child has one live incarnation")?;
@@ -417,10 +366,10 @@ impl Witness {
 }
 
 /// Says all that an incarnation could say that is over.
-fn check_echo<M: Machine>(
-    machine: &mut M,
+fn check_echo(
+    machine: &mut Machine,
     key: Key,
-    incarnation: Incarnation,
+    incarnation: IncarnationNumber,
     asked: bool,
     now: Instant,
 ) -> Result<(), Broken> {
@@ -428,30 +377,30 @@ fn check_echo<M: Machine>(
     let reason = ExitReason::Hung;
     let mut effects = Vec::new();
     for event in [
-        Event::Ready { key, incarnation },
-        Event::Ignored { key, incarnation },
-        Event::Healthy { key, incarnation },
-        Event::StopSelf { key, incarnation },
-        Event::Acked { key, incarnation },
-        Event::Health { key, incarnation, problem: None },
-        Event::Health { key, incarnation, problem: Some("ill".into()) },
-        Event::Policy { key, incarnation, policy: Some(Arc::default()) },
-        Event::Exited { key, incarnation, reason },
+        MachineEvent::Ready { key, incarnation },
+        MachineEvent::Ignored { key, incarnation },
+        MachineEvent::Healthy { key, incarnation },
+        MachineEvent::StopSelf { key, incarnation },
+        MachineEvent::Acked { key, incarnation },
+        MachineEvent::Health { key, incarnation, problem: None },
+        MachineEvent::Health { key, incarnation, problem: Some("ill".into()) },
+        MachineEvent::Policy { key, incarnation, policy: Some(Arc::default()) },
+        MachineEvent::Exited { key, incarnation, reason },
     ] {
         machine.on_event(event, now, &mut effects);
     }
     // What is decided about it may still be open.
     if !asked {
         let decision = FailureDecision::give_up().with(());
-        machine.on_event(Event::Answered { key, incarnation, decision }, now, &mut effects);
+        machine.on_event(MachineEvent::Answered { key, incarnation, decision }, now, &mut effects);
     }
     ensure(effects.is_empty(), "what an incarnation says that is over has no effect")?;
     let after = machine.next_deadline();
     ensure(before == after, "what an incarnation says that is over moves no deadline")
 }
 
-pub(super) fn is_ending<M: Machine>(machine: &M) -> bool {
-    matches!(machine.admits(), Err(Answer::ShuttingDown))
+pub(super) fn is_ending(machine: &Machine) -> bool {
+    matches!(machine.admits(), Err(ChildAnswer::ShuttingDown))
 }
 
 fn ensure(right: bool, what: impl Display) -> Result<(), Broken> {
@@ -461,8 +410,8 @@ fn ensure(right: bool, what: impl Display) -> Result<(), Broken> {
 fn subject(effect: &Effect) -> Option<Key> {
     match effect {
         Effect::Start { key, .. }
-        | Effect::Hold { key, .. }
-        | Effect::Stays { key }
+        | Effect::HoldMessages { key, .. }
+        | Effect::StaysDown { key }
         | Effect::Cancel { key }
         | Effect::Abort { key }
         | Effect::Leaked { key, .. }

@@ -3,13 +3,13 @@
 //! Knows why a child may be down, and no way how it came to be so.
 
 use super::super::state::{Down, State};
-use super::{Broken, Subject, Witness, ensure};
+use super::{Broken, Machine, Witness, ensure};
 use crate::lifecycle::Lifecycle;
 use crate::policy::Strategy;
 
 impl Witness {
     /// Checks a machine that does not end, has no deadline, and whose children do as they are told.
-    pub(in super::super) fn check_rest<M: Subject>(&self, machine: &M) -> Result<(), Broken> {
+    pub(in super::super) fn check_rest(&self, machine: &Machine) -> Result<(), Broken> {
         let children = machine.children();
         ensure(self.up, "it comes up")?;
         for &(key, _) in self.waiting.values() {

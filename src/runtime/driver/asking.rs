@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::{Driver, Step};
 use crate::child::{Caught, Parent as _, TaskFuture};
-use crate::core::{ANSWER_WITHIN, Event, Incarnation, Key, Machine};
+use crate::core::{ANSWER_WITHIN, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
 use crate::runtime::hub::Hub;
@@ -33,10 +33,10 @@ impl Questions {
     }
 }
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     pub(super) fn ask_about(
         &mut self,
-        (key, incarnation): (Key, Incarnation),
+        (key, incarnation): (Key, IncarnationNumber),
         attempt: u32,
         error: ExitReason,
         step: &Step<'_>,
@@ -62,7 +62,7 @@ impl<M: Machine> Driver<M> {
         let hub = Arc::clone(&self.hub);
         self.questions.ask(Box::pin(async move {
             if let Some(decision) = decide(&hub, callback, failure).await {
-                hub.tell(Event::Answered { key, incarnation, decision });
+                hub.tell(MachineEvent::Answered { key, incarnation, decision });
             }
         }));
     }

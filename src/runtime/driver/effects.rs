@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Caller, Driver, Ending, Step};
 use crate::child::StopLevel;
 use crate::core::{
-    self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket,
+    self, ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Key, Report, Ticket,
 };
 use crate::dead_letter::{DeadLetter, DeadLetterReason, Provenance};
 use crate::error::ControlError;
@@ -19,7 +19,7 @@ use crate::runtime::request::{Begun, Started};
 use crate::runtime::trace;
 use crate::status::EventKind;
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     /// Where it lies: an effect is moved in pieces of another width than it was written in, for which
     /// the processor waits. That was a fortieth of a restart's time.
     pub(super) fn perform(&mut self, effect: &mut Effect, step: &mut Step<'_>) {
@@ -35,7 +35,7 @@ impl<M: Machine> Driver<M> {
                     self.tasks.start(key, incarnation, cause, rules, options);
                 }
             }
-            Effect::Hold { key, until } => {
+            Effect::HoldMessages { key, until } => {
                 if let Some(mailbox) = self.mailbox(key) {
                     mailbox.keep_back(until);
                 }
@@ -44,9 +44,7 @@ impl<M: Machine> Driver<M> {
                 if self.is_due(now) {
                     self.asked.insert(key, ());
                 }
-                if self.heeds_edges || self.supervises {
-                    self.close_mailbox(key);
-                }
+                self.close_mailbox(key);
                 match self.tasks.is_asked(key) {
                     Some(false) => {
                         self.line_up(key);
@@ -78,11 +76,11 @@ impl<M: Machine> Driver<M> {
                 self.note_down(key, step);
             }
             Effect::Ended { key, incarnation, ref reason, lived } => {
-                let reason = self.audience.is_there().then(|| Arc::clone(reason));
+                let reason = Arc::clone(reason);
                 step.ending = Some(Ending { key, incarnation, reason, lived });
             }
             Effect::Ask { key, incarnation, attempt, ref mut reason } => {
-                let reason = std::mem::replace(&mut **reason, ExitReason::Normal);
+                let reason = std::mem::replace(reason, ExitReason::Normal);
                 self.ask_about((key, incarnation), attempt, reason, step);
             }
             Effect::Unanswered { key, incarnation } => {
@@ -96,16 +94,16 @@ impl<M: Machine> Driver<M> {
                 self.note_down(key, step);
             }
             Effect::Replaced { key } => self.replaced(key),
-            Effect::Stays { key } => {
+            Effect::StaysDown { key } => {
                 self.note_down(key, step);
                 self.tasks.let_go(key);
             }
             Effect::Reply { ticket, ref mut answer } => {
-                let answer = std::mem::replace(answer, core::Answer::Done);
+                let answer = std::mem::replace(answer, core::ChildAnswer::Done);
                 self.reply(ticket, answer, step);
             }
             Effect::Removed { key, incarnation } => {
-                if self.audience.listens {
+                if self.hub.tree.has_listeners() {
                     let path = self.tasks.path(&self.hub, key);
                     self.hub.publish(now, path, incarnation, || EventKind::Removed);
                 }
@@ -123,7 +121,7 @@ impl<M: Machine> Driver<M> {
                 }
             }
             Effect::Finish(ref mut finish) => {
-                let finish = std::mem::replace(&mut **finish, Finish::Stopped);
+                let finish = std::mem::replace(finish, Finish::Stopped);
                 self.end = Some(match self.end_of(finish) {
                     // It would have ended like that, but had to be made to.
                     End::Stopped | End::AutoShutdown if self.heard == StopLevel::Abort => {
@@ -157,7 +155,7 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Who may be asked by the end of this run, and so on.
-    fn links(&self, mut last: (Key, Incarnation)) -> impl Iterator<Item = Link> {
+    fn links(&self, mut last: (Key, IncarnationNumber)) -> impl Iterator<Item = Link> {
         // In a group, who runs mostly does. The task of one who does not is let go when that is told.
         let returns = !self.machine.is_ending();
         std::iter::from_fn(move || {
@@ -205,13 +203,14 @@ impl<M: Machine> Driver<M> {
     }
 
     fn report(&mut self, report: &Report, step: &Step<'_>) {
-        if !self.audience.is_there() {
+        let (reads, listens) = (trace::is_read(), self.hub.tree.has_listeners());
+        if !reads && !listens {
             return;
         }
         let path = self.tasks.path(&self.hub, report.key);
         let ending = step.ending(report.key, report.incarnation);
-        let reason = ending.filter(|_| report.ending.is_some()).and_then(|it| it.reason.clone());
-        if self.audience.reads {
+        let reason = ending.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
+        if reads {
             let by_hand = self.tasks.cause(report.key) == Some(StartCause::Manual);
             let rules = &self.hub.blueprint.rules;
             let options = self.machine.options(report.key);
@@ -219,7 +218,7 @@ impl<M: Machine> Driver<M> {
             let brutal = shutdown == Some(Shutdown::BrutalKill);
             trace::report(report, &path, by_hand, brutal, reason.as_deref());
         }
-        if self.audience.listens {
+        if listens {
             let waits = report.to == Lifecycle::Restarting;
             let view = waits.then(|| self.machine.view(report.key, step.now)).flatten();
             let history = view.and_then(|view| view.history);
@@ -230,7 +229,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn leak(&mut self, key: Key, incarnation: Incarnation, now: Instant) {
+    fn leak(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
         // A supervisor that did not end has leaked what is below it; the rest of it goes now.
         self.tasks.abort_task(key);
         self.leaked.insert((key, incarnation), ());
@@ -239,7 +238,7 @@ impl<M: Machine> Driver<M> {
 
     fn decided(
         &mut self,
-        (key, incarnation): (Key, Incarnation),
+        (key, incarnation): (Key, IncarnationNumber),
         reason: &Arc<ExitReason>,
         decision: Decision,
         log: FailureLog,
@@ -247,9 +246,6 @@ impl<M: Machine> Driver<M> {
     ) {
         let now = step.now;
         let before = self.lived.remove(&key).filter(|&(of, _)| of == incarnation);
-        if !decision.is_accounted_for() && !self.audience.is_there() {
-            return;
-        }
         let path = self.tasks.path(&self.hub, key);
         let ending = step.ending(key, incarnation);
         let lived = ending.and_then(|ending| ending.lived);
@@ -289,7 +285,6 @@ impl<M: Machine> Driver<M> {
         self.take_mailbox(key);
         let mailbox = spec.seed.mailbox();
         self.tasks.replace(key, Arc::clone(&spec.seed), mailbox.is_some());
-        self.supervises |= spec.options.supervisor.is_some();
         if let Some(mailbox) = mailbox {
             self.give_mailbox(key, &spec, &mailbox);
         }
@@ -300,28 +295,30 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn reply(&mut self, ticket: Ticket, answer: core::Answer, step: &mut Step<'_>) {
+    fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer, step: &mut Step<'_>) {
         let asking = step.asking.take_if(|(it, _)| *it == ticket).map(|(_, caller)| caller);
         let Some(caller) = asking.or_else(|| self.callers.remove(&ticket)) else { return };
         let Caller { child, call, answer: caller } = caller;
         self.answered = true;
         let path = || child.under(self.hub.path());
         let result = match answer {
-            core::Answer::Done => Ok(Begun::Done),
-            core::Answer::Ignored => Ok(Begun::Declined),
-            core::Answer::Gated => Ok(Begun::Gated),
-            core::Answer::Dormant => Ok(Begun::Dormant),
-            core::Answer::Started(incarnation) => Ok(Begun::Up(incarnation)),
-            core::Answer::Failed(reason) => {
+            core::ChildAnswer::Done => Ok(Begun::Done),
+            core::ChildAnswer::Ignored => Ok(Begun::Declined),
+            core::ChildAnswer::Gated => Ok(Begun::Gated),
+            core::ChildAnswer::Dormant => Ok(Begun::Dormant),
+            core::ChildAnswer::Started(incarnation) => Ok(Begun::Up(incarnation)),
+            core::ChildAnswer::Failed(reason) => {
                 Err(ControlError::ActivationFailed { path: path(), reason })
             }
-            core::Answer::Running => Err(ControlError::Running { path: path() }),
-            core::Answer::Restarting => Err(ControlError::Restarting { path: path() }),
-            core::Answer::Unfit(state) => Err(ControlError::Unfit { path: path(), state, call }),
-            core::Answer::NotFound => Err(ControlError::NotFound { path: path() }),
-            core::Answer::ShuttingDown => Err(self.shutting_down()),
-            core::Answer::MaxChildren(max) => Err(self.max_children(max)),
-            core::Answer::Stopped => Err(ControlError::Stopped { path: path() }),
+            core::ChildAnswer::Running => Err(ControlError::Running { path: path() }),
+            core::ChildAnswer::Restarting => Err(ControlError::Restarting { path: path() }),
+            core::ChildAnswer::InvalidState(state) => {
+                Err(ControlError::Unfit { path: path(), state, call })
+            }
+            core::ChildAnswer::NotFound => Err(ControlError::NotFound { path: path() }),
+            core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
+            core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
+            core::ChildAnswer::Stopped => Err(ControlError::Stopped { path: path() }),
         };
         let result = result.map(|result| Started { child, result });
         // A caller who has gone away needs no answer.

@@ -13,7 +13,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Driver;
 use crate::child::{Context, HealthCheck, TaskFuture};
-use crate::core::{Incarnation, Key, Machine, Report};
+use crate::core::{IncarnationNumber, Key, Report};
 use crate::lifecycle::Lifecycle;
 use crate::policy::Pulse;
 use crate::runtime::few::Few;
@@ -74,7 +74,7 @@ impl Health {
     }
 }
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     /// Begins to ask a child that has become active, and ceases to when it isn't any more.
     pub(super) fn watch(&mut self, report: &Report) {
         if self.health.checked.is_empty() {
@@ -95,7 +95,7 @@ impl<M: Machine> Driver<M> {
     pub(super) fn is_well(
         &mut self,
         key: Key,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         problem: Option<Arc<str>>,
         now: Instant,
     ) {

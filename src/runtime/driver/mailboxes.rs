@@ -10,7 +10,7 @@ use foldhash::HashSet;
 
 use super::{Driver, Step};
 use crate::child::ChildSpec;
-use crate::core::{Key, Machine};
+use crate::core::Key;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::mailbox::{At, Grace, Slot, spot};
 use crate::runtime::wards::send_away;
@@ -19,7 +19,7 @@ use crate::runtime::wards::send_away;
 /// microseconds.
 const GRACE: u16 = 50_000;
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     pub(super) fn give_mailbox(&self, key: Key, spec: &ChildSpec, mailbox: &Arc<dyn Slot>) {
         let grace = if spec.options.signals {
             Grace::UntilReady
@@ -45,10 +45,7 @@ impl<M: Machine> Driver<M> {
 
     /// The child is started.
     pub(super) fn reopen_mailbox(&self, key: Key) {
-        // To look for it where no child has any would take each start 20 instructions.
-        if self.heeds_edges
-            && let Some(mailbox) = self.mailbox(key)
-        {
+        if let Some(mailbox) = self.mailbox(key) {
             mailbox.reopen();
         }
     }

@@ -41,7 +41,7 @@ use super::tasks::Tasks;
 use super::trace;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
-use crate::core::{Effect, Event, Incarnation, Key, Machine, RequirementId, Ticket};
+use crate::core::{Effect, IncarnationNumber, Key, Machine, MachineEvent, RequirementId, Ticket};
 use crate::exit::ExitReason;
 use crate::path::Path;
 
@@ -63,8 +63,8 @@ thread_local! {
 }
 
 /// See the [module](self).
-pub(super) struct Driver<M: Machine> {
-    machine: M,
+pub(super) struct Driver {
+    machine: Machine,
     hub: Arc<Hub>,
     tasks: Tasks,
     /// When the last turn was: the clock is read once for each, and a deadline that has come since is
@@ -84,7 +84,7 @@ pub(super) struct Driver<M: Machine> {
     /// Who was asked to stop in this turn while some deadline, maybe theirs, has come already.
     asked: Few<Key, ()>,
     /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
-    late: Queue<(Key, Incarnation)>,
+    late: Queue<(Key, IncarnationNumber)>,
     /// Somebody was answered in this turn.
     answered: bool,
     /// Others are to have a turn before the next one, which somebody else than the supervisor's task has
@@ -93,19 +93,13 @@ pub(super) struct Driver<M: Machine> {
     /// For how many turns a deadline was put off.
     overdue: u32,
     /// Who has leaked, so that it can be told when he ends.
-    leaked: Few<(Key, Incarnation), ()>,
+    leaked: Few<(Key, IncarnationNumber), ()>,
     /// How long those had been Active that have failed and are yet to be decided on.
-    lived: Few<Key, (Incarnation, Duration)>,
+    lived: Few<Key, (IncarnationNumber, Duration)>,
     /// The child that the supervisor gave up on last; it may be forgotten before the end.
     given_up: Option<Box<(Key, Path)>>,
     /// What takes the place of children that fail too often. Few have that.
     fallbacks: Few<Key, Arc<ChildSpec>>,
-    audience: Audience,
-    /// Some child has something that goes by its edges: a mailbox, a health check, or a fallback
-    /// that may have them; or somebody is asked about failures.
-    heeds_edges: bool,
-    /// Some child is a supervisor, or has been.
-    supervises: bool,
     end: Option<End>,
     questions: Questions,
     health: Health,
@@ -128,7 +122,7 @@ struct Step<'a> {
 
 impl Step<'_> {
     /// How this incarnation has ended, if it is the one.
-    fn ending(&self, key: Key, incarnation: Incarnation) -> Option<&Ending> {
+    fn ending(&self, key: Key, incarnation: IncarnationNumber) -> Option<&Ending> {
         self.ending.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
     }
 }
@@ -137,27 +131,10 @@ impl Step<'_> {
 #[derive(Debug)]
 struct Ending {
     key: Key,
-    incarnation: Incarnation,
-    /// If anybody is told.
-    reason: Option<Arc<ExitReason>>,
+    incarnation: IncarnationNumber,
+    reason: Arc<ExitReason>,
     /// How long it had been Active.
     lived: Option<Duration>,
-}
-
-/// Who is told of what happens in one turn: to find that out for each edge would cost more than
-/// most edges do.
-#[derive(Clone, Copy, Debug, Default)]
-struct Audience {
-    /// The log is read.
-    reads: bool,
-    /// Somebody has subscribed.
-    listens: bool,
-}
-
-impl Audience {
-    fn is_there(self) -> bool {
-        self.reads || self.listens
-    }
 }
 
 /// Who waits for an answer about a child.
@@ -168,10 +145,8 @@ struct Caller {
     answer: Answer<Started>,
 }
 
-impl<M: Machine> Driver<M> {
-    pub(super) fn new(machine: M, hub: Arc<Hub>, above: Option<Context>) -> Self {
-        // Whoever is asked about failures is told how long the child had lived.
-        let heeds_edges = hub.callback.is_some();
+impl Driver {
+    pub(super) fn new(machine: Machine, hub: Arc<Hub>, above: Option<Context>) -> Self {
         let tasks = Tasks::new(Arc::clone(&hub) as _, &hub.blueprint);
         Self {
             machine,
@@ -194,9 +169,6 @@ impl<M: Machine> Driver<M> {
             lived: Few::default(),
             given_up: None,
             fallbacks: Few::default(),
-            audience: Audience::default(),
-            heeds_edges,
-            supervises: false,
             end: None,
             questions: Questions::default(),
             health: Health::default(),
@@ -232,14 +204,7 @@ impl<M: Machine> Driver<M> {
         let mut late = std::mem::take(&mut self.late);
         self.asked.clear();
         self.answered = false;
-        // Before it is seen who listens: whoever has subscribed and then stops this hears of it.
         let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.run.level());
-        self.audience =
-            Audience { reads: trace::is_read(), listens: self.hub.tree.has_listeners() };
-        // A supervisor below goes by its edges, too, once it has left mailboxes here, which it does
-        // before its end comes in.
-        let heeds_edges = self.heeds_edges || self.hub.wards.are_there();
-        self.machine.mute(!self.audience.is_there() && !heeds_edges);
         // Stopping comes first, so that nothing is started only to be stopped at once.
         self.hear(level, now);
         let mut room = EVENTS;
@@ -267,7 +232,7 @@ impl<M: Machine> Driver<M> {
         // never cease to come.
         if due && (self.batch.events.is_empty() || self.overdue == PATIENCE) {
             self.overdue = 0;
-            self.step(Event::Tick, now);
+            self.step(MachineEvent::Tick, now);
         } else if due {
             self.overdue += 1;
         }
@@ -280,7 +245,7 @@ impl<M: Machine> Driver<M> {
         &mut self,
         room: &mut usize,
         now: Instant,
-        next: impl Fn(&mut Batch<Request>) -> Option<Event>,
+        next: impl Fn(&mut Batch<Request>) -> Option<MachineEvent>,
     ) {
         while *room > 0
             && let Some(event) = next(&mut self.batch)
@@ -294,7 +259,7 @@ impl<M: Machine> Driver<M> {
     fn hear(&mut self, level: StopLevel, now: Instant) {
         if let Some(stop) = self.batch.stop.take() {
             trace::stopping(&self.hub, &stop.reason);
-            self.step(Event::Stop { within: stop.within }, now);
+            self.step(MachineEvent::Stop { within: stop.within }, now);
         }
         if level > self.heard {
             self.heard = level;
@@ -302,22 +267,23 @@ impl<M: Machine> Driver<M> {
                 StopLevel::None => {}
                 StopLevel::Cancel => {
                     trace::stopping(&self.hub, "asked by its supervisor");
-                    self.step(Event::Stop { within: None }, now);
+                    self.step(MachineEvent::Stop { within: None }, now);
                 }
-                StopLevel::Abort => self.step(Event::AbortAll, now),
+                StopLevel::Abort => self.step(MachineEvent::AbortAll, now),
             }
         }
     }
 
-    fn take_in(&mut self, event: Event, now: Instant) {
+    fn take_in(&mut self, event: MachineEvent, now: Instant) {
         // Dropped when the next incarnation has been started.
         let mut _ended = None;
         let mut over = match event {
             // By its final message, a child that waits for its restart has none to wait for.
-            Event::Answered { key, .. } | Event::Request { key, .. } => Some(key),
+            MachineEvent::Answered { key, .. } | MachineEvent::Request { key, .. } => Some(key),
             _ => None,
         };
-        if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
+        if let MachineEvent::Exited { key, incarnation, .. }
+        | MachineEvent::Ignored { key, incarnation } = event
         {
             over = Some(key);
             _ended = self.tasks.ended(key, incarnation);
@@ -338,12 +304,17 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn step(&mut self, event: Event, now: Instant) {
+    fn step(&mut self, event: MachineEvent, now: Instant) {
         self.step_for(&mut None, event, now);
     }
 
     /// For who asks; he is there no more if he was answered.
-    fn step_for(&mut self, asking: &mut Option<(Ticket, Caller)>, event: Event, now: Instant) {
+    fn step_for(
+        &mut self,
+        asking: &mut Option<(Ticket, Caller)>,
+        event: MachineEvent,
+        now: Instant,
+    ) {
         // Without it, as when the thread is about to end, this step has room of its own.
         let mut effects = EFFECTS.try_with(Cell::take).unwrap_or_default();
         self.machine.on_event(event, now, &mut effects);
@@ -377,12 +348,6 @@ impl<M: Machine> Driver<M> {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
         self.health.add(key, spec.health.as_ref());
-        self.supervises |= spec.options.supervisor.is_some();
-        // What may take its place may have any of these.
-        if mailbox.is_some() || spec.health.is_some() || spec.fallback.is_some() {
-            self.heeds_edges = true;
-            self.machine.mute(false);
-        }
         if let Some(mailbox) = mailbox {
             self.give_mailbox(key, spec, &mailbox);
         }
@@ -430,7 +395,7 @@ impl<M: Machine> Driver<M> {
     }
 }
 
-impl<M: Machine> Drop for Driver<M> {
+impl Drop for Driver {
     fn drop(&mut self) {
         if self.heard == StopLevel::Abort {
             self.leave_behind();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Caller, Driver, PAGE};
 use crate::child::ChildSpec;
-use crate::core::{self, Event, Key, Machine};
+use crate::core::{self, Key, MachineEvent};
 use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
@@ -12,7 +12,7 @@ use crate::runtime::blueprint::kind;
 use crate::runtime::request::{Answer, Page, Request, Started};
 use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     pub(super) fn serve(&mut self, request: Request, now: Instant) {
         self.answered = true;
         match request {
@@ -46,7 +46,7 @@ impl<M: Machine> Driver<M> {
         &mut self,
         key: Key,
         call: &'static str,
-        request: core::Request,
+        request: core::ChildRequest,
         answer: Answer<Started>,
         now: Instant,
     ) {
@@ -54,7 +54,7 @@ impl<M: Machine> Driver<M> {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let mut asking = Some((ticket, Caller { child, call, answer }));
-        self.step_for(&mut asking, Event::Request { ticket, key, request }, now);
+        self.step_for(&mut asking, MachineEvent::Request { ticket, key, request }, now);
         self.let_go(key);
         if let Some((ticket, caller)) = asking {
             self.callers.insert(ticket, caller);
@@ -67,14 +67,14 @@ impl<M: Machine> Driver<M> {
         }
         let key = self.add(spec, now);
         self.link(key, spec);
-        self.ask(key, "start_child", core::Request::Start, answer, now);
+        self.ask(key, "start_child", core::ChildRequest::Start, answer, now);
     }
 
     /// What can only be checked among the children there are.
     fn check_new(&self, spec: &ChildSpec, now: Instant) -> Result<(), ControlError> {
         match self.machine.admits() {
             Ok(()) => {}
-            Err(core::Answer::MaxChildren(max)) => return Err(self.max_children(max)),
+            Err(core::ChildAnswer::MaxChildren(max)) => return Err(self.max_children(max)),
             Err(_) => return Err(self.shutting_down()),
         }
         let path = || self.hub.path().join(spec.name());
@@ -126,11 +126,11 @@ impl<M: Machine> Driver<M> {
         let keys = std::iter::successors(self.machine.next(0), next);
         let entries = keys.filter_map(|(key, _)| self.tasks.entry(key));
         let names = entries.map(|entry| &*entry.seed.name);
-        known(names, self.machine.census().specs() as usize)
+        known(names, self.machine.counts().specs() as usize)
     }
 
     fn counts(&self) -> Counts {
-        let census = self.machine.census();
+        let census = self.machine.counts();
         let active = [Lifecycle::Activating, Lifecycle::Active, Lifecycle::Deactivating];
         let supervisors = census.supervisors;
         Counts {

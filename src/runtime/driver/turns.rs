@@ -8,18 +8,18 @@ use std::time::Instant;
 use super::Driver;
 use crate::child::NextRun;
 use crate::clock::now;
-use crate::core::{Incarnation, Key, Machine};
+use crate::core::{IncarnationNumber, Key};
 use crate::runtime::inbox::{Batch, Reader};
 use crate::runtime::request::Request;
 use crate::runtime::turns::{Next, Turns};
 
-impl<M: Machine> Reader<Request> for Driver<M> {
+impl Reader<Request> for Driver {
     fn batch(&mut self) -> &mut Batch<Request> {
         &mut self.batch
     }
 }
 
-impl<M: Machine + Send> Turns for Driver<M> {
+impl Turns for Driver {
     fn poll(&mut self, cx: &mut task::Context<'_>) -> Next {
         if let Some(panic) = self.panic.take() {
             resume_unwind(panic);
@@ -56,7 +56,11 @@ impl<M: Machine + Send> Turns for Driver<M> {
         }
     }
 
-    fn visit(&mut self, child: Option<(Key, Incarnation)>, next: &mut Option<NextRun>) -> bool {
+    fn visit(
+        &mut self,
+        child: Option<(Key, IncarnationNumber)>,
+        next: &mut Option<NextRun>,
+    ) -> bool {
         // A supervisor that has ended, or panicked, only has yet to say so.
         if self.end.is_some() || self.panic.is_some() || self.yields {
             return true;
@@ -86,7 +90,7 @@ impl<M: Machine + Send> Turns for Driver<M> {
     }
 }
 
-impl<M: Machine> Driver<M> {
+impl Driver {
     /// Whether there is something to do. If not, whoever asks is woken once there is, but for news.
     fn has_work(&mut self, cx: &mut task::Context<'_>) -> bool {
         // Also while something is left of the last turn, or a stop would have to wait for the end

@@ -129,7 +129,7 @@ impl Owner for Hub {
         }
     }
 
-    fn tell(&self, event: core::Event) {
+    fn tell(&self, event: core::MachineEvent) {
         self.hear(event);
     }
 }

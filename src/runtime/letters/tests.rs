@@ -89,7 +89,7 @@ fn hub(name: &str, letters: LetterOptions, above: Option<Arc<Hub>>, tree: Arc<Tr
     let blueprint = Blueprint {
         name: name.into(),
         rules: Arc::default(),
-        dynamic: None,
+        dynamic: false,
         on_child_failure: None,
         letters,
         children: Vec::new(),

@@ -34,7 +34,7 @@ use super::request::Request;
 use super::trace;
 use crate::child::NextRun;
 use crate::contain::contained;
-use crate::core::{self, Incarnation, Key};
+use crate::core::{self, IncarnationNumber, Key};
 
 /// What drives a supervisor, whatever its machine is.
 pub(crate) trait Turns: Reader<Request> + Send {
@@ -43,7 +43,11 @@ pub(crate) trait Turns: Reader<Request> + Send {
 
     /// Takes one turn for who has brought news. If that is the task of a child, it may find its `next`
     /// run. Whether the supervisor's task is needed after it.
-    fn visit(&mut self, child: Option<(Key, Incarnation)>, next: &mut Option<NextRun>) -> bool;
+    fn visit(
+        &mut self,
+        child: Option<(Key, IncarnationNumber)>,
+        next: &mut Option<NextRun>,
+    ) -> bool;
 }
 
 /// Boxed: a future that held the driver itself would be moved into the task, and into the box of the
@@ -97,7 +101,11 @@ impl Hub {
 
     /// Hears that a child has ended of its own accord, from its task, which may find its `next` run.
     /// Whether that is to give way to the supervisor's task.
-    pub(crate) fn hear_in_person(&self, event: core::Event, next: &mut Option<NextRun>) -> bool {
+    pub(crate) fn hear_in_person(
+        &self,
+        event: core::MachineEvent,
+        next: &mut Option<NextRun>,
+    ) -> bool {
         if self.tree.visited.is_none() {
             self.hear(event);
             return false;
@@ -129,7 +137,11 @@ impl Visitor<'_> {
     ///
     /// It may have been woken into a place that no other thread of the runtime takes it from, so
     /// whoever has woken it gives way before he goes on with what may take long.
-    fn drive(mut self, child: Option<(Key, Incarnation)>, next: &mut Option<NextRun>) -> bool {
+    fn drive(
+        mut self,
+        child: Option<(Key, IncarnationNumber)>,
+        next: &mut Option<NextRun>,
+    ) -> bool {
         let Some(driver) = &mut self.driver else { return false };
         let aside = trace::aside();
         let needed = driver.visit(child, next);

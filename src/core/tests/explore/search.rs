@@ -12,7 +12,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::plan::Plan;
-use super::scene::{Cast, Explored, Scene};
+use super::scene::{Cast, Scene};
 use super::step::Step;
 
 /// How much was seen.
@@ -50,14 +50,14 @@ const ENDINGS: [Ending; 3] =
 /// Longer than any way to rest.
 const LONG: usize = 200;
 
-struct Search<M> {
+struct Search {
     plan: Plan,
     cast: Cast,
     seen: Seen,
     states: HashSet<u128>,
     nodes: Vec<Node>,
     /// States whose steps are still to be taken.
-    open: Vec<(u32, Scene<M>)>,
+    open: Vec<(u32, Scene)>,
     /// States from which each ending is known to come about.
     ends: [HashSet<u128>; 3],
 }
@@ -66,9 +66,9 @@ const ROOT: u32 = u32::MAX;
 
 /// Takes every step from every state that is fewer than `depth` steps from one of the beginnings:
 /// a supervisor that has not begun, and one whose children are up.
-pub(super) fn explore<M: Explored>(plan: &Plan, depth: usize) -> Result<Seen, Box<Found>> {
+pub(super) fn explore(plan: &Plan, depth: usize) -> Result<Seen, Box<Found>> {
     let cast = Cast::of(plan);
-    let mut search = Search::<M> {
+    let mut search = Search {
         plan: plan.clone(),
         seen: Seen::default(),
         states: HashSet::new(),
@@ -86,16 +86,16 @@ pub(super) fn explore<M: Explored>(plan: &Plan, depth: usize) -> Result<Seen, Bo
     Ok(search.seen)
 }
 
-impl<M: Explored> Search<M> {
+impl Search {
     fn begin(&mut self) -> Result<(), Box<Found>> {
-        let mut scene: Scene<M> = Scene::begin(&self.plan, &self.cast);
+        let mut scene: Scene = Scene::begin(&self.plan, &self.cast);
         let mut node = ROOT;
-        if !M::ORDERED {
+        if !scene.machine.is_ordered() {
             scene = self.take(node, &scene, Step::Due)?;
             node = self.arrive(node, Step::Due, &scene)?.unwrap_or(node);
         }
         self.open.push((node, scene.clone()));
-        if !M::ORDERED {
+        if !scene.machine.is_ordered() {
             for who in 0..self.plan.types.len() {
                 let step = Step::Add(who as u8);
                 scene = self.take(node, &scene, step)?;
@@ -110,7 +110,7 @@ impl<M: Explored> Search<M> {
         Ok(())
     }
 
-    fn expand(&mut self, node: u32, scene: &Scene<M>, goes_on: bool) -> Result<(), Box<Found>> {
+    fn expand(&mut self, node: u32, scene: &Scene, goes_on: bool) -> Result<(), Box<Found>> {
         let mut steps = Vec::new();
         scene.steps(&self.cast, &mut steps);
         for step in steps {
@@ -124,7 +124,7 @@ impl<M: Explored> Search<M> {
         Ok(())
     }
 
-    fn take(&mut self, from: u32, scene: &Scene<M>, step: Step) -> Result<Scene<M>, Box<Found>> {
+    fn take(&mut self, from: u32, scene: &Scene, step: Step) -> Result<Scene, Box<Found>> {
         self.seen.transitions += 1;
         let mut next = scene.clone();
         next.take(step, &self.cast).map_err(|broken| self.found(from, &[step], broken))?;
@@ -136,7 +136,7 @@ impl<M: Explored> Search<M> {
         &mut self,
         before: u32,
         step: Step,
-        scene: &Scene<M>,
+        scene: &Scene,
     ) -> Result<Option<u32>, Box<Found>> {
         let print = scene.fingerprint();
         if !self.states.insert(print) {
@@ -159,7 +159,7 @@ impl<M: Explored> Search<M> {
     fn follow(
         &mut self,
         print: u128,
-        scene: &Scene<M>,
+        scene: &Scene,
         ending: Ending,
         steps: &mut Vec<Step>,
     ) -> Result<(), String> {
@@ -217,15 +217,15 @@ impl<M: Explored> Search<M> {
 
 /// Compares each state that is merged with the one that it is merged with: the same steps must lead
 /// to the same states. Returns how many were compared.
-pub(super) fn compare_merged<M: Explored>(plan: &Plan, depth: usize) -> u64 {
+pub(super) fn compare_merged(plan: &Plan, depth: usize) -> u64 {
     let cast = Cast::of(plan);
-    let future = |scene: &Scene<M>| {
+    let future = |scene: &Scene| {
         let mut steps = Vec::new();
         scene.steps(&cast, &mut steps);
         let next = steps.into_iter().map(|step| (step, after(scene, step, &cast).fingerprint()));
         next.collect::<Vec<_>>()
     };
-    let mut open: Vec<Scene<M>> = vec![Scene::begin(plan, &cast)];
+    let mut open: Vec<Scene> = vec![Scene::begin(plan, &cast)];
     let (mut futures, mut compared) = (HashMap::new(), 0);
     for _ in 0..depth {
         for scene in std::mem::take(&mut open) {
@@ -248,7 +248,7 @@ pub(super) fn compare_merged<M: Explored>(plan: &Plan, depth: usize) -> u64 {
     compared
 }
 
-fn after<M: Explored>(scene: &Scene<M>, step: Step, cast: &Cast) -> Scene<M> {
+fn after(scene: &Scene, step: Step, cast: &Cast) -> Scene {
     let mut next = scene.clone();
     next.take(step, cast).expect("no promise is broken");
     next
