@@ -64,7 +64,6 @@ mod witness;
 pub(crate) use arena::{Key, trim};
 pub(crate) use asking::ANSWER_WITHIN;
 pub(crate) use machine::Machine;
-pub(crate) use order::Order;
 pub(crate) use requirements::RequirementId;
 
 /// How many children one event may visit, so that no event holds the supervisor for long.

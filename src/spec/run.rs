@@ -10,11 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
-use crate::child::{Child, ChildSpec, Context, Seed, Source, TaskFuture, recipe_of};
+use crate::child::{Child, ChildFactory, ChildMeta, ChildSpec, Context, function_kind};
 use crate::error::{BuildWarning, RunError, StartError};
 use crate::exit::Exit;
-use crate::handle::{self, SupervisorHandle, ask_to_stop, until_up};
-use crate::runtime::{Blueprint, End, Hub, supervise};
+use crate::handle::{self, SupervisorHandle, ask_to_stop, supervisor_below, until_up};
+use crate::runtime::{Blueprint, End, SupervisorShared, supervise};
 
 /// How long a graceful shutdown may take, unless the tree says otherwise.
 const SHUTDOWN: Duration = Duration::from_secs(45);
@@ -72,11 +72,6 @@ impl Supervisor {
         let root = Root::spawn(self.blueprint);
         root.up().await?;
         Ok(root.detach())
-    }
-
-    #[cfg(all(test, not(verger_loom)))]
-    pub(crate) fn blueprint(&self) -> Arc<Blueprint> {
-        Arc::clone(&self.blueprint)
     }
 
     /// The tree in its own task, before that has done anything.
@@ -185,7 +180,7 @@ impl<F: Future<Output = ()> + Send + 'static> GracefulShutdown<F> {
         let result = tokio::select! {
             result = handle.wait() => result,
             () = self.shutdown => {
-                ask_to_stop(&root.hub, "graceful shutdown", Some(within));
+                ask_to_stop(&root.shared, "graceful shutdown", Some(within));
                 handle.wait().await
             }
         };
@@ -211,7 +206,7 @@ impl<F> fmt::Debug for GracefulShutdown<F> {
 /// The task of a root, aborted with all below it if this is dropped.
 #[derive(Debug)]
 pub(crate) struct Root {
-    hub: Arc<Hub>,
+    shared: Arc<SupervisorShared>,
     task: Option<JoinHandle<()>>,
 }
 
@@ -219,25 +214,25 @@ impl Root {
     fn spawn(blueprint: Arc<Blueprint>) -> Self {
         // A runtime without timers is the caller's mistake, so the panic is to be his, too.
         drop(tokio::time::sleep(Duration::ZERO));
-        let hub = handle::root(blueprint);
-        let run: TaskFuture = Box::pin(supervise(Arc::clone(&hub), None, |_| ()));
+        let shared = handle::root(blueprint);
+        let run = supervise(Arc::clone(&shared), None, |_| ());
         #[expect(clippy::disallowed_methods, reason = "the root's task; whoever runs it waits")]
         let task = tokio::spawn(run);
-        Self { hub, task: Some(task) }
+        Self { shared, task: Some(task) }
     }
 
     pub(crate) fn handle(&self) -> SupervisorHandle {
-        SupervisorHandle::new(Arc::clone(&self.hub))
+        SupervisorHandle::new(Arc::clone(&self.shared))
     }
 
     /// Waits until the tree is up, or has ended well of its own accord.
     pub(crate) async fn up(&self) -> Result<(), StartError> {
-        let Some(end) = until_up(&self.hub).await else { return Ok(()) };
-        match (&end, end.result(self.hub.path())) {
+        let Some(end) = until_up(&self.shared).await else { return Ok(()) };
+        match (&end, end.result(self.shared.path())) {
             (_, Err(RunError::Start(error))) => Err(error),
             (_, Err(error)) => Err(StartError::Ended(Box::new(error))),
             (End::AutoShutdown | End::Exit { .. }, Ok(())) => Ok(()),
-            (_, Ok(())) => Err(StartError::Stopped { path: self.hub.path().clone() }),
+            (_, Ok(())) => Err(StartError::Stopped { path: self.shared.path().clone() }),
         }
     }
 
@@ -266,24 +261,25 @@ fn exit_code(result: Result<(), RunError>, root: &Root) -> ExitCode {
         |()| 0,
     );
     // However it ended: the runtime would wait for whoever blocks one of its threads.
-    if !root.hub.left_behind().is_empty() {
+    if !root.shared.leaked_below().is_empty() {
         std::process::exit(code.into());
     }
     code.into()
 }
 
 /// How a supervisor that is a child is made.
-pub(super) fn seed_of(blueprint: Arc<Blueprint>) -> Seed {
+pub(super) fn factory_of(blueprint: Arc<Blueprint>) -> ChildFactory {
     let name = Arc::clone(&blueprint.name);
     // A function, though `Supervisor` is a `Child`: it does nothing in `activate` and `deactivate`,
     // and as a value each of its methods would have a box, and the value, too.
-    Seed::new(name, recipe_of(Below(blueprint), |below, ctx| Ok(run_below(&below.0, ctx))))
+    let kind = function_kind(Below(blueprint), |below, ctx| Ok(run_below(&below.0, ctx)));
+    ChildFactory::new(name, kind)
 }
 
 /// What a supervisor that is a child is made from.
 struct Below(Arc<Blueprint>);
 
-impl Source for Below {
+impl ChildMeta for Below {
     fn lends(&self) -> bool {
         self.0.lends
     }
@@ -297,8 +293,7 @@ fn run_below(
     blueprint: &Arc<Blueprint>,
     ctx: Context,
 ) -> impl Future<Output = Exit> + Send + use<> {
-    let hub = ctx.hub_below(blueprint);
-    supervise(hub, Some(ctx), End::exit)
+    supervise(supervisor_below(&ctx, blueprint), Some(ctx), End::exit)
 }
 
 /// A supervisor is ready when its first start has passed its last child. All its work is in `run`,
@@ -320,6 +315,6 @@ impl Child for Supervisor {
 impl From<Supervisor> for ChildSpec {
     fn from(tree: Supervisor) -> Self {
         let bound = tree.blueprint.abort_bound();
-        Self::of_supervisor(seed_of(tree.blueprint), bound)
+        Self::of_supervisor(factory_of(tree.blueprint), bound)
     }
 }
