@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::stop::{StopCell, StopLevel};
-use crate::core::{Event, Incarnation as IncarnationNumber, Key};
+use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::mailbox::{Borrower, Loan, Slot, Spot, spot};
 use crate::path::Path;
@@ -22,7 +22,7 @@ pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
     fn path(&self) -> Path;
 
     /// Pushes an event into the supervisor's inbox. Never blocks.
-    fn notify(&self, event: Event);
+    fn notify(&self, event: MachineEvent);
 
     /// Reports a `deactivate` that failed.
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason);
@@ -108,8 +108,8 @@ impl Incarnation {
     pub(super) fn report_exit(&self, reason: Option<ExitReason>) {
         let (key, incarnation) = (self.key, self.number);
         self.parent.notify(match reason {
-            Some(reason) => Event::Exited { key, incarnation, reason },
-            None => Event::Ignored { key, incarnation },
+            Some(reason) => MachineEvent::Exited { key, incarnation, reason },
+            None => MachineEvent::Ignored { key, incarnation },
         });
         self.cancel_contexts();
     }
@@ -126,13 +126,13 @@ impl Incarnation {
     /// Reports a restart policy of the child's own, or that it has none any more.
     pub(crate) fn report_policy(&self, policy: Option<Arc<RestartPolicy>>) {
         let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(Event::Policy { key, incarnation, policy });
+        self.parent.notify(MachineEvent::Policy { key, incarnation, policy });
     }
 
     /// Reports a changed result of the child's health check.
     pub(crate) fn report_health(&self, problem: Option<Arc<str>>) {
         let (key, incarnation) = (self.key, self.number);
-        self.parent.notify(Event::Health { key, incarnation, problem });
+        self.parent.notify(MachineEvent::Health { key, incarnation, problem });
     }
 
     /// Sends a signal to the supervisor, the first time.
@@ -150,10 +150,10 @@ impl Incarnation {
         }
         let (key, incarnation) = (self.key, self.number);
         self.parent.notify(match signal {
-            Signal::Ready => Event::Ready { key, incarnation },
-            Signal::Healthy => Event::Healthy { key, incarnation },
-            Signal::StopSelf => Event::StopSelf { key, incarnation },
-            Signal::Acked => Event::Acked { key, incarnation },
+            Signal::Ready => MachineEvent::Ready { key, incarnation },
+            Signal::Healthy => MachineEvent::Healthy { key, incarnation },
+            Signal::StopSelf => MachineEvent::StopSelf { key, incarnation },
+            Signal::Acked => MachineEvent::Acked { key, incarnation },
         });
     }
 
@@ -226,7 +226,7 @@ pub(crate) mod orphan {
             Path::root("app")
         }
 
-        fn notify(&self, _event: Event) {}
+        fn notify(&self, _event: MachineEvent) {}
 
         fn deactivate_failed(&self, _incarnation: &Incarnation, _reason: ExitReason) {}
     }

@@ -34,7 +34,6 @@ impl Children {
         let slot = self.slot(key);
         let incarnation = slot.incarnation;
         let attempt = slot.ledger().streak.saturating_add(1);
-        let reason = Box::new(reason);
         turn.push(Effect::Ask { key, incarnation, attempt, reason });
     }
 

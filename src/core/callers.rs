@@ -3,9 +3,7 @@
 //! Kept apart from the children: a child is waited for when somebody starts, stops or restarts it by
 //! hand, and the rest of its life not at all. Knows tickets, and not what they are answered with.
 
-use std::collections::VecDeque;
-
-use foldhash::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::{Key, Ticket};
 
@@ -22,41 +20,36 @@ pub(super) enum Want {
     Down,
 }
 
-type ByChild = HashMap<Key, VecDeque<(Ticket, Want)>>;
-
 /// See the [module](self).
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Callers {
-    /// For each child those who wait for it, the first to come first. Made for the first of all: in
-    /// most supervisors nobody ever waits, and to make it was 300 instructions of each start of one.
-    waiting: Option<Box<ByChild>>,
+    /// For each child those who wait for it, the first to come first.
+    waiting: HashMap<Key, VecDeque<(Ticket, Want)>>,
 }
 
 impl Callers {
     /// Whether nobody waits for anything: the rule.
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty())
+        self.waiting.is_empty()
     }
 
     pub(super) fn wait(&mut self, key: Key, ticket: Ticket, want: Want) {
-        self.waiting.get_or_insert_default().entry(key).or_default().push_back((ticket, want));
+        self.waiting.entry(key).or_default().push_back((ticket, want));
     }
 
     /// Who waits for the child, the first to come first, and for what.
     pub(super) fn of(&self, key: Key) -> impl Iterator<Item = (Ticket, Want)> {
-        let waiting = self.waiting.as_ref().and_then(|waiting| waiting.get(&key));
-        waiting.into_iter().flatten().copied()
+        self.waiting.get(&key).into_iter().flatten().copied()
     }
 
     /// Takes the first who waits for the child and wants what `wants` says.
     pub(super) fn take(&mut self, key: Key, wants: fn(Want) -> bool) -> Option<Ticket> {
-        let by_child = self.waiting.as_mut()?;
-        let waiting = by_child.get_mut(&key)?;
+        let waiting = self.waiting.get_mut(&key)?;
         let at = waiting.iter().position(|&(_, want)| wants(want))?;
         let (ticket, _) = waiting.remove(at)?;
         if waiting.is_empty() {
-            by_child.remove(&key);
+            self.waiting.remove(&key);
         }
         Some(ticket)
     }
@@ -74,7 +67,7 @@ impl Callers {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.waiting.iter().flat_map(|waiting| waiting.values()).map(VecDeque::len).sum()
+        self.waiting.values().map(VecDeque::len).sum()
     }
 }
 

@@ -20,12 +20,11 @@ use super::callers::{Callers, Want};
 use super::requirements::Requirements;
 use super::state::{Down, Pos, Slot, State, Timer, Why, is_leaving, is_left, is_live, is_met};
 use super::timers::Timers;
-use super::window::Window;
-use super::{Answer, Census, Effect, Event, Report, Turn, View};
+use super::{ChildAnswer, ChildCounts, Effect, MachineEvent, Report, Turn, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 pub(super) use crate::policy::later;
-use crate::policy::{ChildOptions, Dice, Intensity, RestartType, Rules, Shutdown};
+use crate::policy::{ChildOptions, Dice, Intensity, RestartType, RestartWindow, Rules, Shutdown};
 
 /// The children of one supervisor and all that is counted over them.
 #[derive(Debug)]
@@ -37,19 +36,21 @@ pub(super) struct Children {
     pub(super) timers: Timers<Timer>,
     pub(super) requirements: Requirements,
     pub(super) callers: Callers,
-    pub(super) window: Window,
+    /// The granted restarts of all children, if there is a limit.
+    pub(super) window: Option<RestartWindow>,
     /// Until then nobody who fails is charged, nor restarted.
     pub(super) paused: Option<Instant>,
     pub(super) live: u32,
     pub(super) significant_left: u32,
     pub(super) significant_leaving: u32,
-    pub(super) census: Census,
+    pub(super) counts: ChildCounts,
     pub(super) random: Dice,
 }
 
 impl Children {
     pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
         let random = Dice::new(rules.random.as_ref(), seed);
+        let window = rules.intensity.map(RestartWindow::new);
         Self {
             rules,
             began: now,
@@ -57,26 +58,25 @@ impl Children {
             timers: Timers::default(),
             requirements: Requirements::default(),
             callers: Callers::default(),
-            window: Window::default(),
+            window,
             paused: None,
             live: 0,
             significant_left: 0,
             significant_leaving: 0,
-            census: Census::default(),
+            counts: ChildCounts::default(),
             random,
         }
     }
 
     pub(super) fn add(&mut self, options: Arc<ChildOptions>, pos: Pos, now: Instant) -> Key {
-        self.census.add(&options);
+        self.counts.add(&options);
         self.significant_left += u32::from(options.significant);
-        let since = self.age(now);
         let down = if options.on_message { Down::Dormant } else { Down::New };
         self.slots.insert(Slot {
             options,
             ledger: None,
             pos,
-            since,
+            since: now,
             incarnation: 0,
             state: State::Down(down),
             lifecycle: Lifecycle::Discovered,
@@ -121,23 +121,26 @@ impl Children {
     }
 
     /// The child an event speaks of, unless it is an incarnation that is over.
-    pub(super) fn subject(&self, event: &Event) -> Option<Key> {
+    pub(super) fn subject(&self, event: &MachineEvent) -> Option<Key> {
         let (&key, &incarnation) = match event {
-            Event::Ready { key, incarnation }
-            | Event::Ignored { key, incarnation }
-            | Event::Exited { key, incarnation, .. }
-            | Event::Healthy { key, incarnation }
-            | Event::Health { key, incarnation, .. }
-            | Event::StopSelf { key, incarnation }
-            | Event::Acked { key, incarnation }
-            | Event::Policy { key, incarnation, .. } => (key, incarnation),
-            Event::Answered { key, incarnation, .. } => {
+            MachineEvent::Ready { key, incarnation }
+            | MachineEvent::Ignored { key, incarnation }
+            | MachineEvent::Exited { key, incarnation, .. }
+            | MachineEvent::Healthy { key, incarnation }
+            | MachineEvent::Health { key, incarnation, .. }
+            | MachineEvent::StopSelf { key, incarnation }
+            | MachineEvent::Acked { key, incarnation }
+            | MachineEvent::Policy { key, incarnation, .. } => (key, incarnation),
+            MachineEvent::Answered { key, incarnation, .. } => {
                 let slot = self.slots.get(*key)?;
                 let asked = matches!(slot.state, State::Asking { .. });
                 return (asked && slot.incarnation == *incarnation).then_some(*key);
             }
-            Event::Wanted { key } => return self.slots.get(*key).map(|_| *key),
-            Event::Request { .. } | Event::Tick | Event::Stop { .. } | Event::AbortAll => {
+            MachineEvent::MessagePending { key } => return self.slots.get(*key).map(|_| *key),
+            MachineEvent::Request { .. }
+            | MachineEvent::Tick
+            | MachineEvent::Stop { .. }
+            | MachineEvent::AbortAll => {
                 return None;
             }
         };
@@ -157,14 +160,13 @@ impl Children {
         let from = slot.lifecycle;
         debug_assert!(from.can_become(to), "{from} became {to}");
         if from == Lifecycle::Active {
-            slot.forgive(&self.rules, turn.age);
+            slot.forgive(&self.rules, turn.now);
         }
-        let after = turn.age.saturating_sub(slot.since);
+        let after = turn.now.saturating_duration_since(slot.since);
         slot.lifecycle = to;
-        slot.since = turn.age;
+        slot.since = turn.now;
         let incarnation = slot.incarnation;
-        self.census.moved(from, to);
-        let after = Duration::from_nanos(after);
+        self.counts.moved(from, to);
         turn.push(Effect::Report(Report { key, incarnation, from, to, after, ending }));
     }
 
@@ -175,24 +177,13 @@ impl Children {
         }
     }
 
-    /// Changes a state, and counts. Nobody else does but [`launch`](Self::launch) and
-    /// [`begin_stop`](Self::begin_stop), which look at the child anyway.
+    /// Changes a child's state, and counts.
     pub(super) fn set(&mut self, key: Key, state: State) {
         let slot = self.slot(key);
         let old = std::mem::replace(&mut slot.state, state);
         let significant = slot.options.significant;
-        self.count(key, old, state, significant);
-    }
-
-    /// A child's state is another. Inlined where it is mostly known which, so that most of this is
-    /// known as well: 30 instructions each time.
-    #[inline(always)]
-    pub(super) fn count(&mut self, key: Key, old: State, state: State, significant: bool) {
-        match (is_live(old), is_live(state)) {
-            (false, true) => self.live += 1,
-            (true, false) => self.live -= 1,
-            (true, true) | (false, false) => {}
-        }
+        self.live += u32::from(is_live(state));
+        self.live -= u32::from(is_live(old));
         if significant {
             self.count_significant(old, state);
         }
@@ -213,33 +204,22 @@ impl Children {
     }
 
     /// Keeps a caller until the child has come to where he wants it.
-    pub(super) fn wait(&mut self, key: Key, ticket: super::Ticket, want: Want) -> Option<Answer> {
+    pub(super) fn wait(
+        &mut self,
+        key: Key,
+        ticket: super::Ticket,
+        want: Want,
+    ) -> Option<ChildAnswer> {
         self.callers.wait(key, ticket, want);
         None
     }
 
     /// Answers those who wait for the child and want what `wants` says.
-    ///
-    /// Inlined up to the question whether there is anybody: that is asked with each edge, and the
-    /// answers that nobody waits for were 150 instructions of a stop.
-    #[inline]
     pub(super) fn answer(
         &mut self,
         key: Key,
         wants: fn(Want) -> bool,
-        answer: &Answer,
-        turn: &mut Turn<'_>,
-    ) {
-        if !self.callers.is_empty() {
-            self.answer_those(key, wants, answer, turn);
-        }
-    }
-
-    fn answer_those(
-        &mut self,
-        key: Key,
-        wants: fn(Want) -> bool,
-        answer: &Answer,
+        answer: &ChildAnswer,
         turn: &mut Turn<'_>,
     ) {
         while let Some(ticket) = self.callers.take(key, wants) {
@@ -263,7 +243,6 @@ impl Children {
     }
 
     /// The same for a caller that sees to the end of the grace himself. Returns how long that is.
-    #[inline(always)]
     pub(super) fn begin_stop_untimed(
         &mut self,
         key: Key,
@@ -274,13 +253,8 @@ impl Children {
         if !matches!(why, Why::Failing { .. }) {
             self.enter(key, Lifecycle::Deactivating, None, turn);
         }
-        let slot = self.slots.get_mut(key).expect("the child that is to stop");
-        let shutdown = self.rules.shutdown(&slot.options);
-        let state = State::Stopping { why, aborted: false };
-        let old = std::mem::replace(&mut slot.state, state);
-        let significant = slot.options.significant;
-        self.count(key, old, state, significant);
-        match shutdown {
+        self.set(key, State::Stopping { why, aborted: false });
+        match self.shutdown(key) {
             Shutdown::BrutalKill => {
                 self.abort(key, turn);
                 None
@@ -322,7 +296,7 @@ impl Children {
     pub(super) fn remove(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<Slot> {
         self.timers.disarm(Timer::Child(key));
         let slot = self.slots.remove(key)?;
-        self.census.remove(&slot.options, slot.lifecycle);
+        self.counts.remove(&slot.options, slot.lifecycle);
         self.requirements.unlink(key);
         turn.push(Effect::Removed { key, incarnation: slot.incarnation });
         Some(slot)
@@ -348,11 +322,11 @@ impl Children {
             options: Arc::clone(&slot.options),
             lifecycle: slot.lifecycle,
             incarnation: slot.incarnation,
-            since: self.began + Duration::from_nanos(slot.since),
+            since: slot.since,
             why,
             policy: slot.own_policy().map(Arc::clone),
             history: slot.ledger.as_ref().map(|ledger| {
-                let life = Duration::from_nanos(self.age(now).saturating_sub(slot.since));
+                let life = now.saturating_duration_since(slot.since);
                 let life = (slot.state == State::Active).then_some(life);
                 ledger.history(slot.backoff(&self.rules), life)
             }),
@@ -362,21 +336,10 @@ impl Children {
     pub(super) fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration) {
         let intensity = self.rules.intensity;
         let period = intensity.map_or(Duration::ZERO, Intensity::period);
-        (self.window.count(now), intensity.map(Intensity::max), period)
-    }
-
-    pub(super) fn age(&self, now: Instant) -> u64 {
-        let age = now.saturating_duration_since(self.began);
-        u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_child_costs_the_machine_at_most_48_bytes_until_it_fails() {
-        assert_eq!(Arena::<Slot>::PLACE, 48);
+        (
+            self.window.as_ref().map_or(0, |window| window.count(now)),
+            intensity.map(Intensity::max),
+            period,
+        )
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::callers::Want;
 use super::children::{Children, later};
 use super::state::{Down, State, Timer, Verdict, Why};
-use super::{Answer, Decision, Effect, Finish, Key, Request, SLICE, Ticket, Turn};
+use super::{ChildAnswer, ChildRequest, Decision, Effect, Finish, Key, SLICE, Ticket, Turn};
 use crate::exit::ExitReason;
 use crate::policy::{ChildOptions, OnExhausted, OnExit, Rules, Shutdown, StartCause};
 
@@ -24,7 +24,7 @@ pub(crate) struct Dynamic {
     pub(super) children: Children,
     count: usize,
     up: bool,
-    finishing: Option<Box<Finish>>,
+    finishing: Option<Finish>,
     pub(super) finished: bool,
     walks: VecDeque<Walk>,
     pub(super) more: Option<Instant>,
@@ -65,7 +65,7 @@ impl Dynamic {
     fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, turn: &mut Turn<'_>) {
         if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
-            self.children.answer(key, |_| true, &Answer::Failed(reason.clone()), turn);
+            self.children.answer(key, |_| true, &ChildAnswer::Failed(reason.clone()), turn);
             if awaited.is_some() {
                 return self.forget(key, turn);
             }
@@ -115,7 +115,7 @@ impl Dynamic {
     fn leave(&mut self, key: Key, then: OnExit, reason: &ExitReason, turn: &mut Turn<'_>) {
         let over = self.finishing.is_some();
         let incarnation = self.children.slot(key).incarnation;
-        let up = Answer::Started(incarnation);
+        let up = ChildAnswer::Started(incarnation);
         self.children.answer(key, |want| want != Want::Down, &up, turn);
         let decision = match then {
             OnExit::Leave => Some(Decision::Leave),
@@ -141,15 +141,16 @@ impl Dynamic {
 
     pub(super) fn lay_down(&mut self, key: Key, down: Down, turn: &mut Turn<'_>) {
         self.children.set(key, State::Down(down));
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
-        self.children.answer(key, |_| true, &Answer::Stopped, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Stopped, turn);
     }
 
     pub(super) fn forget(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.enter_stopped(key, turn);
         self.children.set(key, State::Down(Down::Finished));
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
-        let left = if self.finishing.is_some() { Answer::ShuttingDown } else { Answer::Stopped };
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
+        let left =
+            if self.finishing.is_some() { ChildAnswer::ShuttingDown } else { ChildAnswer::Stopped };
         self.children.answer(key, |_| true, &left, turn);
         if self.children.remove(key, turn).is_some() {
             self.count -= 1;
@@ -221,72 +222,72 @@ impl Dynamic {
         &mut self,
         ticket: Ticket,
         key: Key,
-        request: Request,
+        request: ChildRequest,
         state: State,
         turn: &mut Turn<'_>,
-    ) -> Option<Answer> {
+    ) -> Option<ChildAnswer> {
         let lifecycle = self.children.slot(key).lifecycle;
         match (request, state) {
-            (Request::Start, State::Down(Down::New)) => {
+            (ChildRequest::Start, State::Down(Down::New)) => {
+                let waits = self.children.wait(key, ticket, Want::Started);
                 self.children.launch(key, StartCause::Manual, turn);
-                // Most are up at once, and nobody is kept for that.
-                match self.children.slot(key) {
-                    slot if slot.state == State::Active => Some(Answer::Started(slot.incarnation)),
-                    _ => self.children.wait(key, ticket, Want::Started),
-                }
+                waits
             }
-            (Request::Start, State::Down(Down::Dormant)) => Some(Answer::Dormant),
-            (Request::Terminate, State::Activating | State::Active) => {
+            (ChildRequest::Start, State::Down(Down::Dormant)) => Some(ChildAnswer::Dormant),
+            (ChildRequest::Terminate, State::Activating | State::Active) => {
                 self.children.begin_stop(key, Why::ByHand, turn);
                 self.children.wait(key, ticket, Want::Down)
             }
-            (Request::Terminate, State::Stopping { .. }) => {
+            (ChildRequest::Terminate, State::Stopping { .. }) => {
                 self.children.stop_for_good(key);
                 self.children.wait(key, ticket, Want::Down)
             }
-            (Request::Terminate, _) | (Request::Delete, State::Down(_) | State::Asking { .. }) => {
+            (ChildRequest::Terminate, _)
+            | (ChildRequest::Delete, State::Down(_) | State::Asking { .. }) => {
                 self.forget(key, turn);
-                Some(Answer::Done)
+                Some(ChildAnswer::Done)
             }
-            (Request::RestartRunning, State::Stopping { why, .. })
+            (ChildRequest::RestartRunning, State::Stopping { why, .. })
                 if !self.children.returns(key, why) =>
             {
-                Some(Answer::Unfit(lifecycle))
+                Some(ChildAnswer::InvalidState(lifecycle))
             }
-            (Request::RestartRunning, State::Activating | State::Active) => {
+            (ChildRequest::RestartRunning, State::Activating | State::Active) => {
                 self.children.begin_stop(key, Why::Renew, turn);
                 self.children.wait(key, ticket, Want::Renewed)
             }
-            (Request::Kill, State::Activating | State::Active | State::Stopping { .. }) => {
+            (ChildRequest::Kill, State::Activating | State::Active | State::Stopping { .. }) => {
                 self.children.kill(key, turn);
-                Some(Answer::Done)
+                Some(ChildAnswer::Done)
             }
-            (Request::Retry, State::Down(Down::GivenUp | Down::Leaked)) => {
+            (ChildRequest::Retry, State::Down(Down::GivenUp | Down::Leaked)) => {
                 self.children.pardon(key);
                 let waits = self.children.wait(key, ticket, Want::Renewed);
                 self.children.launch(key, StartCause::Manual, turn);
                 waits
             }
-            (Request::Retry, State::Down(Down::Left)) => {
+            (ChildRequest::Retry, State::Down(Down::Left)) => {
                 let waits = self.children.wait(key, ticket, Want::Renewed);
                 self.children.launch(key, StartCause::Manual, turn);
                 waits
             }
-            (Request::Wake, State::Backoff) => {
+            (ChildRequest::Wake, State::Backoff) => {
                 self.children.release_traffic(key);
                 self.children.launch(key, StartCause::Restart, turn);
-                Some(Answer::Done)
+                Some(ChildAnswer::Done)
             }
             (
-                Request::RestartStopped | Request::Delete,
+                ChildRequest::RestartStopped | ChildRequest::Delete,
                 State::Activating | State::Active | State::Stopping { .. },
-            ) => Some(Answer::Running),
+            ) => Some(ChildAnswer::Running),
             (
-                Request::RestartStopped | Request::RestartRunning | Request::Delete,
+                ChildRequest::RestartStopped | ChildRequest::RestartRunning | ChildRequest::Delete,
                 State::Backoff,
             )
-            | (Request::RestartRunning, State::Stopping { .. }) => Some(Answer::Restarting),
-            _ => Some(Answer::Unfit(lifecycle)),
+            | (ChildRequest::RestartRunning, State::Stopping { .. }) => {
+                Some(ChildAnswer::Restarting)
+            }
+            _ => Some(ChildAnswer::InvalidState(lifecycle)),
         }
     }
 }
@@ -296,9 +297,9 @@ impl Dynamic {
         self.finishing.is_some()
     }
 
-    pub(super) fn admits(&self) -> Result<(), Answer> {
+    pub(super) fn admits(&self) -> Result<(), ChildAnswer> {
         match self.children.rules.max_children {
-            Some(max) if self.count >= max => Err(Answer::MaxChildren(max)),
+            Some(max) if self.count >= max => Err(ChildAnswer::MaxChildren(max)),
             _ => Ok(()),
         }
     }
@@ -319,12 +320,12 @@ impl Dynamic {
         &mut self,
         ticket: Ticket,
         key: Key,
-        request: Request,
+        request: ChildRequest,
         turn: &mut Turn<'_>,
     ) {
         let answer = match self.children.state(key) {
-            None => Some(Answer::NotFound),
-            Some(_) if self.finishing.is_some() => Some(Answer::ShuttingDown),
+            None => Some(ChildAnswer::NotFound),
+            Some(_) if self.finishing.is_some() => Some(ChildAnswer::ShuttingDown),
             Some(state) => self.serve(ticket, key, request, state, turn),
         };
         if let Some(answer) = answer {
@@ -333,14 +334,13 @@ impl Dynamic {
     }
 
     pub(super) fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        let ended = self.children.ended(key, reason, turn);
-        let reason = &ended.reason;
+        let (active, reason) = self.children.ended(key, reason, turn);
+        let reason = &reason;
         if reason.exit_code().is_some() && self.finishing.is_none() {
             self.exit(key, reason, turn);
         } else {
-            self.decide(key, ended.active, reason, turn);
+            self.decide(key, active, reason, turn);
         }
-        self.children.remember_end(key, ended);
     }
 
     pub(super) fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
@@ -369,7 +369,7 @@ impl Dynamic {
     }
 
     pub(super) fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
-        self.children.answer(key, |_| true, &Answer::Ignored, turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Ignored, turn);
         self.forget(key, turn);
     }
 
@@ -388,7 +388,7 @@ impl Dynamic {
 
     pub(super) fn finish(&mut self, finish: Finish) {
         if self.finishing.is_none() {
-            self.finishing = Some(Box::new(finish));
+            self.finishing = Some(finish);
             self.walk(Task::Stop);
         }
     }

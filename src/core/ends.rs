@@ -4,7 +4,7 @@
 //! be a restart at all, and who is restarted besides, is decided by the machines.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::children::{Children, later};
 use super::exhausted::Refused;
@@ -12,20 +12,17 @@ use super::state::{Slot, State, Timer, Verdict, Why};
 use super::{Decision, Effect, Key, Turn};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{OnExit, Reset, Rules, StartCause};
-
-/// An incarnation that nobody asked to end.
-pub(super) struct Ended {
-    pub(super) active: bool,
-    pub(super) reason: ExitReason,
-    /// It is to be remembered. Looked at before the decision, which makes a ledger also for a child
-    /// that has ended well.
-    kept: bool,
-}
+use crate::policy::{OnExit, Reset, RestartWindow, Rules, StartCause};
 
 impl Children {
-    /// Reports the end of an incarnation that nobody asked to end.
-    pub(super) fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) -> Ended {
+    /// Reports the end of an incarnation that nobody asked to end. Returns whether it had been Active,
+    /// and how it ended.
+    pub(super) fn ended(
+        &mut self,
+        key: Key,
+        reason: ExitReason,
+        turn: &mut Turn<'_>,
+    ) -> (bool, ExitReason) {
         let active = self.state(key) == Some(State::Active);
         let reason = match reason {
             ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
@@ -39,8 +36,8 @@ impl Children {
         } else {
             self.enter(key, Lifecycle::Errored, ending, turn);
         }
-        let kept = self.slot(key).keeps(&reason);
-        Ended { active, reason, kept }
+        self.remember(key, &reason);
+        (active, reason)
     }
 
     /// Reports the end of an incarnation that was asked to end.
@@ -61,7 +58,7 @@ impl Children {
     /// Tells how an incarnation ended, before the edges that follow from it.
     fn tell_end(&mut self, key: Key, reason: &ExitReason, turn: &mut Turn<'_>) {
         let slot = self.slot(key);
-        let lived = Duration::from_nanos(turn.age.saturating_sub(slot.since));
+        let lived = turn.now.saturating_duration_since(slot.since);
         let lived = (slot.state == State::Active).then_some(lived);
         let incarnation = slot.incarnation;
         let reason = Arc::new(reason.clone());
@@ -114,7 +111,7 @@ impl Children {
         let limits = slot.limits(&self.rules);
         slot.ledger();
         // It counts from the failure, which may lie before the end of the task.
-        let failed = turn.at(self.began, slot.since);
+        let failed = slot.since;
         let random = &mut self.random;
         let asked = self.rules.asked_wait(&slot.options, reason);
         let wait = slot.with_ledger(&self.rules, |ledger, backoff| match asked {
@@ -143,13 +140,14 @@ impl Children {
         } else {
             let quota = &mut ledger.quota;
             let by_child = limits.is_some_and(|limits| !quota.admits(&limits, failed, turn.now));
-            let by_supervisor = charged && !self.window.admits(self.rules.intensity, turn.now);
+            let in_window = |window: &RestartWindow| window.admits(turn.now);
+            let by_supervisor = charged && !self.window.as_ref().is_none_or(in_window);
             if by_child || by_supervisor {
                 let refused = Refused { by_supervisor, by_child };
                 return self.refuse(key, failed, refused, reason, turn);
             }
-            if charged {
-                self.window.record(self.rules.intensity, turn.now);
+            if let Some(window) = self.window.as_mut().filter(|_| charged) {
+                window.record(turn.now);
             }
             match limits {
                 Some(limits) => quota.record(&limits, failed, turn.now),
@@ -163,7 +161,6 @@ impl Children {
     }
 
     /// Holds a child back until its deadline, or starts it if that has come.
-    #[inline]
     pub(super) fn back_off(&mut self, key: Key, until: Instant, turn: &mut Turn<'_>) {
         if until <= turn.now {
             return self.launch(key, StartCause::Restart, turn);
@@ -176,17 +173,9 @@ impl Children {
     /// Keeps how an incarnation ended.
     fn remember(&mut self, key: Key, reason: &ExitReason) {
         let slot = self.slot(key);
-        if slot.keeps(reason) {
+        // A clean end is kept only over a failure.
+        if slot.ledger.is_some() || !reason.is_clean() {
             slot.ledger().last = Some(reason.clone());
-        }
-    }
-
-    /// Keeps how an incarnation ended, now that it is decided what becomes of the child. Until then
-    /// nobody looks at what is remembered. If it were kept at once, it would have to be as a copy: a
-    /// twentieth of a restart's time.
-    pub(super) fn remember_end(&mut self, key: Key, Ended { reason, kept, .. }: Ended) {
-        if let Some(slot) = self.slots.get_mut(key).filter(|_| kept) {
-            slot.ledger().last = Some(reason);
         }
     }
 
@@ -250,20 +239,14 @@ impl Children {
 }
 
 impl Slot {
-    /// A clean end is kept only over a failure.
-    fn keeps(&self, reason: &ExitReason) -> bool {
-        self.ledger.is_some() || !reason.is_clean()
-    }
-
-    /// Forgets earlier failures of a child that has been Active for long enough when the machine is
-    /// `age` nanoseconds old.
-    pub(super) fn forgive(&mut self, rules: &Rules, age: u64) {
+    /// Forgets earlier failures of a child that has been Active for long enough at `now`.
+    pub(super) fn forgive(&mut self, rules: &Rules, now: Instant) {
         // Only then does it matter that a child was well that has never failed.
         if self.ledger.is_none() && !rules.backoff(&self.options).is_at_once(true) {
             return;
         }
         self.ledger();
-        let lived = Duration::from_nanos(age.saturating_sub(self.since));
+        let lived = now.saturating_duration_since(self.since);
         self.with_ledger(rules, |ledger, backoff| ledger.forgive(backoff, lived));
     }
 }

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use super::children::{Children, later};
 use super::ledger::Ledger;
 use super::state::{Down, State, Verdict};
-use super::window::Window;
 use super::{Decision, Effect, Key, Turn};
 use crate::exit::ExitReason;
-use crate::policy::OnExhausted;
+use crate::policy::{OnExhausted, RestartWindow};
 
 /// Who refuses a restart. One of them does.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +65,7 @@ impl Children {
         self.set(key, State::Down(Down::GivenUp));
         let slot = self.slots.get_mut(key).expect("the child that failed");
         let Some(fallback) = slot.options.fallback.as_ref().map(Arc::clone) else { return };
-        self.census.replaced(&slot.options, &fallback);
+        self.counts.replaced(&slot.options, &fallback);
         slot.options = fallback;
         let ledger = slot.ledger.get_or_insert_default();
         let mut fresh = Ledger::default();
@@ -88,7 +87,7 @@ impl Children {
     ) -> Verdict {
         let until = later(failed, length);
         if refused.by_supervisor {
-            self.window = Window::default();
+            self.reset_window();
             self.paused = Some(until);
         }
         let ledger = self.slot(key).ledger();
@@ -106,9 +105,14 @@ impl Children {
         slot.backoff(&self.rules).spread(length, &mut self.random)
     }
 
+    /// Counts the restarts of all children from none.
+    fn reset_window(&mut self) {
+        self.window = self.rules.intensity.map(RestartWindow::new);
+    }
+
     /// Forgets what is counted against a child that somebody wants to try again.
     pub(super) fn pardon(&mut self, key: Key) {
-        self.window = Window::default();
+        self.reset_window();
         if let Some(ledger) = &mut self.slot(key).ledger {
             ledger.quota.clear();
         }

@@ -30,8 +30,7 @@ use super::children::Children;
 use super::dynamic::Dynamic;
 use super::ordered::Ordered;
 use super::state::{Pos, Slot, State, Timer, Why};
-use super::window::Window;
-use crate::policy::RestartPolicy;
+use crate::policy::{RestartPolicy, RestartWindow};
 
 /// See the [module](self).
 pub(super) struct Fingerprint {
@@ -83,8 +82,8 @@ impl Fingerprint {
     }
 
     /// The restarts that count.
-    fn window(&mut self, window: &Window) {
-        let Some(window) = window.made() else { return };
+    fn window(&mut self, window: Option<&RestartWindow>) {
+        let Some(window) = window else { return };
         for at in window.granted(self.now) {
             self.since(at, window.period());
         }
@@ -113,7 +112,7 @@ pub(super) fn words(policy: &RestartPolicy) -> String {
 
 impl Ordered {
     pub(super) fn print(&self, print: &mut Fingerprint) {
-        print.order = self.order.places().collect();
+        print.order = self.order.keys().copied().collect();
         (self.up, self.finished, self.more.is_some(), self.recount).hash(print);
         self.children.print(print);
         self.sweep.is_some().hash(print);
@@ -155,7 +154,7 @@ impl Children {
             }
         }
         self.requirements.print(self, print);
-        print.window(&self.window);
+        print.window(self.window.as_ref());
         self.paused.is_some_and(|until| until > print.now).hash(print);
         if let Some(until) = self.pauses_until(print.now) {
             print.at(until);
@@ -173,7 +172,7 @@ impl Children {
         (streak, ledger.place().min(backoff.flat_from())).hash(print);
         (slot.options.is_fallback, ledger.mail).hash(print);
         print.until(ledger.held);
-        ledger.quota.window().made().is_some().hash(print);
+        ledger.quota.window().is_some().hash(print);
         print.window(ledger.quota.window());
         let (in_a_row, failing_since) = ledger.quota.in_a_row();
         in_a_row.hash(print);
@@ -182,7 +181,7 @@ impl Children {
             let most = limits.and_then(|limits| limits.failing_for).unwrap_or_default();
             print.since(since, most.saturating_add(Duration::from_millis(1)));
         }
-        let since = self.began + Duration::from_nanos(slot.since);
+        let since = slot.since;
         match slot.state {
             State::Active if streak > 0 => {
                 print.since(since, backoff.resets_after().unwrap_or_default());

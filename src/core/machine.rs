@@ -10,7 +10,9 @@ use super::children::Children;
 use super::dynamic::Dynamic;
 use super::ordered::Ordered;
 use super::state::{State, Timer, Why};
-use super::{Answer, Census, Effect, Event, Finish, Key, RequirementId, SLICE, Turn, View};
+use super::{
+    ChildAnswer, ChildCounts, Effect, Finish, Key, MachineEvent, RequirementId, SLICE, Turn, View,
+};
 use crate::exit::ExitReason;
 use crate::policy::{ChildOptions, OnLeak, Rules, StartCause};
 
@@ -35,7 +37,7 @@ macro_rules! each {
 }
 
 impl Machine {
-    /// A supervisor that starts its children in order, at the first [`Event::Tick`].
+    /// A supervisor that starts its children in order, at the first [`MachineEvent::Tick`].
     pub(crate) fn ordered(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
         Self::Ordered(Ordered::new(rules.into(), now, seed))
     }
@@ -46,56 +48,61 @@ impl Machine {
     }
 
     /// Takes in one event and appends what must be done about it, in order.
-    pub(crate) fn on_event(&mut self, event: Event, now: Instant, effects: &mut Vec<Effect>) {
+    pub(crate) fn on_event(
+        &mut self,
+        event: MachineEvent,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         if each!(self, kind => kind.finished) {
             return;
         }
         let children = self.children();
         let subject = children.subject(&event);
-        let turn = &mut Turn { now, age: children.age(now), effects };
+        let turn = &mut Turn { now, effects };
         match (event, subject) {
-            (Event::Ready { .. }, Some(key)) => {
+            (MachineEvent::Ready { .. }, Some(key)) => {
                 if self.children().state(key) == Some(State::Activating) {
                     self.children_mut().activated(key, turn);
                 }
             }
-            (Event::Ignored { .. }, Some(key)) => {
+            (MachineEvent::Ignored { .. }, Some(key)) => {
                 if self.children_mut().declined(key, turn) {
                     each!(self, kind => kind.ignored(key, turn));
                 } else {
                     self.exited(key, ExitReason::Shutdown, turn);
                 }
             }
-            (Event::Exited { reason, .. }, Some(key)) => self.exited(key, reason, turn),
-            (Event::Healthy { .. }, Some(key)) => self.children_mut().healthy(key),
-            (Event::Acked { .. }, Some(key)) => self.children_mut().acknowledged(key),
-            (Event::Wanted { .. }, Some(key)) => {
+            (MachineEvent::Exited { reason, .. }, Some(key)) => self.exited(key, reason, turn),
+            (MachineEvent::Healthy { .. }, Some(key)) => self.children_mut().healthy(key),
+            (MachineEvent::Acked { .. }, Some(key)) => self.children_mut().acknowledged(key),
+            (MachineEvent::MessagePending { .. }, Some(key)) => {
                 if !self.is_ending() && self.children_mut().note_mail(key) {
                     each!(self, kind => kind.open_mail(key, turn));
                 }
             }
-            (Event::Health { problem, .. }, Some(key)) => self.checked(key, problem, turn),
-            (Event::StopSelf { .. }, Some(key)) => {
+            (MachineEvent::Health { problem, .. }, Some(key)) => self.checked(key, problem, turn),
+            (MachineEvent::StopSelf { .. }, Some(key)) => {
                 let state = self.children().state(key);
                 if matches!(state, Some(State::Active | State::Activating)) {
                     self.children_mut().begin_stop(key, Why::Itself, turn);
                 }
             }
-            (Event::Policy { policy, .. }, Some(key)) => {
+            (MachineEvent::Policy { policy, .. }, Some(key)) => {
                 self.children_mut().set_policy(key, policy);
             }
-            (Event::Answered { decision, .. }, Some(key)) => {
+            (MachineEvent::Answered { decision, .. }, Some(key)) => {
                 each!(self, kind => kind.heed(key, Some(decision), turn));
             }
-            (Event::Request { ticket, key, request }, _) => {
+            (MachineEvent::Request { ticket, key, request }, _) => {
                 each!(self, kind => kind.request(ticket, key, request, turn));
             }
-            (Event::Tick, _) => self.tick(turn),
-            (Event::Stop { within }, _) => {
+            (MachineEvent::Tick, _) => self.tick(turn),
+            (MachineEvent::Stop { within }, _) => {
                 each!(self, kind => kind.finish(Finish::Stopped));
                 self.children_mut().stop_within(within, now);
             }
-            (Event::AbortAll, _) => {
+            (MachineEvent::AbortAll, _) => {
                 each!(self, kind => kind.finish(Finish::Aborted));
                 each!(self, kind => kind.abort_all());
             }
@@ -189,15 +196,15 @@ impl Machine {
         each!(self, kind => &mut kind.children)
     }
 
-    /// The next instant at which the machine wants an [`Event::Tick`]; in the past if at once.
+    /// The next instant at which the machine wants an [`MachineEvent::Tick`]; in the past if at once.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         each!(self, kind => kind.more).or_else(|| self.children().timers.next())
     }
 
     /// Whether a child may be added now, or what its author is told.
-    pub(crate) fn admits(&self) -> Result<(), Answer> {
+    pub(crate) fn admits(&self) -> Result<(), ChildAnswer> {
         match self {
-            _ if self.is_ending() => Err(Answer::ShuttingDown),
+            _ if self.is_ending() => Err(ChildAnswer::ShuttingDown),
             Self::Ordered(_) => Ok(()),
             Self::Dynamic(dynamic) => dynamic.admits(),
         }
@@ -208,8 +215,8 @@ impl Machine {
         self.children_mut().slots.reserve(children);
     }
 
-    /// Adds a child, which is started by [`Request::Start`](super::Request::Start) or by the first
-    /// [`Event::Tick`].
+    /// Adds a child, which is started by [`ChildRequest::Start`](super::ChildRequest::Start) or by the first
+    /// [`MachineEvent::Tick`].
     pub(crate) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
         each!(self, kind => kind.add(options, now))
     }
@@ -300,8 +307,8 @@ impl Machine {
         each!(self, kind => kind.next(place))
     }
 
-    pub(crate) fn census(&self) -> Census {
-        self.children().census
+    pub(crate) fn counts(&self) -> ChildCounts {
+        self.children().counts
     }
 
     /// Restarts that count at `now`, and how many may.

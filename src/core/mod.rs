@@ -1,6 +1,6 @@
 //! The rules of supervision, without a clock, a task or an `await`.
 //!
-//! A machine is told what happened, one [`Event`] at a time, together with the instant at which it
+//! A machine is told what happened, one [`MachineEvent`] at a time, together with the instant at which it
 //! happened. It answers with [`Effect`]s that the driver carries out, in order. It cannot block,
 //! cannot fail and never reads the time, so that every rule can be tested as a sequence of calls.
 //!
@@ -42,7 +42,6 @@ mod health;
 mod ledger;
 mod machine;
 mod mail;
-mod order;
 mod ordered;
 mod own_policy;
 mod quota;
@@ -57,7 +56,6 @@ mod sweep;
 mod tests;
 mod timers;
 mod traffic;
-mod window;
 #[cfg(test)]
 mod witness;
 
@@ -70,7 +68,7 @@ pub(crate) use requirements::RequirementId;
 pub(crate) const SLICE: usize = 64;
 
 /// The number of one run of a child, from 1. Zero: it has not run yet.
-pub(crate) type Incarnation = u32;
+pub(crate) type IncarnationNumber = u32;
 
 /// Names the caller who waits for an answer. The driver knows who that is.
 pub(crate) type Ticket = u64;
@@ -78,30 +76,30 @@ pub(crate) type Ticket = u64;
 /// Something that happened outside.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(crate) enum Event {
+pub(crate) enum MachineEvent {
     /// The child is ready.
-    Ready { key: Key, incarnation: Incarnation },
+    Ready { key: Key, incarnation: IncarnationNumber },
     /// The child declined to start.
-    Ignored { key: Key, incarnation: Incarnation },
+    Ignored { key: Key, incarnation: IncarnationNumber },
     /// The incarnation is over.
-    Exited { key: Key, incarnation: Incarnation, reason: ExitReason },
+    Exited { key: Key, incarnation: IncarnationNumber, reason: ExitReason },
     /// The child says that it works, so that its next backoff begins anew.
-    Healthy { key: Key, incarnation: Incarnation },
+    Healthy { key: Key, incarnation: IncarnationNumber },
     /// The child is healthy, or it is said what is wrong with it; before, it was not so or not
     /// known.
-    Health { key: Key, incarnation: Incarnation, problem: Option<Arc<str>> },
+    Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
     /// The child wants to be stopped.
-    StopSelf { key: Key, incarnation: Incarnation },
+    StopSelf { key: Key, incarnation: IncarnationNumber },
     /// The child says how its end is to be answered, in place of its spec, or takes that back.
-    Policy { key: Key, incarnation: Incarnation, policy: Option<Arc<RestartPolicy>> },
+    Policy { key: Key, incarnation: IncarnationNumber, policy: Option<Arc<RestartPolicy>> },
     /// What was asked by [`Effect::Ask`] is decided.
-    Answered { key: Key, incarnation: Incarnation, decision: FailureDecision },
+    Answered { key: Key, incarnation: IncarnationNumber, decision: FailureDecision },
     /// The child has acknowledged a message.
-    Acked { key: Key, incarnation: Incarnation },
+    Acked { key: Key, incarnation: IncarnationNumber },
     /// A message waits for the child, which has no task or has not asked for it.
-    Wanted { key: Key },
+    MessagePending { key: Key },
     /// Somebody asks for something.
-    Request { ticket: Ticket, key: Key, request: Request },
+    Request { ticket: Ticket, key: Key, request: ChildRequest },
     /// The instant given by `next_deadline` has come.
     Tick,
     /// The supervisor was asked to stop, and to have stopped after `within`.
@@ -112,7 +110,7 @@ pub(crate) enum Event {
 
 /// What can be asked for one child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum ChildRequest {
     /// Start a child that was just added.
     Start,
     /// Stop it and leave it stopped.
@@ -133,11 +131,11 @@ pub(crate) enum Request {
 
 /// What a caller is told.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum ChildAnswer {
     /// It is done.
     Done,
     /// The child is up.
-    Started(Incarnation),
+    Started(IncarnationNumber),
     /// The child declined to start.
     Ignored,
     /// The child waits for what it requires, which will not come by itself.
@@ -151,7 +149,7 @@ pub(crate) enum Answer {
     /// Refused: the child is about to be started again.
     Restarting,
     /// Refused: in this state there is nothing to do.
-    Unfit(Lifecycle),
+    InvalidState(Lifecycle),
     /// Refused: there is no such child any more.
     NotFound,
     /// Refused: the supervisor is stopping.
@@ -162,15 +160,14 @@ pub(crate) enum Answer {
     Stopped,
 }
 
-/// Something the driver must do. What is large in some is behind a pointer, since there are several
-/// for each event; a test knows the size.
+/// Something the driver must do.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Spawn the child's task.
-    Start { key: Key, incarnation: Incarnation, cause: StartCause },
+    Start { key: Key, incarnation: IncarnationNumber, cause: StartCause },
     /// The incarnation that is started next gets no message before `until`. Comes directly before
     /// its [`Start`](Effect::Start); a start without it holds nothing.
-    Hold { key: Key, until: Instant },
+    HoldMessages { key: Key, until: Instant },
     /// Ask the child's task to stop.
     Cancel { key: Key },
     /// Abort the child's task.
@@ -178,33 +175,33 @@ pub(crate) enum Effect {
     /// Tell whoever listens.
     Report(Report),
     /// The child was aborted and is still there. It is given up on.
-    Leaked { key: Key, incarnation: Incarnation },
+    Leaked { key: Key, incarnation: IncarnationNumber },
     /// An incarnation is over, or has failed while its task is still there. Its edges follow.
     Ended {
         key: Key,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         reason: Arc<ExitReason>,
         /// How long it had been Active.
         lived: Option<Duration>,
     },
-    /// Ask what becomes of a child that has failed; the answer is an [`Event::Answered`].
+    /// Ask what becomes of a child that has failed; the answer is an [`MachineEvent::Answered`].
     Ask {
         key: Key,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         /// Which attempt a restart would be, from 1.
         attempt: u32,
-        reason: Box<ExitReason>,
+        reason: ExitReason,
     },
     /// What was asked was not answered in time.
-    Unanswered { key: Key, incarnation: Incarnation },
+    Unanswered { key: Key, incarnation: IncarnationNumber },
     /// The child gets properties, for its next incarnations.
     Changed { key: Key, changes: Properties },
     /// An active child is healthy now, or isn't, for this reason.
-    Health { key: Key, incarnation: Incarnation, problem: Option<Arc<str>> },
+    Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
     /// What becomes of a child that has ended by itself.
     Decided {
         key: Key,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         reason: Arc<ExitReason>,
         decision: Decision,
         /// How loudly to say so.
@@ -213,15 +210,15 @@ pub(crate) enum Effect {
     /// The child's fallback has taken its place; from now on it is started in its stead.
     Replaced { key: Key },
     /// Answer a caller.
-    Reply { ticket: Ticket, answer: Answer },
+    Reply { ticket: Ticket, answer: ChildAnswer },
     /// A child that was down and would have come back stays down, without an edge that tells it.
-    Stays { key: Key },
+    StaysDown { key: Key },
     /// Forget the child.
-    Removed { key: Key, incarnation: Incarnation },
+    Removed { key: Key, incarnation: IncarnationNumber },
     /// The first start has passed the last child.
     Up,
     /// End the supervisor.
-    Finish(Box<Finish>),
+    Finish(Finish),
 }
 
 /// What becomes of a child that has ended by itself.
@@ -274,7 +271,7 @@ impl Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) key: Key,
-    pub(crate) incarnation: Incarnation,
+    pub(crate) incarnation: IncarnationNumber,
     pub(crate) from: Lifecycle,
     pub(crate) to: Lifecycle,
     /// How long the child had been in `from`.
@@ -308,7 +305,7 @@ pub(crate) enum Finish {
 pub(crate) struct View {
     pub(crate) options: Arc<ChildOptions>,
     pub(crate) lifecycle: Lifecycle,
-    pub(crate) incarnation: Incarnation,
+    pub(crate) incarnation: IncarnationNumber,
     /// When the child came to this state.
     pub(crate) since: Instant,
     /// Why it is down, in a word, where the lifecycle alone does not tell.
@@ -330,12 +327,12 @@ pub(crate) struct History {
 
 /// How many children there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Census {
+pub(crate) struct ChildCounts {
     pub(crate) by_lifecycle: [u32; 8],
     pub(crate) supervisors: u32,
 }
 
-impl Census {
+impl ChildCounts {
     pub(crate) fn specs(&self) -> u32 {
         self.by_lifecycle.iter().sum()
     }
@@ -369,17 +366,10 @@ impl Census {
 /// One event being taken in: when, and what is to be done about it so far.
 struct Turn<'a> {
     now: Instant,
-    /// How old the machine is, in nanoseconds; each edge wants to know.
-    age: u64,
     effects: &'a mut Vec<Effect>,
 }
 
 impl Turn<'_> {
-    /// When a machine that began then was so old. Mostly now, and to add takes 30 instructions.
-    fn at(&self, began: Instant, age: u64) -> Instant {
-        if age == self.age { self.now } else { began + Duration::from_nanos(age) }
-    }
-
     fn push(&mut self, effect: Effect) {
         self.effects.push(effect);
     }

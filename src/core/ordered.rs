@@ -8,16 +8,15 @@
 //!
 //! It keeps the promises of [`super`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::callers::Want;
 use super::children::Children;
-use super::order::Order;
 use super::state::{Down, Pos, State, Verdict, Why};
 use super::sweep::Sweep;
-use super::{Answer, Decision, Finish, Key, Turn};
+use super::{ChildAnswer, Decision, Finish, Key, Turn};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -30,7 +29,8 @@ use crate::policy::{
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Ordered {
     pub(super) children: Children,
-    pub(super) order: Order,
+    /// The children by their place in the start order.
+    pub(super) order: BTreeMap<Pos, Key>,
     pub(super) next_pos: Pos,
     pub(super) sweep: Option<Sweep>,
     /// Who was stopped by hand since the sweep began: it doesn't start them.
@@ -50,7 +50,7 @@ impl Ordered {
         let sweep = Some(Sweep::first_start(rules.start, now));
         Self {
             children: Children::new(rules, now, seed),
-            order: Order::default(),
+            order: BTreeMap::new(),
             next_pos: 0,
             sweep,
             dismissed: BTreeSet::new(),
@@ -74,7 +74,7 @@ impl Ordered {
     /// Leaves a child without a task, and tells those who waited for it.
     pub(super) fn lay_down(&mut self, key: Key, down: Down, turn: &mut Turn<'_>) {
         self.children.set(key, State::Down(down));
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
         self.turn_away(key, turn);
     }
 
@@ -84,9 +84,9 @@ impl Ordered {
             return;
         }
         if self.is_finishing() {
-            self.children.answer(key, |_| true, &Answer::ShuttingDown, turn);
+            self.children.answer(key, |_| true, &ChildAnswer::ShuttingDown, turn);
         } else if !self.will_be_started(key) {
-            self.children.answer(key, |_| true, &Answer::Stopped, turn);
+            self.children.answer(key, |_| true, &ChildAnswer::Stopped, turn);
         }
     }
 
@@ -94,10 +94,10 @@ impl Ordered {
     pub(super) fn forget(&mut self, key: Key, ended_well: bool, turn: &mut Turn<'_>) {
         let down = if ended_well { Down::Finished } else { Down::ByHand };
         self.children.set(key, State::Down(down));
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
-        self.children.answer(key, |_| true, &Answer::Stopped, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Stopped, turn);
         if let Some(slot) = self.children.remove(key, turn) {
-            self.order.remove(slot.pos);
+            self.order.remove(&slot.pos);
         }
     }
 
@@ -105,7 +105,6 @@ impl Ordered {
     fn swept(&mut self, key: Key, turn: &mut Turn<'_>) {
         self.children.enter_stopped(key, turn);
         let slot = self.children.slots.get(key).expect("the child that has ended");
-        let pos = slot.pos;
         if self.children.rules.restart(&slot.options) == RestartType::Temporary {
             return self.forget(key, false, turn);
         }
@@ -118,15 +117,14 @@ impl Ordered {
             Down::ByGroup
         };
         self.lay_down(key, down, turn);
-        self.pass(pos);
     }
 
     /// What becomes of a child that has ended by itself.
     fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, turn: &mut Turn<'_>) {
-        self.children.answer(key, |want| want == Want::Down, &Answer::Done, turn);
+        self.children.answer(key, |want| want == Want::Down, &ChildAnswer::Done, turn);
         if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
-            self.children.answer(key, |_| true, &Answer::Failed(reason.clone()), turn);
+            self.children.answer(key, |_| true, &ChildAnswer::Failed(reason.clone()), turn);
             if let Some(want) = awaited {
                 self.children.enter_stopped(key, turn);
                 return match want {
@@ -167,7 +165,7 @@ impl Ordered {
     /// A child that has ended by itself stays down: Stopped if it ended well, else Errored.
     fn leave(&mut self, key: Key, reason: &ExitReason, decision: Decision, turn: &mut Turn<'_>) {
         let incarnation = self.children.slot(key).incarnation;
-        self.children.answer(key, |_| true, &Answer::Started(incarnation), turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Started(incarnation), turn);
         self.children.tell_decision(key, reason, decision, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.children.enter_stopped(key, turn);
@@ -253,7 +251,7 @@ impl Ordered {
     }
 
     pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
-        self.order.first_from(place).map(|(pos, key)| (key, pos + 1))
+        self.order.range(place..).next().map(|(&pos, &key)| (key, pos + 1))
     }
 
     /// A group's deadline may have been moved since the child's was drawn.
@@ -263,16 +261,15 @@ impl Ordered {
     }
 
     pub(super) fn ended(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
-        let ended = self.children.ended(key, reason, turn);
-        let reason = &ended.reason;
+        let (active, reason) = self.children.ended(key, reason, turn);
+        let reason = &reason;
         if reason.exit_code().is_some() && !self.is_finishing() {
             self.exit(key, reason, turn);
         } else if self.is_being_swept(key) {
             self.swept(key, turn);
         } else {
-            self.decide(key, ended.active, reason, turn);
+            self.decide(key, active, reason, turn);
         }
-        self.children.remember_end(key, ended);
     }
 
     pub(super) fn gone(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
@@ -308,7 +305,7 @@ impl Ordered {
     }
 
     pub(super) fn ignored(&mut self, key: Key, turn: &mut Turn<'_>) {
-        self.children.answer(key, |_| true, &Answer::Ignored, turn);
+        self.children.answer(key, |_| true, &ChildAnswer::Ignored, turn);
         if self.children.restart_type(key) == RestartType::Temporary {
             self.forget(key, false, turn);
         } else {

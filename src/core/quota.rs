@@ -12,14 +12,13 @@
 
 use std::time::Instant;
 
-use super::window::Window;
-use crate::policy::Limits;
+use crate::policy::{Limits, RestartWindow};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Quota {
-    window: Window,
+    window: Option<RestartWindow>,
     /// Restarts since the child was last healthy.
     consecutive: u32,
     /// Its first failure since then.
@@ -30,11 +29,10 @@ impl Quota {
     /// Whether a child that failed at `failed` may be restarted, as decided at `now`. Nothing is
     /// recorded.
     pub(crate) fn admits(&self, limits: &Limits, failed: Instant, now: Instant) -> bool {
-        let in_window = if self.window.is_of_another(limits.intensity) {
-            Window::default().admits(limits.intensity, now)
-        } else {
-            self.window.admits(limits.intensity, now)
-        };
+        let in_window = limits.intensity.is_none_or(|intensity| match &self.window {
+            Some(window) if window.counts(intensity) => window.admits(now),
+            _ => RestartWindow::new(intensity).admits(now),
+        });
         let since = self.failing_since.unwrap_or(failed);
         in_window
             && limits.consecutive.is_none_or(|max| self.consecutive < max)
@@ -43,10 +41,12 @@ impl Quota {
 
     /// Records a restart that was granted.
     pub(crate) fn record(&mut self, limits: &Limits, failed: Instant, now: Instant) {
-        if self.window.is_of_another(limits.intensity) {
-            self.window = Window::default();
-        }
-        self.window.record(limits.intensity, now);
+        self.window = limits.intensity.map(|intensity| {
+            let kept = self.window.take().filter(|window| window.counts(intensity));
+            let mut window = kept.unwrap_or_else(|| RestartWindow::new(intensity));
+            window.record(now);
+            window
+        });
         self.consecutive = limits.consecutive.map_or(0, |_| self.consecutive.saturating_add(1));
         self.failing_since = limits.failing_for.map(|_| self.failing_since.unwrap_or(failed));
     }
@@ -62,8 +62,8 @@ impl Quota {
     }
 
     #[cfg(test)]
-    pub(super) fn window(&self) -> &Window {
-        &self.window
+    pub(super) fn window(&self) -> Option<&RestartWindow> {
+        self.window.as_ref()
     }
 
     #[cfg(test)]
@@ -186,10 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_where_nothing_is_limited() {
+    fn kin_29_without_a_limit_all_are_granted_and_none_is_recorded() {
         let (mut quota, t0) = (Quota::default(), Instant::now());
         assert!((0..1_000).all(|_| admit(&mut quota, &Limits::default(), t0)));
-        assert!(quota.window.made().is_none());
+        assert!(quota.window.is_none());
         assert_eq!(quota.in_a_row(), (0, None));
     }
 }

@@ -7,7 +7,7 @@
 use super::callers::Want;
 use super::ordered::Ordered;
 use super::state::{Down, State, Timer, Why};
-use super::{Answer, Effect, Key, Request, Ticket, Turn};
+use super::{ChildAnswer, ChildRequest, Effect, Key, Ticket, Turn};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{RestartType, StartCause};
 
@@ -16,38 +16,43 @@ impl Ordered {
         &mut self,
         ticket: Ticket,
         key: Key,
-        request: Request,
+        request: ChildRequest,
         turn: &mut Turn<'_>,
     ) {
         let refusal = match self.children.state(key) {
-            None => Some(Answer::NotFound),
-            Some(_) if self.is_finishing() => Some(Answer::ShuttingDown),
+            None => Some(ChildAnswer::NotFound),
+            Some(_) if self.is_finishing() => Some(ChildAnswer::ShuttingDown),
             Some(_) => None,
         };
         if let Some(answer) = refusal {
             return turn.push(Effect::Reply { ticket, answer });
         }
         let answer = match request {
-            Request::Start => self.start_added(ticket, key, turn),
-            Request::Terminate => self.terminate(ticket, key, turn),
-            Request::RestartStopped => self.restart_stopped(ticket, key, turn),
-            Request::RestartRunning => self.restart_running(ticket, key, turn),
-            Request::Kill => self.kill(key, turn),
-            Request::Delete => self.delete(key, turn),
-            Request::Retry => self.retry(ticket, key, turn),
-            Request::Wake => self.wake(key, turn),
+            ChildRequest::Start => self.start_added(ticket, key, turn),
+            ChildRequest::Terminate => self.terminate(ticket, key, turn),
+            ChildRequest::RestartStopped => self.restart_stopped(ticket, key, turn),
+            ChildRequest::RestartRunning => self.restart_running(ticket, key, turn),
+            ChildRequest::Kill => self.kill(key, turn),
+            ChildRequest::Delete => self.delete(key, turn),
+            ChildRequest::Retry => self.retry(ticket, key, turn),
+            ChildRequest::Wake => self.wake(key, turn),
         };
         if let Some(answer) = answer {
             turn.push(Effect::Reply { ticket, answer });
         }
     }
 
-    fn start_added(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+    fn start_added(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        turn: &mut Turn<'_>,
+    ) -> Option<ChildAnswer> {
         let slot = self.children.slot(key);
         match slot.state {
             State::Down(Down::New) => {}
-            State::Down(Down::Dormant) => return Some(Answer::Dormant),
-            _ => return Some(Answer::Unfit(slot.lifecycle)),
+            State::Down(Down::Dormant) => return Some(ChildAnswer::Dormant),
+            _ => return Some(ChildAnswer::InvalidState(slot.lifecycle)),
         }
         self.children.wait(key, ticket, Want::Started);
         if self.group(key).is_none() {
@@ -85,7 +90,7 @@ impl Ordered {
         self.dismissed.remove(&key);
     }
 
-    fn terminate(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+    fn terminate(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<ChildAnswer> {
         let comes_back = self.comes_back(key);
         self.dismiss(key);
         match self.children.slot(key).state {
@@ -107,10 +112,10 @@ impl Ordered {
                 } else {
                     self.lay_down(key, Down::ByHand, turn);
                     if comes_back && !told {
-                        turn.push(Effect::Stays { key });
+                        turn.push(Effect::StaysDown { key });
                     }
                 }
-                Some(Answer::Done)
+                Some(ChildAnswer::Done)
             }
             State::Activating | State::Active => {
                 self.children.begin_stop(key, Why::ByHand, turn);
@@ -123,19 +128,26 @@ impl Ordered {
         }
     }
 
-    fn restart_stopped(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+    fn restart_stopped(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        turn: &mut Turn<'_>,
+    ) -> Option<ChildAnswer> {
         let returns = self.will_be_started(key);
         let slot = self.children.slot(key);
         let (state, lifecycle) = (slot.state, slot.lifecycle);
         match state {
-            State::Down(_) if returns => Some(Answer::Restarting),
+            State::Down(_) if returns => Some(ChildAnswer::Restarting),
             State::Down(_) => {
                 self.start_again(ticket, key, Want::StartedAgain, turn);
                 None
             }
-            State::Gated(_) | State::Backoff | State::Awaiting => Some(Answer::Restarting),
-            State::Asking { .. } => Some(Answer::Unfit(lifecycle)),
-            State::Activating | State::Active | State::Stopping { .. } => Some(Answer::Running),
+            State::Gated(_) | State::Backoff | State::Awaiting => Some(ChildAnswer::Restarting),
+            State::Asking { .. } => Some(ChildAnswer::InvalidState(lifecycle)),
+            State::Activating | State::Active | State::Stopping { .. } => {
+                Some(ChildAnswer::Running)
+            }
         }
     }
 
@@ -147,7 +159,12 @@ impl Ordered {
         self.start_in_turn(key, turn);
     }
 
-    fn restart_running(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+    fn restart_running(
+        &mut self,
+        ticket: Ticket,
+        key: Key,
+        turn: &mut Turn<'_>,
+    ) -> Option<ChildAnswer> {
         let slot = self.children.slot(key);
         let (state, lifecycle) = (slot.state, slot.lifecycle);
         match state {
@@ -163,47 +180,49 @@ impl Ordered {
                     || self.is_dismissed(key)
                     || (why == Why::Group && !self.group_returns()) =>
             {
-                Some(Answer::Unfit(lifecycle))
+                Some(ChildAnswer::InvalidState(lifecycle))
             }
             State::Stopping { .. } | State::Gated(_) | State::Backoff | State::Awaiting => {
-                Some(Answer::Restarting)
+                Some(ChildAnswer::Restarting)
             }
-            State::Down(_) | State::Asking { .. } => Some(Answer::Unfit(lifecycle)),
+            State::Down(_) | State::Asking { .. } => Some(ChildAnswer::InvalidState(lifecycle)),
         }
     }
 
-    fn kill(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+    fn kill(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<ChildAnswer> {
         let slot = self.children.slot(key);
         match slot.state {
             State::Activating | State::Active | State::Stopping { .. } => {
                 self.children.kill(key, turn);
-                Some(Answer::Done)
+                Some(ChildAnswer::Done)
             }
             State::Down(_)
             | State::Gated(_)
             | State::Backoff
             | State::Awaiting
-            | State::Asking { .. } => Some(Answer::Unfit(slot.lifecycle)),
+            | State::Asking { .. } => Some(ChildAnswer::InvalidState(slot.lifecycle)),
         }
     }
 
-    fn delete(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+    fn delete(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<ChildAnswer> {
         let returns = self.will_be_started(key);
         let slot = self.children.slot(key);
         match slot.state {
-            State::Down(_) if returns => Some(Answer::Restarting),
+            State::Down(_) if returns => Some(ChildAnswer::Restarting),
             // Whatever is being decided about it is not wanted any more.
             State::Down(_) | State::Asking { .. } => {
                 self.children.enter_stopped(key, turn);
                 self.forget(key, false, turn);
-                Some(Answer::Done)
+                Some(ChildAnswer::Done)
             }
-            State::Gated(_) | State::Backoff | State::Awaiting => Some(Answer::Restarting),
-            State::Activating | State::Active | State::Stopping { .. } => Some(Answer::Running),
+            State::Gated(_) | State::Backoff | State::Awaiting => Some(ChildAnswer::Restarting),
+            State::Activating | State::Active | State::Stopping { .. } => {
+                Some(ChildAnswer::Running)
+            }
         }
     }
 
-    fn retry(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+    fn retry(&mut self, ticket: Ticket, key: Key, turn: &mut Turn<'_>) -> Option<ChildAnswer> {
         let slot = self.children.slot(key);
         let lifecycle = slot.lifecycle;
         if slot.state == State::Down(Down::Left) {
@@ -212,7 +231,7 @@ impl Ordered {
             return None;
         }
         if !matches!(slot.state, State::Down(Down::GivenUp | Down::Leaked)) {
-            return Some(Answer::Unfit(lifecycle));
+            return Some(ChildAnswer::InvalidState(lifecycle));
         }
         self.recall(key);
         // In a group it waits for its turn like the others.
@@ -227,20 +246,20 @@ impl Ordered {
         None
     }
 
-    fn wake(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<Answer> {
+    fn wake(&mut self, key: Key, turn: &mut Turn<'_>) -> Option<ChildAnswer> {
         let slot = self.children.slot(key);
         match slot.state {
             State::Backoff => {
                 self.children.timers.disarm(Timer::Child(key));
                 self.children.release_traffic(key);
                 self.children.launch(key, StartCause::Restart, turn);
-                Some(Answer::Done)
+                Some(ChildAnswer::Done)
             }
             State::Awaiting => {
                 self.hurry(turn.now);
-                Some(Answer::Done)
+                Some(ChildAnswer::Done)
             }
-            _ => Some(Answer::Unfit(slot.lifecycle)),
+            _ => Some(ChildAnswer::InvalidState(slot.lifecycle)),
         }
     }
 }

@@ -7,11 +7,9 @@
 //! released and looks again, so that nobody is visited for a requirement he does not wait for.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 #[cfg(test)]
 use std::hash::Hash;
-
-use foldhash::HashMap;
 
 use super::Key;
 #[cfg(test)]
@@ -35,15 +33,10 @@ struct Links {
     requires: Box<[RequirementId]>,
 }
 
-/// Made for the first requirement: most supervisors have none, and look for some with each edge of
-/// each child.
+/// See the [module](self).
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Requirements(Option<Box<Table>>);
-
-#[derive(Debug, Default)]
-#[cfg_attr(test, derive(Clone))]
-struct Table {
+pub(super) struct Requirements {
     names: Vec<Requirement>,
     links: HashMap<Key, Links>,
     released: VecDeque<Key>,
@@ -52,11 +45,10 @@ struct Table {
 impl Requirements {
     /// The name behind which this child is, made if nobody has required it so far.
     pub(super) fn provided_by(&mut self, key: Key, met: bool) -> RequirementId {
-        let table = self.0.get_or_insert_default();
-        let links = table.links.entry(key).or_default();
+        let links = self.links.entry(key).or_default();
         *links.provides.get_or_insert_with(|| {
-            table.names.push(Requirement { met, provider: Some(key), waiters: BTreeSet::new() });
-            RequirementId::try_from(table.names.len() - 1).expect("fewer than 2^32 names")
+            self.names.push(Requirement { met, provider: Some(key), waiters: BTreeSet::new() });
+            RequirementId::try_from(self.names.len() - 1).expect("fewer than 2^32 names")
         })
     }
 
@@ -66,14 +58,13 @@ impl Requirements {
         provides: Option<RequirementId>,
         requires: Vec<RequirementId>,
     ) {
-        let table = self.0.get_or_insert_default();
         if let Some(id) = provides {
-            let name = &mut table.names[id as usize];
+            let name = &mut self.names[id as usize];
             name.provider = Some(key);
             name.met = false;
         }
         if provides.is_some() || !requires.is_empty() {
-            let links = table.links.entry(key).or_default();
+            let links = self.links.entry(key).or_default();
             links.provides = provides.or(links.provides);
             links.requires = requires.into();
         }
@@ -82,14 +73,13 @@ impl Requirements {
     /// From one of `keys` to a child that requires `id`, each of which requires the next; nobody
     /// may then provide `id` and require the first.
     pub(super) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
-        let table = self.0.as_ref()?;
         let mut from: HashMap<Key, Option<Key>> = HashMap::default();
         for &key in keys {
             from.insert(key, None);
         }
         let mut open = keys.to_vec();
         while let Some(key) = open.pop() {
-            let Some(links) = table.links.get(&key) else { continue };
+            let Some(links) = self.links.get(&key) else { continue };
             if links.requires.contains(&id) {
                 let mut chain = vec![key];
                 while let Some(&Some(key)) = chain.last().and_then(|last| from.get(last)) {
@@ -98,7 +88,7 @@ impl Requirements {
                 chain.reverse();
                 return Some(chain);
             }
-            let required = links.requires.iter().map(|&id| table.names[id as usize].provider);
+            let required = links.requires.iter().map(|&id| self.names[id as usize].provider);
             for provider in required.flatten() {
                 if let Entry::Vacant(entry) = from.entry(provider) {
                     entry.insert(Some(key));
@@ -110,52 +100,44 @@ impl Requirements {
     }
 
     pub(super) fn unlink(&mut self, key: Key) {
-        let Some(table) = &mut self.0 else { return };
-        let Some(links) = table.links.remove(&key) else { return };
+        let Some(links) = self.links.remove(&key) else { return };
         for &id in &links.requires {
-            table.names[id as usize].waiters.remove(&key);
+            self.names[id as usize].waiters.remove(&key);
         }
     }
 
     /// Says whether the child is such that what requires it may run.
-    #[inline]
     pub(super) fn provide(&mut self, key: Key, met: bool) {
-        let Some(table) = &mut self.0 else { return };
-        let Some(id) = table.links.get(&key).and_then(|links| links.provides) else { return };
-        let name = &mut table.names[id as usize];
+        let Some(id) = self.links.get(&key).and_then(|links| links.provides) else { return };
+        let name = &mut self.names[id as usize];
         name.met = met;
         if met {
-            table.released.extend(std::mem::take(&mut name.waiters));
+            self.released.extend(std::mem::take(&mut name.waiters));
         }
     }
 
     /// The first name that the child lacks, and who is behind it.
-    #[inline]
     pub(super) fn lacks(&self, key: Key) -> Option<(RequirementId, Option<Key>)> {
-        let table = self.0.as_ref()?;
-        let requires = &table.links.get(&key)?.requires;
-        let id = requires.iter().copied().find(|&id| !table.names[id as usize].met)?;
-        Some((id, table.names[id as usize].provider))
+        let requires = &self.links.get(&key)?.requires;
+        let id = requires.iter().copied().find(|&id| !self.names[id as usize].met)?;
+        Some((id, self.names[id as usize].provider))
     }
 
     pub(super) fn wait(&mut self, key: Key, id: RequirementId) {
-        if let Some(table) = &mut self.0 {
-            table.names[id as usize].waiters.insert(key);
-        }
+        self.names[id as usize].waiters.insert(key);
     }
 
     #[cfg(test)]
     pub(super) fn print(&self, children: &Children, print: &mut Fingerprint) {
-        let Some(table) = &self.0 else { return 0_usize.hash(print) };
-        for name in &table.names {
+        for name in &self.names {
             (name.met, name.waiters.len()).hash(print);
             print.key(name.provider, children);
             for &waiter in &name.waiters {
                 print.key(Some(waiter), children);
             }
         }
-        table.released.len().hash(print);
-        for &key in &table.released {
+        self.released.len().hash(print);
+        for &key in &self.released {
             print.key(Some(key), children);
         }
     }
@@ -163,12 +145,12 @@ impl Requirements {
     /// How many wait.
     #[cfg(test)]
     fn waiting(&self) -> usize {
-        self.0.iter().flat_map(|table| &table.names).map(|name| name.waiters.len()).sum()
+        self.names.iter().map(|name| name.waiters.len()).sum()
     }
 
     /// A child whose requirement has come since it began to wait. It may lack another by now.
     pub(super) fn released(&mut self) -> Option<Key> {
-        self.0.as_mut()?.released.pop_front()
+        self.released.pop_front()
     }
 }
 

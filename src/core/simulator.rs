@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use super::state::State;
 use super::witness::{Nature, Witness};
 use super::{
-    Answer, Decision, Effect, Event, Finish, Incarnation, Key, Machine, Report, Request,
-    RequirementId, Ticket,
+    ChildAnswer, ChildRequest, Decision, Effect, Finish, IncarnationNumber, Key, Machine,
+    MachineEvent, Report, RequirementId, Ticket,
 };
 use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::failure::{FailureDecision, Resolution};
@@ -342,7 +342,7 @@ pub(super) struct World {
     witness: Witness,
     kids: BTreeMap<Key, Kid>,
     provided: BTreeMap<String, RequirementId>,
-    agenda: BTreeMap<(Instant, u64), (Key, Incarnation, Happening)>,
+    agenda: BTreeMap<(Instant, u64), (Key, IncarnationNumber, Happening)>,
     serial: u64,
     transcript: Vec<(Instant, Line, String)>,
     read: usize,
@@ -459,7 +459,7 @@ impl World {
         assert!(admitted.is_ok(), "{admitted:?}");
         let key = self.insert(kid);
         self.link(key);
-        self.ask(&name, Request::Start)
+        self.ask(&name, ChildRequest::Start)
     }
 
     pub(super) fn key(&self, name: &str) -> Key {
@@ -523,12 +523,12 @@ impl World {
     }
 
     pub(super) fn stop(&mut self) {
-        self.event(Event::Stop { within: None });
+        self.event(MachineEvent::Stop { within: None });
         self.settle();
     }
 
     /// The incarnation that is there says something.
-    pub(super) fn says(&mut self, name: &str, what: fn(Key, Incarnation) -> Event) {
+    pub(super) fn says(&mut self, name: &str, what: fn(Key, IncarnationNumber) -> MachineEvent) {
         let key = self.key(name);
         self.event(what(key, self.witness.children[&key].incarnation));
     }
@@ -540,7 +540,7 @@ impl World {
 
     /// A message comes that waits for the child.
     pub(super) fn send(&mut self, name: &str) {
-        self.event(Event::Wanted { key: self.key(name) });
+        self.event(MachineEvent::MessagePending { key: self.key(name) });
     }
 
     /// It is decided what becomes of the child, asked or not.
@@ -553,38 +553,38 @@ impl World {
         let key = self.key(name);
         let incarnation = self.witness.children[&key].incarnation;
         let policy = policy.into().map(Arc::new);
-        self.event(Event::Policy { key, incarnation, policy });
+        self.event(MachineEvent::Policy { key, incarnation, policy });
     }
 
-    fn deliver(&mut self, key: Key, incarnation: Incarnation, happening: Happening) {
+    fn deliver(&mut self, key: Key, incarnation: IncarnationNumber, happening: Happening) {
         // Who was asked does not know whether anybody still wants to hear it.
         if let Happening::Answered(decision) = happening {
-            return self.event(Event::Answered { key, incarnation, decision });
+            return self.event(MachineEvent::Answered { key, incarnation, decision });
         }
         if self.live(key) == Some(incarnation) {
             self.event(match happening {
-                Happening::Ready => Event::Ready { key, incarnation },
-                Happening::Ignored => Event::Ignored { key, incarnation },
-                Happening::Exited(reason) => Event::Exited { key, incarnation, reason },
+                Happening::Ready => MachineEvent::Ready { key, incarnation },
+                Happening::Ignored => MachineEvent::Ignored { key, incarnation },
+                Happening::Exited(reason) => MachineEvent::Exited { key, incarnation, reason },
                 Happening::Answered(_) => unreachable!("answered above"),
             });
         }
     }
 
     /// Somebody asks for something.
-    pub(super) fn ask(&mut self, name: &str, request: Request) -> Ticket {
+    pub(super) fn ask(&mut self, name: &str, request: ChildRequest) -> Ticket {
         self.ask_for(self.key(name), request)
     }
 
-    pub(super) fn ask_for(&mut self, key: Key, request: Request) -> Ticket {
+    pub(super) fn ask_for(&mut self, key: Key, request: ChildRequest) -> Ticket {
         self.tickets += 1;
         let ticket = self.tickets;
-        self.event(Event::Request { ticket, key, request });
+        self.event(MachineEvent::Request { ticket, key, request });
         ticket
     }
 
     /// Asks, lets all that follows at once follow, and returns the answer.
-    pub(super) fn call(&mut self, name: &str, request: Request) -> &str {
+    pub(super) fn call(&mut self, name: &str, request: ChildRequest) -> &str {
         let ticket = self.ask(name, request);
         self.settle();
         self.answer(ticket)
@@ -595,8 +595,8 @@ impl World {
         self.answers.get(&ticket).map_or("-", String::as_str)
     }
 
-    pub(super) fn event(&mut self, event: Event) {
-        self.ticks += usize::from(matches!(event, Event::Tick));
+    pub(super) fn event(&mut self, event: MachineEvent) {
+        self.ticks += usize::from(matches!(event, MachineEvent::Tick));
         self.transcript.push((self.now, Line::Other, format!("← {event:?}")));
         let mut effects = Vec::new();
         let kept = self.witness.watch(&mut self.machine, event, self.now, &mut effects);
@@ -618,11 +618,11 @@ impl World {
                 self.act(format!("start {name}"));
                 self.play(key, incarnation);
             }
-            Effect::Hold { key, until } => {
+            Effect::HoldMessages { key, until } => {
                 let left = until - self.now;
                 self.act(format!("hold {} {left:?}", self.kids[&key].name));
             }
-            Effect::Stays { key } => {
+            Effect::StaysDown { key } => {
                 let line = format!("{} stays", self.kids[&key].name);
                 self.transcript.push((self.now, Line::Other, line));
             }
@@ -699,7 +699,7 @@ impl World {
         }
     }
 
-    fn reply_to(&mut self, key: Key, incarnation: Incarnation) {
+    fn reply_to(&mut self, key: Key, incarnation: IncarnationNumber) {
         let kid = self.kids.get_mut(&key).expect("a child");
         if kid.silent {
             return;
@@ -709,7 +709,7 @@ impl World {
         self.plan(after, key, incarnation, Happening::Answered(resolution.into()));
     }
 
-    fn play(&mut self, key: Key, incarnation: Incarnation) {
+    fn play(&mut self, key: Key, incarnation: IncarnationNumber) {
         let kid = self.kids.get_mut(&key).expect("a child");
         let play = kid.plays.pop_front().unwrap_or(Play::Run);
         let Some(after) = kid.ready else { return };
@@ -722,7 +722,7 @@ impl World {
         self.plan(after, key, incarnation, happening);
     }
 
-    fn plan(&mut self, after: Duration, key: Key, incarnation: Incarnation, what: Happening) {
+    fn plan(&mut self, after: Duration, key: Key, incarnation: IncarnationNumber, what: Happening) {
         self.serial += 1;
         self.agenda.insert((self.now + after, self.serial), (key, incarnation, what));
     }
@@ -777,7 +777,7 @@ impl World {
                 let (key, incarnation, happening) = entry.remove();
                 self.deliver(key, incarnation, happening);
             } else if self.machine.next_deadline().is_some_and(|at| at <= self.now) {
-                self.event(Event::Tick);
+                self.event(MachineEvent::Tick);
             } else {
                 return;
             }
@@ -790,7 +790,7 @@ impl World {
     pub(super) fn due(&mut self) {
         let at = self.machine.next_deadline().expect("a deadline");
         self.now = self.now.max(at);
-        self.event(Event::Tick);
+        self.event(MachineEvent::Tick);
     }
 
     /// Lets time pass, from one deadline to the next.
@@ -865,7 +865,7 @@ impl World {
         self.machine.children().state(key)
     }
 
-    pub(super) fn live(&self, key: Key) -> Option<Incarnation> {
+    pub(super) fn live(&self, key: Key) -> Option<IncarnationNumber> {
         let child = &self.witness.children[&key];
         child.live.then_some(child.incarnation)
     }
@@ -944,20 +944,20 @@ impl World {
     }
 }
 
-fn word(answer: &Answer) -> String {
+fn word(answer: &ChildAnswer) -> String {
     match answer {
-        Answer::Done => "done".to_owned(),
-        Answer::Started(incarnation) => format!("started {incarnation}"),
-        Answer::Ignored => "ignored".to_owned(),
-        Answer::Gated => "gated".to_owned(),
-        Answer::Dormant => "dormant".to_owned(),
-        Answer::Failed(reason) => format!("failed {}", reason.kind()),
-        Answer::Running => "running".to_owned(),
-        Answer::Restarting => "restarting".to_owned(),
-        Answer::Unfit(lifecycle) => format!("unfit {lifecycle}"),
-        Answer::NotFound => "not found".to_owned(),
-        Answer::ShuttingDown => "shutting down".to_owned(),
-        Answer::MaxChildren(max) => format!("max {max}"),
-        Answer::Stopped => "stopped".to_owned(),
+        ChildAnswer::Done => "done".to_owned(),
+        ChildAnswer::Started(incarnation) => format!("started {incarnation}"),
+        ChildAnswer::Ignored => "ignored".to_owned(),
+        ChildAnswer::Gated => "gated".to_owned(),
+        ChildAnswer::Dormant => "dormant".to_owned(),
+        ChildAnswer::Failed(reason) => format!("failed {}", reason.kind()),
+        ChildAnswer::Running => "running".to_owned(),
+        ChildAnswer::Restarting => "restarting".to_owned(),
+        ChildAnswer::InvalidState(lifecycle) => format!("unfit {lifecycle}"),
+        ChildAnswer::NotFound => "not found".to_owned(),
+        ChildAnswer::ShuttingDown => "shutting down".to_owned(),
+        ChildAnswer::MaxChildren(max) => format!("max {max}"),
+        ChildAnswer::Stopped => "stopped".to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ledger::Ledger;
-use super::{Incarnation, Key};
+use super::{IncarnationNumber, Key};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildOptions, OnExhausted, StartCause};
 
@@ -105,9 +105,9 @@ pub(super) struct Slot {
     pub(super) options: Arc<ChildOptions>,
     pub(super) ledger: Option<Box<Ledger>>,
     pub(super) pos: Pos,
-    /// When it came to its lifecycle: nanoseconds since the machine began, half of an `Instant`.
-    pub(super) since: u64,
-    pub(super) incarnation: Incarnation,
+    /// When it came to its lifecycle.
+    pub(super) since: Instant,
+    pub(super) incarnation: IncarnationNumber,
     pub(super) state: State,
     pub(super) lifecycle: Lifecycle,
 }

@@ -18,11 +18,11 @@
 //! [`SLICE`] children then. The cursor never goes back within a phase, so a whole sweep costs
 //! O(log n) for each child of its range.
 
+use std::collections::BTreeMap;
 #[cfg(test)]
 use std::hash::Hash;
 use std::time::Instant;
 
-use super::order::Order;
 use super::ordered::Ordered;
 use super::state::{Down, Pos, State, Timer, Why};
 use super::{Effect, Finish, Key, SLICE, Turn};
@@ -91,7 +91,7 @@ enum Then {
     /// It is left as it is. The others go on.
     Rest,
     /// The supervisor ends.
-    Finish(Box<Finish>),
+    Finish(Finish),
 }
 
 /// Whether there is anything to do before the next event.
@@ -116,8 +116,9 @@ impl Sweep {
     }
 
     /// The last child of the range before `to`.
-    fn last_before(&self, to: Pos, order: &Order) -> Option<(Pos, Key)> {
-        order.last_before(to).filter(|&(pos, _)| pos >= self.from)
+    fn last_before(&self, to: Pos, order: &BTreeMap<Pos, Key>) -> Option<(Pos, Key)> {
+        let (&pos, &key) = order.range(..to).next_back()?;
+        (pos >= self.from).then_some((pos, key))
     }
 
     #[cfg(test)]
@@ -237,7 +238,7 @@ impl Ordered {
         if self.is_finishing() {
             return;
         }
-        self.replace(0, self.all(Manner::Ask), Then::Finish(Box::new(finish)));
+        self.replace(0, self.all(Manner::Ask), Then::Finish(finish));
     }
 
     /// Stops a range and leaves it stopped.
@@ -391,8 +392,8 @@ impl Ordered {
                 self.children.timers.arm(Timer::Sweep, sweep.until);
                 Step::Wait
             }
-            Phase::Starting { cursor, mode } => match self.order.first_from(cursor) {
-                Some((pos, key)) => self.start_next(pos, key, mode, turn),
+            Phase::Starting { cursor, mode } => match self.order.range(cursor..).next() {
+                Some((&pos, &key)) => self.start_next(pos, key, mode, turn),
                 None if mode == Mode::AllAtOnce => {
                     let cursor = sweep.start_from;
                     sweep.phase = Phase::Starting { cursor, mode: Mode::Passing };
@@ -443,18 +444,6 @@ impl Ordered {
         Step::Again
     }
 
-    /// A child that a range waited for is down. If the supervisor ends, there is nothing to tell it
-    /// that it has not been told, and to look for it once more was a tenth of a stop.
-    pub(super) fn pass(&mut self, pos: Pos) {
-        if let Some(Sweep { phase: Phase::Stopping { cursor, manner: Manner::Ask }, then, .. }) =
-            &mut self.sweep
-            && matches!(then, Then::Finish(_))
-            && *cursor == pos + 1
-        {
-            *cursor = pos;
-        }
-    }
-
     /// Tells a child that is down whether it comes back: all do, however they came to be down,
     /// except those that must not run twice, and those that a message starts.
     fn tell(&mut self, key: Key, down: Down, returns: bool, turn: &mut Turn<'_>) {
@@ -473,7 +462,7 @@ impl Ordered {
             self.lay_down(key, told, turn);
         }
         if (down, told) == (Down::ByGroup, Down::Rested) && !self.is_finishing() {
-            turn.push(Effect::Stays { key });
+            turn.push(Effect::StaysDown { key });
         }
         self.turn_away(key, turn);
     }

@@ -8,7 +8,7 @@
 //! restarted when they would have been let go, and not before, so that one that cannot live doesn't
 //! start without end in no time; its next wait begins then.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::children::{Children, later};
 use super::{Key, Turn};
@@ -24,8 +24,8 @@ impl Children {
     /// When a child is started that would be at `at`, if its messages wait in its place. Keeps until
     /// when they do.
     fn exchange(&mut self, key: Key, at: Instant, now: Instant) -> Instant {
-        let (began, slot) = (self.began, self.slot(key));
-        let failed = began + Duration::from_nanos(slot.since);
+        let slot = self.slot(key);
+        let failed = slot.since;
         let ledger = slot.ledger();
         let held = ledger.held.filter(|&held| held > now);
         let start = held.unwrap_or(now);

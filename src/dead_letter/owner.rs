@@ -17,7 +17,7 @@ pub(crate) trait Owner: fmt::Debug + Send + Sync {
     /// held that dropping a message may want.
     fn bury(&self, undelivered: Undelivered);
 
-    fn tell(&self, event: core::Event);
+    fn tell(&self, event: core::MachineEvent);
 }
 
 /// What a mailbox says of a message that it could not deliver.

@@ -189,7 +189,7 @@ impl SupervisorHandle {
     ///
     /// The common errors.
     pub async fn terminate_child(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "terminate_child", core::Request::Terminate).await.map(drop)
+        self.act(path, "terminate_child", core::ChildRequest::Terminate).await.map(drop)
     }
 
     /// Starts a stopped child. Resolves when the child is up, or has declined to start.
@@ -205,7 +205,7 @@ impl SupervisorHandle {
     ///
     /// and the common errors.
     pub async fn restart_child(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "restart_child", core::Request::RestartStopped).await
+        self.act(path, "restart_child", core::ChildRequest::RestartStopped).await
     }
 
     /// Restarts a running child, with the children that its supervisor's strategy restarts with it.
@@ -223,7 +223,7 @@ impl SupervisorHandle {
     ///
     /// and the common errors.
     pub async fn restart(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "restart", core::Request::RestartRunning).await
+        self.act(path, "restart", core::ChildRequest::RestartRunning).await
     }
 
     /// Aborts a child's task, which its supervisor handles as a failure.
@@ -234,7 +234,7 @@ impl SupervisorHandle {
     ///
     /// [`ControlError::Unfit`] if the child isn't running, and the common errors.
     pub async fn kill_child(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "kill_child", core::Request::Kill).await.map(drop)
+        self.act(path, "kill_child", core::ChildRequest::Kill).await.map(drop)
     }
 
     /// Forgets a stopped child, so that its name can be used again.
@@ -246,7 +246,7 @@ impl SupervisorHandle {
     /// [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped, and the
     /// common errors.
     pub async fn delete_child(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "delete_child", core::Request::Delete).await.map(drop)
+        self.act(path, "delete_child", core::ChildRequest::Delete).await.map(drop)
     }
 
     /// Restarts a child that was given up or has leaked. Resolves when the child is up.
@@ -273,7 +273,7 @@ impl SupervisorHandle {
     /// [`OnLeak::Park`]: crate::OnLeak::Park
     /// [`on_child_failure`]: crate::SupervisorBuilder::on_child_failure
     pub async fn retry(&self, path: &str) -> Result<ChildRef, ControlError> {
-        self.act(path, "retry", core::Request::Retry).await
+        self.act(path, "retry", core::ChildRequest::Retry).await
     }
 
     /// Ends the backoff of a child: the child, and the group that waits with it, is started now.
@@ -283,7 +283,7 @@ impl SupervisorHandle {
     /// [`ControlError::Unfit`] if the child isn't waiting for its restart, also while a callback
     /// decides on it, and the common errors.
     pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
-        self.act(path, "wake", core::Request::Wake).await.map(drop)
+        self.act(path, "wake", core::ChildRequest::Wake).await.map(drop)
     }
 
     /// Returns all children of this supervisor, in start order.
@@ -398,7 +398,7 @@ impl SupervisorHandle {
         &self,
         path: &str,
         call: &'static str,
-        request: core::Request,
+        request: core::ChildRequest,
     ) -> Result<ChildRef, ControlError> {
         let (supervisor, segment) = self.find(path).await?;
         let started = self

@@ -17,7 +17,7 @@ use super::queue::{Envelope, Origin};
 use super::slot::{Borrower, Loan, Place, Spot};
 use super::state::{CameBack, Next, Patience, Received, Rest, Sent, State, Wakes};
 use super::{Delay, SendError};
-use crate::core::{Event, Key, Request, Ticket};
+use crate::core::{ChildRequest, Key, MachineEvent, Ticket};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
 use crate::panic::catch_panic;
 use crate::path::Path;
@@ -129,8 +129,8 @@ impl<M: Send + 'static> Shared<M> {
         if let Sent::Judge(message, asker, is_final) = sent {
             if is_final(&message) {
                 // A child that is down need not be started for it.
-                let request = Request::Terminate;
-                self.tell_supervisor(|key| Event::Request { ticket: NOBODY, key, request });
+                let request = ChildRequest::Terminate;
+                self.tell_supervisor(|key| MachineEvent::Request { ticket: NOBODY, key, request });
             }
             sent = self.state.lock().sent(message, origin, asker, patience, true);
         }
@@ -163,11 +163,11 @@ impl<M: Send + 'static> Shared<M> {
 
     fn tell_wanted(&self, wanted: bool) {
         if wanted {
-            self.tell_supervisor(|key| Event::Wanted { key });
+            self.tell_supervisor(|key| MachineEvent::MessagePending { key });
         }
     }
 
-    fn tell_supervisor(&self, event: impl FnOnce(Key) -> Event) {
+    fn tell_supervisor(&self, event: impl FnOnce(Key) -> MachineEvent) {
         let owner = match self.state.lock().place() {
             Place::At(at) => Some((Arc::clone(&at.owner), at.key)),
             Place::Nowhere | Place::Adopted { .. } | Place::Was(_) => None,

@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 
 use super::request::ChildName;
 use crate::child::{ChildFactory, ChildTask, Context, Incarnation, Parent, Phases, StopLevel};
-use crate::core::{Incarnation as IncarnationNumber, Key, trim};
+use crate::core::{IncarnationNumber, Key, trim};
 use crate::mailbox::Slot;
 use crate::panic::catch_panic;
 use crate::path::Path;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::core::Event;
+use crate::core::MachineEvent;
 use crate::sync::Mutex;
 
 /// A buffer for this many items is kept. A larger one is dropped once it is empty.
@@ -33,7 +33,7 @@ pub(crate) struct StopRequest {
 /// What was pushed and isn't handled yet.
 #[derive(Debug)]
 pub(crate) struct Batch<R> {
-    pub(crate) events: VecDeque<Event>,
+    pub(crate) events: VecDeque<MachineEvent>,
     /// Each request with the number of events that were pushed before it.
     requests: VecDeque<(u64, R)>,
     /// How many events were taken from this batch.
@@ -52,14 +52,14 @@ impl<R> Batch<R> {
         self.events.is_empty() && self.requests.is_empty() && self.stop.is_none()
     }
 
-    pub(crate) fn next_event(&mut self) -> Option<Event> {
+    pub(crate) fn next_event(&mut self) -> Option<MachineEvent> {
         let event = self.events.pop_front()?;
         self.taken += 1;
         Some(event)
     }
 
     /// Returns the next event, unless a request was pushed before it.
-    pub(crate) fn next_event_in_order(&mut self) -> Option<Event> {
+    pub(crate) fn next_event_in_order(&mut self) -> Option<MachineEvent> {
         match self.requests.front() {
             Some(&(before, _)) if before <= self.taken => None,
             _ => self.next_event(),
@@ -124,7 +124,7 @@ impl<R> Inbox<R> {
     /// # Errors
     ///
     /// Returns the event if the supervisor has ended.
-    pub(crate) fn push_event(&self, event: Event) -> Result<(), Event> {
+    pub(crate) fn push_event(&self, event: MachineEvent) -> Result<(), MachineEvent> {
         self.push(event, |state, event| {
             state.waiting.events.push_back(event);
             state.pushed += 1;
@@ -250,7 +250,7 @@ mod tests {
         let (pushed, mut taken) = ("ee|rer|e|er|er|", String::new());
         for what in pushed.chars() {
             match what {
-                'e' => inbox.push_event(Event::AbortAll).unwrap(),
+                'e' => inbox.push_event(MachineEvent::AbortAll).unwrap(),
                 'r' => inbox.push_request(()).unwrap(),
                 _ => {
                     assert_eq!(take(&inbox, &mut batch), Poll::Ready(()));
@@ -318,7 +318,7 @@ mod loom_tests {
                 first.push_request(11).unwrap();
             });
             let second = thread::spawn(move || {
-                second.push_event(Event::AbortAll).unwrap();
+                second.push_event(MachineEvent::AbortAll).unwrap();
                 second.push_request(20).unwrap();
             });
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::core::{Incarnation as IncarnationNumber, Key};
+use crate::core::{IncarnationNumber, Key};
 use crate::path::Path;
 use crate::sync::Mutex;
 

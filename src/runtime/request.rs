@@ -28,7 +28,7 @@ pub(crate) enum Request {
     Act {
         segment: Segment,
         call: &'static str,
-        request: core::Request,
+        request: core::ChildRequest,
         answer: Answer<Started>,
     },
     Which {

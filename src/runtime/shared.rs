@@ -23,7 +23,7 @@ use super::tree::Tree;
 use super::wards::Wards;
 use crate::child::{Incarnation, Parent};
 use crate::clock::now;
-use crate::core::{self, Incarnation as IncarnationNumber, Key};
+use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::failure::FailureCallback;
 use crate::panic::catch_panic;
@@ -116,9 +116,9 @@ impl SupervisorShared {
     }
 
     /// Pushes an event into the inbox. An exit also cancels the next child of the stop chain.
-    pub(super) fn push_event(&self, event: core::Event) {
+    pub(super) fn push_event(&self, event: core::MachineEvent) {
         let exited = match event {
-            core::Event::Exited { key, incarnation, .. } => Some((key, incarnation)),
+            core::MachineEvent::Exited { key, incarnation, .. } => Some((key, incarnation)),
             _ => None,
         };
         match self.inbox.push_event(event) {
@@ -132,9 +132,9 @@ impl SupervisorShared {
     }
 
     /// Discards an event that the ended supervisor can't handle any more, but notes the end of a leak.
-    pub(super) fn discard_event(&self, event: core::Event) {
-        if let core::Event::Exited { key, incarnation, .. }
-        | core::Event::Ignored { key, incarnation } = event
+    pub(super) fn discard_event(&self, event: core::MachineEvent) {
+        if let core::MachineEvent::Exited { key, incarnation, .. }
+        | core::MachineEvent::Ignored { key, incarnation } = event
         {
             self.leak_ended(key, incarnation);
         }
@@ -204,7 +204,7 @@ impl Parent for SupervisorShared {
         self.path.clone()
     }
 
-    fn notify(&self, event: core::Event) {
+    fn notify(&self, event: core::MachineEvent) {
         self.push_event(event);
     }
 

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::child::{Incarnation, StopLevel};
-use crate::core::{Incarnation as IncarnationNumber, Key};
+use crate::core::{IncarnationNumber, Key};
 use crate::sync::{AtomicU8, Mutex, Ordering};
 
 /// How many links the chain holds at most.

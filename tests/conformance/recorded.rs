@@ -44,7 +44,7 @@ fn read(file: &[u8]) -> (String, Vec<Recorded>) {
 #[test]
 #[expect(clippy::print_stdout, reason = "a summary for whoever asks for it with `--nocapture`")]
 fn what_was_recorded_on_otp_comes_to_the_same() {
-    let (otp, mut recorded) = read(include_bytes!("recorded.zlib"));
+    let (otp, recorded) = read(include_bytes!("recorded.zlib"));
     assert!(recorded.len() >= 2000, "there are {} scenarios", recorded.len());
 
     let verdicts = parallel(&recorded, 50, |batch| {

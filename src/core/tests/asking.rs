@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::super::Request;
+use super::super::ChildRequest;
 use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
 use crate::exit::{ExitKind, ExitReason};
 use crate::failure::FailureDecision;
@@ -45,7 +45,7 @@ fn a_child_is_errored_until_there_is_an_answer_and_nobody_else_waits() {
     world.fail("b");
     assert_eq!(world.lifecycle("b"), Lifecycle::Errored);
     assert_eq!(world.why("b"), Some("being decided on"));
-    assert_eq!(world.call("a", Request::RestartRunning), "started 2");
+    assert_eq!(world.call("a", ChildRequest::RestartRunning), "started 2");
     world.add(kid("c"));
     assert_eq!(world.acts(), "ask b#1 (1), cancel a, start a#2, start c#1");
 
@@ -91,7 +91,7 @@ fn the_range_is_that_of_the_moment_when_the_answer_is_there() {
     let mut world = World::running(rules, [kid("a"), silent("b"), kid("c")]);
     world.fail("b");
     world.add(kid("d"));
-    world.call("c", Request::Terminate);
+    world.call("c", ChildRequest::Terminate);
     assert_eq!(world.acts(), "ask b#1 (1), start d#1, cancel c");
     world.decide("b", Restart.into());
     world.settle();
@@ -110,7 +110,7 @@ fn whoever_gives_up_leaves_the_child_errored_and_its_siblings_alone_and_nothing_
         assert_eq!(world.why("b"), Some("given up"));
         world.check_rest();
 
-        assert_eq!(world.call("b", Request::Retry), "started 2");
+        assert_eq!(world.call("b", ChildRequest::Retry), "started 2");
         assert_eq!(world.alive(), "a#1 b#2");
         world.fail("a");
         world.decide("a", Restart.into());
@@ -164,15 +164,15 @@ fn whatever_stops_starts_or_forgets_the_child_discards_the_answer() {
             assert_eq!((&*world.acts(), &*world.alive()), (acts, alive));
         }
     };
-    fn request(world: &mut World, request: Request) {
+    fn request(world: &mut World, request: ChildRequest) {
         world.ask("b", request);
     }
-    after(|world| request(world, Request::Terminate), "", "a#1");
-    after(|world| request(world, Request::Delete), "removed b", "a#1");
+    after(|world| request(world, ChildRequest::Terminate), "", "a#1");
+    after(|world| request(world, ChildRequest::Delete), "removed b", "a#1");
     after(World::stop, "cancel a, finish stopped", "");
     let again = |world: &mut World| {
-        world.ask("b", Request::Terminate);
-        world.ask("b", Request::RestartStopped);
+        world.ask("b", ChildRequest::Terminate);
+        world.ask("b", ChildRequest::RestartStopped);
     };
     after(again, "start b#2", "a#1 b#2");
 }
@@ -213,8 +213,8 @@ fn an_answer_about_an_earlier_run_changes_nothing() {
     let b = kid("b").answers([(secs(2), Escalate), (secs(4), Restart)]);
     let mut world = World::running(asking(), [kid("a"), b]);
     world.fail("b");
-    world.call("b", Request::Terminate);
-    world.call("b", Request::RestartStopped);
+    world.call("b", ChildRequest::Terminate);
+    world.call("b", ChildRequest::RestartStopped);
     world.fail("b");
     world.advance(secs(9));
     assert_eq!(world.timed(), "0ns ask b#1 (1), 0ns start b#2, 0ns ask b#2 (1), 4s start b#3");
@@ -227,7 +227,7 @@ fn only_failures_that_would_be_followed_by_a_restart_are_asked_about() {
     world.end("a");
     world.end("b");
     world.fail("c");
-    world.call("d", Request::Terminate);
+    world.call("d", ChildRequest::Terminate);
     assert_eq!(world.acts(), "start a#2, removed c, cancel d");
 
     // What is stopped with its group may fail then.
@@ -242,19 +242,19 @@ fn only_failures_that_would_be_followed_by_a_restart_are_asked_about() {
 fn a_start_that_somebody_waits_for_is_his_alone() {
     let b = kid("b").signals(Duration::ZERO).plays([Play::Run, Play::Fail, Play::Fail]);
     let mut world = World::running(asking(), [kid("a"), b]);
-    world.call("b", Request::Terminate);
+    world.call("b", ChildRequest::Terminate);
     world.skip();
-    assert_eq!(world.call("b", Request::RestartStopped), "failed activation_failed");
+    assert_eq!(world.call("b", ChildRequest::RestartStopped), "failed activation_failed");
     world.add(kid("c").signals(Duration::ZERO).plays([Play::Panic]));
     world.settle();
     assert_eq!(world.acts(), "start b#2, start c#1, removed c");
 
     // But not the new start of one that runs.
-    world.call("b", Request::RestartStopped);
-    world.call("b", Request::RestartStopped);
+    world.call("b", ChildRequest::RestartStopped);
+    world.call("b", ChildRequest::RestartStopped);
     world.kid("b").plays.push_back(Play::Fail);
     world.skip();
-    assert_eq!(world.call("b", Request::RestartRunning), "failed activation_failed");
+    assert_eq!(world.call("b", ChildRequest::RestartRunning), "failed activation_failed");
     assert_eq!(world.acts(), "cancel b, start b#5, ask b#5 (1), start b#6");
 }
 
@@ -301,7 +301,7 @@ fn attempts_are_counted_as_restarts_are() {
         world.fail("a");
         world.advance(ms(10));
     }
-    world.says("a", |key, incarnation| super::super::Event::Healthy { key, incarnation });
+    world.says("a", |key, incarnation| super::super::MachineEvent::Healthy { key, incarnation });
     world.fail("a");
     assert_eq!(
         world.acts(),
@@ -328,11 +328,11 @@ fn equal_children_are_asked_about_one_by_one() {
     world.skip();
     world.decide("a", Restart.into());
     world.decide("b", GiveUp.into());
-    assert_eq!(world.call("c", Request::Terminate), "done");
+    assert_eq!(world.call("c", ChildRequest::Terminate), "done");
     world.decide("c", Restart.into());
     assert_eq!(world.acts(), "start a#2, declined b, removed c");
     assert_eq!(world.lifecycle("b"), Lifecycle::Errored);
-    assert_eq!(world.call("b", Request::Retry), "started 2");
+    assert_eq!(world.call("b", ChildRequest::Retry), "started 2");
     world.skip();
 
     world.decide("d", Escalate.into());
@@ -348,7 +348,7 @@ fn equal_children_are_asked_about_one_by_one() {
         let kids = (0..100).map(|number| silent(&format!("c{number}")));
         let mut world = World::dynamic(asking(), kids);
         world.fail("c0");
-        world.event(super::super::Event::Stop { within: None });
+        world.event(super::super::MachineEvent::Stop { within: None });
         world.decide("c0", FailureDecision::from(answer).with(7));
         world.skip();
         world.settle();
@@ -373,9 +373,9 @@ fn what_a_child_says_of_its_restart_counts_for_one_incarnation() {
     assert_eq!(world.acts(), "", "it is not restarted, and its spec is kept");
     assert_eq!(world.lifecycle("a"), Lifecycle::Errored);
     assert_eq!(world.why("a"), Some("not restarted"));
-    assert_eq!(world.call("b", Request::RestartRunning), "gated", "it has not ended well");
+    assert_eq!(world.call("b", ChildRequest::RestartRunning), "gated", "it has not ended well");
 
-    assert_eq!(world.call("a", Request::RestartStopped), "started 2");
+    assert_eq!(world.call("a", ChildRequest::RestartStopped), "started 2");
     world.fail("a");
     world.advance(secs(1));
     assert_eq!(world.live(world.key("a")), Some(3), "the next one says nothing");

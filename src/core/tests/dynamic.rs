@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::{Answer, Event, Request, SLICE};
+use super::super::{ChildAnswer, ChildRequest, MachineEvent, SLICE};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Shutdown};
@@ -112,7 +112,7 @@ fn or_parks_the_child() {
     let mut world = running(rules, [kid("a"), kid("b")]);
     world.fail("a");
     assert_eq!(world.lifecycle("a"), Lifecycle::Errored);
-    assert_eq!(world.call("a", Request::Retry), "started 2");
+    assert_eq!(world.call("a", ChildRequest::Retry), "started 2");
     world.fail("a");
     world.stop();
     assert_eq!(
@@ -127,7 +127,7 @@ fn there_are_no_more_children_than_there_may_be() {
     let mut world = running(rules, []);
     let admits = |world: &World| match world.machine.admits() {
         Ok(()) => "yes".to_owned(),
-        Err(Answer::MaxChildren(max)) => format!("max {max}"),
+        Err(ChildAnswer::MaxChildren(max)) => format!("max {max}"),
         Err(other) => format!("{other:?}"),
     };
     assert_eq!(admits(&world), "yes");
@@ -137,7 +137,7 @@ fn there_are_no_more_children_than_there_may_be() {
     world.add(kid("b"));
     world.fail("b");
     assert_eq!(admits(&world), "max 1", "one that waits for its restart counts");
-    assert_eq!(world.call("b", Request::Terminate), "done");
+    assert_eq!(world.call("b", ChildRequest::Terminate), "done");
     assert_eq!(admits(&world), "yes");
     world.stop();
     assert_eq!(admits(&world), "ShuttingDown");
@@ -146,11 +146,11 @@ fn there_are_no_more_children_than_there_may_be() {
 #[test]
 fn a_terminated_child_is_gone() {
     let mut world = running(rules(), [kid("a").stops(secs(1))]);
-    let first = world.ask("a", Request::Terminate);
-    let second = world.ask("a", Request::Terminate);
+    let first = world.ask("a", ChildRequest::Terminate);
+    let second = world.ask("a", ChildRequest::Terminate);
     world.advance(secs(1));
     assert_eq!((world.answer(first), world.answer(second)), ("done", "done"));
-    assert_eq!(world.call("a", Request::Terminate), "not found");
+    assert_eq!(world.call("a", ChildRequest::Terminate), "not found");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn all_stop_at_once_each_within_its_grace() {
 fn there_is_one_timer_for_each_distinct_grace() {
     let kids = many(300).map(|kid| kid.stops(None).shutdown(secs(2)));
     let mut world = running(rules(), kids);
-    world.event(Event::Stop { within: None });
+    world.event(MachineEvent::Stop { within: None });
     let timers = |world: &World| world.machine.children().timers.len();
     world.settle();
     assert_eq!(timers(&world), 1);
@@ -190,8 +190,8 @@ fn there_is_one_timer_for_each_distinct_grace() {
 fn the_stop_as_a_whole_has_a_deadline_if_told_so() {
     let kids = [kid("a").stops(None), kid("b").stops(None).shutdown(Shutdown::Infinity)];
     let mut world = running(rules(), kids);
-    world.event(Event::Stop { within: Some(secs(1)) });
-    world.event(Event::Stop { within: Some(secs(9)) });
+    world.event(MachineEvent::Stop { within: Some(secs(1)) });
+    world.event(MachineEvent::Stop { within: Some(secs(9)) });
     world.advance(secs(60));
     assert_eq!(
         world.timed(),
@@ -219,7 +219,7 @@ fn a_backoff_that_is_over_while_it_stops_starts_nobody() {
     world.advance(ms(199));
     // It is due in the same instant in which the last slice is still to be visited.
     world.now += ms(1);
-    world.event(Event::Stop { within: None });
+    world.event(MachineEvent::Stop { within: None });
     world.advance(secs(1));
     assert!(world.finished());
     assert!(world.story("0").ends_with("restarting → stopped"));
@@ -228,7 +228,7 @@ fn a_backoff_that_is_over_while_it_stops_starts_nobody() {
 #[test]
 fn one_that_fails_before_it_is_asked_to_stop_is_not_restarted() {
     let mut world = running(rules(), many(3 * SLICE).map(|kid| kid.stops(secs(1))));
-    world.event(Event::Stop { within: None });
+    world.event(MachineEvent::Stop { within: None });
     world.fail("0");
     world.advance(secs(1));
     assert!(world.timed().ends_with("1s finish stopped"));
@@ -238,13 +238,13 @@ fn one_that_fails_before_it_is_asked_to_stop_is_not_restarted() {
 fn a_leaked_child_is_parked_unless_it_was_to_go() {
     let leaks = || kid("a").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
     let mut world = running(rules(), [leaks()]);
-    world.call("a", Request::Kill);
+    world.call("a", ChildRequest::Kill);
     world.advance(secs(1));
     assert_eq!(world.timed(), "0ns abort a, 1s leaked a#1");
     assert_eq!(world.why("a"), Some("leaked"));
 
     let mut world = running(rules(), [leaks()]);
-    world.call("a", Request::Terminate);
+    world.call("a", ChildRequest::Terminate);
     world.advance(secs(1));
     assert_eq!(world.timed(), "0ns abort a, 1s leaked a#1, 1s removed a");
 }
@@ -253,7 +253,7 @@ fn a_leaked_child_is_parked_unless_it_was_to_go() {
 fn whoever_waits_for_the_restart_of_a_child_that_leaks_and_is_parked_is_told_that_it_is_down() {
     let leaks = kid("a").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
     let mut world = running(rules(), [leaks]);
-    let ticket = world.ask("a", Request::RestartRunning);
+    let ticket = world.ask("a", ChildRequest::RestartRunning);
     world.advance(secs(1));
     assert_eq!(world.timed(), "0ns abort a, 1s leaked a#1");
     assert_eq!(world.answer(ticket), "stopped");
@@ -274,8 +274,8 @@ fn how_each_ends_meanwhile_does_not_matter() {
 #[test]
 fn abort_all_aborts_all() {
     let mut world = running(rules(), many(3 * SLICE).map(|kid| kid.leaks()));
-    world.event(Event::AbortAll);
-    world.event(Event::AbortAll);
+    world.event(MachineEvent::AbortAll);
+    world.event(MachineEvent::AbortAll);
     world.advance(secs(1));
     assert!(world.timed().ends_with("1s finish aborted"));
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::super::simulator::{Kid, World, at_most, kid, ms, rules, secs};
-use super::super::{Event, Request};
+use super::super::{ChildRequest, MachineEvent};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExit, RestartType, Rules, Strategy};
 
 /// It is said of the child that is there.
 fn ill(world: &mut World, name: &str) {
-    world.says(name, |key, incarnation| Event::Health {
+    world.says(name, |key, incarnation| MachineEvent::Health {
         key,
         incarnation,
         problem: Some("ill".into()),
@@ -19,7 +19,7 @@ fn ill(world: &mut World, name: &str) {
 }
 
 fn well(world: &mut World, name: &str) {
-    world.says(name, |key, incarnation| Event::Health { key, incarnation, problem: None });
+    world.says(name, |key, incarnation| MachineEvent::Health { key, incarnation, problem: None });
     world.settle();
 }
 
@@ -151,7 +151,7 @@ fn who_is_unhealthy_while_all_end_ends_in_its_turn() {
 fn a_caller_may_stop_for_good_who_fails_as_unhealthy() {
     let mut world = World::dynamic(rules(), [frail("a").stops(secs(2)), kid("b")]);
     ill(&mut world, "a");
-    let asked = world.ask("a", Request::Terminate);
+    let asked = world.ask("a", ChildRequest::Terminate);
     world.advance(secs(2));
     assert_eq!(world.answer(asked), "done");
     assert_eq!(world.acts(), "unhealthy a, cancel a, removed a");
@@ -163,6 +163,6 @@ fn a_reason_is_shared_with_whoever_is_told() {
     let mut world = World::running(rules(), [kid("a")]);
     let key = world.key("a");
     let told = Some(Arc::clone(&problem));
-    world.event(Event::Health { key, incarnation: 1, problem: told });
+    world.event(MachineEvent::Health { key, incarnation: 1, problem: told });
     assert_eq!(Arc::strong_count(&problem), 1, "nothing is kept of it");
 }

@@ -1,7 +1,7 @@
 //! What follows when a child has failed too often, and when one says that the program is to end.
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::{Event, Request};
+use super::super::{ChildRequest, MachineEvent};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, Intensity, OnExhausted, Rules, Strategy};
@@ -29,13 +29,13 @@ fn who_says_that_the_program_ends_is_heard_however_it_ended() {
     assert_eq!(world.acts(), end, "by itself");
 
     let mut world = World::running(rules(), slow());
-    world.ask("b", Request::Terminate);
+    world.ask("b", ChildRequest::Terminate);
     world.exit("b", exit());
     world.settle();
     assert_eq!(world.acts(), format!("cancel b, {end}"), "while it is stopped by hand");
 
     let mut world = World::running(rules(), slow());
-    let ticket = world.ask("b", Request::RestartRunning);
+    let ticket = world.ask("b", ChildRequest::RestartRunning);
     world.exit("b", exit());
     world.settle();
     assert_eq!(world.acts(), format!("cancel b, {end}"), "before it is started again");
@@ -91,7 +91,7 @@ fn equal_children_end_the_program_too() {
         let kids = [kid("a"), kid("b").temporary().stops(secs(9))];
         let mut world = World::dynamic(rules(), kids);
         if asked {
-            world.ask("b", Request::Terminate);
+            world.ask("b", ChildRequest::Terminate);
             assert_eq!(world.acts(), "cancel b");
         }
         world.exit("b", exit());
@@ -169,7 +169,7 @@ fn a_fallback_takes_over_where_the_child_was() {
     world.fail("b");
     assert_eq!(world.acts(), "gave up b, cancel c, cancel a");
     assert_eq!((world.lifecycle("b"), world.why("b")), (Lifecycle::Stopped, Some("given up")));
-    assert_eq!(world.call("b", Request::Retry), "started 5");
+    assert_eq!(world.call("b", ChildRequest::Retry), "started 5");
     assert_eq!(world.alive(), "a#5 b#5 c#5");
 }
 
@@ -206,7 +206,7 @@ fn a_temporary_fallback_is_started_once() {
 fn a_supervisor_that_stops_ends_a_pause() {
     let mut world = World::running(none(OnExhausted::Pause(secs(9))), [kid("a")]);
     world.fail("a");
-    world.event(Event::Stop { within: None });
+    world.event(MachineEvent::Stop { within: None });
     world.settle();
     assert_eq!(world.timed(), "0ns pause a, 0ns finish stopped");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, World, kid, rules};
-use super::super::{Machine, Request};
+use super::super::{ChildRequest, Machine};
 use crate::policy::{Rules, Shutdown, Strategy};
 
 /// From the one that stops now.
@@ -49,7 +49,7 @@ fn the_line_ends_before_a_supervisor_and_before_who_is_aborted_without_being_ask
 #[test]
 fn the_line_ends_before_who_is_down() {
     let mut world = World::running(rules(), slow("a b c"));
-    world.call("b", Request::Terminate);
+    world.call("b", ChildRequest::Terminate);
     world.advance(Duration::from_secs(1));
     world.stop();
     assert_eq!(line(&world), "c");
@@ -59,7 +59,7 @@ fn the_line_ends_before_who_is_down() {
 fn a_group_stops_in_the_same_way_and_nobody_in_front_of_it() {
     let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
     let mut world = World::running(rules, slow("a b c d"));
-    world.ask("b", Request::RestartRunning);
+    world.ask("b", ChildRequest::RestartRunning);
     assert_eq!(line(&world), "d c b");
 }
 

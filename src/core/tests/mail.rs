@@ -1,7 +1,7 @@
 //! Children that are started by a message.
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::{Event, Request};
+use super::super::{ChildRequest, MachineEvent};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -72,8 +72,8 @@ fn seed4_30_every_cause_of_a_start_has_a_word() {
     world.settle();
     world.send("c");
     world.fail("a");
-    world.call("b", Request::Terminate);
-    world.call("b", Request::RestartStopped);
+    world.call("b", ChildRequest::Terminate);
+    world.call("b", ChildRequest::RestartStopped);
     assert_eq!(
         world.causes(),
         "a#1 initial, b#1 initial, c#1 on_message, a#2 restart, b#2 group, c#2 group, b#3 manual"
@@ -156,7 +156,7 @@ fn a_message_starts_nobody_who_was_stopped_declined_or_given_up() {
         sent(&mut world, name);
     }
     for name in ["fresh", "stopped", "leaky"] {
-        world.ask(name, Request::Terminate);
+        world.ask(name, ChildRequest::Terminate);
     }
     world.end("plain");
     world.advance(secs(3));
@@ -179,8 +179,8 @@ fn a_message_that_came_before_the_child_was_stopped_does_not_start_it_later() {
     let mut world = World::running(rules(), [lazy("a")]);
     sent(&mut world, "a");
     sent(&mut world, "a");
-    world.call("a", Request::Terminate);
-    assert_eq!(world.call("a", Request::RestartStopped), "started 2");
+    world.call("a", ChildRequest::Terminate);
+    assert_eq!(world.call("a", ChildRequest::RestartStopped), "started 2");
     world.end("a");
     assert_eq!(world.causes(), "a#1 on_message, a#2 manual");
 }
@@ -198,7 +198,7 @@ fn a_supervisor_that_ends_starts_nobody_for_a_message() {
     check(World::dynamic(rules(), [lazy("a"), kid("b").stops(secs(1))]));
     // So many are not visited at once.
     let mut world = World::dynamic(rules(), (0..200).map(|number| lazy(&number.to_string())));
-    world.event(Event::Stop { within: None });
+    world.event(MachineEvent::Stop { within: None });
     world.send("0");
     world.settle();
     assert_eq!(world.causes(), "");
@@ -261,7 +261,7 @@ fn one_that_is_wanted_while_its_group_waits_starts_at_its_turn() {
     let mut world = World::running(rules, [kid("a"), lazy("b"), kid("c")]);
     world.fail("a");
     sent(&mut world, "b");
-    assert_eq!(world.call("b", Request::RestartStopped), "restarting");
+    assert_eq!(world.call("b", ChildRequest::RestartStopped), "restarting");
     world.advance(secs(5));
     assert_eq!(world.timed(), "0ns cancel c, 5s start a#2, 5s start b#1, 5s start c#2");
     assert_eq!(world.causes(), "");
@@ -296,9 +296,9 @@ fn one_that_is_wanted_starts_although_only_a_part_of_its_range_comes_back() {
     let mut world = World::running(rules, kids);
     world.fail("c");
     world.advance(secs(1));
-    world.call("d", Request::RestartStopped);
+    world.call("d", ChildRequest::RestartStopped);
     world.fail("a");
-    world.ask("c", Request::Retry);
+    world.ask("c", ChildRequest::Retry);
     world.skip();
     sent(&mut world, "b");
     assert_eq!(world.acts(), "", "those behind it are still there");
@@ -314,7 +314,7 @@ fn one_that_was_left_is_called_back_by_hand_while_its_group_stops() {
     world.end("b");
     world.skip();
     world.fail("a");
-    let ticket = world.ask("b", Request::RestartStopped);
+    let ticket = world.ask("b", ChildRequest::RestartStopped);
     assert_eq!(world.answer(ticket), "-", "the group would not have started it");
     world.advance(secs(1));
     assert_eq!(world.answer(ticket), "started 2");
@@ -376,10 +376,10 @@ fn adding_one_is_answered_at_once() {
 #[test]
 fn a_dormant_child_is_started_stopped_and_deleted_by_hand_like_any_other() {
     let mut world = World::running(rules(), [lazy("a"), lazy("b"), lazy("c")]);
-    assert_eq!(world.call("a", Request::RestartStopped), "started 1");
-    assert_eq!(world.call("b", Request::Terminate), "done");
-    assert_eq!(world.call("c", Request::Delete), "done");
-    assert_eq!(world.call("b", Request::Wake), "unfit stopped");
+    assert_eq!(world.call("a", ChildRequest::RestartStopped), "started 1");
+    assert_eq!(world.call("b", ChildRequest::Terminate), "done");
+    assert_eq!(world.call("c", ChildRequest::Delete), "done");
+    assert_eq!(world.call("b", ChildRequest::Wake), "unfit stopped");
     assert_eq!(world.causes(), "a#1 manual");
 }
 
@@ -390,9 +390,9 @@ fn whoever_is_left_by_a_dynamic_supervisor_counts_until_it_is_gone() {
     sent(&mut world, "a");
     world.fail("a");
     assert!(world.machine.admits().is_err());
-    assert_eq!(world.call("a", Request::Retry), "started 2");
+    assert_eq!(world.call("a", ChildRequest::Retry), "started 2");
     world.fail("a");
-    assert_eq!(world.call("a", Request::Delete), "done");
+    assert_eq!(world.call("a", ChildRequest::Delete), "done");
     assert!(world.machine.admits().is_ok());
 }
 
@@ -406,9 +406,9 @@ mod who_returns {
             world.fail("a");
             assert!(returns(&world, "a"), "it waits");
             world.advance(secs(1));
-            world.ask("a", Request::RestartRunning);
+            world.ask("a", ChildRequest::RestartRunning);
             assert!(returns(&world, "a"), "to be renewed");
-            world.ask("a", Request::Terminate);
+            world.ask("a", ChildRequest::Terminate);
             assert!(!returns(&world, "a"), "stopped by hand");
         }
         let rules = Rules { backoff: Backoff::constant(secs(1)), ..rules() };
@@ -429,7 +429,7 @@ mod who_returns {
             assert!(returns(&world, "c"), "it is down");
             world.advance(secs(2));
             // Whoever the group waits for is stopped: nobody of it comes back.
-            world.call("a", Request::Terminate);
+            world.call("a", ChildRequest::Terminate);
             assert!(!returns(&world, "c"));
         }
     }
@@ -441,7 +441,7 @@ mod who_returns {
         world.end("a");
         world.skip();
         // The witness wants to hear of it, since no edge tells it.
-        world.call("a", Request::Terminate);
+        world.call("a", ChildRequest::Terminate);
         assert!(!returns(&world, "a"));
         assert_eq!(world.story("a"), "");
     }
@@ -450,7 +450,7 @@ mod who_returns {
     fn nobody_once_the_end_has_begun_and_nobody_unknown() {
         let mut world = World::running(rules(), [kid("a").stops(secs(1)), lazy("b"), lazy("c")]);
         let gone = world.key("c");
-        world.call("c", Request::Delete);
+        world.call("c", ChildRequest::Delete);
         assert!(!world.machine.returns(gone));
         world.stop();
         assert!(!returns(&world, "a") && !returns(&world, "b"));

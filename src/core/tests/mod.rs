@@ -1,7 +1,7 @@
 //! The rules of supervision, each as a transcript of what a machine did.
 
 mod asking;
-mod census;
+mod counts;
 mod dynamic;
 mod explore;
 mod health;
@@ -20,25 +20,19 @@ mod waits;
 
 use std::time::Duration;
 
-use super::{Decision, Effect, Request};
+use super::{ChildRequest, Decision};
 
 /// All that can be asked.
-const REQUESTS: [Request; 8] = [
-    Request::Start,
-    Request::Terminate,
-    Request::RestartStopped,
-    Request::RestartRunning,
-    Request::Kill,
-    Request::Delete,
-    Request::Retry,
-    Request::Wake,
+const REQUESTS: [ChildRequest; 8] = [
+    ChildRequest::Start,
+    ChildRequest::Terminate,
+    ChildRequest::RestartStopped,
+    ChildRequest::RestartRunning,
+    ChildRequest::Kill,
+    ChildRequest::Delete,
+    ChildRequest::Retry,
+    ChildRequest::Wake,
 ];
-
-#[cfg(target_pointer_width = "64")]
-#[test]
-fn an_effect_takes_56_bytes() {
-    assert_eq!(size_of::<Effect>(), 56);
-}
 
 #[test]
 fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::{Effect, Event, Machine, Request, SLICE};
+use super::super::{ChildRequest, Effect, Machine, MachineEvent, SLICE};
 use crate::exit::ExitReason;
 use crate::policy::{ChildOptions, Rules};
 
@@ -24,7 +24,7 @@ struct World {
 }
 
 impl World {
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: MachineEvent) {
         let mut pending = vec![event];
         while let Some(event) = pending.pop() {
             let mut effects = Vec::new();
@@ -37,7 +37,7 @@ impl World {
                     Effect::Cancel { key } => {
                         let incarnation = self.machine.view(key, self.now).unwrap().incarnation;
                         let reason = ExitReason::Shutdown;
-                        pending.push(Event::Exited { key, incarnation, reason });
+                        pending.push(MachineEvent::Exited { key, incarnation, reason });
                     }
                     Effect::Finish(_) => self.finished = true,
                     _ => {}
@@ -45,7 +45,7 @@ impl World {
             }
             let due = self.machine.next_deadline().is_some_and(|at| at <= self.now);
             if due && pending.is_empty() {
-                pending.push(Event::Tick);
+                pending.push(MachineEvent::Tick);
             }
         }
     }
@@ -58,11 +58,15 @@ fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Wo
     for ticket in 0..children {
         let key = world.machine.add(Arc::clone(&options), now);
         if by_request {
-            world.tell(Event::Request { ticket: ticket as u64, key, request: Request::Start });
+            world.tell(MachineEvent::Request {
+                ticket: ticket as u64,
+                key,
+                request: ChildRequest::Start,
+            });
         }
     }
-    world.tell(Event::Tick);
-    world.tell(Event::Stop { within: None });
+    world.tell(MachineEvent::Tick);
+    world.tell(MachineEvent::Stop { within: None });
     assert!(world.finished, "{children} children are left");
     world.work
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::simulator::{Play, World, at_most, kid, ms, rules, secs};
-use super::super::{Effect, Event, Machine, Request};
+use super::super::{ChildRequest, Effect, Machine, MachineEvent};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{FailureLog, Intensity, LogLevel, OnExhausted, RestartPolicy, Rules};
 
@@ -100,7 +100,7 @@ fn what_follows_when_it_has_failed_too_often_is_for_this_incarnation() {
     world.policy("a", RestartPolicy::new().on_exhausted(OnExhausted::StopChild));
     world.fail("a");
     assert_eq!(world.lifecycle("a"), Lifecycle::Stopped);
-    assert_eq!(world.call("a", Request::Retry), "started 2");
+    assert_eq!(world.call("a", ChildRequest::Retry), "started 2");
     world.fail("a");
     assert_eq!(world.lifecycle("a"), Lifecycle::Errored, "the next one says nothing");
 }
@@ -115,16 +115,16 @@ fn how_loudly_an_end_is_logged_is_said_with_the_decision() {
     let now = Instant::now();
     let mut machine = Machine::ordered(rules(), now, 7);
     let key = machine.add(Arc::new(spec), now);
-    machine.on_event(Event::Tick, now, &mut Vec::new());
+    machine.on_event(MachineEvent::Tick, now, &mut Vec::new());
     let own = RestartPolicy::new().failure_log(loud(LogLevel::Error));
     for (incarnation, own, expected) in
         [(1, None, LogLevel::Info), (2, Some(own), LogLevel::Error), (3, None, LogLevel::Info)]
     {
         let policy = own.map(Arc::new);
-        machine.on_event(Event::Policy { key, incarnation, policy }, now, &mut Vec::new());
+        machine.on_event(MachineEvent::Policy { key, incarnation, policy }, now, &mut Vec::new());
         let mut effects = Vec::new();
         let reason = Play::Fail.reason();
-        machine.on_event(Event::Exited { key, incarnation, reason }, now, &mut effects);
+        machine.on_event(MachineEvent::Exited { key, incarnation, reason }, now, &mut effects);
         let logs = effects.iter().filter_map(|effect| match effect {
             Effect::Decided { log, .. } => Some(*log),
             _ => None,

@@ -10,7 +10,7 @@ use proptest::sample::select;
 
 use super::super::simulator::{Kid, Play, World, kid, ms, secs};
 use super::super::state::{Down, State};
-use super::super::{Event, Key, Request};
+use super::super::{ChildRequest, Key, MachineEvent};
 use super::REQUESTS;
 use crate::exit::{ExitError, ExitKind, ExitReason};
 use crate::failure::Resolution;
@@ -43,7 +43,7 @@ enum Step {
     Checked(usize, bool),
     /// It is decided what becomes of a child, be it asked or not.
     Decide(usize, Resolution),
-    Ask(usize, Request),
+    Ask(usize, ChildRequest),
     Add(Box<Kid>),
     Wait(u64),
     /// A tick that nobody asked for.
@@ -352,7 +352,7 @@ fn follow(world: &mut World, script: Vec<Step>) {
             }
             Step::Wanted(who) => {
                 if let Some(&key) = known.get(who % known.len().max(1)) {
-                    world.event(Event::Wanted { key });
+                    world.event(MachineEvent::MessagePending { key });
                 }
             }
             Step::Healthy(who) | Step::StopSelf(who) | Step::Acked(who) => {
@@ -361,9 +361,9 @@ fn follow(world: &mut World, script: Vec<Step>) {
                     live.and_then(|&(_, key)| world.live(key).map(|live| (key, live)))
                 {
                     world.event(match step {
-                        Step::Healthy(_) => Event::Healthy { key, incarnation },
-                        Step::Acked(_) => Event::Acked { key, incarnation },
-                        _ => Event::StopSelf { key, incarnation },
+                        Step::Healthy(_) => MachineEvent::Healthy { key, incarnation },
+                        Step::Acked(_) => MachineEvent::Acked { key, incarnation },
+                        _ => MachineEvent::StopSelf { key, incarnation },
                     });
                 }
             }
@@ -377,10 +377,12 @@ fn follow(world: &mut World, script: Vec<Step>) {
                     world.says(
                         name,
                         match well {
-                            true => {
-                                |key, incarnation| Event::Health { key, incarnation, problem: None }
-                            }
-                            false => |key, incarnation| Event::Health {
+                            true => |key, incarnation| MachineEvent::Health {
+                                key,
+                                incarnation,
+                                problem: None,
+                            },
+                            false => |key, incarnation| MachineEvent::Health {
                                 key,
                                 incarnation,
                                 problem: Some("ill".into()),
@@ -406,7 +408,7 @@ fn follow(world: &mut World, script: Vec<Step>) {
                 }
             }
             Step::Wait(millis) => world.advance(ms(millis)),
-            Step::Tick => world.event(Event::Tick),
+            Step::Tick => world.event(MachineEvent::Tick),
         }
     }
 }
@@ -442,19 +444,19 @@ fn conclude(
         End::Heal => return recover(world),
         End::AbortAll => {
             let limit = Some(leak);
-            world.event(Event::AbortAll);
+            world.event(MachineEvent::AbortAll);
             limit
         }
         End::Stop { within } => {
             let limit = bound(world);
             let within = within.map(ms);
-            world.event(Event::Stop { within });
+            world.event(MachineEvent::Stop { within });
             let total = within.map(|within| within + leak);
             limit.into_iter().chain(total).min()
         }
         End::StopTwice { within, then } => {
-            world.event(Event::Stop { within: Some(ms(within)) });
-            world.event(Event::Stop { within: Some(ms(then)) });
+            world.event(MachineEvent::Stop { within: Some(ms(within)) });
+            world.event(MachineEvent::Stop { within: Some(ms(then)) });
             Some(ms(within.min(then)) + leak)
         }
     };

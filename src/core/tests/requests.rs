@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::{Effect, Event, Request};
+use super::super::{ChildRequest, Effect, MachineEvent};
 use super::REQUESTS;
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
@@ -102,13 +102,13 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
         }),
         row("stops: hand", || {
             let mut world = begin(rules(), [slow()]);
-            world.ask("b", Request::Terminate);
+            world.ask("b", ChildRequest::Terminate);
             world
         }),
         row("stops: self", || {
             let mut world = begin(rules(), [slow().transient()]);
             let key = world.key("b");
-            world.event(Event::StopSelf { key, incarnation: 1 });
+            world.event(MachineEvent::StopSelf { key, incarnation: 1 });
             world
         }),
         row("stops: fails", || {
@@ -125,7 +125,7 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
         }),
         row("by hand", || {
             let mut world = begin(rules(), [slow()]);
-            world.ask("b", Request::Terminate);
+            world.ask("b", ChildRequest::Terminate);
             world.advance(secs(1));
             world
         }),
@@ -161,7 +161,7 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
         row("leaked", || {
             let b = kid("b").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
             let mut world = begin(rules(), [b]);
-            world.call("b", Request::Kill);
+            world.call("b", ChildRequest::Kill);
             world.advance(secs(1));
             world.kid("b").dies = Some(ms(1));
             world
@@ -216,12 +216,12 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
         }),
         row("stops: hand", || {
             let mut world = begin(rules(), slow());
-            world.ask("b", Request::Terminate);
+            world.ask("b", ChildRequest::Terminate);
             world
         }),
         row("stops: renew", || {
             let mut world = begin(rules(), slow());
-            world.ask("b", Request::RestartRunning);
+            world.ask("b", ChildRequest::RestartRunning);
             world
         }),
         row("given up", || {
@@ -242,7 +242,7 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
         row("leaked", || {
             let b = kid("b").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
             let mut world = begin(rules(), b);
-            world.call("b", Request::Kill);
+            world.call("b", ChildRequest::Kill);
             world.advance(secs(1));
             world.kid("b").dies = Some(ms(1));
             world
@@ -300,30 +300,30 @@ fn a_supervisor_that_is_stopping_refuses_everything() {
 #[test]
 fn whoever_waits_for_a_child_is_told_what_became_of_it() {
     // Each is asked for, then something else happens.
-    let asked = |request: Request, b: Kid| {
+    let asked = |request: ChildRequest, b: Kid| {
         let mut world = World::running(rules(), [kid("a"), b]);
         let ticket = world.ask("b", request);
         (world, ticket)
     };
 
-    let (mut world, ticket) = asked(Request::RestartRunning, slow());
+    let (mut world, ticket) = asked(ChildRequest::RestartRunning, slow());
     world.stop();
     world.advance(secs(9));
     assert_eq!(world.answer(ticket), "shutting down");
 
-    let (mut world, ticket) = asked(Request::RestartRunning, slow());
-    let second = world.ask("b", Request::Terminate);
+    let (mut world, ticket) = asked(ChildRequest::RestartRunning, slow());
+    let second = world.ask("b", ChildRequest::Terminate);
     world.advance(secs(9));
     assert_eq!((world.answer(ticket), world.answer(second)), ("stopped", "done"));
 
-    let (mut world, ticket) = asked(Request::Terminate, slow());
+    let (mut world, ticket) = asked(ChildRequest::Terminate, slow());
     world.stop();
     world.advance(secs(9));
     assert_eq!(world.answer(ticket), "done");
 
     // Killed, it is what the failure says.
-    let (mut world, ticket) = asked(Request::Terminate, slow());
-    world.ask("b", Request::Kill);
+    let (mut world, ticket) = asked(ChildRequest::Terminate, slow());
+    world.ask("b", ChildRequest::Kill);
     world.settle();
     assert_eq!(world.answer(ticket), "done");
     assert!(world.story("b").ends_with("stopped (killed)"));
@@ -332,12 +332,12 @@ fn whoever_waits_for_a_child_is_told_what_became_of_it() {
 #[test]
 fn the_end_of_a_temporary_child_is_what_its_terminator_waits_for_and_nobody_else() {
     let mut world = World::running(group(), [kid("a"), slow().temporary()]);
-    let ticket = world.ask("b", Request::Terminate);
+    let ticket = world.ask("b", ChildRequest::Terminate);
     world.advance(secs(1));
     assert_eq!(world.answer(ticket), "done");
 
     let mut world = World::running(group(), [kid("a"), slow().temporary()]);
-    let renewed = world.ask("b", Request::RestartRunning);
+    let renewed = world.ask("b", ChildRequest::RestartRunning);
     world.advance(secs(1));
     assert_eq!(world.timed(), "0ns cancel b, 1s removed b, 1s cancel a, 1s start a#2");
     assert_eq!(world.answer(renewed), "stopped", "its group forgets it");
@@ -350,9 +350,14 @@ fn a_supervisor_that_has_ended_says_nothing_more() {
         world.stop();
         world.advance(secs(1));
         assert!(world.finished());
-        let requests = REQUESTS.map(|request| Event::Request { ticket: 99, key, request });
-        let exited = Event::Exited { key, incarnation: 1, reason: ExitReason::Hung };
-        let others = [Event::Tick, Event::Stop { within: None }, Event::AbortAll, exited];
+        let requests = REQUESTS.map(|request| MachineEvent::Request { ticket: 99, key, request });
+        let exited = MachineEvent::Exited { key, incarnation: 1, reason: ExitReason::Hung };
+        let others = [
+            MachineEvent::Tick,
+            MachineEvent::Stop { within: None },
+            MachineEvent::AbortAll,
+            exited,
+        ];
         for event in requests.into_iter().chain(others) {
             let mut effects = Vec::new();
             world.machine.on_event(event, world.now, &mut effects);
@@ -370,7 +375,7 @@ fn a_child_that_is_terminated_after_it_failed_has_ended_as_it_failed() {
     let mut dynamic = World::dynamic(rules(), [late]);
     fn check(world: &mut World) {
         world.advance(secs(1));
-        let ticket = world.ask("b", Request::Terminate);
+        let ticket = world.ask("b", ChildRequest::Terminate);
         world.advance(secs(1));
         assert_eq!(world.answer(ticket), "done");
     }
@@ -384,11 +389,11 @@ fn a_child_that_is_terminated_after_it_failed_has_ended_as_it_failed() {
 fn a_manual_start_that_fails_is_the_callers_alone() {
     let b = kid("b").signals(Duration::ZERO).plays([Play::Run, Play::Fail]);
     let mut world = World::running(rules(), [kid("a"), b]);
-    world.call("b", Request::Terminate);
-    assert_eq!(world.call("b", Request::RestartStopped), "failed activation_failed");
+    world.call("b", ChildRequest::Terminate);
+    assert_eq!(world.call("b", ChildRequest::RestartStopped), "failed activation_failed");
     world.advance(secs(60));
     assert_eq!(world.lifecycle("b"), Lifecycle::Stopped);
-    assert_eq!(world.call("b", Request::RestartStopped), "started 3");
+    assert_eq!(world.call("b", ChildRequest::RestartStopped), "started 3");
 
     // One that was just added is forgotten.
     let ticket = world.add(kid("c").signals(Duration::ZERO).plays([Play::Panic]));
@@ -400,7 +405,7 @@ fn a_manual_start_that_fails_is_the_callers_alone() {
     let ticket = world.add(kid("d").signals(Duration::ZERO).plays([Play::Ignore]));
     world.settle();
     assert_eq!(world.answer(ticket), "ignored");
-    assert_eq!(world.call("d", Request::RestartStopped), "started 2");
+    assert_eq!(world.call("d", ChildRequest::RestartStopped), "started 2");
 }
 
 #[test]
@@ -409,7 +414,7 @@ fn a_child_that_is_added_during_a_group_restart_waits_for_its_turn() {
     let mut world = World::running(group(), kids);
     world.fail("a");
     let ticket = world.add(kid("c"));
-    assert_eq!(world.call("a", Request::Wake), "done");
+    assert_eq!(world.call("a", ChildRequest::Wake), "done");
     world.advance(secs(9));
     assert_eq!(world.timed(), "0ns cancel b, 1s start a#2, 1s start b#2, 1s start c#1");
     assert_eq!(world.answer(ticket), "started 1");
@@ -420,20 +425,20 @@ fn a_child_that_is_terminated_before_or_in_its_turn_has_not_started() {
     let mut world = World::running(group(), [kid("a"), kid("b")]);
     world.fail("a");
     let ticket = world.add(kid("c"));
-    assert_eq!(world.call("c", Request::Terminate), "done");
+    assert_eq!(world.call("c", ChildRequest::Terminate), "done");
     assert_eq!(world.answer(ticket), "stopped", "before");
 
     let ticket = world.add(kid("d").signals(secs(9)));
-    world.call("a", Request::Wake);
+    world.call("a", ChildRequest::Wake);
     assert_eq!(world.answer(ticket), "-");
-    assert_eq!(world.call("d", Request::Terminate), "done");
+    assert_eq!(world.call("d", ChildRequest::Terminate), "done");
     assert_eq!(world.answer(ticket), "stopped", "in");
 }
 
 #[test]
 fn who_was_down_before_its_group_stopped_is_about_to_be_started_again() {
     let kids = [kid("a").transient(), kid("b").stops(secs(1)), kid("c")];
-    for request in [Request::RestartStopped, Request::Delete] {
+    for request in [ChildRequest::RestartStopped, ChildRequest::Delete] {
         let mut world = World::running(group(), kids.clone());
         world.end("a");
         world.fail("c");
@@ -449,12 +454,12 @@ fn a_range_that_is_being_parked_takes_in_nobody_but_gives_back_who_is_down_alrea
     let kids = [kid("a"), kid("b"), kid("c").stops(secs(1)), kid("d")];
     let rules = Rules { strategy: Strategy::OneForAll, ..parking() };
     let mut world = World::running(rules, kids);
-    world.call("b", Request::Terminate);
+    world.call("b", ChildRequest::Terminate);
     world.skip();
     world.fail("a");
     assert_eq!(world.acts(), "gave up a, cancel d, cancel c");
-    assert_eq!(world.call("b", Request::RestartStopped), "stopped");
-    assert_eq!(world.call("d", Request::RestartStopped), "started 2");
+    assert_eq!(world.call("b", ChildRequest::RestartStopped), "stopped");
+    assert_eq!(world.call("d", ChildRequest::RestartStopped), "started 2");
     world.fail("d");
     assert_eq!(world.acts(), "start d#2, gave up d");
     world.advance(secs(9));
@@ -484,8 +489,8 @@ fn a_child_that_is_added_while_a_range_is_being_parked_is_not_of_the_range() {
 #[test]
 fn a_child_that_is_deleted_and_added_again_is_the_last() {
     let mut world = World::named(rules(), "a b c");
-    world.call("b", Request::Terminate);
-    assert_eq!(world.call("b", Request::Delete), "done");
+    world.call("b", ChildRequest::Terminate);
+    assert_eq!(world.call("b", ChildRequest::Delete), "done");
     world.add(kid("b"));
     world.skip();
     world.stop();
@@ -495,7 +500,7 @@ fn a_child_that_is_deleted_and_added_again_is_the_last() {
 #[test]
 fn a_killed_child_has_failed() {
     let mut world = World::running(group(), [kid("a"), slow()]);
-    assert_eq!(world.call("b", Request::Kill), "done");
+    assert_eq!(world.call("b", ChildRequest::Kill), "done");
     world.advance(secs(10));
     assert_eq!(world.timed(), "0ns abort b, 0ns cancel a, 9s start a#2, 9s start b#2");
     assert!(world.story("b").starts_with("active → errored (aborted) → restarting"));
@@ -505,10 +510,10 @@ fn a_killed_child_has_failed() {
 fn a_child_that_waits_for_its_restart_can_be_terminated_and_started_by_hand() {
     let mut world = World::named(waiting(), "a b");
     world.fail("b");
-    assert_eq!(world.call("b", Request::Terminate), "done");
+    assert_eq!(world.call("b", ChildRequest::Terminate), "done");
     world.advance(secs(60));
     assert_eq!(world.acts(), "");
-    assert_eq!(world.call("b", Request::RestartStopped), "started 2");
+    assert_eq!(world.call("b", ChildRequest::RestartStopped), "started 2");
 }
 
 #[test]
@@ -516,7 +521,7 @@ fn a_gated_child_starts_when_a_new_one_of_that_name_comes() {
     let a = || kid("a").signals(ms(1));
     let mut world = World::ordered(rules(), [a().plays([Play::Ignore]), kid("b").requires("a")]);
     world.advance(secs(1));
-    assert_eq!(world.call("a", Request::Delete), "done");
+    assert_eq!(world.call("a", ChildRequest::Delete), "done");
     world.skip();
     world.add(a());
     world.advance(secs(1));
@@ -526,13 +531,13 @@ fn a_gated_child_starts_when_a_new_one_of_that_name_comes() {
 #[test]
 fn who_is_aborted_by_others_while_it_is_asked_to_end_was_not_killed_by_its_supervisor() {
     let mut world = World::running(rules(), [kid("a"), slow()]);
-    world.ask("b", Request::Terminate);
+    world.ask("b", ChildRequest::Terminate);
     world.exit("b", ExitReason::Aborted);
     assert!(world.story("b").ends_with("stopped (aborted)"));
-    world.call("b", Request::RestartStopped);
+    world.call("b", ChildRequest::RestartStopped);
 
-    world.ask("b", Request::Terminate);
-    world.ask("b", Request::Kill);
+    world.ask("b", ChildRequest::Terminate);
+    world.ask("b", ChildRequest::Kill);
     world.settle();
     assert!(world.story("b").ends_with("stopped (killed)"), "by its supervisor's hand");
 }
@@ -541,8 +546,8 @@ fn who_is_aborted_by_others_while_it_is_asked_to_end_was_not_killed_by_its_super
 fn who_was_stopped_by_hand_while_its_group_stops_is_called_back_and_starts_with_it() {
     let mut world = World::running(group(), [kid("a"), slow(), kid("c")]);
     world.fail("c");
-    assert_eq!(world.call("a", Request::Terminate), "done");
-    let ticket = world.ask("a", Request::RestartStopped);
+    assert_eq!(world.call("a", ChildRequest::Terminate), "done");
+    let ticket = world.ask("a", ChildRequest::RestartStopped);
     assert_eq!(world.answer(ticket), "-", "it is not told that it stays down");
     world.advance(secs(9));
     assert_eq!(
@@ -560,14 +565,14 @@ fn who_is_being_stopped_is_about_to_be_restarted_only_if_its_group_is() {
         assert_eq!(world.lifecycle("b"), Lifecycle::Deactivating);
         world
     };
-    assert_eq!(stopping(group()).call("b", Request::RestartRunning), "restarting");
+    assert_eq!(stopping(group()).call("b", ChildRequest::RestartRunning), "restarting");
     let parking = Rules { strategy: Strategy::OneForAll, ..parking() };
-    assert_eq!(stopping(parking).call("b", Request::RestartRunning), "unfit deactivating");
+    assert_eq!(stopping(parking).call("b", ChildRequest::RestartRunning), "unfit deactivating");
 
     // By itself, it is restarted at once.
     let mut world = World::running(rules(), [kid("a"), slow()]);
-    world.ask("b", Request::RestartRunning);
-    assert_eq!(world.call("b", Request::RestartRunning), "restarting");
+    world.ask("b", ChildRequest::RestartRunning);
+    assert_eq!(world.call("b", ChildRequest::RestartRunning), "restarting");
 }
 
 #[test]
@@ -579,7 +584,7 @@ fn who_has_ended_well_behind_a_group_that_is_being_stopped_may_be_started_by_han
     world.end("a");
     world.fail("b");
     assert_eq!(world.acts(), "start a#1, start b#1, start c#1, cancel c");
-    let ticket = world.ask("a", Request::RestartStopped);
+    let ticket = world.ask("a", ChildRequest::RestartStopped);
     assert_eq!(world.answer(ticket), "-", "at its turn");
     world.advance(secs(1));
     assert_eq!(world.timed(), "1s start a#2, 1s start b#2, 1s start c#2");
@@ -592,7 +597,7 @@ fn a_range_that_is_parked_within_another_leaves_that_as_long_as_it_was() {
     let mut world = World::running(rules, [kid("a"), kid("z"), slow(), kid("c")]);
     world.fail("a");
     assert_eq!(world.acts(), "gave up a, cancel c, cancel b");
-    assert_eq!(world.call("c", Request::RestartStopped), "started 2");
+    assert_eq!(world.call("c", ChildRequest::RestartStopped), "started 2");
     world.fail("c");
     world.advance(secs(9));
     assert_eq!(world.timed(), "0ns start c#2, 0ns gave up c, 1s cancel z");
@@ -610,14 +615,14 @@ fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
     assert_eq!(world.acts(), "gave up a, cancel d, cancel c, cancel b");
 
     // Of the range that is being parked, the last comes back, but leaks when it is restarted.
-    assert_eq!(world.call("d", Request::RestartStopped), "started 2");
+    assert_eq!(world.call("d", ChildRequest::RestartStopped), "started 2");
     *world.kid("d") = last().leaks();
-    world.ask("d", Request::RestartRunning);
+    world.ask("d", ChildRequest::RestartRunning);
     world.advance(secs(10));
     assert_eq!(world.why("d"), Some("leaked"));
-    assert_eq!(world.call("c", Request::RestartStopped), "started 2");
+    assert_eq!(world.call("c", ChildRequest::RestartStopped), "started 2");
     world.skip();
-    assert_eq!(world.call("d", Request::Retry), "-");
+    assert_eq!(world.call("d", ChildRequest::Retry), "-");
     assert_eq!(world.acts(), "", "who was started by hand runs on");
     world.advance(secs(99));
     assert_eq!(world.acts(), "start d#3");
@@ -627,11 +632,15 @@ fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
 #[test]
 fn who_is_terminated_while_down_is_told_of_once_if_he_would_have_come_back() {
     let told = |mut world: World| {
-        let event = Event::Request { ticket: 0, key: world.key("a"), request: Request::Terminate };
+        let event = MachineEvent::Request {
+            ticket: 0,
+            key: world.key("a"),
+            request: ChildRequest::Terminate,
+        };
         let mut effects = Vec::new();
         world.machine.on_event(event, world.now, &mut effects);
         let edges = effects.iter().filter(|it| matches!(it, Effect::Report(_))).count();
-        let stays = effects.iter().filter(|it| matches!(it, Effect::Stays { .. })).count();
+        let stays = effects.iter().filter(|it| matches!(it, Effect::StaysDown { .. })).count();
         (edges, stays)
     };
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
 use super::super::state::{Down, State};
-use super::super::{Event, Request, SLICE};
+use super::super::{ChildRequest, MachineEvent, SLICE};
 use crate::exit::ExitReason;
 use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
@@ -250,7 +250,7 @@ mod first_start {
         let kids = [prompt("a").plays([Play::Ignore]), kid("b").requires("a"), kid("c")];
         let mut world = begin(rules(), kids);
         assert_eq!(world.acts(), "start a#1, start c#1, up");
-        assert_eq!(world.call("a", Request::RestartStopped), "started 2");
+        assert_eq!(world.call("a", ChildRequest::RestartStopped), "started 2");
         assert_eq!(world.acts(), "start a#2, start b#1");
     }
 
@@ -396,13 +396,13 @@ mod restart {
         world.fail("a");
         world.advance(secs(40));
         let (key, incarnation) = (world.key("a"), 5);
-        world.event(Event::StopSelf { key, incarnation });
+        world.event(MachineEvent::StopSelf { key, incarnation });
         world.advance(secs(1));
         assert_eq!(world.timed(), "33.2s start a#5, 73s cancel a, 73.1s start a#6");
         world.fail("a");
         world.advance(ms(300));
         let (key, incarnation) = (world.key("a"), 7);
-        world.event(Event::Healthy { key, incarnation });
+        world.event(MachineEvent::Healthy { key, incarnation });
         world.fail("a");
         world.advance(secs(1));
         assert_eq!(world.timed(), "74.2s start a#7, 74.4s start a#8");
@@ -433,7 +433,7 @@ mod restart {
         let mut world = World::running(rules(), kids);
         for name in ["p", "t", "x"] {
             let key = world.key(name);
-            world.event(Event::StopSelf { key, incarnation: 1 });
+            world.event(MachineEvent::StopSelf { key, incarnation: 1 });
             world.settle();
         }
         assert_eq!(world.acts(), "cancel p, start p#2, cancel t, cancel x, removed x");
@@ -446,7 +446,7 @@ mod restart {
         world.fail("a");
         world.advance(ms(100));
         world.fail("b");
-        assert_eq!(world.call("b", Request::Wake), "done");
+        assert_eq!(world.call("b", ChildRequest::Wake), "done");
         assert_eq!(
             world.story("b"),
             "active → errored (failed) → restarting → \
@@ -521,7 +521,7 @@ mod group {
         let mut world = World::running(rest_for_one(), kids);
         world.end("a");
         world.end("d");
-        world.call("c", Request::Terminate);
+        world.call("c", ChildRequest::Terminate);
         world.skip();
         world.fail("b");
         assert_eq!(world.acts(), "start b#2, start c#2, start d#2");
@@ -677,7 +677,7 @@ mod group {
         let kids = [kid("a"), kid("b"), kid("c").stops(secs(1)), kid("d")];
         let mut world = World::running(waiting(rest_for_one()), kids);
         world.fail("d");
-        world.ask("b", Request::RestartRunning);
+        world.ask("b", ChildRequest::RestartRunning);
         assert_eq!(world.lifecycle("d"), Lifecycle::Restarting);
         world.fail("a");
         assert_eq!(world.lifecycle("d"), Lifecycle::Stopped);
@@ -696,8 +696,8 @@ mod group {
         world.fail("a");
         assert_eq!(world.lifecycle("b"), Lifecycle::Stopped);
         assert_eq!(world.lifecycle("c"), Lifecycle::Deactivating);
-        assert_eq!(world.call("b", Request::Wake), "unfit stopped");
-        assert_eq!(world.call("b", Request::RestartStopped), "restarting");
+        assert_eq!(world.call("b", ChildRequest::Wake), "unfit stopped");
+        assert_eq!(world.call("b", ChildRequest::RestartStopped), "restarting");
         world.advance(secs(5));
         assert_eq!(world.causes(), "a#2 restart, b#2 group, c#2 group");
     }
@@ -718,10 +718,10 @@ mod group {
             "it comes after the one in front of it"
         );
 
-        world.ask("leaks", Request::Retry);
+        world.ask("leaks", ChildRequest::Retry);
         world.fail("called");
         assert_eq!(world.lifecycle("a"), Lifecycle::Stopped);
-        assert_eq!(world.call("a", Request::Wake), "unfit stopped");
+        assert_eq!(world.call("a", ChildRequest::Wake), "unfit stopped");
     }
 
     #[test]
@@ -732,7 +732,7 @@ mod group {
         assert_eq!(world.stops_now(), Some("b"));
 
         // Others can be started behind them from now on.
-        world.ask("c", Request::Terminate);
+        world.ask("c", ChildRequest::Terminate);
         assert_eq!(world.stops_now(), None);
         world.add(kid("d"));
         assert_eq!(world.lifecycle("d"), Lifecycle::Active);
@@ -751,7 +751,7 @@ mod group {
 
         assert_eq!(world.stops_now(), None);
         // It is not of the part that is started again, nor is it being stopped.
-        world.ask("d", Request::RestartStopped);
+        world.ask("d", ChildRequest::RestartStopped);
         assert_eq!(world.lifecycle("d"), Lifecycle::Active);
     }
 
@@ -761,13 +761,13 @@ mod group {
         let mut terminated = World::running(waiting(rest_for_one()), kids());
         terminated.fail("b");
         terminated.fail("a");
-        assert_eq!(terminated.call("a", Request::Terminate), "done");
+        assert_eq!(terminated.call("a", ChildRequest::Terminate), "done");
         let mut parked = World::running(parking(1, waiting(rest_for_one())), kids());
         parked.fail("b");
         parked.fail("a");
         for mut world in [terminated, parked] {
             assert_eq!(world.lifecycle("b"), Lifecycle::Stopped);
-            assert_eq!(world.call("b", Request::RestartStopped), "stopped");
+            assert_eq!(world.call("b", ChildRequest::RestartStopped), "stopped");
             // It is of no group that waits.
             world.skip();
             let added = world.add(kid("d"));
@@ -776,7 +776,7 @@ mod group {
             assert_eq!(world.why("b"), Some("stopped with its group"));
             assert_eq!(world.acts(), "start d#1");
             assert_eq!(world.alive(), "d#1");
-            assert_eq!(world.call("b", Request::Delete), "done");
+            assert_eq!(world.call("b", ChildRequest::Delete), "done");
         }
     }
 
@@ -789,15 +789,15 @@ mod group {
             kid("slow").signals(None),
         ];
         let mut world = begin(waiting(rest_for_one()), kids);
-        world.call("z", Request::Kill);
-        world.call("a", Request::Terminate);
+        world.call("z", ChildRequest::Kill);
+        world.call("a", ChildRequest::Terminate);
         world.kid("a").ready = Some(secs(5));
-        world.ask("a", Request::RestartStopped);
+        world.ask("a", ChildRequest::RestartStopped);
         world.advance(secs(1));
         world.fail("b");
         world.advance(secs(1));
         world.skip();
-        world.ask("z", Request::Retry);
+        world.ask("z", ChildRequest::Retry);
         assert_eq!(world.lifecycle("b"), Lifecycle::Restarting);
         world.advance(secs(5));
         assert_eq!(world.causes(), "b#2 restart, z#2 manual, slow#2 group");
@@ -817,8 +817,8 @@ mod group {
         for failed in ["b", "a", "c"] {
             let kids = [kid("a"), kid("b").requires("a"), kid("c")];
             let mut world = World::running(waiting(one_for_all()), kids);
-            world.call("a", Request::Terminate);
-            world.call("a", Request::Delete);
+            world.call("a", ChildRequest::Terminate);
+            world.call("a", ChildRequest::Delete);
             world.add(kid("a"));
             world.skip();
             world.fail(failed);
@@ -839,10 +839,13 @@ mod group {
             for _ in 0..=max {
                 world.fail("b");
             }
-            assert_eq!(world.call("d", Request::RestartStopped), format!("started {}", max + 2));
+            assert_eq!(
+                world.call("d", ChildRequest::RestartStopped),
+                format!("started {}", max + 2)
+            );
             world.kid("b").ready = Some(secs(5));
             world.skip();
-            world.ask("b", Request::Retry);
+            world.ask("b", ChildRequest::Retry);
             for _ in 0..failures {
                 world.fail("d");
             }
@@ -857,9 +860,9 @@ mod group {
     fn one_that_is_terminated_while_the_group_waits_stays_down() {
         let mut world = World::named(waiting(one_for_all()), "a b c");
         world.fail("a");
-        assert_eq!(world.call("b", Request::Terminate), "done");
-        assert_eq!(world.call("c", Request::Terminate), "done");
-        let ticket = world.ask("c", Request::RestartStopped);
+        assert_eq!(world.call("b", ChildRequest::Terminate), "done");
+        assert_eq!(world.call("c", ChildRequest::Terminate), "done");
+        let ticket = world.ask("c", ChildRequest::RestartStopped);
         world.advance(secs(5));
         assert_eq!(world.timed(), "0ns cancel c, 0ns cancel b, 200ms start a#2, 200ms start c#2");
         assert_eq!(world.answer(ticket), "started 2");
@@ -878,7 +881,7 @@ mod group {
             });
             let mut world = begin(waiting(one_for_all()), kids);
             world.fail("a");
-            let terminated = world.ask("b", Request::Terminate);
+            let terminated = world.ask("b", ChildRequest::Terminate);
             world.advance(secs(2));
             assert_eq!(world.answer(terminated), "done");
             assert_eq!(world.why("b"), Some("stopped by hand"), "{slow} is slow");
@@ -894,7 +897,7 @@ mod group {
         let kids = [kid("a"), kid("b"), kid("c").stops(secs(1))];
         let mut world = begin(waiting(rest_for_one()), kids);
         world.fail("b");
-        assert_eq!(world.call("b", Request::Terminate), "done");
+        assert_eq!(world.call("b", ChildRequest::Terminate), "done");
         world.fail("a");
         world.advance(secs(5));
         assert_eq!(world.why("b"), Some("stopped by hand"));
@@ -906,11 +909,11 @@ mod group {
         let mut world =
             begin(waiting(one_for_all()), [kid("a"), kid("b"), kid("c").stops(secs(1))]);
         world.fail("a");
-        let terminated = world.ask("c", Request::Terminate);
-        assert_eq!(world.call("c", Request::RestartRunning), "unfit deactivating");
+        let terminated = world.ask("c", ChildRequest::Terminate);
+        assert_eq!(world.call("c", ChildRequest::RestartRunning), "unfit deactivating");
         world.advance(secs(1));
         assert_eq!(world.answer(terminated), "done");
-        let ticket = world.ask("c", Request::RestartStopped);
+        let ticket = world.ask("c", ChildRequest::RestartStopped);
         world.advance(secs(1));
         assert_eq!(world.answer(ticket), "started 2");
     }
@@ -920,7 +923,7 @@ mod group {
         let kids = [kid("a"), kid("b").restart(RestartType::Temporary).stops(secs(1))];
         let mut world = begin(waiting(one_for_all()), kids);
         world.fail("a");
-        assert_eq!(world.call("b", Request::RestartRunning), "unfit deactivating");
+        assert_eq!(world.call("b", ChildRequest::RestartRunning), "unfit deactivating");
     }
 
     #[test]
@@ -929,16 +932,16 @@ mod group {
         assert_eq!(world.causes(), "a#1 initial, b#1 initial, c#1 initial");
         world.fail("b");
         assert_eq!(world.causes(), "b#2 restart, c#2 group");
-        world.call("b", Request::RestartRunning);
+        world.call("b", ChildRequest::RestartRunning);
         assert_eq!(world.causes(), "b#3 manual, c#3 group");
         world.add(kid("d"));
-        world.call("c", Request::Terminate);
-        world.call("c", Request::RestartStopped);
+        world.call("c", ChildRequest::Terminate);
+        world.call("c", ChildRequest::RestartStopped);
         assert_eq!(world.causes(), "d#1 manual, c#4 manual");
 
         let mut world = World::named(parking(0, one_for_all()), "a b");
         world.fail("a");
-        world.call("a", Request::Retry);
+        world.call("a", ChildRequest::Retry);
         assert_eq!(world.causes(), "a#2 manual, b#2 group");
     }
 
@@ -963,8 +966,8 @@ mod group {
     fn wake_cuts_the_wait_of_the_group_short() {
         let mut world = World::named(waiting(one_for_all()), "a b");
         world.fail("a");
-        assert_eq!(world.call("b", Request::Wake), "unfit stopped");
-        assert_eq!(world.call("a", Request::Wake), "done");
+        assert_eq!(world.call("b", ChildRequest::Wake), "unfit stopped");
+        assert_eq!(world.call("a", ChildRequest::Wake), "done");
         assert_eq!(world.timed(), "0ns cancel b, 0ns start a#2, 0ns start b#2");
         assert_eq!(world.machine.next_deadline(), None);
     }
@@ -973,13 +976,13 @@ mod group {
     fn terminating_the_one_it_waits_for_ends_it() {
         let mut world = World::named(waiting(rest_for_one()), "a b c d");
         world.fail("b");
-        assert_eq!(world.call("b", Request::Terminate), "done");
+        assert_eq!(world.call("b", ChildRequest::Terminate), "done");
         world.advance(secs(9));
         assert_eq!(world.acts(), "cancel d, cancel c");
         assert_eq!(world.alive(), "a#1");
         assert_eq!(world.why("b"), Some("stopped by hand"));
         assert_eq!(world.why("c"), Some("stopped with its group"));
-        assert_eq!(world.call("c", Request::RestartStopped), "started 2");
+        assert_eq!(world.call("c", ChildRequest::RestartStopped), "started 2");
     }
 
     #[test]
@@ -987,18 +990,18 @@ mod group {
         let others = (0..200).map(|number| kid(&number.to_string()));
         let kids = [prompt("a").plays([Play::Fail])].into_iter().chain(others);
         let mut world = begin(waiting(one_for_all()), kids);
-        world.ask("a", Request::Terminate);
-        assert_eq!(world.call("5", Request::Start), "stopped");
+        world.ask("a", ChildRequest::Terminate);
+        assert_eq!(world.call("5", ChildRequest::Start), "stopped");
         world.advance(secs(5));
         assert_eq!(world.why("5"), Some("stopped with its group"));
-        assert_eq!(world.call("5", Request::RestartStopped), "started 1");
+        assert_eq!(world.call("5", ChildRequest::RestartStopped), "started 1");
         assert_eq!(world.alive(), "5#1");
     }
 
     #[test]
     fn a_group_can_be_restarted_by_hand_uncharged() {
         let mut world = World::named(limited(0, waiting(rest_for_one())), "a b c");
-        assert_eq!(world.call("b", Request::RestartRunning), "started 2");
+        assert_eq!(world.call("b", ChildRequest::RestartRunning), "started 2");
         assert_eq!(world.acts(), "cancel c, cancel b, start b#2, start c#2");
     }
 }
@@ -1014,7 +1017,7 @@ mod limit {
         assert_eq!(world.acts(), "start b#2, gave up b");
         assert_eq!(world.lifecycle("b"), Lifecycle::Errored);
         assert_eq!(world.why("b"), Some("given up"));
-        assert_eq!(world.call("b", Request::Retry), "started 3");
+        assert_eq!(world.call("b", ChildRequest::Retry), "started 3");
         world.fail("b");
         assert_eq!(world.alive(), "a#1 b#4 c#1", "the window is clear");
     }
@@ -1025,7 +1028,7 @@ mod limit {
         world.fail("b");
         world.advance(secs(9));
         assert_eq!(world.acts(), "gave up b, cancel d, cancel c");
-        assert_eq!(world.call("b", Request::Retry), "started 2");
+        assert_eq!(world.call("b", ChildRequest::Retry), "started 2");
         assert_eq!(world.acts(), "start b#2, start c#2, start d#2");
     }
 
@@ -1034,7 +1037,7 @@ mod limit {
         let kids = [kid("a"), kid("b"), kid("c"), kid("d").stops(secs(1))];
         let mut world = World::running(parking(0, rest_for_one()), kids);
         world.fail("b");
-        let ticket = world.ask("b", Request::Retry);
+        let ticket = world.ask("b", ChildRequest::Retry);
         world.advance(secs(9));
         assert_eq!(
             world.timed(),
@@ -1054,8 +1057,8 @@ mod limit {
             world.acts(),
             "cancel d, start c#2, start d#2, gave up c, cancel d, gave up a, cancel b"
         );
-        world.ask("c", Request::Retry);
-        assert_eq!(world.call("a", Request::RestartStopped), "stopped");
+        world.ask("c", ChildRequest::Retry);
+        assert_eq!(world.call("a", ChildRequest::RestartStopped), "stopped");
         world.advance(secs(9));
         assert_eq!(world.acts(), "cancel a2, start c#3, start d#3");
         let [a2, d] = ["a2", "d"].map(|name| world.state(world.key(name)));
@@ -1070,7 +1073,7 @@ mod limit {
         for name in ["d", "c", "a"] {
             world.fail(name);
         }
-        let tickets = ["d", "c"].map(|name| world.ask(name, Request::Retry));
+        let tickets = ["d", "c"].map(|name| world.ask(name, ChildRequest::Retry));
         world.advance(secs(9));
         assert_eq!(
             world.timed(),
@@ -1085,11 +1088,11 @@ mod limit {
         let last = kid("z").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
         let kids = (0..200).map(|number| kid(&number.to_string())).chain([last]);
         let mut world = World::running(one_for_all(), kids);
-        world.call("z", Request::Kill);
+        world.call("z", ChildRequest::Kill);
         world.advance(secs(1));
         world.kid("z").dies = Some(ms(1));
         world.skip();
-        let ticket = world.ask("z", Request::Retry);
+        let ticket = world.ask("z", ChildRequest::Retry);
         world.fail("5");
         let acts = world.acts();
         assert_eq!(acts.matches("cancel").count(), 199);
@@ -1117,7 +1120,7 @@ mod limit {
         let mut world = begin(rules, kids);
         world.fail("b");
         world.skip();
-        world.ask("b", Request::Retry);
+        world.ask("b", ChildRequest::Retry);
         world.advance(secs(9));
         assert_eq!(world.timed(), "1s start b#2, 1s start c#2, 2s up");
     }
@@ -1130,7 +1133,7 @@ mod limit {
         world.advance(secs(9));
         assert_eq!(world.timed(), "0ns start a#1, 1s start b#1, 1s gave up b, 1s up");
         assert_eq!(world.lifecycle("c"), Lifecycle::Stopped);
-        assert_eq!(world.call("b", Request::Retry), "started 2");
+        assert_eq!(world.call("b", ChildRequest::Retry), "started 2");
         assert_eq!(world.acts(), "start b#2, start c#1");
     }
 }
@@ -1155,7 +1158,7 @@ mod stop {
             for number in 0..ended {
                 world.end(&number.to_string());
             }
-            world.event(Event::Stop { within: None });
+            world.event(MachineEvent::Stop { within: None });
             world.decide("a", FailureDecision::give_up());
             world.settle();
             assert_eq!(world.acts(), "cancel a, finish stopped", "{ended} have ended");
@@ -1186,8 +1189,8 @@ mod stop {
     fn on_expiry_of_the_whole_all_that_is_left_is_aborted_in_reverse() {
         let kids = ["a", "b", "c"].map(deaf);
         let mut world = World::running(rules(), kids);
-        world.event(Event::Stop { within: Some(secs(7)) });
-        world.event(Event::Stop { within: Some(secs(60)) });
+        world.event(MachineEvent::Stop { within: Some(secs(7)) });
+        world.event(MachineEvent::Stop { within: Some(secs(60)) });
         world.advance(secs(60));
         assert_eq!(
             world.timed(),
@@ -1213,8 +1216,8 @@ mod stop {
         let kids = [kid("a"), kid("b"), kid("c").stops(secs(1))];
         let mut world = World::running(rules(), kids);
         world.fail("a");
-        world.call("c", Request::Terminate);
-        world.event(Event::AbortAll);
+        world.call("c", ChildRequest::Terminate);
+        world.event(MachineEvent::AbortAll);
         world.settle();
         assert_eq!(world.acts(), "start a#2, cancel c, abort c, abort b, abort a, finish aborted");
     }
@@ -1225,7 +1228,7 @@ mod stop {
         let mut world = begin(rules(), [kid("a"), b]);
         world.advance(secs(1));
         assert_eq!(world.lifecycle("b"), Lifecycle::Errored);
-        world.event(Event::AbortAll);
+        world.event(MachineEvent::AbortAll);
         world.advance(secs(9));
         assert!(world.finished());
     }
@@ -1236,7 +1239,7 @@ mod stop {
         let mut world = World::running(limited(0, rules()), kids);
         world.fail("a");
         world.stop();
-        world.event(Event::AbortAll);
+        world.event(MachineEvent::AbortAll);
         world.settle();
         assert_eq!(world.acts(), "gave up a, cancel b, abort b, finish escalated a: failed");
     }
@@ -1330,7 +1333,7 @@ mod leak {
     #[test]
     fn a_leaked_child_is_restarted_like_any_failure() {
         let mut world = hung(OnLeak::Restart, limited(1, waiting(one_for_one())));
-        assert_eq!(world.call("b", Request::Kill), "done");
+        assert_eq!(world.call("b", ChildRequest::Kill), "done");
         world.advance(secs(9));
         assert_eq!(world.timed(), "0ns abort b, 1s leaked b#1, 1s start b#2");
     }
@@ -1338,18 +1341,18 @@ mod leak {
     #[test]
     fn or_it_is_parked_if_it_must_not_run_twice() {
         let mut world = hung(OnLeak::Park, one_for_one());
-        world.call("b", Request::Kill);
+        world.call("b", ChildRequest::Kill);
         world.advance(secs(9));
         assert_eq!(world.lifecycle("b"), Lifecycle::Errored, "it had failed");
         assert_eq!(world.why("b"), Some("leaked"));
-        assert_eq!(world.call("b", Request::Retry), "started 2");
+        assert_eq!(world.call("b", ChildRequest::Retry), "started 2");
 
-        let ticket = world.ask("b", Request::Terminate);
+        let ticket = world.ask("b", ChildRequest::Terminate);
         world.advance(secs(9));
         assert_eq!(world.answer(ticket), "done");
         assert_eq!(world.lifecycle("b"), Lifecycle::Stopped, "it was being stopped");
         assert_eq!(world.why("b"), Some("leaked"));
-        assert_eq!(world.call("b", Request::RestartStopped), "started 3");
+        assert_eq!(world.call("b", ChildRequest::RestartStopped), "started 3");
     }
 
     #[test]
@@ -1363,7 +1366,7 @@ mod leak {
         );
         world.fail("a");
         assert_eq!(world.acts(), "cancel c, start a#3, start c#3");
-        assert_eq!(world.call("b", Request::Retry), "started 2");
+        assert_eq!(world.call("b", ChildRequest::Retry), "started 2");
         assert_eq!(world.acts(), "start b#2", "those that run go on");
     }
 
@@ -1371,13 +1374,13 @@ mod leak {
     fn a_leaked_child_can_be_asked_for_in_every_phase_of_a_group_restart() {
         let leaking = |name| kid(name).leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
         for rules in [one_for_all(), rest_for_one()] {
-            for request in [Request::Retry, Request::RestartStopped] {
+            for request in [ChildRequest::Retry, ChildRequest::RestartStopped] {
                 for (who, wait) in [("a", 500), ("a", 1_500), ("z", 500), ("z", 1_500)] {
                     let rules = Rules { backoff: Backoff::constant(secs(2)), ..rules.clone() };
                     let kids = [leaking("a"), kid("b"), kid("c").stops(secs(1)), leaking("z")];
                     let mut world = World::running(rules, kids);
                     for name in ["a", "z"] {
-                        world.ask(name, Request::Terminate);
+                        world.ask(name, ChildRequest::Terminate);
                     }
                     world.advance(secs(2));
                     world.kid(who).dies = Some(ms(1));
@@ -1404,7 +1407,7 @@ mod leak {
         world.fail("a");
         world.advance(ms(1_500));
         world.skip();
-        let ticket = world.ask("b", Request::RestartStopped);
+        let ticket = world.ask("b", ChildRequest::RestartStopped);
         assert_eq!(world.acts(), "");
         world.advance(secs(1));
         assert_eq!(world.timed(), "3s start b#2");
@@ -1457,7 +1460,7 @@ mod auto_shutdown {
         assert_eq!(world.acts(), "start t#2");
 
         let mut world = World::running(all(), kids());
-        world.call("t", Request::Terminate);
+        world.call("t", ChildRequest::Terminate);
         assert!(!world.finished(), "a stop by hand ends nothing");
         world.end("u");
         assert!(world.finished());
@@ -1491,13 +1494,13 @@ mod auto_shutdown {
             [u, a, t.transient().significant().stops(secs(1))]
         };
         let mut world = World::running(all(), kids());
-        world.ask("t", Request::Terminate);
+        world.ask("t", ChildRequest::Terminate);
         world.end("u");
         world.advance(secs(1));
         assert_eq!(world.acts(), "cancel t, removed u, cancel a, finish auto");
 
         let mut world = World::running(all(), kids());
-        world.ask("t", Request::Terminate);
+        world.ask("t", ChildRequest::Terminate);
         world.fail("a");
         world.end("u");
         world.advance(secs(1));
@@ -1556,7 +1559,7 @@ mod declining {
     #[test]
     fn one_that_declines_while_it_is_active_is_stopped_and_not_restarted() {
         let mut world = World::named(rules(), "a b");
-        world.says("b", |key, incarnation| Event::Ignored { key, incarnation });
+        world.says("b", |key, incarnation| MachineEvent::Ignored { key, incarnation });
         world.advance(secs(9));
         assert_eq!(world.acts(), "");
         assert_eq!(world.story("b"), "active → deactivating → stopped (ignored)");

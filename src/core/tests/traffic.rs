@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::{Event, Request};
+use super::super::{ChildRequest, MachineEvent};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, Intensity, OnExhausted, Reset, Rules, StartCause, Strategy};
 
@@ -17,7 +17,7 @@ fn busy(name: &str) -> Kid {
 }
 
 fn acked(world: &mut World, name: &str) {
-    world.says(name, |key, incarnation| Event::Acked { key, incarnation });
+    world.says(name, |key, incarnation| MachineEvent::Acked { key, incarnation });
     world.settle();
 }
 
@@ -121,11 +121,11 @@ fn whoever_calls_the_child_lets_its_messages_go() {
     fn check(mut world: World) {
         world.fail("a");
         world.fail("a");
-        assert_eq!(world.call("a", Request::Wake), "done");
+        assert_eq!(world.call("a", ChildRequest::Wake), "done");
         assert_eq!(world.timed(), "0ns hold a 1s, 0ns start a#2, 0ns start a#3");
         world.fail("a");
         assert_eq!(world.timed(), "0ns hold a 4s, 0ns start a#4");
-        assert_eq!(world.call("a", Request::RestartRunning), "started 5");
+        assert_eq!(world.call("a", ChildRequest::RestartRunning), "started 5");
         assert_eq!(world.timed(), "0ns cancel a, 0ns start a#5");
     }
     check(World::running(doubling(), [busy("a")]));

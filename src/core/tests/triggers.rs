@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulator::{Kid, Play, World, kid, ms, rules, secs};
-use super::super::{Event, Request, SLICE};
+use super::super::{ChildRequest, MachineEvent, SLICE};
 use crate::exit::{ExitKind, ExitReason};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
@@ -35,7 +35,7 @@ mod a_child_that_is_left {
         assert_eq!(world.why("b"), Some("not restarted"));
         assert_eq!(world.alive(), "a#1 c#1", "its group isn't concerned");
 
-        assert_eq!(world.call("b", Request::Retry), "started 2");
+        assert_eq!(world.call("b", ChildRequest::Retry), "started 2");
         world.skip();
         world.end("b");
         assert_eq!(world.story("b"), "active → deactivating → stopped (normal)");
@@ -49,7 +49,7 @@ mod a_child_that_is_left {
         let mut world = World::running(limited(1), [left("a")]);
         for incarnation in 2..5 {
             world.fail("a");
-            assert_eq!(world.call("a", Request::Retry), format!("started {incarnation}"));
+            assert_eq!(world.call("a", ChildRequest::Retry), format!("started {incarnation}"));
         }
         assert_eq!(world.machine.intensity(world.now).0, 0);
     }
@@ -77,7 +77,7 @@ mod a_child_that_is_left {
         world.fail("c");
         assert_eq!(world.alive(), "b#1");
         assert_eq!(world.why("c"), Some("waits for a requirement"));
-        assert_eq!(world.call("a", Request::RestartStopped), "-");
+        assert_eq!(world.call("a", ChildRequest::RestartStopped), "-");
         world.advance(ms(1));
         assert_eq!(world.alive(), "a#3 b#1 c#2");
     }
@@ -197,7 +197,7 @@ mod the_supervisor {
         // One that fails before its turn to be asked has come.
         let many = (0..2 * SLICE).map(|number| deaf(&number.to_string(), OnExit::FailSupervisor));
         let mut world = World::dynamic(rules(), many);
-        world.event(Event::Stop { within: None });
+        world.event(MachineEvent::Stop { within: None });
         world.skip();
         world.fail("0");
         assert!(world.acts().starts_with("removed 0, cancel "), "nothing is told of it");
@@ -222,7 +222,7 @@ mod an_ordered_stop {
         let mut world =
             World::running(rules(), [eager("a"), eager("t").restart(RestartType::Temporary)]);
         for name in ["a", "t"] {
-            world.ask(name, Request::Terminate);
+            world.ask(name, ChildRequest::Terminate);
             world.exit(name, refused());
         }
         world.settle();
@@ -230,7 +230,7 @@ mod an_ordered_stop {
         assert_eq!(world.lifecycle("a"), Lifecycle::Stopped);
 
         let mut world = World::dynamic(rules(), [eager("a")]);
-        world.ask("a", Request::Terminate);
+        world.ask("a", ChildRequest::Terminate);
         world.exit("a", refused());
         assert_eq!(world.acts(), "cancel a, removed a");
     }
@@ -290,7 +290,7 @@ fn the_real_reason_counts() {
         world.advance(secs(1));
         world.skip();
         // Whoever asks meanwhile is told the same.
-        let answer = world.call("a", Request::RestartRunning).to_owned();
+        let answer = world.call("a", ChildRequest::RestartRunning).to_owned();
         world.advance(ms(100));
         (answer, world.acts())
     };
@@ -305,12 +305,12 @@ fn the_real_reason_counts() {
 fn one_that_stops_itself_ends_well() {
     let a = || kid("a").trigger(Trigger::failure());
     let mut world = World::running(rules(), [a()]);
-    world.says("a", |key, incarnation| Event::StopSelf { key, incarnation });
+    world.says("a", |key, incarnation| MachineEvent::StopSelf { key, incarnation });
     world.settle();
     assert_eq!(world.acts(), "cancel a, a ends all, finish auto");
 
     let mut world = World::running(rules(), [kid("a").trigger(Trigger::stop())]);
-    world.says("a", |key, incarnation| Event::StopSelf { key, incarnation });
+    world.says("a", |key, incarnation| MachineEvent::StopSelf { key, incarnation });
     world.settle();
     assert_eq!(world.acts(), "cancel a, start a#2");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::ledger::Ledger;
 use super::super::simulator::{Busy, Kid, Play, World, at_most, kid, ms, rules, secs};
-use super::super::{Event, Machine, Request};
+use super::super::{ChildRequest, Machine, MachineEvent};
 use crate::exit::{ExitKind, ExitReason};
 use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
@@ -131,12 +131,12 @@ mod a_wait_that_an_error_asks_for {
         let key = machine.add(Arc::default(), now);
         let effects = &mut Vec::new();
         let mut take = |event| machine.on_event(event, now, effects);
-        take(Event::Request { ticket: 1, key, request: Request::Start });
-        take(Event::Exited { key, incarnation: 1, reason: busy() });
+        take(MachineEvent::Request { ticket: 1, key, request: ChildRequest::Start });
+        take(MachineEvent::Exited { key, incarnation: 1, reason: busy() });
         assert_eq!(asked.load(Ordering::Relaxed), 0, "nothing is drawn yet");
-        take(Event::Answered { key, incarnation: 1, decision: Resolution::Restart.into() });
+        take(MachineEvent::Answered { key, incarnation: 1, decision: Resolution::Restart.into() });
         assert_eq!(asked.load(Ordering::Relaxed), 1);
-        take(Event::Request { ticket: 2, key, request: Request::Wake });
+        take(MachineEvent::Request { ticket: 2, key, request: ChildRequest::Wake });
         assert_eq!(asked.load(Ordering::Relaxed), 1);
     }
 
@@ -199,7 +199,7 @@ mod a_restart_that_is_not_charged {
         for incarnation in 2..=4 {
             world.fail("a");
             world.advance(secs(60));
-            world.says("a", |key, incarnation| Event::Healthy { key, incarnation });
+            world.says("a", |key, incarnation| MachineEvent::Healthy { key, incarnation });
             assert_eq!(world.acts(), format!("start a#{incarnation}"));
             assert_eq!(charged(&world), 0);
         }
@@ -337,7 +337,7 @@ fn what_is_shown_of_a_groups_wait_is_when_the_group_starts() {
     world.fail("c");
     assert_eq!(begins(&world), Some(secs(60)));
     // Somebody wants it sooner, but it has to wait for its sibling.
-    assert_eq!(world.call("c", Request::Wake), "done");
+    assert_eq!(world.call("c", ChildRequest::Wake), "done");
     assert_eq!(world.lifecycle("c"), Lifecycle::Restarting);
     assert_eq!(begins(&world), Some(Duration::ZERO));
 }

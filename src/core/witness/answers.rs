@@ -14,7 +14,7 @@
 use std::time::Instant;
 
 use super::super::asking::ANSWER_WITHIN;
-use super::super::{Decision, Event, Incarnation, Key};
+use super::super::{Decision, IncarnationNumber, Key, MachineEvent};
 use super::{Broken, Question, Witness, ensure};
 use crate::exit::ExitReason;
 use crate::failure::Resolution;
@@ -22,15 +22,15 @@ use crate::lifecycle::Lifecycle;
 
 impl Witness {
     /// Notes what is answered, and what a child says.
-    pub(super) fn listen(&mut self, event: &Event) {
+    pub(super) fn listen(&mut self, event: &MachineEvent) {
         match event {
-            Event::Policy { key, incarnation, policy } => {
+            MachineEvent::Policy { key, incarnation, policy } => {
                 let child = self.child(*key);
                 if child.live && child.incarnation == *incarnation {
                     child.policy = policy.as_deref().cloned();
                 }
             }
-            Event::Answered { key, incarnation, decision } => {
+            MachineEvent::Answered { key, incarnation, decision } => {
                 let child = self.child(*key);
                 if child.question == Question::Open && child.incarnation == *incarnation {
                     child.answer = Some(decision.resolution);
@@ -41,7 +41,7 @@ impl Witness {
     }
 
     /// Whether an answer about this incarnation may change something.
-    pub(super) fn is_asked(&self, key: Key, incarnation: Incarnation) -> bool {
+    pub(super) fn is_asked(&self, key: Key, incarnation: IncarnationNumber) -> bool {
         let child = &self.children[&key];
         child.question != Question::None && child.incarnation == incarnation
     }
@@ -49,7 +49,7 @@ impl Witness {
     pub(super) fn check_question(
         &mut self,
         key: Key,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
         attempt: u32,
         reason: &ExitReason,
         now: Instant,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::Incarnation;
+use super::super::IncarnationNumber;
 use super::grants::OwnGrants;
 use crate::exit::ExitReason;
 use crate::failure::Resolution;
@@ -28,7 +28,7 @@ pub(in super::super) struct Child {
     pub(in super::super) nature: Arc<Nature>,
     pub(in super::super) lifecycle: Lifecycle,
     pub(in super::super) since: Instant,
-    pub(in super::super) incarnation: Incarnation,
+    pub(in super::super) incarnation: IncarnationNumber,
     pub(in super::super) live: bool,
     pub(in super::super) cancelled: bool,
     pub(in super::super) aborted: bool,

@@ -208,7 +208,7 @@ impl Witness {
         let granted = self.granted.count(intensity, now);
         ensure(machine.intensity(now).0 == granted, "restarts are counted")?;
         if intensity.is_some_and(|intensity| intensity.decay().is_none() && !intensity.tumbles()) {
-            let window = machine.children().window.made();
+            let window = machine.children().window.as_ref();
             let kept = window.into_iter().flat_map(|window| window.granted(now));
             let exact = kept.eq(self.granted.at().iter().copied());
             ensure(exact, "restarts count from when they were granted")?;

@@ -50,10 +50,10 @@ impl Witness {
         ensure(live == children.live && live == running, "live children are counted")?;
         ensure(left == children.significant_left, "significant children are counted")?;
         ensure(leaving == children.significant_leaving, "those that leave are counted")?;
-        let census = machine.census();
-        ensure(census.by_lifecycle == by_lifecycle, "children are counted by lifecycle")?;
-        ensure(census.specs() == specs, "children are counted")?;
-        ensure(census.supervisors == supervisors, "those that are supervisors are counted")?;
+        let counts = machine.counts();
+        ensure(counts.by_lifecycle == by_lifecycle, "children are counted by lifecycle")?;
+        ensure(counts.specs() == specs, "children are counted")?;
+        ensure(counts.supervisors == supervisors, "those that are supervisors are counted")?;
         self.check_waiting(machine)
     }
 

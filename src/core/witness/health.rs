@@ -6,16 +6,16 @@
 //! 2. Who is unhealthy fails if his spec says so and nothing ends, and only then; nobody fails so of
 //!    whom it was not said.
 
-use super::super::{Event, Incarnation, Key};
+use super::super::{IncarnationNumber, Key, MachineEvent};
 use super::{Broken, Witness, ensure};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 
 impl Witness {
     /// Notes who is said to be well or not.
-    pub(super) fn check_up(&mut self, event: &Event) {
+    pub(super) fn check_up(&mut self, event: &MachineEvent) {
         self.checked = None;
-        let Event::Health { key, incarnation, problem } = event else { return };
+        let MachineEvent::Health { key, incarnation, problem } = event else { return };
         let child = &self.children[key];
         let runs = child.live && child.incarnation == *incarnation;
         if runs && child.lifecycle == Lifecycle::Active {
@@ -27,7 +27,7 @@ impl Witness {
     pub(super) fn check_health(
         &mut self,
         key: Key,
-        incarnation: Incarnation,
+        incarnation: IncarnationNumber,
     ) -> Result<(), Broken> {
         let child = &self.children[&key];
         let right = child.incarnation == incarnation && child.lifecycle == Lifecycle::Active;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::state::{Down, State};
-use super::super::{Event, Key, Machine};
+use super::super::{Key, Machine, MachineEvent};
 use super::{Broken, Child, Witness, ensure, is_ending};
 use crate::policy::{Reset, StartCause, Strategy};
 
@@ -29,18 +29,18 @@ impl Child {
 
 impl Witness {
     /// Notes what is said of messages.
-    pub(super) fn note_mail(&mut self, event: &Event) {
+    pub(super) fn note_mail(&mut self, event: &MachineEvent) {
         let rules = Arc::clone(&self.rules);
         let ending = self.ending;
         match *event {
-            Event::Wanted { key } => {
+            MachineEvent::MessagePending { key } => {
                 if let Some(child) = self.children.get_mut(&key) {
                     let open = child.live || child.due.is_some() || !child.decided;
                     let heeded = child.nature.options.on_message && !ending;
                     child.mail |= heeded && (open || child.is_startable());
                 }
             }
-            Event::Acked { key, incarnation } => {
+            MachineEvent::Acked { key, incarnation } => {
                 let child = self.child(key);
                 let runs = child.live && child.incarnation == incarnation;
                 if runs && child.backoff(&rules).resets_on(Reset::OnAck) {

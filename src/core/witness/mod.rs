@@ -30,7 +30,8 @@ use std::time::Instant;
 
 use super::state::Timer;
 use super::{
-    Answer, Decision, Effect, Event, Incarnation, Key, Machine, Report, Request, SLICE, Ticket,
+    ChildAnswer, ChildRequest, Decision, Effect, IncarnationNumber, Key, Machine, MachineEvent,
+    Report, SLICE, Ticket,
 };
 use crate::exit::ExitReason;
 use crate::failure::FailureDecision;
@@ -58,13 +59,13 @@ pub(super) type Broken = String;
 pub(super) struct Witness {
     /// All that there ever were.
     pub(super) children: BTreeMap<Key, Child>,
-    pub(super) waiting: BTreeMap<Ticket, (Key, Request)>,
+    pub(super) waiting: BTreeMap<Ticket, (Key, ChildRequest)>,
     pub(super) up: bool,
     pub(super) finished: Option<Instant>,
     /// The last child of each name.
     names: BTreeMap<Arc<str>, Key>,
     /// The incarnation that ended last.
-    ended: Option<(Key, Incarnation)>,
+    ended: Option<(Key, IncarnationNumber)>,
     /// Whether the end has begun.
     ending: bool,
     /// And all are aborted, in no order.
@@ -159,7 +160,7 @@ impl Witness {
     pub(super) fn watch(
         &mut self,
         machine: &mut Machine,
-        event: Event,
+        event: MachineEvent,
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Broken> {
@@ -201,10 +202,11 @@ impl Witness {
         Ok(())
     }
 
-    fn before(&mut self, event: &Event, machine: &Machine, now: Instant) {
-        self.ending = matches!(event, Event::Stop { .. } | Event::AbortAll) || is_ending(machine);
+    fn before(&mut self, event: &MachineEvent, machine: &Machine, now: Instant) {
+        self.ending = matches!(event, MachineEvent::Stop { .. } | MachineEvent::AbortAll)
+            || is_ending(machine);
         let total = machine.children().timers.at(Timer::Total).is_some_and(|at| at <= now);
-        self.aborting |= total || matches!(event, Event::AbortAll);
+        self.aborting |= total || matches!(event, MachineEvent::AbortAll);
         self.fresh.clear();
         self.told.clear();
         (self.asked, self.left) = (None, None);
@@ -214,18 +216,19 @@ impl Witness {
         self.listen(event);
         self.note_mail(event);
         match event {
-            &Event::Exited { key, incarnation, .. } | &Event::Ignored { key, incarnation } => {
+            &MachineEvent::Exited { key, incarnation, .. }
+            | &MachineEvent::Ignored { key, incarnation } => {
                 let child = self.child(key);
                 if child.incarnation == incarnation {
                     child.live = false;
                     let by_itself = !child.cancelled && !child.aborted;
                     let free = child.condemned.is_some();
                     self.ended = Some((key, incarnation));
-                    let exited = matches!(event, Event::Exited { .. });
+                    let exited = matches!(event, MachineEvent::Exited { .. });
                     self.left = (by_itself && exited && !free).then_some(key);
                 }
             }
-            &Event::Request { ticket, key, request } => {
+            &MachineEvent::Request { ticket, key, request } => {
                 self.waiting.insert(ticket, (key, request));
                 self.asked = Some(ticket);
             }
@@ -243,8 +246,8 @@ impl Witness {
                 self.check_traffic(key, cause, now)?;
                 self.started(key, incarnation)
             }
-            &Effect::Hold { key, until } => self.hold(key, until),
-            &Effect::Stays { key } => self.stays(key),
+            &Effect::HoldMessages { key, until } => self.hold(key, until),
+            &Effect::StaysDown { key } => self.stays(key),
             &Effect::Cancel { key } => {
                 self.check_cancel(key)?;
                 let child = self.child(key);
@@ -289,7 +292,7 @@ impl Witness {
                 self.report(*report, now)
             }
             Effect::Reply { ticket, answer } => {
-                self.told_failed |= matches!(answer, Answer::Failed(_));
+                self.told_failed |= matches!(answer, ChildAnswer::Failed(_));
                 let Some((key, request)) = self.waiting.remove(ticket) else {
                     return Err("a ticket is answered once".to_owned());
                 };
@@ -311,7 +314,7 @@ impl Witness {
         }
     }
 
-    fn started(&mut self, key: Key, incarnation: Incarnation) -> Result<(), Broken> {
+    fn started(&mut self, key: Key, incarnation: IncarnationNumber) -> Result<(), Broken> {
         ensure(!self.ending, "nothing is started once the end has begun")?;
         let child = self.child(key);
         ensure(!child.live, "a child has one live incarnation")?;
@@ -366,7 +369,7 @@ impl Witness {
 fn check_echo(
     machine: &mut Machine,
     key: Key,
-    incarnation: Incarnation,
+    incarnation: IncarnationNumber,
     asked: bool,
     now: Instant,
 ) -> Result<(), Broken> {
@@ -374,22 +377,22 @@ fn check_echo(
     let reason = ExitReason::Hung;
     let mut effects = Vec::new();
     for event in [
-        Event::Ready { key, incarnation },
-        Event::Ignored { key, incarnation },
-        Event::Healthy { key, incarnation },
-        Event::StopSelf { key, incarnation },
-        Event::Acked { key, incarnation },
-        Event::Health { key, incarnation, problem: None },
-        Event::Health { key, incarnation, problem: Some("ill".into()) },
-        Event::Policy { key, incarnation, policy: Some(Arc::default()) },
-        Event::Exited { key, incarnation, reason },
+        MachineEvent::Ready { key, incarnation },
+        MachineEvent::Ignored { key, incarnation },
+        MachineEvent::Healthy { key, incarnation },
+        MachineEvent::StopSelf { key, incarnation },
+        MachineEvent::Acked { key, incarnation },
+        MachineEvent::Health { key, incarnation, problem: None },
+        MachineEvent::Health { key, incarnation, problem: Some("ill".into()) },
+        MachineEvent::Policy { key, incarnation, policy: Some(Arc::default()) },
+        MachineEvent::Exited { key, incarnation, reason },
     ] {
         machine.on_event(event, now, &mut effects);
     }
     // What is decided about it may still be open.
     if !asked {
         let decision = FailureDecision::give_up().with(());
-        machine.on_event(Event::Answered { key, incarnation, decision }, now, &mut effects);
+        machine.on_event(MachineEvent::Answered { key, incarnation, decision }, now, &mut effects);
     }
     ensure(effects.is_empty(), "what an incarnation says that is over has no effect")?;
     let after = machine.next_deadline();
@@ -397,7 +400,7 @@ fn check_echo(
 }
 
 pub(super) fn is_ending(machine: &Machine) -> bool {
-    matches!(machine.admits(), Err(Answer::ShuttingDown))
+    matches!(machine.admits(), Err(ChildAnswer::ShuttingDown))
 }
 
 fn ensure(right: bool, what: impl Display) -> Result<(), Broken> {
@@ -407,8 +410,8 @@ fn ensure(right: bool, what: impl Display) -> Result<(), Broken> {
 fn subject(effect: &Effect) -> Option<Key> {
     match effect {
         Effect::Start { key, .. }
-        | Effect::Hold { key, .. }
-        | Effect::Stays { key }
+        | Effect::HoldMessages { key, .. }
+        | Effect::StaysDown { key }
         | Effect::Cancel { key }
         | Effect::Abort { key }
         | Effect::Leaked { key, .. }

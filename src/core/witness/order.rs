@@ -21,14 +21,14 @@
 use std::time::Instant;
 
 use super::super::state::{Down, State, is_live};
-use super::super::{Answer, Event, Incarnation, Key, Machine, Request};
+use super::super::{ChildAnswer, ChildRequest, IncarnationNumber, Key, Machine, MachineEvent};
 use super::{Broken, Question, Witness, ensure, is_ending};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
 
 /// Who stops now, and who is said to come after him. Nobody does while those that are down are passed,
 /// which may take several events.
-pub(super) fn line(machine: &Machine) -> Vec<(Key, Incarnation)> {
+pub(super) fn line(machine: &Machine) -> Vec<(Key, IncarnationNumber)> {
     let live = |key: &Key| machine.children().state(*key).is_some_and(is_live);
     let first = machine.stops_now().filter(live);
     let line = std::iter::successors(first, |&key| machine.stops_after(key));
@@ -40,10 +40,10 @@ impl Witness {
     /// down have been passed once more; and the others come after him as they did.
     pub(super) fn check_line(
         &self,
-        before: &[(Key, Incarnation)],
+        before: &[(Key, IncarnationNumber)],
         machine: &Machine,
     ) -> Result<(), Broken> {
-        let there = |&(key, incarnation): &(Key, Incarnation)| {
+        let there = |&(key, incarnation): &(Key, IncarnationNumber)| {
             let child = &self.children[&key];
             child.live && child.incarnation == incarnation
         };
@@ -84,32 +84,32 @@ impl Witness {
     }
 
     /// Notes of an event what cannot be seen of its effects.
-    pub(super) fn note(&mut self, event: &Event, machine: &Machine, now: Instant) {
+    pub(super) fn note(&mut self, event: &MachineEvent, machine: &Machine, now: Instant) {
         match *event {
-            Event::Healthy { key, incarnation } => {
+            MachineEvent::Healthy { key, incarnation } => {
                 let child = self.child(key);
                 if child.live && child.incarnation == incarnation {
                     (child.streak, child.drawn) = (0, 0);
                     child.own.forgive();
                 }
             }
-            Event::StopSelf { key, incarnation } => {
+            MachineEvent::StopSelf { key, incarnation } => {
                 let child = self.child(key);
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 child.itself |= runs && child.live && child.incarnation == incarnation;
             }
-            Event::Request { key, request, .. } if !self.ending => {
+            MachineEvent::Request { key, request, .. } if !self.ending => {
                 let child = &self.children[&key];
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 let waits = child.lifecycle == Lifecycle::Restarting;
                 match request {
-                    Request::RestartRunning if runs && child.live => self.condemn(key, true),
-                    Request::Wake if waits => {
+                    ChildRequest::RestartRunning if runs && child.live => self.condemn(key, true),
+                    ChildRequest::Wake if waits => {
                         self.child(key).held = None;
                         self.hurry(key, now);
                     }
-                    Request::Terminate if waits => self.abandon(key, now),
-                    Request::Retry if is_parked(machine, key) => {
+                    ChildRequest::Terminate if waits => self.abandon(key, now),
+                    ChildRequest::Retry if is_parked(machine, key) => {
                         self.granted.clear();
                         self.child(key).own.clear();
                         self.abandoned = false;
@@ -186,7 +186,7 @@ impl Witness {
         let by_itself = child.itself || child.lifecycle == Lifecycle::Errored;
         let asked = self.asked.and_then(|ticket| self.waiting.get(&ticket));
         let by_hand =
-            asked.is_some_and(|&(of, request)| of == key && request == Request::Terminate);
+            asked.is_some_and(|&(of, request)| of == key && request == ChildRequest::Terminate);
         let together = child.condemned.is_some() || (self.ending && !self.aborting);
         if !self.ordered || !together || by_itself || by_hand {
             return Ok(());
@@ -203,19 +203,19 @@ impl Witness {
     pub(super) fn check_answer(
         &mut self,
         key: Key,
-        request: Request,
-        answer: &Answer,
+        request: ChildRequest,
+        answer: &ChildAnswer,
     ) -> Result<(), Broken> {
         let child = self.child(key);
         match (request, answer) {
-            (Request::RestartStopped, Answer::Failed(_)) => {
+            (ChildRequest::RestartStopped, ChildAnswer::Failed(_)) => {
                 child.told_failed = true;
                 Ok(())
             }
-            (Request::Terminate | Request::Delete, Answer::Done) => {
+            (ChildRequest::Terminate | ChildRequest::Delete, ChildAnswer::Done) => {
                 ensure(!child.live, "who was told that a child is down finds it down")
             }
-            (_, Answer::Started(incarnation)) => {
+            (_, ChildAnswer::Started(incarnation)) => {
                 ensure(child.incarnation == *incarnation, "an answer names the incarnation")
             }
             _ => Ok(()),

@@ -27,7 +27,7 @@ use super::shared::Shared;
 use super::slot::{At, Borrower, Grace, Loan, Place, Spot, spot};
 use super::state::{Next, Patience, Received};
 use super::{Inbox, SendError};
-use crate::core::{Event, Key, Machine};
+use crate::core::{Key, Machine, MachineEvent};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
 use crate::path::Path;
 use crate::policy::Rules;
@@ -36,7 +36,7 @@ use crate::policy::Rules;
 #[derive(Default)]
 struct Office {
     letters: Mutex<Vec<(DeadLetterReason, Box<dyn Any + Send>)>>,
-    told: Mutex<Vec<Event>>,
+    told: Mutex<Vec<MachineEvent>>,
 }
 
 impl Office {
@@ -49,7 +49,7 @@ impl Office {
     /// How often it heard that a message waits, since this was asked last.
     fn wanted(&self) -> usize {
         let told = std::mem::take(&mut *self.told.lock().unwrap());
-        told.iter().filter(|it| matches!(it, Event::Wanted { .. })).count()
+        told.iter().filter(|it| matches!(it, MachineEvent::MessagePending { .. })).count()
     }
 }
 
@@ -68,7 +68,7 @@ impl Owner for Office {
         self.letters.lock().unwrap().push((undelivered.reason, undelivered.payload));
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: MachineEvent) {
         self.told.lock().unwrap().push(event);
     }
 }

@@ -5,9 +5,7 @@ use std::time::Instant;
 
 use super::{Driver, ExitInfo, Step};
 use crate::child::{Phases, StopLevel};
-use crate::core::{
-    ANSWER_WITHIN, Decision, Effect, Finish, Incarnation as IncarnationNumber, Key, Report,
-};
+use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Key, Report};
 use crate::dead_letter::{DeadLetter, DeadLetterReason, Provenance};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -22,7 +20,7 @@ impl Driver {
         let now = step.now;
         match effect {
             Effect::Start { key, incarnation, cause } => self.start(key, incarnation, cause),
-            Effect::Hold { key, until } => {
+            Effect::HoldMessages { key, until } => {
                 if let Some(mailbox) = self.mailbox(key) {
                     mailbox.keep_back(until);
                 }
@@ -51,7 +49,7 @@ impl Driver {
                 step.exit = Some(ExitInfo { key, incarnation, reason, lifetime: lived });
             }
             Effect::Ask { key, incarnation, attempt, reason } => {
-                self.call_failure_callback((key, incarnation), attempt, *reason, step);
+                self.call_failure_callback((key, incarnation), attempt, reason, step);
             }
             Effect::Unanswered { key, incarnation } => {
                 let path = self.children.path(key);
@@ -64,7 +62,7 @@ impl Driver {
                 self.note_down(key, step);
             }
             Effect::Replaced { key } => self.replace(key),
-            Effect::Stays { key } => self.note_down(key, step),
+            Effect::StaysDown { key } => self.note_down(key, step),
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key, incarnation } => self.remove(key, incarnation, now),
             Effect::Up => {
@@ -75,7 +73,7 @@ impl Driver {
                 }
             }
             Effect::Finish(finish) => {
-                self.end = Some(match self.end_of(*finish) {
+                self.end = Some(match self.end_of(finish) {
                     // A clean end that had to be forced.
                     End::Stopped | End::AutoShutdown if self.seen_level == StopLevel::Abort => {
                         End::Aborted

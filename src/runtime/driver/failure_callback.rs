@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::{Driver, Step};
-use crate::core::{ANSWER_WITHIN, Event, Incarnation as IncarnationNumber, Key};
+use crate::core::{ANSWER_WITHIN, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
 use crate::panic::CatchPanic;
@@ -58,7 +58,7 @@ impl Driver {
         let shared = Arc::clone(&self.shared);
         self.callback_tasks.spawn(async move {
             if let Some(decision) = decide(shared.path(), callback, failure).await {
-                shared.push_event(Event::Answered { key, incarnation, decision });
+                shared.push_event(MachineEvent::Answered { key, incarnation, decision });
             }
         });
     }

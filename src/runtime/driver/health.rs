@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Driver;
 use crate::child::{Context, HealthCheck};
-use crate::core::{Incarnation as IncarnationNumber, Key, Report};
+use crate::core::{IncarnationNumber, Key, Report};
 use crate::lifecycle::Lifecycle;
 use crate::policy::Pulse;
 use crate::runtime::log;

@@ -38,7 +38,7 @@ use super::request::Request;
 use super::shared::SupervisorShared;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
-use crate::core::{Effect, Event, Incarnation as IncarnationNumber, Key, Machine, RequirementId};
+use crate::core::{Effect, IncarnationNumber, Key, Machine, MachineEvent, RequirementId};
 use crate::exit::ExitReason;
 use crate::path::Path;
 
@@ -234,7 +234,7 @@ impl Driver {
     fn handle_stop(&mut self, now: Instant) {
         if let Some(stop) = self.batch.stop.take() {
             log::stopping(self.shared.path(), &stop.reason);
-            self.step(Event::Stop { within: stop.within }, now);
+            self.step(MachineEvent::Stop { within: stop.within }, now);
         }
         let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.incarnation.stop.level());
         if level > self.seen_level {
@@ -243,9 +243,9 @@ impl Driver {
                 StopLevel::None => {}
                 StopLevel::Cancel => {
                     log::stopping(self.shared.path(), "asked by its supervisor");
-                    self.step(Event::Stop { within: None }, now);
+                    self.step(MachineEvent::Stop { within: None }, now);
                 }
-                StopLevel::Abort => self.step(Event::AbortAll, now),
+                StopLevel::Abort => self.step(MachineEvent::AbortAll, now),
             }
         }
     }
@@ -254,7 +254,7 @@ impl Driver {
         &mut self,
         budget: &mut usize,
         now: Instant,
-        next: fn(&mut Batch<Request>) -> Option<Event>,
+        next: fn(&mut Batch<Request>) -> Option<MachineEvent>,
     ) {
         while *budget > 0
             && let Some(event) = next(&mut self.batch)
@@ -264,8 +264,9 @@ impl Driver {
         }
     }
 
-    fn handle_event(&mut self, event: Event, now: Instant) {
-        if let Event::Exited { key, incarnation, .. } | Event::Ignored { key, incarnation } = event
+    fn handle_event(&mut self, event: MachineEvent, now: Instant) {
+        if let MachineEvent::Exited { key, incarnation, .. }
+        | MachineEvent::Ignored { key, incarnation } = event
         {
             self.children.exited(key, incarnation);
             if self.leaked.remove(&(key, incarnation)) {
@@ -282,13 +283,13 @@ impl Driver {
     fn handle_deadline(&mut self, now: Instant) {
         if self.batch.events.is_empty() || self.timer.postponed == POSTPONED {
             self.timer.postponed = 0;
-            self.step(Event::Tick, now);
+            self.step(MachineEvent::Tick, now);
         } else {
             self.timer.postponed += 1;
         }
     }
 
-    fn step(&mut self, event: Event, now: Instant) {
+    fn step(&mut self, event: MachineEvent, now: Instant) {
         let mut effects = std::mem::take(&mut self.effects);
         self.machine.on_event(event, now, &mut effects);
         let mut step = Step { now, exit: None, down: Vec::new() };

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::Driver;
 use crate::child::ChildSpec;
-use crate::core::{self, Event, Key, Ticket};
+use crate::core::{self, Key, MachineEvent, Ticket};
 use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
@@ -70,38 +70,38 @@ impl Driver {
         &mut self,
         key: Key,
         name: &'static str,
-        request: core::Request,
+        request: core::ChildRequest,
         answer: Answer<Started>,
         now: Instant,
     ) {
         let Some(child) = self.children.entry(key).map(|entry| entry.name()) else { return };
         let ticket = self.calls.insert(Call { child, name, answer });
-        self.step(Event::Request { ticket, key, request }, now);
+        self.step(MachineEvent::Request { ticket, key, request }, now);
     }
 
-    pub(super) fn reply(&mut self, ticket: Ticket, answer: core::Answer) {
+    pub(super) fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer) {
         let Some(Call { child, name, answer: caller }) = self.calls.waiting.remove(&ticket) else {
             return;
         };
         let path = || child.under(self.shared.path());
         let result = match answer {
-            core::Answer::Done => Ok(StartOutcome::Done),
-            core::Answer::Ignored => Ok(StartOutcome::Declined),
-            core::Answer::Gated => Ok(StartOutcome::Gated),
-            core::Answer::Dormant => Ok(StartOutcome::Dormant),
-            core::Answer::Started(incarnation) => Ok(StartOutcome::Up(incarnation)),
-            core::Answer::Failed(reason) => {
+            core::ChildAnswer::Done => Ok(StartOutcome::Done),
+            core::ChildAnswer::Ignored => Ok(StartOutcome::Declined),
+            core::ChildAnswer::Gated => Ok(StartOutcome::Gated),
+            core::ChildAnswer::Dormant => Ok(StartOutcome::Dormant),
+            core::ChildAnswer::Started(incarnation) => Ok(StartOutcome::Up(incarnation)),
+            core::ChildAnswer::Failed(reason) => {
                 Err(ControlError::ActivationFailed { path: path(), reason })
             }
-            core::Answer::Running => Err(ControlError::Running { path: path() }),
-            core::Answer::Restarting => Err(ControlError::Restarting { path: path() }),
-            core::Answer::Unfit(state) => {
+            core::ChildAnswer::Running => Err(ControlError::Running { path: path() }),
+            core::ChildAnswer::Restarting => Err(ControlError::Restarting { path: path() }),
+            core::ChildAnswer::InvalidState(state) => {
                 Err(ControlError::Unfit { path: path(), state, call: name })
             }
-            core::Answer::NotFound => Err(ControlError::NotFound { path: path() }),
-            core::Answer::ShuttingDown => Err(self.shutting_down()),
-            core::Answer::MaxChildren(max) => Err(self.max_children(max)),
-            core::Answer::Stopped => Err(ControlError::Stopped { path: path() }),
+            core::ChildAnswer::NotFound => Err(ControlError::NotFound { path: path() }),
+            core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
+            core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
+            core::ChildAnswer::Stopped => Err(ControlError::Stopped { path: path() }),
         };
         let result = result.map(|outcome| Started { child, outcome });
         // Fails if the caller has dropped its future.
@@ -126,14 +126,14 @@ impl Driver {
         }
         let key = self.add(spec, now);
         self.link(key, spec);
-        self.call(key, "start_child", core::Request::Start, answer, now);
+        self.call(key, "start_child", core::ChildRequest::Start, answer, now);
     }
 
     /// Checks what depends on the existing children.
     fn check_new(&self, spec: &ChildSpec, now: Instant) -> Result<(), ControlError> {
         match self.machine.admits() {
             Ok(()) => {}
-            Err(core::Answer::MaxChildren(max)) => return Err(self.max_children(max)),
+            Err(core::ChildAnswer::MaxChildren(max)) => return Err(self.max_children(max)),
             Err(_) => return Err(self.shutting_down()),
         }
         let path = || self.shared.path().join(spec.name());
@@ -189,11 +189,11 @@ impl Driver {
         let keys = std::iter::successors(self.machine.next(0), next);
         let entries = keys.filter_map(|(key, _)| self.children.entry(key));
         let names = entries.map(|entry| &*entry.factory.name);
-        known(names, self.machine.census().specs() as usize)
+        known(names, self.machine.counts().specs() as usize)
     }
 
     fn counts(&self) -> Counts {
-        let census = self.machine.census();
+        let census = self.machine.counts();
         let active = [Lifecycle::Activating, Lifecycle::Active, Lifecycle::Deactivating];
         let supervisors = census.supervisors;
         Counts {

@@ -129,7 +129,7 @@ impl Owner for SupervisorShared {
         }
     }
 
-    fn tell(&self, event: core::Event) {
+    fn tell(&self, event: core::MachineEvent) {
         self.push_event(event);
     }
 }

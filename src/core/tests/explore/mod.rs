@@ -27,7 +27,7 @@ use std::time::Instant;
 
 use super::super::fingerprint::Fingerprint;
 use super::super::simulator::{Play, World, kid, ms, rules};
-use super::super::{Event, Machine, Request};
+use super::super::{ChildRequest, Machine, MachineEvent};
 use crate::exit::ExitReason;
 use crate::failure::Resolution;
 use crate::policy::{
@@ -93,10 +93,7 @@ fn states_that_are_merged_have_the_same_future() {
     let mut compared = 0;
     for (children, depth, sample) in [(1, 4, 13), (2, 2, 101)] {
         for plan in plans(children).iter().step_by(sample) {
-            compared += match plan.dynamic {
-                true => compare_merged(plan, depth),
-                false => compare_merged(plan, depth),
-            };
+            compared += compare_merged(plan, depth);
         }
     }
     assert!(compared > 1_000, "{compared}");
@@ -107,7 +104,7 @@ fn all(plans: &[Plan], depth: usize) -> Result<Seen, Box<Found>> {
     let (next, total) = (AtomicUsize::new(0), Mutex::new(Ok(Seen::default())));
     let work = || {
         while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let seen = if plan.dynamic { explore(plan, depth) } else { explore(plan, depth) };
+            let seen = explore(plan, depth);
             let mut total = total.lock().expect("no thread panics");
             match (&mut *total, seen) {
                 (Ok(total), Ok(seen)) => {
@@ -140,7 +137,7 @@ macro_rules! pasted {
 #[test]
 fn what_is_printed_can_be_pasted() {
     use Step::{
-        AbortAll, Add, Answer, Ask, Due, Exited, Healthy, Ignored, Pass, Policy, Ready, Stop,
+        AbortAll, Add, Ask, ChildAnswer, Due, Exited, Healthy, Ignored, Pass, Policy, Ready, Stop,
         StopSelf, Unhealthy,
     };
     let plan = Plan {
@@ -162,11 +159,11 @@ fn what_is_printed_can_be_pasted() {
         Policy(1, Word::Type(RestartType::Permanent)),
         Policy(0, Word::Once),
         Unhealthy(0),
-        Answer(1, Resolution::GiveUp),
+        ChildAnswer(1, Resolution::GiveUp),
         Exited(1, End::Normal),
         Exited(0, End::Failed),
         Pass(1),
-        Ask(0, Request::Wake),
+        Ask(0, ChildRequest::Wake),
         Exited(0, End::Escalated),
         Stop { hurried: true },
         AbortAll,
@@ -192,26 +189,26 @@ fn what_is_printed_can_be_pasted() {
                 .activation_timeout(ms(200)).requires("a")
         ]);
         world.due();
-        world.says("a", |key, incarnation| Event::Ready { key, incarnation });
-        world.says("a", |key, incarnation| Event::Healthy { key, incarnation });
-        world.says("b", |key, incarnation| Event::Ignored { key, incarnation });
+        world.says("a", |key, incarnation| MachineEvent::Ready { key, incarnation });
+        world.says("a", |key, incarnation| MachineEvent::Healthy { key, incarnation });
+        world.says("b", |key, incarnation| MachineEvent::Ignored { key, incarnation });
         world.add(kid("b").leaks().restart(RestartType::Temporary).shutdown(ms(100)).signals(None)
             .activation_timeout(ms(200)).requires("a"));
-        world.says("b", |key, incarnation| Event::StopSelf { key, incarnation });
+        world.says("b", |key, incarnation| MachineEvent::StopSelf { key, incarnation });
         world.policy("b", RestartPolicy::new().restart(RestartType::Permanent));
         world.policy("a", RestartPolicy::new().consecutive_restarts(1)
             .on_exhausted(OnExhausted::Park));
-        world.says("a", |key, incarnation| Event::Health {
+        world.says("a", |key, incarnation| MachineEvent::Health {
             key, incarnation, problem: Some("ill".into())
         });
         world.decide("b", Resolution::GiveUp.into());
         world.exit("b", ExitReason::Normal);
         world.crash("a");
         world.now += ms(100);
-        world.ask("a", Request::Wake);
+        world.ask("a", ChildRequest::Wake);
         world.exit("a", Play::Escalate.reason());
-        world.event(Event::Stop { within: Some(ms(100)) });
-        world.event(Event::AbortAll);
+        world.event(MachineEvent::Stop { within: Some(ms(100)) });
+        world.event(MachineEvent::AbortAll);
     };
     let mut scene: Scene = Scene::begin(&plan, &Cast::of(&plan));
     for &step in &steps {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::super::super::fingerprint::Fingerprint;
 use super::super::super::simulator::{Kid, Play};
 use super::super::super::witness::{Broken, Child, Nature, Question, Witness, is_ending};
-use super::super::super::{Event, Key, Machine, Request, RequirementId};
+use super::super::super::{ChildRequest, Key, Machine, MachineEvent, RequirementId};
 use super::super::REQUESTS;
 use super::plan::{Flavour, Plan};
 use super::step::{BEAT, End, Step, Who, Word};
@@ -177,7 +177,7 @@ impl Scene {
         }
         if child.question != Question::None {
             let answers = [Resolution::Restart, Resolution::GiveUp, Resolution::Escalate];
-            steps.extend(answers.map(|answer| Step::Answer(who, answer)));
+            steps.extend(answers.map(|answer| Step::ChildAnswer(who, answer)));
         }
         if child.nature.options.on_message {
             steps.push(Step::Wanted(who));
@@ -187,7 +187,7 @@ impl Scene {
 
     /// In how many beats the oldest restart no longer counts, if nothing is due before.
     fn until_one_expires(&self) -> Option<u8> {
-        let window = self.machine.children().window.made()?;
+        let window = self.machine.children().window.as_ref()?;
         let oldest = window.granted(self.now).next()?;
         let end = oldest + window.period() + BEAT;
         let earlier = self.machine.next_deadline().is_some_and(|at| at < end);
@@ -209,7 +209,7 @@ impl Scene {
                     }
                 }
                 Some((_, child)) if child.question != Question::None => {
-                    return Some(Step::Answer(who, Resolution::Restart));
+                    return Some(Step::ChildAnswer(who, Resolution::Restart));
                 }
                 _ => {}
             }
@@ -235,41 +235,41 @@ impl Scene {
         let event = match step {
             Step::Ready(who) => {
                 let (key, incarnation) = of(who);
-                Event::Ready { key, incarnation }
+                MachineEvent::Ready { key, incarnation }
             }
             Step::Ignored(who) => {
                 let (key, incarnation) = of(who);
-                Event::Ignored { key, incarnation }
+                MachineEvent::Ignored { key, incarnation }
             }
             Step::Exited(who, end) => {
                 let (key, incarnation) = of(who);
-                Event::Exited { key, incarnation, reason: end.reason() }
+                MachineEvent::Exited { key, incarnation, reason: end.reason() }
             }
             Step::Healthy(who) => {
                 let (key, incarnation) = of(who);
-                Event::Healthy { key, incarnation }
+                MachineEvent::Healthy { key, incarnation }
             }
             Step::StopSelf(who) => {
                 let (key, incarnation) = of(who);
-                Event::StopSelf { key, incarnation }
+                MachineEvent::StopSelf { key, incarnation }
             }
             Step::Acked(who) => {
                 let (key, incarnation) = of(who);
-                Event::Acked { key, incarnation }
+                MachineEvent::Acked { key, incarnation }
             }
-            Step::Wanted(who) => Event::Wanted { key: of(who).0 },
+            Step::Wanted(who) => MachineEvent::MessagePending { key: of(who).0 },
             Step::Unhealthy(who) => {
                 let (key, incarnation) = of(who);
-                Event::Health { key, incarnation, problem: Some("ill".into()) }
+                MachineEvent::Health { key, incarnation, problem: Some("ill".into()) }
             }
             Step::Policy(who, word) => {
                 let (key, incarnation) = of(who);
                 let policy = Some(Arc::new(word.policy()));
-                Event::Policy { key, incarnation, policy }
+                MachineEvent::Policy { key, incarnation, policy }
             }
-            Step::Answer(who, resolution) => {
+            Step::ChildAnswer(who, resolution) => {
                 let (key, incarnation) = of(who);
-                Event::Answered { key, incarnation, decision: resolution.into() }
+                MachineEvent::Answered { key, incarnation, decision: resolution.into() }
             }
             Step::Ask(who, request) => {
                 let (key, _) = of(who);
@@ -279,7 +279,7 @@ impl Scene {
                 self.insert(&cast.natures[usize::from(who)]);
                 self.link(who.into(), cast);
                 let (key, _) = self.child(who, cast).expect("the child that was added");
-                self.ask(key, Request::Start)
+                self.ask(key, ChildRequest::Start)
             }
             Step::Pass(beats) => {
                 self.now += BEAT * u32::from(beats);
@@ -287,17 +287,17 @@ impl Scene {
             }
             Step::Due => {
                 self.now = self.machine.next_deadline().map_or(self.now, |at| at.max(self.now));
-                Event::Tick
+                MachineEvent::Tick
             }
-            Step::Stop { hurried } => Event::Stop { within: hurried.then_some(BEAT) },
-            Step::AbortAll => Event::AbortAll,
+            Step::Stop { hurried } => MachineEvent::Stop { within: hurried.then_some(BEAT) },
+            Step::AbortAll => MachineEvent::AbortAll,
         };
         self.witness.watch(&mut self.machine, event, self.now, &mut Vec::new())
     }
 
-    fn ask(&mut self, key: Key, request: Request) -> Event {
+    fn ask(&mut self, key: Key, request: ChildRequest) -> MachineEvent {
         self.tickets += 1;
-        Event::Request { ticket: self.tickets, key, request }
+        MachineEvent::Request { ticket: self.tickets, key, request }
     }
 
     /// Whoever is over says again all that he could say, and changes nothing.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::super::super::Request;
+use super::super::super::ChildRequest;
 use crate::failure::Resolution;
 use crate::policy::{OnExhausted, RestartPolicy, RestartType};
 
@@ -32,8 +32,8 @@ pub(super) enum Step {
     /// The child says what is to become of it.
     Policy(Who, Word),
     /// What becomes of a child that has failed is answered.
-    Answer(Who, Resolution),
-    Ask(Who, Request),
+    ChildAnswer(Who, Resolution),
+    Ask(Who, ChildRequest),
     /// A child that is not there is added and started.
     Add(Who),
     /// So many beats pass, and nobody looks at the clock yet.
@@ -91,7 +91,9 @@ impl Step {
     pub(super) fn script(self, kids: &[String]) -> String {
         let says = |who, what| {
             let who = name(who);
-            format!("world.says({who:?}, |key, incarnation| Event::{what} {{ key, incarnation }});")
+            format!(
+                "world.says({who:?}, |key, incarnation| MachineEvent::{what} {{ key, incarnation }});"
+            )
         };
         let ends = |who, how: &str| format!("world.exit({:?}, {how});", name(who));
         match self {
@@ -106,14 +108,14 @@ impl Step {
                 let who = name(who);
                 format!(
                     "world.says({who:?}, |key, incarnation| \
-                     Event::Health {{ key, incarnation, {problem} }});"
+                     MachineEvent::Health {{ key, incarnation, {problem} }});"
                 )
             }
             Self::Policy(who, word) => {
                 let word = word.script();
                 format!("world.policy({:?}, RestartPolicy::new(){word});", name(who))
             }
-            Self::Answer(who, resolution) => {
+            Self::ChildAnswer(who, resolution) => {
                 format!("world.decide({:?}, Resolution::{resolution:?}.into());", name(who))
             }
             Self::Exited(who, End::Failed) => format!("world.crash({:?});", name(who)),
@@ -122,18 +124,18 @@ impl Step {
             Self::Exited(who, End::Escalated) => ends(who, "Play::Escalate.reason()"),
             Self::Exited(who, end) => ends(who, &format!("ExitReason::{end:?}")),
             Self::Ask(who, request) => {
-                format!("world.ask({:?}, Request::{request:?});", name(who))
+                format!("world.ask({:?}, ChildRequest::{request:?});", name(who))
             }
             Self::Add(who) => format!("world.add({});", kids[usize::from(who)]),
             Self::Pass(beats) => format!("world.now += {};", time(BEAT * u32::from(beats))),
             Self::Due => "world.due();".to_owned(),
             Self::Stop { hurried: false } => {
-                "world.event(Event::Stop { within: None });".to_owned()
+                "world.event(MachineEvent::Stop { within: None });".to_owned()
             }
             Self::Stop { hurried: true } => {
-                format!("world.event(Event::Stop {{ within: Some({}) }});", time(BEAT))
+                format!("world.event(MachineEvent::Stop {{ within: Some({}) }});", time(BEAT))
             }
-            Self::AbortAll => "world.event(Event::AbortAll);".to_owned(),
+            Self::AbortAll => "world.event(MachineEvent::AbortAll);".to_owned(),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! What is counted over all children. The [witness](super::super::witness) counts along; here is what
 //! a supervisor's name adds to that.
 
-use super::super::Request;
+use super::super::ChildRequest;
 use super::super::simulator::{World, kid, rules};
 use crate::lifecycle::Lifecycle;
 
 /// How many children there are, and how many of them are supervisors.
 fn count(world: &World) -> (u32, u32) {
-    let census = world.machine.census();
-    (census.specs(), census.supervisors)
+    let counts = world.machine.counts();
+    (counts.specs(), counts.supervisors)
 }
 
 #[test]
@@ -19,8 +19,8 @@ fn supervisors_are_counted_from_when_they_are_declared_until_they_are_deleted() 
     world.add(kid("c").supervisor());
     assert_eq!(count(&world), (3, 2));
     for (name, expected) in [("b", (2, 2)), ("a", (1, 1)), ("c", (0, 0))] {
-        world.call(name, Request::Terminate);
-        world.call(name, Request::Delete);
+        world.call(name, ChildRequest::Terminate);
+        world.call(name, ChildRequest::Delete);
         assert_eq!(count(&world), expected, "without {name}");
     }
 }
@@ -41,5 +41,5 @@ fn a_fallback_is_counted_as_what_it_is_and_not_as_what_it_replaces() {
         assert_eq!(world.why(name), Some("fallback"));
         assert_eq!(count(&world), (4, supervisors), "{name}");
     }
-    assert_eq!(world.machine.census().of(Lifecycle::Active), 4);
+    assert_eq!(world.machine.counts().of(Lifecycle::Active), 4);
 }
