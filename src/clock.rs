@@ -1,4 +1,4 @@
-//! The only reader of the clocks.
+//! The clocks.
 //!
 //! Time is tokio's, so that tests can pause it.
 
@@ -9,7 +9,7 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-#[expect(clippy::disallowed_methods, reason = "read once for a tree, then it goes with `now`")]
-pub(crate) fn wall() -> SystemTime {
+#[expect(clippy::disallowed_methods, reason = "read once for each tree")]
+pub(crate) fn wall_clock() -> SystemTime {
     SystemTime::now()
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use crate::contain::contained;
+use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::spelled;
 
@@ -63,7 +63,7 @@ struct Kept(Option<Arc<dyn Error + Send + Sync>>);
 impl Drop for Kept {
     fn drop(&mut self) {
         let error = self.0.take();
-        contained(|| drop(error));
+        catch_panic(|| drop(error));
     }
 }
 
@@ -126,7 +126,7 @@ impl fmt::Display for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0, self.as_error()) {
             // Also in the task of a supervisor, whose children a panic would take along.
-            (_, Some(error)) => match contained(|| chain(error)) {
+            (_, Some(error)) => match catch_panic(|| chain(error)) {
                 Some(text) => f.write_str(&text),
                 None => f.write_str("an error that panics when it is shown"),
             },

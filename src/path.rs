@@ -47,19 +47,13 @@ impl Path {
         Self::new(name)
     }
 
-    /// The path with these names, from the root down.
-    pub(crate) fn of(names: &[&str]) -> Self {
-        debug_assert!(names.iter().all(|name| is_segment(name)), "not names: {names:?}");
-        Self::new(names.join("/"))
-    }
-
     /// The path of the child called `name` under this one.
     pub(crate) fn join(&self, name: &str) -> Self {
         debug_assert!(is_segment(name), "not a name: {name:?}");
         Self::new([self.as_str(), "/", name].concat())
     }
 
-    /// The path of a child under this one, by its [`segment`].
+    /// The path of a child under this one, by its name and serial number.
     ///
     /// Written at once: the segment and the two put together would be a string each.
     pub(crate) fn child(&self, name: &str, serial: Option<NonZeroU64>) -> Self {
@@ -227,15 +221,6 @@ fn is_segment(name: &str) -> bool {
     !name.is_empty() && !name.bytes().any(|byte| byte == b'/')
 }
 
-/// A child's own part of its path: children of one name under a dynamic supervisor are told apart by
-/// a number.
-pub(crate) fn segment(name: &str, serial: Option<NonZeroU64>) -> String {
-    match serial {
-        None => name.to_owned(),
-        Some(serial) => format!("{name}#{serial}"),
-    }
-}
-
 /// Whether a child or a supervisor may be declared under this name.
 ///
 /// # Errors
@@ -332,10 +317,11 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_the_same_by_its_parts_and_by_its_segment() {
+    fn a_childs_name_is_followed_by_its_serial_number() {
         for serial in [None, NonZeroU64::new(1), NonZeroU64::new(u64::MAX)] {
             let path = path("app/conns");
-            assert_eq!(path.child("conn", serial), path.join(&segment("conn", serial)));
+            let name = serial.map_or("conn".to_owned(), |serial| format!("conn#{serial}"));
+            assert_eq!(path.child("conn", serial), path.join(&name));
         }
     }
 

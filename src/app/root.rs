@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::child::TaskFuture;
 use crate::error::{RunError, StartError};
 use crate::handle::{self, SupervisorHandle, ask_to_stop, until_up};
-use crate::runtime::{Blueprint, End, Hub, supervise};
+use crate::runtime::{Blueprint, End, SupervisorShared, supervise};
 
 /// The task of a root supervisor. Dropping it aborts the task and every child.
 #[derive(Debug)]
 pub(crate) struct Root {
-    hub: Arc<Hub>,
+    shared: Arc<SupervisorShared>,
     task: Option<JoinHandle<()>>,
 }
 
@@ -21,35 +20,35 @@ impl Root {
     pub(super) fn spawn(blueprint: Arc<Blueprint>) -> Self {
         // Panics here, in the caller, if the runtime has no timers.
         drop(tokio::time::sleep(Duration::ZERO));
-        let hub = handle::root(blueprint);
-        let run: TaskFuture = Box::pin(supervise(Arc::clone(&hub), None, |_| ()));
+        let shared = handle::root(blueprint);
+        let run = supervise(Arc::clone(&shared), None, |_| ());
         #[expect(clippy::disallowed_methods, reason = "the root's task, aborted when this drops")]
         let task = tokio::spawn(run);
-        Self { hub, task: Some(task) }
+        Self { shared, task: Some(task) }
     }
 
     pub(crate) fn handle(&self) -> SupervisorHandle {
-        SupervisorHandle::new(Arc::clone(&self.hub))
+        SupervisorHandle::new(Arc::clone(&self.shared))
     }
 
     /// Waits until the tree is up, or has ended by itself without an error.
     pub(crate) async fn up(&self) -> Result<(), StartError> {
-        let Some(end) = until_up(&self.hub).await else { return Ok(()) };
-        match (&end, end.result(self.hub.path())) {
+        let Some(end) = until_up(&self.shared).await else { return Ok(()) };
+        match (&end, end.result(self.shared.path())) {
             (_, Err(RunError::Start(error))) => Err(error),
             (_, Err(error)) => Err(StartError::Ended(Box::new(error))),
             (End::AutoShutdown | End::Exit { .. }, Ok(())) => Ok(()),
-            (_, Ok(())) => Err(StartError::Stopped { path: self.hub.path().clone() }),
+            (_, Ok(())) => Err(StartError::Stopped { path: self.shared.path().clone() }),
         }
     }
 
     /// Starts an ordered stop. Children that still run after `within` are aborted.
     pub(super) fn stop(&self, cause: &str, within: Duration) {
-        ask_to_stop(&self.hub, cause, Some(within));
+        ask_to_stop(&self.shared, cause, Some(within));
     }
 
     pub(super) fn has_leaked(&self) -> bool {
-        !self.hub.left_behind().is_empty()
+        !self.shared.leaked_below().is_empty()
     }
 
     /// Keeps the task running when this is dropped.

@@ -1,4 +1,4 @@
-//! The future that resolves when a child is asked to stop.
+//! The future that resolves when a child is cancelled.
 
 use std::fmt;
 use std::future::Future;
@@ -8,22 +8,23 @@ use std::task::{Context as TaskContext, Poll};
 
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::run::{Run, StopLevel};
+use super::incarnation::Incarnation;
+use super::stop::StopLevel;
 
-/// Resolves when the child is asked to stop; see [`Context::cancelled`](crate::Context::cancelled).
+/// Resolves when the child is cancelled; see [`Context::cancelled`](crate::Context::cancelled).
 ///
-/// Owns what it needs, so it can be given away, for example to
+/// The future is `'static`, so you can pass it on, for example to
 /// `axum::serve(..).with_graceful_shutdown(ctx.cancelled())`.
 #[must_use = "futures do nothing unless polled"]
 pub struct Cancelled {
-    run: Arc<Run>,
-    /// Used when the one place for a waker in the run is taken.
+    incarnation: Arc<Incarnation>,
+    /// Used if the waker of a different task is registered already.
     token: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl Cancelled {
-    pub(super) fn new(run: Arc<Run>) -> Self {
-        Self { run, token: None }
+    pub(super) fn new(incarnation: Arc<Incarnation>) -> Self {
+        Self { incarnation, token: None }
     }
 }
 
@@ -34,16 +35,16 @@ impl Future for Cancelled {
         if let Some(token) = &mut self.token {
             return token.as_mut().poll(cx);
         }
-        if let Some(poll) = self.run.poll_level(StopLevel::None, cx) {
+        if let Some(poll) = self.incarnation.stop.poll_above(StopLevel::None, cx) {
             return poll.map(|_| ());
         }
-        let token = Box::pin(self.run.token().cancelled_owned());
+        let token = Box::pin(self.incarnation.stop.token().cancelled_owned());
         self.token.insert(token).as_mut().poll(cx)
     }
 }
 
 impl fmt::Debug for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cancelled").field("run", &self.run).finish_non_exhaustive()
+        f.debug_struct("Cancelled").field("incarnation", &self.incarnation).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,10 @@
 //! Children made from values, as the fields of a struct are.
 
-use super::{Child, ChildSpec, child};
+use super::child_trait::Child;
+use super::spec::ChildSpec;
+use super::workers::child;
 
-/// What [`component`] makes a child of: a value of a type that is `Child + Clone + Sync`, or a
+/// A value that [`component`] turns into a child: of a type that is `Child + Clone + Sync`, or a
 /// [`ChildSpec`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be a child",
@@ -12,11 +14,11 @@ use super::{Child, ChildSpec, child};
     note = "a field that is itself a supervisor is marked `#[supervisor]` instead of `#[child]`"
 )]
 pub trait Component {
-    /// Describes the child that the value is, under this name.
+    /// Returns the spec of the child, under this name.
     fn into_spec(self, name: String) -> ChildSpec;
 }
 
-/// The value is a prototype, of which each incarnation is a clone.
+/// The value is a prototype: each incarnation is a clone of it.
 impl<C: Child + Clone + Sync> Component for C {
     fn into_spec(self, name: String) -> ChildSpec {
         child(name, move || self.clone())
@@ -30,14 +32,14 @@ impl Component for ChildSpec {
     }
 }
 
-/// A child that is made from a value.
+/// Describes a child that is made from a value.
 ///
-/// A value of a type that implements [`Child`] is a prototype: each incarnation is a clone of it,
-/// as it was when it was handed over, so that nothing of a failed one is left. What is to outlive
-/// an incarnation is shared, in an `Arc` for example. The clone is made in the child's own task: a
-/// panic in it is the child's failure. What the type says in [`Child::child_spec`] applies.
+/// A value of a type that implements [`Child`] is a prototype. Each incarnation is a clone of the
+/// value that you pass, so no state of a failed incarnation is left. Share what must outlive an
+/// incarnation, in an `Arc` for example. The clone is made in the child's own task: a panic in it is a
+/// failure of the child. The options of [`Child::child_spec`] apply.
 ///
-/// A [`ChildSpec`] stays what it is, under another name: see [`ChildSpec::named`].
+/// A [`ChildSpec`] is only renamed: see [`ChildSpec::named`].
 ///
 /// ```
 /// use verger::{Child, Context, Exit, async_trait, component, worker};
@@ -57,7 +59,7 @@ impl Component for ChildSpec {
 ///     }
 /// }
 ///
-/// // However often it is restarted, it has greeted nobody before.
+/// // Each incarnation starts with `greeted: 0`.
 /// let greeter = component("greeter", Greeter { greeting: "hello", greeted: 0 });
 /// let clock = component("clock", worker("any", async |ctx| ctx.cancelled().await));
 /// assert_eq!(clock.name(), "clock");

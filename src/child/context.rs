@@ -1,4 +1,4 @@
-//! What a child is handed: who it is, when to stop, and how to speak to its supervisor.
+//! What a child is given: its place in the tree, its stop signal, and the way to its supervisor.
 
 use std::fmt;
 use std::future::Future;
@@ -6,73 +6,72 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::Cancelled;
+use super::cancelled::Cancelled;
+use super::incarnation::{Incarnation, Signal};
 use super::limits::check_policy;
-use super::run::{Run, Said, StopLevel};
+use super::stop::StopLevel;
 use crate::error::BuildError;
 use crate::path::Path;
 use crate::policy::{RestartPolicy, StartCause};
 
 /// The link between one incarnation of a child and its supervisor.
 ///
-/// Cheap to clone, and free to be given to whatever the child starts. It belongs to one incarnation:
-/// when that has ended, however it did, the context is cancelled, and what is said through it is
-/// ignored.
+/// Cheap to clone: give one to each task that the child spawns. A context belongs to one incarnation.
+/// When that has ended, for any reason, its contexts are cancelled and calls on them are ignored.
 ///
-/// Beside the trait of the same name in anyhow, import that one as `use anyhow::Context as _;`.
+/// If you also use anyhow's trait of the same name, import it as `use anyhow::Context as _;`.
 #[derive(Clone)]
 pub struct Context {
-    pub(crate) run: Arc<Run>,
+    pub(crate) incarnation: Arc<Incarnation>,
 }
 
 impl Context {
-    pub(crate) fn new(run: Arc<Run>) -> Self {
-        Self { run }
+    pub(crate) fn new(incarnation: Arc<Incarnation>) -> Self {
+        Self { incarnation }
     }
 
-    /// Where the child is in the tree, such as `app/ingest/mqtt`.
+    /// Returns the path of the child, such as `app/ingest/mqtt`.
     #[must_use]
     pub fn path(&self) -> Path {
-        self.run.path()
+        self.incarnation.path()
     }
 
-    /// The number of this run of the child, from 1.
+    /// Returns the number of this incarnation, from 1.
     #[must_use]
     pub fn incarnation(&self) -> u32 {
-        self.run.incarnation()
+        self.incarnation.number
     }
 
-    /// Why this run was started.
+    /// Returns why this incarnation was started.
     #[must_use]
     pub fn start_cause(&self) -> StartCause {
-        self.run.cause
+        self.incarnation.start_cause
     }
 
-    /// Resolves when the child is asked to stop.
+    /// Resolves when the child is cancelled.
     ///
-    /// From then on it has its [`shutdown`](crate::ChildSpec::shutdown) grace to return; after that
-    /// it is aborted.
+    /// From then on the child has its [`shutdown`](crate::ChildSpec::shutdown) grace to return. After
+    /// that it is aborted.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if the future is dropped: a new one resolves at once if the child was asked
-    /// meanwhile.
+    /// This method is cancel safe: if the child is cancelled after the future was dropped, a new
+    /// future resolves at once.
     pub fn cancelled(&self) -> Cancelled {
-        Cancelled::new(Arc::clone(&self.run))
+        Cancelled::new(Arc::clone(&self.incarnation))
     }
 
-    /// Whether the child was asked to stop.
+    /// Returns whether the child is cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.run.level() > StopLevel::None
+        self.incarnation.stop.level() > StopLevel::None
     }
 
-    /// Runs `future` to its end, or drops it as soon as the child is asked to stop and returns
-    /// `None`.
+    /// Runs `future` to completion. Drops it and returns `None` if the child is cancelled first.
     ///
     /// # Cancel safety
     ///
-    /// As safe as `future` is: it is dropped at one of its await points.
+    /// As cancel safe as `future`, which is dropped at one of its await points.
     pub async fn run_until_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
         tokio::select! {
             biased;
@@ -81,71 +80,70 @@ impl Context {
         }
     }
 
-    /// A token that is cancelled when the child is asked to stop.
+    /// Returns a token that is cancelled with the child.
     ///
-    /// For code that wants tokio-util's own type. Cancelling it by hand stops whoever listens to
-    /// it, and not the child: see [`stop_self`](Self::stop_self).
+    /// For code that takes tokio-util's own type. Cancelling the token yourself doesn't stop the
+    /// child: use [`stop_self`](Self::stop_self) for that.
     #[must_use]
     pub fn token(&self) -> CancellationToken {
-        self.run.token().child_token()
+        self.incarnation.stop.token().child_token()
     }
 
-    /// Says that the child is ready, so that it becomes [`Active`](crate::Lifecycle::Active).
+    /// Signals that the child is ready, so that it becomes [`Active`](crate::Lifecycle::Active).
     ///
-    /// Needed by children with [`Readiness::Signal`](crate::Readiness::Signal); for others, and the
-    /// second time, it does nothing.
+    /// Needed by children with [`Readiness::Signal`](crate::Readiness::Signal). Has no effect on a
+    /// child that is active already.
     pub fn ready(&self) {
-        self.run.say(Said::Ready);
+        self.incarnation.notify(Signal::Ready);
     }
 
-    /// Says that the child works as it should, so that its next backoff begins with the first wait
-    /// again.
+    /// Signals that the child works, which resets its backoff to the first delay.
     pub fn report_healthy(&self) {
-        self.run.say(Said::Healthy);
+        self.incarnation.notify(Signal::Healthy);
     }
 
-    /// Shows a line beside the child in [`status`](crate::SupervisorHandle::status), such as
-    /// `lag 12 ms`, until the next line or the end of this incarnation.
+    /// Sets the text shown with the child in [`status`](crate::SupervisorHandle::status), such as
+    /// `lag 12 ms`, until the next call or the end of this incarnation.
     pub fn set_status(&self, text: impl Into<String>) {
-        self.run.set_status(text.into().into());
+        self.incarnation.set_status(text.into().into());
     }
 
-    /// A property that [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) has given
-    /// the child, by its type.
+    /// Returns the property of type `T` that
+    /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) gave the child, if any.
     ///
-    /// It is as it was when this incarnation started. `None` if there is none of that type.
+    /// The value is the one at the start of this incarnation.
     #[must_use]
     pub fn property<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        self.run.property()
+        self.incarnation.property()
     }
 
-    /// Replaces how the spec says that the child is restarted, for this incarnation only. `None`
-    /// gives back what the spec says.
+    /// Overrides the restart policy of the spec, for this incarnation only. `None` restores it.
     ///
-    /// What was said last before the child ended counts, and is forgotten when the next incarnation
+    /// The last call before the child ends counts. The override is dropped when the next incarnation
     /// starts. See [`RestartPolicy`].
     ///
-    /// Its limits replace those of the spec, each by itself. What is counted belongs to a limit: one
-    /// that begins to apply counts from none, and what it has counted is forgotten when a restart is
-    /// granted without it. So a child that wants a limit says it in each incarnation.
+    /// Each limit of the policy replaces the same limit of the spec. A limit that newly applies starts
+    /// counting at zero, and its count is dropped when a restart is granted without it. So set a limit
+    /// in each incarnation that needs it.
     ///
     /// # Errors
     ///
-    /// What building a tree says of a spec that can't work: [`BuildError::BadBackoff`],
+    /// The errors of building a tree with such a spec: [`BuildError::BadBackoff`],
     /// [`BuildError::ZeroPeriod`], [`BuildError::BadScore`], [`BuildError::ZeroDuration`] or
-    /// [`BuildError::SetTwice`]. Then nothing is changed.
+    /// [`BuildError::SetTwice`]. The policy is then unchanged.
     pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), BuildError> {
         if let Some(policy) = &policy {
             check_policy(policy, &|| self.path())?;
         }
-        self.run.tell_policy(policy.map(Arc::new));
+        self.incarnation.report_policy(policy.map(Arc::new));
         Ok(())
     }
 
-    /// Asks for the end of this child: it is stopped like by its supervisor, grace included, and
-    /// has then ended normally. Whether it is started again is up to its restart type.
+    /// Stops this child as its supervisor would, grace included.
+    ///
+    /// The child has then ended normally. Its restart type decides whether it is restarted.
     pub fn stop_self(&self) {
-        self.run.say(Said::StopSelf);
+        self.incarnation.notify(Signal::StopSelf);
     }
 }
 

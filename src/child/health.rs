@@ -1,40 +1,37 @@
-//! Health checks: a question that is put to a running child again and again.
+//! Health checks: calls that test a running child periodically.
 //!
-//! A [`HealthCheck`] is what is asked, and how often. It knows how to ask once, and what counts as
-//! a failure. Who asks, and what becomes of a child that is unhealthy, is up to its supervisor.
+//! A [`HealthCheck`] knows its settings and how to run one check. The supervisor decides when to run
+//! it, and what follows if the child is unhealthy.
 
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::seed::ExitFuture;
-use super::task::Caught;
-use super::{ChildSpec, Context};
+use super::context::Context;
+use super::factory::ExitFuture;
 use crate::error::BuildError;
 use crate::exit::Outcome;
+use crate::panic::{CatchPanic, catch_panic};
 use crate::path::Path;
 use crate::policy::Rhythm;
 
-/// Looks again and again whether a child that runs is well.
+/// Tests periodically whether a running child is healthy.
 ///
-/// Set by [`ChildSpec::health_check`]. It begins when the child is
-/// [`Active`](crate::Lifecycle::Active), with the first check one period later, and ends as soon as
-/// the child isn't any more: what waits for a restart, stops or has ended isn't checked. Each
-/// incarnation begins anew.
+/// Set by [`ChildSpec::health_check`](crate::ChildSpec::health_check). The first check runs one period
+/// after the child has become [`Active`](crate::Lifecycle::Active), and the checks stop when it leaves
+/// that state. Each incarnation starts afresh.
 ///
-/// A check **reports and does nothing else**. When it has failed a few times in a row, the child is
-/// *unhealthy*, which is an event ([`EventKind::Unhealthy`](crate::EventKind::Unhealthy)), a
-/// warning in the log, and shown by status. When a check is passed again, it is healthy. Only with
-/// [`restarts`](Self::restarts) an unhealthy child is stopped as one that has failed, and restarted
-/// as its policy says.
+/// By default a check **only reports**. After a few consecutive failures the child is *unhealthy*:
+/// this is an event ([`EventKind::Unhealthy`](crate::EventKind::Unhealthy)), a warning in the log, and
+/// shown by the status. After the next check that passes, the child is healthy again. With
+/// [`restarts`](Self::restarts), an unhealthy child is stopped and treated as failed.
 ///
 /// | | default |
 /// | --- | --- |
 /// | [`every`](Self::every) | 10 s |
 /// | [`timeout`](Self::timeout) | 3 s |
-/// | [`failures`](Self::failures) in a row | 3 |
+/// | consecutive [`failures`](Self::failures) | 3 |
 /// | [`restarts`](Self::restarts) | no |
 ///
 /// ```
@@ -48,7 +45,7 @@ use crate::policy::Rhythm;
 /// }
 ///
 /// async fn ping(_ctx: Context) -> Exit {
-///     // Ask the database for something.
+///     // Send a query to the database.
 ///     Ok(())
 /// }
 ///
@@ -58,16 +55,15 @@ use crate::policy::Rhythm;
 /// # Ok::<_, verger::BuildError>(())
 /// ```
 ///
-/// # What is a failure
+/// # What counts as a failure
 ///
-/// An error that the check returns, a panic in it, and that it takes longer than its time-out, after
-/// which it is dropped. A check that returns [`ExitError::ignore`](crate::ExitError::ignore) has
-/// found out nothing, and doesn't count.
+/// An error that the check returns, a panic in it, or a check that exceeds its timeout, after which
+/// its future is dropped. A check that returns [`ExitError::ignore`](crate::ExitError::ignore) is
+/// inconclusive and doesn't count.
 ///
-/// Checks of one child never run beside each other. They run in a task of their own beside the
-/// child's, which there is only for children that are checked, and which the supervisor aborts; so
-/// a child that is busy is checked all the same. A check that blocks its thread can't be dropped
-/// nor aborted, as anywhere.
+/// The checks of one child never overlap. They run in a task of their own, which exists only for
+/// children with a check, so a busy child is checked all the same. A check that blocks its thread
+/// can be neither dropped nor aborted.
 #[derive(Clone)]
 #[must_use = "a check does nothing until it is given to a child"]
 pub struct HealthCheck {
@@ -77,10 +73,9 @@ pub struct HealthCheck {
 }
 
 impl HealthCheck {
-    /// A check that asks what `check` does: an async function or closure of the child's context.
+    /// Creates a check from an async function or closure that takes the child's context.
     ///
-    /// The context is that of the incarnation that is checked: its path says who it is, and its
-    /// properties are there.
+    /// The context is that of the incarnation being checked.
     pub fn new<F, Fut, O>(check: F) -> Self
     where
         F: Fn(Context) -> Fut + Send + Sync + 'static,
@@ -90,38 +85,41 @@ impl HealthCheck {
         let check = Arc::new(check);
         let check = move |ctx| {
             let check = Arc::clone(&check);
-            // Called where a panic is caught.
+            // The call is inside of the future, where a panic is caught.
             Box::pin(async move { check(ctx).await.into_exit() }) as ExitFuture
         };
         Self { check: Arc::new(check), rhythm: Rhythm::default(), restarts: false }
     }
 
-    /// How long it is from the beginning of one check to that of the next, and from when the child
-    /// is active to the first. A check that takes longer is followed by the next one at once.
-    /// Default: 10 s.
+    /// Sets the period: the time from the start of one check to the start of the next. Default: 10 s.
+    ///
+    /// The first check starts one period after the child has become active. A check that takes longer
+    /// than the period is followed by the next one at once.
     pub fn every(mut self, every: Duration) -> Self {
         self.rhythm.every = every;
         self
     }
 
-    /// How long a check may take. Default: 3 s.
+    /// Sets how long one check may take. Default: 3 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.rhythm.timeout = timeout;
         self
     }
 
-    /// How many checks in a row have to fail for the child to be unhealthy. Default: 3.
+    /// Sets how many consecutive checks must fail for the child to be unhealthy. Default: 3.
     pub fn failures(mut self, failures: u32) -> Self {
         self.rhythm.failures = failures;
         self
     }
 
-    /// Treats a child that is unhealthy as one that has failed: it is stopped, grace included, and
-    /// has then ended as [`ExitReason::Unhealthy`](crate::ExitReason::Unhealthy), whatever it
-    /// returns. What follows is up to its restart type, backoff and limits, as after any failure.
+    /// Treats an unhealthy child as failed.
     ///
-    /// An unhealthy child fails once, however often it is checked until it has stopped. One that
-    /// is being stopped already, or whose supervisor ends, doesn't fail besides.
+    /// The child is stopped, grace included. It has then ended as
+    /// [`ExitReason::Unhealthy`](crate::ExitReason::Unhealthy), whatever it returns. Its restart type,
+    /// backoff and limits apply as after any failure.
+    ///
+    /// An unhealthy child fails once, however often it is checked until it has stopped. A child that
+    /// is stopping already, or whose supervisor is ending, doesn't fail in addition.
     pub fn restarts(mut self) -> Self {
         self.restarts = true;
         self
@@ -141,19 +139,18 @@ impl HealthCheck {
         }
     }
 
-    /// Asks once. `None` if that came to nothing, otherwise what is wrong, if something is.
-    pub(crate) async fn ask(&self, ctx: &Context) -> Option<Result<(), String>> {
-        let mut asking = (self.check)(ctx.clone());
+    /// Runs the check once. Returns `None` if it was inconclusive.
+    pub(crate) async fn run(&self, ctx: &Context) -> Option<Result<(), String>> {
         let timeout = self.rhythm.timeout;
-        let answer = Caught(AssertUnwindSafe(&mut asking));
-        let answer = tokio::time::timeout(timeout, answer).await;
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(asking)));
-        Some(match answer {
+        let mut check = CatchPanic((self.check)(ctx.clone()));
+        let result = tokio::time::timeout(timeout, &mut check).await;
+        let dropped = catch_panic(|| drop(check));
+        Some(match result {
             Ok(Ok(Err(error))) if error.is_ignore() => return None,
             Ok(Ok(Err(error))) => Err(error.to_string()),
-            Ok(Err(panic)) => Err(format!("the check panicked: {panic}")),
+            Ok(Err(message)) => Err(format!("the check panicked: {message}")),
             Err(_elapsed) => Err(format!("no answer within {timeout:?}")),
-            Ok(Ok(Ok(()))) if dropped.is_err() => Err("the check panicked".to_owned()),
+            Ok(Ok(Ok(()))) if dropped.is_none() => Err("the check panicked".to_owned()),
             Ok(Ok(Ok(()))) => Ok(()),
         })
     }
@@ -165,17 +162,5 @@ impl fmt::Debug for HealthCheck {
             .field("rhythm", &self.rhythm)
             .field("restarts", &self.restarts)
             .finish_non_exhaustive()
-    }
-}
-
-impl ChildSpec {
-    /// Looks again and again whether the child is well while it runs. Default: nobody does.
-    ///
-    /// It is reported if it isn't, and restarted only if the check says so. See [`HealthCheck`].
-    /// The last one that is set counts.
-    pub fn health_check(mut self, check: HealthCheck) -> Self {
-        self.edit().fails_unhealthy = check.restarts;
-        self.health = Some(Arc::new(check));
-        self
     }
 }

@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use super::factory::{ChildFactory, FactoryKind, Nested, Resolved};
 use super::health::HealthCheck;
 use super::limits::check_limits;
-use super::seed::{Nested, Recipe, Resolved, Seed};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
 use crate::path::{Path, Trail, check_name};
@@ -28,7 +28,7 @@ use crate::policy::{
 #[derive(Clone)]
 #[must_use = "a spec does nothing until it is given to a supervisor"]
 pub struct ChildSpec {
-    pub(crate) seed: Arc<Seed>,
+    pub(crate) factory: Arc<ChildFactory>,
     pub(crate) options: Arc<ChildOptions>,
     pub(crate) requires: Vec<String>,
     /// What takes its place when it has failed too often.
@@ -38,42 +38,42 @@ pub struct ChildSpec {
 }
 
 impl ChildSpec {
-    pub(crate) fn new(name: String, recipe: Recipe) -> Self {
+    pub(crate) fn new(name: String, kind: FactoryKind) -> Self {
         // Half a kilobyte that most children have in common, until somebody says something of one.
         static OF_FUNCTION: LazyLock<Arc<ChildOptions>> = LazyLock::new(Arc::default);
         static OF_OBJECT: LazyLock<Arc<ChildOptions>> =
             LazyLock::new(|| Arc::new(ChildOptions { signals: true, ..ChildOptions::default() }));
 
-        let options = match recipe {
-            Recipe::Function(_) => Arc::clone(&OF_FUNCTION),
-            Recipe::Object(_) => Arc::clone(&OF_OBJECT),
-            Recipe::Nested(_) => Arc::new(ChildOptions {
+        let options = match kind {
+            FactoryKind::Function(_) => Arc::clone(&OF_FUNCTION),
+            FactoryKind::Value(_) => Arc::clone(&OF_OBJECT),
+            FactoryKind::Nested(_) => Arc::new(ChildOptions {
                 signals: true,
                 signals_itself: true,
                 supervisor: Some(Duration::ZERO),
                 ..ChildOptions::default()
             }),
         };
-        let mut spec = Self::of(Seed::new(name.into(), recipe), options);
-        if spec.seed.mailbox().is_some_and(|mailbox| mailbox.delays_traffic()) {
+        let mut spec = Self::of(ChildFactory::new(name.into(), kind), options);
+        if spec.factory.mailbox().is_some_and(|mailbox| mailbox.delays_traffic()) {
             spec.edit().delays_traffic = true;
         }
         spec
     }
 
     /// A supervisor that was checked already, and how long it may take to abort what is below it.
-    pub(crate) fn of_supervisor(seed: Seed, abort_bound: Duration) -> Self {
-        Self::of(seed, Arc::default()).supervising(abort_bound)
+    pub(crate) fn of_supervisor(factory: ChildFactory, abort_bound: Duration) -> Self {
+        Self::of(factory, Arc::default()).supervising(abort_bound)
     }
 
     /// Whether it, or what takes its place, has a mailbox, or anything below.
     pub(crate) fn lends(&self) -> bool {
-        self.seed.lends() || self.fallback.as_ref().is_some_and(|fallback| fallback.lends())
+        self.factory.lends() || self.fallback.as_ref().is_some_and(|fallback| fallback.lends())
     }
 
-    fn of(seed: Seed, options: Arc<ChildOptions>) -> Self {
-        let seed = Arc::new(seed);
-        Self { seed, options, requires: Vec::new(), fallback: None, health: None }
+    fn of(factory: ChildFactory, options: Arc<ChildOptions>) -> Self {
+        let factory = Arc::new(factory);
+        Self { factory, options, requires: Vec::new(), fallback: None, health: None }
     }
 
     /// What its type says of it has been said; what is said from now on stands above that.
@@ -114,7 +114,7 @@ impl ChildSpec {
     /// # Ok::<_, verger::BuildError>(())
     /// ```
     pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.seed.rename(name.into().into());
+        Arc::make_mut(&mut self.factory).name = name.into().into();
         self
     }
 
@@ -273,7 +273,17 @@ impl ChildSpec {
     /// The child's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.seed.name
+        &self.factory.name
+    }
+
+    /// Checks periodically whether the child is healthy while it is active. Default: no check.
+    ///
+    /// An unhealthy child is reported, and restarted only if the check says so: see [`HealthCheck`].
+    /// The last check that is set counts.
+    pub fn health_check(mut self, check: HealthCheck) -> Self {
+        self.edit().fails_unhealthy = check.restarts;
+        self.health = Some(Arc::new(check));
+        self
     }
 
     pub(super) fn edit(&mut self) -> &mut ChildOptions {
@@ -298,8 +308,8 @@ impl ChildSpec {
         loop {
             spec.check(&|| trail.path())?;
             let mut resolved = None;
-            if let Recipe::Nested(nested) = spec.seed.recipe() {
-                trail.push(&spec.seed.name);
+            if let FactoryKind::Nested(nested) = &spec.factory.kind {
+                trail.push(&spec.factory.name);
                 nested.check(trail)?;
                 open.push(Open { spec, nested: &**nested, children: Vec::new() });
             } else {
@@ -316,10 +326,11 @@ impl ChildSpec {
                     break next;
                 }
                 let Open { spec, nested, children } = last;
-                let Resolved { seed, abort_bound } = nested.resolve(trail, children, warnings)?;
+                let Resolved { factory, abort_bound } =
+                    nested.resolve(trail, children, warnings)?;
                 trail.pop();
                 let mut runnable = spec.clone();
-                runnable.seed = seed;
+                runnable.factory = factory;
                 runnable.edit().supervisor = Some(abort_bound);
                 resolved = Some(runnable.with_fallback(trail, warnings)?);
             };
@@ -332,7 +343,7 @@ impl ChildSpec {
         parent: &Path,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
-        if self.fallback.is_some() || matches!(self.seed.recipe(), Recipe::Nested(_)) {
+        if self.fallback.is_some() || matches!(self.factory.kind, FactoryKind::Nested(_)) {
             return self.resolve(&mut Trail::from(parent.clone()), warnings);
         }
         self.check(&|| parent.clone()).map(|()| self)
@@ -340,14 +351,14 @@ impl ChildSpec {
 
     /// Checks the child itself.
     fn check(&self, parent: &dyn Fn() -> Path) -> Result<(), BuildError> {
-        check_name(&self.seed.name)
+        check_name(&self.factory.name)
             .map_err(|problem| BuildError::BadName { parent: parent().to_string(), problem })?;
-        let path = || parent().join(&self.seed.name);
+        let path = || parent().join(&self.factory.name);
         if let Some(backoff) = &self.options.backoff {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }
         check_limits(&self.options, &path)?;
-        if self.options.on_message && self.seed.mailbox().is_none() {
+        if self.options.on_message && self.factory.mailbox().is_none() {
             return Err(BuildError::NoMailbox { path: path() });
         }
         if let Some(health) = &self.health {
@@ -364,7 +375,7 @@ impl ChildSpec {
 impl fmt::Debug for ChildSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChildSpec")
-            .field("name", &self.seed.name)
+            .field("name", &self.factory.name)
             .field("options", &self.options)
             .field("requires", &self.requires)
             .finish()

@@ -20,11 +20,6 @@ impl Key {
         Self { index: number, generation: number }
     }
 
-    /// Whether it is the key of one of the first so many children that an arena was given.
-    pub(crate) fn is_of_first(self, children: usize) -> bool {
-        self.index() < children && self == Self::of_number(self.index)
-    }
-
     /// The child's place, for tables beside the arena.
     pub(crate) fn index(self) -> usize {
         self.index as usize

@@ -1,56 +1,51 @@
-//! Handles: how the rest of a program speaks to a running tree.
+//! Handles: how the rest of a program inspects and controls a running tree.
 
 mod route;
 mod snapshot;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use self::snapshot::{StatusChange, StatusStream};
 use crate::child::{ChildSpec, Context};
-use crate::clock::{now, wall};
+use crate::clock::{now, wall_clock};
 use crate::core;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
 use crate::path::Path;
-use crate::runtime::Subscription;
-use crate::runtime::blueprint::Blueprint;
-use crate::runtime::hub::Hub;
 use crate::runtime::inbox::StopRequest;
 use crate::runtime::phase::Phase;
-use crate::runtime::request::{Begun, ChildName, Page, Request, Started};
+use crate::runtime::request::{ChildName, Page, Request, StartOutcome, Started};
+use crate::runtime::{Blueprint, End, Subscription, SupervisorShared};
 use crate::status::Event;
 use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts};
 
-/// A link to a running supervisor.
+/// A handle to inspect and control a running supervisor.
 ///
-/// Cheap to clone, and free to be kept anywhere: dropping one stops nothing. It speaks to whichever
-/// incarnation of its supervisor runs. Children are named by their path below it, such as `db` or
-/// `ingest/mqtt`; those of a [`DynamicSupervisor`](crate::DynamicSupervisor) by the name that
+/// Cheap to clone. Dropping a handle stops nothing. A handle addresses the incarnation of its
+/// supervisor that currently runs. Children are named by their path below it, such as `db` or
+/// `ingest/mqtt`. A child of a [`DynamicSupervisor`](crate::DynamicSupervisor) has the name that
 /// [`start_child`](Self::start_child) returned, such as `conns/conn#17`.
 ///
-/// Calls are served by the supervisor of the child in question, also while it starts, restarts or
-/// waits. On a runtime with several threads, whoever calls may find that nobody is at it, and then
-/// serves the supervisor himself, in his own poll: his call, and what had come in before. So that
-/// poll may run what you have given the supervisor to decide with, such as the question of
-/// [`restart_if`](crate::ChildSpec::restart_if), or drop what it has let go of, such as an error.
-/// Don't hold a lock that these need while you poll a call.
+/// Each call is answered by the supervisor of the child in question, also while that supervisor
+/// starts, restarts or waits.
 ///
-/// Apart from what each of them lists, calls fail with
+/// In addition to the errors that each method lists, calls fail with
 ///
-/// * [`ControlError::NotFound`] if there is no such child,
-/// * [`ControlError::NotRunning`] if the child's supervisor does not run just now,
-/// * [`ControlError::ShuttingDown`] if it is stopping, where the call would change something,
+/// * [`ControlError::NotFound`] if no such child exists,
+/// * [`ControlError::NotRunning`] if the child's supervisor isn't running at the moment,
+/// * [`ControlError::ShuttingDown`] if the supervisor is stopping and the call would change it,
 /// * [`ControlError::Ended`] if the tree has ended.
 ///
 /// # Cancel safety
 ///
-/// A request is made at the first poll and not taken back: if the future is dropped, it is still
+/// A request is sent at the first poll. If the future is dropped after that, the request is still
 /// carried out, and only the answer is lost.
 #[derive(Clone, Debug)]
 pub struct SupervisorHandle {
-    hub: Arc<Hub>,
+    supervisor: Arc<SupervisorShared>,
 }
 
 /// A child that was started through a handle.
@@ -58,14 +53,14 @@ pub struct SupervisorHandle {
 pub struct ChildRef {
     parent: Path,
     child: ChildName,
-    /// Put together when it is asked for: most who start a child don't want to know.
+    /// Built on demand.
     path: OnceLock<Path>,
-    begun: Begun,
+    outcome: StartOutcome,
 }
 
 impl PartialEq for ChildRef {
     fn eq(&self, other: &Self) -> bool {
-        (&self.parent, &self.child, self.begun) == (&other.parent, &other.child, other.begun)
+        (&self.parent, &self.child, self.outcome) == (&other.parent, &other.child, other.outcome)
     }
 }
 
@@ -74,72 +69,79 @@ impl Eq for ChildRef {}
 impl fmt::Debug for ChildRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ChildRef");
-        shown.field("path", self.path()).field("begun", &self.begun).finish()
+        shown.field("path", self.path()).field("outcome", &self.outcome).finish()
     }
 }
 
 impl ChildRef {
-    /// Where the child is.
+    fn new(parent: &SupervisorShared, started: Started) -> Self {
+        let Started { child, outcome } = started;
+        Self { parent: parent.path().clone(), child, path: OnceLock::new(), outcome }
+    }
+
+    /// Returns the path of the child.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.path.get_or_init(|| self.child.under(&self.parent))
     }
 
-    /// The child's own part of its path, to be used in other calls.
+    /// Returns the last name of the child's path, to use in further calls.
     #[must_use]
     pub fn name(&self) -> &str {
         self.path().name()
     }
 
-    /// The number of the run that was started; `None` if none was.
+    /// Returns the number of the incarnation that was started, if any.
     #[must_use]
     pub fn incarnation(&self) -> Option<u32> {
-        match self.begun {
-            Begun::Up(incarnation) => Some(incarnation),
+        match self.outcome {
+            StartOutcome::Up(incarnation) => Some(incarnation),
             _ => None,
         }
     }
 
-    /// Whether the child declined to start.
+    /// Returns whether the child declined to start.
     #[must_use]
     pub fn declined(&self) -> bool {
-        self.begun == Begun::Declined
+        self.outcome == StartOutcome::Declined
     }
 
-    /// Whether the child waits for one that it requires and that is down for good. It will start
-    /// when that one comes.
+    /// Returns whether the child waits for a sibling that it requires and that is down for good.
+    ///
+    /// The child starts when that sibling does.
     #[must_use]
     pub fn is_gated(&self) -> bool {
-        self.begun == Begun::Gated
+        self.outcome == StartOutcome::Gated
     }
 
-    /// Whether the child waits for its first message, as its spec
-    /// [says](crate::ChildSpec::start_on_message). It will start when that comes.
+    /// Returns whether the child waits for its first message, at which it starts.
+    ///
+    /// See [`start_on_message`](crate::ChildSpec::start_on_message).
     #[must_use]
     pub fn is_dormant(&self) -> bool {
-        self.begun == Begun::Dormant
+        self.outcome == StartOutcome::Dormant
     }
 }
 
 impl SupervisorHandle {
-    pub(crate) fn new(hub: Arc<Hub>) -> Self {
-        Self { hub }
+    pub(crate) fn new(supervisor: Arc<SupervisorShared>) -> Self {
+        Self { supervisor }
     }
 
-    /// Where this supervisor is.
+    /// Returns the path of this supervisor.
     #[must_use]
     pub fn path(&self) -> Path {
-        self.hub.path().clone()
+        self.supervisor.path().clone()
     }
 
-    /// A handle to a supervisor below this one.
+    /// Returns a handle to a supervisor below this one.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NotASupervisor`] if it is a worker, and the common ones.
+    /// [`ControlError::NotASupervisor`] if the child is a worker, and the common errors.
     pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
-        if let Some(hub) = self.registered(path)? {
-            return Ok(Self::new(hub));
+        if let Some(supervisor) = self.registered(path)? {
+            return Ok(Self::new(supervisor));
         }
         if self.which_child(path).await?.kind == ChildKind::Worker {
             return Err(ControlError::NotASupervisor { path: self.below(path) });
@@ -147,116 +149,124 @@ impl SupervisorHandle {
         Err(self.not_running(&self.below(path)).await)
     }
 
-    /// Adds a child and starts it, last in start order. Resolves when it is up, or has declined, or
-    /// waits for a sibling that is down for good ([`ChildRef::is_gated`]), or at once if it waits for
-    /// its first message ([`ChildRef::is_dormant`]). A function is up as soon as its task is spawned,
-    /// and, as with `tokio::spawn`, may not have been polled yet.
+    /// Adds a child, last in start order, and starts it. Resolves when the child is up.
     ///
-    /// If its first activation fails, the child is forgotten. Children that were added are lost
-    /// when the supervisor itself is restarted. A child that cannot work is refused here, whether
-    /// the supervisor runs or not.
+    /// Also resolves if the child declines to start, or waits for a sibling that is down for good
+    /// ([`ChildRef::is_gated`]) or for its first message ([`ChildRef::is_dormant`]). A function is up
+    /// as soon as its task is spawned. As with `tokio::spawn`, it may not have been polled yet.
+    ///
+    /// If the first activation fails, the child is forgotten. Added children are lost when the
+    /// supervisor itself is restarted. An invalid spec is refused, whether the supervisor runs or not.
     ///
     /// # Errors
     ///
-    /// * [`ControlError::InvalidSpec`] if the child cannot work,
-    /// * [`ControlError::AlreadyStarted`] or [`ControlError::AlreadyPresent`] if there is one of
-    ///   that name, running or not,
+    /// * [`ControlError::InvalidSpec`] if the spec is invalid,
+    /// * [`ControlError::AlreadyStarted`] or [`ControlError::AlreadyPresent`] if a child of that name
+    ///   exists, running or not,
     /// * [`ControlError::MaxChildren`] if a dynamic supervisor is full,
-    /// * [`ControlError::ActivationFailed`] if it failed before it was up,
-    /// * [`ControlError::Stopped`] if it was stopped before that,
+    /// * [`ControlError::ActivationFailed`] if the child failed before it was up,
+    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
     ///
-    /// and the common ones.
+    /// and the common errors.
     pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
         let running = self.running();
-        let spec = running.as_ref().unwrap_or(&self.hub).admit(spec.into())?;
-        let Some(hub) = running else {
-            return Err(self.not_running(self.hub.path()).await);
+        let spec = admit(running.as_ref().unwrap_or(&self.supervisor), spec.into())?;
+        let Some(supervisor) = running else {
+            return Err(self.not_running(self.supervisor.path()).await);
         };
-        self.call(&hub, |answer| Request::Start { spec, answer }).await.map(|it| hub.child(it))
+        self.call(&supervisor, |answer| Request::Start { spec, answer })
+            .await
+            .map(|it| ChildRef::new(&supervisor, it))
     }
 
-    /// Stops a child, grace included, and leaves it stopped. Resolves when it is down; a child that
-    /// is down already is fine. A temporary child is forgotten, and so is one of a dynamic
-    /// supervisor.
+    /// Stops a child, grace included, and leaves it stopped. Resolves when the child is down.
     ///
-    /// A child that waits for its restart waits no more. If a group waits with it, the rest of the
-    /// group stays stopped.
+    /// Succeeds if the child is down already. A temporary child is forgotten, and so is a child of a
+    /// dynamic supervisor. A child that waits for its restart is no longer restarted. If a group waits
+    /// with it, the rest of the group stays stopped.
     ///
     /// # Errors
     ///
-    /// The common ones.
+    /// The common errors.
     pub async fn terminate_child(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "terminate_child", core::ChildRequest::Terminate).await.map(drop)
     }
 
-    /// Starts a stopped child again. Resolves when it is up, or has declined.
+    /// Starts a stopped child. Resolves when the child is up, or has declined to start.
     ///
-    /// If that fails it stays stopped, and nothing is retried.
+    /// If that fails, the child stays stopped, and the start isn't retried.
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Running`] or [`ControlError::Restarting`] if it is not stopped,
-    /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if it did not come up,
-    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps no stopped children but those
-    ///   that a message starts, and while a callback decides on the child,
+    /// * [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped,
+    /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if the child didn't come up,
+    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps only stopped children that a
+    ///   message starts, and while a callback decides on the child,
     ///
-    /// and the common ones.
+    /// and the common errors.
     pub async fn restart_child(&self, path: &str) -> Result<ChildRef, ControlError> {
         self.act(path, "restart_child", core::ChildRequest::RestartStopped).await
     }
 
-    /// Stops a running child, with whatever its supervisor's strategy restarts together with it,
-    /// and starts them again. That is not counted as a failure. Resolves when the child is up.
+    /// Restarts a running child, with the children that its supervisor's strategy restarts with it.
+    /// Resolves when the child is up.
+    ///
+    /// The restart doesn't count as a failure.
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Restarting`] if that is about to happen anyway,
-    /// * [`ControlError::Unfit`] if it is not running,
-    /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was up; from
-    ///   there on its restart type decides,
-    /// * [`ControlError::Stopped`] if it was stopped before that,
+    /// * [`ControlError::Restarting`] if the child is being restarted already,
+    /// * [`ControlError::Unfit`] if the child isn't running,
+    /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was up; its restart
+    ///   type decides what follows,
+    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
     ///
-    /// and the common ones.
+    /// and the common errors.
     pub async fn restart(&self, path: &str) -> Result<ChildRef, ControlError> {
         self.act(path, "restart", core::ChildRequest::RestartRunning).await
     }
 
-    /// Aborts a child, as an outsider would: for its supervisor it is a failure like any other.
-    /// Resolves when the child's task was told, which may be before it is gone.
+    /// Aborts a child's task, which its supervisor handles as a failure.
+    ///
+    /// Resolves when the task was aborted, which may be before it has ended.
     ///
     /// # Errors
     ///
-    /// [`ControlError::Unfit`] if it is not running, and the common ones.
+    /// [`ControlError::Unfit`] if the child isn't running, and the common errors.
     pub async fn kill_child(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "kill_child", core::ChildRequest::Kill).await.map(drop)
     }
 
-    /// Forgets a stopped child, so that its name is free again. Also one that has failed and that
-    /// its supervisor gave up on, or is being decided on.
+    /// Forgets a stopped child, so that its name can be used again.
+    ///
+    /// Also forgets a failed child that was given up, or that a callback is deciding on.
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Running`] or [`ControlError::Restarting`] if it is not stopped,
-    ///
-    /// and the common ones.
+    /// [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped, and the
+    /// common errors.
     pub async fn delete_child(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "delete_child", core::ChildRequest::Delete).await.map(drop)
     }
 
-    /// Tries a child again that was given up ([`OnExhausted::Park`], [`OnExhausted::StopChild`], or
-    /// a decision of [`on_child_failure`]) or that had leaked ([`OnLeak::Park`]), together with what
-    /// its strategy restarts with it. The restarts so far are forgotten, by the supervisor's limit
-    /// and by the child's own ones. Or starts one, by itself, that stayed errored because its
-    /// [`Trigger`](crate::Trigger) left it. Resolves when the child is up.
+    /// Restarts a child that was given up or has leaked. Resolves when the child is up.
+    ///
+    /// A child is given up by [`OnExhausted::Park`], [`OnExhausted::StopChild`] or a decision of
+    /// [`on_child_failure`]. A leaked child is kept by [`OnLeak::Park`]. The children that the strategy
+    /// restarts with it are restarted, too. The restarts so far no longer count, neither against the
+    /// supervisor's limit nor against the child's own ones.
+    ///
+    /// Also starts a child, alone, that stayed errored because of its [`Trigger`](crate::Trigger).
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Unfit`] if it is in another state, also while a callback decides on it,
-    /// * [`ControlError::ActivationFailed`] if it failed before it was up; from there on its
-    ///   restart type decides,
-    /// * [`ControlError::Stopped`] if it was stopped before that,
+    /// * [`ControlError::Unfit`] if the child is in a different state, also while a callback decides
+    ///   on it,
+    /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
+    ///   decides what follows,
+    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
     ///
-    /// and the common ones.
+    /// and the common errors.
     ///
     /// [`OnExhausted::Park`]: crate::OnExhausted::Park
     /// [`OnExhausted::StopChild`]: crate::OnExhausted::StopChild
@@ -266,24 +276,23 @@ impl SupervisorHandle {
         self.act(path, "retry", core::ChildRequest::Retry).await
     }
 
-    /// Cuts the backoff of a child short: it is started now, and so is the group that waits with
-    /// it.
+    /// Ends the backoff of a child: the child, and the group that waits with it, is started now.
     ///
     /// # Errors
     ///
-    /// [`ControlError::Unfit`] if it does not wait, also while a callback decides on it, and the
-    /// common ones.
+    /// [`ControlError::Unfit`] if the child isn't waiting for its restart, also while a callback
+    /// decides on it, and the common errors.
     pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "wake", core::ChildRequest::Wake).await.map(drop)
     }
 
-    /// All children of this supervisor, in start order.
+    /// Returns all children of this supervisor, in start order.
     ///
     /// # Errors
     ///
-    /// The common ones.
+    /// The common errors.
     pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ControlError> {
-        let hub = self.here().await?;
+        let supervisor = self.here().await?;
         let mut children = Vec::new();
         let each = |page: Page| {
             if children.is_empty() {
@@ -291,94 +300,98 @@ impl SupervisorHandle {
             }
             children.extend(page.children);
         };
-        self.pages(&hub, each).await?;
+        self.pages(&supervisor, each).await?;
         Ok(children)
     }
 
-    /// One child.
+    /// Returns one child.
     ///
     /// # Errors
     ///
-    /// The common ones.
+    /// The common errors.
     pub async fn which_child(&self, path: &str) -> Result<ChildInfo, ControlError> {
-        let (hub, segment) = self.find(path).await?;
-        self.call(&hub, |answer| Request::Which { segment, answer }).await
+        let (supervisor, segment) = self.find(path).await?;
+        self.call(&supervisor, |answer| Request::Which { segment, answer }).await
     }
 
-    /// How many children this supervisor has.
+    /// Returns how many children this supervisor has.
     ///
     /// # Errors
     ///
-    /// The common ones.
+    /// The common errors.
     pub async fn count_children(&self) -> Result<Counts, ControlError> {
-        let hub = self.here().await?;
-        self.call(&hub, |answer| Request::Count { answer }).await
+        let supervisor = self.here().await?;
+        self.call(&supervisor, |answer| Request::Count { answer }).await
     }
 
-    /// How a child is treated, every default filled in.
+    /// Returns how a child is supervised, with every default filled in.
     ///
     /// # Errors
     ///
-    /// The common ones.
+    /// The common errors.
     pub async fn child_spec(&self, path: &str) -> Result<ChildSpecInfo, ControlError> {
-        let (hub, segment) = self.find(path).await?;
-        self.call(&hub, |answer| Request::Spec { segment, answer }).await
+        let (supervisor, segment) = self.find(path).await?;
+        self.call(&supervisor, |answer| Request::Spec { segment, answer }).await
     }
 
-    /// What happens to children below this supervisor, from now on until this incarnation of it
-    /// ends. The root's has everything.
+    /// Subscribes to the events of all children below, from now on.
+    ///
+    /// The subscription ends with this incarnation of the supervisor. Subscribe at the root to get all
+    /// events of the tree.
     #[must_use]
     pub fn events(&self) -> Subscription<Event> {
         self.current().subscribe_events()
     }
 
-    /// What could not be delivered below this supervisor, and whom it gave up on, from now on until
-    /// this incarnation of it ends. The root's has everything.
+    /// Subscribes to the dead letters of all children below, from now on.
     ///
-    /// Letters about messages whose type is
-    /// [suppressed](crate::SupervisorBuilder::suppress_dead_letters) are left out, unless the
-    /// subscription is asked for [them, too](Subscription::with_suppressed).
+    /// They are about messages that weren't delivered and children that were given up. The
+    /// subscription ends with this incarnation of the supervisor. Subscribe at the root to get all
+    /// letters of the tree.
+    ///
+    /// Letters about a [suppressed](crate::SupervisorBuilder::suppress_dead_letters) message type are
+    /// skipped, unless you call [`with_suppressed`](Subscription::with_suppressed).
     #[must_use]
     pub fn dead_letters(&self) -> Subscription<DeadLetter> {
         self.current().subscribe_letters()
     }
 
-    /// Asks the supervisor to stop, for a reason that is logged, and waits until it has.
+    /// Stops the supervisor, and waits until it has ended. The reason is logged.
     ///
-    /// Children stop in reverse order, one at a time, each within its own grace; those of a dynamic
-    /// supervisor all at once. There is no deadline for all of it unless
-    /// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline) was set.
+    /// Children stop in reverse order, one at a time, each within its own grace. The children of a
+    /// dynamic supervisor stop all at once. The stop as a whole has no deadline, unless you set
+    /// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline).
     ///
-    /// A supervisor below the root has then ended normally, and by default is started again by its
-    /// own; to leave it stopped, use [`terminate_child`](Self::terminate_child) on the one above.
+    /// A supervisor below the root has then ended normally, and by default is restarted. To leave it
+    /// stopped, call [`terminate_child`](Self::terminate_child) on the supervisor above.
     ///
-    /// A child that waits here for the end of its own supervisor is waited for itself, and so
-    /// aborted when its grace is over. It should return instead.
+    /// A child that awaits the end of its own supervisor here is aborted when its grace is over,
+    /// because the supervisor waits for the child. Return from the child instead.
     ///
     /// # Errors
     ///
     /// As for [`wait`](Self::wait).
     pub async fn stop(&self, reason: impl Into<String>) -> Result<(), RunError> {
-        let hub = self.current();
-        hub.inbox.stop(StopRequest { reason: reason.into().into(), within: None });
-        hub.ended().await
+        let supervisor = self.current();
+        supervisor.inbox.push_stop(StopRequest { reason: reason.into().into(), within: None });
+        ended(&supervisor).await
     }
 
-    /// Waits until the supervisor has ended, in the incarnation that runs now.
+    /// Waits until the current incarnation of the supervisor has ended.
     ///
     /// # Errors
     ///
-    /// * [`RunError::GaveUp`] if a child failed more often than it allows,
-    /// * [`RunError::Exited`] if that is to end the program with a code other than 0,
-    /// * [`RunError::Start`] if it could not start a child for the first time,
-    /// * [`RunError::Leaked`] if something below it was aborted and is still there,
-    /// * [`RunError::Aborted`] if it was aborted, or its runtime ended.
+    /// * [`RunError::GaveUp`] if a child failed more often than the limits allow,
+    /// * [`RunError::Exited`] if that should end the program with a code other than 0,
+    /// * [`RunError::Start`] if the first start of a child failed,
+    /// * [`RunError::Leaked`] if a child below was aborted and still runs,
+    /// * [`RunError::Aborted`] if the supervisor was aborted, or its runtime ended.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if the future is dropped.
+    /// This method is cancel safe.
     pub async fn wait(&self) -> Result<(), RunError> {
-        self.current().ended().await
+        ended(&self.current()).await
     }
 
     async fn act(
@@ -387,76 +400,70 @@ impl SupervisorHandle {
         call: &'static str,
         request: core::ChildRequest,
     ) -> Result<ChildRef, ControlError> {
-        let (hub, segment) = self.find(path).await?;
-        let started =
-            self.call(&hub, |answer| Request::Act { segment, call, request, answer }).await?;
-        Ok(hub.child(started))
+        let (supervisor, segment) = self.find(path).await?;
+        let started = self
+            .call(&supervisor, |answer| Request::Act { segment, call, request, answer })
+            .await?;
+        Ok(ChildRef::new(&supervisor, started))
     }
 }
 
-impl Hub {
-    fn child(&self, started: Started) -> ChildRef {
-        let Started { child, result } = started;
-        ChildRef { parent: self.path().clone(), child, path: OnceLock::new(), begun: result }
+/// Checks in the caller's task a child that is to be added.
+fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
+    let mut warnings = Vec::new();
+    let path = supervisor.path();
+    let resolved = spec.resolved(path, &mut warnings)?;
+    supervisor.blueprint.check_child(&|| path.clone(), &resolved, &mut warnings)?;
+    for warning in &warnings {
+        tracing::warn!(target: "verger::lifecycle", "{warning}");
     }
+    Ok(resolved)
+}
 
-    /// Checks a child that is to be added, in the caller.
-    fn admit(&self, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
-        let mut warnings = Vec::new();
-        let resolved = spec.resolved(self.path(), &mut warnings)?;
-        self.blueprint.check_child(&|| self.path().clone(), &resolved, &mut warnings)?;
-        for warning in &warnings {
-            tracing::warn!(target: "verger::lifecycle", "{warning}");
-        }
-        Ok(resolved)
-    }
-
-    async fn ended(&self) -> Result<(), RunError> {
-        let is_over = |phase: &Phase| matches!(phase, Phase::Ended { .. });
-        match self.progress.reached(is_over).await {
-            Phase::Ended { end, .. } => end.result(self.path()),
-            Phase::Starting | Phase::Up => unreachable!("that is not what was waited for"),
-        }
+async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
+    let is_over = |phase: &Phase| matches!(phase, Phase::Ended { .. });
+    match supervisor.progress.reached(is_over).await {
+        Phase::Ended { end, .. } => end.result(supervisor.path()),
+        Phase::Starting | Phase::Up => unreachable!("only `Ended` is waited for"),
     }
 }
 
 impl Context {
-    /// A handle to the supervisor of this child.
+    /// Returns a handle to the supervisor of this child.
     #[must_use]
     pub fn parent(&self) -> SupervisorHandle {
-        SupervisorHandle::new(self.hub())
-    }
-
-    fn hub(&self) -> Arc<Hub> {
-        let parent = Arc::clone(&*self.run.parent).as_any().downcast::<Hub>();
-        parent.expect("only supervisors have children")
-    }
-
-    /// The pieces of a supervisor that is this child.
-    pub(crate) fn hub_below(&self, blueprint: &Arc<Blueprint>) -> Arc<Hub> {
-        let above = self.hub();
-        let tree = Arc::clone(&above.tree);
-        Hub::new(self.run.name(), Some(above), tree, Arc::clone(blueprint), now())
+        SupervisorHandle::new(supervisor_of(self))
     }
 }
 
-/// Makes the pieces of a new root.
-pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<Hub> {
-    let name = Arc::clone(&blueprint.name);
-    let tree = Arc::new(crate::runtime::Tree::new(now(), wall()));
-    Hub::new(name, None, tree, blueprint, now())
+/// Returns the supervisor of a child.
+///
+/// A downcast, because the types are recursive: a supervisor's inbox holds child specs, whose
+/// factories take a `Context`, so a context can't name the supervisor's type.
+fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
+    let parent: Arc<dyn Any + Send + Sync> = Arc::clone(&ctx.incarnation.parent) as _;
+    parent.downcast().expect("the parent of a child is a supervisor")
 }
 
-/// Waits until a root is up.
-pub(crate) async fn until_up(hub: &Hub) -> Option<crate::runtime::End> {
-    match hub.progress.reached(|phase| !matches!(phase, Phase::Starting)).await {
-        // It may have ended since it was up.
+/// Creates the shared state of a supervisor that is this child.
+pub(crate) fn supervisor_below(ctx: &Context, blueprint: &Arc<Blueprint>) -> Arc<SupervisorShared> {
+    supervisor_of(ctx).below(ctx.path(), Arc::clone(blueprint))
+}
+
+/// Creates the shared state of a root.
+pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<SupervisorShared> {
+    SupervisorShared::root(blueprint, now(), wall_clock())
+}
+
+/// Waits until a root is up. Returns its end if it has ended before.
+pub(crate) async fn until_up(root: &SupervisorShared) -> Option<End> {
+    match root.progress.reached(|phase| !matches!(phase, Phase::Starting)).await {
         Phase::Ended { end, was_up: false } => Some(end),
         _ => None,
     }
 }
 
-/// Asks a root to stop within a time.
-pub(crate) fn ask_to_stop(hub: &Hub, reason: &str, within: Option<Duration>) {
-    hub.inbox.stop(StopRequest { reason: reason.into(), within });
+/// Stops a root within a time.
+pub(crate) fn ask_to_stop(root: &SupervisorShared, reason: &str, within: Option<Duration>) {
+    root.inbox.push_stop(StopRequest { reason: reason.into(), within });
 }

@@ -7,86 +7,96 @@ use tokio::sync::oneshot;
 use super::SupervisorHandle;
 use crate::error::ControlError;
 use crate::path::Path;
-use crate::runtime::hub::Hub;
+use crate::runtime::SupervisorShared;
 use crate::runtime::request::{Answer, Request, Segment};
 use crate::status::ChildKind;
 
 impl SupervisorHandle {
     pub(super) async fn call<T>(
         &self,
-        hub: &Arc<Hub>,
+        supervisor: &Arc<SupervisorShared>,
         request: impl FnOnce(Answer<T>) -> Request,
     ) -> Result<T, ControlError> {
         let (answer, answered) = oneshot::channel();
-        // A request that is given back is dropped here, and its answer with it.
-        let asked = hub.ask(request(answer)).await;
-        if asked && let Ok(result) = answered.await {
+        // A request that an ended supervisor returns is dropped here, which drops its answer.
+        let pushed = supervisor.inbox.push_request(request(answer)).is_ok();
+        if pushed && let Ok(result) = answered.await {
             return result;
         }
-        Err(self.not_running(hub.path()).await)
+        Err(self.not_running(supervisor.path()).await)
     }
 
-    /// The incarnation of this supervisor that runs now, or the one that this handle was made for.
-    pub(super) fn current(&self) -> Arc<Hub> {
-        self.running().unwrap_or_else(|| Arc::clone(&self.hub))
+    /// Returns the running incarnation of this supervisor, or the one that the handle was made for.
+    pub(super) fn current(&self) -> Arc<SupervisorShared> {
+        self.running().unwrap_or_else(|| Arc::clone(&self.supervisor))
     }
 
-    pub(super) async fn here(&self) -> Result<Arc<Hub>, ControlError> {
+    pub(super) async fn here(&self) -> Result<Arc<SupervisorShared>, ControlError> {
         match self.running() {
-            Some(hub) => Ok(hub),
-            None => Err(self.not_running(self.hub.path()).await),
+            Some(supervisor) => Ok(supervisor),
+            None => Err(self.not_running(self.supervisor.path()).await),
         }
     }
 
-    /// There is no other as long as the one that this handle was made for has not ended.
-    pub(super) fn running(&self) -> Option<Arc<Hub>> {
-        if self.hub.inbox.is_closed() {
-            self.hub.tree.registry.in_place_of(&self.hub)
+    /// Returns the running incarnation of this supervisor.
+    pub(super) fn running(&self) -> Option<Arc<SupervisorShared>> {
+        if self.supervisor.inbox.is_closed() {
+            self.supervisor.tree.supervisor(self.supervisor.path().as_str())
         } else {
-            Some(Arc::clone(&self.hub))
+            Some(Arc::clone(&self.supervisor))
         }
     }
 
-    /// The path of what is at `path` below this supervisor.
+    /// Returns the full path of `path` below this supervisor.
     pub(super) fn below(&self, path: &str) -> Path {
-        path.split('/').fold(self.hub.path().clone(), |path, name| path.join(name))
+        path.split('/').fold(self.supervisor.path().clone(), |path, name| path.join(name))
     }
 
-    /// The supervisor that runs at `path` below this one.
-    pub(super) fn registered(&self, path: &str) -> Result<Option<Arc<Hub>>, ControlError> {
-        match self.hub.tree.registry.below(&self.hub, path) {
+    fn registered_below(&self, path: &str) -> Option<Arc<SupervisorShared>> {
+        self.supervisor.tree.supervisor(&[self.supervisor.path().as_str(), "/", path].concat())
+    }
+
+    /// Returns the supervisor that runs at `path` below this one.
+    pub(super) fn registered(
+        &self,
+        path: &str,
+    ) -> Result<Option<Arc<SupervisorShared>>, ControlError> {
+        match self.registered_below(path) {
             None => check(path).map(|()| None),
-            // There is nothing at what can't be a path.
+            // No supervisor is registered at an invalid path.
             found => Ok(found),
         }
     }
 
-    /// The supervisor of the child at `path`, and the child's own part of it.
-    pub(super) async fn find(&self, path: &str) -> Result<(Arc<Hub>, Segment), ControlError> {
+    /// Returns the supervisor of the child at `path`, and the child's name there.
+    pub(super) async fn find(
+        &self,
+        path: &str,
+    ) -> Result<(Arc<SupervisorShared>, Segment), ControlError> {
         check(path)?;
         let (parent, name) = match path.rsplit_once('/') {
-            Some((above, name)) => (self.hub.tree.registry.below(&self.hub, above), name),
+            Some((above, name)) => (self.registered_below(above), name),
             None => (self.running(), path),
         };
         match parent {
-            Some(hub) => Ok((hub, name.to_owned())),
+            Some(supervisor) => Ok((supervisor, name.to_owned())),
             None => Err(self.not_running(&self.below(path)).await),
         }
     }
 
-    /// Why there is nobody at `path` who could answer.
+    /// Returns why no supervisor can answer a call about `path`.
     pub(super) async fn not_running(&self, path: &Path) -> ControlError {
         let path = path.clone();
-        let Some((nearest, hub)) = self.hub.tree.registry.nearest(&path) else {
+        let Some((nearest, supervisor)) = self.supervisor.tree.nearest(&path) else {
             return ControlError::Ended { path: self.path() };
         };
-        // The first part of the path below the nearest: is there such a child?
+        // Does the nearest supervisor have a child with the next name of the path?
         let rest = path.as_str().get(nearest.as_str().len() + 1..).unwrap_or_default();
         let (segment, deeper) = rest.split_once('/').unwrap_or((rest, ""));
         let (answer, answered) = oneshot::channel();
         let request = Request::Which { segment: segment.to_owned(), answer };
-        let asked = hub.ask(request).await;
-        match if asked { answered.await.ok() } else { None } {
+        let pushed = supervisor.inbox.push_request(request).is_ok();
+        match if pushed { answered.await.ok() } else { None } {
             Some(Ok(child)) if child.kind == ChildKind::Worker && !deeper.is_empty() => {
                 ControlError::NotFound { path }
             }
@@ -96,15 +106,10 @@ impl SupervisorHandle {
     }
 }
 
-/// Whether it can be a path below something.
+/// Checks that no name in a relative path is empty.
 fn check(path: &str) -> Result<(), ControlError> {
-    // Byte by byte: to split it takes ten times as long, for each call about a child.
-    let mut before = b'/';
-    for byte in path.bytes().chain([b'/']) {
-        if byte == b'/' && before == b'/' {
-            return Err(ControlError::NotAChild { path: path.to_owned() });
-        }
-        before = byte;
+    if path.split('/').any(str::is_empty) {
+        return Err(ControlError::NotAChild { path: path.to_owned() });
     }
     Ok(())
 }

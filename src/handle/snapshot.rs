@@ -1,9 +1,8 @@
-//! Gathering what a tree looks like, one supervisor and one slice at a time.
+//! Snapshots of a tree, gathered one supervisor and one page at a time.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use foldhash::HashMap;
 use tokio::task::yield_now;
 
 use super::SupervisorHandle;
@@ -12,38 +11,37 @@ use crate::error::ControlError;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
-use crate::runtime::Subscription;
-use crate::runtime::hub::Hub;
 use crate::runtime::phase::Phase;
 use crate::runtime::request::{Page, Request};
+use crate::runtime::{Subscription, SupervisorShared};
 use crate::status::{ChildInfo, ChildKind, Node, Status, SupervisorInfo};
 use crate::status::{Event, EventKind};
 
-/// Supervisors that are put in their places before others get a turn.
-const TURN: usize = 256;
+/// How many supervisors are assembled before the task yields.
+const SUPERVISORS: usize = 256;
 
 impl SupervisorHandle {
-    /// A snapshot of this supervisor and all below it.
+    /// Takes a snapshot of this supervisor and everything below it.
     ///
-    /// Each supervisor is asked for itself, a few dozen children at a time, so that no loop is
-    /// held up. One that ends meanwhile is shown without what was below it.
+    /// Each supervisor is queried separately, a few children at a time, so that no supervisor is
+    /// blocked. A supervisor that ends meanwhile is shown without its children.
     ///
     /// # Errors
     ///
-    /// The common ones.
+    /// The common errors.
     pub async fn status(&self) -> Result<Status, ControlError> {
-        let hub = self.here().await?;
-        let above = hub.path().parent();
-        let itself = match above.and_then(|above| self.hub.tree.registry.get(&above)) {
+        let supervisor = self.here().await?;
+        let above = supervisor.path().parent();
+        let itself = match above.and_then(|above| self.supervisor.tree.supervisor(above.as_str())) {
             Some(parent) => {
-                let segment = hub.path().name().to_owned();
+                let segment = supervisor.path().name().to_owned();
                 self.call(&parent, |answer| Request::Which { segment, answer }).await?
             }
-            None => hub.as_root(),
+            None => as_root(&supervisor),
         };
         let mut seq = u64::MAX;
         let mut gathered = Vec::new();
-        // A list and not a recursion, because a tree may be a thousand levels deep.
+        // A list instead of a recursion: a tree may be a thousand levels deep.
         let mut ahead = VecDeque::from([(Place::default(), itself.path.clone())]);
         while let Some((place, path)) = ahead.pop_front() {
             let Some(below) = self.gather(place, &path).await else {
@@ -61,18 +59,17 @@ impl SupervisorHandle {
             gathered.push(below);
         }
         let root = assemble(itself, gathered).await;
-        Ok(Status { seq, captured_at: self.hub.tree.wall(now()), root })
+        Ok(Status { seq, captured_at: self.supervisor.tree.wall_clock(now()), root })
     }
 
-    /// All children of one supervisor; `None` if it doesn't run, or ends meanwhile.
+    /// Returns all children of one supervisor, or `None` if it isn't running or ends meanwhile.
     async fn gather(&self, place: Place, path: &Path) -> Option<Gathered> {
-        let hub = self.hub.tree.registry.get(path)?;
+        let supervisor = self.supervisor.tree.supervisor(path.as_str())?;
         let mut gathered: Option<Gathered> = None;
         let each = |page: Page| {
             let Page { seq, supervisor, children, .. } = page;
             let gathered = gathered.get_or_insert_with(|| {
-                // All at once: to move what there is each time that there are twice as many would
-                // hold the thread for some ten milliseconds.
+                // Allocated at once: growing a large vector would block the thread while it is moved.
                 let children = Vec::with_capacity(supervisor.counts.specs as usize);
                 Gathered { place, seq, supervisor, children, supervisors: Vec::new() }
             });
@@ -83,39 +80,39 @@ impl SupervisorHandle {
                 gathered.children.push(Node { child, supervisor: None, children: Vec::new() });
             }
         };
-        self.pages(&hub, each).await.ok()?;
+        self.pages(&supervisor, each).await.ok()?;
         gathered
     }
 
-    /// All children of one supervisor, a page at a time.
+    /// Passes all children of one supervisor to `each`, a page at a time.
     pub(super) async fn pages(
         &self,
-        hub: &Arc<Hub>,
+        supervisor: &Arc<SupervisorShared>,
         mut each: impl FnMut(Page),
     ) -> Result<(), ControlError> {
         let mut next = Some(0);
         while let Some(place) = next {
-            let page = self.call(hub, |answer| Request::Page { place, answer }).await?;
+            let page = self.call(supervisor, |answer| Request::Page { place, answer }).await?;
             next = page.next;
             each(page);
         }
         Ok(())
     }
 
-    /// Where every child below this supervisor is now, and then each change of that.
+    /// Subscribes to lifecycle changes below this supervisor, with a replay of the current states.
     ///
     /// # Errors
     ///
-    /// The common ones.
+    /// The common errors.
     pub async fn subscribe_status(&self) -> Result<StatusStream, ControlError> {
         let events = self.events();
         let root = self.here().await?;
         let mut replay = Vec::new();
-        let mut reflected = HashMap::default();
+        let mut reflected = HashMap::new();
         let mut supervisors = vec![root];
-        while let Some(hub) = supervisors.pop() {
+        while let Some(supervisor) = supervisors.pop() {
             let mut pages = Vec::new();
-            if self.pages(&hub, |page| pages.push(page)).await.is_err() {
+            if self.pages(&supervisor, |page| pages.push(page)).await.is_err() {
                 continue;
             }
             let all = pages.first().map_or(0, |page| page.supervisor.counts.specs);
@@ -124,7 +121,7 @@ impl SupervisorHandle {
                 for child in page.children {
                     reflected.insert(child.path.clone(), page.seq);
                     if child.kind == ChildKind::Supervisor {
-                        supervisors.extend(self.hub.tree.registry.get(&child.path));
+                        supervisors.extend(self.supervisor.tree.supervisor(child.path.as_str()));
                     }
                     let ChildInfo { path, lifecycle, incarnation, .. } = child;
                     replay.push(StatusChange { path, incarnation, lifecycle: Some(lifecycle) });
@@ -137,29 +134,29 @@ impl SupervisorHandle {
     }
 }
 
-/// A child among those that were gathered: of which supervisor, and which of its children.
+/// The place of a child among the gathered supervisors.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     supervisor: usize,
     index: usize,
 }
 
-/// A supervisor and its children, without what is below those.
+/// A supervisor and its children, without what is below them.
 struct Gathered {
-    /// Where the supervisor itself is. The root is in no place.
+    /// The place of the supervisor itself, which is meaningless for the root.
     place: Place,
-    /// The last event that is contained in the first page.
+    /// The sequence number of the last event that the first page reflects.
     seq: u64,
     supervisor: SupervisorInfo,
     children: Vec<Node>,
-    /// Which of the children are supervisors.
+    /// The indices of the children that are supervisors.
     supervisors: Vec<usize>,
 }
 
-/// Puts together what was gathered, each supervisor behind the one that it is below.
+/// Assembles the tree, from the last supervisor to the first.
 ///
-/// Only lists are moved, never what is in them, so it doesn't matter how many children there are;
-/// there may be many supervisors, so now and then others get a turn.
+/// Lists are moved as a whole, so the number of children doesn't matter. With many supervisors the
+/// task yields now and then.
 async fn assemble(itself: ChildInfo, mut gathered: Vec<Gathered>) -> Node {
     let mut root = Node { child: itself, supervisor: None, children: Vec::new() };
     while let Some(Gathered { place, supervisor, children, .. }) = gathered.pop() {
@@ -167,73 +164,70 @@ async fn assemble(itself: ChildInfo, mut gathered: Vec<Gathered>) -> Node {
         let node = above.map_or(&mut root, |above| &mut above.children[place.index]);
         node.supervisor = Some(Box::new(supervisor));
         node.children = children;
-        if !gathered.is_empty() && gathered.len().is_multiple_of(TURN) {
+        if !gathered.is_empty() && gathered.len().is_multiple_of(SUPERVISORS) {
             yield_now().await;
         }
     }
     root
 }
 
-impl Hub {
-    /// What the root would be as a child, if it were one.
-    fn as_root(&self) -> ChildInfo {
-        let lifecycle = match self.progress.phase() {
-            Phase::Starting => Lifecycle::Activating,
-            Phase::Up => Lifecycle::Active,
-            Phase::Ended { .. } => Lifecycle::Stopped,
-        };
-        let now = now();
-        ChildInfo {
-            path: self.path().clone(),
-            kind: ChildKind::Supervisor,
-            restart: RestartType::Temporary,
-            policy: None,
-            significant: false,
-            lifecycle,
-            why: None,
-            incarnation: 1,
-            restarts: 0,
-            failures: 0,
-            since: self.tree.wall(self.began),
-            age: now.saturating_duration_since(self.began),
-            last_exit: None,
-            next: None,
-            status: None,
-            healthy: None,
-            mailbox: None,
-        }
+/// Describes the root as a child, although it is none.
+fn as_root(root: &SupervisorShared) -> ChildInfo {
+    let lifecycle = match root.progress.phase() {
+        Phase::Starting => Lifecycle::Activating,
+        Phase::Up => Lifecycle::Active,
+        Phase::Ended { .. } => Lifecycle::Stopped,
+    };
+    ChildInfo {
+        path: root.path().clone(),
+        kind: ChildKind::Supervisor,
+        restart: RestartType::Temporary,
+        policy: None,
+        significant: false,
+        lifecycle,
+        why: None,
+        incarnation: 1,
+        restarts: 0,
+        failures: 0,
+        since: root.tree.wall_clock(root.began),
+        age: now().saturating_duration_since(root.began),
+        last_exit: None,
+        next: None,
+        status: None,
+        healthy: None,
+        mailbox: None,
     }
 }
 
-/// Where a child is in its lifecycle.
+/// A child's current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusChange {
-    /// The child.
+    /// The path of the child.
     pub path: Path,
-    /// The number of its run.
+    /// The number of its incarnation.
     pub incarnation: u32,
-    /// Where it is; `None`: it was forgotten.
+    /// Its state, or `None` if the child was forgotten.
     pub lifecycle: Option<Lifecycle>,
 }
 
-/// Where every child is, and then each change of that; see
+/// A stream of the current state of every child, followed by each change; see
 /// [`SupervisorHandle::subscribe_status`].
 #[derive(Debug)]
 pub struct StatusStream {
-    /// In reverse.
+    /// In reverse order.
     replay: Vec<StatusChange>,
-    /// The last event that is contained in what is replayed of a child.
+    /// The sequence number of the last event that the replay of each child reflects.
     reflected: HashMap<Path, u64>,
     events: Subscription<Event>,
 }
 
 impl StatusStream {
-    /// Waits for the next one. `None`: the supervisor has ended.
+    /// Waits for the next change, or returns `None` if the supervisor has ended.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if the future is dropped.
+    /// This method is cancel safe: no change is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<StatusChange> {
         if let Some(change) = self.replay.pop() {
             return Some(change);
@@ -249,13 +243,13 @@ impl StatusStream {
                 _ => continue,
             };
             let Event { path, incarnation, .. } = event;
-            // From here on all of the child's is news; it may even be gone for good.
+            // Later events of the child are newer than the replay. The child may be gone for good.
             self.reflected.remove(&path);
             return Some(StatusChange { path, incarnation, lifecycle });
         }
     }
 
-    /// How many changes were missed, because the listener was too far behind.
+    /// Returns how many changes were missed because this subscriber lagged behind.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.events.missed()

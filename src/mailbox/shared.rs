@@ -17,9 +17,9 @@ use super::queue::{Envelope, Origin};
 use super::slot::{Borrower, Loan, Place, Spot};
 use super::state::{CameBack, Next, Patience, Received, Rest, Sent, State, Wakes};
 use super::{Delay, SendError};
-use crate::contain::contained;
 use crate::core::{ChildRequest, Key, MachineEvent, Ticket};
 use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
+use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::sync::Mutex;
 
@@ -187,7 +187,7 @@ impl<M: Send + 'static> Shared<M> {
             WhileDown::Stash | WhileDown::DeadLetter => self.bury(envelope, reason, false),
             WhileDown::Reply(handler) => {
                 let (message, empty) = envelope.open();
-                if contained(|| (handler.0)(message)).is_none() {
+                if catch_panic(|| (handler.0)(message)).is_none() {
                     self.bury(empty, DeadLetterReason::HandlerError, false);
                 }
             }
@@ -232,7 +232,7 @@ impl<M: Send + 'static> Shared<M> {
                 reason = %reason,
                 "a message was lost whose child's tree has ended"
             );
-            contained(|| drop(envelope));
+            catch_panic(|| drop(envelope));
             return;
         };
         let origin = Arc::downgrade(self);
@@ -252,7 +252,7 @@ impl<M: Send + 'static> Shared<M> {
             origin,
         };
         // The supervisor may do this itself, for many messages.
-        contained(|| owner.bury(undelivered));
+        catch_panic(|| owner.bury(undelivered));
     }
 
     // --- Lending ----------------------------------------------------------------------------------
@@ -438,7 +438,7 @@ impl<M: Send + 'static> Shared<M> {
             if let Some(asker) = &letter.asker {
                 asker.refuse(reason);
             }
-            contained(|| drop(letter));
+            catch_panic(|| drop(letter));
         });
         if left > 0 {
             let message = std::any::type_name::<M>();

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use crate::contain::contained;
+use crate::panic::catch_panic;
 
 /// The first answer that is given, from the error itself down to its last cause. A question that
 /// panics has none.
@@ -10,6 +10,6 @@ pub(super) fn first_answer<T>(
     error: &(dyn Error + 'static),
     ask: impl Fn(&(dyn Error + 'static)) -> Option<T>,
 ) -> Option<T> {
-    contained(|| std::iter::successors(Some(error), |&error| error.source()).find_map(ask))
+    catch_panic(|| std::iter::successors(Some(error), |&error| error.source()).find_map(ask))
         .flatten()
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::contain::contained;
+use crate::panic::catch_panic;
 
 /// A source of random numbers.
 ///
@@ -102,7 +102,7 @@ const ALMOST_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 
 /// A number of `0.0..1.0`, whatever the source gives; zero, if it panics.
 pub(super) fn draw(random: &mut dyn Random) -> f64 {
-    let unit = contained(|| random.unit()).unwrap_or_default();
+    let unit = catch_panic(|| random.unit()).unwrap_or_default();
     if unit.is_nan() { 0.0 } else { unit.clamp(0.0, ALMOST_ONE) }
 }
 

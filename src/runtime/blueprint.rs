@@ -1,13 +1,10 @@
-//! A supervisor as it was built: checked, and ready to be run any number of times.
+//! A checked supervisor, which can be run any number of times.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::HashMap;
-
 use super::letters::LetterOptions;
 use crate::child::ChildSpec;
-use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
 use crate::failure::FailureCallback;
 use crate::path::Path;
@@ -16,46 +13,28 @@ use crate::policy::{
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 
-/// Up to so many names, a table of them takes more memory than it saves time: 400 bytes for ten.
-pub(super) const FEW: usize = 16;
-
 #[derive(Debug)]
 pub(crate) struct Blueprint {
     pub(crate) name: Arc<str>,
     pub(crate) rules: Arc<Rules>,
-    /// Its children have no order.
+    /// Whether its children have no order.
     pub(crate) dynamic: bool,
-    /// Its own; it may have one from above.
+    /// Its own callback. One from above may apply instead.
     pub(crate) on_child_failure: Option<FailureCallback>,
-    /// Its own; there may be more from above.
+    /// Its own options. Those from above apply as well.
     pub(crate) letters: LetterOptions,
-    /// In the order in which they start.
+    /// In start order.
     pub(crate) children: Vec<ChildSpec>,
-    /// The key that each of them has in every incarnation, by its name, if they are more than [`FEW`].
-    pub(crate) keys: HashMap<Arc<str>, Key>,
-    /// Some child has a mailbox, or somebody below one.
+    /// Whether any child below has a mailbox.
     pub(crate) lends: bool,
 }
 
 impl Blueprint {
-    /// Its children, in the order in which they start, and their keys.
-    pub(crate) fn declare(&mut self, children: Vec<ChildSpec>, keys: HashMap<Arc<str>, Key>) {
-        if children.len() > FEW {
-            self.keys = keys;
-        }
-        self.children = children;
-    }
-
-    /// Whether it is the key of one of its children, and not of one that came later.
-    pub(crate) fn declares(&self, key: Key) -> bool {
-        key.is_of_first(self.children.len())
-    }
-
-    /// How long it takes at most to abort all that is below, and to tell what has leaked.
+    /// Returns how long it takes at most to abort everything below, and to report leaks.
     pub(crate) fn abort_bound(&self) -> Duration {
         let mut below = Duration::ZERO;
         for child in &self.children {
-            // What it is told, and then what each is told that may take its place.
+            // The child itself, and each of its fallbacks.
             let mut next = Some(&child.options);
             while let Some(options) = next {
                 below = below.max(options.supervisor.unwrap_or_default());
@@ -73,7 +52,7 @@ impl Blueprint {
         if self.is_dynamic() { "dynamic" } else { self.rules.strategy.word() }
     }
 
-    /// Checks what a child and this supervisor ask of each other, siblings aside.
+    /// Checks a child against this supervisor, but not against its siblings.
     pub(crate) fn check_child(
         &self,
         path: &dyn Fn() -> Path,
@@ -110,7 +89,7 @@ impl Blueprint {
         Ok(())
     }
 
-    /// Checks what limits the restarts of a child, or of a fallback.
+    /// Checks the restart limits of a child, or of a fallback.
     fn check_limits(
         &self,
         options: &ChildOptions,
@@ -119,14 +98,13 @@ impl Blueprint {
     ) -> Result<(), BuildError> {
         let backoff = self.rules.backoff(options);
         let limits = self.rules.limits(options).unwrap_or_default();
-        // As for rules that forgive in other ways: this is about a child that was active for no
-        // time at all.
+        // A reset that applies even to a child that was never active.
         let at_once = backoff.resets_after().is_some_and(|life| life.is_zero());
         if at_once || (backoff.resets_on(Reset::OnReady) && !options.signals) {
             if self.rules.intensity.is_none() && limits.intensity.is_none() {
                 return Err(BuildError::EndlessRestarts { path: own() });
             }
-            // One that isn't active at once may fail before it is, and is not forgiven then.
+            // A child that signals its readiness may fail before it is active, which resets nothing.
             if !options.signals {
                 let never = |limit| BuildWarning::NeverInARow { path: own(), limit };
                 warnings.extend(limits.in_a_row().map(never));
@@ -138,7 +116,7 @@ impl Blueprint {
         Ok(())
     }
 
-    /// The policy that a child is under that says `own` itself.
+    /// Returns the effective policy of a child with a policy of its own, if any.
     pub(crate) fn policy(
         &self,
         options: &Arc<ChildOptions>,
@@ -147,7 +125,7 @@ impl Blueprint {
         PolicyInForce::new(Arc::clone(options), Arc::clone(&self.rules), own)
     }
 
-    /// How a child is treated, every default filled in.
+    /// Describes how a child is supervised, with every default filled in.
     pub(crate) fn describe(&self, name: String, options: &Arc<ChildOptions>) -> ChildSpecInfo {
         let rules = &self.rules;
         let limits = rules.limits(options).unwrap_or_default();

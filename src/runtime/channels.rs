@@ -1,13 +1,13 @@
 //! The channels of a supervisor: one for events, one for dead letters.
 //!
-//! Hardly any supervisor ever has one, so they are made when somebody subscribes. They go with the
-//! supervisor, and whoever listens learns from that that it has ended.
+//! A channel is created at the first subscription. It is closed with the supervisor, so a subscriber
+//! learns from it that the supervisor has ended.
 //!
 //! # Invariants
 //!
-//! 1. Under the lock here nothing is done with a channel but to make it and to share it: tokio drops
-//!    what a full one holds under locks of its own, which may run anybody's code.
-//! 2. Once they are closed there are none, and none are made.
+//! 1. Channels are only created and cloned under the lock. tokio drops the items of a full channel
+//!    under locks of its own, which may run foreign code.
+//! 2. After `close` there are no channels, and none are created.
 
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
@@ -15,7 +15,7 @@ use crate::dead_letter::{DeadLetter, drop_afterwards};
 use crate::status::Event;
 use crate::sync::Mutex;
 
-/// How many items a subscriber may be behind before it misses some.
+/// How many items a subscriber may lag behind before it misses some.
 const CAPACITY: usize = 1024;
 
 /// See the [module](self).
@@ -28,7 +28,7 @@ pub(super) struct Senders {
     letters: Option<Sender<DeadLetter>>,
 }
 
-/// What a supervisor has a channel for.
+/// An item that a supervisor has a channel for.
 pub(super) trait Item: Clone {
     fn of(senders: &mut Senders) -> &mut Option<Sender<Self>>;
 }
@@ -46,13 +46,13 @@ impl Item for DeadLetter {
 }
 
 impl Channels {
-    /// `is_over`: whether the supervisor takes nothing in any more, which it doesn't before it
-    /// [closes](Self::close) these.
+    /// `is_over` returns whether the supervisor has closed its inbox, which happens before it
+    /// [closes](Self::close) the channels.
     pub(super) fn subscribe<T: Item>(&self, is_over: impl FnOnce() -> bool) -> Receiver<T> {
         let sender = {
             let mut senders = self.0.lock();
             if is_over() {
-                // Its sender is gone, so that it ends at once.
+                // Closed at once: its sender is dropped here.
                 return broadcast::channel(1).1;
             }
             let sender = T::of(senders.get_or_insert_default());
@@ -64,7 +64,7 @@ impl Channels {
     pub(super) fn send<T: Item>(&self, item: &T) {
         let sender = self.0.lock().as_mut().and_then(|senders| T::of(senders).clone());
         if let Some(sender) = sender {
-            // It fails if nobody is listening any more: fine.
+            // Fails if no subscriber is left.
             let _ = sender.send(item.clone());
         }
     }
@@ -88,7 +88,7 @@ mod tests {
     use crate::path::Path;
     use crate::status::EventKind;
 
-    /// Tells when it is dropped, and wants a channel then.
+    /// An error that subscribes while it is dropped.
     #[derive(Debug, thiserror::Error)]
     #[error("listens")]
     struct Listening(Arc<Channels>, mpsc::Sender<()>);
@@ -96,7 +96,7 @@ mod tests {
     impl Drop for Listening {
         fn drop(&mut self) {
             self.1.send(()).unwrap();
-            // Long enough for others to be in the middle of something.
+            // Long enough for the other thread to subscribe meanwhile.
             for _ in 0..10_000 {
                 drop(self.0.subscribe::<DeadLetter>(|| false));
                 thread::yield_now();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_with_an_old_event_may_listen_while_others_begin_to() {
+    fn an_item_may_subscribe_while_it_is_dropped() {
         let channels = Arc::<Channels>::default();
         let _behind = channels.subscribe::<Event>(|| false);
         let (tells, told) = mpsc::channel();
@@ -129,7 +129,7 @@ mod tests {
                 drop(channels.subscribe::<Event>(|| false));
             })
         };
-        // The last of these takes the place of the first.
+        // The last of these replaces the first.
         for _ in 0..CAPACITY {
             channels.send(&event(ExitReason::Normal));
         }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn once_they_are_closed_whoever_listens_is_told_so_at_once() {
+    fn a_subscription_to_closed_channels_ends_at_once() {
         let channels = Channels::default();
         let mut before = channels.subscribe::<Event>(|| false);
         channels.send(&event(ExitReason::Normal));
@@ -148,6 +148,6 @@ mod tests {
 
         let mut after = channels.subscribe::<DeadLetter>(|| true);
         assert_eq!(after.try_recv().unwrap_err(), broadcast::error::TryRecvError::Closed);
-        assert!(channels.0.lock().is_none(), "none is made");
+        assert!(channels.0.lock().is_none(), "none is created");
     }
 }

@@ -1,57 +1,49 @@
-//! What a supervisor has yet to hear: events from its children, requests from its handles, and
-//! whether it is to stop. And who reads it.
+//! The inbox of a supervisor: events from its children, calls from its handles, and stop requests.
 //!
-//! Two queues and one waker under one lock. Whoever finds the waker there takes it and wakes the
-//! supervisor; those who come before it has looked find none, so a storm of exits wakes it once,
-//! and the supervisor takes all of them under one lock. A channel would wake and lock for each,
-//! and bring blocks of memory that only a busy supervisor ever fills.
-//!
-//! What reads, and acts on it, lies here as long as it has nothing to do. So one who asks can take it
-//! out and read himself, where he would wake the supervisor's task and wait for it.
+//! A push wakes the supervisor's task, and the supervisor takes everything that is waiting under one
+//! lock. A channel would wake and lock for each item. perf: budgets row "restarts/s of 10,000"
 //!
 //! # Invariants
 //!
-//! 1. The reader is with one at a time. Whoever takes it out has with it all that was pushed before,
-//!    in order and behind what had been left there.
-//! 2. What is pushed while the reader lies here wakes the supervisor's task, unless that is on its way
-//!    already, or whoever pushes takes the reader with it. Whoever puts the reader back looks whether something was pushed meanwhile, or the task
-//!    was there in vain, and wakes it then.
-//! 3. Events and requests of a batch can be taken in the order in which they came, or events first.
-//! 4. Nothing is pushed once the inbox is closed; events and requests are given back.
+//! 1. Everything that is pushed is taken once and in order, behind what is left of earlier batches.
+//! 2. If the supervisor's task found the inbox empty, the next push wakes it, and no other push does.
+//! 3. A batch yields events and requests in the order in which they were pushed, or events first.
+//! 4. Nothing is pushed once the inbox is closed: events and requests are returned to the caller.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::queue::{Queue, SMALL, move_behind};
 use crate::core::MachineEvent;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
-/// That the supervisor is to stop.
+/// A buffer for this many items is kept. A larger one is dropped once it is empty.
+const KEPT_CAPACITY: usize = 1024;
+
+/// A call that stops the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StopRequest {
-    /// Why, in the words of who asked.
+    /// The cause, in the caller's words.
     pub(crate) reason: Arc<str>,
-    /// It is to have stopped by then.
+    /// How long the stop may take as a whole.
     pub(crate) within: Option<Duration>,
 }
 
-/// What has come in.
+/// What was pushed and isn't handled yet.
 #[derive(Debug)]
 pub(crate) struct Batch<R> {
     pub(crate) events: VecDeque<MachineEvent>,
-    /// Each with how many events had come before it.
-    pub(crate) requests: Queue<(u64, R)>,
-    /// How many events have gone through the batch.
+    /// Each request with the number of events that were pushed before it.
+    requests: VecDeque<(u64, R)>,
+    /// How many events were taken from this batch.
     taken: u64,
-    /// Boxed, since it comes once.
-    pub(crate) stop: Option<Box<StopRequest>>,
+    pub(crate) stop: Option<StopRequest>,
 }
 
 impl<R> Default for Batch<R> {
     fn default() -> Self {
-        Self { events: VecDeque::new(), requests: Queue::default(), taken: 0, stop: None }
+        Self { events: VecDeque::new(), requests: VecDeque::new(), taken: 0, stop: None }
     }
 }
 
@@ -66,7 +58,7 @@ impl<R> Batch<R> {
         Some(event)
     }
 
-    /// The next event, unless a request came before it.
+    /// Returns the next event, unless a request was pushed before it.
     pub(crate) fn next_event_in_order(&mut self) -> Option<MachineEvent> {
         match self.requests.front() {
             Some(&(before, _)) if before <= self.taken => None,
@@ -74,314 +66,152 @@ impl<R> Batch<R> {
         }
     }
 
-    /// The next request, wherever it came among the events.
     pub(crate) fn next_request(&mut self) -> Option<R> {
         self.requests.pop_front().map(|(_, request)| request)
     }
 
-    /// Keeps the first reason and the nearest deadline: who came later wants no less.
+    /// Keeps the first reason and the nearest deadline.
     fn stop(&mut self, stop: StopRequest) {
         match &mut self.stop {
-            None => self.stop = Some(Box::new(stop)),
-            Some(first) => {
-                let both = first.within.into_iter().chain(stop.within);
-                first.within = both.min();
-            }
+            None => self.stop = Some(stop),
+            Some(first) => first.within = first.within.into_iter().chain(stop.within).min(),
         }
     }
 
-    /// Moves all of it behind what is in the other.
-    fn move_behind(&mut self, to: &mut Self) {
-        move_behind(&mut self.events, &mut to.events);
-        self.requests.move_behind(&mut to.requests);
-        if let Some(stop) = self.stop.take() {
-            to.stop(*stop);
+    /// Moves everything from `waiting` behind what is left.
+    fn append(&mut self, waiting: &mut Self) {
+        append(&mut self.events, &mut waiting.events);
+        append(&mut self.requests, &mut waiting.requests);
+        if let Some(stop) = waiting.stop.take() {
+            self.stop(stop);
         }
     }
 }
 
-/// Who takes out what has come in, and acts on it.
-pub(crate) trait Reader<R> {
-    /// What is to be read.
-    fn batch(&mut self) -> &mut Batch<R>;
+/// Moves `from` behind `to`. Keeps no buffer that only a storm needs.
+fn append<T>(to: &mut VecDeque<T>, from: &mut VecDeque<T>) {
+    if !to.is_empty() {
+        return to.append(from);
+    }
+    std::mem::swap(from, to);
+    if from.capacity() > 4 * to.len().max(KEPT_CAPACITY) {
+        *from = VecDeque::new();
+    }
 }
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Inbox<R, D> {
-    state: Mutex<State<R, D>>,
+pub(crate) struct Inbox<R> {
+    state: Mutex<State<R>>,
 }
 
 #[derive(Debug)]
-struct State<R, D> {
+struct State<R> {
     waiting: Batch<R>,
-    /// How many events have come.
-    events: u64,
-    /// Of the supervisor's task.
+    /// How many events were pushed.
+    pushed: u64,
+    /// The waker of the supervisor's task.
     waker: Option<Waker>,
-    reader: Place<D>,
     closed: bool,
 }
 
-/// Where the reader is.
-#[derive(Debug)]
-enum Place<D> {
-    /// It lies here, and nobody reads.
-    Here(D),
-    /// Somebody reads. `missed`: the supervisor's task has looked for it meanwhile.
-    Out { missed: bool },
-    /// The supervisor's task is over: there is nothing to be read any more.
-    Gone,
-}
-
-/// What becomes of a reader that was left in the inbox.
-#[derive(Debug)]
-pub(crate) enum Left<D> {
-    /// It lies there.
-    Asleep,
-    /// It lies there, and the supervisor's task will come for it.
-    Awake,
-    /// The supervisor's task is over, and the reader goes with it.
-    Alone(D),
-}
-
-impl<R, D: Reader<R>> Inbox<R, D> {
-    /// The reader is out at first: the supervisor's task begins with it.
+impl<R> Inbox<R> {
     pub(crate) fn new() -> Self {
-        let state = State {
-            waiting: Batch::default(),
-            events: 0,
-            waker: None,
-            reader: Place::Out { missed: false },
-            closed: false,
-        };
+        let state = State { waiting: Batch::default(), pushed: 0, waker: None, closed: false };
         Self { state: Mutex::new(state) }
     }
 
     /// # Errors
     ///
-    /// Gives the event back if the supervisor has ended.
-    pub(crate) fn event(&self, event: MachineEvent) -> Result<(), MachineEvent> {
-        let Some(mut state) = self.open() else { return Err(event) };
-        state.put(event);
-        wake(state);
+    /// Returns the event if the supervisor has ended.
+    pub(crate) fn push_event(&self, event: MachineEvent) -> Result<(), MachineEvent> {
+        self.push(event, |state, event| {
+            state.waiting.events.push_back(event);
+            state.pushed += 1;
+        })
+    }
+
+    /// # Errors
+    ///
+    /// Returns the request if the supervisor has ended.
+    pub(crate) fn push_request(&self, request: R) -> Result<(), R> {
+        self.push(request, |state, request| {
+            let before = state.pushed;
+            state.waiting.requests.push_back((before, request));
+        })
+    }
+
+    /// Stops the supervisor. Has no effect if it has ended.
+    pub(crate) fn push_stop(&self, stop: StopRequest) {
+        let _ = self.push(stop, |state, stop| state.waiting.stop(stop));
+    }
+
+    fn push<T>(&self, item: T, put: impl FnOnce(&mut State<R>, T)) -> Result<(), T> {
+        let waker = {
+            let mut state = self.state.lock();
+            if state.closed {
+                return Err(item);
+            }
+            put(&mut state, item);
+            state.waker.take()
+        };
+        // Outside of the lock: a waker may run foreign code.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         Ok(())
     }
 
-    /// # Errors
-    ///
-    /// Gives the request back if the supervisor has ended.
-    pub(crate) fn request(&self, request: R) -> Result<(), R> {
-        let Some(mut state) = self.open() else { return Err(request) };
-        let before = state.events;
-        state.waiting.requests.push_back((before, request));
-        wake(state);
-        Ok(())
-    }
-
-    /// An event from who is ready to read himself. He is given the reader if it lies here, with all
-    /// that has come in, and is to [`leave`](Self::leave) it here again.
-    ///
-    /// # Errors
-    ///
-    /// Gives the event back if the supervisor has ended.
-    pub(crate) fn event_in_person(&self, event: MachineEvent) -> Result<Option<D>, MachineEvent> {
-        let Some(mut state) = self.open() else { return Err(event) };
-        state.put(event);
-        Ok(state.take_reader())
-    }
-
-    /// The same for a request.
-    ///
-    /// # Errors
-    ///
-    /// Gives the request back if the supervisor has ended.
-    pub(crate) fn request_in_person(&self, request: R) -> Result<Option<D>, R> {
-        let Some(mut state) = self.open() else { return Err(request) };
-        let before = state.events;
-        let mut reader = state.take_reader();
-        let batch = reader.as_mut().map_or(&mut state.waiting, |reader| reader.batch());
-        batch.requests.push_back((before, request));
-        Ok(reader)
-    }
-
-    pub(crate) fn stop(&self, stop: StopRequest) {
-        let Some(mut state) = self.open() else { return };
-        state.waiting.stop(stop);
-        wake(state);
-    }
-
-    fn open(&self) -> Option<MutexGuard<'_, State<R, D>>> {
-        Some(self.state.lock()).filter(|state| !state.closed)
-    }
-
-    /// Whether something waits to be taken.
-    pub(crate) fn has_news(&self) -> bool {
-        !self.state.lock().waiting.is_empty()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state.lock().waiting.is_empty()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         self.state.lock().closed
     }
 
-    /// The reader, with all that has come in, for the supervisor's task. `None`: somebody else reads,
-    /// and wakes the task when he has done.
-    pub(crate) fn take_reader(&self, cx: &Context<'_>) -> Option<D> {
+    /// Moves everything that is waiting into the batch. If that is nothing, registers the task.
+    pub(crate) fn poll_take(&self, cx: &mut Context<'_>, batch: &mut Batch<R>) -> Poll<()> {
         let mut state = self.state.lock();
-        let reader = state.take_reader();
-        if let Place::Out { missed } = &mut state.reader
-            && reader.is_none()
-        {
-            *missed = true;
-            state.keep_waker(cx);
+        if state.waiting.is_empty() {
+            state.waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
+            return Poll::Pending;
         }
-        reader
+        batch.append(&mut state.waiting);
+        Poll::Ready(())
     }
 
-    /// Moves all that is waiting to a reader that is out.
-    pub(crate) fn take(&self, reader: &mut D) {
-        self.state.lock().waiting.move_behind(reader.batch());
-    }
-
-    /// The supervisor's task waits, and anybody may read.
-    ///
-    /// # Errors
-    ///
-    /// Gives the reader back if there is something to be read.
-    pub(crate) fn wait(&self, mut reader: D, cx: &Context<'_>) -> Result<(), D> {
-        let mut state = self.state.lock();
-        let batch = reader.batch();
-        if !state.waiting.is_empty() {
-            state.waiting.move_behind(batch);
-            return Err(reader);
-        }
-        state.give_room_back(batch);
-        state.keep_waker(cx);
-        state.reader = Place::Here(reader);
-        Ok(())
-    }
-
-    /// Somebody else than the supervisor's task has read. The task is woken if it is `needed`, or has
-    /// looked for the reader, or something else has come in.
-    pub(crate) fn leave(&self, mut reader: D, needed: bool) -> Left<D> {
-        let mut state = self.state.lock();
-        let Place::Out { missed } = state.reader else { return Left::Alone(reader) };
-        if needed || missed || !state.waiting.is_empty() {
-            state.reader = Place::Here(reader);
-            wake(state);
-            Left::Awake
-        } else {
-            state.give_room_back(reader.batch());
-            state.reader = Place::Here(reader);
-            // Without a waker it was woken before.
-            if state.waker.is_none() { Left::Awake } else { Left::Asleep }
-        }
-    }
-
-    /// The supervisor's task is over. Returns the reader if nobody reads; whoever does is told when he
-    /// leaves it.
-    pub(crate) fn dismiss(&self) -> Option<D> {
-        match std::mem::replace(&mut self.state.lock().reader, Place::Gone) {
-            Place::Here(reader) => Some(reader),
-            Place::Out { .. } | Place::Gone => None,
-        }
-    }
-
-    /// Takes nothing more in, and returns what was waiting.
+    /// Closes the inbox, and returns what was waiting.
     pub(crate) fn close(&self) -> Batch<R> {
         let (waiting, waker) = {
             let mut state = self.state.lock();
             state.closed = true;
             (std::mem::take(&mut state.waiting), state.waker.take())
         };
-        // The task is over: its memory is not to live as long as the last handle.
+        // The waker keeps the ended task's memory alive, and handles keep the inbox.
         drop(waker);
         waiting
     }
 }
 
-impl<R, D: Reader<R>> State<R, D> {
-    /// The reader with all that has come in, if it lies here.
-    fn take_reader(&mut self) -> Option<D> {
-        let Place::Here(_) = self.reader else { return None };
-        let out = Place::Out { missed: false };
-        let Place::Here(mut reader) = std::mem::replace(&mut self.reader, out) else { return None };
-        self.waiting.move_behind(reader.batch());
-        Some(reader)
-    }
-
-    #[inline]
-    fn put(&mut self, event: MachineEvent) {
-        let events = &mut self.waiting.events;
-        if events.capacity() == 0 {
-            // Most often it stays alone: that a child is up, and that it has ended.
-            events.reserve_exact(1);
-        }
-        events.push_back(event);
-        self.events += 1;
-    }
-
-    fn keep_waker(&mut self, cx: &Context<'_>) {
-        self.waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
-    }
-
-    /// Room that was needed once is needed again, with the next child that ends. What a storm took
-    /// stays where it is, and is given back when the next event is taken.
-    fn give_room_back(&mut self, batch: &mut Batch<R>) {
-        let room = batch.events.capacity();
-        if self.waiting.events.capacity() == 0 && batch.events.is_empty() && room <= SMALL {
-            std::mem::swap(&mut self.waiting.events, &mut batch.events);
-        }
-    }
-}
-
-/// There is something to be read. Whoever reads just now looks for himself before he leaves.
-fn wake<R, D>(mut state: MutexGuard<'_, State<R, D>>) {
-    let waker = match state.reader {
-        Place::Here(_) => state.waker.take(),
-        Place::Out { .. } | Place::Gone => None,
-    };
-    drop(state);
-    // Outside of the lock: the woken may come at once, and a waker may do anything.
-    if let Some(waker) = waker {
-        waker.wake();
-    }
-}
-
-#[cfg(test)]
-impl<R> Reader<R> for Batch<R> {
-    fn batch(&mut self) -> &mut Self {
-        self
-    }
-}
-
 #[cfg(all(test, not(verger_loom)))]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Wake, Waker};
-
     use super::*;
 
-    type Inbox<R> = super::Inbox<R, Batch<R>>;
-
-    fn cx() -> Context<'static> {
-        Context::from_waker(Waker::noop())
+    fn take<R>(inbox: &Inbox<R>, batch: &mut Batch<R>) -> Poll<()> {
+        inbox.poll_take(&mut Context::from_waker(Waker::noop()), batch)
     }
 
-    /// One that nobody reads.
-    fn unread<R>() -> Inbox<R> {
-        let inbox = Inbox::new();
-        assert!(inbox.wait(Batch::default(), &cx()).is_ok(), "nothing has come in");
-        inbox
+    fn requests<R>(batch: &mut Batch<R>) -> Vec<R> {
+        std::iter::from_fn(|| batch.next_request()).collect()
     }
 
     #[test]
-    fn a_closed_inbox_gives_requests_back() {
-        let inbox = unread();
-        assert_eq!(inbox.request(1), Ok(()));
+    fn a_closed_inbox_returns_requests() {
+        let inbox = Inbox::new();
+        assert_eq!(inbox.push_request(1), Ok(()));
         assert_eq!(inbox.close().next_request(), Some(1));
-        assert_eq!(inbox.request(2), Err(2));
-        assert_eq!(inbox.request_in_person(3).unwrap_err(), 3);
+        assert_eq!(inbox.push_request(2), Err(2));
     }
 
     #[test]
@@ -390,49 +220,40 @@ mod tests {
         for (first, second, both) in
             [(soon, None, soon), (None, soon, soon), (long, soon, soon), (None, None, None)]
         {
-            let inbox = unread::<()>();
-            inbox.stop(StopRequest { reason: "a".into(), within: first });
-            inbox.stop(StopRequest { reason: "b".into(), within: second });
+            let inbox = Inbox::<()>::new();
+            inbox.push_stop(StopRequest { reason: "a".into(), within: first });
+            inbox.push_stop(StopRequest { reason: "b".into(), within: second });
 
-            let mut batch = inbox.take_reader(&cx()).unwrap();
-            let both = StopRequest { reason: "a".into(), within: both };
-            assert_eq!(batch.stop.take().as_deref(), Some(&both));
-            assert!(inbox.wait(batch, &cx()).is_ok(), "that was all");
+            let mut batch = Batch::default();
+            assert_eq!(take(&inbox, &mut batch), Poll::Ready(()));
+            assert_eq!(batch.stop, Some(StopRequest { reason: "a".into(), within: both }));
+            assert_eq!(take(&inbox, &mut batch), Poll::Pending);
         }
     }
 
     #[test]
-    fn what_comes_later_is_put_behind_what_is_left() {
-        let inbox = unread();
-        for requests in [[1, 2], [3, 4]] {
-            for request in requests {
-                inbox.request(request).unwrap();
+    fn later_requests_are_put_behind_the_rest_of_a_batch() {
+        let (inbox, mut batch) = (Inbox::new(), Batch::default());
+        for pushed in [[1, 2], [3, 4]] {
+            for request in pushed {
+                inbox.push_request(request).unwrap();
             }
-            let batch = inbox.take_reader(&cx()).unwrap();
-            assert!(!matches!(inbox.leave(batch, false), Left::Alone(_)));
+            assert_eq!(take(&inbox, &mut batch), Poll::Ready(()));
         }
-        let mut batch = inbox.take_reader(&cx()).unwrap();
-        let requests: Vec<_> = std::iter::from_fn(|| batch.next_request()).collect();
-        assert_eq!(requests, [1, 2, 3, 4]);
+        assert_eq!(requests(&mut batch), [1, 2, 3, 4]);
     }
 
     #[test]
-    fn a_request_comes_behind_the_events_that_came_before_it_and_ahead_of_those_after() {
-        let inbox = unread();
-        let mut batch = inbox.take_reader(&cx()).unwrap();
-        // `e` is an event, `r` a request, `R` one whose caller may read, and at `|` what has come is
-        // put into the batch.
-        let (came, mut taken) = ("ee|rer|e|er|eR|R|", String::new());
-        for what in came.chars() {
+    fn events_and_requests_can_be_taken_in_the_order_in_which_they_were_pushed() {
+        let (inbox, mut batch) = (Inbox::new(), Batch::default());
+        // `e` pushes an event, `r` a request, and `|` takes what is waiting.
+        let (pushed, mut taken) = ("ee|rer|e|er|er|", String::new());
+        for what in pushed.chars() {
             match what {
-                'e' => inbox.event(MachineEvent::AbortAll).unwrap(),
-                'r' => inbox.request(()).unwrap(),
-                'R' => {
-                    assert!(!matches!(inbox.leave(batch, false), Left::Alone(_)));
-                    batch = inbox.request_in_person(()).unwrap().expect("nobody reads");
-                }
+                'e' => inbox.push_event(MachineEvent::AbortAll).unwrap(),
+                'r' => inbox.push_request(()).unwrap(),
                 _ => {
-                    inbox.take(&mut batch);
+                    assert_eq!(take(&inbox, &mut batch), Poll::Ready(()));
                     // Something is left of each batch.
                     if batch.next_event_in_order().is_some() {
                         taken.push('e');
@@ -449,193 +270,96 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(taken, came.replace('|', "").to_lowercase());
+        assert_eq!(taken, pushed.replace('|', ""));
     }
 
     #[test]
-    fn the_room_that_a_storm_took_is_given_back() {
-        let inbox = unread();
-        for requests in [100_000, 1, 1] {
-            for request in 0..requests {
-                inbox.request(request).unwrap();
+    fn the_memory_of_a_storm_is_freed() {
+        let (inbox, mut batch) = (Inbox::new(), Batch::default());
+        for count in [100_000, 1, 1] {
+            for request in 0..count {
+                inbox.push_request(request).unwrap();
             }
-            let mut batch = inbox.take_reader(&cx()).unwrap();
-            batch.requests.clear();
-            assert!(inbox.wait(batch, &cx()).is_ok());
+            assert_eq!(take(&inbox, &mut batch), Poll::Ready(()));
+            assert_eq!(requests(&mut batch).len(), count);
         }
-        let batch = inbox.take_reader(&cx()).unwrap();
-        let room = inbox.state.lock().waiting.requests.capacity() + batch.requests.capacity();
-        assert!(room <= 8 * SMALL, "{room}");
-    }
-
-    #[test]
-    fn who_comes_while_another_reads_leaves_his_request_to_him() {
-        let inbox = unread();
-        let reader = inbox.request_in_person(1).unwrap().expect("nobody reads");
-        assert!(inbox.request_in_person(2).unwrap().is_none());
-        assert!(matches!(inbox.leave(reader, false), Left::Awake));
-
-        let mut reader = inbox.take_reader(&cx()).expect("nobody reads");
-        assert_eq!((reader.next_request(), reader.next_request()), (Some(1), Some(2)));
-    }
-
-    struct Woken(AtomicUsize);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    #[test]
-    fn a_task_that_was_there_in_vain_is_woken_by_whoever_reads() {
-        let inbox = unread();
-        let woken = Arc::new(Woken(AtomicUsize::new(0)));
-        let waker = Waker::from(Arc::clone(&woken));
-        let reader = inbox.request_in_person(1).unwrap().expect("nobody reads");
-        assert!(inbox.take_reader(&Context::from_waker(&waker)).is_none());
-        assert!(matches!(inbox.leave(reader, false), Left::Awake));
-        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
-
-        let reader = inbox.take_reader(&Context::from_waker(&waker)).unwrap();
-        assert!(inbox.wait(reader, &Context::from_waker(&waker)).is_ok());
-        let reader = inbox.request_in_person(2).unwrap().expect("nobody reads");
-        assert!(matches!(inbox.leave(reader, false), Left::Asleep));
-        assert_eq!(woken.0.load(Ordering::Relaxed), 1, "nobody needs it");
-
-        // It is on its way already, so whoever reads makes way for it.
-        inbox.event(MachineEvent::AbortAll).unwrap();
-        let reader = inbox.request_in_person(3).unwrap().expect("nobody reads");
-        assert!(matches!(inbox.leave(reader, false), Left::Awake));
-        assert_eq!(woken.0.load(Ordering::Relaxed), 2);
-    }
-
-    #[test]
-    fn a_reader_that_is_out_when_the_task_ends_goes_with_whoever_has_it() {
-        let inbox = unread();
-        let reader = inbox.request_in_person(1).unwrap().expect("nobody reads");
-        assert!(inbox.dismiss().is_none());
-        let Left::Alone(mut reader) = inbox.leave(reader, true) else { panic!("it is gone") };
-        assert_eq!(reader.next_request(), Some(1));
-
-        let inbox = unread::<u8>();
-        assert!(inbox.dismiss().is_some());
+        let capacity = inbox.state.lock().waiting.requests.capacity() + batch.requests.capacity();
+        assert!(capacity <= 8 * KEPT_CAPACITY, "{capacity}");
     }
 }
 
 #[cfg(all(test, verger_loom))]
 mod loom_tests {
     use std::future::poll_fn;
-    use std::task::Poll;
 
     use loom::thread;
 
     use super::*;
     use crate::sync::model::{Task, check};
 
-    type Inbox = super::Inbox<u32, Batch<u32>>;
-
-    /// One that this task waits at.
-    fn waiting(task: &Arc<Task>) -> Arc<Inbox> {
-        let inbox = Inbox::new();
-        let waker = task.waker();
-        assert!(inbox.wait(Batch::default(), &Context::from_waker(&waker)).is_ok());
-        Arc::new(inbox)
-    }
-
-    fn requests(batch: &mut Batch<u32>) -> Vec<u32> {
+    fn requests(mut batch: Batch<u32>) -> Vec<u32> {
         std::iter::from_fn(|| batch.next_request()).collect()
     }
 
-    /// What the task reads in one poll.
-    fn poll(inbox: &Inbox, cx: &Context<'_>, mut each: impl FnMut(&mut Batch<u32>)) {
-        let Some(mut batch) = inbox.take_reader(cx) else { return };
-        loop {
-            each(&mut batch);
-            match inbox.wait(batch, cx) {
-                Ok(()) => return,
-                Err(back) => batch = back,
-            }
-        }
+    fn poll(inbox: &Inbox<u32>, task: &Arc<Task>) -> Option<Vec<u32>> {
+        let mut batch = Batch::default();
+        let waker = task.waker();
+        let poll = inbox.poll_take(&mut Context::from_waker(&waker), &mut batch);
+        poll.is_ready().then(|| requests(batch))
     }
 
     #[test]
-    fn loom_all_that_is_pushed_is_read_once_and_in_order_whoever_reads() {
+    fn loom_everything_pushed_is_taken_once_and_in_order() {
         check(|| {
+            let inbox = Arc::new(Inbox::new());
+            let (first, second) = (Arc::clone(&inbox), Arc::clone(&inbox));
+            let first = thread::spawn(move || {
+                first.push_request(10).unwrap();
+                first.push_request(11).unwrap();
+            });
+            let second = thread::spawn(move || {
+                second.push_event(MachineEvent::AbortAll).unwrap();
+                second.push_request(20).unwrap();
+            });
+
+            let (mut taken, mut events) = (Vec::new(), 0);
             let task = Task::new();
-            let inbox = waiting(&task);
-            let log = Arc::new(Mutex::new(Vec::new()));
-            let pushing = {
-                let inbox = Arc::clone(&inbox);
-                thread::spawn(move || {
-                    inbox.request(10).unwrap();
-                    inbox.event(MachineEvent::AbortAll).unwrap();
-                    inbox.request(11).unwrap();
-                })
-            };
-            let asking = {
-                let (inbox, log) = (Arc::clone(&inbox), Arc::clone(&log));
-                thread::spawn(move || {
-                    let Some(mut batch) = inbox.request_in_person(20).unwrap() else { return };
-                    let all = read(&log, &mut batch);
-                    // What it has read last, nobody else wakes the task for.
-                    assert!(
-                        !matches!(inbox.leave(batch, all), Left::Alone(_)),
-                        "the task is there"
-                    );
-                })
-            };
+            while taken.len() < 3 || events < 1 {
+                let mut batch = Batch::default();
+                task.run(poll_fn(|cx| inbox.poll_take(cx, &mut batch)));
+                events += batch.events.len();
+                taken.extend(requests(batch));
+                assert!(events == 1 || !taken.contains(&20), "the event was pushed before");
+            }
 
-            task.run(poll_fn(|cx| {
-                let mut all = false;
-                poll(&inbox, cx, |batch| all = read(&log, batch));
-                if all { Poll::Ready(()) } else { Poll::Pending }
-            }));
-
-            pushing.join().unwrap();
-            asking.join().unwrap();
-            let log: Vec<_> = log.lock().iter().copied().filter(|&it| it != 20).collect();
-            assert_eq!(log, [10, 0, 11]);
+            first.join().unwrap();
+            second.join().unwrap();
+            assert_eq!(poll(&inbox, &task), None, "nothing is taken twice");
+            assert_eq!(events, 1);
+            taken.retain(|&request| request != 20);
+            assert_eq!(taken, [10, 11]);
         });
     }
 
-    /// Reads in order, the event as 0. Whether that was all that will come.
-    fn read(log: &Mutex<Vec<u32>>, batch: &mut Batch<u32>) -> bool {
-        let mut log = log.lock();
-        loop {
-            if batch.next_event_in_order().is_some() {
-                log.push(0);
-            } else if let Some(request) = batch.next_request() {
-                log.push(request);
-            } else {
-                return log.len() == 4;
-            }
-        }
-    }
-
     #[test]
-    fn loom_who_waits_is_woken_once_however_much_is_pushed() {
+    fn loom_a_pending_task_is_woken_once_however_much_is_pushed() {
         loom::model(|| {
             let inbox = Arc::new(Inbox::new());
             let pushing = {
                 let inbox = Arc::clone(&inbox);
                 thread::spawn(move || {
-                    inbox.request(1).unwrap();
-                    inbox.stop(StopRequest { reason: "enough".into(), within: None });
+                    inbox.push_request(1).unwrap();
+                    inbox.push_stop(StopRequest { reason: "enough".into(), within: None });
                 })
             };
 
             let task = Task::new();
-            let waker = task.waker();
-            let cx = Context::from_waker(&waker);
-            let waits = inbox.wait(Batch::default(), &cx).is_ok();
+            let taken = poll(&inbox, &task);
             pushing.join().unwrap();
 
-            assert_eq!(task.times_woken(), usize::from(waits));
-            if waits {
-                let mut batch = inbox.take_reader(&cx).unwrap();
-                assert_eq!(requests(&mut batch), [1]);
-                assert!(batch.stop.is_some());
+            assert_eq!(task.times_woken(), usize::from(taken.is_none()));
+            if taken.is_none() {
+                assert_eq!(poll(&inbox, &task), Some(vec![1]));
             }
         });
     }
@@ -643,81 +367,38 @@ mod loom_tests {
     #[test]
     fn loom_the_task_that_polled_last_is_woken() {
         loom::model(|| {
+            let inbox = Arc::new(Inbox::new());
             let (before, now) = (Task::new(), Task::new());
-            let inbox = waiting(&before);
+            assert_eq!(poll(&inbox, &before), None);
             let pushing = {
                 let inbox = Arc::clone(&inbox);
-                thread::spawn(move || inbox.request(1).unwrap())
+                thread::spawn(move || inbox.push_request(1).unwrap())
             };
 
-            let mut taken = Vec::new();
-            let waker = now.waker();
-            let cx = Context::from_waker(&waker);
-            poll(&inbox, &cx, |batch| taken.extend(requests(batch)));
+            let taken = poll(&inbox, &now);
             pushing.join().unwrap();
 
-            assert_eq!(now.times_woken(), usize::from(taken.is_empty()));
-            assert!(before.times_woken() <= usize::from(!taken.is_empty()));
+            let woken = if taken.is_some() { &before } else { &now };
+            assert_eq!(woken.times_woken(), 1);
+            assert_eq!(before.times_woken() + now.times_woken(), 1);
         });
     }
 
     #[test]
-    fn loom_a_task_that_comes_while_another_reads_has_the_reader_afterwards() {
-        loom::model(|| {
-            let task = Task::new();
-            let inbox = waiting(&task);
-            let asking = {
-                let inbox = Arc::clone(&inbox);
-                thread::spawn(move || {
-                    let Some(mut batch) = inbox.request_in_person(1).unwrap() else { return };
-                    requests(&mut batch);
-                    assert!(!matches!(inbox.leave(batch, false), Left::Alone(_)));
-                })
-            };
-
-            // As if a deadline had come.
-            task.run(poll_fn(|cx| match inbox.take_reader(cx) {
-                Some(_reader) => Poll::Ready(()),
-                None => Poll::Pending,
-            }));
-            asking.join().unwrap();
-        });
-    }
-
-    #[test]
-    fn loom_a_reader_that_is_out_when_the_task_ends_goes_with_one_of_both() {
-        loom::model(|| {
-            let inbox = waiting(&Task::new());
-            let asking = {
-                let inbox = Arc::clone(&inbox);
-                thread::spawn(move || {
-                    let reader = inbox.request_in_person(1).unwrap();
-                    let left = reader.map(|reader| inbox.leave(reader, false));
-                    matches!(left, Some(Left::Alone(_)))
-                })
-            };
-
-            let dismissed = inbox.dismiss().is_some();
-
-            assert_ne!(asking.join().unwrap(), dismissed);
-        });
-    }
-
-    #[test]
-    fn loom_a_request_is_in_what_close_returns_or_given_back() {
+    fn loom_a_request_is_returned_by_close_or_by_its_push() {
         loom::model(|| {
             let inbox = Arc::new(Inbox::new());
             let pushing = [1, 2].map(|request| {
                 let inbox = Arc::clone(&inbox);
-                thread::spawn(move || inbox.request(request))
+                thread::spawn(move || inbox.push_request(request))
             });
 
-            let mut seen = requests(&mut inbox.close());
+            let mut seen = requests(inbox.close());
             seen.extend(pushing.into_iter().filter_map(|it| it.join().unwrap().err()));
             seen.sort_unstable();
 
             assert_eq!(seen, [1, 2]);
-            assert!(inbox.close().requests.is_empty(), "nothing is kept");
+            assert!(inbox.is_empty());
         });
     }
 }

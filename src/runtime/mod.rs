@@ -1,42 +1,42 @@
-//! Running supervisors: the loop, the tasks it starts, and the handles to it.
+//! Running supervisors: the loop, the tasks of the children, and what handles reach.
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `driver` | the loop: wait, ask the machine, do what it says |
-//! | `task` | a supervisor's own task, until it has told how it ended |
-//! | `tasks` | the children's tasks |
-//! | `turns` | who drives: the supervisor's task, or whoever brings it news |
-//! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
-//! | `channels` | who listens |
-//! | `letters`, `wards` | where dead letters go, and mailboxes whose supervisor has ended |
-//! | `request` | what callers ask for, and how they are answered |
-//! | `line` | children that ask each other to stop, in order |
-//! | `phase`, `end` | how far it is, and how it ended |
-//! | `few`, `queue` | what only few children or supervisors have |
+//! | `driver` | the loop of one supervisor: wait, ask the machine, apply its effects |
+//! | `task` | the future of one supervisor, which announces how it ended |
+//! | `children` | which task belongs to which child |
+//! | `shared` | what a supervisor shares with its children, its handles and the supervisors above |
+//! | `tree`, `registry`, `leaks` | what all supervisors of a tree share |
+//! | `inbox`, `request` | events, calls, and how calls are answered |
+//! | `channels`, `subscription` | who listens to events and dead letters |
+//! | `letters`, `wards` | dead letters, and the mailboxes below a supervisor that has ended |
+//! | `stop_chain` | children of an ordered stop that cancel each other |
+//! | `phase`, `outcome` | how far a supervisor is, and how it ended |
+//! | `blueprint` | a checked supervisor, ready to run |
+//! | `log` | one line for each decision |
 
 pub(crate) mod blueprint;
 mod channels;
+mod children;
 mod driver;
-mod end;
-mod few;
-pub(crate) mod hub;
 pub(crate) mod inbox;
+mod leaks;
 mod letters;
-mod line;
+mod log;
+mod outcome;
 pub(crate) mod phase;
-mod queue;
+mod registry;
 pub(crate) mod request;
-mod room;
+mod shared;
+mod stop_chain;
 mod subscription;
 mod task;
-mod tasks;
-mod trace;
-mod turns;
+mod tree;
 mod wards;
 
 pub(crate) use self::blueprint::Blueprint;
-pub(crate) use self::end::End;
-pub(crate) use self::hub::{Hub, Tree};
 pub(crate) use self::letters::LetterOptions;
+pub(crate) use self::outcome::End;
+pub(crate) use self::shared::SupervisorShared;
 pub use self::subscription::Subscription;
 pub(crate) use self::task::supervise;

@@ -1,4 +1,4 @@
-//! What a handle asks a supervisor, and where the answer goes.
+//! The requests of handles, and their answers.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::error::ControlError;
 use crate::path::Path;
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
 
-/// Where an answer goes. Dropping it tells the caller that the supervisor has ended.
+/// The sender of an answer. If it is dropped, the supervisor has ended.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, ControlError>>;
 
-/// A child that a handle speaks of, by its own part of the path.
+/// The last name of a child's path.
 pub(crate) type Segment = String;
 
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Add a child, resolved already, and start it.
+    /// Add a resolved child, and start it.
     Start {
         spec: ChildSpec,
         answer: Answer<Started>,
     },
-    /// Do something to one child.
+    /// Call an operation on one child.
     Act {
         segment: Segment,
         call: &'static str,
@@ -42,21 +42,14 @@ pub(crate) enum Request {
     Count {
         answer: Answer<Counts>,
     },
-    /// A slice of the children, from a place in the start order.
+    /// Describe a page of children, from a place in the start order.
     Page {
         place: u64,
         answer: Answer<Page>,
     },
 }
 
-impl Request {
-    /// Whether others like it follow.
-    pub(crate) fn is_slice(&self) -> bool {
-        matches!(self, Self::Page { .. })
-    }
-}
-
-/// A child by its own part of its path, which is put together only if somebody wants to read it.
+/// The last name of a child's path, from which the path is built on demand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChildName {
     pub(crate) name: Arc<str>,
@@ -69,31 +62,31 @@ impl ChildName {
     }
 }
 
-/// What became of a call about a child.
+/// The successful answer to an operation on a child.
 #[derive(Clone, Debug)]
 pub(crate) struct Started {
     pub(crate) child: ChildName,
-    pub(crate) result: Begun,
+    pub(crate) outcome: StartOutcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begun {
+pub(crate) enum StartOutcome {
     Up(u32),
     Declined,
     Gated,
     Dormant,
-    /// There was nothing to start.
+    /// The operation starts no child.
     Done,
 }
 
-/// A slice of a supervisor's children, in start order.
+/// Some children of a supervisor, in start order.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// The last event that is contained in what is said here.
+    /// The sequence number of the last event that is reflected here.
     pub(crate) seq: u64,
     pub(crate) supervisor: SupervisorInfo,
     pub(crate) children: Vec<ChildInfo>,
-    /// Where the next slice begins; `None`: this was the last. A place and not a child, who may be
-    /// gone by then.
+    /// Where the next page begins, or `None` after the last one. A child may be gone by then, but a
+    /// place remains valid.
     pub(crate) next: Option<u64>,
 }

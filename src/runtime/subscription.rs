@@ -1,4 +1,4 @@
-//! A stream of what happens, for one listener.
+//! Subscriptions to events and dead letters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::dead_letter::{DeadLetter, drop_afterwards};
 
-/// What happens from now on, one item at a time.
+/// A stream of events or dead letters, from the call that created it on.
 ///
-/// Nobody waits for a subscriber: one that is more than 1024 items behind misses the oldest, and
-/// learns from [`missed`](Self::missed) how many.
+/// A supervisor never waits for a subscriber. A subscriber that lags more than 1024 items behind
+/// misses the oldest ones, and [`missed`](Self::missed) returns how many.
 pub struct Subscription<T> {
-    /// There until this is dropped.
+    /// `None` once dropped.
     receiver: Option<broadcast::Receiver<T>>,
     missed: u64,
     wanted: fn(&T) -> bool,
@@ -30,11 +30,11 @@ impl<T: Clone> Subscription<T> {
         Self { receiver, missed: 0, wanted: |_| true, counted }
     }
 
-    /// Waits for the next item. `None`: the supervisor has ended, and there will be no more.
+    /// Waits for the next item, or returns `None` if the supervisor has ended.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if the future is dropped.
+    /// This method is cancel safe: no item is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<T> {
         let receiver = self.receiver.as_mut()?;
         loop {
@@ -47,7 +47,7 @@ impl<T: Clone> Subscription<T> {
         }
     }
 
-    /// The next item, if it is there already.
+    /// Returns the next item, if there is one already.
     pub fn try_next(&mut self) -> Option<T> {
         let receiver = self.receiver.as_mut()?;
         loop {
@@ -62,30 +62,31 @@ impl<T: Clone> Subscription<T> {
 }
 
 impl<T> Subscription<T> {
-    /// Passes over the items that are not wanted, and over no others.
+    /// Skips the items that are not wanted.
     pub(super) fn only(mut self, wanted: fn(&T) -> bool) -> Self {
         self.wanted = wanted;
         self
     }
 
-    /// How many items were missed so far, because this subscriber was too far behind. Those that it
-    /// would have passed over are among them.
+    /// Returns how many items were missed so far because this subscriber lagged behind.
+    ///
+    /// The count includes items that it would have skipped.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
     }
 }
 
-/// Letters may be [suppressed](crate::SupervisorBuilder::suppress_dead_letters), by the type of
-/// their message. Unless it is said here, a subscriber doesn't see those.
+/// Letters can be [suppressed](crate::SupervisorBuilder::suppress_dead_letters) by the type of their
+/// message. By default a subscription skips those.
 impl Subscription<DeadLetter> {
-    /// All letters, suppressed or not.
+    /// Includes suppressed letters.
     #[must_use]
     pub fn with_suppressed(self) -> Self {
         self.only(|_| true)
     }
 
-    /// The suppressed ones, and no others.
+    /// Includes suppressed letters only.
     #[must_use]
     pub fn only_suppressed(self) -> Self {
         self.only(|letter| letter.suppressed)
@@ -97,7 +98,7 @@ impl<T> Drop for Subscription<T> {
         if let Some(count) = &self.counted {
             count.fetch_sub(1, Ordering::Relaxed);
         }
-        // The channel drops what only this subscriber had not seen, under a lock of its own.
+        // The channel drops the items that only this subscriber had left, under a lock of its own.
         drop_afterwards(|| self.receiver = None);
     }
 }

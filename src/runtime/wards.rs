@@ -9,13 +9,10 @@
 //! 1. A mailbox that was adopted gets a place again, is sent away, or is adopted further above.
 //! 2. Nothing is adopted by a supervisor that has ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use foldhash::HashSet;
-
-use super::few::Few;
-use super::hub::Hub;
+use super::shared::SupervisorShared;
 use crate::core::Key;
 use crate::dead_letter::{DeadLetterReason, Owner};
 use crate::mailbox::Slot;
@@ -31,7 +28,7 @@ pub(super) struct Wards {
 
 #[derive(Debug, Default)]
 struct Adopted {
-    by_child: Few<Key, Vec<Arc<dyn Slot>>>,
+    by_child: BTreeMap<Key, Vec<Arc<dyn Slot>>>,
     /// No more are adopted.
     closed: bool,
 }
@@ -43,7 +40,7 @@ impl Wards {
     }
 }
 
-impl Hub {
+impl SupervisorShared {
     /// Takes the mailboxes of a supervisor that has ended. Those that were taken when it ended before,
     /// and have had no place since, stay: what is below it may not have been started again.
     pub(super) fn adopt(self: &Arc<Self>, supervisor: Key, mut mailboxes: Vec<Arc<dyn Slot>>) {
@@ -94,20 +91,10 @@ impl Hub {
             self.wards.there.store(0, Ordering::Release);
             std::mem::take(&mut wards.by_child)
         };
-        if wards.is_empty() {
-            return Vec::new();
-        }
-        // Of trees of keys there is one already; to sort pairs would be more code than all the rest.
-        let mut supervisors = BTreeSet::new();
-        wards.each_key(|&supervisor| {
-            supervisors.insert(supervisor);
-        });
-        let below = |supervisor| {
-            let mut mailboxes = wards.remove(&supervisor).unwrap_or_default();
+        for mailboxes in wards.values_mut() {
             mailboxes.retain(|mailbox| mailbox.is_adopted());
-            (supervisor, mailboxes)
-        };
-        supervisors.into_iter().map(below).collect()
+        }
+        wards.into_iter().collect()
     }
 }
 

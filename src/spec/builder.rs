@@ -1,10 +1,11 @@
 //! The builders: what can be said of a supervisor.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Supervisor;
 use super::check;
-use crate::child::{ChildDefaults, ChildSpec, Nested, Recipe, Resolved};
+use crate::child::{ChildDefaults, ChildSpec, FactoryKind, Nested, Resolved};
 use crate::error::{BuildError, BuildWarning};
 use crate::failure::{ChildFailure, FailureAnswer, FailureCallback};
 use crate::path::Trail;
@@ -268,7 +269,7 @@ macro_rules! common_options {
 
         /// Makes it a child, to say how it is treated by the supervisor above.
         pub fn into_child(self) -> ChildSpec {
-            ChildSpec::new(self.name.clone(), Recipe::Nested(Box::new(self)))
+            ChildSpec::new(self.name.clone(), FactoryKind::Nested(Arc::new(self)))
         }
 
         /// Checks the description, and all that is below.
@@ -361,8 +362,8 @@ impl Nested for SupervisorBuilder {
     }
 
     #[cfg(feature = "testing")]
-    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Box<dyn Nested> {
-        Box::new(self.clone().map_children(change))
+    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {
+        Arc::new(self.clone().map_children(change))
     }
 }
 
@@ -385,8 +386,8 @@ impl Nested for DynamicSupervisorBuilder {
     }
 
     #[cfg(feature = "testing")]
-    fn map(&self, _change: &dyn Fn(ChildSpec) -> ChildSpec) -> Box<dyn Nested> {
-        Box::new(self.clone())
+    fn map(&self, _change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {
+        Arc::new(self.clone())
     }
 }
 

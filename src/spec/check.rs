@@ -93,7 +93,7 @@ pub(super) fn nested(
 ) -> Result<Resolved, BuildError> {
     let blueprint = Arc::new(blueprint(described, path, children, warnings)?);
     let abort_bound = blueprint.abort_bound();
-    Ok(Resolved { seed: Arc::new(child_factory(blueprint)), abort_bound })
+    Ok(Resolved { factory: Arc::new(child_factory(blueprint)), abort_bound })
 }
 
 fn blueprint(
@@ -110,7 +110,6 @@ fn blueprint(
         on_child_failure: described.options().on_child_failure.clone(),
         letters: described.options().letters.clone(),
         children: Vec::new(),
-        keys: HashMap::default(),
         lends: false,
     };
     let (mut keys, mut mailboxes) = (HashMap::with_capacity(children.len()), HashMap::default());
@@ -118,20 +117,19 @@ fn blueprint(
         let lends = child.lends();
         blueprint.lends |= lends;
         if lends
-            && let Some(mailbox) = child.seed.mailbox()
+            && let Some(mailbox) = child.factory.mailbox()
             && let Some(owner) = mailboxes.insert(Arc::as_ptr(&mailbox).addr(), child.name())
         {
             let (path, owner) = (path.join(child.name()), path.join(owner));
             return Err(BuildError::MailboxTaken { path, owner });
         }
-        if keys.insert(Arc::clone(&child.seed.name), Key::of_number(number)).is_some() {
+        if keys.insert(Arc::clone(&child.factory.name), Key::of_number(number)).is_some() {
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.path(), name });
         }
         blueprint.check_child(&|| path.path(), child, warnings)?;
     }
-    let children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
-    blueprint.declare(children, keys);
+    blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
     warnings.extend(unreachable_limit(&blueprint, path));
     Ok(blueprint)
 }

@@ -49,7 +49,7 @@ pub(super) fn sorted(
     }
     arrange(&mut children, order);
     for (number, child) in (0..).zip(&children) {
-        keys.insert(Arc::clone(&child.seed.name), Key::of_number(number));
+        keys.insert(Arc::clone(&child.factory.name), Key::of_number(number));
     }
     Ok(children)
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::child::{Child, ChildSpec, Context, Seed, Source, recipe_of};
+use crate::child::{Child, ChildFactory, ChildMeta, ChildSpec, Context, function_kind};
 use crate::error::BuildWarning;
 use crate::exit::Exit;
+use crate::handle::supervisor_below;
 use crate::runtime::{Blueprint, End, supervise};
 
 /// How long it may take to abort everything below a supervisor that a factory makes, so that its
@@ -60,16 +61,17 @@ impl fmt::Debug for Supervisor {
 }
 
 /// Returns the factory of a supervisor that is a child.
-pub(super) fn child_factory(blueprint: Arc<Blueprint>) -> Seed {
+pub(super) fn child_factory(blueprint: Arc<Blueprint>) -> ChildFactory {
     let name = Arc::clone(&blueprint.name);
     // perf: a function instead of the `Child` below, which would box the value and each method.
-    Seed::new(name, recipe_of(Below(blueprint), |below, ctx| Ok(run_below(&below.0, ctx))))
+    let kind = function_kind(Below(blueprint), |below, ctx| Ok(run_below(&below.0, ctx)));
+    ChildFactory::new(name, kind)
 }
 
 /// The blueprint of a supervisor that is a child.
 struct Below(Arc<Blueprint>);
 
-impl Source for Below {
+impl ChildMeta for Below {
     fn lends(&self) -> bool {
         self.0.lends
     }
@@ -83,8 +85,7 @@ fn run_below(
     blueprint: &Arc<Blueprint>,
     ctx: Context,
 ) -> impl Future<Output = Exit> + Send + use<> {
-    let hub = ctx.hub_below(blueprint);
-    supervise(hub, Some(ctx), End::exit)
+    supervise(supervisor_below(&ctx, blueprint), Some(ctx), End::exit)
 }
 
 /// A supervisor becomes active when its first start has passed its last child.

@@ -12,19 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
-use async_trait::async_trait;
-
 use crate::child::{
-    Child, ChildSpec, Context, Function, Nested, Recipe, Resolved, Seed, Source, object_of,
-    recipe_of,
+    ChildFactory, ChildMeta, ChildSpec, Context, ExitFuture, Factory, FactoryKind, Nested, Phases,
+    Resolved,
 };
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
-use crate::mailbox::Slot;
 use crate::path::{Path, Trail};
 use crate::sync::Mutex;
-
-type ExitFuture<'a> = Pin<Box<dyn Future<Output = Exit> + Send + 'a>>;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -85,37 +80,29 @@ impl Faults {
         unused
     }
 
-    /// A child that does the same, with an ear for faults, and so for all below it.
+    /// Wraps a child, its fallbacks and everything below, so that faults apply to them.
     pub(super) fn wrap(self: &Arc<Self>, spec: ChildSpec) -> ChildSpec {
-        let ChildSpec { seed, options, requires, fallback, health } = spec;
+        let ChildSpec { factory, options, requires, fallback, health } = spec;
         let fallback = fallback.map(|spec| Arc::new(self.wrap(ChildSpec::clone(&spec))));
-        ChildSpec { seed: self.wrap_seed(seed), options, requires, fallback, health }
+        let factory = self.wrap_factory(&factory);
+        ChildSpec { factory, options, requires, fallback, health }
     }
 
-    fn wrap_seed(self: &Arc<Self>, seed: Arc<Seed>) -> Arc<Seed> {
+    fn wrap_factory(self: &Arc<Self>, factory: &ChildFactory) -> Arc<ChildFactory> {
         let faults = Arc::clone(self);
-        let recipe = match seed.recipe() {
-            Recipe::Function(function) => {
-                let function = Arc::clone(function);
-                recipe_of(Original(Arc::clone(&seed)), move |_, ctx| {
-                    Ok(run_function(Arc::clone(&faults), Arc::clone(&function), ctx))
-                })
+        let kind = match &factory.kind {
+            FactoryKind::Function(inner) => {
+                FactoryKind::Function(Arc::new(Wrapped { inner: Arc::clone(inner), faults }))
             }
-            Recipe::Object(_) => {
-                object_of(Original(Arc::clone(&seed)), move |Original(seed), ctx| {
-                    let Recipe::Object(factory) = seed.recipe() else {
-                        unreachable!("matched above")
-                    };
-                    let (child, faults) = (factory.make(ctx)?, Arc::clone(&faults));
-                    Ok(Box::new(Wrapped { child, guard: None, faults }))
-                })
+            FactoryKind::Value(inner) => {
+                FactoryKind::Value(Arc::new(Wrapped { inner: Arc::clone(inner), faults }))
             }
-            Recipe::Nested(nested) => {
+            FactoryKind::Nested(nested) => {
                 let inner = nested.map(&|child| faults.wrap(child));
-                Recipe::Nested(Box::new(WrappedNest { inner, faults }))
+                FactoryKind::Nested(Arc::new(WrappedNest { inner, faults }))
             }
         };
-        Arc::new(Seed::new(Arc::clone(&seed.name), recipe))
+        Arc::new(ChildFactory::new(Arc::clone(&factory.name), kind))
     }
 
     /// Takes a new incarnation into the table.
@@ -189,78 +176,48 @@ impl Drop for Guard {
 
 /// A future that is not polled any more once its child hangs.
 ///
-/// Nobody needs to be woken for that: whatever would have been done next is not done, whoever wakes
-/// the task to do it, a request to stop included.
+/// No wake is needed for that: the next poll does nothing, whatever caused it.
 struct Hangable<'a> {
-    guard: Option<&'a Guard>,
-    future: ExitFuture<'a>,
+    guard: &'a Guard,
+    future: ExitFuture,
 }
 
 impl Future for Hangable<'_> {
     type Output = Exit;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
-        if self.guard.is_some_and(Guard::hangs) {
+        if self.guard.hangs() {
             return Poll::Pending;
         }
         self.future.as_mut().poll(cx)
     }
 }
 
-/// What a wrapped child is made from.
-struct Original(Arc<Seed>);
-
-impl Source for Original {
-    fn type_name(&self) -> Option<&'static str> {
-        self.0.type_name()
-    }
-
-    fn mailbox(&self) -> Option<Arc<dyn Slot>> {
-        self.0.mailbox()
-    }
-
-    fn lends(&self) -> bool {
-        self.0.lends()
-    }
-
-    fn children(&self) -> &[ChildSpec] {
-        self.0.children()
-    }
-}
-
-async fn run_function(faults: Arc<Faults>, function: Arc<dyn Function>, ctx: Context) -> Exit {
-    let mut guard = faults.begin(&ctx);
-    guard.start().await?;
-    Hangable { guard: Some(&guard), future: function.call(ctx) }.await
-}
-
+/// A factory whose incarnations are subject to faults.
 struct Wrapped {
-    // Dropped before the guard: it is there until it is gone.
-    child: Box<dyn Child>,
-    guard: Option<Guard>,
+    inner: Arc<dyn Factory>,
     faults: Arc<Faults>,
 }
 
-#[async_trait]
-impl Child for Wrapped {
-    async fn activate(&mut self, ctx: &Context) -> Exit {
-        let guard = self.guard.insert(self.faults.begin(ctx));
-        guard.start().await?;
-        Hangable { guard: Some(guard), future: self.child.activate(ctx) }.await
+impl Factory for Wrapped {
+    fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
+        Box::pin(async move {
+            // Declared first, so that it outlives the child.
+            let mut guard = self.faults.begin(&ctx);
+            guard.start().await?;
+            let future = Arc::clone(&self.inner).life(ctx, phases);
+            Hangable { guard: &guard, future }.await
+        })
     }
 
-    async fn run(&mut self, ctx: &Context) -> Exit {
-        Hangable { guard: self.guard.as_ref(), future: self.child.run(ctx) }.await
-    }
-
-    async fn deactivate(&mut self, ctx: &Context) -> Exit {
-        Hangable { guard: self.guard.as_ref(), future: self.child.deactivate(ctx) }.await
+    fn meta(&self) -> &dyn ChildMeta {
+        self.inner.meta()
     }
 }
 
 /// A description whose supervisor is wrapped as well, once it is resolved.
 struct WrappedNest {
-    inner: Box<dyn Nested>,
+    inner: Arc<dyn Nested>,
     faults: Arc<Faults>,
 }
 
@@ -279,12 +236,12 @@ impl Nested for WrappedNest {
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
-        let Resolved { seed, abort_bound } = self.inner.resolve(path, children, warnings)?;
-        Ok(Resolved { seed: self.faults.wrap_seed(seed), abort_bound })
+        let Resolved { factory, abort_bound } = self.inner.resolve(path, children, warnings)?;
+        Ok(Resolved { factory: self.faults.wrap_factory(&factory), abort_bound })
     }
 
-    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Box<dyn Nested> {
+    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {
         let faults = Arc::clone(&self.faults);
-        Box::new(Self { inner: self.inner.map(change), faults })
+        Arc::new(Self { inner: self.inner.map(change), faults })
     }
 }

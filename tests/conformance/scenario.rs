@@ -113,12 +113,6 @@ pub(crate) enum Step {
 }
 
 impl Scenario {
-    /// Whether it can happen here: in person, a supervisor hears of each end before the next.
-    pub(crate) fn is_possible(&self) -> bool {
-        let several = |step: &Step| matches!(step, Step::Ends(ends) if ends.len() > 1);
-        !cfg!(verger_in_person) || !self.steps.iter().any(several)
-    }
-
     /// Returns the strategy of a supervisor that is in the tree, or is added to it.
     pub(crate) fn strategy(&self, path: &str) -> Option<Strategy> {
         fn below(sup: &Sup, at: &str, path: &str) -> Option<Strategy> {

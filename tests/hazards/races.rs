@@ -137,8 +137,6 @@ async fn calls_are_answered_during_a_storm_of_exits() {
     conns.stop("done").await.unwrap();
 }
 
-// In person, each call is answered as it is made, and none waits.
-#[cfg(not(verger_in_person))]
 mod waiting {
     use std::sync::atomic::{AtomicUsize, Ordering};
 

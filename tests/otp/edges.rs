@@ -107,8 +107,6 @@ async fn otp_109_a_group_restart_restarts_finished_and_terminated_children_of_it
     }
 }
 
-// In person, the first failure is heard, and answered, before the second child has its turn.
-#[cfg(not(verger_in_person))]
 #[tokio::test(start_paused = true)]
 async fn otp_110_two_children_that_fail_together_cost_a_group_one_restart() {
     let world = World::new();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use humantime_serde::re::humantime::format_duration;
 
 use super::{BackoffProblem, BinarySlots};
-use crate::contain::contained;
+use crate::panic::catch_panic;
 use crate::policy::random::Random;
 
 /// A curve of one's own, for [`Backoff::custom`](crate::Backoff::custom).
@@ -104,10 +104,10 @@ impl Shape {
             Self::Geometric { min, steps, max } => geometric(*min, *max, *steps, index),
             Self::Fibonacci { min, max } => fibonacci(*min, *max, index),
             Self::Slots(slots) => slots.at(index).next(random).wait(),
-            Self::Custom(curve) => contained(|| curve.delay(index))?,
+            Self::Custom(curve) => catch_panic(|| curve.delay(index))?,
             Self::Iterator(factory) => {
                 let nth = || factory().nth(usize::try_from(index).unwrap_or(usize::MAX));
-                contained(nth)??
+                catch_panic(nth)??
             }
         })
     }

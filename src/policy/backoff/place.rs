@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::curve::Waits;
-use crate::contain::contained;
+use crate::panic::catch_panic;
 
 /// The place of one child: what [`Backoff`](super::Backoff) knows nothing of.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl Place {
                 left.nth(index).map(|wait| (wait, left))
             }
         };
-        let (wait, left) = contained(next)??;
+        let (wait, left) = catch_panic(next)??;
         self.left = Some(left);
         Some(wait)
     }

@@ -1,130 +1,81 @@
-//! Doing what the machine says, and telling whoever listens.
+//! Applying the machine's effects, and publishing what they mean.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Caller, Driver, Ending, Step};
-use crate::child::StopLevel;
-use crate::core::{
-    self, ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Key, Report, Ticket,
-};
+use super::{Driver, ExitInfo, Step};
+use crate::child::{Phases, StopLevel};
+use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Key, Report};
 use crate::dead_letter::{DeadLetter, DeadLetterReason, Provenance};
-use crate::error::ControlError;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{FailureLog, Shutdown, StartCause};
-use crate::runtime::end::{Cause, End};
-use crate::runtime::line::Link;
-use crate::runtime::request::{Begun, Started};
-use crate::runtime::trace;
+use crate::policy::{ChildOptions, FailureLog, Rules, Shutdown, StartCause};
+use crate::runtime::log;
+use crate::runtime::outcome::{Cause, End};
+use crate::runtime::stop_chain::Link;
 use crate::status::EventKind;
 
 impl Driver {
-    /// Where it lies: an effect is moved in pieces of another width than it was written in, for which
-    /// the processor waits. That was a fortieth of a restart's time.
-    pub(super) fn perform(&mut self, effect: &mut Effect, step: &mut Step<'_>) {
+    pub(super) fn apply_effect(&mut self, effect: Effect, step: &mut Step) {
         let now = step.now;
-        match *effect {
-            Effect::Start { key, incarnation, cause } => {
-                // It was brought back, and that may not have been told.
-                self.given_up.take_if(|it| it.0 == key);
-                self.lived.remove(&key);
-                self.reopen_mailbox(key);
-                if let Some(options) = self.machine.options(key) {
-                    let rules = &self.hub.blueprint.rules;
-                    self.tasks.start(key, incarnation, cause, rules, options);
-                }
-            }
+        match effect {
+            Effect::Start { key, incarnation, cause } => self.start(key, incarnation, cause),
             Effect::HoldMessages { key, until } => {
                 if let Some(mailbox) = self.mailbox(key) {
                     mailbox.keep_back(until);
                 }
             }
-            Effect::Cancel { key } => {
-                if self.is_due(now) {
-                    self.asked.insert(key, ());
-                }
-                self.close_mailbox(key);
-                match self.tasks.is_asked(key) {
-                    Some(false) => {
-                        self.line_up(key);
-                        self.tasks.cancel(key, self.machine.returns(key));
-                    }
-                    // The end of the child behind it has.
-                    Some(true) => self.line_up_more(key),
-                    None => {}
-                }
-            }
-            Effect::Abort { key } if self.asked.get(&key).is_some() => {
-                if let Some(incarnation) = self.tasks.runs(key) {
-                    self.late.push_back((key, incarnation));
-                }
+            Effect::Cancel { key } => self.cancel(key, now),
+            Effect::Abort { key } if self.aborts.cancelled.contains(&key) => {
+                let incarnation = self.children.incarnation(key);
+                self.aborts.postponed.extend(incarnation.map(|it| (key, it.number)));
             }
             Effect::Abort { key } => self.abort(key),
-            Effect::Report(ref report) => {
-                self.watch(report);
-                self.report(report, step);
+            Effect::Report(report) => {
+                self.update_health_task(&report);
+                self.report(&report, step);
                 if matches!(report.to, Lifecycle::Stopped | Lifecycle::Errored) {
                     self.note_down(report.key, step);
                 }
             }
-            Effect::Health { key, incarnation, ref mut problem } => {
-                self.is_well(key, incarnation, problem.take(), now);
+            Effect::Health { key, incarnation, problem } => {
+                self.publish_health((key, incarnation), problem, now);
             }
             Effect::Leaked { key, incarnation } => {
                 self.leak(key, incarnation, now);
                 self.note_down(key, step);
             }
-            Effect::Ended { key, incarnation, ref reason, lived } => {
-                let reason = Arc::clone(reason);
-                step.ending = Some(Ending { key, incarnation, reason, lived });
+            Effect::Ended { key, incarnation, reason, lived } => {
+                step.exit = Some(ExitInfo { key, incarnation, reason, lifetime: lived });
             }
-            Effect::Ask { key, incarnation, attempt, ref mut reason } => {
-                let reason = std::mem::replace(reason, ExitReason::Normal);
-                self.ask_about((key, incarnation), attempt, reason, step);
+            Effect::Ask { key, incarnation, attempt, reason } => {
+                self.call_failure_callback((key, incarnation), attempt, reason, step);
             }
             Effect::Unanswered { key, incarnation } => {
-                let path = self.tasks.path(&self.hub, key);
+                let path = self.children.path(key);
                 let problem = format!("didn't answer within {ANSWER_WITHIN:?}");
-                trace::undecided(&self.hub, &path, incarnation, &problem);
+                log::undecided(self.shared.path(), &path, incarnation, &problem);
             }
-            Effect::Changed { key, ref changes } => self.tasks.change(key, changes),
-            Effect::Decided { key, incarnation, ref reason, decision, log } => {
-                self.decided((key, incarnation), reason, decision, log, step);
+            Effect::Changed { key, changes } => self.children.change_properties(key, &changes),
+            Effect::Decided { key, incarnation, reason, decision, log } => {
+                self.decided((key, incarnation), &reason, decision, log, step);
                 self.note_down(key, step);
             }
-            Effect::Replaced { key } => self.replaced(key),
-            Effect::StaysDown { key } => {
-                self.note_down(key, step);
-                self.tasks.let_go(key);
-            }
-            Effect::Reply { ticket, ref mut answer } => {
-                let answer = std::mem::replace(answer, core::ChildAnswer::Done);
-                self.reply(ticket, answer, step);
-            }
-            Effect::Removed { key, incarnation } => {
-                if self.hub.tree.has_listeners() {
-                    let path = self.tasks.path(&self.hub, key);
-                    self.hub.publish(now, path, incarnation, || EventKind::Removed);
-                }
-                self.take_mailbox(key);
-                self.tasks.remove(key);
-                self.fallbacks.remove(&key);
-                self.lived.remove(&key);
-                self.health.remove(key);
-            }
+            Effect::Replaced { key } => self.replace(key),
+            Effect::StaysDown { key } => self.note_down(key, step),
+            Effect::Reply { ticket, answer } => self.reply(ticket, answer),
+            Effect::Removed { key, incarnation } => self.remove(key, incarnation, now),
             Effect::Up => {
-                trace::up(&self.hub);
-                self.hub.progress.up();
+                log::up(self.shared.path());
+                self.shared.progress.up();
                 if let Some(ctx) = &self.above {
                     ctx.ready();
                 }
             }
-            Effect::Finish(ref mut finish) => {
-                let finish = std::mem::replace(finish, Finish::Stopped);
+            Effect::Finish(finish) => {
                 self.end = Some(match self.end_of(finish) {
-                    // It would have ended like that, but had to be made to.
-                    End::Stopped | End::AutoShutdown if self.heard == StopLevel::Abort => {
+                    // A clean end that had to be forced.
+                    End::Stopped | End::AutoShutdown if self.seen_level == StopLevel::Abort => {
                         End::Aborted
                     }
                     end => end,
@@ -133,50 +84,184 @@ impl Driver {
         }
     }
 
-    /// If this child's end is waited for in an ordered stop, those before it need not wait for this
-    /// supervisor then. If nobody stops in order any more, nobody is lined up.
-    fn line_up(&self, key: Key) {
-        match (self.machine.stops_now(), self.tasks.runs(key)) {
+    fn start(&mut self, key: Key, incarnation: IncarnationNumber, cause: StartCause) {
+        // A child that was given up may have been brought back.
+        self.given_up.take_if(|it| it.0 == key);
+        self.lifetimes.remove(&key);
+        self.reopen_mailbox(key);
+        if let Some(options) = self.machine.options(key) {
+            let phases = phases(&self.shared.blueprint.rules, options);
+            self.children.start(key, incarnation, cause, phases);
+        }
+    }
+
+    fn cancel(&mut self, key: Key, now: Instant) {
+        if self.is_due(now) {
+            self.aborts.cancelled.insert(key);
+        }
+        self.close_mailbox(key);
+        let Some(incarnation) = self.children.incarnation(key) else { return };
+        if incarnation.stop.level() == StopLevel::None {
+            self.start_stop_chain(key);
+            self.children.cancel(key);
+        } else {
+            self.extend_stop_chain(key);
+        }
+    }
+
+    /// Links the children behind this one in an ordered stop, so that its exit cancels the next.
+    fn start_stop_chain(&self, key: Key) {
+        match (self.machine.stops_now(), self.children.incarnation(key)) {
             (Some(now), Some(incarnation)) if now == key => {
-                self.hub.line.set(self.links((key, incarnation)));
+                self.shared.stop_chain.replace(self.links((key, incarnation.number)));
             }
-            (None, _) => self.hub.line.cut(),
+            (None, _) => self.shared.stop_chain.clear(),
             _ => {}
         }
     }
 
-    /// The same if some were lined up, and there are others behind them.
-    fn line_up_more(&self, key: Key) {
-        if let Some(end) = self.hub.line.end()
+    /// Appends links to the stop chain if this child, cancelled by the chain, is the next to stop.
+    fn extend_stop_chain(&self, key: Key) {
+        if let Some(end) = self.shared.stop_chain.extensible_end()
             && self.machine.stops_now() == Some(key)
         {
-            self.hub.line.extend(self.links(end));
+            self.shared.stop_chain.extend(self.links(end));
         }
     }
 
-    /// Who may be asked by the end of this run, and so on.
+    /// Returns the links behind this incarnation, up to a child without a task or with a mailbox,
+    /// which the supervisor has to close before it cancels the child.
     fn links(&self, mut last: (Key, IncarnationNumber)) -> impl Iterator<Item = Link> {
-        // In a group, who runs mostly does. The task of one who does not is let go when that is told.
-        let returns = !self.machine.is_ending();
         std::iter::from_fn(move || {
-            let run = self.tasks.to_be_asked(self.machine.stops_after(last.0)?, returns)?;
-            let behind = std::mem::replace(&mut last, (run.key, run.incarnation()));
-            Some(Link { behind, run })
+            let key = self.machine.stops_after(last.0)?;
+            let next = self.children.incarnation(key)?;
+            if self.children.mailbox(key).is_some() {
+                return None;
+            }
+            let after = std::mem::replace(&mut last, (key, next.number));
+            Some(Link { after, next: Arc::clone(next) })
         })
     }
 
     pub(super) fn abort(&self, key: Key) {
-        self.tasks.abort(key, self.is_supervisor(key));
+        if self.is_supervisor(key) {
+            self.children.abort_below(key);
+        } else {
+            self.children.abort(key);
+        }
     }
 
     pub(super) fn is_supervisor(&self, key: Key) -> bool {
         self.machine.options(key).is_some_and(|options| options.supervisor.is_some())
     }
 
+    fn leak(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
+        // A supervisor that doesn't end has leaked what is below it. Its own task can go.
+        self.children.abort(key);
+        self.leaked.insert((key, incarnation));
+        self.shared.leaked(now, self.children.path(key), key, incarnation);
+    }
+
+    fn remove(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
+        if self.shared.tree.has_listeners() {
+            let path = self.children.path(key);
+            self.shared.publish(now, path, incarnation, || EventKind::Removed);
+        }
+        self.take_mailbox(key);
+        self.children.remove(key);
+        self.fallbacks.remove(&key);
+        self.lifetimes.remove(&key);
+        self.health.remove(key);
+    }
+
+    /// Replaces the child with its fallback, under the child's name.
+    fn replace(&mut self, key: Key) {
+        let Some(spec) = self.fallbacks.remove(&key) else { return };
+        self.take_mailbox(key);
+        self.children.replace(key, Arc::clone(&spec.factory));
+        if let Some(mailbox) = spec.factory.mailbox() {
+            self.give_mailbox(key, &spec, &mailbox);
+        }
+        self.health.remove(key);
+        self.health.add(key, spec.health.as_ref());
+        if let Some(further) = &spec.fallback {
+            self.fallbacks.insert(key, Arc::clone(further));
+        }
+    }
+
+    /// Logs and publishes an edge of a child's lifecycle.
+    fn report(&self, report: &Report, step: &Step) {
+        let (logged, published) = (log::is_enabled(), self.shared.tree.has_listeners());
+        if !logged && !published {
+            return;
+        }
+        let path = self.children.path(report.key);
+        let exit = step.exit_of(report.key, report.incarnation);
+        let reason = exit.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
+        if logged {
+            let cause = self.children.incarnation(report.key).map(|it| it.start_cause);
+            let rules = &self.shared.blueprint.rules;
+            let options = self.machine.options(report.key);
+            let shutdown = options.map(|options| rules.shutdown(options));
+            let manual = cause == Some(StartCause::Manual);
+            let brutal = shutdown == Some(Shutdown::BrutalKill);
+            log::report(report, &path, manual, brutal, reason.as_deref());
+        }
+        if published {
+            let waits = report.to == Lifecycle::Restarting;
+            let view = waits.then(|| self.machine.view(report.key, step.now)).flatten();
+            let history = view.and_then(|view| view.history);
+            let wait = history.and_then(|history| Some((history.attempt, history.next?.1)));
+            let (from, to, after) = (report.from, report.to, report.after);
+            let kind = || EventKind::Moved { from, to, after, reason, wait };
+            self.shared.publish(step.now, path, report.incarnation, kind);
+        }
+    }
+
+    /// Logs and publishes what was decided of a child that has ended by itself.
+    fn decided(
+        &mut self,
+        (key, incarnation): (Key, IncarnationNumber),
+        reason: &Arc<ExitReason>,
+        decision: Decision,
+        log: FailureLog,
+        step: &Step,
+    ) {
+        let now = step.now;
+        let before = self.lifetimes.remove(&key).filter(|&(of, _)| of == incarnation);
+        let path = self.children.path(key);
+        let lifetime = step.exit_of(key, incarnation).and_then(|exit| exit.lifetime);
+        let lifetime = lifetime.or(before.map(|(_, lifetime)| lifetime)).unwrap_or_default();
+        let supervisor = self.shared.path();
+        log::decided(supervisor, &path, incarnation, reason, lifetime, decision, log);
+        let publish = |kind| self.shared.publish(now, path.clone(), incarnation, || kind);
+        if decision == Decision::FallBack {
+            publish(EventKind::FellBack { reason: Arc::clone(reason) });
+        }
+        if let Decision::Pause { length } = decision {
+            publish(EventKind::Paused { reason: Arc::clone(reason), length });
+        }
+        if decision.fails() {
+            publish(EventKind::GaveUp { reason: Arc::clone(reason) });
+            let at = self.shared.tree.wall_clock(now);
+            let letter = DeadLetter::about_child(
+                DeadLetterReason::GaveUp,
+                path.clone(),
+                incarnation,
+                Arc::clone(reason),
+                at,
+            );
+            self.shared.send_letter(&letter, &Provenance::default(), now);
+        }
+        if decision.is_accounted_for() {
+            self.given_up = Some((key, path));
+        }
+    }
+
     fn end_of(&self, finish: Finish) -> End {
         let cause = |key, reason| {
             let given_up = self.given_up.as_ref().filter(|it| it.0 == key);
-            let child = given_up.map_or_else(|| self.tasks.path(&self.hub, key), |it| it.1.clone());
+            let child = given_up.map_or_else(|| self.children.path(key), |it| it.1.clone());
             Box::new(Cause { child, reason })
         };
         match finish {
@@ -188,7 +273,7 @@ impl Driver {
                 End::GaveUp { cause: cause(key, reason), cleanly: false }
             }
             Finish::Exit { key, reason, code } => match reason {
-                // A supervisor below says so: it is the same end.
+                // The supervisor below has ended for the same cause.
                 ExitReason::Exit { child, source, .. } => {
                     let reason = (*source).clone();
                     End::Exit { cause: Box::new(Cause { child, reason }), code }
@@ -196,140 +281,17 @@ impl Driver {
                 reason => End::Exit { cause: cause(key, reason), code },
             },
             Finish::Escalated { key, reason } => {
-                let cleanly = self.hub.blueprint.rules.gives_up_cleanly;
+                let cleanly = self.shared.blueprint.rules.gives_up_cleanly;
                 End::GaveUp { cause: cause(key, reason), cleanly }
             }
         }
     }
+}
 
-    fn report(&mut self, report: &Report, step: &Step<'_>) {
-        let (reads, listens) = (trace::is_read(), self.hub.tree.has_listeners());
-        if !reads && !listens {
-            return;
-        }
-        let path = self.tasks.path(&self.hub, report.key);
-        let ending = step.ending(report.key, report.incarnation);
-        let reason = ending.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
-        if reads {
-            let by_hand = self.tasks.cause(report.key) == Some(StartCause::Manual);
-            let rules = &self.hub.blueprint.rules;
-            let options = self.machine.options(report.key);
-            let shutdown = options.map(|options| rules.shutdown(options));
-            let brutal = shutdown == Some(Shutdown::BrutalKill);
-            trace::report(report, &path, by_hand, brutal, reason.as_deref());
-        }
-        if listens {
-            let waits = report.to == Lifecycle::Restarting;
-            let view = waits.then(|| self.machine.view(report.key, step.now)).flatten();
-            let history = view.and_then(|view| view.history);
-            let wait = history.and_then(|history| Some((history.attempt, history.next?.1)));
-            let (from, to, after) = (report.from, report.to, report.after);
-            let kind = || EventKind::Moved { from, to, after, reason, wait };
-            self.hub.publish(step.now, path, report.incarnation, kind);
-        }
-    }
-
-    fn leak(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
-        // A supervisor that did not end has leaked what is below it; the rest of it goes now.
-        self.tasks.abort_task(key);
-        self.leaked.insert((key, incarnation), ());
-        self.hub.leaked(now, self.tasks.path(&self.hub, key), key, incarnation);
-    }
-
-    fn decided(
-        &mut self,
-        (key, incarnation): (Key, IncarnationNumber),
-        reason: &Arc<ExitReason>,
-        decision: Decision,
-        log: FailureLog,
-        step: &Step<'_>,
-    ) {
-        let now = step.now;
-        let before = self.lived.remove(&key).filter(|&(of, _)| of == incarnation);
-        let path = self.tasks.path(&self.hub, key);
-        let ending = step.ending(key, incarnation);
-        let lived = ending.and_then(|ending| ending.lived);
-        let lived = lived.or(before.map(|(_, lived)| lived)).unwrap_or_default();
-        trace::decided(&self.hub, &path, incarnation, reason, lived, decision, log);
-        if decision == Decision::FallBack {
-            let reason = Arc::clone(reason);
-            self.hub.publish(now, path.clone(), incarnation, || EventKind::FellBack { reason });
-        }
-        if let Decision::Pause { length } = decision {
-            let reason = Arc::clone(reason);
-            let kind = || EventKind::Paused { reason, length };
-            self.hub.publish(now, path.clone(), incarnation, kind);
-        }
-        if decision.is_accounted_for() {
-            self.given_up = Some(Box::new((key, path.clone())));
-        }
-        if decision.fails() {
-            self.hub.publish(now, path.clone(), incarnation, || EventKind::GaveUp {
-                reason: Arc::clone(reason),
-            });
-            let at = self.hub.tree.wall(now);
-            let letter = DeadLetter::about_child(
-                DeadLetterReason::GaveUp,
-                path.clone(),
-                incarnation,
-                Arc::clone(reason),
-                at,
-            );
-            self.hub.send_letter(&letter, &Provenance::default(), now);
-        }
-    }
-
-    /// The child grows from another seed from now on, under its old name.
-    fn replaced(&mut self, key: Key) {
-        let Some(spec) = self.fallbacks.remove(&key) else { return };
-        self.take_mailbox(key);
-        let mailbox = spec.seed.mailbox();
-        self.tasks.replace(key, Arc::clone(&spec.seed), mailbox.is_some());
-        if let Some(mailbox) = mailbox {
-            self.give_mailbox(key, &spec, &mailbox);
-        }
-        self.health.remove(key);
-        self.health.add(key, spec.health.as_ref());
-        if let Some(further) = &spec.fallback {
-            self.fallbacks.insert(key, Arc::clone(further));
-        }
-    }
-
-    fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer, step: &mut Step<'_>) {
-        let asking = step.asking.take_if(|(it, _)| *it == ticket).map(|(_, caller)| caller);
-        let Some(caller) = asking.or_else(|| self.callers.remove(&ticket)) else { return };
-        let Caller { child, call, answer: caller } = caller;
-        self.answered = true;
-        let path = || child.under(self.hub.path());
-        let result = match answer {
-            core::ChildAnswer::Done => Ok(Begun::Done),
-            core::ChildAnswer::Ignored => Ok(Begun::Declined),
-            core::ChildAnswer::Gated => Ok(Begun::Gated),
-            core::ChildAnswer::Dormant => Ok(Begun::Dormant),
-            core::ChildAnswer::Started(incarnation) => Ok(Begun::Up(incarnation)),
-            core::ChildAnswer::Failed(reason) => {
-                Err(ControlError::ActivationFailed { path: path(), reason })
-            }
-            core::ChildAnswer::Running => Err(ControlError::Running { path: path() }),
-            core::ChildAnswer::Restarting => Err(ControlError::Restarting { path: path() }),
-            core::ChildAnswer::InvalidState(state) => {
-                Err(ControlError::Unfit { path: path(), state, call })
-            }
-            core::ChildAnswer::NotFound => Err(ControlError::NotFound { path: path() }),
-            core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
-            core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
-            core::ChildAnswer::Stopped => Err(ControlError::Stopped { path: path() }),
-        };
-        let result = result.map(|result| Started { child, result });
-        // A caller who has gone away needs no answer.
-        let _ = caller.send(result);
-    }
-
-    pub(super) fn shutting_down(&self) -> ControlError {
-        ControlError::ShuttingDown { path: self.hub.path().clone() }
-    }
-
-    pub(super) fn max_children(&self, max: usize) -> ControlError {
-        ControlError::MaxChildren { path: self.hub.path().clone(), max }
-    }
+fn phases(rules: &Rules, options: &ChildOptions) -> Phases {
+    let grace = match rules.shutdown(options) {
+        Shutdown::Timeout(grace) if options.supervisor.is_none() => Some(grace),
+        _ => None,
+    };
+    Phases { signals_ready: !options.signals_itself, grace }
 }

@@ -4,9 +4,8 @@
 //! hears that its child is to stop, and is sent away when the child is down and the machine says
 //! that it doesn't come back by itself.
 
+use std::collections::HashSet;
 use std::sync::Arc;
-
-use foldhash::HashSet;
 
 use super::{Driver, Step};
 use crate::child::ChildSpec;
@@ -24,15 +23,15 @@ impl Driver {
         let grace = if spec.options.signals {
             Grace::UntilReady
         } else {
-            let first = self.hub.blueprint.rules.backoff(&spec.options).first_wait();
+            let first = self.shared.blueprint.rules.backoff(&spec.options).first_wait();
             let micros = u16::try_from(first.as_micros()).unwrap_or(u16::MAX);
             Grace::Micros(micros.min(GRACE))
         };
         mailbox.bind(At {
-            owner: Arc::clone(&self.hub) as Arc<dyn Owner>,
+            owner: Arc::clone(&self.shared) as Arc<dyn Owner>,
             key,
-            name: Arc::clone(&spec.seed.name),
-            serial: self.tasks.entry(key).and_then(|entry| entry.serial),
+            name: Arc::clone(&spec.factory.name),
+            serial: self.children.entry(key).and_then(|entry| entry.serial),
             grace,
             starts_on_message: spec.options.on_message,
         });
@@ -40,7 +39,7 @@ impl Driver {
 
     /// The child's mailbox, if this is its place.
     pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn Slot>> {
-        self.tasks.mailbox(key).filter(|mailbox| mailbox.is_at(spot(&self.hub, key)))
+        self.children.mailbox(key).filter(|mailbox| mailbox.is_at(spot(&self.shared, key)))
     }
 
     /// The child is started.
@@ -55,23 +54,27 @@ impl Driver {
         let returns = || self.machine.returns(key) || self.may_return();
         if let Some(mailbox) = self.mailbox(key) {
             if self.machine.is_failing(key) {
-                self.tasks.blame(key);
+                if let Some(incarnation) = self.children.incarnation(key) {
+                    incarnation.mark_failed();
+                }
             }
             mailbox.stopping(!returns());
         } else if self.is_supervisor(key) && !returns() {
             // It has mailboxes below it.
-            self.tasks.dismiss(key);
+            if let Some(incarnation) = self.children.incarnation(key) {
+                incarnation.mark_final();
+            }
         }
     }
 
     /// Whether this supervisor ends, and may be started again by the one above.
     fn may_return(&self) -> bool {
-        let dismissed = self.above.as_ref().is_none_or(|ctx| ctx.run.is_dismissed());
+        let dismissed = self.above.as_ref().is_none_or(|ctx| ctx.incarnation.is_final());
         !dismissed && self.machine.is_ending()
     }
 
     /// Notes a child that may be down for good.
-    pub(super) fn note_down(&self, key: Key, step: &mut Step<'_>) {
+    pub(super) fn note_down(&self, key: Key, step: &mut Step) {
         if self.mailbox(key).is_some() || self.is_supervisor(key) {
             step.down.push(key);
         }
@@ -89,7 +92,7 @@ impl Driver {
             match self.mailbox(key) {
                 Some(mailbox) if !returns => mailbox.away(self.reason(key)),
                 Some(mailbox) if self.machine.awaits_message(key) => mailbox.rest(),
-                None if !returns => self.hub.dismiss(key, self.reason(key)),
+                None if !returns => self.shared.dismiss(key, self.reason(key)),
                 Some(_) | None => {}
             }
         }
@@ -111,26 +114,26 @@ impl Driver {
             mailbox.unbind();
         } else {
             // The machine may not know any more that it was a supervisor.
-            self.hub.dismiss(key, self.reason(key));
+            self.shared.dismiss(key, self.reason(key));
         }
     }
 
     /// The supervisor has ended. If it may come back, what its declared children have not read waits
     /// for that; those that were added are not there any more then.
     pub(super) fn leave_mailboxes(&mut self) {
-        let below = self.hub.release();
-        let lends = self.hub.blueprint.lends;
-        if !lends && below.is_empty() && self.tasks.mailboxes().next().is_none() {
+        let below = self.shared.release();
+        let lends = self.shared.blueprint.lends;
+        if !lends && below.is_empty() && self.children.mailboxes().next().is_none() {
             return;
         }
-        let above = self.above.as_ref().filter(|ctx| !ctx.run.is_dismissed());
-        let above = above.and_then(|ctx| Some((ctx.run.key, self.hub.above.as_ref()?)));
+        let above = self.above.as_ref().filter(|ctx| !ctx.incarnation.is_final());
+        let above = above.and_then(|ctx| Some((ctx.incarnation.key, self.shared.above.as_ref()?)));
         // Nobody is looked for at the end of a tree.
-        let declared = above.iter().flat_map(|_| &self.hub.blueprint.children);
-        let declared: HashSet<_> = declared.map(|child| Arc::as_ptr(&child.seed)).collect();
+        let declared = above.iter().flat_map(|_| &self.shared.blueprint.children);
+        let declared: HashSet<_> = declared.map(|child| Arc::as_ptr(&child.factory)).collect();
         let comes_back = |key| {
-            let entry = self.tasks.entry(key);
-            entry.is_some_and(|entry| declared.contains(&Arc::as_ptr(&entry.seed)))
+            let entry = self.children.entry(key);
+            entry.is_some_and(|entry| declared.contains(&Arc::as_ptr(&entry.factory)))
         };
         let mut wards = Vec::new();
         for (supervisor, mailboxes) in below {
@@ -140,7 +143,7 @@ impl Driver {
                 send_away(mailboxes, DeadLetterReason::UndeliveredAtStop);
             }
         }
-        for (key, _) in self.tasks.mailboxes() {
+        for (key, _) in self.children.mailboxes() {
             let Some(mailbox) = self.mailbox(key) else { continue };
             if comes_back(key) {
                 wards.push(mailbox);
@@ -158,12 +161,12 @@ impl Driver {
     /// Closes the mailboxes below that were never given a place, because the turn of their supervisor, or
     /// of a fallback, has not come: otherwise who writes to them would never hear that nobody reads.
     fn close_unbound(&self) {
-        let mut open: Vec<_> = self.hub.blueprint.children.iter().collect();
+        let mut open: Vec<_> = self.shared.blueprint.children.iter().collect();
         while let Some(spec) = open.pop() {
-            if let Some(mailbox) = spec.seed.mailbox().filter(|mailbox| mailbox.is_nowhere()) {
+            if let Some(mailbox) = spec.factory.mailbox().filter(|mailbox| mailbox.is_nowhere()) {
                 mailbox.away(DeadLetterReason::UndeliveredAtStop);
             }
-            open.extend(spec.seed.children().iter().filter(|child| child.lends()));
+            open.extend(spec.factory.children().iter().filter(|child| child.lends()));
             open.extend(spec.fallback.as_deref());
         }
     }

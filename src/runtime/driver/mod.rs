@@ -1,272 +1,248 @@
-//! The loop of one supervisor: wait, ask the machine, do what it says.
+//! The loop of one supervisor: wait, collect a batch, ask the machine, apply its effects.
 //!
-//! No rule lives here. In one turn the driver takes a bounded number of events and of requests, so
-//! that under a storm of exits callers are still answered and a stop is still heard, and a flood of
-//! requests holds up no restart. They are taken as they came, but a request waits for no more events
-//! than one turn takes. The supervisor's task gives way to others between turns, and first of all to
-//! callers that were answered; somebody else takes one turn and leaves the rest to it.
+//! No rule is here. One iteration handles a bounded number of events and requests, so a storm of exits
+//! delays neither calls nor a stop, and a flood of requests delays no restart. Items are handled in
+//! the order in which they were pushed, except that a request waits for no more events than one
+//! iteration handles. The task yields between iterations while there is more to do.
 //!
 //! # Invariants
 //!
-//! 1. Whatever way the driver goes (it returns, is dropped, or its runtime ends), no child is left
-//!    that was not aborted.
-//! 2. A child that was asked to stop is polled before the end of its grace is looked at, however
-//!    short that is.
+//! 1. However the driver goes (it returns, is dropped, or its runtime ends), every child left was
+//!    aborted.
+//! 2. A child that is cancelled is polled before the end of its grace is checked, however short that
+//!    is.
+//! 3. The clock is read once per iteration.
 
-mod asking;
 mod effects;
+mod failure_callback;
 mod health;
 mod mailboxes;
 mod requests;
-mod turns;
+mod timer;
 
-use std::any::Any;
-use std::cell::Cell;
-use std::pin::Pin;
+use std::collections::{HashMap, HashSet};
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
-use tokio::time::Sleep;
-use tracing::Span;
-
-use self::asking::Questions;
-use self::health::Health;
-use super::end::End;
-use super::few::Few;
-use super::hub::Hub;
+use self::failure_callback::CallbackTasks;
+use self::health::HealthTasks;
+use self::requests::Calls;
+use self::timer::Timer;
+use super::children::Children;
 use super::inbox::Batch;
-use super::queue::Queue;
-use super::request::{Answer, ChildName, Request, Started};
-use super::tasks::Tasks;
-use super::trace;
+use super::log;
+use super::outcome::End;
+use super::request::Request;
+use super::shared::SupervisorShared;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
-use crate::core::{Effect, IncarnationNumber, Key, Machine, MachineEvent, RequirementId, Ticket};
+use crate::core::{Effect, IncarnationNumber, Key, Machine, MachineEvent, RequirementId};
 use crate::exit::ExitReason;
 use crate::path::Path;
 
-/// Events taken in one turn.
+/// How many events one iteration handles.
 const EVENTS: usize = 256;
-/// Requests taken in one turn.
+/// How many requests one iteration handles.
 const REQUESTS: usize = 64;
-/// Turns that a deadline may be put off, while there are more events than one turn takes.
-const PATIENCE: u32 = 64;
-/// Children described in one answer: some ten microseconds of work for both who take part. tokio
-/// lets its timers, and tasks that give way, wait for 61 polls, and all of these together are to take
-/// less than a millisecond. More in one answer would hardly make a snapshot faster.
-const PAGE: usize = 16;
-
-thread_local! {
-    /// Room for what a machine says in one step, for all supervisors whose turn it is on a thread.
-    /// One of ten children took 5 KB for its own, and five allocations to get there.
-    static EFFECTS: Cell<Vec<Effect>> = const { Cell::new(Vec::new()) };
-}
+/// For how many iterations a deadline is postponed while there are more events than one handles.
+const POSTPONED: u32 = 64;
 
 /// See the [module](self).
 pub(super) struct Driver {
     machine: Machine,
-    hub: Arc<Hub>,
-    tasks: Tasks,
-    /// When the last turn was: the clock is read once for each, and a deadline that has come since is
-    /// noticed by the sleep. `None`: there was none.
-    last_turn: Option<Instant>,
-    batch: Batch<Request>,
-    /// What children are required by name, so that the next one of that name is it again.
-    required: Few<Arc<str>, RequirementId>,
-    /// Who waits.
-    callers: Few<Ticket, Caller>,
-    next_ticket: Ticket,
-    /// Made for the first deadline: most supervisors never have one before they stop.
-    sleep: Option<Pin<Box<Sleep>>>,
-    /// What the supervisor is to its own supervisor.
+    shared: Arc<SupervisorShared>,
+    children: Children,
+    /// This supervisor as a child of the one above, or `None` for a root.
     above: Option<Context>,
-    heard: StopLevel,
-    /// Who was asked to stop in this turn while some deadline, maybe theirs, has come already.
-    asked: Few<Key, ()>,
-    /// Who is to be aborted in the next turn, so that he has heard before that he is to stop.
-    late: Queue<(Key, IncarnationNumber)>,
-    /// Somebody was answered in this turn.
-    answered: bool,
-    /// Others are to have a turn before the next one, which somebody else than the supervisor's task has
-    /// left to it.
-    yields: bool,
-    /// For how many turns a deadline was put off.
-    overdue: u32,
-    /// Who has leaked, so that it can be told when he ends.
-    leaked: Few<(Key, IncarnationNumber), ()>,
-    /// How long those had been Active that have failed and are yet to be decided on.
-    lived: Few<Key, (IncarnationNumber, Duration)>,
-    /// The child that the supervisor gave up on last; it may be forgotten before the end.
-    given_up: Option<Box<(Key, Path)>>,
-    /// What takes the place of children that fail too often. Few have that.
-    fallbacks: Few<Key, Arc<ChildSpec>>,
+    /// The stop level that was handled last.
+    seen_level: StopLevel,
+    batch: Batch<Request>,
+    effects: Vec<Effect>,
+    timer: Timer,
+    aborts: Aborts,
+    calls: Calls,
+    /// What siblings require by name. A new child of that name provides it again.
+    requirements: HashMap<Arc<str>, RequirementId>,
+    /// What replaces a child that fails too often.
+    fallbacks: HashMap<Key, Arc<ChildSpec>>,
+    leaked: HashSet<(Key, IncarnationNumber)>,
+    /// How long each failed child that is still to be decided on had been `Active`.
+    lifetimes: HashMap<Key, (IncarnationNumber, Duration)>,
+    /// The child that was given up last. It may be forgotten before the supervisor ends.
+    given_up: Option<(Key, Path)>,
+    callback_tasks: CallbackTasks,
+    health: HealthTasks,
     end: Option<End>,
-    questions: Questions,
-    health: Health,
-    /// That of the supervisor's task.
-    span: Option<Box<Span>>,
-    /// What a turn panicked with that somebody else took: it is the panic of the supervisor's task.
-    panic: Option<Box<dyn Any + Send>>,
 }
 
-/// What is known while one step of the machine is carried out.
-struct Step<'a> {
+/// Aborts that wait for the next iteration; see invariant 2.
+#[derive(Debug, Default)]
+struct Aborts {
+    /// Children cancelled in this iteration while a deadline is due.
+    cancelled: HashSet<Key>,
+    postponed: Vec<(Key, IncarnationNumber)>,
+}
+
+/// The context of one step of the machine.
+struct Step {
     now: Instant,
-    /// The end that was told, for the edges and the decision that follow from it.
-    ending: Option<Ending>,
-    /// Who asks. Most are answered in the same step, and never come to those who wait.
-    asking: &'a mut Option<(Ticket, Caller)>,
-    /// Children with a mailbox that have come down, maybe for good.
+    /// The exit that the step is about, for the reports and the decision that follow from it.
+    exit: Option<ExitInfo>,
+    /// Children with mailboxes that are down, and may not come back.
     down: Vec<Key>,
 }
 
-impl Step<'_> {
-    /// How this incarnation has ended, if it is the one.
-    fn ending(&self, key: Key, incarnation: IncarnationNumber) -> Option<&Ending> {
-        self.ending.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
+impl Step {
+    /// Returns how this incarnation ended, if the step is about that.
+    fn exit_of(&self, key: Key, incarnation: IncarnationNumber) -> Option<&ExitInfo> {
+        self.exit.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
     }
 }
 
 /// How an incarnation ended.
 #[derive(Debug)]
-struct Ending {
+struct ExitInfo {
     key: Key,
     incarnation: IncarnationNumber,
     reason: Arc<ExitReason>,
-    /// How long it had been Active.
-    lived: Option<Duration>,
-}
-
-/// Who waits for an answer about a child.
-#[derive(Debug)]
-struct Caller {
-    child: ChildName,
-    call: &'static str,
-    answer: Answer<Started>,
+    /// How long it had been `Active`.
+    lifetime: Option<Duration>,
 }
 
 impl Driver {
-    pub(super) fn new(machine: Machine, hub: Arc<Hub>, above: Option<Context>) -> Self {
-        let tasks = Tasks::new(Arc::clone(&hub) as _, &hub.blueprint);
+    pub(super) fn new(
+        machine: Machine,
+        shared: &Arc<SupervisorShared>,
+        above: Option<Context>,
+    ) -> Self {
+        let blueprint = &shared.blueprint;
+        let parent = Arc::clone(shared) as _;
         Self {
             machine,
-            hub,
-            tasks,
-            last_turn: None,
-            batch: Batch::default(),
-            required: Few::default(),
-            callers: Few::default(),
-            next_ticket: 0,
-            sleep: None,
+            shared: Arc::clone(shared),
+            children: Children::new(parent, blueprint.is_dynamic(), blueprint.children.len()),
             above,
-            heard: StopLevel::None,
-            asked: Few::default(),
-            late: Queue::default(),
-            answered: false,
-            yields: false,
-            overdue: 0,
-            leaked: Few::default(),
-            lived: Few::default(),
+            seen_level: StopLevel::None,
+            batch: Batch::default(),
+            effects: Vec::new(),
+            timer: Timer::default(),
+            aborts: Aborts::default(),
+            calls: Calls::default(),
+            requirements: HashMap::new(),
+            fallbacks: HashMap::new(),
+            leaked: HashSet::new(),
+            lifetimes: HashMap::new(),
             given_up: None,
-            fallbacks: Few::default(),
+            callback_tasks: CallbackTasks::default(),
+            health: HealthTasks::default(),
             end: None,
-            questions: Questions::default(),
-            health: Health::default(),
-            span: trace::boxed(Span::current()),
-            panic: None,
         }
     }
 
-    /// Not done by `new`: in a driver that is still to be moved to where it stays, each child took 40
-    /// instructions more.
-    fn take_children(&mut self) {
-        let blueprint = Arc::clone(&self.hub.blueprint);
-        let at = self.hub.began;
-        self.machine.reserve(blueprint.children.len());
-        for spec in &blueprint.children {
-            self.add(spec, at);
+    /// Runs the supervisor to its end.
+    pub(super) async fn run(&mut self) -> End {
+        self.add_declared();
+        let mut last = self.shared.began;
+        loop {
+            poll_fn(|cx| self.poll_work(last, cx)).await;
+            last = now();
+            self.iterate(last);
+            if let Some(end) = self.end.take() {
+                return self.finish(end);
+            }
+            if self.is_due(last) || self.has_work() || !self.shared.inbox.is_empty() {
+                tokio::task::yield_now().await;
+            }
         }
-        for spec in blueprint.children.iter().filter(|spec| !spec.requires.is_empty()) {
-            if let Some(key) = self.tasks.find(&spec.seed.name) {
+    }
+
+    fn add_declared(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let declared = &shared.blueprint.children;
+        self.machine.reserve(declared.len());
+        for spec in declared {
+            self.add(spec, shared.began);
+        }
+        for spec in declared.iter().filter(|spec| !spec.requires.is_empty()) {
+            if let Some(key) = self.children.find(spec.name()) {
                 self.link(key, spec);
             }
         }
     }
 
-    /// Whether the next deadline has come.
+    /// Resolves when there is something to do. `last` is the time of the last iteration.
+    fn poll_work(&mut self, last: Instant, cx: &mut task::Context<'_>) -> Poll<()> {
+        // Also while the last iteration left something: otherwise a stop would wait for the end of a
+        // storm.
+        let pushed = self.shared.inbox.poll_take(cx, &mut self.batch);
+        let stop = &mut |ctx: &Context| {
+            ctx.incarnation.stop.poll_above_replacing(self.seen_level, cx).is_ready()
+        };
+        let stopped = self.above.as_ref().is_some_and(stop);
+        if pushed.is_ready() || stopped || self.has_work() {
+            return Poll::Ready(());
+        }
+        match self.machine.next_deadline() {
+            Some(at) if at > last => self.timer.poll(at, cx),
+            Some(_) => Poll::Ready(()),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Returns whether the last iteration left something to do.
+    fn has_work(&self) -> bool {
+        !self.batch.is_empty() || !self.aborts.postponed.is_empty()
+    }
+
+    /// Returns whether the next deadline is due.
     fn is_due(&self, now: Instant) -> bool {
         self.machine.next_deadline().is_some_and(|at| at <= now)
     }
 
-    fn turn(&mut self, now: Instant) {
-        self.last_turn = Some(now);
+    fn iterate(&mut self, now: Instant) {
         let due = self.is_due(now);
-        let mut late = std::mem::take(&mut self.late);
-        self.asked.clear();
-        self.answered = false;
-        let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.run.level());
-        // Stopping comes first, so that nothing is started only to be stopped at once.
-        self.hear(level, now);
-        let mut room = EVENTS;
-        if due || !late.is_empty() {
-            self.take_events(&mut room, now, |batch| batch.next_event());
+        let postponed = std::mem::take(&mut self.aborts.postponed);
+        self.aborts.cancelled.clear();
+        // A stop comes first, so that no child is started only to be stopped at once.
+        self.handle_stop(now);
+        let mut budget = EVENTS;
+        if due || !postponed.is_empty() {
+            self.handle_events(&mut budget, now, Batch::next_event);
         }
-        while let Some((key, incarnation)) = late.pop_front() {
-            if self.tasks.runs(key) == Some(incarnation) {
+        for (key, incarnation) in postponed {
+            if self.children.incarnation(key).is_some_and(|it| it.number == incarnation) {
                 self.abort(key);
             }
         }
         for _ in 0..REQUESTS {
-            self.take_events(&mut room, now, |batch| batch.next_event_in_order());
+            self.handle_events(&mut budget, now, Batch::next_event_in_order);
             let Some(request) = self.batch.next_request() else { break };
-            self.serve(request, now);
-            // What has come since is for the next turn: who was answered may be on this worker, and
-            // not before the end of this one.
-            if self.batch.requests.is_empty() {
-                break;
-            }
+            self.handle_request(request, now);
         }
-        // Nor does an event wait for more requests than these.
-        self.take_events(&mut room, now, |batch| batch.next_event());
-        // An end that has come in already is heard before a deadline for it is missed, unless ends
-        // never cease to come.
-        if due && (self.batch.events.is_empty() || self.overdue == PATIENCE) {
-            self.overdue = 0;
-            self.step(MachineEvent::Tick, now);
-        } else if due {
-            self.overdue += 1;
+        // An event waits for no more requests than these.
+        self.handle_events(&mut budget, now, Batch::next_event);
+        if due {
+            self.handle_deadline(now);
         }
         if self.machine.stops_now().is_none() {
-            self.hub.line.cut();
+            self.shared.stop_chain.clear();
         }
     }
 
-    fn take_events(
-        &mut self,
-        room: &mut usize,
-        now: Instant,
-        next: impl Fn(&mut Batch<Request>) -> Option<MachineEvent>,
-    ) {
-        while *room > 0
-            && let Some(event) = next(&mut self.batch)
-        {
-            *room -= 1;
-            self.take_in(event, now);
-        }
-    }
-
-    /// Looks whether the supervisor is to stop.
-    fn hear(&mut self, level: StopLevel, now: Instant) {
+    fn handle_stop(&mut self, now: Instant) {
         if let Some(stop) = self.batch.stop.take() {
-            trace::stopping(&self.hub, &stop.reason);
+            log::stopping(self.shared.path(), &stop.reason);
             self.step(MachineEvent::Stop { within: stop.within }, now);
         }
-        if level > self.heard {
-            self.heard = level;
+        let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.incarnation.stop.level());
+        if level > self.seen_level {
+            self.seen_level = level;
             match level {
                 StopLevel::None => {}
                 StopLevel::Cancel => {
-                    trace::stopping(&self.hub, "asked by its supervisor");
+                    log::stopping(self.shared.path(), "asked by its supervisor");
                     self.step(MachineEvent::Stop { within: None }, now);
                 }
                 StopLevel::Abort => self.step(MachineEvent::AbortAll, now),
@@ -274,93 +250,89 @@ impl Driver {
         }
     }
 
-    fn take_in(&mut self, event: MachineEvent, now: Instant) {
-        // Dropped when the next incarnation has been started.
-        let mut _ended = None;
-        let mut over = match event {
-            // By its final message, a child that waits for its restart has none to wait for.
-            MachineEvent::Answered { key, .. } | MachineEvent::Request { key, .. } => Some(key),
-            _ => None,
-        };
-        if let MachineEvent::Exited { key, incarnation, .. }
-        | MachineEvent::Ignored { key, incarnation } = event
+    fn handle_events(
+        &mut self,
+        budget: &mut usize,
+        now: Instant,
+        next: fn(&mut Batch<Request>) -> Option<MachineEvent>,
+    ) {
+        while *budget > 0
+            && let Some(event) = next(&mut self.batch)
         {
-            over = Some(key);
-            _ended = self.tasks.ended(key, incarnation);
-            if !self.leaked.is_empty() && self.leaked.remove(&(key, incarnation)).is_some() {
-                self.hub.leak_ended(key, incarnation);
-            }
-        }
-        self.step(event, now);
-        if let Some(key) = over {
-            self.let_go(key);
+            *budget -= 1;
+            self.handle_event(event, now);
         }
     }
 
-    /// Lets the task go that waits for another run of a child that does not come back.
-    fn let_go(&mut self, key: Key) {
-        if self.tasks.rests(key) && !self.machine.returns(key) {
-            self.tasks.let_go(key);
+    fn handle_event(&mut self, event: MachineEvent, now: Instant) {
+        if let MachineEvent::Exited { key, incarnation, .. }
+        | MachineEvent::Ignored { key, incarnation } = event
+        {
+            self.children.exited(key, incarnation);
+            if self.leaked.remove(&(key, incarnation)) {
+                self.shared.leak_ended(key, incarnation);
+            }
+        }
+        self.step(event, now);
+    }
+
+    /// Lets the machine handle the deadlines that are due.
+    ///
+    /// An exit that was pushed already is handled before its deadline is missed, unless exits never
+    /// cease.
+    fn handle_deadline(&mut self, now: Instant) {
+        if self.batch.events.is_empty() || self.timer.postponed == POSTPONED {
+            self.timer.postponed = 0;
+            self.step(MachineEvent::Tick, now);
+        } else {
+            self.timer.postponed += 1;
         }
     }
 
     fn step(&mut self, event: MachineEvent, now: Instant) {
-        self.step_for(&mut None, event, now);
-    }
-
-    /// For who asks; he is there no more if he was answered.
-    fn step_for(
-        &mut self,
-        asking: &mut Option<(Ticket, Caller)>,
-        event: MachineEvent,
-        now: Instant,
-    ) {
-        // Without it, as when the thread is about to end, this step has room of its own.
-        let mut effects = EFFECTS.try_with(Cell::take).unwrap_or_default();
+        let mut effects = std::mem::take(&mut self.effects);
         self.machine.on_event(event, now, &mut effects);
-        let mut step = Step { now, ending: None, asking, down: Vec::new() };
-        for effect in &mut effects {
-            self.perform(effect, &mut step);
+        let mut step = Step { now, exit: None, down: Vec::new() };
+        for effect in effects.drain(..) {
+            self.apply_effect(effect, &mut step);
         }
-        // One that has failed and is still there is decided on when it is gone.
-        if let Some(ending) = &step.ending
-            && self.tasks.runs(ending.key) == Some(ending.incarnation)
+        self.effects = effects;
+        // A failed child that still has a task is decided on once the task has ended.
+        if let Some(exit) = &step.exit
+            && self.children.incarnation(exit.key).is_some_and(|it| it.number == exit.incarnation)
         {
-            self.remember_life(ending);
+            self.remember_lifetime(exit);
         }
-        effects.clear();
-        let _ = EFFECTS.try_with(|room| room.set(effects));
         self.look_after_mailboxes(&step.down);
     }
 
-    /// What becomes of who has ended so is decided later, and that is logged.
-    fn remember_life(&mut self, ending: &Ending) {
-        if let Some(lived) = ending.lived {
-            self.lived.insert(ending.key, (ending.incarnation, lived));
+    /// Keeps the lifetime of a failed child for the log line of a later decision.
+    fn remember_lifetime(&mut self, exit: &ExitInfo) {
+        if let Some(lifetime) = exit.lifetime {
+            self.lifetimes.insert(exit.key, (exit.incarnation, lifetime));
         }
     }
 
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
         let key = self.machine.add(Arc::clone(&spec.options), now);
-        let mailbox = spec.seed.mailbox();
-        self.tasks.add(key, Arc::clone(&spec.seed), mailbox.is_some());
+        self.children.add(key, Arc::clone(&spec.factory));
+        if let Some(mailbox) = spec.factory.mailbox() {
+            self.give_mailbox(key, spec, &mailbox);
+        }
         if let Some(fallback) = &spec.fallback {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
         self.health.add(key, spec.health.as_ref());
-        if let Some(mailbox) = mailbox {
-            self.give_mailbox(key, spec, &mailbox);
-        }
         key
     }
 
     fn link(&mut self, key: Key, spec: &ChildSpec) {
-        let provides = self.required.get(&spec.seed.name).copied();
+        let provides = self.requirements.get(spec.name()).copied();
         let mut requires = Vec::with_capacity(spec.requires.len());
         for name in &spec.requires {
-            if let Some(provider) = self.tasks.find(name) {
+            if let Some(provider) = self.children.find(name) {
                 let id = self.machine.provided_by(provider);
-                self.required.insert(name.as_str().into(), id);
+                self.requirements.insert(name.as_str().into(), id);
                 requires.push(id);
             }
         }
@@ -369,41 +341,42 @@ impl Driver {
         }
     }
 
-    /// Names those that were to be aborted and are still there. Otherwise nobody would: whoever
-    /// waited for this supervisor waits no longer. What a supervisor leaves behind it says itself.
-    fn leave_behind(&mut self) {
-        for (key, incarnation) in self.tasks.running() {
+    fn finish(&mut self, end: End) -> End {
+        log::stopped(self.shared.path());
+        self.discard_events();
+        end.leaving(self.shared.leaked_below())
+    }
+
+    fn discard_events(&mut self) {
+        while let Some(event) = self.batch.next_event() {
+            self.shared.discard_event(event);
+        }
+    }
+
+    /// Reports workers that were to be aborted and still run as leaked. A supervisor below reports its
+    /// own.
+    fn report_leaks(&mut self) {
+        let now = now();
+        for incarnation in self.children.incarnations() {
+            let (key, number) = (incarnation.key, incarnation.number);
             let options = self.machine.options(key);
-            let worker = options.is_some_and(|options| options.supervisor.is_none());
-            if worker && self.leaked.insert((key, incarnation), ()).is_none() {
-                self.hub.leaked(now(), self.tasks.path(&self.hub, key), key, incarnation);
+            let is_worker = options.is_some_and(|options| options.supervisor.is_none());
+            if is_worker && self.leaked.insert((key, number)) {
+                self.shared.leaked(now, self.children.path(key), key, number);
             }
         }
-    }
-
-    /// What has come in and is not taken in any more.
-    fn hear_late(&mut self) {
-        while let Some(event) = self.batch.events.pop_front() {
-            self.hub.hear_late(event);
-        }
-    }
-
-    fn finish(&mut self, end: End) -> End {
-        trace::ended(&self.hub);
-        self.hear_late();
-        end.leaving(self.hub.left_behind())
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if self.heard == StopLevel::Abort {
-            self.leave_behind();
+        if self.seen_level == StopLevel::Abort {
+            self.report_leaks();
         }
-        self.tasks.abort_everything();
-        // It holds children, and they this supervisor.
-        self.hub.line.cut();
+        self.children.abort_all();
+        // The chain holds children, which hold this supervisor.
+        self.shared.stop_chain.clear();
         self.leave_mailboxes();
-        self.hear_late();
+        self.discard_events();
     }
 }

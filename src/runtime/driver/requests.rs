@@ -1,35 +1,62 @@
-//! Answering what handles ask.
+//! Answering the requests of handles.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
-use super::{Caller, Driver, PAGE};
+use super::Driver;
 use crate::child::ChildSpec;
-use crate::core::{self, Key, MachineEvent};
+use crate::core::{self, Key, MachineEvent, Ticket};
 use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::runtime::blueprint::kind;
-use crate::runtime::request::{Answer, Page, Request, Started};
+use crate::runtime::request::{Answer, ChildName, Page, Request, StartOutcome, Started};
 use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 
+/// How many children one answer describes: few enough that a page takes well under a millisecond,
+/// also for tasks that wait for the loop.
+const PAGE: usize = 16;
+
+/// The calls that wait for an answer of the machine.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    waiting: HashMap<Ticket, Call>,
+    next: Ticket,
+}
+
+#[derive(Debug)]
+struct Call {
+    child: ChildName,
+    name: &'static str,
+    answer: Answer<Started>,
+}
+
+impl Calls {
+    fn insert(&mut self, call: Call) -> Ticket {
+        let ticket = self.next;
+        self.next += 1;
+        self.waiting.insert(ticket, call);
+        ticket
+    }
+}
+
 impl Driver {
-    pub(super) fn serve(&mut self, request: Request, now: Instant) {
-        self.answered = true;
+    pub(super) fn handle_request(&mut self, request: Request, now: Instant) {
         match request {
             Request::Start { spec, answer } => self.start_child(&spec, answer, now),
-            Request::Act { segment, call, request, answer } => match self.tasks.find(&segment) {
-                Some(key) => self.ask(key, call, request, answer, now),
+            Request::Act { segment, call, request, answer } => match self.children.find(&segment) {
+                Some(key) => self.call(key, call, request, answer, now),
                 None => drop(answer.send(Err(self.not_found(&segment)))),
             },
             Request::Which { segment, answer } => {
-                let key = self.tasks.find(&segment);
-                let info = key.and_then(|key| self.info(key, self.tasks.path(&self.hub, key), now));
+                let key = self.children.find(&segment);
+                let info = key.and_then(|key| self.info(key, self.children.path(key), now));
                 drop(answer.send(info.ok_or_else(|| self.not_found(&segment))));
             }
             Request::Spec { segment, answer } => {
-                let key = self.tasks.find(&segment);
+                let key = self.children.find(&segment);
                 let view = key.and_then(|key| self.machine.view(key, now));
-                let blueprint = &self.hub.blueprint;
+                let blueprint = &self.shared.blueprint;
                 let spec = view.map(|view| blueprint.describe(segment.clone(), &view.options));
                 drop(answer.send(spec.ok_or_else(|| self.not_found(&segment))));
             }
@@ -38,27 +65,59 @@ impl Driver {
         }
     }
 
-    fn not_found(&self, segment: &str) -> ControlError {
-        ControlError::NotFound { path: self.hub.path().join(segment) }
-    }
-
-    fn ask(
+    /// Passes a request about a child to the machine, which answers it in this step or later.
+    fn call(
         &mut self,
         key: Key,
-        call: &'static str,
+        name: &'static str,
         request: core::ChildRequest,
         answer: Answer<Started>,
         now: Instant,
     ) {
-        let Some(child) = self.tasks.name(key) else { return };
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        let mut asking = Some((ticket, Caller { child, call, answer }));
-        self.step_for(&mut asking, MachineEvent::Request { ticket, key, request }, now);
-        self.let_go(key);
-        if let Some((ticket, caller)) = asking {
-            self.callers.insert(ticket, caller);
-        }
+        let Some(child) = self.children.entry(key).map(|entry| entry.name()) else { return };
+        let ticket = self.calls.insert(Call { child, name, answer });
+        self.step(MachineEvent::Request { ticket, key, request }, now);
+    }
+
+    pub(super) fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer) {
+        let Some(Call { child, name, answer: caller }) = self.calls.waiting.remove(&ticket) else {
+            return;
+        };
+        let path = || child.under(self.shared.path());
+        let result = match answer {
+            core::ChildAnswer::Done => Ok(StartOutcome::Done),
+            core::ChildAnswer::Ignored => Ok(StartOutcome::Declined),
+            core::ChildAnswer::Gated => Ok(StartOutcome::Gated),
+            core::ChildAnswer::Dormant => Ok(StartOutcome::Dormant),
+            core::ChildAnswer::Started(incarnation) => Ok(StartOutcome::Up(incarnation)),
+            core::ChildAnswer::Failed(reason) => {
+                Err(ControlError::ActivationFailed { path: path(), reason })
+            }
+            core::ChildAnswer::Running => Err(ControlError::Running { path: path() }),
+            core::ChildAnswer::Restarting => Err(ControlError::Restarting { path: path() }),
+            core::ChildAnswer::InvalidState(state) => {
+                Err(ControlError::Unfit { path: path(), state, call: name })
+            }
+            core::ChildAnswer::NotFound => Err(ControlError::NotFound { path: path() }),
+            core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
+            core::ChildAnswer::MaxChildren(max) => Err(self.max_children(max)),
+            core::ChildAnswer::Stopped => Err(ControlError::Stopped { path: path() }),
+        };
+        let result = result.map(|outcome| Started { child, outcome });
+        // Fails if the caller has dropped its future.
+        let _ = caller.send(result);
+    }
+
+    fn not_found(&self, segment: &str) -> ControlError {
+        ControlError::NotFound { path: self.shared.path().join(segment) }
+    }
+
+    fn shutting_down(&self) -> ControlError {
+        ControlError::ShuttingDown { path: self.shared.path().clone() }
+    }
+
+    fn max_children(&self, max: usize) -> ControlError {
+        ControlError::MaxChildren { path: self.shared.path().clone(), max }
     }
 
     fn start_child(&mut self, spec: &ChildSpec, answer: Answer<Started>, now: Instant) {
@@ -67,24 +126,25 @@ impl Driver {
         }
         let key = self.add(spec, now);
         self.link(key, spec);
-        self.ask(key, "start_child", core::ChildRequest::Start, answer, now);
+        self.call(key, "start_child", core::ChildRequest::Start, answer, now);
     }
 
-    /// What can only be checked among the children there are.
+    /// Checks what depends on the existing children.
     fn check_new(&self, spec: &ChildSpec, now: Instant) -> Result<(), ControlError> {
         match self.machine.admits() {
             Ok(()) => {}
             Err(core::ChildAnswer::MaxChildren(max)) => return Err(self.max_children(max)),
             Err(_) => return Err(self.shutting_down()),
         }
-        let path = || self.hub.path().join(spec.name());
-        if let Some(owner) = spec.seed.mailbox().and_then(|mailbox| mailbox.bound_to()) {
+        let path = || self.shared.path().join(spec.name());
+        if let Some(owner) = spec.factory.mailbox().and_then(|mailbox| mailbox.bound_to()) {
             return Err(BuildError::MailboxTaken { path: path(), owner }.into());
         }
-        if self.hub.blueprint.is_dynamic() {
+        if self.shared.blueprint.is_dynamic() {
             return Ok(());
         }
-        if let Some(view) = self.tasks.find(spec.name()).and_then(|key| self.machine.view(key, now))
+        if let Some(view) =
+            self.children.find(spec.name()).and_then(|key| self.machine.view(key, now))
         {
             let state = view.lifecycle;
             return Err(match state {
@@ -94,8 +154,8 @@ impl Driver {
                 _ => ControlError::AlreadyPresent { path: path(), state },
             });
         }
-        if let Some(name) = spec.requires.iter().find(|name| self.tasks.find(name).is_none()) {
-            let parent = self.hub.path().clone();
+        if let Some(name) = spec.requires.iter().find(|name| self.children.find(name).is_none()) {
+            let parent = self.shared.path().clone();
             let known = self.known();
             let requirement = name.clone();
             let path = path();
@@ -103,29 +163,32 @@ impl Driver {
             return Err(error.into());
         }
         if let Some(circle) = self.circle(spec) {
-            let parent = self.hub.path().clone();
+            let parent = self.shared.path().clone();
             return Err(BuildError::RequirementCycle { parent, circle }.into());
         }
         Ok(())
     }
 
-    /// The circle that a new child would close, which others may require from before it was deleted.
+    /// Returns the requirement cycle that a new child would close.
+    ///
+    /// Siblings may still require a child of that name that was deleted.
     fn circle(&self, spec: &ChildSpec) -> Option<String> {
-        let id = *self.required.get(spec.name())?;
-        let keys: Vec<_> = spec.requires.iter().filter_map(|name| self.tasks.find(name)).collect();
+        let id = *self.requirements.get(spec.name())?;
+        let keys: Vec<_> =
+            spec.requires.iter().filter_map(|name| self.children.find(name)).collect();
         let chain = self.machine.chain_to(id, &keys)?;
-        let entries = chain.into_iter().filter_map(|key| self.tasks.entry(key));
-        let others = entries.map(|entry| &*entry.seed.name);
-        let names = std::iter::once(spec.name()).chain(others).chain([spec.name()]);
+        let entries = chain.into_iter().filter_map(|key| self.children.entry(key));
+        let siblings = entries.map(|entry| &*entry.factory.name);
+        let names = std::iter::once(spec.name()).chain(siblings).chain([spec.name()]);
         Some(names.collect::<Vec<_>>().join(" → "))
     }
 
-    /// The names of the children there are, at most a line of them.
+    /// Returns the names of some children, at most a line of them.
     fn known(&self) -> String {
         let next = |&(_, place): &(Key, u64)| self.machine.next(place);
         let keys = std::iter::successors(self.machine.next(0), next);
-        let entries = keys.filter_map(|(key, _)| self.tasks.entry(key));
-        let names = entries.map(|entry| &*entry.seed.name);
+        let entries = keys.filter_map(|(key, _)| self.children.entry(key));
+        let names = entries.map(|entry| &*entry.factory.name);
         known(names, self.machine.counts().specs() as usize)
     }
 
@@ -153,20 +216,24 @@ impl Driver {
         Some(ChildInfo {
             path,
             kind: kind(&view.options),
-            restart: self.hub.blueprint.rules.restart(&view.options),
-            policy: Some(self.hub.blueprint.policy(&view.options, view.policy)),
+            restart: self.shared.blueprint.rules.restart(&view.options),
+            policy: Some(self.shared.blueprint.policy(&view.options, view.policy)),
             significant: view.options.significant,
             lifecycle: view.lifecycle,
             why: view.why,
             incarnation: view.incarnation,
             restarts: view.incarnation.saturating_sub(1),
-            since: self.hub.tree.wall(view.since),
+            since: self.shared.tree.wall_clock(view.since),
             age: now.saturating_duration_since(view.since),
             failures: history.as_ref().map_or(0, |history| history.attempt),
             last_exit: history.and_then(|history| history.last),
             next,
-            status: self.tasks.status(key),
-            healthy: self.health.of(key),
+            status: self
+                .children
+                .incarnation(key)
+                .and_then(|it| it.status())
+                .map(|it| it.to_string()),
+            healthy: self.health.is_healthy(key),
             mailbox: self.mailbox(key).map(|mailbox| {
                 let (len, capacity) = mailbox.load();
                 MailboxInfo { len, capacity }
@@ -175,25 +242,25 @@ impl Driver {
     }
 
     fn page(&self, mut place: u64, now: Instant) -> Page {
-        let seq = self.hub.tree.seq();
+        let seq = self.shared.tree.seq();
         let (restarts_in_period, max_restarts, period) = self.machine.intensity(now);
         let supervisor = SupervisorInfo {
-            strategy: self.hub.blueprint.strategy(),
+            strategy: self.shared.blueprint.strategy(),
             restarts_in_period,
             max_restarts,
             period,
-            on_child_failure: self.hub.blueprint.on_child_failure.is_some(),
+            on_child_failure: self.shared.blueprint.on_child_failure.is_some(),
             counts: self.counts(),
         };
         let mut entries = Vec::with_capacity(PAGE.min(supervisor.counts.specs as usize));
         while entries.len() < PAGE
             && let Some((key, behind)) = self.machine.next(place)
         {
-            entries.extend(self.tasks.entry(key).map(|entry| (key, entry)));
+            entries.extend(self.children.entry(key).map(|entry| (key, entry)));
             place = behind;
         }
-        let names = entries.iter().map(|(_, entry)| (&*entry.seed.name, entry.serial));
-        let paths = self.hub.path().children(names);
+        let names = entries.iter().map(|(_, entry)| (&*entry.factory.name, entry.serial));
+        let paths = self.shared.path().children(names);
         let mut children = Vec::with_capacity(entries.len());
         children.extend(
             entries.iter().zip(paths).filter_map(|(&(key, _), path)| self.info(key, path, now)),

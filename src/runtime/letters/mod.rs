@@ -8,9 +8,9 @@ use std::any::TypeId;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::hub::Hub;
+use super::log;
+use super::shared::SupervisorShared;
 use super::subscription::Subscription;
-use super::trace;
 use crate::clock::now;
 use crate::core;
 use crate::dead_letter::{
@@ -77,7 +77,7 @@ impl InForce {
     }
 }
 
-impl Hub {
+impl SupervisorShared {
     pub(crate) fn subscribe_letters(&self) -> Subscription<DeadLetter> {
         Subscription::new(self.listen(), None).only(|letter| !letter.suppressed)
     }
@@ -90,25 +90,25 @@ impl Hub {
             for store in &self.letters.in_force.stores {
                 store.capture(letter, from, now);
             }
-            for hub in self.upward() {
-                hub.channels.send(letter);
+            for supervisor in self.upward() {
+                supervisor.channels.send(letter);
             }
         });
     }
 
     fn log_letter(&self, letter: &DeadLetter, quiet: bool, now: Instant) {
         if quiet {
-            trace::quiet_letter(letter);
+            log::quiet_letter(letter);
             return;
         }
         let line = self.letters.in_force.log.lock().letter(now);
         if let Some(line) = line {
-            trace::letter(letter, line);
+            log::letter(letter, line);
         }
     }
 }
 
-impl Owner for Hub {
+impl Owner for SupervisorShared {
     fn path(&self) -> Path {
         self.path().clone()
     }
@@ -116,13 +116,13 @@ impl Owner for Hub {
     fn bury(&self, undelivered: Undelivered) {
         // Whoever forwards letters into a mailbox that is dead itself would do so for ever.
         if undelivered.type_id == TypeId::of::<DeadLetter>() {
-            trace::letter_about_letter(&undelivered);
+            log::letter_about_letter(&undelivered);
             return;
         }
         let now = now();
         let quiet = undelivered.quiet;
         let suppressed = self.letters.in_force.suppressed.contains(&undelivered.type_id);
-        let (letter, from) = DeadLetter::about(undelivered, self.tree.wall(now), suppressed);
+        let (letter, from) = DeadLetter::about(undelivered, self.tree.wall_clock(now), suppressed);
         self.send_letter(&letter, &from, now);
         if !suppressed {
             self.log_letter(&letter, quiet, now);
@@ -130,6 +130,6 @@ impl Owner for Hub {
     }
 
     fn tell(&self, event: core::MachineEvent) {
-        self.hear(event);
+        self.push_event(event);
     }
 }

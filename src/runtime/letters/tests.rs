@@ -8,14 +8,14 @@ use std::sync::Weak;
 use std::task::{Context, Wake};
 use std::time::Duration;
 
-use foldhash::HashMap;
 use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
 
 use super::*;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
+use crate::path::Path;
 use crate::runtime::Blueprint;
-use crate::runtime::hub::Tree;
+use crate::runtime::tree::Tree;
 
 type Message = Box<dyn Any + Send>;
 
@@ -28,12 +28,12 @@ struct Dead {
 }
 
 impl Dead {
-    fn of(owner: &Arc<Hub>) -> Arc<Self> {
+    fn of(owner: &Arc<SupervisorShared>) -> Arc<Self> {
         let owner = Arc::clone(owner);
         Arc::new_cyclic(|me| Self { owner, quiet: false, me: Weak::clone(me) })
     }
 
-    fn quiet(owner: &Arc<Hub>) -> Arc<Self> {
+    fn quiet(owner: &Arc<SupervisorShared>) -> Arc<Self> {
         let owner = Arc::clone(owner);
         Arc::new_cyclic(|me| Self { owner, quiet: true, me: Weak::clone(me) })
     }
@@ -75,17 +75,26 @@ impl Redeliver for Dead {
     }
 }
 
-fn root(letters: LetterOptions) -> Arc<Hub> {
+fn root(letters: LetterOptions) -> Arc<SupervisorShared> {
     let tree = Arc::new(Tree::new(now(), std::time::SystemTime::UNIX_EPOCH));
     hub("app", letters, None, tree)
 }
 
-fn below(above: &Arc<Hub>, name: &str, letters: LetterOptions) -> Arc<Hub> {
+fn below(
+    above: &Arc<SupervisorShared>,
+    name: &str,
+    letters: LetterOptions,
+) -> Arc<SupervisorShared> {
     let tree = Arc::clone(&above.tree);
     hub(name, letters, Some(Arc::clone(above)), tree)
 }
 
-fn hub(name: &str, letters: LetterOptions, above: Option<Arc<Hub>>, tree: Arc<Tree>) -> Arc<Hub> {
+fn hub(
+    name: &str,
+    letters: LetterOptions,
+    above: Option<Arc<SupervisorShared>>,
+    tree: Arc<Tree<SupervisorShared>>,
+) -> Arc<SupervisorShared> {
     let blueprint = Blueprint {
         name: name.into(),
         rules: Arc::default(),
@@ -93,10 +102,13 @@ fn hub(name: &str, letters: LetterOptions, above: Option<Arc<Hub>>, tree: Arc<Tr
         on_child_failure: None,
         letters,
         children: Vec::new(),
-        keys: HashMap::default(),
         lends: false,
     };
-    Hub::new(name.into(), above, tree, Arc::new(blueprint), now())
+    let path = match &above {
+        Some(above) => above.path().join(name),
+        None => Path::root(name),
+    };
+    SupervisorShared::new(path, above, tree, Arc::new(blueprint), now())
 }
 
 fn silent() -> LetterOptions {

@@ -1,4 +1,4 @@
-//! How a supervisor ended, and what that means for whoever waits for it.
+//! How a supervisor ended, and what that means to its caller and to the supervisor above.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::path::Path;
 /// How a supervisor ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// It was asked to stop.
+    /// It was stopped.
     Stopped,
-    /// Its significant children have ended, or one whose end was to be its own.
+    /// Its significant children have ended, or a child whose end is the supervisor's own end.
     AutoShutdown,
-    /// Either of them, with these left below it, which were aborted and were still there.
+    /// Either of these, while these children below were aborted and still run.
     Leaked {
         children: Vec<Path>,
     },
@@ -21,10 +21,10 @@ pub(crate) enum End {
     Aborted,
     GaveUp {
         cause: Box<Cause>,
-        /// It wants its own supervisor to see a clean end.
+        /// Whether the supervisor above sees a clean end.
         cleanly: bool,
     },
-    /// The program is to end with this code.
+    /// The program should exit with this code.
     Exit {
         cause: Box<Cause>,
         code: u8,
@@ -34,7 +34,7 @@ pub(crate) enum End {
     },
 }
 
-/// The child whose end was that of its supervisor, and how it ended.
+/// The child that ended its supervisor, and how it ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause {
     pub(crate) child: Path,
@@ -42,7 +42,7 @@ pub(crate) struct Cause {
 }
 
 impl End {
-    /// The same, with these left below it.
+    /// Adds the children that leaked below.
     pub(crate) fn leaving(self, children: Vec<Path>) -> Self {
         match self {
             Self::Stopped | Self::AutoShutdown if !children.is_empty() => Self::Leaked { children },
@@ -50,7 +50,7 @@ impl End {
         }
     }
 
-    /// What it means at the root.
+    /// Returns the result of running a root that ended like this.
     pub(crate) fn result(&self, path: &Path) -> Result<(), RunError> {
         let path = path.clone();
         match self {
@@ -59,7 +59,6 @@ impl End {
                 Err(RunError::GaveUp { path, child, reason })
             }
             Self::StartFailed { cause } => Err(start_failed(cause).into()),
-            // The code is what was asked for, whatever else there is to say.
             Self::Exit { code: 0, .. } => Ok(()),
             &Self::Exit { ref cause, code } => {
                 let Cause { child, reason } = Cause::clone(cause);
@@ -71,7 +70,7 @@ impl End {
         }
     }
 
-    /// What it means for the supervisor above, which knows this one only as a child.
+    /// Returns the exit that the supervisor above sees, which knows this one only as a child.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Stopped | Self::AutoShutdown | Self::Leaked { .. } => Ok(()),

@@ -1,20 +1,17 @@
-//! One line in the log for each decision.
+//! One log line for each decision.
 //!
 //! | target | what |
 //! | --- | --- |
 //! | `verger::lifecycle` | a child is up, or ends its supervisor (`info`), is unhealthy (`warn`), every other edge (`debug`) |
-//! | `verger::restart` | it will be started again (`warn`), its supervisor gave up, or fails with it (`error`) |
-//! | `verger::dead_letter` | a message was not delivered (`warn`), or was not to be (`debug`) |
-//! | `verger::shutdown` | a supervisor stops (`info`), who had to be killed (`warn`) or leaked (`error`) |
+//! | `verger::restart` | a child will be restarted (`warn`), its supervisor gave up, or fails with it (`error`) |
+//! | `verger::dead_letter` | a message was not delivered (`warn`), or its loss was intended (`debug`) |
+//! | `verger::shutdown` | a supervisor stops (`info`), a child was killed (`warn`) or leaked (`error`) |
 
 use std::fmt;
 use std::time::Duration;
 
-use tracing::level_filters::LevelFilter;
-use tracing::span::Id;
-use tracing::{Dispatch, Level, Span, debug, dispatcher, error, info, warn};
+use tracing::{Level, debug, error, info, warn};
 
-use super::hub::Hub;
 use crate::core::{Decision, Report};
 use crate::dead_letter::{DeadLetter, Undelivered};
 use crate::exit::ExitReason;
@@ -22,74 +19,32 @@ use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::{FailureLog, LetterLine, LogLevel};
 
-/// Whether anybody wants to read anything about the lifecycle at all.
-pub(super) fn is_read() -> bool {
+/// Returns whether any lifecycle log line is enabled.
+pub(super) fn is_enabled() -> bool {
     tracing::enabled!(target: "verger::restart", Level::ERROR)
         || tracing::enabled!(target: "verger::lifecycle", Level::ERROR)
         || tracing::enabled!(target: "verger::shutdown", Level::ERROR)
 }
 
-/// The span, if anybody wants to read it, in as little room as one that nobody does.
-pub(super) fn boxed(span: Span) -> Option<Box<Span>> {
-    (!span.is_none()).then(|| Box::new(span))
-}
-
-/// The spans that were entered on this thread are left until it is dropped.
-#[derive(Debug)]
-pub(super) struct Aside {
-    dispatch: Dispatch,
-    /// The innermost first.
-    left: Vec<Id>,
-}
-
-/// No span is entered as often as that, unless somebody never says that it was left.
-const SPANS: usize = 256;
-
-/// Whoever takes a supervisor's turn does so in no span of his own: what the supervisor says then has
-/// nothing to do with it.
-pub(super) fn aside() -> Option<Aside> {
-    if LevelFilter::current() == LevelFilter::OFF {
-        return None;
-    }
-    // What a subscriber does about that is to find the dispatcher, too.
-    let dispatch = dispatcher::get_default(Dispatch::clone);
-    let mut left = Vec::new();
-    while left.len() < SPANS
-        && let Some(id) = dispatch.current_span().id()
-    {
-        dispatch.exit(id);
-        left.push(id.clone());
-    }
-    (!left.is_empty()).then_some(Aside { dispatch, left })
-}
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        for id in self.left.iter().rev() {
-            self.dispatch.enter(id);
-        }
-    }
-}
-
-/// An edge of a child's lifecycle, and how its incarnation ended if that is what the edge is.
+/// An edge of a child's lifecycle, with the cause if the edge is the end of an incarnation.
 pub(super) fn report(
     report: &Report,
     child: &Path,
-    by_hand: bool,
+    manual: bool,
     brutal: bool,
     cause: Option<&ExitReason>,
 ) {
     let incarnation = report.incarnation;
     let (from, to) = (report.from, report.to);
     match (from, to) {
-        // OTP, too, keeps children that a caller starts out of the log at this level.
-        (_, Lifecycle::Active) if by_hand => {
+        // As in OTP, a child that is started by a call isn't logged at `info`.
+        (_, Lifecycle::Active) if manual => {
             debug!(target: "verger::lifecycle", %child, incarnation, "active");
         }
         (_, Lifecycle::Active) => {
             info!(target: "verger::lifecycle", %child, incarnation, "active");
         }
-        // To be killed is what a child with `BrutalKill` asks for.
+        // A child with `BrutalKill` is always killed.
         (Lifecycle::Deactivating, Lifecycle::Stopped)
             if report.ending == Some("killed") && !brutal =>
         {
@@ -110,24 +65,24 @@ pub(super) fn report(
     }
 }
 
-/// What becomes of a child that has ended by itself.
+/// What was decided of a child that has ended by itself.
 pub(super) fn decided(
-    hub: &Hub,
+    supervisor: &Path,
     child: &Path,
     incarnation: u32,
     cause: &ExitReason,
-    lived: Duration,
+    lifetime: Duration,
     decision: Decision,
     log: FailureLog,
 ) {
     match decision {
         Decision::Restart { attempt, delay } => {
-            /// A level is a part of the place in the code that logs, so there is one for each.
+            /// The level of a `tracing` event is a constant of its call site.
             macro_rules! restarting {
                 ($level:expr) => {
                     tracing::event!(
                         target: "verger::restart", $level,
-                        %child, incarnation, %cause, attempt, ?delay, ?lived, "restarting"
+                        %child, incarnation, %cause, attempt, ?delay, lived = ?lifetime, "restarting"
                     )
                 };
             }
@@ -140,51 +95,51 @@ pub(super) fn decided(
             }
         }
         Decision::Leave if cause.is_clean() => {
-            info!(target: "verger::lifecycle", %child, incarnation, ?lived, "ended normally");
+            info!(target: "verger::lifecycle", %child, incarnation, lived = ?lifetime, "ended normally");
         }
         Decision::Leave => {
-            warn!(target: "verger::restart", %child, incarnation, %cause, ?lived, "not restarted");
+            warn!(target: "verger::restart", %child, incarnation, %cause, lived = ?lifetime, "not restarted");
         }
         Decision::FallBack => error!(
             target: "verger::restart",
-            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "falls back"
+            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "falls back"
         ),
         Decision::Pause { length } => error!(
             target: "verger::restart",
-            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, ?length, "pauses"
+            %supervisor, %child, incarnation, %cause, lived = ?lifetime, ?length, "pauses"
         ),
         Decision::Exit => error!(
             target: "verger::restart",
-            supervisor = %hub.path(), %child, incarnation, %cause, "ends the program"
+            %supervisor, %child, incarnation, %cause, "ends the program"
         ),
         Decision::GiveUp => error!(
             target: "verger::restart",
-            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "gave up"
+            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "gave up"
         ),
         Decision::EndSupervisor => info!(
             target: "verger::lifecycle",
-            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "ends its supervisor"
+            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "ends its supervisor"
         ),
         Decision::FailSupervisor => error!(
             target: "verger::restart",
-            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "fails its supervisor"
+            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "fails its supervisor"
         ),
         Decision::Decline => error!(
             target: "verger::restart",
-            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "given up by the callback"
+            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "given up by the callback"
         ),
         Decision::Escalate => error!(
             target: "verger::restart",
-            supervisor = %hub.path(), %child, incarnation, %cause, ?lived, "escalated by the callback"
+            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "escalated by the callback"
         ),
     }
 }
 
-/// The callback that was asked about a failure did not decide.
-pub(super) fn undecided(hub: &Hub, child: &Path, incarnation: u32, problem: &str) {
+/// The failure callback did not decide.
+pub(super) fn undecided(supervisor: &Path, child: &Path, incarnation: u32, problem: &str) {
     error!(
         target: "verger::restart",
-        supervisor = %hub.path(), %child, incarnation, problem,
+        %supervisor, %child, incarnation, problem,
         "no decision by the callback: escalating"
     );
 }
@@ -208,12 +163,17 @@ pub(super) fn leak_ended(child: &Path, incarnation: u32) {
     info!(target: "verger::shutdown", %child, incarnation, "leaked child has ended");
 }
 
-pub(super) fn up(hub: &Hub) {
-    info!(target: "verger::lifecycle", supervisor = %hub.path(), "up");
+/// An error or a panic in `deactivate`.
+pub(super) fn deactivate_failed(child: &Path, incarnation: u32, cause: &ExitReason) {
+    warn!(target: "verger::lifecycle", %child, incarnation, %cause, "deactivate failed");
 }
 
-pub(super) fn stopping(hub: &Hub, cause: &str) {
-    let (supervisor, cause) = (hub.path(), Quoted(cause));
+pub(super) fn up(supervisor: &Path) {
+    info!(target: "verger::lifecycle", %supervisor, "up");
+}
+
+pub(super) fn stopping(supervisor: &Path, cause: &str) {
+    let cause = Quoted(cause);
     info!(target: "verger::shutdown", %supervisor, %cause, "shutting down");
 }
 
@@ -231,11 +191,11 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-pub(super) fn ended(hub: &Hub) {
-    info!(target: "verger::shutdown", supervisor = %hub.path(), "stopped");
+pub(super) fn stopped(supervisor: &Path) {
+    info!(target: "verger::shutdown", %supervisor, "stopped");
 }
 
-/// A message that was not delivered, if its turn to be logged has come.
+/// A message that was not delivered, as far as the throttle lets it through.
 pub(super) fn letter(letter: &DeadLetter, line: LetterLine) {
     let DeadLetter { target, incarnation, reason, event_type, error, .. } = letter;
     let cause = error.as_ref().map(tracing::field::display);
@@ -257,7 +217,7 @@ pub(super) fn letter(letter: &DeadLetter, line: LetterLine) {
     }
 }
 
-/// A message whose loss is what was asked for.
+/// A message whose loss was intended.
 pub(super) fn quiet_letter(letter: &DeadLetter) {
     let DeadLetter { target, incarnation, reason, event_type, .. } = letter;
     debug!(

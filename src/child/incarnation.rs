@@ -1,0 +1,255 @@
+//! One incarnation of a child: what its task, its contexts and its supervisor share.
+
+use std::any::Any;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use super::stop::{StopCell, StopLevel};
+use crate::core::{IncarnationNumber, Key, MachineEvent};
+use crate::exit::ExitReason;
+use crate::mailbox::{Borrower, Loan, Slot, Spot, spot};
+use crate::path::Path;
+use crate::policy::{RestartPolicy, RestartType, StartCause};
+use crate::properties::Properties;
+use crate::sync::{AtomicU8, Mutex, Ordering};
+
+/// The supervisor of a child, as the child sees it.
+///
+/// `Any`, so that [`Context::parent`](crate::Context::parent) finds the type that a module above
+/// this one gives it.
+pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
+    fn path(&self) -> Path;
+
+    /// Pushes an event into the supervisor's inbox. Never blocks.
+    fn notify(&self, event: MachineEvent);
+
+    /// Reports a `deactivate` that failed.
+    fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason);
+}
+
+/// The name and the mailbox of a child, which all its incarnations share.
+pub(crate) trait ChildIdentity: Send + Sync {
+    fn name(&self) -> &Arc<str>;
+
+    fn mailbox(&self) -> Option<Arc<dyn Slot>>;
+}
+
+/// A signal from a child to its supervisor. Repeating one in the same incarnation has no effect.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(crate) enum Signal {
+    Ready = 1,
+    Healthy = 2,
+    StopSelf = 4,
+    Acked = 8,
+}
+
+/// Flag: the child is cancelled because it failed, or it has ended.
+const FAILED: u8 = 16;
+/// Flag: the child is cancelled for good, as far as its supervisor knows.
+const FINAL: u8 = 32;
+
+/// See the [module](self).
+pub(crate) struct Incarnation {
+    pub(crate) parent: Arc<dyn Parent>,
+    identity: Arc<dyn ChildIdentity>,
+    pub(crate) key: Key,
+    /// Distinguishes children of one name under a dynamic supervisor.
+    serial: Option<NonZeroU64>,
+    pub(crate) number: IncarnationNumber,
+    pub(crate) start_cause: StartCause,
+    /// Each [`Signal`] that was sent, and the flags above.
+    flags: AtomicU8,
+    pub(crate) stop: StopCell,
+    properties: Properties,
+    status: Mutex<Option<Arc<str>>>,
+}
+
+impl Incarnation {
+    pub(crate) fn new(
+        parent: Arc<dyn Parent>,
+        identity: Arc<dyn ChildIdentity>,
+        (key, serial): (Key, Option<NonZeroU64>),
+        number: IncarnationNumber,
+        start_cause: StartCause,
+        properties: Properties,
+    ) -> Self {
+        Self {
+            parent,
+            identity,
+            key,
+            serial,
+            number,
+            start_cause,
+            flags: AtomicU8::new(0),
+            stop: StopCell::new(),
+            properties,
+            status: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> Path {
+        self.parent.path().child(self.identity.name(), self.serial)
+    }
+
+    /// Returns what it takes to borrow the child's mailbox.
+    pub(super) fn loan(self: &Arc<Self>) -> Loan {
+        let borrower = Arc::clone(self) as Arc<dyn Borrower>;
+        Loan { borrower, at: self.spot(), incarnation: self.number }
+    }
+
+    fn spot(&self) -> Spot {
+        spot(&self.parent, self.key)
+    }
+
+    /// Reports how the incarnation ended (`None` if it declined to start), and then cancels the
+    /// contexts that are left.
+    pub(super) fn report_exit(&self, reason: Option<ExitReason>) {
+        let (key, incarnation) = (self.key, self.number);
+        self.parent.notify(match reason {
+            Some(reason) => MachineEvent::Exited { key, incarnation, reason },
+            None => MachineEvent::Ignored { key, incarnation },
+        });
+        self.cancel_contexts();
+    }
+
+    /// Cancels the contexts that outlive the child's task.
+    pub(crate) fn cancel_contexts(&self) {
+        if self.stop.level() == StopLevel::None {
+            // The child wasn't cancelled before it ended, so it has left work in its mailbox undone.
+            self.mark_failed();
+        }
+        self.stop.raise(StopLevel::Cancel);
+    }
+
+    /// Reports a restart policy of the child's own, or that it has none any more.
+    pub(crate) fn report_policy(&self, policy: Option<Arc<RestartPolicy>>) {
+        let (key, incarnation) = (self.key, self.number);
+        self.parent.notify(MachineEvent::Policy { key, incarnation, policy });
+    }
+
+    /// Reports a changed result of the child's health check.
+    pub(crate) fn report_health(&self, problem: Option<Arc<str>>) {
+        let (key, incarnation) = (self.key, self.number);
+        self.parent.notify(MachineEvent::Health { key, incarnation, problem });
+    }
+
+    /// Sends a signal to the supervisor, the first time.
+    ///
+    /// A child that repeats a signal for each message it handles must not fill the supervisor's
+    /// inbox.
+    pub(crate) fn notify(&self, signal: Signal) {
+        if self.flags.fetch_or(signal as u8, Ordering::AcqRel) & signal as u8 != 0 {
+            return;
+        }
+        if let Signal::Ready = signal
+            && let Some(mailbox) = self.identity.mailbox()
+        {
+            mailbox.ready(self.spot(), self.number);
+        }
+        let (key, incarnation) = (self.key, self.number);
+        self.parent.notify(match signal {
+            Signal::Ready => MachineEvent::Ready { key, incarnation },
+            Signal::Healthy => MachineEvent::Healthy { key, incarnation },
+            Signal::StopSelf => MachineEvent::StopSelf { key, incarnation },
+            Signal::Acked => MachineEvent::Acked { key, incarnation },
+        });
+    }
+
+    /// Marks the incarnation as cancelled because it failed.
+    pub(crate) fn mark_failed(&self) {
+        self.flags.fetch_or(FAILED, Ordering::AcqRel);
+    }
+
+    /// Marks the incarnation as the last one.
+    pub(crate) fn mark_final(&self) {
+        self.flags.fetch_or(FINAL, Ordering::AcqRel);
+    }
+
+    pub(crate) fn is_final(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & FINAL != 0
+    }
+
+    pub(crate) fn set_status(&self, text: Arc<str>) {
+        *self.status.lock() = Some(text);
+    }
+
+    pub(crate) fn status(&self) -> Option<Arc<str>> {
+        self.status.lock().clone()
+    }
+
+    pub(crate) fn property<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.properties.get()
+    }
+}
+
+impl Borrower for Incarnation {
+    fn is_innocent(&self) -> bool {
+        // The flag is set before the level is raised.
+        self.stop.level() > StopLevel::None && self.flags.load(Ordering::Acquire) & FAILED == 0
+    }
+
+    fn acked(&self) {
+        self.notify(Signal::Acked);
+    }
+
+    fn is_to_end(&self) {
+        let policy = RestartPolicy::new().restart(RestartType::Temporary);
+        self.report_policy(Some(Arc::new(policy)));
+    }
+}
+
+impl fmt::Debug for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incarnation")
+            .field("path", &self.path())
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Incarnations without a supervisor.
+#[cfg(test)]
+pub(crate) mod orphan {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::core::Machine;
+    use crate::policy::Rules;
+
+    #[derive(Debug)]
+    struct NoParent;
+
+    impl Parent for NoParent {
+        fn path(&self) -> Path {
+            Path::root("app")
+        }
+
+        fn notify(&self, _event: MachineEvent) {}
+
+        fn deactivate_failed(&self, _incarnation: &Incarnation, _reason: ExitReason) {}
+    }
+
+    struct Named(Arc<str>);
+
+    impl ChildIdentity for Named {
+        fn name(&self) -> &Arc<str> {
+            &self.0
+        }
+
+        fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+            None
+        }
+    }
+
+    pub(crate) fn incarnation(number: IncarnationNumber) -> Arc<Incarnation> {
+        let now = Instant::now();
+        let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
+        let identity = Arc::new(Named("child".into()));
+        let cause = StartCause::Initial;
+        let parent = Arc::new(NoParent);
+        let properties = Properties::default();
+        Arc::new(Incarnation::new(parent, identity, (key, None), number, cause, properties))
+    }
+}

@@ -1,0 +1,237 @@
+//! The stop signal of one incarnation: a level that only rises, and the task that waits for it.
+//!
+//! A [`CancellationToken`] for each child would do the same. The cell holds a level and one waker,
+//! and creates a token only when one is asked for. perf: budgets row "bytes per idle child"
+//!
+//! # Invariants
+//!
+//! 1. The level never falls.
+//! 2. A pending poll is woken when the level rises or its waker is replaced; it must then poll again.
+//! 3. When the call that raises the level returns, every token is cancelled, including one that is
+//!    created at the same time.
+
+use std::task::{Context, Poll, Waker};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::sync::{AtomicU8, Mutex, Ordering};
+
+/// How urgently a child is cancelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum StopLevel {
+    #[default]
+    None,
+    /// Finish the current work and return.
+    Cancel,
+    /// For a supervisor: abort everything below.
+    Abort,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct StopCell {
+    /// A [`StopLevel`]. Written under the lock, and read without it.
+    level: AtomicU8,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    waker: Option<Waker>,
+    token: Option<CancellationToken>,
+}
+
+impl StopCell {
+    pub(crate) fn new() -> Self {
+        Self { level: AtomicU8::new(StopLevel::None as u8), waiting: Mutex::default() }
+    }
+
+    pub(crate) fn level(&self) -> StopLevel {
+        match self.level.load(Ordering::Acquire) {
+            0 => StopLevel::None,
+            1 => StopLevel::Cancel,
+            _ => StopLevel::Abort,
+        }
+    }
+
+    /// Raises the level, cancels the token and wakes the waiting task. A lower level changes nothing.
+    pub(crate) fn raise(&self, level: StopLevel) {
+        // Most children of an ordered stop were cancelled by the stop chain already.
+        if level <= self.level() {
+            return;
+        }
+        let (waker, token) = {
+            let mut waiting = self.waiting.lock();
+            if level <= self.level() {
+                return;
+            }
+            self.level.store(level as u8, Ordering::Release);
+            (waiting.waker.take(), waiting.token.clone())
+        };
+        // Outside of the lock: a waker may run foreign code.
+        if let Some(token) = token {
+            token.cancel();
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Resolves once the level is above `seen`.
+    ///
+    /// Returns `None` if the waker of a different task is registered already: the caller then waits
+    /// for the [token](Self::token).
+    pub(crate) fn poll_above(
+        &self,
+        seen: StopLevel,
+        cx: &mut Context<'_>,
+    ) -> Option<Poll<StopLevel>> {
+        let mut waiting = self.waiting.lock();
+        let level = self.level();
+        if level > seen {
+            return Some(Poll::Ready(level));
+        }
+        match &waiting.waker {
+            Some(kept) if !kept.will_wake(cx.waker()) => None,
+            Some(_) => Some(Poll::Pending),
+            None => {
+                waiting.waker = Some(cx.waker().clone());
+                Some(Poll::Pending)
+            }
+        }
+    }
+
+    /// Resolves once the level is above `seen`. Replaces the registered waker, and wakes it.
+    pub(crate) fn poll_above_replacing(
+        &self,
+        seen: StopLevel,
+        cx: &mut Context<'_>,
+    ) -> Poll<StopLevel> {
+        let replaced = {
+            let mut waiting = self.waiting.lock();
+            let level = self.level();
+            if level > seen {
+                return Poll::Ready(level);
+            }
+            if waiting.waker.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
+                return Poll::Pending;
+            }
+            waiting.waker.replace(cx.waker().clone())
+        };
+        if let Some(replaced) = replaced {
+            replaced.wake();
+        }
+        Poll::Pending
+    }
+
+    /// Returns a token that is cancelled when the level rises.
+    pub(crate) fn token(&self) -> CancellationToken {
+        let (token, stopped) = {
+            let mut waiting = self.waiting.lock();
+            let token = waiting.token.get_or_insert_default().clone();
+            (token, self.level() > StopLevel::None)
+        };
+        // Outside of the lock. A concurrent `raise` may not have reached its own `cancel` yet.
+        if stopped {
+            token.cancel();
+        }
+        token
+    }
+}
+
+#[cfg(all(test, verger_loom))]
+mod loom_tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+
+    use loom::thread;
+
+    use super::*;
+    use crate::sync::model::{Task, check};
+
+    fn raising(cell: &Arc<StopCell>, levels: &'static [StopLevel]) -> thread::JoinHandle<()> {
+        let cell = Arc::clone(cell);
+        thread::spawn(move || levels.iter().for_each(|&level| cell.raise(level)))
+    }
+
+    /// Waits like `Cancelled`: registers its waker, or waits for the token if it can't.
+    fn cancelled(cell: &StopCell) {
+        let token = Task::new().run(poll_fn(|cx| match cell.poll_above(StopLevel::None, cx) {
+            Some(poll) => poll.map(|_| None),
+            None => Poll::Ready(Some(cell.token())),
+        }));
+        if let Some(token) = token {
+            Task::new().run(std::pin::pin!(token.cancelled_owned()));
+        }
+    }
+
+    #[test]
+    fn loom_a_pending_poll_is_woken_once_when_the_level_rises() {
+        loom::model(|| {
+            let cell = Arc::new(StopCell::new());
+            let raising = raising(&cell, &[StopLevel::Cancel, StopLevel::Abort]);
+
+            let task = Task::new();
+            let waker = task.waker();
+            let poll = cell.poll_above(StopLevel::None, &mut Context::from_waker(&waker));
+            raising.join().unwrap();
+
+            let pending = poll.expect("no other waker is registered").is_pending();
+            assert_eq!(task.times_woken(), usize::from(pending));
+            assert_eq!(cell.level(), StopLevel::Abort);
+        });
+    }
+
+    #[test]
+    fn loom_each_of_several_waiting_tasks_is_woken() {
+        loom::model(|| {
+            let cell = Arc::new(StopCell::new());
+            let raising = raising(&cell, &[StopLevel::Cancel]);
+            let other = {
+                let cell = Arc::clone(&cell);
+                thread::spawn(move || cancelled(&cell))
+            };
+
+            cancelled(&cell);
+            other.join().unwrap();
+            raising.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_a_task_whose_waker_is_replaced_is_woken() {
+        check(|| {
+            let cell = Arc::new(StopCell::new());
+            let raising = raising(&cell, &[StopLevel::Cancel, StopLevel::Abort]);
+            let waiting = {
+                let cell = Arc::clone(&cell);
+                thread::spawn(move || cancelled(&cell))
+            };
+
+            // Like the loop of a supervisor, which sees every level.
+            let (task, mut seen) = (Task::new(), StopLevel::None);
+            while seen < StopLevel::Abort {
+                let level = task.run(poll_fn(|cx| cell.poll_above_replacing(seen, cx)));
+                assert!(level > seen, "the level only rises");
+                seen = level;
+            }
+            waiting.join().unwrap();
+            raising.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_a_token_that_is_created_during_a_stop_is_cancelled() {
+        loom::model(|| {
+            let cell = Arc::new(StopCell::new());
+            let raising = raising(&cell, &[StopLevel::Cancel]);
+
+            let token = cell.token();
+            let child = token.child_token();
+            raising.join().unwrap();
+
+            assert!(token.is_cancelled());
+            assert!(child.is_cancelled());
+        });
+    }
+}

@@ -1,0 +1,297 @@
+//! Children made from functions, and from values that implement [`Child`].
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::child_trait::Child;
+use super::context::Context;
+use super::factory::{ChildMeta, ExitFuture, Factory, FactoryKind, Phases};
+use super::spec::ChildSpec;
+use super::value::live;
+use crate::exit::{Exit, ExitError, Outcome};
+use crate::mailbox::{Inbox, Mailbox, Slot};
+
+/// Describes a child that is an `async fn`.
+///
+/// The function is called once for each incarnation. It returns `()` or a `Result<(), E>` with any
+/// error type: see [`Outcome`]. The child is ready as soon as its task is spawned, unless the spec
+/// sets [`Readiness::Signal`](crate::Readiness::Signal).
+///
+/// A closure is called again for each incarnation, so it must not move a captured value into its
+/// future. The compiler reports that the closure isn't `Fn`, or that it "captures state from its
+/// environment". Pass the value to [`worker_with`], or clone it in each call:
+/// `move |ctx| { let state = state.clone(); async move { … } }`. An async closure that uses `?` must
+/// name its return type: `async |ctx| -> Exit { … }`.
+///
+/// ```
+/// use verger::{Context, Exit, worker};
+///
+/// async fn clock(ctx: Context) -> Exit {
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+///
+/// let spec = worker("clock", clock);
+/// # drop(spec);
+/// ```
+pub fn worker<F, Fut, O>(name: impl Into<String>, run: F) -> ChildSpec
+where
+    F: Fn(Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    ChildSpec::new(
+        name.into(),
+        function_kind(TypeMeta::<F>(PhantomData), move |_, ctx| Ok(run(ctx))),
+    )
+}
+
+/// Describes a child that is an `async fn` with state, which is cloned for each incarnation.
+///
+/// ```
+/// use std::sync::Arc;
+/// use verger::{Exit, worker_with};
+///
+/// let greeting: Arc<str> = "hello".into();
+/// let spec = worker_with("greeter", greeting, async |ctx, greeting| -> Exit {
+///     println!("{greeting} from {}", ctx.path());
+///     Ok(())
+/// });
+/// # drop(spec);
+/// ```
+pub fn worker_with<S, F, Fut, O>(name: impl Into<String>, state: S, run: F) -> ChildSpec
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(Context, S) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    let begin = move |_: &_, ctx| Ok(run(ctx, state.clone()));
+    ChildSpec::new(name.into(), function_kind(TypeMeta::<F>(PhantomData), begin))
+}
+
+/// Describes a child that is a value, made by `factory` for each incarnation.
+///
+/// The child is ready when its [`activate`](Child::activate) returns `Ok`. The factory is called in
+/// the child's own task: a panic in it is a failure of the child. The spec starts from what the type
+/// sets in [`child_spec`](Child::child_spec).
+pub fn child<C: Child>(
+    name: impl Into<String>,
+    factory: impl Fn() -> C + Send + Sync + 'static,
+) -> ChildSpec {
+    let make = move |_: &_, _: &Context| Ok(Box::new(factory()) as Box<dyn Child>);
+    C::child_spec(ChildSpec::new(name.into(), value_kind(TypeMeta::<C>(PhantomData), make))).layer()
+}
+
+/// Describes a child that is an `async fn` with a mailbox, which each incarnation borrows.
+///
+/// The function is called once for each incarnation, as by [`worker`]. Capture state, and clone it
+/// in each call. The mailbox belongs to one child, so the spec is for one child at a time: create a
+/// mailbox for each child.
+///
+/// ```
+/// use std::sync::Arc;
+/// use verger::{Context, Exit, Inbox, mailbox, worker_with_mailbox};
+///
+/// async fn greeter(_ctx: Context, mut inbox: Inbox<String>, greeting: Arc<str>) -> Exit {
+///     while let Some(name) = inbox.recv().await {
+///         println!("{greeting}, {name}");
+///     }
+///     Ok(())
+/// }
+///
+/// let greeting: Arc<str> = "hello".into();
+/// let (address, mailbox) = mailbox(1000);
+/// let run = move |ctx, inbox| greeter(ctx, inbox, greeting.clone());
+/// let spec = worker_with_mailbox("greeter", mailbox, run);
+/// # drop((address, spec));
+/// ```
+pub fn worker_with_mailbox<M, F, Fut, O>(
+    name: impl Into<String>,
+    mailbox: Mailbox<M>,
+    run: F,
+) -> ChildSpec
+where
+    M: Send + 'static,
+    F: Fn(Context, Inbox<M>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+    O: Outcome + 'static,
+{
+    let begin = move |meta: &MailboxMeta<M, F>, ctx: Context| {
+        borrow(&meta.mailbox, &ctx).map(|inbox| run(ctx, inbox))
+    };
+    let meta = MailboxMeta { mailbox, of: PhantomData };
+    ChildSpec::new(name.into(), function_kind(meta, begin))
+}
+
+/// Describes a child that is a value with a mailbox, made by `factory` for each incarnation.
+///
+/// Each incarnation borrows the mailbox. Otherwise the child behaves as described at [`child`]. The
+/// mailbox belongs to one child, so the spec is for one child at a time.
+///
+/// ```
+/// use verger::{Child, Context, Exit, Inbox, async_trait, child_with_mailbox, mailbox};
+///
+/// struct Greeter {
+///     inbox: Inbox<String>,
+/// }
+///
+/// #[async_trait]
+/// impl Child for Greeter {
+///     async fn run(&mut self, _ctx: &Context) -> Exit {
+///         while let Some(name) = self.inbox.recv().await {
+///             println!("hello, {name}");
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let (address, mailbox) = mailbox(1000);
+/// let spec = child_with_mailbox("greeter", mailbox, |inbox| Greeter { inbox });
+/// # drop((address, spec));
+/// ```
+pub fn child_with_mailbox<M: Send + 'static, C: Child>(
+    name: impl Into<String>,
+    mailbox: Mailbox<M>,
+    factory: impl Fn(Inbox<M>) -> C + Send + Sync + 'static,
+) -> ChildSpec {
+    let make = move |meta: &MailboxMeta<M, C>, ctx: &Context| {
+        let inbox = borrow(&meta.mailbox, ctx)?;
+        Ok(Box::new(factory(inbox)) as Box<dyn Child>)
+    };
+    let kind = value_kind(MailboxMeta { mailbox, of: PhantomData }, make);
+    C::child_spec(ChildSpec::new(name.into(), kind)).layer()
+}
+
+/// What is known of a child that is made from a type or function `T`.
+struct TypeMeta<T: ?Sized>(PhantomData<fn(&T)>);
+
+impl<T: ?Sized + 'static> ChildMeta for TypeMeta<T> {
+    fn type_name(&self) -> Option<&'static str> {
+        Some(std::any::type_name::<T>())
+    }
+}
+
+/// The same for a child with a mailbox.
+struct MailboxMeta<M: Send + 'static, T: ?Sized> {
+    mailbox: Mailbox<M>,
+    of: PhantomData<fn(&T)>,
+}
+
+impl<M: Send + 'static, T: ?Sized + 'static> ChildMeta for MailboxMeta<M, T> {
+    fn type_name(&self) -> Option<&'static str> {
+        Some(std::any::type_name::<T>())
+    }
+
+    fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+        Some(self.mailbox.slot())
+    }
+}
+
+fn borrow<M: Send + 'static>(mailbox: &Mailbox<M>, ctx: &Context) -> Result<Inbox<M>, ExitError> {
+    mailbox.lend(ctx.incarnation.loan()).map_err(|owner| {
+        let owner = owner.map_or_else(|| "another child".to_owned(), |path| format!("`{path}`"));
+        let path = ctx.path();
+        format!("the mailbox of `{path}` belongs to {owner}; make one for each child").into()
+    })
+}
+
+/// Returns a factory whose incarnations are the futures that `begin` returns.
+pub(crate) fn function_kind<M, B, F>(meta: M, begin: B) -> FactoryKind
+where
+    M: ChildMeta,
+    B: Fn(&M, Context) -> Result<F, ExitError> + Send + Sync + 'static,
+    F: Future<Output: Outcome + 'static> + Send + 'static,
+{
+    FactoryKind::Function(Arc::new(FunctionFactory { meta, begin }))
+}
+
+struct FunctionFactory<M, B> {
+    meta: M,
+    begin: B,
+}
+
+impl<M, B, F> Factory for FunctionFactory<M, B>
+where
+    M: ChildMeta,
+    B: Fn(&M, Context) -> Result<F, ExitError> + Send + Sync + 'static,
+    F: Future<Output: Outcome + 'static> + Send + 'static,
+{
+    fn life(self: Arc<Self>, ctx: Context, _phases: Phases) -> ExitFuture {
+        Box::pin(FunctionLife::New { factory: self, ctx: Some(ctx) })
+    }
+
+    fn meta(&self) -> &dyn ChildMeta {
+        &self.meta
+    }
+}
+
+pin_project! {
+    /// The life of a child that is a function, which is called in the first poll.
+    ///
+    /// An async block would drop `F` before it resolves, and a panic in that would hide the exit.
+    #[project = FunctionLifeState]
+    enum FunctionLife<M, B, F> {
+        New { factory: Arc<FunctionFactory<M, B>>, ctx: Option<Context> },
+        Running { #[pin] future: F },
+    }
+}
+
+impl<M, B, F> Future for FunctionLife<M, B, F>
+where
+    B: Fn(&M, Context) -> Result<F, ExitError>,
+    F: Future<Output: Outcome>,
+{
+    type Output = Exit;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+        loop {
+            let future = match self.as_mut().project() {
+                FunctionLifeState::New { factory, ctx } => {
+                    let ctx = ctx.take().expect("the function is called once");
+                    (factory.begin)(&factory.meta, ctx)?
+                }
+                FunctionLifeState::Running { future } => {
+                    return future.poll(cx).map(Outcome::into_exit);
+                }
+            };
+            self.set(Self::Running { future });
+        }
+    }
+}
+
+/// Returns a factory whose incarnations are the values that `make` returns.
+pub(crate) fn value_kind<M, G>(meta: M, make: G) -> FactoryKind
+where
+    M: ChildMeta,
+    G: Fn(&M, &Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync + 'static,
+{
+    FactoryKind::Value(Arc::new(ValueFactory { meta, make }))
+}
+
+struct ValueFactory<M, G> {
+    meta: M,
+    make: G,
+}
+
+impl<M, G> Factory for ValueFactory<M, G>
+where
+    M: ChildMeta,
+    G: Fn(&M, &Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync + 'static,
+{
+    fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
+        Box::pin(async move {
+            let child = (self.make)(&self.meta, &ctx)?;
+            live(child, ctx, phases).await
+        })
+    }
+
+    fn meta(&self) -> &dyn ChildMeta {
+        &self.meta
+    }
+}

@@ -1,0 +1,79 @@
+//! Panics in code that doesn't belong to this crate: caught, and turned into text.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Calls `foreign` and returns its result, or `None` if it panics.
+///
+/// The panic hook has run by then. The panic's payload is dropped here; a panic in that is discarded
+/// as well.
+pub(crate) fn catch_panic<T>(foreign: impl FnOnce() -> T) -> Option<T> {
+    let done = catch_unwind(AssertUnwindSafe(foreign));
+    done.map_err(discard).ok()
+}
+
+/// Returns the message of a panic, and drops its payload.
+pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> String {
+    let message = if let Some(text) = payload.downcast_ref::<&'static str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a value that is not a string".to_owned()
+    };
+    discard(payload);
+    message
+}
+
+fn discard(payload: Box<dyn Any + Send>) {
+    // A payload whose drop panics has a payload of its own, and so on: forget that one.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(payload);
+    }
+}
+
+/// A future that resolves to the message of a panic if the inner future panics.
+pub(crate) struct CatchPanic<F>(pub(crate) F);
+
+impl<F: Future + Unpin> Future for CatchPanic<F> {
+    type Output = Result<F::Output, String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let future = Pin::new(&mut self.0);
+        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(payload) => Poll::Ready(Err(panic_message(payload))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("while dropped");
+        }
+    }
+
+    #[test]
+    fn a_panic_is_caught_and_so_is_a_panic_of_its_payload() {
+        assert_eq!(catch_panic(|| 1), Some(1));
+        assert_eq!(catch_panic(|| -> u8 { panic!("no") }), None);
+        assert_eq!(catch_panic(|| -> u8 { std::panic::panic_any(Bomb) }), None);
+    }
+
+    #[test]
+    fn the_message_of_a_panic_is_its_text() {
+        let message = |payload: Box<dyn Any + Send>| panic_message(payload);
+        assert_eq!(message(Box::new("literal")), "literal");
+        assert_eq!(message(Box::new("formatted".to_owned())), "formatted");
+        assert_eq!(message(Box::new(Bomb)), "a value that is not a string");
+    }
+}

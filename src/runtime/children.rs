@@ -1,0 +1,297 @@
+//! The children of one supervisor: by key, by name, and with their tasks.
+//!
+//! Knows which task belongs to which child, and not why it is started or stopped.
+
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
+
+use super::request::ChildName;
+use crate::child::{ChildFactory, ChildTask, Context, Incarnation, Parent, Phases, StopLevel};
+use crate::core::{IncarnationNumber, Key, trim};
+use crate::mailbox::Slot;
+use crate::panic::catch_panic;
+use crate::path::Path;
+use crate::policy::StartCause;
+use crate::properties::Properties;
+
+/// A child, with or without a task.
+#[derive(Debug)]
+pub(super) struct Entry {
+    key: Key,
+    pub(super) factory: Arc<ChildFactory>,
+    pub(super) serial: Option<NonZeroU64>,
+    running: Option<Running>,
+}
+
+impl Entry {
+    pub(super) fn name(&self) -> ChildName {
+        ChildName { name: Arc::clone(&self.factory.name), serial: self.serial }
+    }
+}
+
+#[derive(Debug)]
+struct Running {
+    incarnation: Arc<Incarnation>,
+    /// Used to abort the task, which reports its exit itself.
+    task: JoinHandle<()>,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Children {
+    parent: Arc<dyn Parent>,
+    /// Indexed by key.
+    entries: Vec<Option<Entry>>,
+    names: Names,
+    properties: HashMap<Key, Properties>,
+}
+
+/// How the last name of a path finds its child.
+#[derive(Debug)]
+enum Names {
+    Unique(HashMap<Arc<str>, Key>),
+    /// Names repeat under a dynamic supervisor, so each child has a serial number: `conn#17`.
+    Numbered {
+        keys: HashMap<NonZeroU64, Key>,
+        next: NonZeroU64,
+    },
+}
+
+impl Children {
+    pub(super) fn new(parent: Arc<dyn Parent>, dynamic: bool, declared: usize) -> Self {
+        let names = if dynamic {
+            Names::Numbered { keys: HashMap::new(), next: NonZeroU64::MIN }
+        } else {
+            Names::Unique(HashMap::with_capacity(declared))
+        };
+        let entries = Vec::with_capacity(declared);
+        Self { parent, entries, names, properties: HashMap::new() }
+    }
+
+    pub(super) fn add(&mut self, key: Key, factory: Arc<ChildFactory>) {
+        let serial = match &mut self.names {
+            Names::Unique(keys) => {
+                keys.insert(Arc::clone(&factory.name), key);
+                None
+            }
+            Names::Numbered { keys, next } => {
+                let serial = *next;
+                *next = serial.saturating_add(1);
+                keys.insert(serial, key);
+                Some(serial)
+            }
+        };
+        if self.entries.len() <= key.index() {
+            self.entries.resize_with(key.index() + 1, || None);
+        }
+        self.entries[key.index()] = Some(Entry { key, factory, serial, running: None });
+    }
+
+    /// Makes the next incarnations of the child with a different factory of the same name.
+    pub(super) fn replace(&mut self, key: Key, factory: Arc<ChildFactory>) {
+        if let Some(entry) = self.entry_mut(key) {
+            entry.factory = factory;
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: Key) {
+        let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
+        self.properties.remove(&key);
+        match (&mut self.names, entry.serial) {
+            (Names::Unique(keys), _) => drop(keys.remove(&entry.factory.name)),
+            (Names::Numbered { keys, .. }, Some(serial)) => drop(keys.remove(&serial)),
+            (Names::Numbered { .. }, None) => {}
+        }
+        trim(&mut self.entries, Option::is_none);
+    }
+
+    /// Returns the child with this last name of a path.
+    pub(super) fn find(&self, segment: &str) -> Option<Key> {
+        match &self.names {
+            Names::Unique(keys) => keys.get(segment).copied(),
+            Names::Numbered { keys, .. } => {
+                let (name, serial) = segment.rsplit_once('#')?;
+                // Each child has one path: `conn#007` and `conn#+7` don't name `conn#7`.
+                let serial =
+                    Some(serial).filter(|it| it.starts_with(|c| matches!(c, '1'..='9')))?;
+                let key = *keys.get(&serial.parse().ok()?)?;
+                (&*self.entry(key)?.factory.name == name).then_some(key)
+            }
+        }
+    }
+
+    pub(super) fn entry(&self, key: Key) -> Option<&Entry> {
+        self.entries.get(key.index())?.as_ref().filter(|entry| entry.key == key)
+    }
+
+    fn entry_mut(&mut self, key: Key) -> Option<&mut Entry> {
+        self.entries.get_mut(key.index())?.as_mut().filter(|entry| entry.key == key)
+    }
+
+    fn running(&self, key: Key) -> Option<&Running> {
+        self.entry(key)?.running.as_ref()
+    }
+
+    /// Returns the path of the child, or that of the supervisor if the child is gone.
+    pub(super) fn path(&self, key: Key) -> Path {
+        let parent = self.parent.path();
+        match self.entry(key) {
+            Some(entry) => parent.child(&entry.factory.name, entry.serial),
+            None => parent,
+        }
+    }
+
+    /// Spawns the task of the child's next incarnation.
+    pub(super) fn start(
+        &mut self,
+        key: Key,
+        number: IncarnationNumber,
+        cause: StartCause,
+        phases: Phases,
+    ) {
+        let parent = Arc::clone(&self.parent);
+        let properties = self.properties.get(&key).cloned().unwrap_or_default();
+        let Some(entry) = self.entry_mut(key) else { return };
+        let incarnation = Arc::new(Incarnation::new(
+            parent,
+            Arc::clone(&entry.factory) as _,
+            (key, entry.serial),
+            number,
+            cause,
+            properties,
+        ));
+        let life = entry.factory.life(Context::new(Arc::clone(&incarnation)), phases);
+        let child = ChildTask::new(Arc::clone(&incarnation), life);
+        let span = tracing::info_span!(
+            target: "verger::child",
+            parent: None,
+            "child",
+            path = %incarnation.path(),
+            incarnation = number,
+        );
+        #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
+        let task = if span.is_disabled() {
+            tokio::spawn(child)
+        } else {
+            tokio::spawn(child.instrument(span))
+        };
+        entry.running = Some(Running { incarnation, task });
+    }
+
+    /// Forgets the task of an incarnation that has exited.
+    pub(super) fn exited(&mut self, key: Key, number: IncarnationNumber) {
+        let Some(entry) = self.entry_mut(key) else { return };
+        let exited = entry.running.take_if(|running| running.incarnation.number == number);
+        // The child's properties may panic while they are dropped.
+        catch_panic(|| drop(exited));
+    }
+
+    /// Returns the incarnation that has a task.
+    pub(super) fn incarnation(&self, key: Key) -> Option<&Arc<Incarnation>> {
+        self.running(key).map(|running| &running.incarnation)
+    }
+
+    /// Returns all incarnations that have a task.
+    pub(super) fn incarnations(&self) -> impl Iterator<Item = &Arc<Incarnation>> {
+        let entries = self.entries.iter().flatten();
+        entries.filter_map(|entry| Some(&entry.running.as_ref()?.incarnation))
+    }
+
+    pub(super) fn properties(&self, key: Key) -> Option<&Properties> {
+        self.properties.get(&key)
+    }
+
+    /// Changes the properties of the child's next incarnations.
+    pub(super) fn change_properties(&mut self, key: Key, changes: &Properties) {
+        self.properties.entry(key).or_default().change(changes);
+    }
+
+    /// Returns the child's mailbox, if it has one.
+    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn Slot>> {
+        self.entry(key)?.factory.mailbox()
+    }
+
+    /// Returns the mailboxes of all children.
+    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, Arc<dyn Slot>)> {
+        let entries = self.entries.iter().flatten();
+        entries.filter_map(|entry| Some((entry.key, entry.factory.mailbox()?)))
+    }
+
+    pub(super) fn cancel(&self, key: Key) {
+        if let Some(incarnation) = self.incarnation(key) {
+            incarnation.stop.raise(StopLevel::Cancel);
+        }
+    }
+
+    /// Aborts the child's task.
+    pub(super) fn abort(&self, key: Key) {
+        if let Some(running) = self.running(key) {
+            running.task.abort();
+        }
+    }
+
+    /// Lets a child that is a supervisor abort everything below it, so that it can report leaks.
+    pub(super) fn abort_below(&self, key: Key) {
+        if let Some(incarnation) = self.incarnation(key) {
+            incarnation.stop.raise(StopLevel::Abort);
+        }
+    }
+
+    /// Aborts all tasks, the child that was added last first, and cancels the contexts that are left.
+    pub(super) fn abort_all(&mut self) {
+        for entry in self.entries.iter_mut().rev().flatten() {
+            if let Some(running) = entry.running.take() {
+                running.task.abort();
+                running.incarnation.cancel_contexts();
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use crate::{ChildSpec, Context, ControlError, Start, Supervisor, worker};
+
+    fn child(number: usize) -> ChildSpec {
+        worker(format!("child-{number}"), async |ctx: Context| ctx.cancelled().await)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn children_that_start_in_a_different_order_than_declared_are_found_by_name() {
+        let first = child(0).requires("child-16");
+        let app = Supervisor::builder("app").start(Start::Concurrent).child(first);
+        let app = (1..17).map(child).fold(app, |app, child| app.child(child));
+        let tree = app.build().unwrap().start().await.unwrap();
+        for number in 0..17 {
+            let found = tree.which_child(&format!("child-{number}")).await.unwrap();
+            assert_eq!(found.path.name(), format!("child-{number}"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_is_found_by_name_whether_declared_or_added() {
+        let app = (0..3).map(child).fold(Supervisor::builder("app"), |app, child| app.child(child));
+        let tree = app.build().unwrap().start().await.unwrap();
+        for number in 3..6 {
+            tree.start_child(child(number)).await.unwrap();
+            for existing in 0..=number {
+                let found = tree.which_child(&format!("child-{existing}")).await.unwrap();
+                assert_eq!(found.path.name(), format!("child-{existing}"));
+            }
+            let again = tree.start_child(child(number)).await.unwrap_err();
+            assert!(matches!(again, ControlError::AlreadyStarted { .. }), "{again}");
+        }
+        for number in [0, 3, 5] {
+            let name = format!("child-{number}");
+            tree.terminate_child(&name).await.unwrap();
+            tree.delete_child(&name).await.unwrap();
+            let gone = tree.which_child(&name).await.unwrap_err();
+            assert!(matches!(gone, ControlError::NotFound { .. }), "{gone}");
+            tree.start_child(child(number)).await.unwrap();
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Calls of the failure callback, which decides on a child's failure.
+//!
+//! Each call is a task of its own, so that neither the supervisor nor its other children wait for it.
+//! The decision comes back through the inbox. The machine decides what follows from it.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::{Driver, Step};
+use crate::core::{ANSWER_WITHIN, IncarnationNumber, Key, MachineEvent};
+use crate::exit::ExitReason;
+use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
+use crate::panic::CatchPanic;
+use crate::path::Path;
+use crate::runtime::log;
+
+/// The calls under way. Aborted when dropped.
+#[derive(Debug, Default)]
+pub(super) struct CallbackTasks(Option<JoinSet<()>>);
+
+impl CallbackTasks {
+    fn spawn(&mut self, call: impl Future<Output = ()> + Send + 'static) {
+        let tasks = self.0.get_or_insert_default();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(call);
+    }
+}
+
+impl Driver {
+    /// Calls the failure callback for a failed child.
+    pub(super) fn call_failure_callback(
+        &mut self,
+        (key, incarnation): (Key, IncarnationNumber),
+        attempt: u32,
+        error: ExitReason,
+        step: &Step,
+    ) {
+        let (restarts_in_period, max_restarts, period) = self.machine.intensity(step.now);
+        let Some(callback) = self.shared.callback.clone() else { return };
+        let failure = ChildFailure {
+            child: self.children.path(key),
+            supervisor: self.shared.path().clone(),
+            type_name: self.type_name(key),
+            error,
+            attempt,
+            incarnation,
+            restarts_in_period,
+            max_restarts,
+            period,
+            strategy: self.shared.blueprint.rules.strategy,
+            properties: self.children.properties(key).cloned().unwrap_or_default(),
+        };
+        if let Some(exit) = step.exit_of(key, incarnation) {
+            self.remember_lifetime(exit);
+        }
+        let shared = Arc::clone(&self.shared);
+        self.callback_tasks.spawn(async move {
+            if let Some(decision) = decide(shared.path(), callback, failure).await {
+                shared.push_event(MachineEvent::Answered { key, incarnation, decision });
+            }
+        });
+    }
+
+    fn type_name(&self, key: Key) -> Option<&'static str> {
+        let is_worker = self.machine.options(key)?.supervisor.is_none();
+        self.children.entry(key).filter(|_| is_worker)?.factory.type_name()
+    }
+}
+
+/// Returns the callback's decision, or `None` after its timeout, which the machine observes itself.
+///
+/// An error or a panic of the callback escalates the failure.
+async fn decide(
+    supervisor: &Path,
+    callback: FailureCallback,
+    failure: ChildFailure,
+) -> Option<FailureDecision> {
+    let (child, incarnation) = (failure.child.clone(), failure.incarnation);
+    let call = pin!(tokio::time::timeout(ANSWER_WITHIN, async { callback.ask(failure).await }));
+    let problem = match CatchPanic(call).await {
+        Ok(Ok(Ok(decision))) => return Some(decision),
+        Ok(Ok(Err(error))) => format!("failed: {error}"),
+        Ok(Err(_elapsed)) => return None,
+        Err(message) => format!("panicked: {message}"),
+    };
+    log::undecided(supervisor, &child, incarnation, &problem);
+    Some(FailureDecision::escalate())
+}

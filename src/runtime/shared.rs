@@ -1,0 +1,223 @@
+//! What a running supervisor shares with its children, its handles and the supervisors above.
+//!
+//! No decision is made here. Events are put together only while someone in the tree listens.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use tokio::sync::broadcast::Receiver;
+
+use super::blueprint::Blueprint;
+use super::channels::{Channels, Item};
+use super::inbox::Inbox;
+use super::leaks::LeakId;
+use super::letters::Letters;
+use super::log;
+use super::outcome::End;
+use super::phase::Progress;
+use super::request::Request;
+use super::stop_chain::StopChain;
+use super::subscription::Subscription;
+use super::tree::Tree;
+use super::wards::Wards;
+use crate::child::{Incarnation, Parent};
+use crate::clock::now;
+use crate::core::{self, IncarnationNumber, Key};
+use crate::exit::ExitReason;
+use crate::failure::FailureCallback;
+use crate::panic::catch_panic;
+use crate::path::Path;
+use crate::status::{Event, EventKind};
+
+/// See the [module](self).
+pub(crate) struct SupervisorShared {
+    path: Path,
+    pub(super) above: Option<Arc<SupervisorShared>>,
+    pub(crate) tree: Arc<Tree<SupervisorShared>>,
+    pub(crate) inbox: Inbox<Request>,
+    pub(crate) progress: Progress,
+    pub(crate) blueprint: Arc<Blueprint>,
+    pub(crate) began: Instant,
+    /// Decides on failures: the supervisor's own callback, or the nearest one above.
+    pub(super) callback: Option<FailureCallback>,
+    pub(super) channels: Channels,
+    pub(super) letters: Letters,
+    pub(super) wards: Wards,
+    pub(super) stop_chain: StopChain,
+}
+
+impl SupervisorShared {
+    pub(crate) fn root(
+        blueprint: Arc<Blueprint>,
+        now: Instant,
+        wall_clock: SystemTime,
+    ) -> Arc<Self> {
+        let (path, tree) = (Path::root(&blueprint.name), Arc::new(Tree::new(now, wall_clock)));
+        Self::new(path, None, tree, blueprint, now)
+    }
+
+    /// Creates the shared state of a supervisor that is a child of this one.
+    pub(crate) fn below(self: Arc<Self>, path: Path, blueprint: Arc<Blueprint>) -> Arc<Self> {
+        let tree = Arc::clone(&self.tree);
+        Self::new(path, Some(self), tree, blueprint, now())
+    }
+
+    pub(super) fn new(
+        path: Path,
+        above: Option<Arc<Self>>,
+        tree: Arc<Tree<Self>>,
+        blueprint: Arc<Blueprint>,
+        began: Instant,
+    ) -> Arc<Self> {
+        let own = blueprint.on_child_failure.as_ref();
+        let letters = Letters::new(&blueprint.letters, above.as_ref().map(|above| &above.letters));
+        let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
+        Arc::new(Self {
+            path,
+            above,
+            tree,
+            inbox: Inbox::new(),
+            progress: Progress::new(),
+            blueprint,
+            began,
+            callback,
+            channels: Channels::default(),
+            letters,
+            wards: Wards::default(),
+            stop_chain: StopChain::default(),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns this supervisor and all above it.
+    pub(super) fn upward(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |supervisor| supervisor.above.as_deref())
+    }
+
+    pub(super) fn register(self: &Arc<Self>) {
+        self.tree.registry.insert(self.path.clone(), Arc::clone(self));
+    }
+
+    /// Removes the ended supervisor from the tree, and resolves everything that waits for it.
+    pub(super) fn close(self: &Arc<Self>, end: End) {
+        self.tree.registry.remove(&self.path, self);
+        let mut left = self.inbox.close();
+        while let Some(event) = left.next_event() {
+            self.discard_event(event);
+        }
+        // Dropping a request answers it.
+        catch_panic(|| drop(left));
+        self.channels.close();
+        self.progress.ended(end);
+    }
+
+    /// Pushes an event into the inbox. An exit also cancels the next child of the stop chain.
+    pub(super) fn push_event(&self, event: core::MachineEvent) {
+        let exited = match event {
+            core::MachineEvent::Exited { key, incarnation, .. } => Some((key, incarnation)),
+            _ => None,
+        };
+        match self.inbox.push_event(event) {
+            Ok(()) => {
+                if let Some(exited) = exited {
+                    self.stop_chain.exited(exited);
+                }
+            }
+            Err(event) => self.discard_event(event),
+        }
+    }
+
+    /// Discards an event that the ended supervisor can't handle any more, but notes the end of a leak.
+    pub(super) fn discard_event(&self, event: core::MachineEvent) {
+        if let core::MachineEvent::Exited { key, incarnation, .. }
+        | core::MachineEvent::Ignored { key, incarnation } = event
+        {
+            self.leak_ended(key, incarnation);
+        }
+        // Values in the event may panic while they are dropped.
+        catch_panic(|| drop(event));
+    }
+
+    /// Reports that a child was aborted and still runs.
+    pub(super) fn leaked(
+        &self,
+        now: Instant,
+        path: Path,
+        key: Key,
+        incarnation: IncarnationNumber,
+    ) {
+        log::leaked(&path, incarnation);
+        self.tree.leaks.insert(self.leak_id(key, incarnation), path.clone());
+        self.publish(now, path, incarnation, || EventKind::Leaked);
+    }
+
+    /// Reports the end of a leaked child. Has no effect for any other child.
+    pub(super) fn leak_ended(&self, key: Key, incarnation: IncarnationNumber) {
+        let Some(path) = self.tree.leaks.remove(self.leak_id(key, incarnation)) else { return };
+        log::leak_ended(&path, incarnation);
+        self.publish(now(), path, incarnation, || EventKind::LeakEnded);
+    }
+
+    fn leak_id(&self, key: Key, incarnation: IncarnationNumber) -> LeakId {
+        LeakId { supervisor: std::ptr::from_ref(self).addr(), key, incarnation }
+    }
+
+    /// Returns the leaked children below this supervisor.
+    pub(crate) fn leaked_below(&self) -> Vec<Path> {
+        self.tree.leaks.below(&self.path)
+    }
+
+    pub(crate) fn subscribe_events(&self) -> Subscription<Event> {
+        Subscription::new(self.listen(), Some(Arc::clone(&self.tree.listeners)))
+    }
+
+    /// Returns a receiver of everything sent from now on, until the supervisor ends.
+    pub(super) fn listen<T: Item>(&self) -> Receiver<T> {
+        self.channels.subscribe(|| self.inbox.is_closed())
+    }
+
+    /// Sends an event to the subscribers of this supervisor and of all above.
+    pub(crate) fn publish(
+        &self,
+        now: Instant,
+        path: Path,
+        incarnation: IncarnationNumber,
+        kind: impl FnOnce() -> EventKind,
+    ) {
+        if !self.tree.has_listeners() {
+            return;
+        }
+        let (seq, at, kind) = (self.tree.next_seq(), self.tree.wall_clock(now), kind());
+        let event = Event { seq, at, path, incarnation, kind };
+        for supervisor in self.upward() {
+            supervisor.channels.send(&event);
+        }
+    }
+}
+
+impl Parent for SupervisorShared {
+    fn path(&self) -> Path {
+        self.path.clone()
+    }
+
+    fn notify(&self, event: core::MachineEvent) {
+        self.push_event(event);
+    }
+
+    fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason) {
+        let path = incarnation.path();
+        log::deactivate_failed(&path, incarnation.number, &reason);
+        let kind = || EventKind::DeactivateFailed { reason: Arc::new(reason) };
+        self.publish(now(), path, incarnation.number, kind);
+    }
+}
+
+impl fmt::Debug for SupervisorShared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SupervisorShared").field("path", &self.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! What all supervisors of a tree share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Instant, SystemTime};
+
+use super::leaks::Leaks;
+use super::registry::Registry;
+use crate::path::Path;
+
+/// See the [module](self). `T` is what is shared of one supervisor.
+#[derive(Debug)]
+pub(crate) struct Tree<T> {
+    pub(super) registry: Registry<T>,
+    pub(super) leaks: Leaks,
+    /// The sequence number of the last event.
+    seq: AtomicU64,
+    /// How many event subscriptions exist.
+    pub(super) listeners: Arc<AtomicUsize>,
+    began: (Instant, SystemTime),
+}
+
+impl<T> Tree<T> {
+    pub(super) fn new(now: Instant, wall_clock: SystemTime) -> Self {
+        Self {
+            registry: Registry::new(),
+            leaks: Leaks::default(),
+            seq: AtomicU64::new(0),
+            listeners: Arc::default(),
+            began: (now, wall_clock),
+        }
+    }
+
+    /// Returns the wall clock time of `at`: the one at the start of the tree plus what passed since.
+    pub(crate) fn wall_clock(&self, at: Instant) -> SystemTime {
+        self.began.1 + at.saturating_duration_since(self.began.0)
+    }
+
+    /// Returns whether an event subscription exists anywhere in the tree.
+    pub(crate) fn has_listeners(&self) -> bool {
+        // Relaxed: a subscriber takes its snapshot through the supervisors' inboxes afterwards, which
+        // orders it after the events that it missed.
+        self.listeners.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn next_seq(&self) -> u64 {
+        self.seq.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Returns the supervisor that runs at `path`.
+    pub(crate) fn supervisor(&self, path: &str) -> Option<Arc<T>> {
+        self.registry.get(path)
+    }
+
+    /// Returns the nearest running supervisor above `path`, and its path.
+    pub(crate) fn nearest(&self, path: &Path) -> Option<(Path, Arc<T>)> {
+        self.registry.nearest(path)
+    }
+}
