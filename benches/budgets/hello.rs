@@ -1,29 +1,16 @@
-//! What the first program costs to compile: `examples/hello.rs`, beside one that has tokio alone.
+//! The first program, `examples/hello.rs`, beside one with tokio alone: its crates and its build.
 //!
-//! The example's log is left out, because whoever writes a log chooses one, with verger or without.
-//! Both programs have the same features of tokio, those that the example needs. They are built for
-//! release, and everything they depend on with them: that is where a crate costs most, since all of
-//! it is optimised, and what is built wherever a program is shipped from.
+//! The example's log is left out on both sides. Both programs have the same features of tokio and are
+//! built for release from nothing, with all their dependencies.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
 
-use crate::measure::{Budget, Package, Part, Row, Side, Unit, Who};
+use crate::measure::Side;
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new("hello-crates", |side| crates(side.who))
-        .what("the crates that the first example is built from, besides itself")
-        .alone(Side::verger(1))
-        .parts(&[Part::new("", Unit::Count, Budget::AtMost(42.0))])
-        .rounds(1),
-    Row::new("hello-build", |side| build(side.who))
-        .what("build the first example and all it needs, processor time")
-        .beside_raw(1)
-        .parts(&[Part::new("", Unit::Nanos, Budget::AtMost(2.3))])
-        .rounds(3),
-];
-
-/// What the example does, less the restarts.
-const RAW: &str = "\
+const TOKIO: &str = "\
 use std::time::Duration;
 
 async fn ticker() {
@@ -40,57 +27,69 @@ async fn main() {
 }
 ";
 
-fn program(who: Who) -> Package {
-    let (source, dependency) = match who {
-        Who::Raw => (RAW.to_owned(), String::new()),
-        Who::Verger => {
-            (hello(), format!("verger = {{ path = {:?} }}\n", env!("CARGO_MANIFEST_DIR")))
+/// The crates that the program is built from, build dependencies and macros included.
+pub(crate) fn crates(side: Side, _n: u64) -> f64 {
+    let folder = package(side);
+    let tree = cargo(&folder, &["tree", "--edges", "normal,build", "--prefix", "none"]);
+    let crates = tree.lines().map(|line| line.trim_end_matches(" (*)"));
+    // All but the program itself.
+    (crates.collect::<BTreeSet<_>>().len() - 1) as f64
+}
+
+/// Nanoseconds of CPU time of a build from nothing.
+pub(crate) fn build(side: Side, _n: u64) -> f64 {
+    let folder = package(side);
+    cargo(&folder, &["fetch"]);
+    cargo(&folder, &["clean"]);
+    let before = cpu_nanos();
+    cargo(&folder, &["build", "--release"]);
+    let took = cpu_nanos() - before;
+    assert!(took > 0.0, "`/proc/self/stat` has the CPU time of child processes");
+    took
+}
+
+/// Creates a package in the target directory, with the versions of this workspace's lockfile.
+fn package(side: Side) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hello-{}", side.name()));
+    let (source, verger) = match side {
+        Side::Tokio => (TOKIO.to_owned(), String::new()),
+        Side::Verger => {
+            let lines = include_str!("../../examples/hello.rs").lines();
+            let lines = lines.filter(|line| !line.contains("tracing"));
+            (
+                lines.map(|line| format!("{line}\n")).collect(),
+                format!("verger = {{ path = {root:?} }}\n"),
+            )
         }
     };
     let manifest = format!(
-        "[dependencies]\n{dependency}\
-         tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\", \"signal\", \"time\"] }}\n",
+        "[package]\nname = \"hello\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
+         [dependencies]\n{verger}tokio = {{ version = \"1\", \
+         features = [\"macros\", \"rt-multi-thread\", \"signal\", \"time\"] }}\n",
     );
-    let package = Package::create(&name(who), &manifest);
-    package.write("src/main.rs", &source);
-    // Nothing is left to download.
-    package.cargo(&["fetch"]);
-    package
+    fs::create_dir_all(folder.join("src")).expect("the target directory is writable");
+    fs::write(folder.join("src/main.rs"), source).expect("the folder exists");
+    fs::write(folder.join("Cargo.toml"), manifest).expect("the folder exists");
+    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).expect("the workspace has one");
+    folder
 }
 
-fn name(who: Who) -> String {
-    format!("budgets-{}", who.name())
+fn cargo(folder: &Path, arguments: &[&str]) -> String {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(arguments).current_dir(folder).env("CARGO_INCREMENTAL", "0");
+    let output = cargo.env("CARGO_TARGET_DIR", folder.join("target")).output();
+    let output = output.expect("cargo is installed");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo {}:\n{errors}", arguments.join(" "));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// By name and version, with those that only the build needs, such as macros.
-fn crates(who: Who) -> Vec<f64> {
-    let tree = ["tree", "--edges", "normal,build", "--prefix", "none", "--no-dedupe"];
-    let tree = String::from_utf8_lossy(&program(who).cargo(&tree).stdout).into_owned();
-    let itself = format!("{} v0.0.0", name(who));
-    let mut crates: Vec<_> = tree.lines().map(name_and_version).collect();
-    crates.retain(|it| !it.is_empty() && *it != itself);
-    crates.sort_unstable();
-    crates.dedup();
-    vec![crates.len() as f64]
-}
-
-/// From nothing. Processor time, since the clock would tell how many cores there are.
-fn build(who: Who) -> Vec<f64> {
-    let program = program(who);
-    if program.target().exists() {
-        fs::remove_dir_all(program.target()).expect("what is ours can be removed");
-    }
-    let (_, [_, worked]) = program.time(&["build", "--release"]);
-    assert!(!worked.is_zero(), "/proc/self/stat tells processor time");
-    vec![worked.as_secs_f64() * 1e9]
-}
-
-/// The example without its log.
-fn hello() -> String {
-    let lines = include_str!("../../examples/hello.rs").lines();
-    lines.filter(|line| !line.contains("tracing")).map(|line| format!("{line}\n")).collect()
-}
-
-fn name_and_version(line: &str) -> String {
-    line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+/// The CPU time of all child processes that have ended. Linux counts it in hundredths of a second.
+fn cpu_nanos() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The program's name ends with `)` and is field 2; `cutime` and `cstime` are fields 16 and 17.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks = fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
+    ticks.sum::<f64>() * 1e7
 }

@@ -1,84 +1,95 @@
-//! What supervision costs, beside hand-written tokio: every budget, measured.
+//! What supervision costs beside hand-written tokio, with a budget for each row.
 //!
 //! ```text
 //! cargo bench --bench budgets                      all rows; exits with 1 if a budget isn't met
-//! cargo bench --bench budgets -- --row start       one of them, or several
-//! cargo bench --bench budgets -- --help            the rest
+//! cargo bench --bench budgets -- --row start       only this row
+//! cargo bench --bench budgets -- --help            all options
 //! ```
 //!
-//! Each figure is the median of several rounds, in which both sides do the same work one right after
-//! the other, in processes of their own. *Raw* is what one would write by hand with a `JoinSet` and a
-//! `CancellationToken`; verger is used through its public API, and does all that it does anywhere. A
-//! round that other programs, slow memory or shared cores disturbed is repeated. The rows take turns,
-//! so that the table comes when all of them are done.
+//! Both sides do the same work in turns, each in a process of its own. *tokio* is a `JoinSet` and a
+//! `CancellationToken`, as in hand-written services; verger is used through its public API with all
+//! its defaults. A row that compares verger with itself has a smaller number on its left side.
 
-#![expect(clippy::print_stdout, reason = "the table is what it is run for")]
+#![expect(clippy::print_stdout, reason = "the bench exists to print its table")]
 
 mod crowd;
 mod hello;
-mod idle;
+mod lookup;
 #[path = "../measure/mod.rs"]
 mod measure;
 mod messages;
-mod names;
-mod plot;
-mod raw;
 mod report;
 mod restart;
+mod row;
 mod snapshot;
 mod start;
+mod tokio_only;
 mod trees;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use self::measure::{Arguments, Bench, Machine, Rounds, Row};
-use self::report::Table;
+use self::measure::Unit::{Bytes, Count, Nanos, PerSecond};
+use self::measure::{Arguments, answer, replace_between_markers};
+use self::report::Report;
+use self::row::Base::{Alone, Itself, Tokio};
+use self::row::Limit::{AtLeast, AtMost};
+use self::row::{Row, row};
 
-/// In the order of the table.
-fn rows() -> impl Iterator<Item = &'static Row> {
-    [
-        start::ROWS,
-        restart::ROWS,
-        crowd::ROWS,
-        trees::ROWS,
-        messages::ROWS,
-        names::ROWS,
-        snapshot::ROWS,
-        hello::ROWS,
-    ]
-    .into_iter()
-    .flatten()
-}
+/// All budgets. The best peer is the lowest ratio to tokio in the book's page *What the peers cost*.
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    //   name             compared with                  limit          peer    unit       work                      what
+    row("start",          Tokio(100_000),                AtMost(1.2),   "2.1",  Nanos,     start::declared,          "start of 100,000 idle children, each"),
+    row("start-by-handle", Tokio(100_000),               AtMost(2.5),   "4.4",  Nanos,     start::by_handle,         "the same through the handle, each start awaited"),
+    row("bytes",          Tokio(100_000),                AtMost(1.3),   "2.1",  Bytes,     start::bytes,             "memory of an idle child"),
+    row("bytes-absolute", Alone(100_000),                AtMost(580.0), "–",    Bytes,     start::bytes,             "memory of an idle child, absolute"),
+    row("bytes-mailbox",  Tokio(100_000),                AtMost(2.2),   "14",   Bytes,     start::bytes_mailbox,     "memory of an idle child with an unused mailbox"),
+    row("stop",           Tokio(100_000),                AtMost(1.2),   "4.8",  Nanos,     start::stop,              "ordered stop of 100,000 children, each"),
+    row("stop-scale",     Itself(10_000, 1_000_000),     AtMost(1.5),   "–",    Nanos,     start::stop,              "ordered stop, one of 1,000,000 against one of 10,000"),
+    row("restart-error",  Tokio(1),                      AtMost(1.8),   "2.5",  Nanos,     restart::error,           "restart after an error, p50"),
+    row("restart-panic",  Tokio(1),                      AtMost(1.1),   "1.2",  Nanos,     restart::panic,           "restart after a panic, p50"),
+    row("restart-scale",  Itself(1_000, 1_000_000),      AtMost(1.5),   "–",    Nanos,     restart::error,           "restart among 1,000,000 children against one among 1,000"),
+    row("restart-window", Itself(0, 10_000),             AtMost(1.2),   "–",    Nanos,     restart::in_window,       "restart with 10,000 restarts in the window against none"),
+    row("restarts-error", Tokio(10_000),                 AtLeast(0.8),  "0.5",  PerSecond, crowd::restarts_error,    "restarts of 10,000 children that fail 10 times, errors"),
+    row("restarts-panic", Tokio(10_000),                 AtLeast(0.8),  "0.6",  PerSecond, crowd::restarts_panic,    "the same, panics"),
+    row("one-for-all",    Tokio(10_000),                 AtMost(1.5),   "2.8",  Nanos,     crowd::one_for_all,       "one_for_all of 10,000 children, all back"),
+    row("deep-build",     Tokio(1_000),                  AtMost(4.0),   "5.6",  Nanos,     trees::deep_build,        "chain of 1,000 supervisors, start"),
+    row("deep-stop",      Tokio(1_000),                  AtMost(4.0),   "2.0",  Nanos,     trees::deep_stop,         "chain of 1,000 supervisors, stop"),
+    row("wide-build",     Tokio(10_000),                 AtMost(2.5),   "7.0",  Nanos,     trees::wide_build,        "tree of 10 × 10 × 10 × 10, start"),
+    row("wide-stop",      Tokio(10_000),                 AtMost(4.0),   "3.8",  Nanos,     trees::wide_stop,         "tree of 10 × 10 × 10 × 10, stop"),
+    row("start-beside-loop", Itself(0, 1),               AtMost(2.0),   "1.0",  Nanos,     crowd::start_beside_loop, "start of a child beside a crash loop against none, p50"),
+    row("message",        Tokio(500_000),                AtLeast(0.6),  "0.26", PerSecond, messages::send,           "messages to a child"),
+    row("ask",            Tokio(50_000),                 AtMost(1.3),   "1.8",  Nanos,     messages::ask,            "question and answer, p50"),
+    row("lookup",         Tokio(100_000),                AtMost(1.3),   "0.9",  Nanos,     lookup::by_path,          "lookup of one of 100,000 paths, 2 threads"),
+    row("snapshot",       Alone(100_000),                AtMost(150e6), "280 ms", Nanos,   snapshot::taken,          "snapshot of 100,000 children"),
+    row("snapshot-hold",  Alone(100_000),                AtMost(1e6),   "280 ms", Nanos,   snapshot::longest_hold,   "snapshot of 100,000 children: longest hold of a loop"),
+    row("hello-crates",   Alone(1),                      AtMost(42.0),  "19",   Count,     hello::crates,            "crates of the first program").rounds(1),
+    row("hello-build",    Tokio(1),                      AtMost(3.0),   "1.9",  Nanos,     hello::build,             "release build of the first program, CPU time").rounds(3),
+];
 
 fn main() -> ExitCode {
-    let bench = Bench {
-        name: "budgets",
-        rows: rows().collect(),
-        own: [
-            "--plot",
-            "FOLDER",
-            "draw what a child costs against their number, and measure nothing else",
-        ],
-        failure: "a budget isn't met",
-        run,
+    let find = |name: &str| ROWS.iter().find(|row| row.name == name).expect("a row of this bench");
+    if answer(|name, side, n| vec![(find(name).work)(side, n)]) {
+        return ExitCode::SUCCESS;
+    }
+    let arguments = match Arguments::parse(ROWS.iter().map(|row| row.name)) {
+        Ok(arguments) => arguments,
+        Err(text) => {
+            println!("{text}");
+            return ExitCode::from(2);
+        }
     };
-    bench.main()
-}
-
-fn run(arguments: &Arguments<PathBuf>) -> bool {
-    let mut rounds = Rounds::new(arguments.plan);
-    if let Some(folder) = &arguments.own {
-        let drawn = plot::write(folder, rows(), &mut rounds, |line| println!("{line}"));
-        return drawn.inspect_err(|error| eprintln!("{}: {error}", folder.display())).is_ok();
+    let mut report = Report::default();
+    for row in ROWS.iter().filter(|row| arguments.wants(row.name)) {
+        eprintln!("measuring {}", row.name);
+        report.add(row, row.measure(arguments.rounds));
     }
-    let (rows, of) = (&arguments.rows, arguments.rows.len());
-    let measured = rounds.measure_all(rows.iter().copied(), |done| {
-        eprintln!("{done} of {of} rows measured");
-    });
-    let mut table = Table::begin(Machine::here(), arguments);
-    for (row, measured) in rows.iter().zip(measured) {
-        table.add(row, measured);
+    println!("{}", if arguments.json { report.json() } else { report.text() });
+    if let Some(file) = &arguments.table
+        && let Err(error) = replace_between_markers(file, "budgets", &report.markdown())
+    {
+        eprintln!("{error}");
+        return ExitCode::from(2);
     }
-    table.end()
+    if report.all_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,199 +1,342 @@
-//! How many instructions the hot paths take, compared with the figures in `figures.txt`.
+//! How many instructions the hot paths take, counted by callgrind through gungraun.
 //!
-//! Callgrind counts them. Unlike time they are the same in every run, on a busy machine and in any
-//! directory, within one per mille; that is left by the seeds of hash maps. So growth by a tenth
-//! comes from the code, the compiler, the C library, or a processor of another kind.
+//! Unlike times, counts are the same in every run and on a busy machine, within one per mille. So each
+//! benchmark has a limit for one event, a tenth above its count when it was written, and `.ci/run`
+//! fails above it. `benches/README.md` says what to do then.
 //!
-//! | | |
-//! | --- | --- |
-//! | `cargo bench --bench instructions` | counts, compares, and fails if something grew by more than a tenth |
-//! | `… -- restart` | only what has this in its name |
-//! | `… -- --write` | writes what it counts to `figures.txt` |
-//!
-//! Everything runs on one thread, with paused time, except what says `threads`. Fewer instructions are
-//! not always less time: waiting for memory and for other threads isn't counted, and neither is what
-//! the kernel does. Where the instructions go is in the profiles, named at the end:
-//! `callgrind_annotate --inclusive=yes FILE`.
+//! Everything runs on one thread with paused time. Waits for memory, other threads and the kernel
+//! aren't counted. Of each benchmark only the function's body counts: not its argument, nor the drop of
+//! what it returns. callgrind recognizes the function by its name, which is part of the names of async
+//! blocks and closures in it as well, and stops counting there: so these are in functions of their own.
 
-#![expect(clippy::print_stdout, reason = "the table is what it is run for")]
+#![expect(missing_docs, reason = "the macros of gungraun generate public items")]
 
-mod calls;
-mod children;
-mod deadlines;
-mod figures;
-mod messages;
-mod threads;
-mod trees;
-
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::panic;
 use std::time::Duration;
-use std::{env, fs};
 
+use gungraun::{
+    Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
+};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
+use verger::{
+    Address, AskError, Backoff, BuildError, Context, DynamicSupervisor, Exit, Reply, Status,
+    Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, mailbox, worker, worker_with,
+    worker_with_mailbox,
+};
 
-use self::figures::Figures;
+/// Events in each benchmark, so many that what happens only once hardly counts.
+const EVENTS: u32 = 1_000;
 
-/// Events in one run: so many that what happens only once is lost in them.
-const EVENTS: u32 = 1000;
-
-/// By how much a figure may change.
-const TOLERANCE: f64 = 0.1;
-
-const UPDATE: &str = "To accept it: cargo bench --bench instructions -- --write";
-
-/// Something whose instructions are counted, with what is done before and after.
-#[derive(Clone, Copy)]
-struct Scenario {
-    name: &'static str,
-    /// What a figure is for, of which there are [`EVENTS`].
-    event: &'static str,
-    run: Run,
+/// A limit of instructions for one event.
+fn at_most(instructions: u64) -> LibraryBenchmarkConfig {
+    // Without the simulation of caches, whose counts depend on addresses.
+    let mut callgrind = Callgrind::with_args(["cache-sim=no"]);
+    callgrind.format([EventKind::Ir]);
+    callgrind.hard_limits([(EventKind::Ir, instructions * u64::from(EVENTS))]);
+    let mut config = LibraryBenchmarkConfig::default();
+    config.tool(callgrind);
+    config
 }
 
-impl Scenario {
-    const fn alone(name: &'static str, event: &'static str, run: fn()) -> Self {
-        Self { name, event, run: Run::Alone(run) }
-    }
-
-    const fn threads(name: &'static str, event: &'static str, run: fn(u32)) -> Self {
-        Self { name, event, run: Run::Threads(run) }
-    }
+/// A runtime with a tree that runs in it.
+struct Running {
+    runtime: Runtime,
+    tree: SupervisorHandle,
 }
 
-#[derive(Clone, Copy)]
-enum Run {
-    /// On one thread. What [`counted`] runs is counted.
-    Alone(fn()),
-    /// On several, where nobody can say which of them does what. All that the process does is counted,
-    /// for so many events and for twice as many: the difference is theirs.
-    Threads(fn(u32)),
-}
+impl Running {
+    fn start(app: Result<Supervisor, BuildError>) -> Self {
+        let runtime = runtime();
+        let tree = runtime.block_on(async {
+            let tree = app.expect("a tree").start().await.expect("it starts");
+            settle().await;
+            tree
+        });
+        Self { runtime, tree }
+    }
 
-fn main() -> ExitCode {
-    let args: Vec<_> = env::args().skip(1).collect();
-    if let [flag, name, events] = &args[..]
-        && flag == "--count"
-    {
-        match scenarios().find(|it| it.name == name).expect("a scenario").run {
-            Run::Alone(run) => run(),
-            Run::Threads(run) => run(events.parse().expect("a number")),
-        }
-        return ExitCode::SUCCESS;
-    }
-    if !args.iter().any(|arg| arg == "--bench") {
-        println!("nothing to test; `cargo bench --bench instructions` counts");
-        return ExitCode::SUCCESS;
-    }
-    let write = args.iter().any(|arg| arg == "--write");
-    // The figures are of one count, so all of them are written.
-    let part = args.iter().find(|arg| !write && !arg.starts_with("--"));
-    let part = part.map_or("", String::as_str);
-
-    let (then, mut now) = (Figures::read(), Figures::new());
-    if then.tools != now.tools {
-        println!("then: {}\nnow:  {}\n", then.tools, now.tools);
-    }
-    println!("{:<22} {:>7} {:>7} {:>7}", "instructions", "then", "now", "ratio");
-    let (mut grown, mut shrunk) = (false, false);
-    for Scenario { name, event, run } in scenarios().filter(|it| it.name.contains(part)) {
-        let count = count(name, run) / u64::from(EVENTS);
-        now.counts.insert(name.to_owned(), count);
-        let Some(&old) = then.counts.get(name) else {
-            println!("{name:<22} {:>7} {count:>7} {:>7}   per {event}", "none", "");
-            grown = true;
-            continue;
-        };
-        let ratio = count as f64 / old as f64;
-        println!("{name:<22} {old:>7} {count:>7} {ratio:>7.3}   per {event}");
-        grown |= ratio > 1.0 + TOLERANCE;
-        shrunk |= ratio < 1.0 - TOLERANCE;
-    }
-    println!("\nprofiles: {}", profile("*").display());
-    if write {
-        now.write();
-    } else if grown {
-        println!("FAILED: a figure is missing, or grew by more than a tenth. {UPDATE}");
-        return ExitCode::FAILURE;
-    } else if shrunk {
-        println!("A figure shrank by more than a tenth, and could grow back unnoticed. {UPDATE}");
-    }
-    ExitCode::SUCCESS
-}
-
-fn scenarios() -> impl Iterator<Item = Scenario> {
-    let groups = [
-        children::SCENARIOS,
-        trees::SCENARIOS,
-        deadlines::SCENARIOS,
-        messages::SCENARIOS,
-        calls::SCENARIOS,
-        threads::SCENARIOS,
-    ];
-    groups.into_iter().flatten().copied()
-}
-
-/// The instructions of [`EVENTS`] events.
-fn count(scenario: &str, run: Run) -> u64 {
-    match run {
-        Run::Alone(_) => {
-            let within = ["--collect-atstart=no", "--toggle-collect=instructions::count_within"];
-            count_once(scenario, EVENTS, &within)
-        }
-        Run::Threads(_) => {
-            count_once(scenario, 2 * EVENTS, &[]) - count_once(scenario, EVENTS, &[])
-        }
+    fn incarnation(&self, child: &str) -> u32 {
+        self.runtime.block_on(self.tree.which_child(child)).expect("it exists").incarnation
     }
 }
 
-/// Runs this program once more, for one scenario.
-fn count_once(scenario: &str, events: u32, collect: &[&str]) -> u64 {
-    let profile = profile(scenario);
-    let mut valgrind = Command::new("valgrind");
-    // The environment lies on the stack, and moves everything.
-    valgrind.env_clear().envs(env::var_os("PATH").map(|path| ("PATH", path)));
-    valgrind.arg("--tool=callgrind").args(collect);
-    valgrind.arg(format!("--callgrind-out-file={}", profile.display()));
-    valgrind.arg(env::current_exe().expect("this program"));
-    let output = valgrind.args(["--count", scenario, &events.to_string()]).output();
-    let output = output.expect("valgrind is installed");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{scenario} failed:\n{told}");
-    let text = fs::read_to_string(&profile).expect("valgrind has written it");
-    let total = text.lines().find_map(|line| line.strip_prefix("summary: "));
-    let total = total.and_then(|total| total.parse().ok()).unwrap_or(0);
-    assert!(total > 0, "{scenario}: nothing was counted:\n{told}");
-    total
-}
-
-fn profile(scenario: &str) -> PathBuf {
-    let name = scenario.replace([' ', ','], "-");
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("instructions-{name}.out"))
-}
-
-/// What the future and all tasks do until it is ready is counted.
-fn counted<F: Future>(runtime: &Runtime, future: F) -> F::Output {
-    let (mut future, mut output) = (Some(future), None);
-    count_within(&mut || output = future.take().map(|future| runtime.block_on(future)));
-    output.expect("it was run")
-}
-
-/// Callgrind counts from the beginning of this function to its end, and knows it by its name.
-#[inline(never)]
-fn count_within(work: &mut dyn FnMut()) {
-    work();
-    // Something to do after the call, so that it isn't a jump.
-    std::hint::black_box(());
-}
-
-/// One thread, whose time passes when all wait.
+/// One thread, whose time advances when all tasks wait.
 fn runtime() -> Runtime {
-    let mut builder = Builder::new_current_thread();
-    builder.enable_time().start_paused(true).build().expect("a runtime")
+    Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime")
 }
 
-/// Ready when everybody else has nothing to do.
+/// Ready when all tasks wait.
 async fn settle() {
     sleep(Duration::from_millis(1)).await;
 }
+
+async fn idle(ctx: Context) {
+    ctx.cancelled().await;
+}
+
+fn name(number: u32) -> String {
+    format!("worker-{number}")
+}
+
+// --- Children ------------------------------------------------------------------------------------
+
+fn declared() -> SupervisorBuilder {
+    let app = Supervisor::builder("app");
+    (0..EVENTS).fold(app, |app, number| app.child(worker(name(number), idle)))
+}
+
+/// A chain: each supervisor has the next one as its child.
+fn chain() -> SupervisorBuilder {
+    let last = Supervisor::builder("level").child(worker("idle", idle));
+    (1..EVENTS).fold(last, |below, _| Supervisor::builder("level").child(below))
+}
+
+fn dynamic() -> Running {
+    Running::start(DynamicSupervisor::builder("conns").build())
+}
+
+async fn start_children(conns: &SupervisorHandle) {
+    for _ in 0..EVENTS {
+        conns.start_child(worker("conn", idle)).await.expect("it starts");
+    }
+    settle().await;
+}
+
+fn full() -> Running {
+    let running = dynamic();
+    running.runtime.block_on(start_children(&running.tree));
+    running
+}
+
+// One declared child.
+#[library_benchmark(config = at_most(1_000))]
+#[bench::each(declared())]
+fn build(app: SupervisorBuilder) -> Supervisor {
+    app.build().expect("a tree")
+}
+
+// One declared child, or one supervisor of a chain.
+#[library_benchmark]
+#[bench::child(args = (declared().build()), config = at_most(3_000))]
+#[bench::supervisor(args = (chain().build()), config = at_most(8_900))]
+fn start(app: Result<Supervisor, BuildError>) -> Running {
+    Running::start(app)
+}
+
+#[library_benchmark(config = at_most(8_000))]
+#[bench::each(dynamic())]
+fn start_child(running: Running) -> Running {
+    running.runtime.block_on(start_children(&running.tree));
+    running
+}
+
+// One declared child in order, one child of a dynamic supervisor, or one supervisor of a chain.
+#[library_benchmark]
+#[bench::child(args = (Running::start(declared().build())), config = at_most(5_000))]
+#[bench::dynamic(args = (full()), config = at_most(4_800))]
+#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(8_300))]
+fn stop(running: Running) -> Running {
+    running.runtime.block_on(running.tree.stop("done")).expect("it stops");
+    running
+}
+
+async fn terminate_each(conns: &SupervisorHandle) {
+    for number in 1..=EVENTS {
+        conns.terminate_child(&format!("conn#{number}")).await.expect("it runs");
+    }
+}
+
+#[library_benchmark(config = at_most(12_100))]
+#[bench::each(full())]
+fn terminate_child(running: Running) -> Running {
+    running.runtime.block_on(terminate_each(&running.tree));
+    running
+}
+
+// --- Failures ------------------------------------------------------------------------------------
+
+/// A child that fails in its first incarnations.
+fn flaky(fail: fn() -> Exit, backoff: Backoff) -> Result<Supervisor, BuildError> {
+    let flaky = worker_with("flaky", fail, async |ctx: Context, fail| -> Exit {
+        if ctx.incarnation() <= EVENTS {
+            return fail();
+        }
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let app = Supervisor::builder("app").unlimited_restarts();
+    app.random(|| fastrand::Rng::with_seed(1)).child(flaky.backoff(backoff)).build()
+}
+
+fn error() -> Exit {
+    Err("connection refused".into())
+}
+
+fn panicking() -> Result<Supervisor, BuildError> {
+    panic::set_hook(Box::new(|_| {}));
+    flaky(|| panic!("out of luck"), Backoff::none())
+}
+
+fn group() -> Running {
+    let app = declared().strategy(Strategy::OneForAll);
+    Running::start(app.defaults(|child| child.backoff(Backoff::none())).build())
+}
+
+/// Longer than all backoffs together.
+async fn wait() {
+    sleep(Duration::from_secs(1) * 2 * EVENTS).await;
+}
+
+// From an exit until the next incarnation has started.
+#[library_benchmark]
+#[bench::error(args = (flaky(error, Backoff::none())), config = at_most(5_100))]
+#[bench::panic(args = (panicking()), config = at_most(37_100))]
+#[bench::backoff(
+    args = (flaky(error, Backoff::exponential(Duration::from_millis(10), Duration::from_secs(1)))),
+    config = at_most(11_200)
+)]
+fn restart(app: Result<Supervisor, BuildError>) -> Running {
+    let running = Running::start(app);
+    running.runtime.block_on(wait());
+    assert_eq!(running.incarnation("flaky"), EVENTS + 1);
+    running
+}
+
+async fn kill_one(tree: &SupervisorHandle) {
+    tree.kill_child("worker-0").await.expect("it runs");
+    settle().await;
+}
+
+// One child of the group.
+#[library_benchmark(config = at_most(6_700))]
+#[bench::each(group())]
+fn restart_one_for_all(running: Running) -> Running {
+    running.runtime.block_on(kill_one(&running.tree));
+    assert_eq!(running.incarnation(&name(EVENTS - 1)), 2);
+    running
+}
+
+// --- Messages ------------------------------------------------------------------------------------
+
+enum Message {
+    Work(u32),
+    Question(Reply<u32>),
+}
+
+/// A child that answers a question with the sum of its work.
+fn reader(capacity: usize) -> (Running, Address<Message>) {
+    let (address, mailbox) = mailbox::<Message>(capacity);
+    let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {
+        let mut sum = 0;
+        while let Some(message) = inbox.recv().await {
+            match message {
+                Message::Work(number) => sum += number,
+                Message::Question(reply) => Reply::send(&reply, sum),
+            }
+        }
+        Ok(())
+    });
+    (Running::start(Supervisor::builder("app").child(spec).build()), address)
+}
+
+async fn send_each(address: &Address<Message>) -> Result<u32, AskError> {
+    for number in 0..EVENTS {
+        address.send(Message::Work(number)).await.expect("it is read");
+    }
+    settle().await;
+    address.ask(Message::Question).await
+}
+
+// One message, sent and received. With a capacity of 1, most sends wait.
+#[library_benchmark]
+#[bench::roomy(args = (reader(EVENTS as usize + 1)), config = at_most(440))]
+#[bench::full(args = (reader(1)), config = at_most(2_700))]
+fn message((running, address): (Running, Address<Message>)) -> Running {
+    let sum = running.runtime.block_on(send_each(&address));
+    assert_eq!(sum, Ok(EVENTS * (EVENTS - 1) / 2));
+    running
+}
+
+async fn ask_each(address: &Address<Message>) {
+    for _ in 0..EVENTS {
+        address.ask(Message::Question).await.expect("an answer");
+    }
+}
+
+// One question with its answer.
+#[library_benchmark(config = at_most(2_200))]
+#[bench::each(reader(64))]
+fn ask((running, address): (Running, Address<Message>)) -> Running {
+    running.runtime.block_on(ask_each(&address));
+    running
+}
+
+// --- Calls ---------------------------------------------------------------------------------------
+
+/// A tree of a thousand children, and their names.
+fn with_names(app: SupervisorBuilder) -> (Running, Vec<String>) {
+    (Running::start(app.build()), (0..EVENTS).map(name).collect())
+}
+
+async fn which_each(tree: &SupervisorHandle, names: &[String]) {
+    for name in names {
+        tree.which_child(name).await.expect("it exists");
+    }
+}
+
+// One call for one of a thousand children.
+#[library_benchmark(config = at_most(5_500))]
+#[bench::each(with_names(declared()))]
+fn which_child((running, names): (Running, Vec<String>)) -> Running {
+    running.runtime.block_on(which_each(&running.tree, &names));
+    running
+}
+
+fn supervisors() -> SupervisorBuilder {
+    let children = (0..EVENTS).map(|number| DynamicSupervisor::builder(name(number)));
+    children.fold(Supervisor::builder("app"), SupervisorBuilder::child)
+}
+
+async fn look_up_each(tree: &SupervisorHandle, names: &[String]) {
+    for name in names {
+        tree.supervisor(name).await.expect("it runs");
+    }
+}
+
+// One lookup of a supervisor by its path.
+#[library_benchmark(config = at_most(400))]
+#[bench::each(with_names(supervisors()))]
+fn lookup((running, names): (Running, Vec<String>)) -> Running {
+    running.runtime.block_on(look_up_each(&running.tree, &names));
+    running
+}
+
+// One child of the snapshot.
+#[library_benchmark(config = at_most(1_500))]
+#[bench::each(Running::start(declared().build()))]
+fn status(running: Running) -> (Running, Status) {
+    let status = running.runtime.block_on(running.tree.status()).expect("it runs");
+    assert_eq!(status.root.children.len(), EVENTS as usize);
+    (running, status)
+}
+
+library_benchmark_group!(
+    name = hot_paths,
+    benchmarks = [
+        build,
+        start,
+        start_child,
+        stop,
+        terminate_child,
+        restart,
+        restart_one_for_all,
+        message,
+        ask,
+        which_child,
+        lookup,
+        status
+    ]
+);
+
+main!(library_benchmark_groups = hot_paths);

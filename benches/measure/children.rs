@@ -1,4 +1,4 @@
-//! What is the same for children on both sides.
+//! Idle children, the runtime in which they run, and the memory of this process.
 
 use std::fs;
 use std::sync::Mutex;
@@ -7,23 +7,24 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+use verger::{ChildSpec, Context, DynamicSupervisor, Supervisor, SupervisorHandle};
 
-/// What an idle child keeps while it waits.
-pub(crate) const KEPT: [u64; 8] = [1; 8];
+/// Counts the children of this process. Each measurement has a process of its own.
+pub(crate) static STARTS: Starts = Starts::new();
 
-/// The same for both sides, whatever the machine has.
+/// The same number of worker threads on every machine.
 const WORKERS: usize = 2;
 
 pub(crate) fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build().expect("a runtime")
 }
 
-/// For each of `n`.
+/// Nanoseconds for each of `n`.
 pub(crate) fn nanos(took: Duration, n: u64) -> f64 {
     took.as_secs_f64() * 1e9 / n as f64
 }
 
-/// Counts children at their first instruction, and tells when the last one was there.
+/// Counts children at their first instruction, and reports when the last one started.
 #[derive(Debug)]
 pub(crate) struct Starts {
     left: AtomicU64,
@@ -31,11 +32,11 @@ pub(crate) struct Starts {
 }
 
 impl Starts {
-    pub(crate) const fn new() -> Self {
+    const fn new() -> Self {
         Self { left: AtomicU64::new(0), last: Mutex::new(None) }
     }
 
-    /// When the next `n` have started.
+    /// Receives the time at which the last of the next `n` children started.
     pub(crate) fn expect(&self, n: u64) -> oneshot::Receiver<Instant> {
         let (last, all) = oneshot::channel();
         *self.last.lock().expect("no panic") = Some(last);
@@ -43,7 +44,7 @@ impl Starts {
         all
     }
 
-    pub(crate) fn one(&self) {
+    pub(crate) fn count(&self) {
         if self.left.fetch_sub(1, Ordering::Relaxed) == 1
             && let Some(last) = self.last.lock().expect("no panic").take()
         {
@@ -52,12 +53,36 @@ impl Starts {
     }
 }
 
-/// The largest resident set of this process so far. Zero where nobody tells it.
+/// A child that waits until it is cancelled.
+pub(crate) async fn idle(ctx: Context) {
+    STARTS.count();
+    ctx.cancelled().await;
+}
+
+pub(crate) fn name(number: u64) -> String {
+    format!("child-{number}")
+}
+
+/// The same spec `n` times, each with a name of its own.
+pub(crate) fn named(spec: ChildSpec, n: u64) -> impl Iterator<Item = ChildSpec> {
+    (0..n).map(move |number| spec.clone().named(name(number)))
+}
+
+/// A running tree with one dynamic supervisor, and that supervisor's handle.
+pub(crate) async fn dynamic() -> [SupervisorHandle; 2] {
+    let conns = DynamicSupervisor::builder("conns").unlimited_restarts();
+    let app = Supervisor::builder("app").child(conns).build().expect("a tree");
+    let tree = app.start().await.expect("it starts");
+    let conns = tree.supervisor("conns").await.expect("it runs");
+    [tree, conns]
+}
+
+/// The peak resident set of this process so far. Zero without `/proc`.
 pub(crate) fn peak_bytes() -> u64 {
     memory("VmHWM:")
 }
 
-/// The resident set of this process. Zero where nobody tells it.
+/// The resident set of this process. Zero without `/proc`.
 pub(crate) fn resident_bytes() -> u64 {
     memory("VmRSS:")
 }

@@ -1,8 +1,8 @@
-//! Figures of several rounds, and how they are written.
+//! Units, medians and spreads.
 
 use std::time::Duration;
 
-/// What a figure counts. It says how the figure is written, and nothing else.
+/// The unit of a figure, which decides how the figure is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Nanos,
@@ -12,7 +12,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// In the scale in which one says it: `612 ns`, `1.29 ms`, `575 k/s`.
+    /// A figure with three digits in a readable scale: `612 ns`, `1.29 ms`, `575 k/s`.
     pub(crate) fn show(self, figure: f64) -> String {
         let scales: &[(f64, &str)] = match self {
             Self::Nanos => &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")],
@@ -21,30 +21,17 @@ impl Unit {
             Self::Count => &[(1.0, "")],
         };
         let fits = scales.iter().find(|(scale, _)| figure >= *scale);
-        let (scale, name) = fits.or(scales.last()).expect("each has one");
-        format!("{}{name}", three_digits(figure / scale))
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Nanos => "ns",
-            Self::Bytes => "bytes",
-            Self::PerSecond => "per second",
-            Self::Count => "count",
+        let (scale, name) = fits.or(scales.last()).expect("each unit has a scale");
+        let scaled = figure / scale;
+        match scaled {
+            _ if scaled >= 100.0 || scaled == scaled.trunc() => format!("{scaled:.0}{name}"),
+            _ if scaled >= 10.0 => format!("{scaled:.1}{name}"),
+            _ => format!("{scaled:.2}{name}"),
         }
     }
 }
 
-/// More than three are noise.
-fn three_digits(number: f64) -> String {
-    match number {
-        number if number >= 100.0 || number == number.trunc() => format!("{number:.0}"),
-        number if number >= 10.0 => format!("{number:.1}"),
-        number => format!("{number:.2}"),
-    }
-}
-
-/// The least, the middle and the greatest of some figures.
+/// The minimum, median and maximum of some figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
     pub(crate) min: f64,
@@ -59,33 +46,18 @@ impl Spread {
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Self {
         let mut figures: Vec<_> = figures.into_iter().collect();
         figures.sort_by(f64::total_cmp);
-        let (min, max) = (figures[0], figures[figures.len() - 1]);
-        let half = figures.len() / 2;
-        let median = match figures.len() % 2 {
-            0 => f64::midpoint(figures[half - 1], figures[half]),
-            _ => figures[half],
-        };
-        Self { min, median, max }
+        let (low, high) = ((figures.len() - 1) / 2, figures.len() / 2);
+        let median = f64::midpoint(figures[low], figures[high]);
+        Self { min: figures[0], median, max: figures[figures.len() - 1] }
     }
 
-    pub(crate) fn text(self, show: impl Fn(f64) -> String) -> String {
+    pub(crate) fn show(self, show: impl Fn(f64) -> String) -> String {
         format!("{}–{}–{}", show(self.min), show(self.median), show(self.max))
     }
 }
 
-/// The median of times, in nanoseconds.
-///
-/// A clock has a grain, often of ten nanoseconds, so that many short times are equal, and the one in the
-/// middle jumps by three per cent when a few others change. So it lies among its equals as far as they lie
-/// below the middle, and these reach half of the way to their neighbours.
-pub(crate) fn p50(took: impl IntoIterator<Item = Duration>) -> f64 {
-    let mut took: Vec<_> = took.into_iter().map(|took| took.as_secs_f64() * 1e9).collect();
-    took.sort_by(f64::total_cmp);
-    let middle = took[took.len() / 2];
-    let below = took.partition_point(|&it| it < middle);
-    let equal = took[below..].partition_point(|&it| it <= middle);
-    let edge = |neighbour: Option<&f64>| neighbour.map_or(middle, |it| it.midpoint(middle));
-    let from = edge(took[..below].last());
-    let to = edge(took.get(below + equal));
-    from + (to - from) * (took.len() as f64 / 2.0 - below as f64) / equal as f64
+/// A percentile of times, in nanoseconds.
+pub(crate) fn percentile(percent: usize, mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1e9
 }

@@ -1,42 +1,31 @@
-//! How the benches measure: in turns, in processes of their own, and with an eye on what else runs.
+//! What the benches `budgets` and `scaling` share.
 //!
-//! A bench has [`Row`]s. Each row is measured by a function that is called in a process of its own,
-//! once for each [`Side`] and round, and prints its figures. What counts is the ratio of the two
-//! sides *in one round*, and its median over all rounds: two runs that follow each other meet the
-//! same machine.
+//! Each measurement runs in a process of its own, started by this program with `--measure ROW SIDE N`,
+//! so that no allocator cache, thread or page of one measurement is part of the next. A row that
+//! compares two sides runs them in turns; the ratio is taken within each round, and the median over
+//! the rounds counts.
 //!
-//! * `command`: a bench's arguments, and how it ends.
-//! * `row`: what a row is, and its budget.
-//! * `process`: a measurement in a process of its own.
-//! * `rounds`: both sides in turns, and disturbed rounds once more.
-//! * `load`: what other processes take of the machine.
-//! * `pulse`: how fast memory and the processors are at the moment.
-//! * `figures`: medians, spreads, and numbers as one reads them.
-//! * `thread`: what one thread has worked.
-//! * `machine`: where it was measured.
-//! * `package`: what cargo makes of a program.
-//! * `children`: what a child does on both sides, and how it is seen to have started.
+//! * `arguments`: the command line.
+//! * `process`: one measurement in a process of its own.
+//! * `figures`: units, medians and spreads.
+//! * `table`: tables as text and as Markdown.
+//! * `children`: idle children, the runtime, memory.
+//! * `trees`: trees of supervisors.
 
 #![allow(dead_code, unused_imports, reason = "each bench uses a part of it")]
 
+mod arguments;
 mod children;
-mod command;
 mod figures;
-mod load;
-mod machine;
-mod package;
 mod process;
-mod pulse;
-mod rounds;
-mod row;
-mod thread;
+mod table;
+mod trees;
 
-pub(crate) use self::children::{KEPT, Starts, nanos, peak_bytes, resident_bytes, runtime};
-pub(crate) use self::command::{Arguments, Bench};
-pub(crate) use self::figures::{Spread, Unit, p50};
-pub(crate) use self::load::worked;
-pub(crate) use self::machine::Machine;
-pub(crate) use self::package::Package;
-pub(crate) use self::rounds::{By, Measured, Plan, Rounds};
-pub(crate) use self::row::{Budget, Part, Row, Side, Who};
-pub(crate) use self::thread::worked_here;
+pub(crate) use self::arguments::Arguments;
+pub(crate) use self::children::{
+    STARTS, Starts, dynamic, idle, name, named, nanos, peak_bytes, resident_bytes, runtime,
+};
+pub(crate) use self::figures::{Spread, Unit, percentile};
+pub(crate) use self::process::{Side, answer, machine, measure};
+pub(crate) use self::table::{Table, replace_between_markers};
+pub(crate) use self::trees::{Shape, Timing, tree, up_and_down};

@@ -1,82 +1,79 @@
-//! One measurement in a process of its own: nobody else's memory, caches of the allocator or
-//! threads are in the figure.
-//!
-//! The process is this program once more, as `--measure ROW WHO N`. It prints its figures.
+//! One measurement in a process of its own.
 
 use std::process::{self, Command, Stdio};
 use std::time::Duration;
-use std::{env, thread};
-
-use super::row::{Row, Side, Who, Work};
+use std::{env, fs, thread};
 
 const MEASURE: &str = "--measure";
-/// Instead of who does the work.
-const BOTH: &str = "both";
-
-/// What takes longer hangs.
+/// A measurement that takes longer is reported as failed.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Measures and prints, if that is what this process was started for.
-pub(crate) fn answer<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
-    let arguments: Vec<_> = env::args().skip(1).collect();
-    let [measure, row, who, n] = &arguments[..] else { return None };
-    if measure != MEASURE {
-        return None;
+/// The implementation that does the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Hand-written tokio.
+    Tokio,
+    Verger,
+}
+
+impl Side {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tokio => "tokio",
+            Self::Verger => "verger",
+        }
     }
-    let row = rows.into_iter().find(|it| it.name == row)?;
+}
+
+/// Measures and prints the figures, if this process was started by [`measure`].
+pub(crate) fn answer(work: impl FnOnce(&str, Side, u64) -> Vec<f64>) -> bool {
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    let [flag, row, side, n] = &arguments[..] else { return false };
+    if flag != MEASURE {
+        return false;
+    }
     thread::spawn(|| {
         thread::sleep(LIMIT);
-        eprintln!("not over after {LIMIT:?}");
+        eprintln!("no result after {LIMIT:?}");
         process::exit(1);
     });
-    let n = n.parse().ok()?;
-    let sides = match row.work {
-        Work::OneSide(run) => {
-            let who = if who == Who::Raw.name() { Who::Raw } else { Who::Verger };
-            vec![run(Side { who, n })]
-        }
-        Work::BothSides(run) => run([Side::raw(n), Side::verger(n)]).to_vec(),
-    };
-    for figures in &sides {
-        assert_eq!(figures.len(), row.parts.len(), "a figure for each part of `{}`", row.name);
-    }
-    let figures: Vec<_> = sides.concat().iter().map(f64::to_string).collect();
-    Some(figures.join(" "))
+    let side = if side == Side::Tokio.name() { Side::Tokio } else { Side::Verger };
+    let figures = work(row, side, n.parse().expect("`measure` passes a number"));
+    println!("{}", figures.iter().map(f64::to_string).collect::<Vec<_>>().join(" "));
+    true
 }
 
-/// The figures of one side of a row, a figure for each part.
+/// Runs this program once more to measure one side of a row.
 ///
 /// # Errors
 ///
-/// What the process said on its way down.
-pub(crate) fn measure(row: &Row, side: Side) -> Result<Vec<f64>, String> {
-    ask(row, side.who.name(), side.n, row.parts.len())
-}
-
-/// The same for both sides of a row whose work is that of both.
-///
-/// # Errors
-///
-/// As for one.
-pub(crate) fn measure_both(row: &Row) -> Result<(Vec<f64>, Vec<f64>), String> {
-    let mut base = ask(row, BOTH, row.ours.n, 2 * row.parts.len())?;
-    let ours = base.split_off(row.parts.len());
-    Ok((base, ours))
-}
-
-fn ask(row: &Row, who: &str, n: u64, wanted: usize) -> Result<Vec<f64>, String> {
+/// What the process printed before it failed.
+pub(crate) fn measure(row: &str, side: Side, n: u64) -> Result<Vec<f64>, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new(program)
-        .args([MEASURE, row.name, who, &n.to_string()])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| error.to_string())?;
-    let told = String::from_utf8_lossy(&output.stdout);
-    let figures: Vec<f64> = told.split_whitespace().flat_map(str::parse).collect();
-    if output.status.success() && figures.len() == wanted {
+    let mut command = Command::new(program);
+    command.args([MEASURE, row, side.name(), &n.to_string()]).stdin(Stdio::null());
+    let output = command.output().map_err(|error| error.to_string())?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let figures: Vec<f64> = printed.split_whitespace().flat_map(str::parse).collect();
+    if output.status.success() && !figures.is_empty() {
         return Ok(figures);
     }
     let error = String::from_utf8_lossy(&output.stderr);
-    let (row, status) = (row.name, output.status);
-    Err(format!("`{row}` by {who} at {n} ended with {status}: {}", error.trim()))
+    Err(format!("{} with n = {n}: {}: {}", side.name(), output.status, error.trim()))
+}
+
+/// The machine and the versions, for the line below a table.
+pub(crate) fn machine() -> String {
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name"));
+    let model = model.map_or("unknown processor", |line| line.trim_start_matches([' ', '\t', ':']));
+    let rustc = Command::new("rustc").arg("--version").output();
+    let rustc = rustc.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let rustc = rustc.unwrap_or_default().split(" (").next().unwrap_or_default().to_owned();
+    let lockfile = include_str!("../../Cargo.lock");
+    let tokio = lockfile.split_once("name = \"tokio\"\nversion = \"").map_or("", |(_, rest)| rest);
+    let tokio = tokio.split('"').next().unwrap_or_default();
+    let verger = env!("CARGO_PKG_VERSION");
+    format!("{cores} cores of {model}, {rustc}, tokio {tokio}, verger {verger}")
 }

@@ -1,140 +1,113 @@
-//! Operations on one child among many: does it matter how many there are?
+//! Operations on one child among many.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, mpsc};
-use verger::{
-    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, Supervisor, SupervisorHandle, worker,
+use verger::{Backoff, ChildSpec, Context, Exit, Supervisor, SupervisorHandle, worker};
+
+use crate::Scenario;
+use crate::measure::Unit::Nanos;
+use crate::measure::{STARTS, dynamic, idle, name, nanos, percentile, runtime};
+
+const SIZES: &[(&str, u64)] =
+    &[("1,000", 1_000), ("10,000", 10_000), ("100,000", 100_000), ("1,000,000", 1_000_000)];
+
+pub(crate) const DECLARED: Scenario = Scenario {
+    name: "declared",
+    title: "Declared children:",
+    columns: SIZES,
+    lines: &[
+        ("start, each", Nanos),
+        ("a restart after an error", Nanos),
+        ("`which_child`", Nanos),
+        ("`which_children`, for each 100", Nanos),
+        ("`status`, for each 100", Nanos),
+        ("`terminate_child`", Nanos),
+        ("stop in order, each", Nanos),
+    ],
+    work: declared,
 };
 
-use crate::idle::{self, STARTS};
-use crate::measure::{Part, Row, Side, Unit, nanos, p50, runtime};
-use crate::table::{Layout, Table};
-
-pub(crate) const TABLE: Table = Table {
-    title: "One child among so many",
-    note: "Medians of 500 calls, each for another child. Starts of declared children, stops and \
-           views are of all children at once, divided by their number.",
-    rows: ROWS,
-    layout: Layout::Sizes(&[1_000, 10_000, 100_000, 1_000_000]),
+pub(crate) const DYNAMIC: Scenario = Scenario {
+    name: "dynamic",
+    title: "Children of a dynamic supervisor:",
+    columns: SIZES,
+    lines: &[
+        ("`start_child`", Nanos),
+        ("a restart after an error", Nanos),
+        ("`which_child`", Nanos),
+        ("`which_children`, for each 100", Nanos),
+        ("`status`, for each 100", Nanos),
+        ("`terminate_child`", Nanos),
+        ("stop all at once, each", Nanos),
+    ],
+    work: started,
 };
 
-/// So many of the children are tried, at equal distances in start order.
-const TRIED: u64 = 500;
+/// The number of children that operations are tried on, at equal distances in start order.
+const SAMPLES: u64 = 500;
 
-const ROWS: &[Row] = &[
-    Row::new("static", declared)
-        .what("declared children")
-        .alone(Side::verger(1_000_000))
-        .parts(&[
-            time("start, each"),
-            time("a restart after an error"),
-            time("`count_children`"),
-            time("`which_child`"),
-            time("`which_children`, for each 100"),
-            time("`status`, for each 100"),
-            time("`terminate_child`"),
-            time("`delete_child`"),
-            time("stop in order, each"),
-        ])
-        .rounds(3),
-    Row::new("dynamic", started)
-        .what("children of a dynamic supervisor")
-        .alone(Side::verger(1_000_000))
-        .parts(&[
-            time("`start_child`"),
-            time("`start_child`, the slowest of all"),
-            time("a restart after an error"),
-            time("`count_children`"),
-            time("`which_child`"),
-            time("`which_children`, for each 100"),
-            time("`status`, for each 100"),
-            time("`terminate_child`"),
-            time("stop all at once, each"),
-        ])
-        .rounds(3),
-];
-
-const fn time(what: &'static str) -> Part {
-    Part::without_budget(what, Unit::Nanos)
-}
-
-fn declared(side: Side) -> Vec<f64> {
-    let n = side.n;
-    let (mut tried, specs) = children(n);
-    tried.names = (0..n).filter(|&index| is_tried(index, n)).map(idle::name).collect();
+fn declared(n: u64) -> Vec<f64> {
+    let (mut samples, specs) = children(n);
+    samples.names = (0..n).filter(|&at| is_sample(at, n)).map(name).collect();
     let app = specs.fold(Supervisor::builder("app").unlimited_restarts(), |app, it| app.child(it));
     let app = app.build().expect("a tree");
-    in_the_runtime(async move {
+    on_a_worker(async move {
         let all = STARTS.expect(n);
         let began = Instant::now();
         let tree = app.start().await.expect("it starts");
         let start = nanos(all.await.expect("they start") - began, n);
-        let views = views(&tree, &mut tried, n).await;
-        let [terminate, delete] = taken_out(&tree, &tried.names, true).await;
-        let stop = stop(tree).await;
-        [&[start], &views[..], &[terminate, delete, stop]].concat()
+        operations(start, &tree, samples, n).await
     })
 }
 
-fn started(side: Side) -> Vec<f64> {
-    let n = side.n;
-    let (mut tried, specs) = children(n);
-    in_the_runtime(async move {
-        let conns = DynamicSupervisor::builder("conns").unlimited_restarts();
-        let app = Supervisor::builder("app").child(conns).build().expect("a tree");
-        let tree = app.start().await.expect("it starts");
-        let conns = tree.supervisor("conns").await.expect("it runs");
-        let mut took = Vec::with_capacity(n as usize);
-        for (index, spec) in specs.enumerate() {
+fn started(n: u64) -> Vec<f64> {
+    let (mut samples, specs) = children(n);
+    on_a_worker(async move {
+        let [_tree, conns] = dynamic().await;
+        let mut starts = Vec::with_capacity(n as usize);
+        for (at, spec) in specs.enumerate() {
             let began = Instant::now();
             let child = conns.start_child(spec).await.expect("it starts");
-            took.push(began.elapsed());
-            if is_tried(index as u64, n) {
-                tried.names.push(child.name().to_owned());
+            starts.push(began.elapsed());
+            if is_sample(at as u64, n) {
+                samples.names.push(child.name().to_owned());
             }
         }
-        let slowest = took.iter().max().map_or(0.0, |&slowest| nanos(slowest, 1));
-        let views = views(&conns, &mut tried, n).await;
-        let [terminate, _] = taken_out(&conns, &tried.names, false).await;
-        let stop = stop(tree).await;
-        [&[p50(took), slowest], &views[..], &[terminate, stop]].concat()
+        operations(percentile(50, starts), &conns, samples, n).await
     })
 }
 
-/// On a thread of the runtime, as the children are.
-fn in_the_runtime(work: impl Future<Output = Vec<f64>> + Send + 'static) -> Vec<f64> {
+fn on_a_worker(work: impl Future<Output = Vec<f64>> + Send + 'static) -> Vec<f64> {
     let runtime = runtime();
     let figures = runtime.block_on(async { tokio::spawn(work).await.expect("no panic") });
-    // Nobody waits for what is still there.
     runtime.shutdown_background();
     figures
 }
 
-// --- The children that are tried -----------------------------------------------------------------
-
-fn is_tried(index: u64, n: u64) -> bool {
-    index.is_multiple_of(n / TRIED)
+fn is_sample(at: u64, n: u64) -> bool {
+    at.is_multiple_of(n / SAMPLES)
 }
 
-struct Tried {
+struct Samples {
     names: Vec<String>,
     fail: Vec<Arc<Notify>>,
-    /// How long each restart took, from just before the failure to the next first instruction.
+    /// From just before each failure to the next first instruction.
     restarts: mpsc::UnboundedReceiver<Duration>,
 }
 
-/// `n` of them. Those that are tried fail when they are told to.
-fn children(n: u64) -> (Tried, impl Iterator<Item = ChildSpec>) {
+/// `n` idle children, of which the samples fail on demand.
+fn children(n: u64) -> (Samples, impl Iterator<Item = ChildSpec>) {
     let (restarted, restarts) = mpsc::unbounded_channel();
-    let fail: Vec<_> = (0..TRIED).map(|_| Arc::<Notify>::default()).collect();
+    let fail: Vec<_> = (0..SAMPLES).map(|_| Arc::<Notify>::default()).collect();
     let mut failing = fail.clone().into_iter().map(move |fail| failing(fail, restarted.clone()));
-    let specs = idle::named(n).zip(0..).map(move |(idle, index)| {
-        let tried = is_tried(index, n).then(|| failing.next()).flatten();
-        tried.map_or(idle, |tried| tried.named(idle::name(index)))
+    let idle = worker("idle", idle);
+    let specs = (0..n).map(move |at| {
+        let sample = is_sample(at, n).then(|| failing.next()).flatten();
+        sample.unwrap_or_else(|| idle.clone()).named(name(at))
     });
-    (Tried { names: Vec::new(), fail, restarts }, specs)
+    (Samples { names: Vec::new(), fail, restarts }, specs)
 }
 
 fn failing(fail: Arc<Notify>, restarted: mpsc::UnboundedSender<Duration>) -> ChildSpec {
@@ -145,7 +118,7 @@ fn failing(fail: Arc<Notify>, restarted: mpsc::UnboundedSender<Duration>) -> Chi
             let now = Instant::now();
             match failed.lock().expect("no panic").take() {
                 Some(failed) => drop(restarted.send(now - failed)),
-                None => STARTS.one(),
+                None => STARTS.count(),
             }
             if ctx.run_until_cancelled(fail.notified()).await.is_some() {
                 *failed.lock().expect("no panic") = Some(Instant::now());
@@ -157,65 +130,43 @@ fn failing(fail: Arc<Notify>, restarted: mpsc::UnboundedSender<Duration>) -> Chi
     child.backoff(Backoff::none())
 }
 
-// --- What is done to them ------------------------------------------------------------------------
-
-/// A restart, and what is asked without a change.
-async fn views(supervisor: &SupervisorHandle, tried: &mut Tried, n: u64) -> [f64; 5] {
+/// All that is measured once the children run. The last operation stops the supervisor.
+async fn operations(
+    start: f64,
+    supervisor: &SupervisorHandle,
+    mut samples: Samples,
+    n: u64,
+) -> Vec<f64> {
     let mut restarts = Vec::new();
-    for fail in &tried.fail {
+    for fail in &samples.fail {
         fail.notify_one();
-        restarts.push(tried.restarts.recv().await.expect("it comes back"));
-    }
-    let mut counts = Vec::new();
-    for _ in 0..TRIED {
-        let began = Instant::now();
-        let counted = supervisor.count_children().await.expect("it runs");
-        counts.push(began.elapsed());
-        assert_eq!(counted.specs as u64, n);
+        restarts.push(samples.restarts.recv().await.expect("it restarts"));
     }
     let mut which = Vec::new();
-    for name in &tried.names {
+    for name in &samples.names {
         let began = Instant::now();
-        supervisor.which_child(name).await.expect("it is there");
+        supervisor.which_child(name).await.expect("it exists");
         which.push(began.elapsed());
     }
     let began = Instant::now();
     let all = supervisor.which_children().await.expect("it runs");
     let pages = nanos(began.elapsed(), n / 100);
     assert_eq!(all.len() as u64, n);
-    drop(all);
     let began = Instant::now();
     let status = supervisor.status().await.expect("it runs");
     let statuses = nanos(began.elapsed(), n / 100);
     assert_eq!(status.root.children.len() as u64, n);
-    [p50(restarts), p50(counts), p50(which), pages, statuses]
-}
-
-async fn taken_out(supervisor: &SupervisorHandle, names: &[String], delete: bool) -> [f64; 2] {
     let mut terminated = Vec::new();
-    for name in names {
+    for name in &samples.names {
         let began = Instant::now();
-        supervisor.terminate_child(name).await.expect("it is there");
+        supervisor.terminate_child(name).await.expect("it exists");
         terminated.push(began.elapsed());
     }
-    let mut deleted = vec![Duration::ZERO];
-    if delete {
-        deleted.clear();
-        for name in names {
-            let began = Instant::now();
-            supervisor.delete_child(name).await.expect("it is there");
-            deleted.push(began.elapsed());
-        }
-    }
-    [p50(terminated), p50(deleted)]
-}
-
-/// From the request to the end of the tree, for each child that is left.
-async fn stop(tree: SupervisorHandle) -> f64 {
-    let left = tree.status().await.expect("it runs").root;
-    let left =
-        left.children.len() + left.children.iter().map(|it| it.children.len()).sum::<usize>();
+    drop((all, status));
     let began = Instant::now();
-    tree.stop("measured").await.expect("it stops");
-    nanos(began.elapsed(), left as u64)
+    supervisor.stop("measured").await.expect("it stops");
+    let stop = nanos(began.elapsed(), n - SAMPLES);
+    let [restart, which, terminate] =
+        [restarts, which, terminated].map(|times| percentile(50, times));
+    vec![start, restart, which, pages, statuses, terminate, stop]
 }

@@ -1,56 +1,119 @@
-//! What verger costs as a tree grows: from a thousand children to a million, in several shapes.
+//! How costs grow with the number of children: from a thousand to a million, in several shapes.
 //!
 //! ```text
-//! cargo bench --bench scaling                      all of it, in some minutes
-//! cargo bench --bench scaling -- --row dynamic     one row, or several
-//! cargo bench --bench scaling -- --help            the rest
+//! cargo bench --bench scaling                      all tables, in some minutes
+//! cargo bench --bench scaling -- --row dynamic     only this table
+//! cargo bench --bench scaling -- --help            all options
 //! ```
 //!
-//! There are no budgets here and nothing to compare with: what is shown is whether a figure grows
-//! with the number of children. Each is measured in a process of its own, in as many rounds as the
-//! row has, and a round that other programs, slow memory or shared cores disturbed is repeated.
+//! There are no budgets and nothing to compare with: a table shows whether a figure grows. Each
+//! column is measured in processes of its own; figures are medians over the rounds.
 
-#![expect(clippy::print_stdout, reason = "the tables are what it is run for")]
+#![expect(clippy::print_stdout, reason = "the bench exists to print its tables")]
 
 mod backoffs;
 mod children;
-mod idle;
 #[path = "../measure/mod.rs"]
 mod measure;
-mod report;
 mod storm;
-mod table;
 mod trees;
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use self::measure::{Arguments, Bench, Machine, Rounds, Row};
-use self::report::Report;
-use self::table::Table;
+use serde_json::{Value, json};
 
-const TABLES: [&Table; 4] = [&children::TABLE, &trees::TABLE, &backoffs::TABLE, &storm::TABLE];
+use self::measure::{
+    Arguments, Side, Spread, Table, Unit, answer, machine, measure, replace_between_markers,
+};
 
-fn main() -> ExitCode {
-    let bench = Bench {
-        name: "scaling",
-        rows: TABLES.iter().flat_map(|table| table.rows).collect(),
-        own: ["--storm", "N", "let the storm last N seconds, instead of 10"],
-        failure: "something could not be measured",
-        run,
-    };
-    bench.main()
+/// One table: a line for each figure, and a column for each number.
+struct Scenario {
+    /// The value of `--row`.
+    name: &'static str,
+    title: &'static str,
+    columns: &'static [(&'static str, u64)],
+    lines: &'static [(&'static str, Unit)],
+    work: fn(u64) -> Vec<f64>,
 }
 
-fn run(arguments: &Arguments<u64>) -> bool {
-    let mut rounds = Rounds::new(arguments.plan);
-    let mut report = Report::begin(Machine::here(), arguments);
-    for table in TABLES {
-        report.table(table);
-        let is_wanted = |row: &&Row| arguments.rows.iter().any(|it| it.name == row.name);
-        for row in table.rows.iter().filter(is_wanted) {
-            let sides = table.sides(row, arguments.own);
-            report.add(row, sides.map(|row| rounds.measure(&row)).collect());
+const SCENARIOS: &[&Scenario] =
+    &[&children::DECLARED, &children::DYNAMIC, &trees::TREES, &backoffs::BACKOFFS, &storm::STORM];
+
+const ROUNDS: usize = 3;
+
+fn main() -> ExitCode {
+    let find = |name: &str| SCENARIOS.iter().find(|it| it.name == name).expect("a known name");
+    if answer(|name, _, n| (find(name).work)(n)) {
+        return ExitCode::SUCCESS;
+    }
+    let arguments = match Arguments::parse(SCENARIOS.iter().map(|it| it.name)) {
+        Ok(arguments) => arguments,
+        Err(text) => {
+            println!("{text}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
         }
     }
-    report.end()
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let (mut markdown, mut tables) = (String::new(), Vec::new());
+    for scenario in SCENARIOS.iter().filter(|it| arguments.wants(it.name)) {
+        eprintln!("measuring {}", scenario.name);
+        let columns = scenario.measure(arguments.rounds.unwrap_or(ROUNDS))?;
+        let table = scenario.table(&columns);
+        if !arguments.json {
+            println!("{}\n{table}", scenario.title);
+        }
+        writeln!(markdown, "{}\n\n{}", scenario.title, table.markdown()).expect("a string");
+        tables.push(scenario.json(&columns));
+    }
+    if arguments.json {
+        println!("{:#}", json!({ "machine": machine(), "tables": tables }));
+    }
+    writeln!(markdown, "Measured on {}.", machine()).expect("a string");
+    let write = |file| replace_between_markers(file, "scaling", &markdown);
+    arguments.table.as_deref().map_or(Ok(()), write)
+}
+
+impl Scenario {
+    /// For each column and each line, the figures of all rounds.
+    fn measure(&self, rounds: usize) -> Result<Vec<Vec<Vec<f64>>>, String> {
+        let mut columns = vec![vec![Vec::new(); self.lines.len()]; self.columns.len()];
+        for _ in 0..rounds {
+            for ((_, n), column) in self.columns.iter().zip(&mut columns) {
+                let figures = measure(self.name, Side::Verger, *n)?;
+                column.iter_mut().zip(figures).for_each(|(line, figure)| line.push(figure));
+            }
+        }
+        Ok(columns)
+    }
+
+    fn table(&self, columns: &[Vec<Vec<f64>>]) -> Table {
+        let names = self.columns.iter().map(|(name, _)| *name);
+        let mut table = Table::new(&[""].into_iter().chain(names).collect::<Vec<_>>());
+        for (line, (name, unit)) in self.lines.iter().enumerate() {
+            let median = |column: &Vec<Vec<f64>>| Spread::of(column[line].iter().copied()).median;
+            let figures = columns.iter().map(|column| unit.show(median(column)));
+            table.push([(*name).to_owned()].into_iter().chain(figures).collect());
+        }
+        table
+    }
+
+    fn json(&self, columns: &[Vec<Vec<f64>>]) -> Value {
+        let columns = self.columns.iter().zip(columns).map(|((name, _), column)| {
+            let lines = self.lines.iter().zip(column);
+            let lines =
+                lines.map(|((name, _), figures)| json!({ "line": name, "figures": figures }));
+            json!({ "column": name, "lines": lines.collect::<Vec<_>>() })
+        });
+        json!({ "row": self.name, "title": self.title, "columns": columns.collect::<Vec<_>>() })
+    }
 }

@@ -10,14 +10,22 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use crate::board::{After, Failure, Order, Run};
-use crate::peer::{ChildPlan, Clock, Peer, Plan, Strategy};
-use crate::probe::Probe;
+use crate::peer::{ChildPlan, Notes, Peer, Plan};
 
 pub struct AshFlare;
 
 impl Peer for AshFlare {
     const PACKAGES: &[&str] = &["ash-flare"];
-    const CLOCK: Clock = Clock::Real;
+    const PAUSED: bool = false;
+    const DISCLAIMED: Notes = &[
+        ("twice", "a limit counts restarts, and crashes at the same time aren't spoken of"),
+        (
+            "clean-up",
+            "`shutdown` \"requests a graceful shutdown of the supervisor tree\"; there is \
+             nothing to wait for",
+        ),
+        ("reverse", "no order is given for a shutdown"),
+    ];
     type Tree = SupervisorHandle<Worker>;
 
     async fn start(plan: Plan) -> Self::Tree {
@@ -49,30 +57,17 @@ impl Peer for AshFlare {
             .with_supervisor(spec_of_inner);
         SupervisorHandle::start(root)
     }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Twice => {
-                Some("a limit counts restarts, and crashes at the same time aren't spoken of")
-            }
-            Probe::CleanUp => Some(
-                "`shutdown` \"requests a graceful shutdown of the supervisor tree\"; there is \
-                 nothing to wait for",
-            ),
-            Probe::Reverse => Some("no order is given for a shutdown"),
-            _ => None,
-        }
-    }
 }
 
 fn spec(name: &str, plan: &Plan) -> SupervisorSpec<Worker> {
-    let strategy = match plan.strategy {
-        Strategy::OneForOne => RestartStrategy::OneForOne,
-        Strategy::OneForAll => RestartStrategy::OneForAll,
-    };
+    let strategy =
+        if plan.one_for_all { RestartStrategy::OneForAll } else { RestartStrategy::OneForOne };
     SupervisorSpec::new(name)
         .with_restart_strategy(strategy)
-        .with_restart_intensity(RestartIntensity::new(plan.restarts, plan.period.as_secs()))
+        .with_restart_intensity(RestartIntensity::new(
+            plan.restarts as usize,
+            plan.period.as_secs(),
+        ))
         .with_restart_backoff(RestartBackoff::none())
 }
 

@@ -1,8 +1,8 @@
-//! What children do is written on a board, and they do what it says.
+//! The board: what children have done, and what they are ordered to do.
 //!
-//! There is one board, for there is one probe in a process. A child of any crate says on it when
-//! it starts, is ready, cleans up and ends, and takes its orders from it. Nothing here knows any
-//! of the crates, so all are measured with the same ruler.
+//! There is one probe in a process, so there is one board. A child of any crate notes on it when it
+//! starts, is ready, cleans up and ends, and receives its orders from it. Nothing here depends on a
+//! crate.
 
 use std::fmt;
 use std::future::{self, Future};
@@ -16,10 +16,10 @@ use tokio::time::sleep;
 
 use crate::peer::ChildPlan;
 
-/// What a child that panics says, so that it can be looked for.
+/// The text of a panic, which is searched for.
 pub const PANIC: &str = "the lamp fell over";
 
-/// How long a clean-up takes. It is an `await`, so a stop that doesn't wait shows.
+/// How long a clean-up takes. It is an `await`, so a stop that doesn't wait is seen.
 const CLEAN_UP: Duration = Duration::from_millis(20);
 
 /// A step in the life of a child.
@@ -29,24 +29,24 @@ pub enum Step {
     Ready,
     CleanUpBegan,
     CleanedUp,
-    /// Whatever held the child's state has been dropped.
+    /// The child's state has been dropped.
     Gone,
 }
 
-/// Something a child is told to do.
+/// An order to a child.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
     Panic,
     Fail,
     /// End without an error.
     Finish,
-    /// Wait for ever, at an `await`, and hear nothing more.
+    /// Wait forever at an `await`.
     Hang,
     /// Block the thread for this long, then go on.
     Block(Duration),
 }
 
-/// The error of a child that was told to fail.
+/// The error of a child that was ordered to fail.
 #[derive(Debug)]
 pub struct Failure;
 
@@ -58,7 +58,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Whether a child that has done as it was told goes on.
+/// Whether a child goes on after an order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum After {
     GoesOn,
@@ -85,9 +85,9 @@ type Tell = Box<dyn Fn(Order) + Send>;
 /// The board.
 struct Board {
     steps: Vec<(&'static str, Step)>,
-    /// How to reach the latest run of each child.
+    /// How to reach the latest incarnation of each child.
     tell: Vec<(&'static str, Tell)>,
-    /// What a user has been shown, and where.
+    /// The texts that a user is shown, with their places.
     seen: Vec<(&'static str, String)>,
 }
 
@@ -95,18 +95,18 @@ static BOARD: Mutex<Board> =
     Mutex::new(Board { steps: Vec::new(), tell: Vec::new(), seen: Vec::new() });
 
 fn board() -> MutexGuard<'static, Board> {
-    // A panic of a child is what a probe is about; what is written stays true.
+    // A child that panics doesn't make the board wrong.
     BOARD.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// One run of a child. Dropping it says that the run is over.
+/// One incarnation of a child, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Run(ChildPlan);
 
 impl Run {
-    /// Says that a child has started, and how it is told what to do.
+    /// Notes that a child has started, and how it receives orders.
     pub fn started<R>(plan: ChildPlan, tell: impl Fn(Order) -> R + Send + 'static) -> Self {
-        // Whether an order arrives is seen on the board, so nobody asks the mailbox.
+        // Whether an order arrives is seen on the board.
         let tell = move |order| {
             tell(order);
         };
@@ -123,7 +123,7 @@ impl Run {
         board().steps.push((self.0.name, Step::Ready));
     }
 
-    /// The clean-up of this run.
+    /// The clean-up of this incarnation.
     pub async fn clean_up(&self) {
         clean_up(self.0).await;
     }
@@ -142,9 +142,9 @@ impl Drop for Run {
     }
 }
 
-/// The life of a child that is an async function.
+/// The body of a child that is an async function.
 ///
-/// `ready` is called after the set-up; `stop` ends when the child is asked to stop.
+/// `ready` is called after the set-up; `stop` completes when the child is cancelled.
 pub async fn live(
     plan: ChildPlan,
     ready: impl FnOnce(),
@@ -169,19 +169,19 @@ pub async fn live(
     Ok(())
 }
 
-/// Tells the latest run of a child what to do.
+/// Sends an order to the latest incarnation of a child.
 pub fn tell(child: &str, order: Order) {
     if let Some((_, tell)) = board().tell.iter().find(|(name, _)| *name == child) {
         tell(order);
     }
 }
 
-/// Says what a user of the crate has been shown, and where.
+/// Notes a text that a user of the crate is shown, and its place.
 pub fn saw(place: &'static str, text: impl Into<String>) {
     board().seen.push((place, text.into()));
 }
 
-/// Where users were shown something, each place once, and those where `text` was part of it.
+/// All places where a user is shown something, and those where `text` was part of it.
 pub fn places(text: &str) -> (Vec<&'static str>, Vec<&'static str>) {
     let (mut all, mut with) = (Vec::new(), Vec::new());
     for (place, shown) in &board().seen {
@@ -195,7 +195,7 @@ pub fn places(text: &str) -> (Vec<&'static str>, Vec<&'static str>) {
     (all, with)
 }
 
-/// How many steps have been taken: a point to count from.
+/// The number of steps so far.
 pub fn mark() -> usize {
     board().steps.len()
 }
@@ -210,7 +210,7 @@ pub fn count(mark: usize, child: &str, step: Step) -> usize {
     since(mark).iter().filter(|taken| **taken == (child, step)).count()
 }
 
-/// How many runs of a child there are now.
+/// The number of incarnations of a child that run now.
 pub fn alive(child: &str) -> usize {
     count(0, child, Step::Started).saturating_sub(count(0, child, Step::Gone))
 }

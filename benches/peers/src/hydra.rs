@@ -9,7 +9,7 @@ use hydra::{
 use tokio::sync::oneshot;
 
 use crate::board::{After, Order, Run};
-use crate::peer::{ChildPlan, Clock, Peer, Plan, Strategy};
+use crate::peer::{ChildPlan, Peer, Plan};
 
 pub struct Hydra;
 
@@ -21,7 +21,7 @@ pub struct Tree {
 
 impl Peer for Hydra {
     const PACKAGES: &[&str] = &["hydra"];
-    const CLOCK: Clock = Clock::Real;
+    const PAUSED: bool = false;
     type Tree = Tree;
 
     async fn start(plan: Plan) -> Tree {
@@ -70,9 +70,10 @@ async fn up(supervisor: Supervisor) -> Tree {
 }
 
 fn supervisor(plan: Plan) -> Supervisor {
-    let strategy = match plan.strategy {
-        Strategy::OneForOne => SupervisionStrategy::OneForOne,
-        Strategy::OneForAll => SupervisionStrategy::OneForAll,
+    let strategy = if plan.one_for_all {
+        SupervisionStrategy::OneForAll
+    } else {
+        SupervisionStrategy::OneForOne
     };
     let children = plan.children.into_iter().map(|plan| {
         let restart = if plan.transient { Restart::Transient } else { Restart::Permanent };
@@ -82,7 +83,7 @@ fn supervisor(plan: Plan) -> Supervisor {
     });
     Supervisor::with_children(children)
         .strategy(strategy)
-        .max_restarts(plan.restarts)
+        .max_restarts(plan.restarts as usize)
         .max_duration(plan.period)
 }
 

@@ -11,14 +11,23 @@ use joerl::{
 };
 
 use crate::board::{After, Order, Run};
-use crate::peer::{ChildPlan, Clock, Peer, Plan, Strategy};
-use crate::probe::{Probe, Verdict};
+use crate::peer::{ChildPlan, Notes, Peer, Plan};
 
 pub struct Joerl;
 
 impl Peer for Joerl {
     const PACKAGES: &[&str] = &["joerl"];
-    const CLOCK: Clock = Clock::Real;
+    const PAUSED: bool = false;
+    const IMPOSSIBLE: Notes =
+        &[("clean-up reverse", "nothing that is public stops a supervisor from outside")];
+    const DISCLAIMED: Notes = &[
+        ("start", "children start when the supervisor \"is initialized\""),
+        (
+            "order",
+            "children \"are started in the order they are added\"; that `started` is awaited in \
+             between isn't said",
+        ),
+    ];
     type Tree = (Arc<ActorSystem>, ActorRef);
 
     async fn start(plan: Plan) -> Self::Tree {
@@ -44,26 +53,6 @@ impl Peer for Joerl {
         let supervisor = spawn_supervisor(&system, root);
         (system, supervisor)
     }
-
-    fn declines(probe: Probe) -> Option<Verdict> {
-        match probe {
-            Probe::CleanUp | Probe::Reverse => Some(Verdict::cannot_be_asked(
-                "nothing that is public stops a supervisor from outside",
-            )),
-            _ => None,
-        }
-    }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Start => Some("children start when the supervisor \"is initialized\""),
-            Probe::Order => Some(
-                "children \"are started in the order they are added\"; that `started` is awaited \
-                 in between isn't said",
-            ),
-            _ => None,
-        }
-    }
 }
 
 fn intensity(max_restarts: usize, period: Duration) -> RestartIntensity {
@@ -71,11 +60,10 @@ fn intensity(max_restarts: usize, period: Duration) -> RestartIntensity {
 }
 
 fn spec(system: &Arc<ActorSystem>, plan: Plan) -> SupervisorSpec {
-    let strategy = match plan.strategy {
-        Strategy::OneForOne => RestartStrategy::OneForOne,
-        Strategy::OneForAll => RestartStrategy::OneForAll,
-    };
-    let spec = SupervisorSpec::new(strategy).intensity(intensity(plan.restarts, plan.period));
+    let strategy =
+        if plan.one_for_all { RestartStrategy::OneForAll } else { RestartStrategy::OneForOne };
+    let spec =
+        SupervisorSpec::new(strategy).intensity(intensity(plan.restarts as usize, plan.period));
     plan.children.into_iter().fold(spec, |spec, plan| {
         let system = Arc::clone(system);
         spec.child(ChildSpec::new(plan.name, move || {

@@ -3,14 +3,13 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::probe::Probe;
 use kameo::actor::{Actor, ActorRef, Spawn, WeakActorRef};
 use kameo::error::{ActorStopReason, Infallible, PanicError};
 use kameo::message::{Context, Message};
 use kameo::supervision::{RestartPolicy, SupervisionStrategy};
 
 use crate::board::{self, After, Failure, Order, Run};
-use crate::peer::{ChildPlan, Clock, Peer, Plan, Strategy};
+use crate::peer::{ChildPlan, Notes, Peer, Plan};
 
 pub struct Kameo;
 
@@ -23,13 +22,23 @@ pub enum Tree {
 
 impl Peer for Kameo {
     const PACKAGES: &[&str] = &["kameo"];
-    const CLOCK: Clock = Clock::Real;
+    const PAUSED: bool = false;
+    const DISCLAIMED: Notes = &[
+        ("twice", "a limit is a child's own, and crashes at the same time aren't spoken of"),
+        (
+            "clean-up",
+            "`wait_for_shutdown_with_result` waits for the actor's own `on_stop`; of its \
+             children nothing is said",
+        ),
+        ("reverse", "no order is given for a stop"),
+    ];
     type Tree = Tree;
 
     async fn start(plan: Plan) -> Tree {
-        match plan.strategy {
-            Strategy::OneForOne => Tree::One(up(Supervisor::spawn(plan)).await),
-            Strategy::OneForAll => Tree::All(up(Supervisor::spawn(plan)).await),
+        if plan.one_for_all {
+            Tree::All(up(Supervisor::spawn(plan)).await)
+        } else {
+            Tree::One(up(Supervisor::spawn(plan)).await)
         }
     }
 
@@ -43,20 +52,6 @@ impl Peer for Kameo {
 
     async fn start_nested(inner: Plan) -> Tree {
         Tree::Nested(up(Root::spawn(inner)).await)
-    }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Twice => {
-                Some("a limit is a child's own, and crashes at the same time aren't spoken of")
-            }
-            Probe::CleanUp => Some(
-                "`wait_for_shutdown_with_result` waits for the actor's own `on_stop`; of its children \
-                 nothing is said",
-            ),
-            Probe::Reverse => Some("no order is given for a stop"),
-            _ => None,
-        }
     }
 }
 
@@ -82,13 +77,12 @@ impl<const ALL: bool> Actor for Supervisor<ALL> {
     }
 
     async fn on_start(plan: Plan, this: ActorRef<Self>) -> Result<Self, Infallible> {
-        let restarts = u32::try_from(plan.restarts).expect("limits are small");
         for child in plan.children {
             let policy =
                 if child.transient { RestartPolicy::Transient } else { RestartPolicy::Permanent };
             let child = Worker::supervise(&this, child)
                 .restart_policy(policy)
-                .restart_limit(restarts, plan.period)
+                .restart_limit(plan.restarts, plan.period)
                 .spawn()
                 .await;
             child.wait_for_startup().await;

@@ -1,4 +1,4 @@
-//! The log of a crate, as one of the places in which a user finds things.
+//! The log of a crate, one of the places where a user is shown something.
 
 use std::fmt::{Debug, Write as _};
 
@@ -8,10 +8,10 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::board;
 
-/// Shows the board what is logged, with `tracing` or `log`.
+/// Copies what is logged with `tracing` or `log` to the board.
 struct Listener;
 
-/// Listens to all that is logged in this process.
+/// Listens to the log of this process.
 pub fn listen() {
     tracing::subscriber::set_global_default(Listener).expect("nobody else listens to tracing");
     log::set_logger(&Listener).expect("nobody else listens to log");
@@ -23,7 +23,7 @@ impl Subscriber for Listener {
         true
     }
 
-    // All spans are one: nothing here asks for them.
+    // Spans aren't used, so all have the same id.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }

@@ -1,178 +1,126 @@
-//! What a crate has to be able to do so that it can be asked.
+//! What a crate implements so that the probes can run on it.
 
 use std::time::Duration;
 
-use crate::board::Order;
-use crate::probe::{Probe, Verdict};
 use crate::script;
 
-/// A supervisor with children, in words that every crate has or lacks.
+/// All probes, in the order of the table. The page says what has to be seen for a *yes*.
+pub const PROBES: [&str; 15] = [
+    "panic",
+    "text",
+    "error",
+    "limit",
+    "window",
+    "group",
+    "busy",
+    "finished",
+    "hung",
+    "twice",
+    "escalation",
+    "start",
+    "order",
+    "clean-up",
+    "reverse",
+];
+
+/// The probes of a `one_for_all`.
+pub const GROUP: &str = "group busy finished hung twice";
+
+/// A supervisor with children.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub strategy: Strategy,
-    /// At most this many restarts ..
-    pub restarts: usize,
-    /// .. within this time.
+    /// `one_for_one` otherwise.
+    pub one_for_all: bool,
+    /// The largest number of restarts within `period`.
+    pub restarts: u32,
     pub period: Duration,
     pub children: Vec<ChildPlan>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    OneForOne,
-    OneForAll,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct ChildPlan {
     pub name: &'static str,
-    /// How long the child needs before it is ready.
+    /// How long the child needs until it is ready.
     pub set_up: Duration,
-    /// Whether it stays down once it has ended well.
+    /// Whether the child stays down after it has ended well.
     pub transient: bool,
 }
 
-/// Which clock a crate is measured by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// tokio's, paused: waits cost no time and are exact.
-    Paused,
-    /// The real one, because the crate reads `std`'s, or has threads of its own.
-    Real,
-}
+/// Names of probes, separated by spaces, and a note about them in the crate's own terms.
+pub type Notes = &'static [(&'static str, &'static str)];
+
+/// A *yes* with a remark, which may be empty, or what was seen instead.
+pub type Seen = Result<String, String>;
 
 /// A crate that supervises.
-///
-/// There is one method for each probe, which runs the script that all crates share. A crate in
-/// which it takes something else to ask may override it. What is judged stays in [`script`].
-pub trait Peer {
-    /// The package, as the lockfile has it, and others that it can't be used without.
+pub trait Peer: Sized {
+    /// The package, as in the lockfile, and the packages that it can't be used without.
     const PACKAGES: &[&str];
-    const CLOCK: Clock;
+    /// Whether tokio's paused clock works: not for crates that read `std`'s or have their own threads.
+    const PAUSED: bool;
+    /// Probes that can't run.
+    const IMPOSSIBLE: Notes = &[];
+    /// Probes that don't run, because the crate claims nothing of the kind.
+    const UNCLAIMED: Notes = &[];
+    /// Probes that run, and whose *no* doesn't count, because the crate claims nothing of the kind.
+    const DISCLAIMED: Notes = &[];
     /// What it takes to stop what was started.
     type Tree;
 
-    /// Starts a supervisor with children, in the way that the crate says is the one to wait for.
+    /// Starts a supervisor with children, in the way that the crate's documentation waits for.
     async fn start(plan: Plan) -> Self::Tree;
 
     /// Stops it, in the gentlest way that the crate has.
     async fn stop(tree: Self::Tree);
 
-    /// Starts a supervisor that has this one as its child, and grants it ten restarts.
-    async fn start_nested(inner: Plan) -> Self::Tree;
-
-    /// What there is no way to ask, or no use in asking, in the crate's own terms.
-    fn declines(_probe: Probe) -> Option<Verdict> {
-        None
+    /// Starts a supervisor with this one as its child and a limit of ten restarts.
+    async fn start_nested(_inner: Plan) -> Self::Tree {
+        unreachable!("`escalation` is not claimed")
     }
 
-    /// What can be asked, but is not claimed, in the crate's own terms: a no isn't counted then.
-    fn disclaims(_probe: Probe) -> Option<&'static str> {
-        None
+    async fn ask(probe: &str) -> Seen {
+        script::ask::<Self>(probe).await
+    }
+}
+
+/// The answer to a probe: a cell of the table, and a note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub cell: String,
+    pub note: String,
+}
+
+impl Verdict {
+    pub fn new(cell: &str, note: impl Into<String>) -> Self {
+        Self { cell: cell.into(), note: note.into() }
     }
 
-    /// A child panics.
-    async fn panic() -> Verdict {
-        script::restarted::<Self>(Order::Panic).await
+    /// One line, for the process that runs the probes.
+    pub fn line(&self) -> String {
+        format!("{}\t{}", self.cell, self.note)
     }
 
-    /// A child panics, and everything that users are shown is searched for the text.
-    async fn text() -> Verdict {
-        script::text::<Self>().await
+    /// The reverse of [`line`](Self::line).
+    pub fn parse(line: &str) -> Option<Self> {
+        line.split_once('\t').map(|(cell, note)| Self::new(cell, note))
     }
 
-    /// A child returns an error.
-    async fn error() -> Verdict {
-        script::restarted::<Self>(Order::Fail).await
-    }
-
-    /// A child fails whenever it has been started, under a limit.
-    async fn limit() -> Verdict {
-        script::limit::<Self>().await
-    }
-
-    /// A child fails again and again, but never often enough for the limit.
-    async fn window() -> Verdict {
-        script::window::<Self>().await
-    }
-
-    /// One of three children of a `one_for_all` fails.
-    async fn group() -> Verdict {
-        script::group::<Self>(script::Sibling::Idle).await
-    }
-
-    /// The same while a sibling blocks its thread.
-    async fn busy() -> Verdict {
-        script::group::<Self>(script::Sibling::Busy).await
-    }
-
-    /// The same after a sibling has ended well.
-    async fn finished() -> Verdict {
-        script::group::<Self>(script::Sibling::Finished).await
-    }
-
-    /// The same while a sibling hangs.
-    async fn hung() -> Verdict {
-        script::group::<Self>(script::Sibling::Hung).await
-    }
-
-    /// Two of three fail at once.
-    async fn twice() -> Verdict {
-        script::group::<Self>(script::Sibling::FailsToo).await
-    }
-
-    /// A child fails more often than its supervisor allows, and that supervisor has a parent.
-    async fn escalation() -> Verdict {
-        script::escalation::<Self>().await
-    }
-
-    /// What has started when the start returns.
-    async fn start_awaited() -> Verdict {
-        script::start::<Self>().await
-    }
-
-    /// In which order children start and get ready.
-    async fn start_order() -> Verdict {
-        script::order::<Self>().await
-    }
-
-    /// What has been cleaned up when the stop returns.
-    async fn clean_up() -> Verdict {
-        script::clean_up::<Self>().await
-    }
-
-    /// In which order children stop.
-    async fn reverse() -> Verdict {
-        script::reverse::<Self>().await
-    }
-
-    /// Calls the method for a probe, unless the crate declines.
-    async fn ask(probe: Probe) -> Verdict {
-        if let Some(verdict) = Self::declines(probe) {
-            return verdict;
-        }
-        let verdict = match probe {
-            Probe::Panic => Self::panic().await,
-            Probe::Text => Self::text().await,
-            Probe::Error => Self::error().await,
-            Probe::Limit => Self::limit().await,
-            Probe::Window => Self::window().await,
-            Probe::Group => Self::group().await,
-            Probe::Busy => Self::busy().await,
-            Probe::Finished => Self::finished().await,
-            Probe::Hung => Self::hung().await,
-            Probe::Twice => Self::twice().await,
-            Probe::Escalation => Self::escalation().await,
-            Probe::Start => Self::start_awaited().await,
-            Probe::Order => Self::start_order().await,
-            Probe::CleanUp => Self::clean_up().await,
-            Probe::Reverse => Self::reverse().await,
+    /// Runs a probe, unless the crate's notes answer it.
+    pub async fn of<P: Peer>(probe: &str) -> Self {
+        let note = |notes: Notes| {
+            let is_about = |(probes, _): &&(&str, &str)| probes.split(' ').any(|it| it == probe);
+            notes.iter().find(is_about).map(|(_, note)| *note)
         };
-        match (verdict, Self::disclaims(probe)) {
-            (Verdict::No(seen), Some(said)) => {
-                Verdict::NotClaimed(format!("{said} (seen: {seen})"))
-            }
-            (verdict, _) => verdict,
+        if let Some(note) = note(P::IMPOSSIBLE) {
+            return Self::new("–", note);
+        }
+        if let Some(note) = note(P::UNCLAIMED) {
+            return Self::new("not claimed", note);
+        }
+        match (P::ask(probe).await, note(P::DISCLAIMED)) {
+            (Ok(remark), _) => Self::new("yes", remark),
+            (Err(seen), Some(note)) => Self::new("not claimed", format!("{note} (seen: {seen})")),
+            (Err(seen), None) => Self::new("no", seen),
         }
     }
 }

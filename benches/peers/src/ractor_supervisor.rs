@@ -9,14 +9,23 @@ use ractor_supervisor::{
 };
 
 use crate::board::{After, Order, Run};
-use crate::peer::{ChildPlan, Clock, Peer, Plan, Strategy};
-use crate::probe::Probe;
+use crate::peer::{ChildPlan, Notes, Peer, Plan};
 
 pub struct RactorSupervisor;
 
 impl Peer for RactorSupervisor {
     const PACKAGES: &[&str] = &["ractor-supervisor", "ractor"];
-    const CLOCK: Clock = Clock::Paused;
+    const PAUSED: bool = true;
+    const DISCLAIMED: Notes = &[
+        ("twice", "a limit counts failures, and those at the same time aren't spoken of"),
+        (
+            "start",
+            "children are spawned in the supervisor's `post_start`, for which `spawn` isn't \
+             said to wait",
+        ),
+        ("clean-up", "nothing is said of what becomes of children when a supervisor is stopped"),
+        ("reverse", "no order is given for a stop"),
+    ];
     type Tree = ActorRef<SupervisorMsg>;
 
     async fn start(plan: Plan) -> Self::Tree {
@@ -38,23 +47,6 @@ impl Peer for RactorSupervisor {
         let options = options(SupervisorStrategy::OneForOne, 10, Duration::from_secs(300));
         up(SupervisorArguments { child_specs: vec![inner], options }).await
     }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Twice => {
-                Some("a limit counts failures, and those at the same time aren't spoken of")
-            }
-            Probe::Start => Some(
-                "children are spawned in the supervisor's `post_start`, for which `spawn` isn't \
-                 said to wait",
-            ),
-            Probe::CleanUp => {
-                Some("nothing is said of what becomes of children when a supervisor is stopped")
-            }
-            Probe::Reverse => Some("no order is given for a stop"),
-            _ => None,
-        }
-    }
 }
 
 async fn up(arguments: SupervisorArguments) -> ActorRef<SupervisorMsg> {
@@ -63,9 +55,10 @@ async fn up(arguments: SupervisorArguments) -> ActorRef<SupervisorMsg> {
 }
 
 fn arguments(plan: Plan) -> SupervisorArguments {
-    let strategy = match plan.strategy {
-        Strategy::OneForOne => SupervisorStrategy::OneForOne,
-        Strategy::OneForAll => SupervisorStrategy::OneForAll,
+    let strategy = if plan.one_for_all {
+        SupervisorStrategy::OneForAll
+    } else {
+        SupervisorStrategy::OneForOne
     };
     let child = |plan: ChildPlan| {
         let restart = if plan.transient { Restart::Transient } else { Restart::Permanent };
@@ -76,7 +69,7 @@ fn arguments(plan: Plan) -> SupervisorArguments {
     };
     SupervisorArguments {
         child_specs: plan.children.into_iter().map(child).collect(),
-        options: options(strategy, plan.restarts, plan.period),
+        options: options(strategy, plan.restarts as usize, plan.period),
     }
 }
 

@@ -1,22 +1,21 @@
-//! Asks questions, each in a process of its own.
+//! Runs probes, each in a process of its own.
 
 use std::env;
-use std::io::Read;
+use std::fmt::Write as _;
 use std::panic;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use crate::log;
-use crate::peer::{Clock, Peer};
-use crate::probe::{Probe, Verdict};
+use crate::peer::{PROBES, Peer, Verdict};
+use crate::process::{self, End};
+use crate::{book, log};
 
 /// More than all waits of a probe together.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// Does something with the type of each crate, in the order of the table.
+/// Evaluates an expression for the type of each crate, in the order of the table.
 macro_rules! for_each_peer {
     ($peer:ident => $do:expr) => {
         for_each_peer! { $peer => $do;
@@ -42,89 +41,97 @@ macro_rules! for_each_peer {
     };
 }
 
-/// What a crate answered, in the order of [`Probe::ALL`].
-pub struct Answers {
-    pub packages: &'static [&'static str],
-    pub verdicts: Vec<Verdict>,
-}
-
-/// Asks every crate everything.
-pub fn ask_all() -> Vec<Answers> {
-    let mut all = Vec::new();
-    for_each_peer!(P => all.push(ask_one(P::PACKAGES)));
-    all
-}
-
-fn ask_one(packages: &'static [&'static str]) -> Answers {
-    let package = packages[0];
-    let verdicts = Probe::ALL.into_iter().map(|probe| {
-        let verdict = ask(package, probe);
-        eprintln!("{package} {}: {}; {}", probe.name(), verdict.cell(), verdict.said());
-        verdict
+/// Runs all probes, and writes or prints the table and the notes.
+///
+/// # Errors
+///
+/// The page can't be written.
+pub fn all(write: bool) -> Result<(), String> {
+    let mut columns: Vec<(&[&str], Vec<Verdict>)> = Vec::new();
+    for_each_peer!(P => {
+        let verdicts = PROBES.map(|probe| ask(P::PACKAGES[0], probe));
+        columns.push((P::PACKAGES, verdicts.into()));
     });
-    Answers { packages, verdicts: verdicts.collect() }
+    let mut table =
+        book::head(1, columns.iter().map(|(packages, _)| book::with_versions(packages)));
+    for (row, probe) in PROBES.iter().enumerate() {
+        let verdicts = columns.iter().map(|(_, verdicts)| verdicts[row].cell.clone());
+        table += &book::cells([(*probe).to_owned()].into_iter().chain(verdicts));
+    }
+    let notes: String = columns.iter().map(|(packages, all)| notes(packages[0], all)).collect();
+    book::publish("peers.md", "answers", &table, write)?;
+    book::publish("peers.md", "notes", &notes, write)
 }
 
-/// Asks one question, as often as it takes to be sure of the answer.
-fn ask(package: &str, probe: Probe) -> Verdict {
-    // Threads make the difference here, and what goes wrong now and then goes wrong.
-    let times = if probe == Probe::Busy { 6 } else { 1 };
+/// The notes about a crate; probes with the same note share a line.
+fn notes(package: &str, verdicts: &[Verdict]) -> String {
+    let mut lines: Vec<(&Verdict, Vec<&str>)> = Vec::new();
+    for (probe, verdict) in PROBES.iter().zip(verdicts).filter(|(_, it)| !it.note.is_empty()) {
+        match lines.iter_mut().find(|(other, _)| *other == verdict) {
+            Some((_, probes)) => probes.push(probe),
+            None => lines.push((verdict, vec![probe])),
+        }
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("### {package}\n\n");
+    for (Verdict { cell, note }, probes) in lines {
+        writeln!(text, "* *{}*: {cell}; {note}.", probes.join(", ")).expect("a string");
+    }
+    text + "\n"
+}
+
+/// Runs a probe as often as it takes to be sure of the answer.
+fn ask(package: &str, probe: &str) -> Verdict {
+    // With several threads, a race may end well several times.
+    let times = if probe == "busy" { 6 } else { 1 };
     let verdicts: Vec<_> = (0..times).map(|_| ask_once(package, probe)).collect();
-    let wrong = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::No(_)));
+    let wrong = verdicts.iter().filter(|verdict| verdict.cell == "no");
     let usual = wrong.max_by_key(|wrong| verdicts.iter().filter(|other| other == wrong).count());
-    usual.unwrap_or(&verdicts[0]).clone()
+    let verdict = usual.unwrap_or(&verdicts[0]).clone();
+    eprintln!("{package} {probe}: {}; {}", verdict.cell, verdict.note);
+    verdict
 }
 
-/// Runs this program again, to ask one question.
-fn ask_once(package: &str, probe: Probe) -> Verdict {
-    let this = env::current_exe().expect("this program has a path");
-    let mut child = Command::new(this)
-        .args(["probe", package, probe.name()])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("this program can be run again");
-    let began = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("a child process can be waited for") {
-            break status;
-        }
-        if began.elapsed() > LIMIT {
-            child.kill().expect("a child process can be killed");
-            child.wait().expect("a child process can be waited for");
-            return Verdict::No("the process hung and had to be killed".into());
-        }
-        thread::sleep(Duration::from_millis(5));
-    };
-    let mut said = String::new();
-    let mut stdout = child.stdout.take().expect("it is piped");
-    stdout.read_to_string(&mut said).expect("verdicts are text");
-    let verdict = said.lines().last().and_then(Verdict::from_line);
-    verdict.unwrap_or_else(|| Verdict::No(format!("the process ended without a word: {status}")))
+/// Starts this program once more for one probe.
+fn ask_once(package: &str, probe: &str) -> Verdict {
+    let mut command = Command::new(env::current_exe().expect("this program has a path"));
+    let ran = process::run(command.args(["probe", package, probe]), LIMIT);
+    match (ran.printed.lines().last().and_then(Verdict::parse), ran.end) {
+        (_, End::OverTime) => Verdict::new("no", "the process hung and had to be killed"),
+        (Some(verdict), _) => verdict,
+        (None, end) => Verdict::new("no", format!("the process ended without an answer: {end:?}")),
+    }
 }
 
-/// Answers one question in this process.
-pub fn answer(package: &str, probe: Probe) -> Verdict {
-    // The text of a panic on the standard error is the standard library's, not the crate's.
+/// Runs one probe in this process.
+///
+/// # Errors
+///
+/// There is no such package or probe.
+pub fn answer(package: &str, probe: &str) -> Result<Verdict, String> {
+    if !PROBES.contains(&probe) {
+        return Err(format!("no probe `{probe}`; probes: {}", PROBES.join(", ")));
+    }
+    // The standard library's text of a panic is not the crate's.
     panic::set_hook(Box::new(|_| {}));
     log::listen();
     for_each_peer!(P => if P::PACKAGES[0] == package {
-        return in_runtime::<P>(probe);
+        return Ok(in_runtime::<P>(probe));
     });
-    Verdict::cannot_be_asked("there is no such package here")
+    Err(format!("no package `{package}`"))
 }
 
-fn in_runtime<P: Peer>(probe: Probe) -> Verdict {
-    // A sibling that blocks its thread must not block the others; and then only real time counts.
-    let runtime = match (probe, P::CLOCK) {
-        (Probe::Busy, _) => Builder::new_multi_thread().worker_threads(4).enable_all().build(),
-        (_, Clock::Paused) => Builder::new_current_thread().enable_all().start_paused(true).build(),
-        (_, Clock::Real) => Builder::new_current_thread().enable_all().build(),
+fn in_runtime<P: Peer>(probe: &str) -> Verdict {
+    let runtime = match probe {
+        // A child blocks its thread, so only real time and other threads count.
+        "busy" => Builder::new_multi_thread().worker_threads(4).enable_all().build(),
+        _ => Builder::new_current_thread().enable_all().start_paused(P::PAUSED).build(),
     };
     let runtime = runtime.expect("a runtime can be built");
-    let verdict = runtime.block_on(P::ask(probe));
-    // What hangs may hang.
+    let verdict = runtime.block_on(Verdict::of::<P>(probe));
+    // A child may hang.
     runtime.shutdown_background();
     verdict
 }

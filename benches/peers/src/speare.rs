@@ -3,8 +3,7 @@
 use speare::{Actor, Backoff, Ctx, ExitReason, Limit, Node, Supervision};
 
 use crate::board::{self, After, Failure, Order, Run};
-use crate::peer::{ChildPlan, Clock, Peer, Plan};
-use crate::probe::{Probe, Verdict};
+use crate::peer::{ChildPlan, GROUP, Notes, Peer, Plan, Seen};
 use crate::script;
 
 pub struct Speare;
@@ -14,14 +13,31 @@ const STATELESS: &str = "`exit` called with `None`";
 
 impl Peer for Speare {
     const PACKAGES: &[&str] = &["speare"];
-    const CLOCK: Clock = Clock::Paused;
+    const PAUSED: bool = true;
+    const UNCLAIMED: Notes = &[
+        (
+            GROUP,
+            "there are no groups: a failed actor restarts itself, and a parent can ask all its \
+             children to restart",
+        ),
+        ("window", "a limit has no period: \"restart at most this many times\""),
+        (
+            "escalation",
+            "an actor that isn't restarted any more is told to its parent by a callback",
+        ),
+    ];
+    const DISCLAIMED: Notes = &[
+        ("panic text", "an actor \"is restarted on error\"; panics aren't mentioned"),
+        ("start", "`spawn` isn't async and doesn't wait for `init`"),
+        ("order", "actors are independent of each other"),
+        ("reverse", "`shutdown` stops all children, in no stated order"),
+    ];
     type Tree = Node;
 
     async fn start(plan: Plan) -> Node {
         let mut node = Node::new();
-        let max = u64::try_from(plan.restarts).expect("limits are small");
         for child in plan.children {
-            let max = Limit::Amount(max);
+            let max = Limit::Amount(plan.restarts.into());
             node.actor::<Worker>(child)
                 .supervision(Supervision::Restart { max, backoff: Backoff::None })
                 .watch(|error| board::saw("the callback `watch`", error.to_string()))
@@ -34,47 +50,14 @@ impl Peer for Speare {
         tree.shutdown().await;
     }
 
-    async fn start_nested(_inner: Plan) -> Node {
-        unreachable!("declined")
-    }
-
-    async fn clean_up() -> Verdict {
-        match script::clean_up::<Self>().await {
-            Verdict::Yes(_) if board::places("").0.contains(&STATELESS) => Verdict::Yes(
-                "but without the actor's state: `exit` is called with `None` in its place".into(),
-            ),
-            verdict => verdict,
+    async fn ask(probe: &str) -> Seen {
+        let seen = script::ask::<Self>(probe).await?;
+        if probe == "clean-up" && board::places("").0.contains(&STATELESS) {
+            return Ok(
+                "but without the actor's state: `exit` is called with `None` in its place".into()
+            );
         }
-    }
-
-    fn declines(probe: Probe) -> Option<Verdict> {
-        Some(match probe {
-            Probe::Group | Probe::Busy | Probe::Finished | Probe::Hung | Probe::Twice => {
-                Verdict::not_claimed(
-                    "there are no groups: a failed actor restarts itself, and a parent can ask \
-                     all its children to restart",
-                )
-            }
-            Probe::Window => {
-                Verdict::not_claimed("a limit has no period: \"restart at most this many times\"")
-            }
-            Probe::Escalation => Verdict::not_claimed(
-                "an actor that isn't restarted any more is told to its parent by a callback",
-            ),
-            _ => return None,
-        })
-    }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Panic | Probe::Text => {
-                Some("an actor \"is restarted on error\"; panics aren't mentioned")
-            }
-            Probe::Start => Some("`spawn` isn't async and doesn't wait for `init`"),
-            Probe::Order => Some("actors are independent of each other"),
-            Probe::Reverse => Some("`shutdown` stops all children, in no stated order"),
-            _ => None,
-        }
+        Ok(seen)
     }
 }
 

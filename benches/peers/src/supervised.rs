@@ -10,20 +10,28 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::board::{self, live};
-use crate::peer::{Clock, Peer, Plan};
-use crate::probe::{Probe, Verdict};
+use crate::peer::{GROUP, Notes, Peer, Plan};
 
 pub struct Supervised;
 
 impl Peer for Supervised {
     const PACKAGES: &[&str] = &["supervised"];
-    const CLOCK: Clock = Clock::Paused;
+    const PAUSED: bool = true;
+    const UNCLAIMED: Notes = &[
+        (GROUP, "there are no groups: a service is restarted alone"),
+        ("window", "a limit has no period: \"retries a bounded number of times\""),
+        ("escalation", "supervisors aren't nested; what isn't retried any more ends the whole run"),
+    ];
+    const DISCLAIMED: Notes = &[
+        ("order", "readiness is one state of the whole, not an order"),
+        ("reverse", "a shutdown cancels one token, which all services watch"),
+    ];
     type Tree = (CancellationToken, JoinHandle<()>);
 
     async fn start(plan: Plan) -> Self::Tree {
         let stop = CancellationToken::new();
         let restarts =
-            RestartPolicy::attempts(plan.restarts, Duration::ZERO, ErrorAction::Shutdown);
+            RestartPolicy::attempts(plan.restarts as usize, Duration::ZERO, ErrorAction::Shutdown);
         let mut builder = SupervisorBuilder::new(()).default_restart_policy(restarts);
         for child in plan.children {
             let service = service_fn(child.name, move |ctx: Context<()>| async move {
@@ -58,32 +66,5 @@ impl Peer for Supervised {
     async fn stop((stop, running): Self::Tree) {
         stop.cancel();
         running.await.expect("nothing panics but children");
-    }
-
-    async fn start_nested(_inner: Plan) -> Self::Tree {
-        unreachable!("declined")
-    }
-
-    fn declines(probe: Probe) -> Option<Verdict> {
-        Some(match probe {
-            Probe::Group | Probe::Busy | Probe::Finished | Probe::Hung | Probe::Twice => {
-                Verdict::not_claimed("there are no groups: a service is restarted alone")
-            }
-            Probe::Window => {
-                Verdict::not_claimed("a limit has no period: \"retries a bounded number of times\"")
-            }
-            Probe::Escalation => Verdict::not_claimed(
-                "supervisors aren't nested; what isn't retried any more ends the whole run",
-            ),
-            _ => return None,
-        })
-    }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Order => Some("readiness is one state of the whole, not an order"),
-            Probe::Reverse => Some("a shutdown cancels one token, which all services watch"),
-            _ => None,
-        }
     }
 }

@@ -7,20 +7,30 @@ use task_supervisor::{
 };
 
 use crate::board::live;
-use crate::peer::{ChildPlan, Clock, Peer, Plan};
-use crate::probe::{Probe, Verdict};
+use crate::peer::{ChildPlan, GROUP, Notes, Peer, Plan};
 
 pub struct TaskSupervisor;
 
 impl Peer for TaskSupervisor {
     const PACKAGES: &[&str] = &["task-supervisor"];
-    const CLOCK: Clock = Clock::Paused;
+    const PAUSED: bool = true;
+    const UNCLAIMED: Notes = &[
+        (GROUP, "there are no groups: a task is restarted alone"),
+        (
+            "escalation",
+            "supervisors aren't nested; one can end when too large a part of its tasks is dead",
+        ),
+    ];
+    const DISCLAIMED: Notes = &[
+        ("start", "a task is *running* once it has been spawned"),
+        ("order", "a task is *running* once it has been spawned, not once it is ready"),
+        ("reverse", "a shutdown cancels the tokens of all tasks"),
+    ];
     type Tree = SupervisorHandle;
 
     async fn start(plan: Plan) -> SupervisorHandle {
-        let restarts = u32::try_from(plan.restarts).expect("limits are small");
         let handle = SupervisorBuilder::new()
-            .with_restart_limit(restarts, plan.period)
+            .with_restart_limit(plan.restarts, plan.period)
             .with_base_restart_delay(Duration::ZERO)
             .with_restart_jitter(0.0)
             .spawn();
@@ -32,33 +42,6 @@ impl Peer for TaskSupervisor {
 
     async fn stop(tree: SupervisorHandle) {
         tree.shutdown().await.expect("nothing has failed in this tree");
-    }
-
-    async fn start_nested(_inner: Plan) -> SupervisorHandle {
-        unreachable!("declined")
-    }
-
-    fn declines(probe: Probe) -> Option<Verdict> {
-        Some(match probe {
-            Probe::Group | Probe::Busy | Probe::Finished | Probe::Hung | Probe::Twice => {
-                Verdict::not_claimed("there are no groups: a task is restarted alone")
-            }
-            Probe::Escalation => Verdict::not_claimed(
-                "supervisors aren't nested; one can end when too large a part of its tasks is dead",
-            ),
-            _ => return None,
-        })
-    }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Start => Some("a task is *running* once it has been spawned"),
-            Probe::Order => {
-                Some("a task is *running* once it has been spawned, not once it is ready")
-            }
-            Probe::Reverse => Some("a shutdown cancels the tokens of all tasks"),
-            _ => None,
-        }
     }
 }
 

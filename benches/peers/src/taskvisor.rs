@@ -10,20 +10,35 @@ use taskvisor::{
 };
 
 use crate::board::{self, live};
-use crate::peer::{Clock, Peer, Plan};
-use crate::probe::{Probe, Verdict};
+use crate::peer::{GROUP, Notes, Peer, Plan};
 
 pub struct Taskvisor;
 
 impl Peer for Taskvisor {
     const PACKAGES: &[&str] = &["taskvisor"];
-    const CLOCK: Clock = Clock::Real;
+    const PAUSED: bool = false;
+    const UNCLAIMED: Notes = &[
+        (GROUP, "there are no groups: a task is retried alone"),
+        (
+            "window",
+            "a limit has no period: it is \"for one failure streak\", and a success ends it",
+        ),
+        (
+            "escalation",
+            "supervisors aren't nested; a task that isn't retried any more has an outcome",
+        ),
+    ];
+    const DISCLAIMED: Notes = &[
+        ("start", "`add` waits until the task is registered"),
+        ("order", "a task is registered, not ready"),
+        ("reverse", "one cancellation and one grace for all tasks"),
+    ];
     type Tree = SupervisorHandle;
 
     async fn start(plan: Plan) -> SupervisorHandle {
         let supervisor = Supervisor::new(SupervisorConfig::default(), vec![Arc::new(Listener)]);
         let handle = supervisor.serve().expect("it hasn't run before");
-        let retries = u32::try_from(plan.restarts).ok().and_then(NonZeroU32::new);
+        let retries = NonZeroU32::new(plan.restarts);
         for child in plan.children {
             let task = TaskFn::arc(move |ctx| async move {
                 let lived = live(child, || {}, ctx.cancelled()).await;
@@ -40,34 +55,6 @@ impl Peer for Taskvisor {
 
     async fn stop(tree: SupervisorHandle) {
         tree.shutdown().await.expect("the tasks stop in time");
-    }
-
-    async fn start_nested(_inner: Plan) -> SupervisorHandle {
-        unreachable!("declined")
-    }
-
-    fn declines(probe: Probe) -> Option<Verdict> {
-        Some(match probe {
-            Probe::Group | Probe::Busy | Probe::Finished | Probe::Hung | Probe::Twice => {
-                Verdict::not_claimed("there are no groups: a task is retried alone")
-            }
-            Probe::Window => Verdict::not_claimed(
-                "a limit has no period: it is \"for one failure streak\", and a success ends it",
-            ),
-            Probe::Escalation => Verdict::not_claimed(
-                "supervisors aren't nested; a task that isn't retried any more has an outcome",
-            ),
-            _ => return None,
-        })
-    }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Start => Some("`add` waits until the task is registered"),
-            Probe::Order => Some("a task is registered, not ready"),
-            Probe::Reverse => Some("one cancellation and one grace for all tasks"),
-            _ => None,
-        }
     }
 }
 

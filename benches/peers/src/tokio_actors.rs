@@ -10,8 +10,7 @@ use tokio_actors::{
 };
 
 use crate::board::{self, After, Order, Run};
-use crate::peer::{ChildPlan, Clock, Peer, Plan, Strategy};
-use crate::probe::Probe;
+use crate::peer::{ChildPlan, Notes, Peer, Plan};
 
 pub struct TokioActors;
 
@@ -22,7 +21,15 @@ pub enum Tree {
 
 impl Peer for TokioActors {
     const PACKAGES: &[&str] = &["tokio-actors"];
-    const CLOCK: Clock = Clock::Paused;
+    const PAUSED: bool = true;
+    const DISCLAIMED: Notes = &[
+        ("start", "`spawn_child` never awaits the child's `on_started`"),
+        (
+            "order",
+            "\"initial sibling spawns during a supervisor's startup may overlap; only restarts \
+             are strictly sequential\"",
+        ),
+    ];
     type Tree = Tree;
 
     async fn start(plan: Plan) -> Tree {
@@ -43,25 +50,15 @@ impl Peer for TokioActors {
         let root = Root(inner).spawn().named("root").with_supervision(config).await;
         Tree::Nested(root.expect("on_started returns Ok"))
     }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Start => Some("`spawn_child` never awaits the child's `on_started`"),
-            Probe::Order => Some(
-                "\"initial sibling spawns during a supervisor's startup may overlap; only \
-                 restarts are strictly sequential\"",
-            ),
-            _ => None,
-        }
-    }
 }
 
 fn config(plan: &Plan) -> SupervisionConfig {
-    let config = match plan.strategy {
-        Strategy::OneForOne => SupervisionConfig::one_for_one(),
-        Strategy::OneForAll => SupervisionConfig::one_for_all(),
+    let config = if plan.one_for_all {
+        SupervisionConfig::one_for_all()
+    } else {
+        SupervisionConfig::one_for_one()
     };
-    config.max_restarts(u32::try_from(plan.restarts).expect("limits are small"), plan.period)
+    config.max_restarts(plan.restarts, plan.period)
 }
 
 async fn down<A: Actor>(supervisor: ActorHandle<A>) {

@@ -8,14 +8,31 @@ use tokio_graceful_shutdown::{SubsystemBuilder, SubsystemHandle, Toplevel};
 use tokio_util::sync::CancellationToken;
 
 use crate::board::{self, live};
-use crate::peer::{Clock, Peer, Plan};
-use crate::probe::{Probe, Verdict};
+use crate::peer::{Notes, Peer, Plan};
 
 pub struct TokioGracefulShutdown;
 
 impl Peer for TokioGracefulShutdown {
     const PACKAGES: &[&str] = &["tokio-graceful-shutdown"];
-    const CLOCK: Clock = Clock::Paused;
+    const PAUSED: bool = true;
+    const UNCLAIMED: Notes = &[
+        (
+            "panic error",
+            "restarting \"isn't really a usecase related to this library\"; a failure shuts the \
+             program down",
+        ),
+        ("limit window group busy finished hung twice", "it restarts nothing"),
+        (
+            "escalation",
+            "it restarts nothing; a failure is forwarded to the parent, up to the top level",
+        ),
+    ];
+    const DISCLAIMED: Notes = &[
+        ("text", "the error says which subsystem panicked"),
+        ("start", "`start` isn't async: a subsystem is spawned"),
+        ("order", "a subsystem is started, not ready"),
+        ("reverse", "all are asked at once; its examples show how to write an order oneself"),
+    ];
     type Tree = (CancellationToken, JoinHandle<()>);
 
     async fn start(plan: Plan) -> Self::Tree {
@@ -43,38 +60,5 @@ impl Peer for TokioGracefulShutdown {
     async fn stop((token, running): Self::Tree) {
         token.cancel();
         running.await.expect("nothing panics but children");
-    }
-
-    async fn start_nested(_inner: Plan) -> Self::Tree {
-        unreachable!("declined")
-    }
-
-    fn declines(probe: Probe) -> Option<Verdict> {
-        Some(match probe {
-            Probe::Panic | Probe::Error => Verdict::not_claimed(
-                "restarting \"isn't really a usecase related to this library\"; a failure shuts \
-                 the program down",
-            ),
-            Probe::Limit | Probe::Window => Verdict::not_claimed("it restarts nothing"),
-            Probe::Group | Probe::Busy | Probe::Finished | Probe::Hung | Probe::Twice => {
-                Verdict::not_claimed("it restarts nothing")
-            }
-            Probe::Escalation => Verdict::not_claimed(
-                "it restarts nothing; a failure is forwarded to the parent, up to the top level",
-            ),
-            _ => return None,
-        })
-    }
-
-    fn disclaims(probe: Probe) -> Option<&'static str> {
-        match probe {
-            Probe::Text => Some("the error says which subsystem panicked"),
-            Probe::Start => Some("`start` isn't async: a subsystem is spawned"),
-            Probe::Order => Some("a subsystem is started, not ready"),
-            Probe::Reverse => {
-                Some("all are asked at once; its examples show how to write an order oneself")
-            }
-            _ => None,
-        }
     }
 }

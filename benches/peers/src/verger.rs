@@ -9,13 +9,13 @@ use verger::{
 };
 
 use crate::board::{self, After, Order, Run};
-use crate::peer::{ChildPlan, Clock, Peer, Plan, Strategy};
+use crate::peer::{ChildPlan, Peer, Plan};
 
 pub struct Verger;
 
 impl Peer for Verger {
     const PACKAGES: &[&str] = &["verger"];
-    const CLOCK: Clock = Clock::Paused;
+    const PAUSED: bool = true;
     type Tree = SupervisorHandle;
 
     async fn start(plan: Plan) -> SupervisorHandle {
@@ -45,12 +45,9 @@ async fn up(builder: SupervisorBuilder) -> SupervisorHandle {
 }
 
 fn supervisor(name: &str, plan: Plan) -> SupervisorBuilder {
-    let strategy = match plan.strategy {
-        Strategy::OneForOne => verger::Strategy::OneForOne,
-        Strategy::OneForAll => verger::Strategy::OneForAll,
-    };
-    let restarts = u32::try_from(plan.restarts).expect("limits are small");
-    let builder = Supervisor::builder(name).strategy(strategy).restarts(restarts, plan.period);
+    let strategy =
+        if plan.one_for_all { verger::Strategy::OneForAll } else { verger::Strategy::OneForOne };
+    let builder = Supervisor::builder(name).strategy(strategy).restarts(plan.restarts, plan.period);
     plan.children.into_iter().fold(builder, |builder, plan| {
         let restart = if plan.transient { RestartType::Transient } else { RestartType::Permanent };
         let spec = child(plan.name, move || Worker { plan, life: None });

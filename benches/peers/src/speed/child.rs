@@ -1,8 +1,8 @@
-//! What the children do, whatever the crate, and how it is seen from outside.
+//! What the children of all crates do, and how it is counted.
 //!
-//! There is one measurement in a process, so all of this is static. A child of any crate says when
-//! it starts and when it is gone, and fails when it is told to; nothing here knows any of the
-//! crates. A [`Life`] is a type, so that the future of an idle child holds nothing but its wait.
+//! There is one measurement in a process, so the counters are static. A child counts itself when it
+//! starts and when it is dropped, and fails on demand. A [`Life`] is a type, so that the future of an
+//! idle child holds nothing but its wait.
 
 use std::fmt;
 use std::future::Future;
@@ -16,12 +16,12 @@ use pin_project_lite::pin_project;
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
-use super::work::{CHILDREN, How, PATIENCE, RESTARTS, TIMES};
+use super::work::{CHILDREN, PATIENCE, RESTARTS, TIMES};
 
 pub static STARTED: Count = Count::new();
 pub static GONE: Count = Count::new();
 
-/// Something that happens often, and is waited for.
+/// A counter with a goal that can be awaited.
 pub struct Count {
     now: AtomicUsize,
     goal: AtomicUsize,
@@ -37,7 +37,7 @@ impl Count {
         }
     }
 
-    /// From now on, `more` are waited for. None may happen meanwhile.
+    /// Sets the goal to `more` from now on. Nothing may be counted meanwhile.
     pub fn expect(&self, more: usize) {
         self.goal.store(self.now.load(Ordering::SeqCst) + more, Ordering::SeqCst);
     }
@@ -55,7 +55,7 @@ impl Count {
     }
 }
 
-/// One run of a child. Dropping it says that the child is gone.
+/// One incarnation of a child, which ends when this is dropped.
 pub struct Run(());
 
 impl Run {
@@ -71,7 +71,7 @@ impl Drop for Run {
     }
 }
 
-/// The error of a child that was told to fail.
+/// The error of a child that fails.
 #[derive(Debug)]
 pub struct Failure;
 
@@ -83,38 +83,39 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What a child that has started does next.
+/// What an incarnation does after its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     Idles,
-    /// Fails when it is told to.
+    /// Fails on demand.
     Listens,
     Fails,
 }
 
 /// What the children of a measurement do.
 pub trait Life: Send + Sync + 'static {
-    const HOW: How = How::Error;
-    /// Whether the children don't differ in anything but their names.
+    /// Whether it fails by a panic instead of an error.
+    const PANICS: bool = false;
+    /// Whether the children differ only in their names.
     const ALIKE: bool = false;
-    /// Whether children will be added.
+    /// Whether children are added later.
     const GROWS: bool = false;
 
-    /// What the child does that starts now, the first thing it says.
+    /// What the incarnation that starts now does next. Called first.
     fn next(index: usize) -> Then;
 
-    /// Looks at the clock, if it matters to this measurement.
+    /// Reads the clock, if this measurement needs it.
     fn stamp() -> u64 {
         0
     }
 
-    /// A child has begun, `now`.
+    /// A child has started at `now`.
     fn begun(_index: usize, _now: u64) {}
 
-    /// A child fails, `now`.
+    /// A child fails at `now`.
     fn failing(_now: u64) {}
 
-    /// A child that is an actor begins. If it listens, `tell` makes it fail.
+    /// Begins a child that is an actor. If it fails on demand, `tell` makes the demand.
     fn begin(index: usize, tell: impl FnOnce() -> Tell) -> (Run, Then) {
         let now = Self::stamp();
         let then = Self::next(index);
@@ -125,29 +126,26 @@ pub trait Life: Send + Sync + 'static {
         (Run::begin(), then)
     }
 
-    /// It fails, in its own way.
+    /// Fails with an error or by a panic.
     fn fail() -> Result<(), Failure> {
         Self::failing(Self::stamp());
-        match Self::HOW {
-            How::Error => Err(Failure),
-            How::Panic => panic!("told to fail"),
-        }
+        if Self::PANICS { panic!("told to fail") } else { Err(Failure) }
     }
 
-    /// The life of a child that is an async function; `stop` ends when it is asked to stop.
+    /// The body of a child that is an async function; `stop` completes when it is cancelled.
     fn live(
         index: usize,
         stop: impl Future<Output = ()> + Send,
     ) -> impl Future<Output = Result<(), Failure>> + Send {
         async move {
             let now = Self::stamp();
-            // From here on, it hears what all are told.
+            // Created first, so that no demand is missed.
             let told = TOLD.notified();
             let then = Self::next(index);
             Self::begun(index, now);
             let _run = Run::begin();
             if then == Then::Fails {
-                // Nobody fails before its start is over.
+                // A supervisor must see the start before the failure.
                 yield_now().await;
                 return Self::fail();
             }
@@ -159,36 +157,36 @@ pub trait Life: Send + Sync + 'static {
     }
 }
 
-/// Makes a child fail.
+/// Demands a failure.
 pub type Tell = Box<dyn FnOnce() + Send>;
 
-/// Where functions listen, and how actors are told.
+/// The demand for async functions, and those for actors.
 static TOLD: Notify = Notify::const_new();
 static TELLERS: Mutex<Vec<Tell>> = Mutex::new(Vec::new());
 
 fn tellers() -> MutexGuard<'static, Vec<Tell>> {
-    TELLERS.lock().expect("nobody panics with it")
+    TELLERS.lock().expect("no panic")
 }
 
-/// Tells the one that listens.
+/// Demands a failure of one child.
 pub fn tell_one() {
     TOLD.notify_one();
     std::mem::take(&mut *tellers()).into_iter().for_each(|tell| tell());
 }
 
-/// Tells all that listen.
+/// Demands a failure of all children that listen.
 pub fn tell_all() {
     TOLD.notify_waiters();
     std::mem::take(&mut *tellers()).into_iter().for_each(|tell| tell());
 }
 
-/// Nanoseconds since this was first asked.
+/// Nanoseconds since the first call.
 fn nanos() -> u64 {
     static ZERO: LazyLock<Instant> = LazyLock::new(Instant::now);
-    u64::try_from(ZERO.elapsed().as_nanos()).expect("it doesn't take centuries") + 1
+    u64::try_from(ZERO.elapsed().as_nanos()).expect("less than centuries") + 1
 }
 
-/// It waits until it is stopped.
+/// A child that waits until it is cancelled.
 pub struct Idle;
 
 impl Life for Idle {
@@ -207,8 +205,7 @@ impl Life for Idle {
 }
 
 pin_project! {
-    /// As an async block, it would be twice as large: that keeps what it captures beside what it
-    /// awaits.
+    /// As an async block, it would be twice as large.
     struct Idling<S> {
         run: Option<Run>,
         #[pin]
@@ -226,7 +223,7 @@ impl<S: Future<Output = ()>> Future for Idling<S> {
     }
 }
 
-/// The first child fails when it is told to.
+/// The first child fails on demand.
 pub struct Told;
 
 impl Life for Told {
@@ -235,8 +232,8 @@ impl Life for Told {
     }
 }
 
-/// The child fails as soon as it is back, until [`RESTARTS`] are over or it has taken too long, and
-/// it is noted how long it was away.
+/// The child fails as soon as it has restarted, [`RESTARTS`] times or for [`PATIENCE`]. The time of each
+/// restart is kept.
 pub struct Again<const PANICS: bool>;
 
 static RUN: AtomicUsize = AtomicUsize::new(0);
@@ -244,18 +241,18 @@ static FAILED_AT: AtomicU64 = AtomicU64::new(0);
 static TOOK: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 static OVER: Notify = Notify::const_new();
 
-/// Waits until nothing fails any more.
+/// Waits until the last restart.
 pub async fn over() {
     OVER.notified().await;
 }
 
-/// The times that were noted.
+/// Takes the times that were kept.
 pub fn times() -> Vec<u64> {
-    std::mem::take(&mut *TOOK.lock().expect("nobody panics with it"))
+    std::mem::take(&mut *TOOK.lock().expect("no panic"))
 }
 
 impl<const PANICS: bool> Life for Again<PANICS> {
-    const HOW: How = if PANICS { How::Panic } else { How::Error };
+    const PANICS: bool = PANICS;
 
     fn next(_index: usize) -> Then {
         if RUN.fetch_add(1, Ordering::SeqCst) < RESTARTS
@@ -274,7 +271,7 @@ impl<const PANICS: bool> Life for Again<PANICS> {
     fn begun(_index: usize, now: u64) {
         let failed = FAILED_AT.load(Ordering::SeqCst);
         if failed != 0 {
-            TOOK.lock().expect("nobody panics with it").push(now - failed);
+            TOOK.lock().expect("no panic").push(now - failed);
         }
     }
 
@@ -283,13 +280,13 @@ impl<const PANICS: bool> Life for Again<PANICS> {
     }
 }
 
-/// All children fail when they are told to, and then as soon as they are back, [`TIMES`] in all.
+/// All children fail on demand, and then as soon as they have restarted, [`TIMES`] times in all.
 pub struct Storm<const PANICS: bool>;
 
 static RUNS: OnceLock<Vec<AtomicU8>> = OnceLock::new();
 
 impl<const PANICS: bool> Life for Storm<PANICS> {
-    const HOW: How = if PANICS { How::Panic } else { How::Error };
+    const PANICS: bool = PANICS;
 
     fn next(index: usize) -> Then {
         let runs = RUNS.get_or_init(|| (0..CHILDREN).map(|_| AtomicU8::new(0)).collect());
@@ -301,20 +298,20 @@ impl<const PANICS: bool> Life for Storm<PANICS> {
     }
 }
 
-/// The first child fails when it is told to, and from then on as soon as it is back. When a child
-/// is added, it is noted how long after [`adds`] it has started.
+/// The first child fails on demand, and then as soon as it has restarted. Of each added child, the time
+/// from [`adds`] to its start is kept.
 pub struct Looping;
 
 static LOOPS: AtomicU8 = AtomicU8::new(0);
 static ADDED_AT: AtomicU64 = AtomicU64::new(0);
 static HERE: Notify = Notify::const_new();
 
-/// A child is about to be added.
+/// Notes the time before a child is added.
 pub fn adds() {
     ADDED_AT.store(nanos(), Ordering::SeqCst);
 }
 
-/// Waits until it has started.
+/// Waits until the added child has started.
 pub async fn added() {
     HERE.notified().await;
 }
@@ -333,7 +330,7 @@ impl Life for Looping {
     fn begun(index: usize, _now: u64) {
         if index >= CHILDREN {
             let took = nanos() - ADDED_AT.load(Ordering::SeqCst);
-            TOOK.lock().expect("nobody panics with it").push(took);
+            TOOK.lock().expect("no panic").push(took);
             HERE.notify_one();
         }
     }

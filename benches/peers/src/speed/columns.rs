@@ -1,143 +1,131 @@
-//! Who is measured: the columns of the tables.
+//! The columns of the tables: what is measured.
 
 use std::env;
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::peer::Peer;
-use super::runs;
-use super::work::Work;
-use super::{
-    hydra, kameo, otp, ractor, ractor_supervisor, raw, suture, task_supervisor,
-    tokio_graceful_shutdown, verger,
-};
+use super::runs::{self, WORKERS};
+use crate::book;
+use crate::process::output;
 
-/// Before the other arguments, if this process is to measure.
-pub const MEASURE: &str = "measure";
-
-/// A column.
 pub struct Column {
-    /// On the command line, and over the column.
     pub name: &'static str,
-    /// With its version, and what it can't be used without.
     pub versions: String,
-    /// How it is driven, what a stop does, and what is peculiar.
-    pub note: &'static str,
-    pub can: fn(Work) -> bool,
-    program: Program,
-}
-
-enum Program {
-    /// This one, once more.
-    This(fn(Work) -> !),
-    /// Another one, with arguments before the name of the work.
-    Other(PathBuf, Vec<String>),
+    lacks: &'static [&'static str],
+    /// The program, with its arguments before the name of the work.
+    program: Vec<String>,
 }
 
 impl Column {
-    fn of<P: Peer>(name: &'static str, packages: &[&str], note: &'static str) -> Self {
-        let versions: Vec<_> = packages.iter().map(|package| crate::page::named(package)).collect();
-        Self {
-            name,
-            versions: versions.join(" on "),
-            note,
-            can: P::can,
-            program: Program::This(runs::run::<P>),
-        }
+    pub fn can(&self, work: &str) -> bool {
+        !self.lacks.iter().any(|lack| work.starts_with(lack))
     }
 
-    /// A program that isn't written in Rust.
-    pub fn other(
-        name: &'static str,
-        versions: String,
-        note: &'static str,
-        can: fn(Work) -> bool,
-        program: PathBuf,
-        arguments: Vec<String>,
-    ) -> Self {
-        Self { name, versions, note, can, program: Program::Other(program, arguments) }
-    }
-
-    /// What does one measurement.
-    pub fn command(&self, work: Work) -> Command {
-        let mut command = match &self.program {
-            Program::This(_) => {
-                let this = env::current_exe().expect("this program has a path");
-                let mut command = Command::new(this);
-                command.args(["speed", MEASURE, self.name]);
-                command
-            }
-            Program::Other(program, arguments) => {
-                let mut command = Command::new(program);
-                command.args(arguments).env("GOMAXPROCS", runs::WORKERS.to_string());
-                command
-            }
-        };
-        command.arg(work.name());
+    /// The command for one measurement.
+    pub fn command(&self, work: &str) -> Command {
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]).arg(work).env("GOMAXPROCS", WORKERS.to_string());
         command
     }
+}
 
-    /// Does one measurement in this process.
-    pub fn measure(&self, work: Work) -> ! {
-        match self.program {
-            Program::This(measure) => measure(work),
-            Program::Other(..) => panic!("{} has a program of its own", self.name),
+/// Evaluates an expression for the type of each crate, in the order of the tables.
+macro_rules! for_each_peer {
+    ($peer:ident => $do:expr) => {
+        for_each_peer! { $peer => $do;
+            tokio_alone::TokioAlone,
+            verger::Verger,
+            task_supervisor::TaskSupervisor,
+            ractor::Ractor,
+            ractor_supervisor::RactorSupervisor,
+            kameo::Kameo,
+            hydra::Hydra,
+            tokio_graceful_shutdown::TokioGracefulShutdown,
         }
-    }
+    };
+    ($peer:ident => $do:expr; $($module:ident::$type:ident,)*) => {
+        $({
+            type $peer = super::$module::$type;
+            $do
+        })*
+    };
 }
 
-/// Those that are part of this program.
-pub fn here() -> Vec<Column> {
-    vec![
-        Column::of::<raw::Raw>("by hand", &["tokio"], raw::NOTE),
-        Column::of::<verger::Verger>("verger", &["verger"], verger::NOTE),
-        Column::of::<task_supervisor::TaskSupervisor>(
-            "task-supervisor",
-            &["task-supervisor"],
-            task_supervisor::NOTE,
-        ),
-        Column::of::<ractor::Ractor>("ractor", &["ractor"], ractor::NOTE),
-        Column::of::<ractor_supervisor::RactorSupervisor>(
-            "ractor-supervisor",
-            &["ractor-supervisor", "ractor"],
-            ractor_supervisor::NOTE,
-        ),
-        Column::of::<kameo::Kameo>("kameo", &["kameo"], kameo::NOTE),
-        Column::of::<hydra::Hydra>("hydra", &["hydra"], hydra::NOTE),
-        Column::of::<tokio_graceful_shutdown::TokioGracefulShutdown>(
-            "tokio-graceful-shutdown",
-            &["tokio-graceful-shutdown"],
-            tokio_graceful_shutdown::NOTE,
-        ),
-    ]
+/// Does one measurement in this process.
+pub fn measure(column: &str, work: &str) -> ! {
+    for_each_peer!(P => if P::NAME == column {
+        runs::run::<P>(work);
+    });
+    panic!("no column `{column}`")
 }
 
-/// All that can be measured on this machine, and what can't, with the reason.
+/// All columns that can be measured on this machine, and why others can't.
 pub fn all() -> (Vec<Column>, Vec<String>) {
-    let (mut columns, mut missing) = (here(), Vec::new());
-    for other in [otp::column(), suture::column()] {
-        match other {
+    let this = env::current_exe().expect("this program has a path");
+    let (mut columns, mut missing) = (Vec::new(), Vec::new());
+    for_each_peer!(P => columns.push(Column {
+        name: P::NAME,
+        versions: book::with_versions(P::PACKAGES),
+        lacks: P::LACKS,
+        program: [&this.display().to_string(), "speed", "measure", P::NAME].map(str::to_owned).into(),
+    }));
+    for (name, column) in [("Erlang/OTP", otp()), ("Go suture", suture())] {
+        match column {
             Ok(column) => columns.push(column),
-            Err(why) => missing.push(why),
+            Err(why) => missing.push(format!("{name}: {why}")),
         }
     }
     (columns, missing)
 }
 
-/// Where what is compiled for this run is put.
+/// The folder for what is compiled in this run.
 pub fn scratch() -> PathBuf {
     let folder = env::temp_dir().join(format!("verger-peers-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("there is a folder for such files");
+    fs::create_dir_all(&folder).expect("the folder for temporary files is writable");
     folder
 }
 
-/// What a program says, if it is there and ends well.
-///
-/// # Errors
-///
-/// What it says otherwise.
-pub fn ask(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|error| error.to_string())?;
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
+fn otp() -> Result<Column, String> {
+    // The program itself knows only the first number of the version.
+    const VERSION: &str = "\
+        File = filename:join([code:root_dir(), releases, erlang:system_info(otp_release), 'OTP_VERSION']), \
+        {ok, Version} = file:read_file(File), io:put_chars(Version), halt().";
+    let version = output(Command::new("erl").args(["-noshell", "-eval", VERSION]))?;
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/speed/otp.erl");
+    output(Command::new("erlc").arg("-o").arg(scratch()).arg(source))?;
+    // A million processes are more than it allows by default.
+    let program = format!(
+        "erl +S {WORKERS}:{WORKERS} +P 2000000 -noshell -noinput -pa {} -s otp main",
+        scratch().display()
+    );
+    Ok(Column {
+        name: "OTP",
+        versions: format!("Erlang/OTP {version}"),
+        lacks: &[],
+        program: program.split(' ').map(str::to_owned).collect(),
+    })
+}
+
+/// Needs Go and Debian's package of suture.
+fn suture() -> Result<Column, String> {
+    let go = output(Command::new("go").arg("version"))?;
+    let program = scratch().join("suture");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/speed/suture.go");
+    let mut build = Command::new("go");
+    build.arg("build").arg("-o").arg(&program).arg(source);
+    // The folder where Debian puts sources of Go.
+    output(build.env("GO111MODULE", "off").env("GOPATH", "/usr/share/gocode"))?;
+    let package = ["-W", "-f", "${Version}", "golang-github-thejerf-suture-dev"];
+    let suture = output(Command::new("dpkg-query").args(package))?;
+    // `4.0.1-1`, of which the last is Debian's; `go version go1.19.8 linux/amd64`.
+    let suture = suture.split('-').next().unwrap_or_default();
+    let go = go.split_whitespace().nth(2).unwrap_or_default().trim_start_matches("go");
+    Ok(Column {
+        name: "suture",
+        versions: format!("Go suture {suture} on Go {go}"),
+        lacks: &["one-for-all", "message", "ask", "lookup"],
+        program: vec![program.display().to_string()],
+    })
 }

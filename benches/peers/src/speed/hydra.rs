@@ -11,15 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::child::{Idle, Life};
 use super::peer::{Peer, name};
-use super::work::Work;
-use crate::peer::Strategy;
 
 pub struct Hydra;
-
-pub const NOTE: &str = "\
-processes that aren't servers, which cost less; a `GenServer` for questions. Restarts are kept in a list for the period, so \
-that is a microsecond. Stops in reverse order, one after the other, by an exit that isn't trapped. A process that ends before it \
-is entered into the table of processes may be lost, and then a measurement hangs.";
 
 /// What a process of hydra's does for us, since only a process can start and stop a supervisor.
 pub struct Tree {
@@ -36,16 +29,15 @@ enum Call {
 const WINDOW: Duration = Duration::from_micros(1);
 
 impl Peer for Hydra {
+    const NAME: &str = "hydra";
+    const PACKAGES: &[&str] = &["hydra"];
     type Tree = Tree;
 
-    fn can(_work: Work) -> bool {
-        true
-    }
-
-    async fn start<L: Life>(n: usize, strategy: Strategy) -> Tree {
-        let strategy = match strategy {
-            Strategy::OneForOne => SupervisionStrategy::OneForOne,
-            Strategy::OneForAll => SupervisionStrategy::OneForAll,
+    async fn start<L: Life>(n: usize, one_for_all: bool) -> Tree {
+        let strategy = if one_for_all {
+            SupervisionStrategy::OneForAll
+        } else {
+            SupervisionStrategy::OneForOne
         };
         up(supervisor((0..n).map(spec::<L>)).strategy(strategy)).await
     }
@@ -100,7 +92,7 @@ impl Peer for Hydra {
             let process = Process::spawn(future::pending());
             Process::register(process, name(index)).expect("the name is free");
         }
-        Self::start::<Idle>(0, Strategy::OneForOne).await
+        Self::start::<Idle>(0, false).await
     }
 
     async fn look_up(_tree: &Tree, names: &[String]) -> usize {

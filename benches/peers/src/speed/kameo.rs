@@ -12,14 +12,8 @@ use tokio::sync::oneshot;
 
 use super::child::{Failure, Idle, Life, Run, Then};
 use super::peer::{Peer, name};
-use super::work::Work;
-use crate::peer::Strategy;
 
 pub struct Kameo;
-
-pub const NOTE: &str = "\
-actors supervised by an actor, with mailboxes for 64 messages, its default. The limit is a child's own, and never reached. \
-Stops all at once. Whatever fails does so in a handler, for a message.";
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -33,16 +27,15 @@ pub struct Tree {
 const WINDOW: Duration = Duration::from_secs(1);
 
 impl Peer for Kameo {
+    const NAME: &str = "kameo";
+    const PACKAGES: &[&str] = &["kameo"];
     type Tree = Tree;
 
-    fn can(_work: Work) -> bool {
-        true
-    }
-
-    async fn start<L: Life>(n: usize, strategy: Strategy) -> Tree {
-        match strategy {
-            Strategy::OneForOne => up(Supervisor::<L, false>::spawn(n)).await,
-            Strategy::OneForAll => up(Supervisor::<L, true>::spawn(n)).await,
+    async fn start<L: Life>(n: usize, one_for_all: bool) -> Tree {
+        if one_for_all {
+            up(Supervisor::<L, true>::spawn(n)).await
+        } else {
+            up(Supervisor::<L, false>::spawn(n)).await
         }
     }
 

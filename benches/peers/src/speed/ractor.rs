@@ -14,15 +14,8 @@ use tokio::sync::oneshot;
 
 use super::child::{Idle, Life, Run, Then};
 use super::peer::{Peer, name};
-use super::work::Work;
-use crate::peer::Strategy;
 
 pub struct Ractor;
-
-pub const NOTE: &str = "\
-actors linked to an actor that spawns again whichever fails: what becomes of a failed child is up to the user. Stops all at \
-once, gently, from each `post_stop`. Nested supervisors spawn in `post_start`: in `pre_start`, which runs in the caller's \
-task, a thousand levels overflow a stack. It has no groups.";
 
 /// The supervisor, and how to have it add a child.
 pub struct Tree {
@@ -31,13 +24,12 @@ pub struct Tree {
 }
 
 impl Peer for Ractor {
+    const NAME: &str = "ractor";
+    const PACKAGES: &[&str] = &["ractor"];
+    const LACKS: &[&str] = &["one-for-all"];
     type Tree = Tree;
 
-    fn can(work: Work) -> bool {
-        work != Work::OneForAll
-    }
-
-    async fn start<L: Life>(n: usize, _strategy: Strategy) -> Tree {
+    async fn start<L: Life>(n: usize, _one_for_all: bool) -> Tree {
         let supervisor = Supervisor::<L>(PhantomData);
         let (supervisor, _) = Actor::spawn(None, supervisor, n).await.expect("it starts");
         let cell = supervisor.get_cell();
@@ -85,7 +77,7 @@ impl Peer for Ractor {
             let worker = Worker::<Idle>(PhantomData);
             Actor::spawn(Some(name(index)), worker, index).await.expect("the name is free");
         }
-        Self::start::<Idle>(0, Strategy::OneForOne).await
+        Self::start::<Idle>(0, false).await
     }
 
     async fn look_up(_tree: &Tree, names: &[String]) -> usize {

@@ -13,15 +13,8 @@ use ractor_supervisor::{
 use super::child::{Idle, Life};
 use super::peer::{Peer, name};
 use super::ractor::Worker;
-use super::work::Work;
-use crate::peer::Strategy;
 
 pub struct RactorSupervisor;
-
-pub const NOTE: &str = "\
-its static supervisor; where children are added, the dynamic one, which sleeps for 10 ms before each restart, as the \
-static one does for a group. Restarts are kept in a list for the window, so that is a microsecond. A stop kills: `post_stop` \
-of the children isn't run. Messages and names are ractor's.";
 
 /// The supervisor, and the same again if it is dynamic.
 pub struct Tree {
@@ -33,20 +26,17 @@ pub struct Tree {
 const WINDOW: Duration = Duration::from_micros(1);
 
 impl Peer for RactorSupervisor {
+    const NAME: &str = "ractor-supervisor";
+    const PACKAGES: &[&str] = &["ractor-supervisor", "ractor"];
+    const LACKS: &[&str] = &["message", "ask", "lookup"];
     type Tree = Tree;
 
-    fn can(work: Work) -> bool {
-        !matches!(work, Work::Message | Work::Ask | Work::Lookup)
-    }
-
-    async fn start<L: Life>(n: usize, strategy: Strategy) -> Tree {
+    async fn start<L: Life>(n: usize, one_for_all: bool) -> Tree {
         if L::GROWS {
             return dynamic::<L>(n).await;
         }
-        let strategy = match strategy {
-            Strategy::OneForOne => SupervisorStrategy::OneForOne,
-            Strategy::OneForAll => SupervisorStrategy::OneForAll,
-        };
+        let strategy =
+            if one_for_all { SupervisorStrategy::OneForAll } else { SupervisorStrategy::OneForOne };
         up(arguments(strategy, (0..n).map(spec::<L>).collect())).await
     }
 

@@ -11,45 +11,48 @@ use tokio::runtime::Builder;
 use super::child::{self, Again, GONE, Idle, Life, Looping, STARTED, Storm, Told};
 use super::peer::{Peer, name};
 use super::work::{
-    ADDED, CHILDREN, DEEP, How, LOOKUPS, MESSAGES, NAMES, PATIENCE, QUESTIONS, TIMES, WIDE, Work,
+    ADDED, CHILDREN, DEEP, LOOKUPS, MESSAGES, NAMES, PATIENCE, QUESTIONS, TIMES, WIDE,
 };
-use crate::peer::Strategy;
 
-/// As many for every runtime and virtual machine.
+/// Worker threads of every runtime and virtual machine.
 pub const WORKERS: usize = 2;
+
 /// Measures, prints each figure as soon as it is known, and ends the process.
-pub fn run<P: Peer>(work: Work) -> ! {
+pub fn run<P: Peer>(work: &str) -> ! {
     panic::set_hook(Box::new(|_| {}));
     let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
     let runtime = runtime.expect("a runtime can be built");
-    // On a worker, where the supervisors of a program are started, and not on the main thread.
-    let ended = runtime.block_on(runtime.spawn(measure::<P>(work)));
-    // What is left behind need not be cleaned up.
+    // On a worker thread, as in a program, and not on the main thread.
+    let ended = runtime.block_on(runtime.spawn(measure::<P>(work.to_owned())));
+    // Nothing is cleaned up.
     process::exit(i32::from(ended.is_err()));
 }
 
-async fn measure<P: Peer>(work: Work) {
-    match work {
-        Work::Idle(n) => idle::<P>(n).await,
-        Work::Restart(How::Error) => restart::<P, Again<false>>().await,
-        Work::Restart(How::Panic) => restart::<P, Again<true>>().await,
-        Work::Storm(How::Error) => storm::<P, Storm<false>>().await,
-        Work::Storm(How::Panic) => storm::<P, Storm<true>>().await,
-        Work::OneForAll => one_for_all::<P>().await,
-        Work::Deep => nested::<P>(DEEP).await,
-        Work::Wide => nested::<P>(WIDE).await,
-        Work::CrashLoop => crash_loop::<P>().await,
-        Work::Message => say("each", nanos(P::send(MESSAGES).await) / MESSAGES as f64),
-        Work::Ask => say("p50", p50(P::ask(QUESTIONS).await)),
-        Work::Lookup => lookup::<P>().await,
+async fn measure<P: Peer>(work: String) {
+    match work.as_str() {
+        "restart-error" => restart::<P, Again<false>>().await,
+        "restart-panic" => restart::<P, Again<true>>().await,
+        "storm-error" => storm::<P, Storm<false>>().await,
+        "storm-panic" => storm::<P, Storm<true>>().await,
+        "one-for-all" => one_for_all::<P>().await,
+        "crash-loop" => crash_loop::<P>().await,
+        "deep" => nested::<P>(DEEP).await,
+        "wide" => nested::<P>(WIDE).await,
+        "message" => say("each", nanos(P::send(MESSAGES).await) / MESSAGES as f64),
+        "ask" => say("p50", p50(P::ask(QUESTIONS).await)),
+        "lookup" => lookup::<P>().await,
+        idle => {
+            let n = idle.strip_prefix("idle-").and_then(|n| n.parse().ok());
+            idle_children::<P>(n.expect("a known name")).await;
+        }
     }
 }
 
-async fn idle<P: Peer>(n: usize) {
+async fn idle_children<P: Peer>(n: usize) {
     let before = peak_bytes();
     STARTED.expect(n);
     let began = Instant::now();
-    let tree = P::start::<Idle>(n, Strategy::OneForOne).await;
+    let tree = P::start::<Idle>(n, false).await;
     STARTED.reached().await;
     say("start", nanos(began.elapsed()) / n as f64);
     say("bytes", (peak_bytes() - before) as f64 / n as f64);
@@ -65,21 +68,21 @@ async fn stop<P: Peer>(tree: P::Tree, children: usize) -> Duration {
     began.elapsed()
 }
 
-async fn started<P: Peer, L: Life>(n: usize, strategy: Strategy) -> P::Tree {
+async fn started<P: Peer, L: Life>(n: usize, one_for_all: bool) -> P::Tree {
     STARTED.expect(n);
-    let tree = P::start::<L>(n, strategy).await;
+    let tree = P::start::<L>(n, one_for_all).await;
     STARTED.reached().await;
     tree
 }
 
 async fn restart<P: Peer, L: Life>() {
-    let _tree = P::start::<L>(1, Strategy::OneForOne).await;
+    let _tree = P::start::<L>(1, false).await;
     child::over().await;
     say("p50", p50(child::times()));
 }
 
 async fn storm<P: Peer, L: Life>() {
-    let _tree = started::<P, L>(CHILDREN, Strategy::OneForOne).await;
+    let _tree = started::<P, L>(CHILDREN, false).await;
     STARTED.expect(CHILDREN * TIMES);
     let began = Instant::now();
     child::tell_all();
@@ -88,7 +91,7 @@ async fn storm<P: Peer, L: Life>() {
 }
 
 async fn one_for_all<P: Peer>() {
-    let _tree = started::<P, Told>(CHILDREN, Strategy::OneForAll).await;
+    let _tree = started::<P, Told>(CHILDREN, true).await;
     STARTED.expect(CHILDREN);
     let began = Instant::now();
     child::tell_one();
@@ -107,7 +110,7 @@ async fn nested<P: Peer>(widths: &'static [usize]) {
 }
 
 async fn crash_loop<P: Peer>() {
-    let tree = started::<P, Looping>(CHILDREN, Strategy::OneForOne).await;
+    let tree = started::<P, Looping>(CHILDREN, false).await;
     add::<P>(&tree, CHILDREN).await;
     say("calm", p50(child::times()));
     child::tell_one();
@@ -137,7 +140,7 @@ async fn lookup<P: Peer>() {
             tokio::spawn(async move {
                 let mut found = 0;
                 for _ in 0..LOOKUPS / NAMES {
-                    // Each begins elsewhere, so that they don't meet at every name.
+                    // Each task begins with another name, so that both rarely want the same one.
                     let (end, begin) = names.split_at(thread * NAMES / WORKERS);
                     found += P::look_up(&tree, begin).await + P::look_up(&tree, end).await;
                 }

@@ -9,23 +9,16 @@ use task_supervisor::{
 
 use super::child::Life;
 use super::peer::{Peer, name};
-use super::work::Work;
-use crate::peer::Strategy;
 
 pub struct TaskSupervisor;
 
-pub const NOTE: &str = "\
-tasks known to the builder; added by its handle. Unlimited restarts, no delay and no jitter; a restart goes through a timer \
-all the same, of which the shortest is a millisecond. Stops all at once. It has no trees, groups, messages or names.";
-
 impl Peer for TaskSupervisor {
+    const NAME: &str = "task-supervisor";
+    const PACKAGES: &[&str] = &["task-supervisor"];
+    const LACKS: &[&str] = &["one-for-all", "deep", "wide", "message", "ask", "lookup"];
     type Tree = SupervisorHandle;
 
-    fn can(work: Work) -> bool {
-        matches!(work, Work::Idle(_) | Work::Restart(_) | Work::Storm(_) | Work::CrashLoop)
-    }
-
-    async fn start<L: Life>(n: usize, _strategy: Strategy) -> SupervisorHandle {
+    async fn start<L: Life>(n: usize, _one_for_all: bool) -> SupervisorHandle {
         let builder = SupervisorBuilder::new()
             .with_unlimited_restarts()
             .with_base_restart_delay(Duration::ZERO)

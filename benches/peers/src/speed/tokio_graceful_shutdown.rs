@@ -8,26 +8,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::child::{Failure, Idle, Life};
 use super::peer::{Peer, name};
-use super::work::Work;
-use crate::peer::Strategy;
 
 pub struct TokioGracefulShutdown;
-
-pub const NOTE: &str = "\
-subsystems of the top level, and of each other. Stops all at once. It restarts nothing, and has neither messages nor \
-names.";
 
 /// More than any stop takes.
 const GRACE: Duration = Duration::from_secs(600);
 
 impl Peer for TokioGracefulShutdown {
+    const NAME: &str = "tokio-graceful-shutdown";
+    const PACKAGES: &[&str] = &["tokio-graceful-shutdown"];
+    const LACKS: &[&str] =
+        &["restart", "storm", "one-for-all", "crash", "message", "ask", "lookup"];
     type Tree = (CancellationToken, JoinHandle<()>);
 
-    fn can(work: Work) -> bool {
-        matches!(work, Work::Idle(_) | Work::Deep | Work::Wide)
-    }
-
-    async fn start<L: Life>(n: usize, _strategy: Strategy) -> Self::Tree {
+    async fn start<L: Life>(n: usize, _one_for_all: bool) -> Self::Tree {
         up(move |root| {
             for index in 0..n {
                 root.start(SubsystemBuilder::new(

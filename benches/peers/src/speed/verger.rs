@@ -12,31 +12,20 @@ use verger::{
 
 use super::child::{Idle, Life};
 use super::peer::{Peer, name};
-use super::work::Work;
-use crate::peer::Strategy;
 
 pub struct Verger;
 
-pub const NOTE: &str = "\
-workers of one supervisor, from one spec where they are alike; of a dynamic supervisor where children are added. Unlimited \
-restarts, no backoff, and all else as it is by default: readiness, lifecycle events and status are kept up, `tracing` has no \
-subscriber. Stops in reverse order, one after the other. A mailbox has room for all messages, and for 64 questions.";
-
 impl Peer for Verger {
+    const NAME: &str = "verger";
+    const PACKAGES: &[&str] = &["verger"];
     type Tree = SupervisorHandle;
 
-    fn can(_work: Work) -> bool {
-        true
-    }
-
-    async fn start<L: Life>(n: usize, strategy: Strategy) -> SupervisorHandle {
+    async fn start<L: Life>(n: usize, one_for_all: bool) -> SupervisorHandle {
         if L::GROWS {
             return dynamic::<L>(n).await;
         }
-        let strategy = match strategy {
-            Strategy::OneForOne => verger::Strategy::OneForOne,
-            Strategy::OneForAll => verger::Strategy::OneForAll,
-        };
+        let strategy =
+            if one_for_all { verger::Strategy::OneForAll } else { verger::Strategy::OneForOne };
         let all = spec::<L>(0);
         let child = |index| match L::ALIKE {
             true => all.clone().named(name(index)),

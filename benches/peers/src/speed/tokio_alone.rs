@@ -13,15 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::child::{Idle, Life};
 use super::peer::{Peer, name};
-use super::work::Work;
-use crate::peer::Strategy;
 
-pub struct Raw;
-
-pub const NOTE: &str = "\
-a `JoinSet`, a `CancellationToken` that all children share, and a loop that starts again what has failed; an unbounded \
-channel for messages, a bounded one and a oneshot for questions. Stops all at once. It has no names, no limits, no log and \
-no order.";
+pub struct TokioAlone;
 
 #[derive(Default)]
 pub struct Tree {
@@ -31,17 +24,15 @@ pub struct Tree {
     names: DashMap<String, mpsc::UnboundedSender<()>>,
 }
 
-impl Peer for Raw {
+impl Peer for TokioAlone {
+    const NAME: &str = "tokio";
+    const PACKAGES: &[&str] = &["tokio"];
     type Tree = Tree;
 
-    fn can(_work: Work) -> bool {
-        true
-    }
-
-    async fn start<L: Life>(n: usize, strategy: Strategy) -> Tree {
+    async fn start<L: Life>(n: usize, one_for_all: bool) -> Tree {
         let stop = CancellationToken::new();
         let (add, added) = mpsc::unbounded_channel();
-        let running = tokio::spawn(supervise::<L>(n, strategy, stop.clone(), added));
+        let running = tokio::spawn(supervise::<L>(n, one_for_all, stop.clone(), added));
         Tree { stop, running: Some(running), add: Some(add), ..Tree::default() }
     }
 
@@ -112,7 +103,7 @@ impl Peer for Raw {
 
 async fn supervise<L: Life>(
     n: usize,
-    strategy: Strategy,
+    one_for_all: bool,
     stop: CancellationToken,
     mut added: mpsc::UnboundedReceiver<usize>,
 ) {
@@ -128,14 +119,13 @@ async fn supervise<L: Life>(
                 if !failed {
                     continue;
                 }
-                match strategy {
-                    Strategy::OneForOne => spawn::<L>(&mut children, index, &token),
-                    Strategy::OneForAll => {
-                        token.cancel();
-                        while children.join_next().await.is_some() {}
-                        token = stop.child_token();
-                        (0..n).for_each(|index| spawn::<L>(&mut children, index, &token));
-                    }
+                if one_for_all {
+                    token.cancel();
+                    while children.join_next().await.is_some() {}
+                    token = stop.child_token();
+                    (0..n).for_each(|index| spawn::<L>(&mut children, index, &token));
+                } else {
+                    spawn::<L>(&mut children, index, &token);
                 }
             }
             Some(index) = added.recv() => spawn::<L>(&mut children, index, &token),

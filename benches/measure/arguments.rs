@@ -1,0 +1,57 @@
+//! The command line of a bench.
+
+use std::env;
+use std::path::PathBuf;
+
+const HELP: &str = "
+  --row NAME      measure only this row; may be repeated
+  --rounds N      measure N rounds instead of each row's own number
+  --json          print one JSON document with the figures of all rounds
+  --table FILE    write the table between the markers in this Markdown file, too
+  --help          print this";
+
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    /// The names given with `--row`. Empty means all rows.
+    rows: Vec<String>,
+    pub(crate) rounds: Option<usize>,
+    pub(crate) json: bool,
+    pub(crate) table: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Reads the arguments behind the program's name.
+    ///
+    /// # Errors
+    ///
+    /// The text to print instead of measuring: the help, or what is wrong.
+    pub(crate) fn parse(known_rows: impl Iterator<Item = &'static str>) -> Result<Self, String> {
+        let mut parsed = Self::default();
+        let mut arguments = env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("`{argument}` needs a value"));
+            match argument.as_str() {
+                // Added by cargo.
+                "--bench" => {}
+                "--row" => parsed.rows.push(value()?),
+                "--rounds" => match value()?.parse() {
+                    Ok(rounds) if rounds > 0 => parsed.rounds = Some(rounds),
+                    _ => return Err("`--rounds` needs a number above zero".to_owned()),
+                },
+                "--json" => parsed.json = true,
+                "--table" => parsed.table = Some(value()?.into()),
+                "--help" | "-h" => return Err(format!("Options:{HELP}")),
+                _ => return Err(format!("unknown argument `{argument}`; options:{HELP}")),
+            }
+        }
+        let known_rows: Vec<_> = known_rows.collect();
+        match parsed.rows.iter().find(|row| !known_rows.contains(&row.as_str())) {
+            Some(row) => Err(format!("no row `{row}`; rows: {}", known_rows.join(", "))),
+            None => Ok(parsed),
+        }
+    }
+
+    pub(crate) fn wants(&self, row: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|wanted| wanted == row)
+    }
+}

@@ -1,0 +1,129 @@
+//! The tables of the book's page.
+
+use std::fmt::Write as _;
+use std::process::Command;
+use std::{fs, thread};
+
+use super::columns::Column;
+use super::rounds::{Cell, LIMIT};
+use super::runs::WORKERS;
+use super::work::{Figure, GROUPS, Work};
+use crate::book;
+use crate::process::{End, output};
+
+/// The column that the ratios are about.
+const BASE: &str = "tokio";
+
+/// # Errors
+///
+/// The page can't be written.
+pub fn publish(
+    columns: &[Column],
+    missing: &[String],
+    cells: &[Cell],
+    rounds: usize,
+    write: bool,
+) -> Result<(), String> {
+    let measurements: usize = cells.iter().map(|cell| cell.runs.len()).sum();
+    let versions: Vec<_> = columns.iter().map(|column| column.versions.as_str()).collect();
+    let mut tables = format!(
+        "Measured on {}, {WORKERS} worker threads, in {rounds} rounds with {measurements} \
+         measurements.\n\nVersions: {}.\n\n",
+        machine(),
+        versions.join("; "),
+    );
+    for why in missing {
+        write!(tables, "Not on this machine: {why}.\n\n").expect("a string");
+    }
+    for (title, works) in GROUPS {
+        let lines = table(works, columns, cells, rounds);
+        if !lines.is_empty() {
+            write!(tables, "## {title}\n\n{lines}\n").expect("a string");
+        }
+    }
+    tables += &failures(cells);
+    book::publish("peer-costs.md", "costs", &tables, write)
+}
+
+fn table(works: &[Work], columns: &[Column], cells: &[Cell], rounds: usize) -> String {
+    let has = |column: &Column, work: &Work| {
+        cells.iter().any(|cell| cell.column == column.name && cell.work == work.name)
+    };
+    let able = columns.iter().filter(|column| works.iter().any(|work| has(column, work)));
+    let able: Vec<_> = able.map(|column| column.name).collect();
+    let mut text = String::new();
+    for work in works.iter().filter(|work| columns.iter().any(|column| has(column, work))) {
+        for figure in work.figures {
+            let cell = |column: &&str| cell(cells, work, column, figure, rounds);
+            let names = [figure.1, figure.2].map(str::to_owned).into_iter();
+            text += &book::cells(names.chain(able.iter().map(cell)));
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => book::head(2, able.iter().map(|name| (*name).to_owned())) + &text,
+    }
+}
+
+fn cell(cells: &[Cell], work: &Work, column: &str, figure: &Figure, rounds: usize) -> String {
+    let of = |name| cells.iter().find(|cell| cell.work == work.name && cell.column == name);
+    let Some(cell) = of(column) else { return "–".into() };
+    let Some((median, count)) = cell.median(figure.0) else {
+        return match cell.runs.last().map(|ran| &ran.end) {
+            None => "…".into(),
+            Some(End::OverTime) => format!("> {} s", LIMIT.as_secs()),
+            Some(_) => "died".into(),
+        };
+    };
+    let mut text = number(median);
+    if let Some((base, _)) = of(BASE).and_then(|cell| cell.median(figure.0))
+        && column != BASE
+    {
+        let ratio = median / base;
+        let ratio = if ratio < 9.95 { format!("{ratio:.1}") } else { number(ratio.round()) };
+        write!(text, " ({ratio})").expect("a string");
+    }
+    if count == 1 && rounds > 1 {
+        text.push('¹');
+    }
+    text
+}
+
+/// Three significant digits, in groups of three.
+fn number(figure: f64) -> String {
+    if figure < 9.995 {
+        return format!("{figure:.2}");
+    }
+    if figure < 99.95 && figure != figure.trunc() {
+        return format!("{figure:.1}");
+    }
+    let scale = 10_f64.powf((figure.log10().floor() - 2.0).max(0.0));
+    let digits = format!("{:.0}", (figure / scale).round() * scale);
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
+    groups.iter().map(|group| String::from_utf8_lossy(group)).collect::<Vec<_>>().join(",")
+}
+
+fn failures(cells: &[Cell]) -> String {
+    let mut text = String::new();
+    for Cell { work, column, runs } in cells {
+        let failed: Vec<_> = runs.iter().filter(|ran| ran.end != End::Well).collect();
+        let Some(first) = failed.first() else { continue };
+        let (count, of, end) = (failed.len(), runs.len(), &first.end);
+        writeln!(text, "* {column}, `{work}`: {count} of {of} failed, {end:?}").expect("a string");
+    }
+    if text.is_empty() { text } else { format!("\n## What went wrong\n\n{text}") }
+}
+
+fn machine() -> String {
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    let field = |file: &str, name: &str| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+        line.and_then(|line| Some(line.split_once(':')?.1.trim().to_owned())).unwrap_or_default()
+    };
+    let (cpu, memory) = (field("/proc/cpuinfo", "model name"), field("/proc/meminfo", "MemTotal"));
+    let kib: f64 = memory.trim_end_matches(" kB").parse().unwrap_or(0.0);
+    let rustc = output(Command::new("rustc").arg("--version")).unwrap_or_default();
+    let rustc = rustc.split(" (").next().unwrap_or_default();
+    format!("{cores} cores of {cpu}, {:.0} GiB, {rustc}, release, thin LTO", kib / 1024.0 / 1024.0)
+}
