@@ -28,7 +28,7 @@ use super::parked::{NextRun, Seat, fresh};
 use super::seed::Seed;
 use crate::core::{Event, Incarnation, Key};
 use crate::exit::ExitReason;
-use crate::mailbox::{Borrower, Loan, Spot, spot};
+use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
 use crate::path::Path;
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
@@ -164,14 +164,14 @@ impl Run {
         self.parent.path().child(&self.seed.name, self.serial)
     }
 
-    /// What it takes to borrow the child's mailbox.
-    pub(super) fn loan(self: &Arc<Self>) -> Loan {
-        let borrower = Arc::clone(self) as Arc<dyn Borrower>;
-        Loan { borrower, at: self.spot(), incarnation: self.incarnation() }
+    /// Returns what it takes to borrow the child's mailbox.
+    pub(super) fn loan(self: &Arc<Self>) -> MailboxLoan {
+        let holder = Arc::clone(self) as Arc<dyn LoanHolder>;
+        MailboxLoan { holder, child: self.child_id(), incarnation: self.incarnation() }
     }
 
-    fn spot(&self) -> Spot {
-        spot(&*self.parent, self.key)
+    fn child_id(&self) -> ChildId {
+        ChildId::new(&*self.parent, self.key)
     }
 
     /// How it ended; `None` if it declined. When that was told, whoever it has given its context to is
@@ -238,7 +238,7 @@ impl Run {
         if let Said::Ready = said
             && let Some(mailbox) = self.seed.mailbox()
         {
-            mailbox.ready(self.spot(), self.incarnation());
+            mailbox.mark_ready(self.child_id(), self.incarnation());
         }
         let (key, incarnation) = (self.key, self.incarnation());
         self.parent.tell(match said {
@@ -387,17 +387,17 @@ impl Run {
     }
 }
 
-impl Borrower for Run {
-    fn is_innocent(&self) -> bool {
+impl LoanHolder for Run {
+    fn is_cancelled_without_failure(&self) -> bool {
         // It is blamed before it is asked.
         self.level() > StopLevel::None && self.marks.load(Ordering::Acquire) & BLAMED == 0
     }
 
-    fn acked(&self) {
+    fn on_ack(&self) {
         self.say(Said::Acked);
     }
 
-    fn is_to_end(&self) {
+    fn on_final_message(&self) {
         let policy = RestartPolicy::new().restart(RestartType::Temporary);
         self.tell_policy(Some(Arc::new(policy)));
     }

@@ -22,7 +22,7 @@ use super::task::TaskFuture;
 use super::{Child, ChildSpec, Context};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
-use crate::mailbox::Slot;
+use crate::mailbox::MailboxControl;
 use crate::path::{Trail, segment};
 
 /// What something that can fail is behind its box.
@@ -129,7 +129,7 @@ impl Seed {
     }
 
     /// The mailbox that its recipe lends to each incarnation.
-    pub(crate) fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+    pub(crate) fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
         self.source()?.mailbox()
     }
 

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::ChildSpec;
-use crate::mailbox::{Mailbox, Slot};
+use crate::mailbox::{Mailbox, MailboxControl};
 
 /// See the [module](self). `()` is one that says nothing.
 pub(crate) trait Source: Send + Sync + 'static {
@@ -17,7 +17,7 @@ pub(crate) trait Source: Send + Sync + 'static {
     }
 
     /// The mailbox that is lent to each incarnation.
-    fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+    fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
         None
     }
 
@@ -60,7 +60,7 @@ impl<M: Send + 'static, T: ?Sized + 'static> Source for WithMailbox<M, T> {
         self.of.type_name()
     }
 
-    fn mailbox(&self) -> Option<Arc<dyn Slot>> {
-        Some(self.mailbox.slot())
+    fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
+        Some(self.mailbox.control())
     }
 }

@@ -55,7 +55,7 @@ impl ChildSpec {
             }),
         };
         let mut spec = Self::of(Seed::new(name.into(), recipe), options);
-        if spec.seed.mailbox().is_some_and(|mailbox| mailbox.delays_traffic()) {
+        if spec.seed.mailbox().is_some_and(|mailbox| mailbox.delays_delivery()) {
             spec.edit().delays_traffic = true;
         }
         spec

@@ -340,7 +340,7 @@ impl SupervisorHandle {
     /// subscription is asked for [them, too](Subscription::with_suppressed).
     #[must_use]
     pub fn dead_letters(&self) -> Subscription<DeadLetter> {
-        self.current().subscribe_letters()
+        self.current().dead_letters.subscribe()
     }
 
     /// Asks the supervisor to stop, for a reason that is logged, and waits until it has.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use foldhash::HashMap;
 
 use super::Drive;
-use super::letters::LetterOptions;
 use crate::child::ChildSpec;
 use crate::core::Key;
+use crate::dead_letter::DeadLetterOptions;
 use crate::error::{BuildError, BuildWarning};
 use crate::failure::FailureCallback;
 use crate::path::Path;
@@ -29,7 +29,7 @@ pub(crate) struct Blueprint {
     /// Its own; it may have one from above.
     pub(crate) on_child_failure: Option<FailureCallback>,
     /// Its own; there may be more from above.
-    pub(crate) letters: LetterOptions,
+    pub(crate) dead_letters: DeadLetterOptions,
     /// In the order in which they start.
     pub(crate) children: Vec<ChildSpec>,
     /// The key that each of them has in every incarnation, by its name, if they are more than [`FEW`].

@@ -46,13 +46,6 @@ impl<K: Eq + Hash, V> Few<K, V> {
         self.0.as_mut().filter(|map| !map.is_empty())?.remove(key)
     }
 
-    /// In any order.
-    pub(super) fn each_key(&self, f: impl FnMut(&K)) {
-        if let Some(map) = &self.0 {
-            map.keys().for_each(f);
-        }
-    }
-
     pub(super) fn clear(&mut self) {
         if let Some(map) = &mut self.0 {
             map.clear();

@@ -11,19 +11,18 @@ use std::time::{Instant, SystemTime};
 
 use foldhash::HashMap;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::broadcast::Receiver;
 
 use super::blueprint::Blueprint;
-use super::channels::{Channels, Item};
+use super::channel::Channel;
+use super::dead_letters::DeadLetters;
 use super::end::End;
 use super::inbox::Inbox;
-use super::letters::Letters;
 use super::line::Line;
+use super::orphaned_mailboxes::OrphanedMailboxes;
 use super::phase::Progress;
 use super::request::Request;
 use super::subscription::Subscription;
 use super::turns::BoxedDriver;
-use super::wards::Wards;
 use crate::child::{NextRun, Parent, Run};
 use crate::contain::contained;
 use crate::core::{self, Incarnation, Key};
@@ -116,9 +115,9 @@ pub(crate) struct Hub {
     pub(crate) began: Instant,
     /// Who decides on failures here: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
-    pub(super) channels: Channels,
-    pub(super) letters: Letters,
-    pub(super) wards: Wards,
+    events: Channel<Event>,
+    pub(crate) dead_letters: Arc<DeadLetters>,
+    pub(super) orphaned_mailboxes: OrphanedMailboxes,
     pub(super) line: Line,
 }
 
@@ -131,7 +130,8 @@ impl Hub {
         began: Instant,
     ) -> Arc<Self> {
         let own = blueprint.on_child_failure.as_ref();
-        let letters = Letters::new(&blueprint.letters, above.as_ref().map(|above| &above.letters));
+        let above_letters = above.as_ref().map(|above| Arc::clone(&above.dead_letters));
+        let dead_letters = DeadLetters::new(&blueprint.dead_letters, above_letters);
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
         let above_it = above.as_ref().map_or(PlaceHash::TOP, |above| above.place_hash);
         Arc::new(Self {
@@ -145,9 +145,9 @@ impl Hub {
             inbox: Inbox::new(),
             progress: Progress::new(),
             above,
-            channels: Channels::default(),
-            letters,
-            wards: Wards::default(),
+            events: Channel::default(),
+            dead_letters,
+            orphaned_mailboxes: OrphanedMailboxes::default(),
             line: Line::default(),
         })
     }
@@ -163,12 +163,7 @@ impl Hub {
     }
 
     pub(crate) fn subscribe_events(&self) -> Subscription<Event> {
-        Subscription::new(self.listen(), Some(Arc::clone(&self.tree.listeners)))
-    }
-
-    /// What is sent here from now on, until the supervisor ends.
-    pub(super) fn listen<T: Item>(&self) -> Receiver<T> {
-        self.channels.subscribe(|| self.inbox.is_closed())
+        Subscription::new(self.events.subscribe(), Some(Arc::clone(&self.tree.listeners)))
     }
 
     /// Tells everybody who listens here or above, if anybody in the tree does.
@@ -189,7 +184,7 @@ impl Hub {
         let seq = self.tree.seq.fetch_add(1, Ordering::Relaxed) + 1;
         let event = Event { seq, at: self.tree.wall(now), path, incarnation, kind };
         for hub in self.upward() {
-            hub.channels.send(&event);
+            hub.events.send(&event);
         }
     }
 
@@ -203,7 +198,8 @@ impl Hub {
         }
         // Requests that are left are dropped, and that is their answer.
         contained(|| drop(left));
-        self.channels.close();
+        self.events.close();
+        self.dead_letters.close();
         self.progress.ended(end);
     }
 

@@ -7,22 +7,25 @@
 //! | `tasks` | the children's tasks |
 //! | `turns` | who drives: the supervisor's task, or whoever brings it news |
 //! | `hub`, `inbox` | what a supervisor shares with its children and its handles |
-//! | `channels` | who listens |
-//! | `letters`, `wards` | where dead letters go, and mailboxes whose supervisor has ended |
+//! | `channel` | a broadcast channel, for events and for dead letters |
+//! | `dead_letters` | where dead letters go: stores, subscribers, log |
+//! | `orphaned_mailboxes`, `mailbox_owner` | mailboxes whose supervisor has ended, and what a mailbox knows of its supervisor |
 //! | `request` | what callers ask for, and how they are answered |
 //! | `line` | children that ask each other to stop, in order |
 //! | `phase`, `end` | how far it is, and how it ended |
 //! | `few`, `queue` | what only few children or supervisors have |
 
 pub(crate) mod blueprint;
-mod channels;
+mod channel;
+mod dead_letters;
 mod driver;
 mod end;
 mod few;
 pub(crate) mod hub;
 pub(crate) mod inbox;
-mod letters;
 mod line;
+mod mailbox_owner;
+mod orphaned_mailboxes;
 pub(crate) mod phase;
 mod queue;
 pub(crate) mod request;
@@ -32,7 +35,6 @@ mod task;
 mod tasks;
 mod trace;
 mod turns;
-mod wards;
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,7 +42,6 @@ use std::sync::Arc;
 pub(crate) use self::blueprint::Blueprint;
 pub(crate) use self::end::End;
 pub(crate) use self::hub::{Hub, Tree};
-pub(crate) use self::letters::LetterOptions;
 pub use self::subscription::Subscription;
 pub(crate) use self::task::supervise;
 

@@ -16,7 +16,7 @@ use super::room::make_room;
 use super::trace;
 use crate::child::{Context, NextRun, Parent, Plan, Rest, Run, Seed, Spawned, StopLevel};
 use crate::core::{Incarnation, Key, Order, trim};
-use crate::mailbox::Slot;
+use crate::mailbox::MailboxControl;
 use crate::path::Path;
 use crate::policy::{ChildOptions, RestartType, Rules, Shutdown, StartCause};
 use crate::properties::Properties;
@@ -317,7 +317,7 @@ impl Tasks {
     }
 
     /// The child's mailbox, if it has one.
-    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn Slot>> {
+    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn MailboxControl>> {
         if !self.lends {
             return None;
         }
@@ -325,7 +325,7 @@ impl Tasks {
     }
 
     /// All mailboxes.
-    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, Arc<dyn Slot>)> {
+    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, Arc<dyn MailboxControl>)> {
         let entries = self.entries.iter().filter(|_| self.lends).flatten();
         entries.filter_map(|entry| Some((entry.key, entry.seed.mailbox()?)))
     }

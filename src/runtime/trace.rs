@@ -15,11 +15,10 @@ use tracing::{Dispatch, Level, Span, debug, dispatcher, error, info, warn};
 
 use super::hub::Hub;
 use crate::core::{Decision, Report};
-use crate::dead_letter::{DeadLetter, Undelivered};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::policy::{FailureLog, LetterLine, LogLevel};
+use crate::policy::{FailureLog, LogLevel};
 
 /// Whether anybody wants to read anything about the lifecycle at all.
 pub(super) fn is_read() -> bool {
@@ -217,43 +216,4 @@ pub(super) fn stopping(hub: &Hub, reason: &str) {
 
 pub(super) fn ended(hub: &Hub) {
     info!(target: "verger::shutdown", supervisor = %hub.path(), "stopped");
-}
-
-/// A message that was not delivered, if its turn to be logged has come.
-pub(super) fn letter(letter: &DeadLetter, line: LetterLine) {
-    let DeadLetter { target, incarnation, reason, event_type, error, .. } = letter;
-    let cause = error.as_ref().map(tracing::field::display);
-    match line {
-        LetterLine::Counted { count } => warn!(
-            target: "verger::dead_letter",
-            child = %target, incarnation, %reason, event_type, cause, count, "dead letter"
-        ),
-        LetterLine::Last { count, pause } => warn!(
-            target: "verger::dead_letter",
-            child = %target, incarnation, %reason, event_type, cause, count, ?pause,
-            "dead letter; no more are logged for a while"
-        ),
-        LetterLine::Resumed { total, unlogged } => warn!(
-            target: "verger::dead_letter",
-            child = %target, incarnation, %reason, event_type, cause, total, unlogged,
-            "dead letter; some before were not logged, and counting begins again"
-        ),
-    }
-}
-
-/// A message whose loss is what was asked for.
-pub(super) fn quiet_letter(letter: &DeadLetter) {
-    let DeadLetter { target, incarnation, reason, event_type, .. } = letter;
-    debug!(
-        target: "verger::dead_letter",
-        child = %target, incarnation, %reason, event_type, "dead letter"
-    );
-}
-
-pub(super) fn letter_about_letter(undelivered: &Undelivered) {
-    let Undelivered { target, incarnation, reason, .. } = undelivered;
-    debug!(
-        target: "verger::dead_letter",
-        child = %target, incarnation, %reason, "a dead letter that was not delivered: dropped"
-    );
 }

@@ -108,7 +108,7 @@ fn blueprint(
         rules: Arc::new(rules(described.options(), path)?),
         dynamic: described.dynamic(),
         on_child_failure: described.options().on_child_failure.clone(),
-        letters: described.options().letters.clone(),
+        dead_letters: described.options().dead_letters.clone(),
         children: Vec::new(),
         keys: HashMap::default(),
         lends: false,

@@ -20,7 +20,7 @@ use crate::child::{
 };
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
-use crate::mailbox::Slot;
+use crate::mailbox::MailboxControl;
 use crate::path::{Path, Trail};
 use crate::sync::Mutex;
 
@@ -215,7 +215,7 @@ impl Source for Original {
         self.0.type_name()
     }
 
-    fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+    fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
         self.0.mailbox()
     }
 

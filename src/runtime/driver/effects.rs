@@ -8,7 +8,7 @@ use crate::child::StopLevel;
 use crate::core::{
     self, ANSWER_WITHIN, Decision, Effect, Finish, Incarnation, Key, Machine, Report, Ticket,
 };
-use crate::dead_letter::{DeadLetter, DeadLetterReason, Provenance};
+use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::error::ControlError;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
@@ -37,7 +37,7 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Hold { key, until } => {
                 if let Some(mailbox) = self.mailbox(key) {
-                    mailbox.keep_back(until);
+                    mailbox.delay_delivery(until);
                 }
             }
             Effect::Cancel { key } => {
@@ -95,7 +95,7 @@ impl<M: Machine> Driver<M> {
                 self.decided((key, incarnation), reason, decision, log, step);
                 self.note_down(key, step);
             }
-            Effect::Replaced { key } => self.replaced(key),
+            Effect::Replaced { key } => self.replaced(key, now),
             Effect::Stays { key } => {
                 self.note_down(key, step);
                 self.tasks.let_go(key);
@@ -109,7 +109,7 @@ impl<M: Machine> Driver<M> {
                     let path = self.tasks.path(&self.hub, key);
                     self.hub.publish(now, path, incarnation, || EventKind::Removed);
                 }
-                self.take_mailbox(key);
+                self.remove_mailbox(key, now);
                 self.tasks.remove(key);
                 self.fallbacks.remove(&key);
                 self.lived.remove(&key);
@@ -279,19 +279,19 @@ impl<M: Machine> Driver<M> {
                 Arc::clone(reason),
                 at,
             );
-            self.hub.send_letter(&letter, &Provenance::default(), now);
+            self.hub.dead_letters.child(&letter, now);
         }
     }
 
     /// The child grows from another seed from now on, under its old name.
-    fn replaced(&mut self, key: Key) {
+    fn replaced(&mut self, key: Key, now: Instant) {
         let Some(spec) = self.fallbacks.remove(&key) else { return };
-        self.take_mailbox(key);
+        self.remove_mailbox(key, now);
         let mailbox = spec.seed.mailbox();
         self.tasks.replace(key, Arc::clone(&spec.seed), mailbox.is_some());
         self.supervises |= spec.options.supervisor.is_some();
         if let Some(mailbox) = mailbox {
-            self.give_mailbox(key, &spec, &mailbox);
+            self.bind_mailbox(key, &spec, &mailbox);
         }
         self.health.remove(key);
         self.health.add(key, spec.health.as_ref());

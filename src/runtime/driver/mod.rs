@@ -238,7 +238,7 @@ impl<M: Machine> Driver<M> {
             Audience { reads: trace::is_read(), listens: self.hub.tree.has_listeners() };
         // A supervisor below goes by its edges, too, once it has left mailboxes here, which it does
         // before its end comes in.
-        let heeds_edges = self.heeds_edges || self.hub.wards.are_there();
+        let heeds_edges = self.heeds_edges || !self.hub.orphaned_mailboxes.is_empty();
         self.machine.mute(!self.audience.is_there() && !heeds_edges);
         // Stopping comes first, so that nothing is started only to be stopped at once.
         self.hear(level, now);
@@ -359,7 +359,7 @@ impl<M: Machine> Driver<M> {
         }
         effects.clear();
         let _ = EFFECTS.try_with(|room| room.set(effects));
-        self.look_after_mailboxes(&step.down);
+        self.settle_mailboxes(&step.down, now);
     }
 
     /// What becomes of who has ended so is decided later, and that is logged.
@@ -384,7 +384,7 @@ impl<M: Machine> Driver<M> {
             self.machine.mute(false);
         }
         if let Some(mailbox) = mailbox {
-            self.give_mailbox(key, spec, &mailbox);
+            self.bind_mailbox(key, spec, &mailbox);
         }
         key
     }
@@ -438,7 +438,7 @@ impl<M: Machine> Drop for Driver<M> {
         self.tasks.abort_everything();
         // It holds children, and they this supervisor.
         self.hub.line.cut();
-        self.leave_mailboxes();
+        self.hand_over_mailboxes(now());
         self.hear_late();
     }
 }
