@@ -13,7 +13,7 @@ use super::incarnation::ChildIdentity;
 use super::{ChildSpec, Context};
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::Exit;
-use crate::mailbox::Slot;
+use crate::mailbox::MailboxControl;
 use crate::path::Trail;
 
 /// The boxed future of one incarnation.
@@ -44,7 +44,7 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
     }
 
     /// The mailbox that each incarnation borrows.
-    fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+    fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
         None
     }
 
@@ -136,7 +136,7 @@ impl ChildFactory {
         self.meta().type_name()
     }
 
-    pub(crate) fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+    pub(crate) fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
         self.meta().mailbox()
     }
 
@@ -154,7 +154,7 @@ impl ChildIdentity for ChildFactory {
         &self.name
     }
 
-    fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+    fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
         self.meta().mailbox()
     }
 }

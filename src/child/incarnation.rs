@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::stop::{StopCell, StopLevel};
 use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
-use crate::mailbox::{Borrower, Loan, Slot, Spot, spot};
+use crate::mailbox::{ChildId, LoanHolder, MailboxControl, MailboxLoan};
 use crate::path::Path;
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
@@ -32,7 +32,7 @@ pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
 pub(crate) trait ChildIdentity: Send + Sync {
     fn name(&self) -> &Arc<str>;
 
-    fn mailbox(&self) -> Option<Arc<dyn Slot>>;
+    fn mailbox(&self) -> Option<Arc<dyn MailboxControl>>;
 }
 
 /// A signal from a child to its supervisor. Repeating one in the same incarnation has no effect.
@@ -94,13 +94,13 @@ impl Incarnation {
     }
 
     /// Returns what it takes to borrow the child's mailbox.
-    pub(super) fn loan(self: &Arc<Self>) -> Loan {
-        let borrower = Arc::clone(self) as Arc<dyn Borrower>;
-        Loan { borrower, at: self.spot(), incarnation: self.number }
+    pub(super) fn loan(self: &Arc<Self>) -> MailboxLoan {
+        let holder = Arc::clone(self) as Arc<dyn LoanHolder>;
+        MailboxLoan { holder, child: self.child_id(), incarnation: self.number }
     }
 
-    fn spot(&self) -> Spot {
-        spot(&self.parent, self.key)
+    fn child_id(&self) -> ChildId {
+        ChildId::new(&self.parent, self.key)
     }
 
     /// Reports how the incarnation ended (`None` if it declined to start), and then cancels the
@@ -146,7 +146,7 @@ impl Incarnation {
         if let Signal::Ready = signal
             && let Some(mailbox) = self.identity.mailbox()
         {
-            mailbox.ready(self.spot(), self.number);
+            mailbox.mark_ready(self.child_id(), self.number);
         }
         let (key, incarnation) = (self.key, self.number);
         self.parent.notify(match signal {
@@ -184,17 +184,17 @@ impl Incarnation {
     }
 }
 
-impl Borrower for Incarnation {
-    fn is_innocent(&self) -> bool {
+impl LoanHolder for Incarnation {
+    fn is_cancelled_without_failure(&self) -> bool {
         // The flag is set before the level is raised.
         self.stop.level() > StopLevel::None && self.flags.load(Ordering::Acquire) & FAILED == 0
     }
 
-    fn acked(&self) {
+    fn on_ack(&self) {
         self.notify(Signal::Acked);
     }
 
-    fn is_to_end(&self) {
+    fn on_final_message(&self) {
         let policy = RestartPolicy::new().restart(RestartType::Temporary);
         self.report_policy(Some(Arc::new(policy)));
     }
@@ -238,7 +238,7 @@ pub(crate) mod orphan {
             &self.0
         }
 
-        fn mailbox(&self) -> Option<Arc<dyn Slot>> {
+        fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
             None
         }
     }

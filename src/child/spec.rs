@@ -55,7 +55,7 @@ impl ChildSpec {
             }),
         };
         let mut spec = Self::of(ChildFactory::new(name.into(), kind), options);
-        if spec.factory.mailbox().is_some_and(|mailbox| mailbox.delays_traffic()) {
+        if spec.factory.mailbox().is_some_and(|mailbox| mailbox.delays_delivery()) {
             spec.edit().delays_traffic = true;
         }
         spec

@@ -14,7 +14,7 @@ use super::factory::{ChildMeta, ExitFuture, Factory, FactoryKind, Phases};
 use super::spec::ChildSpec;
 use super::value::live;
 use crate::exit::{Exit, ExitError, Outcome};
-use crate::mailbox::{Inbox, Mailbox, Slot};
+use crate::mailbox::{Inbox, Mailbox, MailboxControl};
 
 /// Describes a child that is an `async fn`.
 ///
@@ -188,8 +188,8 @@ impl<M: Send + 'static, T: ?Sized + 'static> ChildMeta for MailboxMeta<M, T> {
         Some(std::any::type_name::<T>())
     }
 
-    fn mailbox(&self) -> Option<Arc<dyn Slot>> {
-        Some(self.mailbox.slot())
+    fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
+        Some(self.mailbox.control())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The message of a letter, which all copies of the letter share.
+//! The message of a letter, which all clones of the letter share.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -8,7 +8,8 @@ use crate::sync::Mutex;
 
 type Message = Box<dyn Any + Send>;
 
-pub(crate) struct Payload {
+/// See the [module](self).
+pub(super) struct Payload {
     type_id: TypeId,
     message: Mutex<Option<Message>>,
 }
@@ -18,12 +19,12 @@ impl Payload {
         Self { type_id, message: Mutex::new(Some(message)) }
     }
 
-    /// Whether it is or was an `M`.
+    /// Returns `true` if the message is an `M`, whether or not it was taken.
     pub(super) fn is<M: 'static>(&self) -> bool {
         self.type_id == TypeId::of::<M>()
     }
 
-    /// The message, if it is an `M` and still there.
+    /// Takes the message if it is an `M`.
     pub(super) fn take<M: 'static>(&self) -> Option<M> {
         if !self.is::<M>() {
             return None;
@@ -36,7 +37,7 @@ impl Payload {
         self.message.lock().take()
     }
 
-    /// Puts a message back that was [removed](Self::remove).
+    /// Restores a message that was [removed](Self::remove).
     pub(super) fn put_back(&self, message: Message) {
         *self.message.lock() = Some(message);
     }
@@ -49,49 +50,49 @@ impl fmt::Debug for Payload {
 }
 
 thread_local! {
-    /// Messages that are to be dropped once no lock is held, while there may be one.
-    static LEFT: RefCell<Option<Vec<Message>>> = const { RefCell::new(None) };
+    /// Messages to be dropped once no lock is held. `None` outside of [`drop_afterwards`].
+    static DEFERRED: RefCell<Option<Vec<Message>>> = const { RefCell::new(None) };
 }
 
-/// Does something under a lock that may drop letters. The messages of those are dropped afterwards.
+/// Calls `f`, which may drop letters under a lock, and drops their messages afterwards.
 ///
-/// Foreign code runs when a message is dropped, and it may send messages that become letters; those
-/// would wait for the lock that their own thread holds.
+/// The `Drop` of a message may send messages that become letters; these would wait for the lock that
+/// their own thread holds.
 pub(crate) fn drop_afterwards<R>(f: impl FnOnce() -> R) -> R {
-    let _afterwards = Afterwards::begin();
+    let _deferred = Deferred::begin();
     f()
 }
 
-/// Drops what is left, also if something has panicked.
-struct Afterwards;
+/// Drops the deferred messages, also after a panic.
+struct Deferred;
 
-impl Afterwards {
-    /// None if it has begun already, further outside.
+impl Deferred {
+    /// Returns `None` if an outer call has begun already.
     fn begin() -> Option<Self> {
-        let outermost = LEFT.with_borrow_mut(|left| {
-            let outermost = left.is_none();
-            left.get_or_insert_default();
+        let outermost = DEFERRED.with_borrow_mut(|deferred| {
+            let outermost = deferred.is_none();
+            deferred.get_or_insert_default();
             outermost
         });
-        // Lazily: one that isn't needed would do its work at once.
+        // Not `then_some`, which would create and drop a value in the inner call, too.
         outermost.then(|| Self)
     }
 }
 
-impl Drop for Afterwards {
+impl Drop for Deferred {
     fn drop(&mut self) {
-        drop(LEFT.take());
+        drop(DEFERRED.take());
     }
 }
 
 impl Drop for Payload {
     fn drop(&mut self) {
         let Some(message) = self.remove() else { return };
-        // A thread that ends has no such place any more, and holds no lock.
+        // While its thread ends the list may be gone. No lock is held then, so `message` drops here.
         let mut message = Some(message);
-        let _ = LEFT.try_with(|left| {
-            if let Some(left) = left.borrow_mut().as_mut() {
-                left.extend(message.take());
+        let _ = DEFERRED.try_with(|deferred| {
+            if let Some(deferred) = deferred.borrow_mut().as_mut() {
+                deferred.extend(message.take());
             }
         });
     }

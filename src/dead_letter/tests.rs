@@ -1,18 +1,21 @@
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::DeadLetterReason::*;
 use super::*;
-use crate::exit::ExitError;
+use crate::exit::{ExitError, ExitReason};
+use crate::path::Path;
 
-struct NoQueue;
+struct NoMailbox;
 
-impl Redeliver for NoQueue {
+impl Redeliver for NoMailbox {
     fn redeliver(
         self: Arc<Self>,
         payload: Box<dyn Any + Send>,
         _: EntryId,
+        _: Instant,
     ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
         Err((payload, Refused::Closed))
     }
@@ -29,10 +32,10 @@ fn letter<M: Send + 'static>(message: M) -> DeadLetter {
         error: Some(Arc::new(ExitReason::Failed(ExitError::from("no such item")))),
         quiet: false,
         entry: None,
-        origin: Weak::<NoQueue>::new(),
+        origin: Weak::<NoMailbox>::new(),
     };
     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1500);
-    DeadLetter::about(undelivered, at, false).0
+    DeadLetter::about_message(undelivered, at, false).0
 }
 
 fn gave_up() -> DeadLetter {
@@ -41,17 +44,17 @@ fn gave_up() -> DeadLetter {
 }
 
 #[test]
-fn a_message_is_taken_once_whoever_of_the_subscribers_is_first() {
+fn a_message_is_taken_once_by_the_first_subscriber() {
     let first = letter("hello".to_owned());
     let second = first.clone();
-    assert_eq!(first.take::<u32>(), None, "it is no number, and is still there");
+    assert_eq!(first.take::<u32>(), None, "it is no number and stays");
     assert_eq!(second.take(), Some("hello".to_owned()));
     assert_eq!(first.take::<String>(), None);
     assert_eq!(second.take::<String>(), None);
 }
 
 #[test]
-fn of_many_who_take_a_message_at_once_one_has_it() {
+fn of_many_threads_that_take_a_message_one_gets_it() {
     for _ in 0..50 {
         let letter = letter(7_u32);
         let taken = std::thread::scope(|scope| {
@@ -63,7 +66,7 @@ fn of_many_who_take_a_message_at_once_one_has_it() {
 }
 
 #[test]
-fn a_letter_knows_what_it_is_about_also_without_its_message() {
+fn a_letter_keeps_the_type_of_its_message_after_it_was_taken() {
     let letter = letter(7_u32);
     assert!(letter.is::<u32>() && !letter.is::<u64>());
     assert_eq!(letter.take(), Some(7_u32));
@@ -74,7 +77,7 @@ fn a_letter_knows_what_it_is_about_also_without_its_message() {
 }
 
 #[test]
-fn seed3_04_a_letter_says_what_it_was_for_whom_why_and_when() {
+fn seed3_04_a_letter_has_its_type_target_reason_and_time() {
     let json = serde_json::json!({
         "reason": "handler_error",
         "target": "app/orders",
@@ -86,7 +89,7 @@ fn seed3_04_a_letter_says_what_it_was_for_whom_why_and_when() {
     });
     let letter = letter(7_u32);
     assert_eq!(serde_json::to_value(&letter).unwrap(), json);
-    assert_eq!(letter.take(), Some(7_u32), "what it was");
+    assert_eq!(letter.take(), Some(7_u32), "the message");
     let of_child = serde_json::to_value(gave_up()).unwrap();
     assert_eq!(of_child["event_type"], serde_json::Value::Null);
     let debug = format!("{letter:?}");
@@ -94,7 +97,7 @@ fn seed3_04_a_letter_says_what_it_was_for_whom_why_and_when() {
 }
 
 #[test]
-fn seed3_05_reasons_are_words_that_stay() {
+fn seed3_05_reasons_are_stable_words() {
     let words = [
         (HandlerError, "handler_error"),
         (MailboxFull, "mailbox_full"),
@@ -116,7 +119,7 @@ fn seed3_05_reasons_are_words_that_stay() {
     assert!(error.starts_with("unknown reason of a dead letter `gone`; write `handler_error`, "));
 }
 
-/// Notes in which order things happen.
+/// Records the order of drops.
 struct Noting(&'static str);
 
 thread_local! {
@@ -130,7 +133,7 @@ fn note(what: &'static str) {
 impl Drop for Noting {
     fn drop(&mut self) {
         note(self.0);
-        // As if this made a letter again, whose message is dropped at once.
+        // As if this sent a message that becomes a letter, and is dropped at once.
         if self.0 == "outer" {
             drop_afterwards(|| {
                 drop(letter(Noting("inner")));
@@ -141,7 +144,7 @@ impl Drop for Noting {
 }
 
 #[test]
-fn a_message_is_dropped_when_no_lock_is_held_any_more() {
+fn a_message_is_dropped_after_the_lock_is_free() {
     drop_afterwards(|| {
         drop_afterwards(|| drop(letter(Noting("outer"))));
         note("under the lock");

@@ -353,7 +353,7 @@ impl SupervisorHandle {
     /// skipped, unless you call [`with_suppressed`](Subscription::with_suppressed).
     #[must_use]
     pub fn dead_letters(&self) -> Subscription<DeadLetter> {
-        self.current().subscribe_letters()
+        self.current().dead_letters.subscribe()
     }
 
     /// Stops the supervisor, and waits until it has ended. The reason is logged.

@@ -7,72 +7,85 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use super::ask::Reply;
 use super::ask::{self, Unanswered};
-use super::queue::Origin;
-use super::shared::Shared;
-use super::state::Patience;
-use super::{AskError, Reply, SendError};
+use super::error::{AskError, SendError};
+use super::message::{Envelope, MessageOrigin};
+use super::outcome::{Sent, WhenFull};
+use super::shared::MailboxShared;
+use crate::clock::now;
 use crate::path::Path;
 
-/// Where messages for a child are sent, whichever incarnation of it reads them.
+/// Sends messages to a child.
 ///
-/// Cheap to clone. It is valid before the child is first started, while it is restarted, and after
-/// its end: then the message comes back, and nothing hangs. It is made by
-/// [`mailbox`](crate::mailbox()).
+/// Addresses are created by [`mailbox`](crate::mailbox()) and are cheap to clone. An address outlives
+/// the incarnations of its child: it may be used before the first start, while the child restarts, and
+/// after its end. Once the child is down for good, sending fails with [`SendError::Closed`].
 pub struct Address<M> {
-    shared: Arc<Shared<M>>,
+    shared: Arc<MailboxShared<M>>,
 }
 
 impl<M> Address<M> {
-    pub(super) fn new(shared: Arc<Shared<M>>) -> Self {
+    pub(super) fn new(shared: Arc<MailboxShared<M>>) -> Self {
         Self { shared }
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared<M>> {
+    pub(super) fn shared(&self) -> &Arc<MailboxShared<M>> {
         &self.shared
     }
 }
 
 impl<M: Send + 'static> Address<M> {
-    /// Sends a message, and waits for room if there is none, also while the child is down. Who waits
-    /// longer is let in first.
+    /// Sends a message, waiting until the mailbox has room.
     ///
-    /// `Ok` says that the mailbox has taken the message over, and not that it was read: to know that,
-    /// [`ask`](Self::ask). What the mailbox can't deliver later is a dead letter.
+    /// It also waits while the child is down and will be restarted. Senders get room in the order in
+    /// which they began to wait.
+    ///
+    /// `Ok` means that the mailbox has accepted the message, not that the child has received it; use
+    /// [`ask`](Self::ask) to learn that. An accepted message that can't be delivered becomes a
+    /// [dead letter](crate::DeadLetter).
     ///
     /// # Errors
     ///
-    /// [`SendError::Closed`] with the message, if the child is down and is not coming back, or is
-    /// stopping; also if that happens while it waits.
+    /// Returns [`SendError::Closed`] with the message if the child is stopping, or is down and will not
+    /// be restarted, also if that happens while this call waits.
     ///
     /// # Cancel safety
     ///
-    /// A message is sent when the future is ready, and not before: if it is dropped earlier, its
-    /// message is dropped with it.
+    /// This method is cancel safe. If the future is dropped before it completes, the message was not
+    /// sent and is dropped.
     pub fn send(&self, message: M) -> impl Future<Output = Result<(), SendError<M>>> + Send {
         Sending { shared: &self.shared, message: Some(message), number: None }
     }
 
-    /// Sends a message if there is room, and otherwise does what the mailbox says of its
-    /// [overflow](crate::Mailbox::overflow).
+    /// Sends a message without waiting.
     ///
-    /// `Ok` says as much as that of [`send`](Self::send).
+    /// If the mailbox is full, its [overflow policy](crate::Mailbox::overflow) applies. `Ok` means the
+    /// same as for [`send`](Self::send).
     ///
     /// # Errors
     ///
-    /// * [`SendError::Full`] with the message, if there is no room and the mailbox
-    ///   [rejects](crate::Overflow::Reject) what is too much,
-    /// * [`SendError::Closed`] with the message, if the child is down and is not coming back, or is
-    ///   stopping.
+    /// * [`SendError::Full`] with the message, if the mailbox is full and its policy is
+    ///   [`Overflow::Reject`](crate::Overflow::Reject).
+    /// * [`SendError::Closed`] with the message, if the child is stopping, or is down and will not be
+    ///   restarted.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        self.shared.send(message, Origin::Sent, None, Patience::None)
+        self.send_now(Envelope::new(message, MessageOrigin::Sent))
     }
 
-    /// Sends a question, and waits for the answer for as long as the child takes.
+    fn send_now(&self, envelope: Envelope<M>) -> Result<(), SendError<M>> {
+        if let Sent::Undeliverable(it) = self.shared.send(envelope, WhenFull::Overflow)? {
+            self.shared.dispose(it, now());
+        }
+        Ok(())
+    }
+
+    /// Sends a question and waits for the answer.
     ///
-    /// It doesn't wait for room. A child that is down answers when it is up again, unless its mailbox
-    /// says [otherwise](crate::Mailbox::while_down). A question that will not be answered fails as
-    /// soon as that is known. [`ask_within`](Self::ask_within) limits the time besides.
+    /// The question is sent as with [`try_send`](Self::try_send): it doesn't wait for room. A child that
+    /// is down answers after its restart, unless [`while_down`](crate::Mailbox::while_down) says
+    /// otherwise. The call fails as soon as it is known that the question will not be answered. There is
+    /// no time limit; [`ask_within`](Self::ask_within) has one.
     ///
     /// ```
     /// # use verger::{Address, AskError, Reply};
@@ -88,45 +101,44 @@ impl<M: Send + 'static> Address<M> {
     ///
     /// # Errors
     ///
-    /// * [`AskError::Full`] and [`AskError::Closed`], as for [`try_send`](Self::try_send),
-    /// * [`AskError::Undelivered`], if the message has become a dead letter,
-    /// * [`AskError::NoReply`], if whoever had read it has dropped the [`Reply`], as a child does
-    ///   that fails over it.
+    /// * [`AskError::Full`] and [`AskError::Closed`], as for [`try_send`](Self::try_send).
+    /// * [`AskError::Undelivered`], if the question became a dead letter.
+    /// * [`AskError::NoReply`], if the [`Reply`] was dropped without an answer, for example because the
+    ///   child has failed.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is sent before the future is first polled. If it is dropped later, the question may
-    /// still be read; the answer vanishes.
+    /// The question is sent by the first poll. If the future is dropped later, the child may still
+    /// receive the question; its answer is dropped.
     pub async fn ask<R: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<R>) -> M,
     ) -> Result<R, AskError> {
         let (reply, answer, refuse) = ask::ask();
-        let message = question(reply);
-        self.shared.send(message, Origin::Sent, Some(refuse), Patience::None)?;
+        self.send_now(Envelope::question(question(reply), refuse))?;
         answer.await.map_err(|unanswered| {
             let child = self.path();
             match unanswered {
                 Unanswered::NoReply => AskError::NoReply { child },
-                Unanswered::Dead(reason) => AskError::Undelivered { child, reason },
+                Unanswered::DeadLetter(reason) => AskError::Undelivered { child, reason },
             }
         })
     }
 
-    /// The same as [`ask`](Self::ask), with a limit.
+    /// Sends a question and waits for the answer, at most for the given time.
     ///
     /// # Errors
     ///
-    /// As for [`ask`](Self::ask), and [`AskError::TimedOut`]. The question may still be read then;
-    /// an answer that comes too late vanishes.
+    /// The same as [`ask`](Self::ask), and [`AskError::TimedOut`]. After a timeout, the child may still
+    /// receive the question; its answer is dropped.
     ///
     /// # Panics
     ///
-    /// Panics outside of a tokio runtime that has its timers enabled.
+    /// Panics if it is polled outside of a tokio runtime with timers enabled.
     ///
     /// # Cancel safety
     ///
-    /// As for [`ask`](Self::ask).
+    /// The same as [`ask`](Self::ask).
     pub async fn ask_within<R: Send + 'static>(
         &self,
         within: Duration,
@@ -138,31 +150,36 @@ impl<M: Send + 'static> Address<M> {
         }
     }
 
-    /// Where the child is, or was last. `None` before its tree is started.
+    /// Returns the path of the child, or its last path if the child was removed.
+    ///
+    /// Returns `None` until the tree of the child is started.
     #[must_use]
     pub fn path(&self) -> Option<Path> {
         self.shared.path()
     }
 
-    /// How many messages there are, with those that a child has in hand and has not acknowledged.
+    /// Returns the number of messages in the mailbox.
+    ///
+    /// It includes messages that the child holds as [deliveries](crate::Delivery).
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.load().0
     }
 
-    /// Whether there are no messages, not even unacknowledged ones.
+    /// Returns `true` if the mailbox has no messages, not even unacknowledged ones.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many messages there may be.
+    /// Returns the capacity of the mailbox, in messages.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared.load().1
     }
 
-    /// Whether whatever is sent just now comes back, since the child is down for good or stopping.
+    /// Returns `true` if sending fails with [`SendError::Closed`], because the child is stopping, or is
+    /// down and will not be restarted.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed()
@@ -186,16 +203,16 @@ impl<M> fmt::Debug for Address<M> {
     }
 }
 
-/// A message on its way into a mailbox.
+/// The future of [`Address::send`].
 struct Sending<'a, M: Send + 'static> {
-    shared: &'a Arc<Shared<M>>,
-    /// `None` once it is sent, or back with the sender.
+    shared: &'a Arc<MailboxShared<M>>,
+    /// `None` once it was sent or returned.
     message: Option<M>,
-    /// Under which it waits for room.
+    /// The number under which the sender waits for room.
     number: Option<u64>,
 }
 
-/// The message is moved in and out, and never pinned.
+/// The message is moved and never pinned.
 impl<M: Send + 'static> Unpin for Sending<'_, M> {}
 
 impl<M: Send + 'static> Future for Sending<'_, M> {
@@ -204,21 +221,22 @@ impl<M: Send + 'static> Future for Sending<'_, M> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let Some(message) = this.message.take() else { return Poll::Pending };
-        match this.shared.poll_send(message, this.number.take(), cx.waker()) {
-            Ok(None) => Poll::Ready(Ok(())),
-            Ok(Some((message, number))) => {
+        match this.shared.poll_send(message, this.number.take(), cx.waker())? {
+            Sent::Queued => {}
+            Sent::Undeliverable(it) => this.shared.dispose(it, now()),
+            Sent::Waiting(message, number) => {
                 (this.message, this.number) = (Some(message), Some(number));
-                Poll::Pending
+                return Poll::Pending;
             }
-            Err(error) => Poll::Ready(Err(error)),
         }
+        Poll::Ready(Ok(()))
     }
 }
 
 impl<M: Send + 'static> Drop for Sending<'_, M> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.shared.leave(number);
+            self.shared.step(|state, fx| state.leave(number, fx));
         }
     }
 }

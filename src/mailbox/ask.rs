@@ -1,13 +1,14 @@
-//! Questions: a message that somebody waits for the answer of.
+//! Questions: messages whose sender waits for an answer.
 //!
-//! The asker and the [`Reply`] within the message share a cell, which is settled once: by an
-//! answer, by the end of the reply without one, or by the mailbox, when it knows that the message
-//! will not be read. What comes later vanishes.
+//! The asker and the [`Reply`] inside the message share one [`AnswerCell`]. It is settled once: by an
+//! answer, by dropping the reply, or by the mailbox when the message becomes a dead letter. Later
+//! attempts to settle it are ignored.
 //!
 //! # Invariants
 //!
-//! 1. What the cell was settled with first stays.
-//! 2. Who was told `Pending` is woken when it is settled.
+//! 1. The first outcome stored in the cell is the one that the asker receives.
+//! 2. A pending asker is woken when the cell is settled.
+//! 3. No waker and no answer is dropped or called while the lock is held.
 
 use std::fmt;
 use std::future::Future;
@@ -19,29 +20,33 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use crate::dead_letter::DeadLetterReason;
 use crate::sync::Mutex;
 
-/// Where the answer to a message goes; a part of the message. See [`Address::ask`].
+/// Sends the answer to a question that was sent with [`Address::ask`].
 ///
-/// Dropped without an answer, it tells the asker so.
+/// It is a part of the message. Dropping it without an answer fails the question with
+/// [`AskError::NoReply`].
 ///
 /// [`Address::ask`]: crate::Address::ask
+/// [`AskError::NoReply`]: crate::AskError::NoReply
 pub struct Reply<R> {
-    cell: Arc<Cell<R>>,
-    /// So that its end needs no look at the cell. Nobody reads it but that.
+    cell: Arc<AnswerCell<R>>,
+    /// Saves `drop` the lock after an answer. Only `drop` reads it.
     is_sent: AtomicBool,
 }
 
 impl<R> Reply<R> {
-    /// Gives the answer. The first one counts; one that comes too late vanishes.
+    /// Sends the answer to the asker.
+    ///
+    /// The first answer counts. An answer is dropped if the asker has stopped waiting.
     pub fn send(&self, answer: R) {
         self.is_sent.store(true, Ordering::Relaxed);
         self.cell.settle(Ok(answer));
     }
 
-    /// Whether anybody still waits for the answer.
+    /// Returns `true` if the asker still waits for an answer.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
-        let cell = self.cell.state.lock();
-        cell.settled.is_none() && !cell.deserted
+        let state = self.cell.state.lock();
+        state.settled.is_none() && !state.asker_gone
     }
 }
 
@@ -59,70 +64,69 @@ impl<R> fmt::Debug for Reply<R> {
     }
 }
 
-/// Why there is no answer.
+/// The reason why a question has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unanswered {
-    /// Whoever had the message did not answer it.
+    /// The reply was dropped without an answer.
     NoReply,
-    /// The message was not delivered.
-    Dead(DeadLetterReason),
+    /// The message became a dead letter.
+    DeadLetter(DeadLetterReason),
 }
 
-/// Tells an asker that there will be no answer.
+/// Fails a question, whatever the type of its answer.
 pub(super) trait Refuse: Send + Sync {
     fn refuse(&self, reason: DeadLetterReason);
 }
 
-struct Cell<R> {
-    state: Mutex<State<R>>,
+struct AnswerCell<R> {
+    state: Mutex<AnswerState<R>>,
 }
 
-struct State<R> {
+struct AnswerState<R> {
     settled: Option<Result<R, Unanswered>>,
-    /// The asker is gone, or has the answer.
-    deserted: bool,
+    /// The asker was dropped, or has received the outcome.
+    asker_gone: bool,
     waker: Option<Waker>,
 }
 
-impl<R> Cell<R> {
-    fn settle(&self, with: Result<R, Unanswered>) {
-        let (waker, late) = {
+impl<R> AnswerCell<R> {
+    fn settle(&self, outcome: Result<R, Unanswered>) {
+        let (waker, ignored) = {
             let mut state = self.state.lock();
-            if state.settled.is_some() || state.deserted {
-                (None, Some(with))
+            if state.settled.is_some() || state.asker_gone {
+                (None, Some(outcome))
             } else {
-                state.settled = Some(with);
+                state.settled = Some(outcome);
                 (state.waker.take(), None)
             }
         };
-        // Outside of the lock: a waker and a value may do anything.
-        drop(late);
+        drop(ignored);
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 }
 
-impl<R: Send> Refuse for Cell<R> {
+impl<R: Send> Refuse for AnswerCell<R> {
     fn refuse(&self, reason: DeadLetterReason) {
-        self.settle(Err(Unanswered::Dead(reason)));
+        self.settle(Err(Unanswered::DeadLetter(reason)));
     }
 }
 
-/// Waits for the answer.
+/// Resolves to the outcome of a question.
 pub(super) struct Answer<R> {
-    cell: Arc<Cell<R>>,
-    /// It has come: the cell is of no interest any more.
-    is_here: bool,
+    cell: Arc<AnswerCell<R>>,
+    /// Set once the outcome was returned; then `drop` needs no lock.
+    is_done: bool,
 }
 
-/// A reply, the answer to which can be waited for, and who can refuse one.
+/// Creates the three ends of a question: to answer it, to wait for the answer, and to refuse it.
 pub(super) fn ask<R: Send + 'static>() -> (Reply<R>, Answer<R>, Arc<dyn Refuse>) {
-    let state = State { settled: None, deserted: false, waker: None };
-    let cell = Arc::new(Cell { state: Mutex::new(state) });
+    let state = AnswerState { settled: None, asker_gone: false, waker: None };
+    let cell = Arc::new(AnswerCell { state: Mutex::new(state) });
     let refuse = Arc::clone(&cell);
     let reply = Reply { cell: Arc::clone(&cell), is_sent: AtomicBool::new(false) };
-    (reply, Answer { cell, is_here: false }, refuse)
+    (reply, Answer { cell, is_done: false }, refuse)
 }
 
 impl<R> Future for Answer<R> {
@@ -133,8 +137,8 @@ impl<R> Future for Answer<R> {
         let stale = {
             let mut state = this.cell.state.lock();
             if let Some(settled) = state.settled.take() {
-                state.deserted = true;
-                this.is_here = true;
+                state.asker_gone = true;
+                this.is_done = true;
                 return Poll::Ready(settled);
             }
             match &state.waker {
@@ -149,15 +153,15 @@ impl<R> Future for Answer<R> {
 
 impl<R> Drop for Answer<R> {
     fn drop(&mut self) {
-        if self.is_here {
+        if self.is_done {
             return;
         }
-        let rest = {
+        let unused = {
             let mut state = self.cell.state.lock();
-            state.deserted = true;
+            state.asker_gone = true;
             (state.settled.take(), state.waker.take())
         };
-        drop(rest);
+        drop(unused);
     }
 }
 
@@ -169,7 +173,7 @@ mod loom_tests {
     use crate::sync::model::{Task, check};
 
     #[test]
-    fn loom_of_an_answer_and_a_refusal_the_first_reaches_the_asker() {
+    fn loom_the_first_of_an_answer_and_a_refusal_reaches_the_asker() {
         check(|| {
             let (reply, answer, refuse) = ask::<u32>();
             let answering = thread::spawn(move || reply.send(1));
@@ -179,13 +183,13 @@ mod loom_tests {
 
             answering.join().unwrap();
             refusing.join().unwrap();
-            let dead = Err(Unanswered::Dead(DeadLetterReason::Poison));
-            assert!(settled == Ok(1) || settled == dead, "{settled:?}");
+            let refused = Err(Unanswered::DeadLetter(DeadLetterReason::Poison));
+            assert!(settled == Ok(1) || settled == refused, "{settled:?}");
         });
     }
 
     #[test]
-    fn loom_a_reply_that_is_dropped_wakes_the_asker() {
+    fn loom_dropping_a_reply_wakes_the_asker() {
         check(|| {
             let (reply, answer, _) = ask::<u32>();
             let dropping = thread::spawn(move || drop(reply));

@@ -1,4 +1,4 @@
-//! Why a message was not sent, or not answered.
+//! The errors of sending a message and of asking a question.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,34 +6,45 @@ use std::time::Duration;
 use crate::dead_letter::DeadLetterReason;
 use crate::path::Path;
 
-/// Why a message was not sent. The sender has it back.
+/// Error returned by [`Address::send`] and [`Address::try_send`].
 ///
-/// `Debug` prints the same text as `Display`, and not the message.
+/// The error contains the message; [`into_message`](Self::into_message) takes it out. `Debug` prints
+/// the same text as `Display`, without the message, so that `M` need not be `Debug`.
+///
+/// [`Address::send`]: crate::Address::send
+/// [`Address::try_send`]: crate::Address::try_send
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// There is no room for it.
-    #[error("the mailbox of {} is full: {capacity} messages wait", Whose(.child))]
+    /// The mailbox has no room, and its [overflow policy](crate::Mailbox::overflow) is to reject.
+    #[error(
+        "the mailbox of {} is full (capacity {capacity}); wait for room with `send`, or raise the \
+         capacity",
+        Addressee(.child)
+    )]
     Full {
-        /// The message.
+        /// The message that was not sent.
         message: M,
-        /// Whose mailbox it is; `None` before its tree runs.
+        /// The child that the mailbox belongs to. `None` until its tree is started.
         child: Option<Path>,
-        /// How many messages there may be.
+        /// The capacity of the mailbox, in messages.
         capacity: usize,
     },
-    /// The child is down and is not coming back, or is stopping.
-    #[error("the mailbox of {} is closed: it is down for good, or stopping", Whose(.child))]
+    /// The child is stopping, or is down and will not be restarted.
+    #[error(
+        "the mailbox of {} is closed: the child is stopping, or is down and will not be restarted",
+        Addressee(.child)
+    )]
     Closed {
-        /// The message.
+        /// The message that was not sent.
         message: M,
-        /// Whose mailbox it is; `None` if its tree never ran.
+        /// The child that the mailbox belongs to. `None` if its tree was never started.
         child: Option<Path>,
     },
 }
 
 impl<M> SendError<M> {
-    /// The message.
+    /// Consumes the error and returns the message that was not sent.
     #[must_use]
     pub fn into_message(self) -> M {
         match self {
@@ -48,49 +59,62 @@ impl<M> fmt::Debug for SendError<M> {
     }
 }
 
-/// Why a question was not answered.
+/// Error returned by [`Address::ask`] and [`Address::ask_within`].
 ///
 /// `Debug` prints the same text as `Display`.
+///
+/// [`Address::ask`]: crate::Address::ask
+/// [`Address::ask_within`]: crate::Address::ask_within
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// There was no room for it.
-    #[error("the mailbox of {} is full: {capacity} messages wait", Whose(.child))]
+    /// The mailbox has no room, and its [overflow policy](crate::Mailbox::overflow) is to reject.
+    #[error(
+        "the mailbox of {} is full (capacity {capacity}); wait for room with `send`, or raise the \
+         capacity",
+        Addressee(.child)
+    )]
     Full {
-        /// Whose mailbox it is; `None` before its tree runs.
+        /// The child that the mailbox belongs to. `None` until its tree is started.
         child: Option<Path>,
-        /// How many messages there may be.
+        /// The capacity of the mailbox, in messages.
         capacity: usize,
     },
-    /// The child is down and is not coming back, or is stopping.
-    #[error("the mailbox of {} is closed: it is down for good, or stopping", Whose(.child))]
+    /// The child is stopping, or is down and will not be restarted.
+    #[error(
+        "the mailbox of {} is closed: the child is stopping, or is down and will not be restarted",
+        Addressee(.child)
+    )]
     Closed {
-        /// Whose mailbox it is; `None` if its tree never ran.
+        /// The child that the mailbox belongs to. `None` if its tree was never started.
         child: Option<Path>,
     },
-    /// The message was not delivered. It is a dead letter.
-    #[error("the question to {} was not delivered: {reason}", Whose(.child))]
+    /// The question became a [dead letter](crate::DeadLetter) before the child received it.
+    #[error("the question to {} was not delivered: {reason}", Addressee(.child))]
     Undelivered {
-        /// Whose mailbox it is.
+        /// The child that the mailbox belongs to.
         child: Option<Path>,
-        /// Why the letter is dead.
+        /// The reason of the dead letter.
         reason: DeadLetterReason,
     },
-    /// The child has read the message, and dropped it or failed without an answer; or the function
-    /// did that has it [while the child is down](crate::WhileDown::reply). It isn't known whether it
+    /// The question was received, and its [`Reply`](crate::Reply) was dropped without an answer.
+    ///
+    /// That happens if the child fails while it handles the question, and if a
+    /// [`WhileDown::reply`](crate::WhileDown::reply) handler drops the reply. The question may have
     /// had an effect.
-    #[error("{} has read the question, and dropped it or failed without an answer", Whose(.child))]
+    #[error("{} has read the question and dropped its `Reply` without an answer", Addressee(.child))]
     NoReply {
-        /// Whose mailbox it is.
+        /// The child that the mailbox belongs to.
         child: Option<Path>,
     },
-    /// There was no answer in time. The question may still be read; an answer that comes later
-    /// vanishes.
-    #[error("{} did not answer within {:?}", Whose(.child), .within)]
+    /// The time limit of [`ask_within`](crate::Address::ask_within) has passed.
+    ///
+    /// The child may still receive the question. A later answer is dropped.
+    #[error("{} did not answer within {:?}", Addressee(.child), .within)]
     TimedOut {
-        /// Whose mailbox it is.
+        /// The child that the mailbox belongs to.
         child: Option<Path>,
-        /// How long it was waited for.
+        /// The time limit.
         within: Duration,
     },
 }
@@ -110,9 +134,10 @@ impl fmt::Debug for AskError {
     }
 }
 
-struct Whose<'a>(&'a Option<Path>);
+/// The child that a message was for, in an error text.
+struct Addressee<'a>(&'a Option<Path>);
 
-impl fmt::Display for Whose<'_> {
+impl fmt::Display for Addressee<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(path) => write!(f, "`{path}`"),

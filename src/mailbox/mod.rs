@@ -1,28 +1,41 @@
-//! Mailboxes: messages that outlive whoever reads them.
+//! Mailboxes: queues of messages that outlive the incarnations of a child.
 //!
-//! A mailbox is one queue, which belongs to the child's place in the tree and is lent to one
-//! incarnation after the other. [`Address`] puts messages in, [`Inbox`] takes them out, and
-//! [`Slot`] is what the supervisor does with it. Order and room are the [`queue`]'s business; who has
-//! it and what becomes of a message is decided in [`state`], and carried out in [`shared`].
+//! A mailbox belongs to a child's place in the tree and is lent to one incarnation after another.
+//! [`Address`] sends messages, [`Inbox`] receives them, and the supervisor uses [`MailboxControl`].
 //!
-//! Nothing here knows what a child or a supervisor is: it is lent to a [`Borrower`], and its letters
-//! go to an [`Owner`](crate::dead_letter::Owner).
+//! | file | contents |
+//! | --- | --- |
+//! | `address`, `ask`, `error` | sending messages and questions |
+//! | `inbox`, `delivery` | receiving messages |
+//! | `options`, `while_down` | what users configure |
+//! | `control`, `binding` | what the supervisor does with a mailbox, and what the mailbox knows of it |
+//! | `state`, `phase`, `queue`, `senders`, `message` | the state: pure steps without clock and callbacks |
+//! | `outcome`, `effects` | what a step returns, and what it leaves to be done |
+//! | `shared` | runs the steps under a lock, and their effects afterwards |
+//!
+//! The module knows neither children nor supervisors. A mailbox is lent to a [`LoanHolder`], and its dead
+//! letters go to a [`MailboxOwner`].
 
 mod address;
 mod ask;
-mod batch;
+mod binding;
+mod control;
+mod delivery;
+mod effects;
 mod error;
 mod inbox;
+mod message;
 mod options;
+mod outcome;
+mod phase;
 mod queue;
 mod replay;
 mod senders;
 mod shared;
-mod slip;
-mod slot;
 mod state;
 #[cfg(test)]
 mod tests;
+mod while_down;
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -30,20 +43,27 @@ use std::sync::Arc;
 
 pub use self::address::Address;
 pub use self::ask::Reply;
+pub(crate) use self::binding::{
+    ChildBinding, ChildId, DefaultDrain, LoanHolder, MailboxLoan, MailboxOwner,
+};
+pub(crate) use self::control::MailboxControl;
+pub use self::delivery::Delivery;
 pub use self::error::{AskError, SendError};
-pub use self::inbox::{Delivery, Inbox};
-pub use self::options::{Closing, Delay, Drain, Handler, Overflow, WhileDown};
-use self::shared::Shared;
-pub(crate) use self::slot::{At, Borrower, Grace, Loan, Slot, Spot, spot};
+pub use self::inbox::Inbox;
+pub use self::options::{Closing, Delay, Drain, Handler, Overflow};
+use self::shared::MailboxShared;
+pub use self::while_down::WhileDown;
+use crate::clock::now;
 use crate::path::Path;
 
-/// A mailbox for messages of type `M`, and the address that sends to it.
+/// Creates a mailbox for messages of type `M`, and an address that sends to it.
 ///
-/// At most `capacity` messages wait or are in the child's hands; 1000 is a good number if there is no
-/// better one, and zero is taken for 1. The mailbox is given to a child, by
-/// [`worker_with_mailbox`](crate::worker_with_mailbox) or
-/// [`child_with_mailbox`](crate::child_with_mailbox), and stays when that is restarted; the address
-/// is for whoever sends, and may be used at once.
+/// The capacity counts queued messages and unacknowledged [deliveries](Delivery). A capacity of 0 is
+/// treated as 1. If you have no better number, use 1000.
+///
+/// Give the mailbox to a child with [`worker_with_mailbox`](crate::worker_with_mailbox) or
+/// [`child_with_mailbox`](crate::child_with_mailbox). It is kept across restarts of the child. The
+/// address may be used at once.
 ///
 /// ```
 /// use verger::{Exit, Supervisor, mailbox, worker_with_mailbox};
@@ -62,7 +82,7 @@ use crate::path::Path;
 /// let app = Supervisor::builder("app").child(spec).build()?.start().await?;
 /// greeter.send("world".to_owned()).await?;
 ///
-/// // It reads what there is, and then ends.
+/// // The worker receives all queued messages before it ends.
 /// app.stop("the example is over").await?;
 /// assert!(greeter.is_empty() && greeter.is_closed());
 /// # Ok(())
@@ -70,136 +90,148 @@ use crate::path::Path;
 /// ```
 #[must_use = "a mailbox has to be given to a child"]
 pub fn mailbox<M: Send + 'static>(capacity: usize) -> (Address<M>, Mailbox<M>) {
-    let shared = Arc::new(Shared::new(capacity.max(1)));
+    let shared = Arc::new(MailboxShared::new(capacity.max(1)));
     (Address::new(Arc::clone(&shared)), Mailbox { shared })
 }
 
-/// A queue of messages that survives whoever reads it; made by [`mailbox`](crate::mailbox()).
+/// A queue of messages that is kept across restarts of its child; created by
+/// [`mailbox`](crate::mailbox()).
 ///
-/// It belongs to one child: the spec that it is given to may be used for one child at a time. When
-/// the last clone of that spec is dropped, the mailbox is closed for good.
+/// A mailbox belongs to one child: a spec with a mailbox can be used for one child at a time. When the
+/// last clone of that spec is dropped, the mailbox is closed for good.
 ///
-/// Its methods say what becomes of messages; without them, they wait for whoever reads them, and a
-/// sender that finds no room waits or has its message back. Say it before the address is used, and
-/// before the mailbox is given to a child.
+/// By default, messages are queued while the child is down, and a sender that finds no room waits or gets
+/// its message back. Change that with the methods below, before the address is used and before the mailbox
+/// is given to a child.
 ///
 /// ```
 /// use verger::{Mailbox, Overflow, WhileDown, mailbox};
 ///
 /// struct Price(u32);
 ///
-/// // Only the latest counts, and none while the child is away.
+/// // Only the latest prices count, and none while the child is down.
 /// let (prices, mailbox): (_, Mailbox<Price>) = mailbox(10);
 /// let mailbox = mailbox.overflow(Overflow::DropOldest).while_down(WhileDown::Drop);
 /// # drop((prices, mailbox));
 /// ```
 #[must_use = "a mailbox has to be given to a child"]
 pub struct Mailbox<M: Send + 'static> {
-    shared: Arc<Shared<M>>,
+    shared: Arc<MailboxShared<M>>,
 }
 
 impl<M: Send + 'static> Mailbox<M> {
-    /// What [`try_send`](Address::try_send) and [`ask`](Address::ask) do when there is no room.
+    /// Sets what [`try_send`](Address::try_send) and [`ask`](Address::ask) do if the mailbox is full.
     /// Default: [`Overflow::Reject`].
     ///
-    /// Before the tree runs they always reject, since there is nobody yet to tell of a dead letter.
+    /// Until the tree is started, a full mailbox always rejects, since no supervisor could publish a dead
+    /// letter.
     pub fn overflow(self, overflow: Overflow) -> Self {
-        self.edit(|options| options.overflow = overflow)
+        self.set(|options| options.overflow = overflow)
     }
 
-    /// What becomes of messages while the child is down and about to be started again, and of those
-    /// that it has not read when it goes down. Default: [`WhileDown::Stash`].
+    /// Sets what happens to messages while the child is down and will be restarted. Default:
+    /// [`WhileDown::Stash`].
     ///
-    /// Messages that were [delivered](Inbox::deliver) and not acknowledged wait for the next
-    /// incarnation in any case. A child that is
-    /// [started by messages](crate::ChildSpec::start_on_message) gets all of them.
+    /// It also applies to messages that the last incarnation has not received. Messages that were
+    /// [delivered](Inbox::deliver) and not acknowledged are always kept for the next incarnation. A child
+    /// that is [started by messages](crate::ChildSpec::start_on_message) gets all messages.
     pub fn while_down(self, while_down: WhileDown<M>) -> Self {
-        self.edit(|options| std::mem::replace(&mut options.while_down, while_down))
+        self.set(|options| std::mem::replace(&mut options.while_down, while_down.into()))
     }
 
-    /// When an incarnation gets the messages that came before it was started. Default:
-    /// [`Drain::AtReady`] for a child that says when it is ready, otherwise [`Drain::After`] 50 ms,
-    /// or after the first wait of its backoff if that is shorter.
+    /// Sets when an incarnation receives the messages that were queued before it started. Default:
+    /// [`Drain::AtReady`] for a child with [`Readiness::Signal`](crate::Readiness::Signal), otherwise
+    /// [`Drain::After`] 50 ms, or after the first delay of the child's backoff if that is shorter.
     ///
-    /// New messages wait behind them, so that none overtakes another. If there was nothing when the
-    /// incarnation began, new ones are handed out at once: see [`hold_until`](Self::hold_until).
+    /// New messages wait behind the queued ones, so that none overtakes. If no messages were queued, new
+    /// ones are received at once; see [`hold_until`](Self::hold_until).
     pub fn drain(self, drain: Drain) -> Self {
-        self.edit(|options| options.drain = Some(drain))
+        self.set(|options| options.drain = Some(drain))
     }
 
-    /// The same as [`drain`](Self::drain), and keeps new messages back as well when there are no
-    /// others, so that nothing is given to an incarnation that doesn't survive its start.
+    /// Sets [`drain`](Self::drain), and holds back new messages even if none were queued.
+    ///
+    /// No message is then received by an incarnation that fails while it starts.
     pub fn hold_until(self, drain: Drain) -> Self {
-        self.edit(|options| (options.drain, options.holds_all) = (Some(drain), true))
+        self.set(|options| (options.drain, options.hold_new) = (Some(drain), true))
     }
 
-    /// Hands new messages out at once, also while older ones wait for the [drain](Self::drain), and
-    /// also with [`hold_until`](Self::hold_until).
+    /// Lets new messages overtake the ones that wait for the [drain](Self::drain).
+    ///
+    /// They are then received at once, also with [`hold_until`](Self::hold_until).
     pub fn allow_overtake(self) -> Self {
-        self.edit(|options| options.overtakes = true)
+        self.set(|options| options.overtake = true)
     }
 
-    /// What becomes of the mailbox when the child is asked to stop for good. Default:
-    /// [`Closing::AtOnce`].
+    /// Sets when the mailbox is closed if the child is stopped for good. Default: [`Closing::AtOnce`].
     pub fn closing(self, closing: Closing) -> Self {
-        self.edit(|options| options.closing = closing)
+        self.set(|options| options.closing = closing)
     }
 
-    /// What the backoff delays when the child has failed: the child or its messages. Default:
-    /// [`Delay::Child`]. A child that is restarted together with others waits in any case.
+    /// Sets what the backoff delays after a failure: the child or its messages. Default:
+    /// [`Delay::Child`].
+    ///
+    /// A child that is restarted as part of a group always waits for the group.
     pub fn delay(self, delay: Delay) -> Self {
-        self.edit(|options| options.delay = delay)
+        self.set(|options| options.delay = delay)
     }
 
-    /// How often a message may be [delivered](Inbox::deliver) and fail before it is a dead letter,
-    /// `poison`, and the others go on without it. Default: 5. One of zero is taken for one of 1.
+    /// Sets how many [delivery](Inbox::deliver) attempts of a message may fail. Default: 5. Zero is
+    /// treated as 1.
     ///
-    /// An attempt has failed if the child has ended by itself or was aborted, has put the message
-    /// back, or was stopped because it was found [unhealthy](crate::HealthCheck). One that ends
-    /// because the child was asked to stop for another reason is not counted.
+    /// The message then becomes a dead letter with the reason `poison`, and the child goes on with the
+    /// next message. An attempt fails if the child exits by itself or is aborted, drops the delivery, or
+    /// is stopped because it is [unhealthy](crate::HealthCheck). An attempt doesn't count if the child
+    /// was cancelled for another reason.
     ///
-    /// It is an attempt at every message that the child has in hand, since nobody can know over which
-    /// of them it has failed. A child that takes several should deal with one alone if its
-    /// [`attempt`](Delivery::attempt) is above 1, or the others become poison with the bad one. And
-    /// while something is down that every message needs, all of them fail: let the child find that
-    /// out before it is [ready](crate::ChildSpec::readiness), so that it costs no message.
+    /// A failure counts for every message that the child holds, since the mailbox can't know which one
+    /// has caused it. A child that handles batches should handle a message alone if its
+    /// [`attempt`](Delivery::attempt) is above 1; otherwise one bad message poisons its batch. If all
+    /// messages depend on something that may be down, check it before the child is
+    /// [ready](crate::ChildSpec::readiness), so that an outage costs no attempts.
     pub fn max_attempts(self, attempts: u32) -> Self {
         let attempts = NonZeroU32::new(attempts).unwrap_or(NonZeroU32::MIN);
-        self.edit(|options| options.max_attempts = Some(attempts))
+        self.set(|options| options.max_attempts = Some(attempts))
     }
 
-    /// Delivers a message as often as it takes: no message is ever poison.
+    /// Delivers a message until it is acknowledged, without a limit of attempts.
     pub fn unlimited_attempts(self) -> Self {
-        self.edit(|options| options.max_attempts = None)
+        self.set(|options| options.max_attempts = None)
     }
 
-    /// Ends the child with the message that `is_final` says is its last: once it has read that, its
-    /// next end is not answered by a restart. If it is down when the message comes, it stays down,
-    /// and the message is a dead letter. Pekko's `withFinalStopMessage`.
+    /// Sets which message is the child's last one.
     ///
-    /// `is_final` is called when a message is read, and when one is sent to a child that is down. It
-    /// should be quick.
+    /// When the child has received a message for which `is_final` returns `true`, its next exit is not
+    /// followed by a restart. If the child is down when such a message is sent, it is not restarted, and
+    /// the message becomes a dead letter.
+    ///
+    /// `is_final` is called when a message is received, and when one is sent to a child that is down. It
+    /// must not block.
     pub fn final_message(self, is_final: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
-        self.edit(|options| options.final_message.replace(Arc::new(is_final)))
+        self.set(|options| options.final_message.replace(Arc::new(is_final)))
     }
 
-    fn edit<T>(self, change: impl FnOnce(&mut options::Options<M>) -> T) -> Self {
-        self.shared.edit(change);
+    fn set<T>(self, change: impl FnOnce(&mut options::MailboxOptions<M>) -> T) -> Self {
+        self.shared.set_option(change);
         self
     }
 
-    pub(crate) fn slot(&self) -> Arc<dyn Slot> {
-        Arc::<Shared<M>>::clone(&self.shared)
+    pub(crate) fn control(&self) -> Arc<dyn MailboxControl> {
+        Arc::<MailboxShared<M>>::clone(&self.shared)
     }
 
-    /// Lends it to an incarnation. The error says whose it is.
-    pub(crate) fn lend(&self, loan: Loan) -> Result<Inbox<M>, Option<Path>> {
-        let loan = self.shared.lend(loan)?;
-        Ok(Inbox::new(Arc::clone(&self.shared), loan))
+    /// Lends the mailbox to an incarnation.
+    ///
+    /// # Errors
+    ///
+    /// Returns the path of the child that the mailbox belongs to, if that is another one.
+    pub(crate) fn lend(&self, loan: MailboxLoan) -> Result<Inbox<M>, Option<Path>> {
+        let (number, held_until) = self.shared.lend(&loan, now())?;
+        Ok(Inbox::new(Arc::clone(&self.shared), loan.holder, number, held_until))
     }
 }
 
-/// Nobody can read it any more.
+/// Closes the mailbox: no child can receive its messages any more.
 impl<M: Send + 'static> Drop for Mailbox<M> {
     fn drop(&mut self) {
         self.shared.abandon();

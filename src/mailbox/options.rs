@@ -1,80 +1,92 @@
-//! What a mailbox is told to do, as plain values.
+//! The options of a mailbox.
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Address;
+use super::ask::Refuse;
+use crate::dead_letter::DeadLetterReason;
 
-/// What [`try_send`](crate::Address::try_send) and [`ask`](crate::Address::ask) do when there is no
-/// room. [`send`](crate::Address::send) waits for room, whatever is said here.
+/// What [`try_send`](crate::Address::try_send) and [`ask`](crate::Address::ask) do with a message if
+/// the mailbox is full.
+///
+/// [`send`](crate::Address::send) waits for room, whatever the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// The sender gets the message back. The default.
+    /// Returns the message to the sender as [`SendError::Full`](crate::SendError::Full). The default.
     #[default]
     Reject,
-    /// The oldest message becomes a dead letter, and its room is the new one's, also if somebody
-    /// waits for room. A message that a child has in hand can't be dropped.
+    /// Turns the oldest queued message into a dead letter and queues the new one.
+    ///
+    /// The new message is queued ahead of senders that wait for room. A message that the child holds
+    /// as a [`Delivery`](crate::Delivery) is never dropped: if only such messages are left, the new one
+    /// is rejected.
     DropOldest,
-    /// The new message becomes a dead letter.
+    /// Turns the new message into a dead letter.
     DropNewest,
 }
 
-/// What becomes of messages while the child is down and about to be started again.
+/// When an incarnation receives the messages that were queued before it started.
 ///
-/// That goes for what is sent then, and for what the last incarnation has not read. Before the first
-/// start, messages are kept in any case. When the child is down for good, the sender gets the message
-/// back.
-///
-/// ```
-/// use verger::{Reply, WhileDown, mailbox};
-///
-/// enum Message {
-///     Order(u32),
-///     IsOpen(Reply<bool>),
-/// }
-///
-/// let (shop, mailbox) = mailbox(1000);
-/// let mailbox = mailbox.while_down(WhileDown::reply(|message| {
-///     if let Message::IsOpen(reply) = message {
-///         reply.send(false);
-///     }
-/// }));
-/// # drop((shop, mailbox, Message::Order(1)));
-/// ```
-#[derive(Default)]
+/// Until then the messages can't be lost to an incarnation that fails while it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum WhileDown<M> {
-    /// They wait for the next incarnation, with what the last one has not read. The default.
-    #[default]
-    Stash,
-    /// They become dead letters that are logged at the level `DEBUG` only. For what is of no use
-    /// later, such as heartbeats.
-    Drop,
-    /// They become dead letters.
-    DeadLetter,
-    /// They are given to a function instead. See [`WhileDown::reply`].
-    Reply(Handler<M>),
-    /// They are sent to another child instead, which answers questions in its place. What was
-    /// forwarded already, or finds no room there, is a dead letter.
-    Forward(Address<M>),
+pub enum Drain {
+    /// When the child is ready. The default for children with
+    /// [`Readiness::Signal`](crate::Readiness::Signal).
+    AtReady,
+    /// When the child has run for this long, ready or not.
+    ///
+    /// The default for children without a readiness signal: 50 ms, or the first delay of the child's
+    /// backoff if that is shorter.
+    After(Duration),
+    /// At once.
+    AtStart,
 }
 
-impl<M> WhileDown<M> {
-    /// Gives each message to `handler`, which may answer a question.
+/// When a mailbox is closed if its child is stopped for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Closing {
+    /// When the stop begins. The child still receives the queued messages, then `None`. The default.
+    #[default]
+    AtOnce,
+    /// When the child calls [`Inbox::close`](crate::Inbox::close) or exits.
     ///
-    /// It is called by whoever sends, or by the child's own task for what that has not read, and
-    /// should be quick. A [`Reply`](crate::Reply) that it drops tells the asker so. If it panics, that
-    /// is a dead letter, `handler_error`, without the message.
-    pub fn reply(handler: impl Fn(M) + Send + Sync + 'static) -> Self {
-        Self::Reply(Handler(Arc::new(handler)))
+    /// Until then the mailbox accepts messages, and [`recv`](crate::Inbox::recv) doesn't return `None`.
+    /// The child has to watch [`Context::cancelled`](crate::Context::cancelled) itself.
+    Manually,
+}
+
+/// What the backoff delays if a child has failed and is restarted on its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Delay {
+    /// The restart of the child. The default.
+    #[default]
+    Child,
+    /// The delivery of messages.
+    ///
+    /// The child is restarted at once and receives no message, old or new, until the delay is over. If
+    /// it fails again meanwhile, its next restart waits for the end of that delay.
+    Delivery,
+}
+
+/// Takes a message in place of a child that is down; created by
+/// [`WhileDown::reply`](crate::WhileDown::reply).
+pub struct Handler<M>(Arc<dyn Fn(M) + Send + Sync>);
+
+impl<M> Handler<M> {
+    pub(super) fn new(handler: impl Fn(M) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(handler))
+    }
+
+    pub(super) fn call(&self, message: M) {
+        (self.0)(message);
     }
 }
-
-/// Takes the messages that a child can't; made by [`WhileDown::reply`].
-pub struct Handler<M>(pub(super) Arc<dyn Fn(M) + Send + Sync>);
 
 impl<M> Clone for Handler<M> {
     fn clone(&self) -> Self {
@@ -88,106 +100,83 @@ impl<M> fmt::Debug for Handler<M> {
     }
 }
 
-impl<M> Clone for WhileDown<M> {
+/// A mailbox that takes the messages of a child that is down.
+pub(super) trait ForwardTarget<M>: Send + Sync {
+    /// Sends a message here that was sent to a mailbox whose child is down.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message if it is refused, with the reason for its dead letter.
+    fn forward(
+        self: Arc<Self>,
+        message: M,
+        asker: Option<Arc<dyn Refuse>>,
+        now: Instant,
+    ) -> Result<(), (M, DeadLetterReason)>;
+}
+
+/// Where messages go while the child is down: a [`WhileDown`](crate::WhileDown) that doesn't name the
+/// type of an address.
+#[derive(Default)]
+pub(super) enum Diversion<M> {
+    /// Into the queue.
+    #[default]
+    Stash,
+    /// To the dead letters, logged at `DEBUG` only.
+    Drop,
+    DeadLetter,
+    Handler(Handler<M>),
+    Forward(Arc<dyn ForwardTarget<M>>),
+}
+
+impl<M> Clone for Diversion<M> {
     fn clone(&self) -> Self {
         match self {
             Self::Stash => Self::Stash,
             Self::Drop => Self::Drop,
             Self::DeadLetter => Self::DeadLetter,
-            Self::Reply(handler) => Self::Reply(handler.clone()),
-            Self::Forward(address) => Self::Forward(address.clone()),
+            Self::Handler(handler) => Self::Handler(handler.clone()),
+            Self::Forward(target) => Self::Forward(Arc::clone(target)),
         }
     }
 }
 
-impl<M> fmt::Debug for WhileDown<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stash => f.write_str("Stash"),
-            Self::Drop => f.write_str("Drop"),
-            Self::DeadLetter => f.write_str("DeadLetter"),
-            Self::Reply(_) => f.write_str("Reply"),
-            Self::Forward(address) => f.debug_tuple("Forward").field(address).finish(),
-        }
-    }
-}
-
-/// When an incarnation gets the messages that came before it was started.
-///
-/// Until then they are safe from one that doesn't survive its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Drain {
-    /// When it is ready. The default for children that [say so](crate::Readiness::Signal).
-    AtReady,
-    /// When it has lived for so long, ready or not. The default for other children: 50 ms, or the
-    /// first wait of their backoff if that is shorter.
-    After(Duration),
-    /// At once.
-    AtStart,
-}
-
-/// What becomes of a mailbox when its child is asked to stop for good.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Closing {
-    /// Nothing more comes in. The child still reads what there is, and then the end. The default.
-    #[default]
-    AtOnce,
-    /// It stays open, and messages go on to come, until the child [closes](crate::Inbox::close) it
-    /// or ends. So the child has to look at [`Context::cancelled`](crate::Context::cancelled) itself.
-    Manually,
-}
-
-/// What a failure of the child delays, if it is restarted alone and not with its group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Delay {
-    /// Its next start, by the backoff. The default.
-    #[default]
-    Child,
-    /// Its messages: it is started at once, and gets none before the wait is over, new ones
-    /// included. If it fails again meanwhile, it is started once more when that wait is over.
-    Traffic,
-}
-
-/// Whether a message is the last that a child is sent.
+/// Decides whether a message is the child's last one.
 pub(super) type IsFinal<M> = Arc<dyn Fn(&M) -> bool + Send + Sync>;
 
-/// Everything that can be said of a mailbox.
-pub(super) struct Options<M> {
+/// All options of a mailbox.
+pub(super) struct MailboxOptions<M> {
     pub(super) overflow: Overflow,
-    pub(super) while_down: WhileDown<M>,
+    pub(super) while_down: Diversion<M>,
+    /// `None`: the default of the child.
     pub(super) drain: Option<Drain>,
-    /// New messages wait for the drain, too, when there is nothing to drain.
-    pub(super) holds_all: bool,
+    /// New messages wait for the drain even if no older ones are queued.
+    pub(super) hold_new: bool,
     /// New messages don't wait for the drain.
-    pub(super) overtakes: bool,
+    pub(super) overtake: bool,
     pub(super) closing: Closing,
     pub(super) delay: Delay,
+    /// `None`: without limit.
     pub(super) max_attempts: Option<NonZeroU32>,
     pub(super) final_message: Option<IsFinal<M>>,
-    /// Nothing is given out before this, whoever has the mailbox. Its supervisor says it, of one that
-    /// has another [`Delay`] than most.
-    pub(super) traffic: Option<Instant>,
 }
 
-/// As often as a message is lent by default before it is taken for poison.
-pub(super) const ATTEMPTS: NonZeroU32 = NonZeroU32::new(5).unwrap();
+impl<M> MailboxOptions<M> {
+    const MAX_ATTEMPTS: NonZeroU32 = NonZeroU32::new(5).unwrap();
+}
 
-impl<M> Default for Options<M> {
+impl<M> Default for MailboxOptions<M> {
     fn default() -> Self {
         Self {
             overflow: Overflow::default(),
-            while_down: WhileDown::Stash,
+            while_down: Diversion::default(),
             drain: None,
-            holds_all: false,
-            overtakes: false,
+            hold_new: false,
+            overtake: false,
             closing: Closing::default(),
             delay: Delay::default(),
-            max_attempts: Some(ATTEMPTS),
+            max_attempts: Some(Self::MAX_ATTEMPTS),
             final_message: None,
-            traffic: None,
         }
     }
 }

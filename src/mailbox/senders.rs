@@ -1,35 +1,30 @@
-//! Senders that wait for room in a mailbox.
+//! The senders that wait for room in a mailbox.
 //!
-//! Each has a number, in the order in which they came. When there is room, the first is *admitted*:
-//! the room is kept for it until it has looked, which is when its message is sent. So a sender that
-//! gives up has sent nothing, and nobody gets ahead of those who have waited longer.
+//! Each sender has a number, in order of arrival. When there is room, the first sender is *admitted*:
+//! the room is reserved until that sender polls again, which is when its message is queued. A sender
+//! that is dropped before that has sent nothing.
 
 use std::collections::VecDeque;
 use std::task::{Poll, Waker};
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Senders {
-    /// In the order in which they came: first those for whom room is kept, and then those who wait,
-    /// who alone have a waker.
+pub(super) struct WaitingSenders {
+    /// In order of arrival: first the admitted senders, then the waiting ones. Only the latter have a
+    /// waker.
     queue: VecDeque<(u64, Option<Waker>)>,
-    /// For how many room is kept.
     admitted: usize,
-    /// Never used again: a sender may still ask by the one that it had.
+    /// The number of the next sender. Numbers are never reused, since a sender may poll with an old one.
     next: u64,
 }
 
-impl Senders {
-    /// How much room is kept.
+impl WaitingSenders {
+    /// Returns for how many senders room is reserved.
     pub(super) fn admitted(&self) -> usize {
         self.admitted
     }
 
-    /// Whether nobody waits, and no room is kept.
-    pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
+    /// Adds a sender and returns its number.
     pub(super) fn wait(&mut self, waker: Waker) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -37,15 +32,16 @@ impl Senders {
         number
     }
 
-    /// Keeps room for the first who waits.
+    /// Reserves room for the sender that has waited longest. Returns its waker.
     pub(super) fn admit(&mut self) -> Option<Waker> {
         let (_, waker) = self.queue.get_mut(self.admitted)?;
         self.admitted += 1;
         waker.take()
     }
 
-    /// Ready when the sender may try again. What was kept for it is its own then. Returns a waker
-    /// besides that is of no use any more, to be dropped outside of the lock.
+    /// Returns `Ready` if the sender may send; its reservation then ends.
+    ///
+    /// Also returns the waker that was replaced, which must be dropped outside of the lock.
     pub(super) fn poll(&mut self, number: u64, waker: &Waker) -> (Poll<()>, Option<Waker>) {
         if let Some(at) = self.find(number)
             && let Some(kept) = &mut self.queue[at].1
@@ -57,7 +53,7 @@ impl Senders {
         (Poll::Ready(()), None)
     }
 
-    /// The sender gives up. Returns whether room was kept for it, and its waker if it waited.
+    /// Removes a sender. Returns whether room was reserved for it, and its waker if it was waiting.
     pub(super) fn leave(&mut self, number: u64) -> (bool, Option<Waker>) {
         let Some(at) = self.find(number) else { return (false, None) };
         let was_admitted = at < self.admitted;
@@ -65,7 +61,7 @@ impl Senders {
         (was_admitted, self.queue.remove(at).and_then(|(_, waker)| waker))
     }
 
-    /// All of them may try again.
+    /// Removes all senders, so that each may try again. Returns the wakers of those that were waiting.
     pub(super) fn release(&mut self) -> Vec<Waker> {
         self.admitted = 0;
         std::mem::take(&mut self.queue).into_iter().filter_map(|(_, waker)| waker).collect()

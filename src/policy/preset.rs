@@ -129,7 +129,7 @@ impl Preset {
 
     /// As the backoff that Raymond Roestenburg described for Akka in 2012: slots of 10 ms, from the
     /// first again after the tenth, and whenever a message has been acknowledged. There the messages
-    /// wait, and not the child: as with [`Delay::Traffic`](crate::Delay::Traffic), which is said of
+    /// wait, and not the child: as with [`Delay::Delivery`](crate::Delay::Delivery), which is said of
     /// the mailbox.
     #[must_use]
     pub fn xebia() -> Self {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::letters::LetterOptions;
 use crate::child::ChildSpec;
+use crate::dead_letter::DeadLetterOptions;
 use crate::error::{BuildError, BuildWarning};
 use crate::failure::FailureCallback;
 use crate::path::Path;
@@ -22,7 +22,7 @@ pub(crate) struct Blueprint {
     /// Its own callback. One from above may apply instead.
     pub(crate) on_child_failure: Option<FailureCallback>,
     /// Its own options. Those from above apply as well.
-    pub(crate) letters: LetterOptions,
+    pub(crate) dead_letters: DeadLetterOptions,
     /// In start order.
     pub(crate) children: Vec<ChildSpec>,
     /// Whether any child below has a mailbox.

@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 use super::request::ChildName;
 use crate::child::{ChildFactory, ChildTask, Context, Incarnation, Parent, Phases, StopLevel};
 use crate::core::{IncarnationNumber, Key, trim};
-use crate::mailbox::Slot;
+use crate::mailbox::MailboxControl;
 use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::policy::StartCause;
@@ -211,12 +211,12 @@ impl Children {
     }
 
     /// Returns the child's mailbox, if it has one.
-    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn Slot>> {
+    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn MailboxControl>> {
         self.entry(key)?.factory.mailbox()
     }
 
     /// Returns the mailboxes of all children.
-    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, Arc<dyn Slot>)> {
+    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, Arc<dyn MailboxControl>)> {
         let entries = self.entries.iter().flatten();
         entries.filter_map(|entry| Some((entry.key, entry.factory.mailbox()?)))
     }

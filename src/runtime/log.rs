@@ -13,11 +13,10 @@ use std::time::Duration;
 use tracing::{Level, debug, error, info, warn};
 
 use crate::core::{Decision, Report};
-use crate::dead_letter::{DeadLetter, Undelivered};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::policy::{FailureLog, LetterLine, LogLevel};
+use crate::policy::{FailureLog, LogLevel};
 
 /// Returns whether any lifecycle log line is enabled.
 pub(super) fn is_enabled() -> bool {
@@ -193,43 +192,4 @@ impl fmt::Display for Quoted<'_> {
 
 pub(super) fn stopped(supervisor: &Path) {
     info!(target: "verger::shutdown", %supervisor, "stopped");
-}
-
-/// A message that was not delivered, as far as the throttle lets it through.
-pub(super) fn letter(letter: &DeadLetter, line: LetterLine) {
-    let DeadLetter { target, incarnation, reason, event_type, error, .. } = letter;
-    let cause = error.as_ref().map(tracing::field::display);
-    match line {
-        LetterLine::Counted { count } => warn!(
-            target: "verger::dead_letter",
-            child = %target, incarnation, %reason, event_type, cause, count, "dead letter"
-        ),
-        LetterLine::Last { count, pause } => warn!(
-            target: "verger::dead_letter",
-            child = %target, incarnation, %reason, event_type, cause, count, ?pause,
-            "dead letter; no more are logged for a while"
-        ),
-        LetterLine::Resumed { total, unlogged } => warn!(
-            target: "verger::dead_letter",
-            child = %target, incarnation, %reason, event_type, cause, total, unlogged,
-            "dead letter; some before were not logged, and counting begins again"
-        ),
-    }
-}
-
-/// A message whose loss was intended.
-pub(super) fn quiet_letter(letter: &DeadLetter) {
-    let DeadLetter { target, incarnation, reason, event_type, .. } = letter;
-    debug!(
-        target: "verger::dead_letter",
-        child = %target, incarnation, %reason, event_type, "dead letter"
-    );
-}
-
-pub(super) fn letter_about_letter(undelivered: &Undelivered) {
-    let Undelivered { target, incarnation, reason, .. } = undelivered;
-    debug!(
-        target: "verger::dead_letter",
-        child = %target, incarnation, %reason, "a dead letter that was not delivered: dropped"
-    );
 }

@@ -8,21 +8,24 @@
 //! | `shared` | what a supervisor shares with its children, its handles and the supervisors above |
 //! | `tree`, `registry`, `leaks` | what all supervisors of a tree share |
 //! | `inbox`, `request` | events, calls, and how calls are answered |
-//! | `channels`, `subscription` | who listens to events and dead letters |
-//! | `letters`, `wards` | dead letters, and the mailboxes below a supervisor that has ended |
+//! | `channel`, `subscription` | broadcast channels, for events and for dead letters |
+//! | `dead_letters` | where dead letters go: stores, subscribers, log |
+//! | `orphaned_mailboxes`, `mailbox_owner` | mailboxes whose supervisor has ended, and a supervisor as mailboxes see it |
 //! | `stop_chain` | children of an ordered stop that cancel each other |
 //! | `phase`, `outcome` | how far a supervisor is, and how it ended |
 //! | `blueprint` | a checked supervisor, ready to run |
 //! | `log` | one line for each decision |
 
 pub(crate) mod blueprint;
-mod channels;
+mod channel;
 mod children;
+mod dead_letters;
 mod driver;
 pub(crate) mod inbox;
 mod leaks;
-mod letters;
 mod log;
+mod mailbox_owner;
+mod orphaned_mailboxes;
 mod outcome;
 pub(crate) mod phase;
 mod registry;
@@ -32,10 +35,8 @@ mod stop_chain;
 mod subscription;
 mod task;
 mod tree;
-mod wards;
 
 pub(crate) use self::blueprint::Blueprint;
-pub(crate) use self::letters::LetterOptions;
 pub(crate) use self::outcome::End;
 pub(crate) use self::shared::SupervisorShared;
 pub use self::subscription::Subscription;

@@ -6,21 +6,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use tokio::sync::broadcast::Receiver;
-
 use super::blueprint::Blueprint;
-use super::channels::{Channels, Item};
+use super::channel::Channel;
+use super::dead_letters::DeadLetters;
 use super::inbox::Inbox;
 use super::leaks::LeakId;
-use super::letters::Letters;
 use super::log;
+use super::orphaned_mailboxes::OrphanedMailboxes;
 use super::outcome::End;
 use super::phase::Progress;
 use super::request::Request;
 use super::stop_chain::StopChain;
 use super::subscription::Subscription;
 use super::tree::Tree;
-use super::wards::Wards;
 use crate::child::{Incarnation, Parent};
 use crate::clock::now;
 use crate::core::{self, IncarnationNumber, Key};
@@ -41,9 +39,9 @@ pub(crate) struct SupervisorShared {
     pub(crate) began: Instant,
     /// Decides on failures: the supervisor's own callback, or the nearest one above.
     pub(super) callback: Option<FailureCallback>,
-    pub(super) channels: Channels,
-    pub(super) letters: Letters,
-    pub(super) wards: Wards,
+    events: Channel<Event>,
+    pub(crate) dead_letters: Arc<DeadLetters>,
+    pub(super) orphaned_mailboxes: OrphanedMailboxes,
     pub(super) stop_chain: StopChain,
 }
 
@@ -71,7 +69,8 @@ impl SupervisorShared {
         began: Instant,
     ) -> Arc<Self> {
         let own = blueprint.on_child_failure.as_ref();
-        let letters = Letters::new(&blueprint.letters, above.as_ref().map(|above| &above.letters));
+        let letters_above = above.as_ref().map(|above| Arc::clone(&above.dead_letters));
+        let dead_letters = DeadLetters::new(&blueprint.dead_letters, letters_above);
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
         Arc::new(Self {
             path,
@@ -82,9 +81,9 @@ impl SupervisorShared {
             blueprint,
             began,
             callback,
-            channels: Channels::default(),
-            letters,
-            wards: Wards::default(),
+            events: Channel::default(),
+            dead_letters,
+            orphaned_mailboxes: OrphanedMailboxes::default(),
             stop_chain: StopChain::default(),
         })
     }
@@ -111,7 +110,8 @@ impl SupervisorShared {
         }
         // Dropping a request answers it.
         catch_panic(|| drop(left));
-        self.channels.close();
+        self.events.close();
+        self.dead_letters.close();
         self.progress.ended(end);
     }
 
@@ -172,12 +172,7 @@ impl SupervisorShared {
     }
 
     pub(crate) fn subscribe_events(&self) -> Subscription<Event> {
-        Subscription::new(self.listen(), Some(Arc::clone(&self.tree.listeners)))
-    }
-
-    /// Returns a receiver of everything sent from now on, until the supervisor ends.
-    pub(super) fn listen<T: Item>(&self) -> Receiver<T> {
-        self.channels.subscribe(|| self.inbox.is_closed())
+        Subscription::new(self.events.subscribe(), Some(Arc::clone(&self.tree.listeners)))
     }
 
     /// Sends an event to the subscribers of this supervisor and of all above.
@@ -194,7 +189,7 @@ impl SupervisorShared {
         let (seq, at, kind) = (self.tree.next_seq(), self.tree.wall_clock(now), kind());
         let event = Event { seq, at, path, incarnation, kind };
         for supervisor in self.upward() {
-            supervisor.channels.send(&event);
+            supervisor.events.send(&event);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Supervisor;
 use super::check;
 use crate::child::{ChildDefaults, ChildSpec, FactoryKind, Nested, Resolved};
+use crate::dead_letter::DeadLetterOptions;
 use crate::error::{BuildError, BuildWarning};
 use crate::failure::{ChildFailure, FailureAnswer, FailureCallback};
 use crate::path::Trail;
@@ -13,7 +14,6 @@ use crate::policy::{
     self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, SetTwice, Sources,
     Start, Strategy,
 };
-use crate::runtime::LetterOptions;
 
 /// What either kind of supervisor can be told.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub(super) struct Options {
     pub(super) defaults: ChildDefaults,
     pub(super) random: Option<Sources>,
     pub(super) on_child_failure: Option<FailureCallback>,
-    pub(super) letters: LetterOptions,
+    pub(super) dead_letters: DeadLetterOptions,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -108,7 +108,7 @@ fn blueprint(
         rules: Arc::new(rules(described.options(), path)?),
         dynamic: described.is_dynamic(),
         on_child_failure: described.options().on_child_failure.clone(),
-        letters: described.options().letters.clone(),
+        dead_letters: described.options().dead_letters.clone(),
         children: Vec::new(),
         lends: false,
     };

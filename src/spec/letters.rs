@@ -18,14 +18,14 @@ macro_rules! letter_options {
             /// are about a child itself are neither counted nor logged here: that their supervisor
             /// gave up on it already is.
             pub fn dead_letter_log(mut self, log: DeadLetterLog) -> Self {
-                self.options.letters.log = Some(log);
+                self.options.dead_letters.log = Some(log);
                 self
             }
 
             /// Keeps the [dead letters](crate::DeadLetter) from here and below in this store, and in
             /// those that were given here before. Default: none are kept.
             pub fn dead_letter_store(mut self, store: &DeadLetterStore) -> Self {
-                self.options.letters.stores.push(store.clone());
+                self.options.dead_letters.stores.push(store.clone());
                 self
             }
 
@@ -37,7 +37,7 @@ macro_rules! letter_options {
             /// the same, and who wants to see them can: see
             /// [`with_suppressed`](crate::Subscription::with_suppressed).
             pub fn suppress_dead_letters<M: 'static>(mut self) -> Self {
-                self.options.letters.suppressed.push(TypeId::of::<M>());
+                self.options.dead_letters.suppressed.push(TypeId::of::<M>());
                 self
             }
         }

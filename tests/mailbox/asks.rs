@@ -22,7 +22,7 @@ async fn a_request_fails_at_once_when_its_child_fails() {
 
     assert_eq!(
         error.to_string(),
-        "`app/reader` has read the question, and dropped it or failed without an answer"
+        "`app/reader` has read the question and dropped its `Reply` without an answer"
     );
     assert_eq!(began.elapsed(), Duration::ZERO);
     tree.stop("enough").await.unwrap();
@@ -58,7 +58,10 @@ async fn a_request_to_a_full_mailbox_fails_at_once() {
 
     let answer = tree.address.ask(|reply| Ask(2, reply)).await;
 
-    assert_eq!(told(answer), "the mailbox of `app/reader` is full: 1 messages wait");
+    assert_eq!(
+        told(answer),
+        "the mailbox of `app/reader` is full (capacity 1); wait for room with `send`, or raise the capacity"
+    );
     assert!(tree.letters().is_empty(), "it was never sent");
 }
 

@@ -122,7 +122,7 @@ async fn an_address_outlives_its_tree_and_reports_it_as_closed() {
     let error = tree.address.try_send(Note(1)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the mailbox of `app/reader` is closed: it is down for good, or stopping"
+        "the mailbox of `app/reader` is closed: the child is stopping, or is down and will not be restarted"
     );
     assert!(matches!(error.into_message(), Note(1)));
     assert!(tree.address.send(Note(2)).await.is_err(), "and does not hang");
@@ -131,7 +131,7 @@ async fn an_address_outlives_its_tree_and_reports_it_as_closed() {
 }
 
 fn error_of_a_closed_mailbox() -> &'static str {
-    "the mailbox of `app/reader` is closed: it is down for good, or stopping"
+    "the mailbox of `app/reader` is closed: the child is stopping, or is down and will not be restarted"
 }
 
 #[tokio::test(start_paused = true)]

@@ -54,7 +54,7 @@ async fn a_waiting_sender_is_refused_when_the_child_will_not_restart() {
 
     assert_eq!(
         third.await.unwrap().unwrap_err(),
-        "the mailbox of `app/reader` is closed: it is down for good, or stopping"
+        "the mailbox of `app/reader` is closed: the child is stopping, or is down and will not be restarted"
     );
     assert_eq!(tree.letters(), ["undelivered_at_stop: 1", "undelivered_at_stop: 2"]);
 }

@@ -9,7 +9,7 @@ fn doubled() -> Backoff {
 }
 
 async fn tree() -> Tree {
-    let change = |mailbox: Mailbox<Message>| mailbox.delay(Delay::Traffic);
+    let change = |mailbox: Mailbox<Message>| mailbox.delay(Delay::Delivery);
     let tree = Tree::with(Reader::that_acks(), 1000, change, |spec| spec.backoff(doubled())).await;
     tree.log();
     tree.reader.timed();
@@ -112,7 +112,7 @@ async fn delays_of_a_poison_message_grow_despite_healthy_messages_between() {
 #[tokio::test(start_paused = true)]
 async fn a_child_ready_after_its_delay_reads_when_it_is_ready() {
     for (ready, read) in [(secs(3), 3000), (ms(200), 1000)] {
-        let change = |mailbox: Mailbox<Message>| mailbox.delay(Delay::Traffic);
+        let change = |mailbox: Mailbox<Message>| mailbox.delay(Delay::Delivery);
         let treat = |spec: ChildSpec| spec.backoff(doubled()).readiness(Readiness::Signal);
         let tree = Tree::with(Reader::that_acks(), 1000, change, treat).await;
         tree.log();
@@ -140,7 +140,7 @@ async fn seed2_10_the_defaults_of_the_sender_are_slots_of_10_ms_and_a_ceiling_of
     let (_address, mailbox) = mailbox(1000);
     let reader = Reader::new();
     reader.starts([Begin::Fail(Duration::ZERO); 12]);
-    let spec = reader.spec(mailbox.delay(Delay::Traffic));
+    let spec = reader.spec(mailbox.delay(Delay::Delivery));
     let app =
         Supervisor::builder("app").preset(Preset::xebia()).random(|| || 0.999_999).child(spec);
     reader.timed();

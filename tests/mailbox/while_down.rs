@@ -60,7 +60,10 @@ async fn seed0_35_the_overflow_rule_is_a_setting() {
         let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
         assert_eq!(errors.len(), refused, "{overflow:?}");
         for error in errors {
-            assert_eq!(error.to_string(), "the mailbox of `app/reader` is full: 2 messages wait");
+            assert_eq!(
+                error.to_string(),
+                "the mailbox of `app/reader` is full (capacity 2); wait for room with `send`, or raise the capacity"
+            );
             assert!(matches!(error.into_message(), Note(3)));
         }
         tree.pass(WAIT + ms(50)).await;

@@ -1,42 +1,38 @@
-//! Letters that are kept, to be looked at and replayed.
+//! Dead letters that are kept, to be inspected and replayed.
 //!
-//! # Invariants
-//!
-//! 1. Every letter is counted, kept or not.
-//! 2. An entry is in `entries` if and only if its age is in `ages`.
-//! 3. While a message is being put into a queue, no lock is held; its entry stays, without it.
+//! While a message is sent again no lock is held; its entry is kept, without the message.
 
 mod entry;
+mod ring;
 #[cfg(test)]
 mod tests;
 
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use foldhash::{HashMap, HashMapExt as _};
-
-pub use self::entry::{DeadLetterCounts, DeadLetterEntry, EntryId, ReplayError};
-
-use super::owner::Redeliver;
+pub use self::entry::{DeadLetterCounts, DeadLetterEntry, ReplayError};
+use self::ring::{Ring, StoredLetter};
+use super::entry_id::EntryId;
+use super::letter::{DeadLetter, Provenance};
 use super::payload::{Payload, drop_afterwards};
-use super::{DeadLetter, Provenance};
+use super::undelivered::Redeliver;
 use crate::clock::now;
 use crate::path::Path;
 use crate::sync::Mutex;
 
-/// Keeps dead letters, so that they can be counted, looked at, and replayed.
+/// Keeps dead letters, so that they can be counted, inspected and replayed.
 ///
-/// Cheap to clone; all clones are the same store. It is given to a supervisor, and then has every
-/// letter from there and below, also those that are
-/// [suppressed](crate::SupervisorBuilder::suppress_dead_letters), and lives on when that has ended.
-/// By default there is no store, and a message whose letter nobody holds on to is gone.
+/// A store is given to a supervisor with
+/// [`dead_letter_store`](crate::SupervisorBuilder::dead_letter_store). It then receives every letter from
+/// that supervisor and below, including [suppressed](crate::SupervisorBuilder::suppress_dead_letters)
+/// ones. It is cheap to clone; all clones are the same store. Without a store, a message is dropped with
+/// the last clone of its letter.
 ///
-/// It is a ring: the oldest entry makes room for a new one. What is too old is dropped whenever the
-/// store is used.
+/// The store is a ring: when it is full, the oldest entry is removed. Entries that are too old are
+/// removed whenever the store is used.
 ///
 /// ```
 /// use std::time::Duration;
@@ -65,48 +61,30 @@ use crate::sync::Mutex;
 ///
 /// # Replay
 ///
-/// [`replay`](Self::replay) sends the message of an entry again, to where it came from. With that
-/// the entry is gone. If the message becomes a letter again, it is the same entry as before, with
-/// one more [replay](DeadLetterEntry::replays); after three it is in quarantine, and only looked at.
+/// [`replay`](Self::replay) sends the message of an entry again, to the mailbox that it was in, and
+/// removes the entry. If the message becomes a dead letter again, it is the same entry with one more
+/// [replay](DeadLetterEntry::replays). After three replays the entry is in quarantine and can't be
+/// replayed again.
 ///
-/// A letter that two stores keep has its message only once: the store that replays it has it.
+/// If two stores keep the same letter, its message can be replayed from one of them.
 #[derive(Clone)]
 pub struct DeadLetterStore {
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
 }
 
-struct Shared {
-    /// No other store has had it.
+struct StoreShared {
+    /// Distinguishes the store from all others.
     serial: u64,
-    kept: Mutex<Kept>,
+    ring: Mutex<Ring>,
 }
 
-struct Kept {
-    capacity: usize,
-    retention: Duration,
-    max_replays: u32,
-    /// The number of the last entry.
-    last: u64,
-    entries: HashMap<u64, Item>,
-    /// When each became a letter, the last time.
-    ages: BTreeSet<(Instant, u64)>,
-    counts: DeadLetterCounts,
-}
-
-struct Item {
-    letter: DeadLetter,
-    origin: Option<Weak<dyn Redeliver>>,
-    replays: u32,
-    since: Instant,
-}
-
-/// A message on its way out of the store.
-struct Leaving {
-    /// As the queue gets it, with this replay counted.
+/// A message that is being replayed.
+struct Replay {
+    /// The id that the message has in the mailbox, with this replay counted.
     id: EntryId,
     path: Path,
     message: Box<dyn Any + Send>,
-    /// Where it goes back to if it is refused.
+    /// Takes the message back if it is refused.
     payload: Arc<Payload>,
     origin: Option<Weak<dyn Redeliver>>,
 }
@@ -116,184 +94,153 @@ impl DeadLetterStore {
     const RETENTION: Duration = Duration::from_secs(3600);
     const MAX_REPLAYS: u32 = 3;
 
-    /// A store of this many letters, each for an hour. [`Default`]: 1000.
+    /// Creates a store that keeps at most `capacity` letters, each for an hour.
+    ///
+    /// The [`Default`] store keeps 1000.
     #[must_use]
     pub fn ring(capacity: usize) -> Self {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-        let kept = Kept {
-            capacity,
-            retention: Self::RETENTION,
-            max_replays: Self::MAX_REPLAYS,
-            last: 0,
-            entries: HashMap::new(),
-            ages: BTreeSet::new(),
-            counts: DeadLetterCounts::default(),
-        };
+        let ring = Mutex::new(Ring::new(capacity, Self::RETENTION, Self::MAX_REPLAYS));
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        Self { shared: Arc::new(Shared { serial, kept: Mutex::new(kept) }) }
+        Self { shared: Arc::new(StoreShared { serial, ring }) }
     }
 
-    /// Counts letters and keeps none, where messages must not be kept.
+    /// Creates a store that counts letters and keeps none.
     #[must_use]
     pub fn metrics_only() -> Self {
         Self::ring(0)
     }
 
-    /// How long a letter is kept. Default: 1 h. With [`Duration::MAX`], until it has to make room.
+    /// Sets how long a letter is kept. Default: 1 hour.
+    ///
+    /// With [`Duration::MAX`], letters are kept until the store is full.
     #[must_use]
     pub fn retention(self, retention: Duration) -> Self {
-        self.with(|kept| kept.retention = retention);
+        self.with(|ring| ring.retention = retention);
         self
     }
 
-    /// How often a message may be replayed before it is in quarantine. Default: 3.
+    /// Sets how often a message may be replayed before it is in quarantine. Default: 3.
     #[must_use]
     pub fn max_replays(self, max: u32) -> Self {
-        self.with(|kept| kept.max_replays = max);
+        self.with(|ring| ring.max_replays = max);
         self
     }
 
-    /// All letters that are kept, the oldest first. One that was replayed in vain is as old as its
-    /// last return.
+    /// Returns all entries, the oldest first.
+    ///
+    /// The age of an entry that was replayed in vain counts from its last letter.
     #[must_use]
     pub fn entries(&self) -> Vec<DeadLetterEntry> {
-        self.with(|kept| {
-            kept.expire(now());
-            let numbers = kept.ages.iter().map(|&(_, number)| number);
-            numbers.filter_map(|number| self.entry_of(kept, number)).collect()
+        self.with(|ring| {
+            ring.expire(now());
+            ring.numbers().filter_map(|number| self.entry_of(ring, number)).collect()
         })
     }
 
-    /// Those for this path, as in `app/ingest`, and for all below it, the oldest first.
+    /// Returns the entries for a path such as `app/ingest` and for all paths below it, the oldest first.
     #[must_use]
     pub fn under(&self, path: impl AsRef<str>) -> Vec<DeadLetterEntry> {
         let path = path.as_ref();
-        let within = |target: &str| {
+        let is_within = |target: &str| {
             let below = target.strip_prefix(path);
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
         };
         let mut entries = self.entries();
-        entries.retain(|entry| within(entry.letter.target.as_str()));
+        entries.retain(|entry| is_within(entry.letter.target.as_str()));
         entries
     }
 
-    /// The entry with this [number](EntryId::number), if it is kept.
+    /// Returns the entry with this [number](EntryId::number).
     #[must_use]
     pub fn entry(&self, number: u64) -> Option<DeadLetterEntry> {
-        self.with(|kept| {
-            kept.expire(now());
-            self.entry_of(kept, number)
+        self.with(|ring| {
+            ring.expire(now());
+            self.entry_of(ring, number)
         })
     }
 
-    /// Takes an entry out of the store, for example after somebody has seen to it.
+    /// Removes an entry from the store and returns it.
     pub fn remove(&self, id: EntryId) -> Option<DeadLetterEntry> {
-        self.with(|kept| {
-            kept.expire(now());
+        self.with(|ring| {
+            ring.expire(now());
             let number = self.number(id)?;
-            let entry = self.entry_of(kept, number)?;
-            kept.remove(number);
+            let entry = self.entry_of(ring, number)?;
+            ring.remove(number);
             Some(entry)
         })
     }
 
-    /// How many letters there were.
+    /// Returns how many letters the store has received.
     #[must_use]
     pub fn counts(&self) -> DeadLetterCounts {
-        self.with(|kept| {
-            kept.expire(now());
-            kept.counts.clone()
+        self.with(|ring| {
+            ring.expire(now());
+            ring.counts.clone()
         })
     }
 
-    /// Sends the message of an entry again, to the mailbox that it was for; whoever reads that now
-    /// has it. It is put at the end of the queue.
+    /// Sends the message of an entry again, to the end of the mailbox that it was in.
     ///
     /// # Errors
     ///
-    /// If there is no such entry, or its message can't be sent: see [`ReplayError`]. The entry stays
-    /// as it was then, and no replay is counted.
+    /// Returns a [`ReplayError`] if there is no such entry, or if its message can't be sent. The entry is
+    /// then kept, and no replay is counted.
     pub fn replay(&self, id: EntryId) -> Result<(), ReplayError> {
-        let leaving = self.leave(id)?;
-        let origin = leaving.origin.as_ref().and_then(Weak::upgrade);
-        match origin {
-            Some(queue) => self.put_into(leaving, queue),
+        let now = now();
+        let replay = self.begin_replay(id, now)?;
+        match replay.origin.as_ref().and_then(Weak::upgrade) {
+            Some(mailbox) => self.finish_replay(replay, mailbox, now),
             None => {
-                let (id, path) = (leaving.id, leaving.path);
-                leaving.payload.put_back(leaving.message);
-                Err(ReplayError::Unresolved { id, path })
+                replay.payload.put_back(replay.message);
+                Err(ReplayError::Unresolved { id: replay.id, path: replay.path })
             }
         }
     }
 
-    /// The same to another queue than the one it came from.
+    /// Sends the message of an entry to another mailbox.
     pub(crate) fn replay_into(
         &self,
         id: EntryId,
-        queue: Arc<dyn Redeliver>,
+        mailbox: Arc<dyn Redeliver>,
+        now: Instant,
     ) -> Result<(), ReplayError> {
-        let leaving = self.leave(id)?;
-        self.put_into(leaving, queue)
-    }
-
-    /// Takes a letter, the first time or back from a replay.
-    pub(crate) fn capture(&self, letter: &DeadLetter, from: &Provenance, now: Instant) {
-        let back = from.entry.filter(|id| self.number(*id).is_some());
-        self.with(|kept| {
-            kept.expire(now);
-            kept.counts.add(letter.reason);
-            if kept.capacity == 0 {
-                return;
-            }
-            let (number, replays) = match back {
-                Some(id) => (id.number, id.replays),
-                None => {
-                    kept.last += 1;
-                    (kept.last, 0)
-                }
-            };
-            // If it comes back faster than whoever replays it notices that it has left.
-            kept.remove(number);
-            let (letter, origin) = (letter.clone(), from.origin.clone());
-            kept.entries.insert(number, Item { letter, origin, replays, since: now });
-            kept.ages.insert((now, number));
-            while kept.entries.len() > kept.capacity {
-                kept.forget_oldest();
-            }
-        });
-    }
-
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
+        let replay = self.begin_replay(id, now)?;
+        self.finish_replay(replay, mailbox, now)
     }
 
     /// Takes the message out of its entry, if it may be replayed.
-    fn leave(&self, id: EntryId) -> Result<Leaving, ReplayError> {
-        self.with(|kept| {
-            kept.expire(now());
-            let entry = self.number(id).and_then(|number| kept.entries.get(&number));
-            let entry = entry.ok_or(ReplayError::UnknownEntry { id })?;
-            let path = entry.letter.target.clone();
-            let replays = entry.replays;
-            if replays >= kept.max_replays {
+    fn begin_replay(&self, id: EntryId, now: Instant) -> Result<Replay, ReplayError> {
+        self.with(|ring| {
+            ring.expire(now);
+            let stored = self.number(id).and_then(|number| ring.get(number));
+            let stored = stored.ok_or(ReplayError::UnknownEntry { id })?;
+            let path = stored.letter.target.clone();
+            let replays = stored.replays;
+            if replays >= ring.max_replays {
                 return Err(ReplayError::Quarantined { id, path, replays });
             }
-            let payload = entry.letter.payload.clone();
+            let payload = stored.letter.payload().map(Arc::clone);
             let message = payload.as_ref().and_then(|payload| payload.remove());
             let (Some(payload), Some(message)) = (payload, message) else {
                 return Err(ReplayError::NoPayload { id, path });
             };
             let id = EntryId { replays: replays + 1, ..id };
-            Ok(Leaving { id, path, message, payload, origin: entry.origin.clone() })
+            Ok(Replay { id, path, message, payload, origin: stored.origin.clone() })
         })
     }
 
-    fn put_into(&self, leaving: Leaving, queue: Arc<dyn Redeliver>) -> Result<(), ReplayError> {
-        let Leaving { id, path, message, payload, origin: _ } = leaving;
-        match queue.redeliver(message, id) {
+    fn finish_replay(
+        &self,
+        replay: Replay,
+        mailbox: Arc<dyn Redeliver>,
+        now: Instant,
+    ) -> Result<(), ReplayError> {
+        let Replay { id, path, message, payload, origin: _ } = replay;
+        match mailbox.redeliver(message, id, now) {
             Ok(()) => {
-                self.with(|kept| kept.left(id.number, &payload));
+                self.with(|ring| ring.replayed(id.number, &payload));
                 Ok(())
             }
             Err((message, why)) => {
@@ -303,58 +250,47 @@ impl DeadLetterStore {
         }
     }
 
-    /// Under which number the entry is here, if it is one of this store.
+    /// Adds a letter, or returns one to its entry after a replay.
+    pub(crate) fn capture(&self, letter: &DeadLetter, from: &Provenance, now: Instant) {
+        let replayed = from.entry.filter(|id| self.number(*id).is_some());
+        self.with(|ring| {
+            ring.expire(now);
+            ring.counts.add(letter.reason);
+            if ring.capacity == 0 {
+                return;
+            }
+            let (number, replays) = match replayed {
+                Some(id) => (id.number, id.replays),
+                None => (ring.next_number(), 0),
+            };
+            let (letter, origin) = (letter.clone(), from.origin.clone());
+            ring.insert(number, StoredLetter { letter, origin, replays, since: now });
+        });
+    }
+
+    /// Returns `true` if both are clones of the same store.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Returns the number of the entry, if it is one of this store.
     fn number(&self, id: EntryId) -> Option<u64> {
         (id.store == self.shared.serial).then_some(id.number)
     }
 
-    fn entry_of(&self, kept: &Kept, number: u64) -> Option<DeadLetterEntry> {
-        let entry = kept.entries.get(&number)?;
-        let replays = entry.replays;
+    fn entry_of(&self, ring: &Ring, number: u64) -> Option<DeadLetterEntry> {
+        let stored = ring.get(number)?;
+        let replays = stored.replays;
         Some(DeadLetterEntry {
             id: EntryId { store: self.shared.serial, number, replays },
-            letter: entry.letter.clone(),
+            letter: stored.letter.clone(),
             replays,
-            quarantined: replays >= kept.max_replays,
+            quarantined: replays >= ring.max_replays,
         })
     }
 
-    fn with<R>(&self, f: impl FnOnce(&mut Kept) -> R) -> R {
-        drop_afterwards(|| f(&mut self.shared.kept.lock()))
-    }
-}
-
-impl Kept {
-    fn expire(&mut self, now: Instant) {
-        while let Some(&(since, _)) = self.ages.first() {
-            if now.saturating_duration_since(since) < self.retention {
-                break;
-            }
-            self.forget_oldest();
-        }
-    }
-
-    fn forget_oldest(&mut self) {
-        if let Some((_, number)) = self.ages.pop_first() {
-            self.entries.remove(&number);
-            self.counts.forgotten += 1;
-        }
-    }
-
-    fn remove(&mut self, number: u64) {
-        if let Some(entry) = self.entries.remove(&number) {
-            self.ages.remove(&(entry.since, number));
-        }
-    }
-
-    /// The message of this entry was put into a queue. It may be back already, as another letter.
-    fn left(&mut self, number: u64, payload: &Arc<Payload>) {
-        self.counts.replayed += 1;
-        let same =
-            |entry: &Item| entry.letter.payload.as_ref().is_some_and(|it| Arc::ptr_eq(it, payload));
-        if self.entries.get(&number).is_some_and(same) {
-            self.remove(number);
-        }
+    fn with<R>(&self, f: impl FnOnce(&mut Ring) -> R) -> R {
+        drop_afterwards(|| f(&mut self.shared.ring.lock()))
     }
 }
 
@@ -367,7 +303,7 @@ impl Default for DeadLetterStore {
 
 impl fmt::Debug for DeadLetterStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total = self.with(|kept| kept.counts.total);
+        let total = self.with(|ring| ring.counts.total);
         f.debug_struct("DeadLetterStore").field("total", &total).finish_non_exhaustive()
     }
 }

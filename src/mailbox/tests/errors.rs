@@ -1,11 +1,11 @@
-//! The texts of errors, for people who read logs.
+//! The texts of errors.
 
 use std::time::Duration;
 
-use super::super::{AskError, SendError};
+use super::super::error::AskError;
 use super::*;
 
-/// A message that can't be printed, and need not be.
+/// A message without `Debug`.
 struct Secret;
 
 fn child() -> Option<Path> {
@@ -13,24 +13,27 @@ fn child() -> Option<Path> {
 }
 
 #[test]
-fn an_error_of_a_send_names_the_child_and_the_room_and_not_the_message() {
+fn a_send_error_names_the_child_and_the_capacity_but_not_the_message() {
     let table = [
         (
             SendError::Full { message: Secret, child: child(), capacity: 3 },
-            "the mailbox of `app/db` is full: 3 messages wait",
+            "the mailbox of `app/db` is full (capacity 3); wait for room with `send`, or raise the \
+             capacity",
         ),
         (
             SendError::Full { message: Secret, child: None, capacity: 1 },
-            "the mailbox of a child whose tree was not started is full: 1 messages wait",
+            "the mailbox of a child whose tree was not started is full (capacity 1); wait for room \
+             with `send`, or raise the capacity",
         ),
         (
             SendError::Closed { message: Secret, child: child() },
-            "the mailbox of `app/db` is closed: it is down for good, or stopping",
+            "the mailbox of `app/db` is closed: the child is stopping, or is down and will not be \
+             restarted",
         ),
         (
             SendError::Closed { message: Secret, child: None },
-            "the mailbox of a child whose tree was not started is closed: it is down for good, \
-             or stopping",
+            "the mailbox of a child whose tree was not started is closed: the child is \
+             stopping, or is down and will not be restarted",
         ),
     ];
     for (error, text) in table {
@@ -41,7 +44,7 @@ fn an_error_of_a_send_names_the_child_and_the_room_and_not_the_message() {
 }
 
 #[test]
-fn an_error_of_a_question_says_what_has_become_of_it() {
+fn an_ask_error_says_what_happened_to_the_question() {
     let (within, reason) = (Duration::from_millis(1500), DeadLetterReason::Poison);
     let table = [
         (
@@ -50,7 +53,7 @@ fn an_error_of_a_question_says_what_has_become_of_it() {
         ),
         (
             AskError::NoReply { child: child() },
-            "`app/db` has read the question, and dropped it or failed without an answer".to_owned(),
+            "`app/db` has read the question and dropped its `Reply` without an answer".to_owned(),
         ),
         (
             AskError::TimedOut { child: child(), within },
@@ -68,7 +71,7 @@ fn an_error_of_a_question_says_what_has_become_of_it() {
 }
 
 #[test]
-fn a_message_comes_back_out_of_either_error() {
+fn either_send_error_returns_the_message() {
     let full = SendError::Full { message: 1, child: None, capacity: 1 };
     let closed = SendError::Closed { message: 2, child: None };
     assert_eq!((full.into_message(), closed.into_message()), (1, 2));

@@ -1,11 +1,12 @@
-//! What belongs to others is never run, nor dropped, under the lock, and may panic.
+//! Foreign code is never called or dropped under the lock, and may panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::super::{Address, WhileDown};
+use super::super::address::Address;
+use super::super::while_down::WhileDown;
 use super::*;
 
-/// Sends to the mailbox, and looks at it, when it is dropped.
+/// Sends to the mailbox when it is dropped.
 struct Calls(Address<Option<Calls>>);
 
 impl Drop for Calls {
@@ -15,29 +16,31 @@ impl Drop for Calls {
 }
 
 #[test]
-fn a_message_is_not_lost_to_a_panic_about_whether_it_is_the_last() {
-    let mut post = Post::new(1);
-    post.shared.edit(|options| options.final_message = Some(Arc::new(|_: &u32| panic!("unsure"))));
-    let mut inbox = post.lend();
-    post.try_send(1).unwrap();
+fn a_panic_in_final_message_does_not_lose_the_message() {
+    let mut mailbox = BoundMailbox::new(1);
+    mailbox
+        .shared
+        .set_option(|options| options.final_message = Some(Arc::new(|_: &u32| panic!("unsure"))));
+    let mut inbox = mailbox.lend();
+    mailbox.try_send(1).unwrap();
 
     let delivered = catch_unwind(AssertUnwindSafe(|| inbox.try_deliver().is_some()));
 
     assert!(delivered.is_err());
-    assert_eq!(post.shared.load().0, 1);
-    post.shared.edit(|options| options.final_message = None);
+    assert_eq!(mailbox.shared.load().0, 1);
+    mailbox.shared.set_option(|options| options.final_message = None);
     assert_eq!(inbox.try_deliver().map(|it| (it.attempt(), it.ack())), Some((2, 1)));
-    assert_eq!(post.shared.load().0, 0);
+    assert_eq!(mailbox.shared.load().0, 0);
 }
 
 #[test]
-fn what_was_said_of_a_mailbox_before_may_use_it_when_it_is_dropped() {
-    let shared = Arc::new(Shared::new(9));
+fn dropping_a_replaced_option_may_use_the_mailbox() {
+    let shared = Arc::new(MailboxShared::new(9));
     let calls = Calls(Address::new(Arc::clone(&shared)));
     let reply = WhileDown::reply(move |_| assert!(!calls.0.is_empty()));
-    shared.edit(|options| std::mem::replace(&mut options.while_down, reply));
+    shared.set_option(|options| std::mem::replace(&mut options.while_down, reply.into()));
 
-    shared.edit(|options| std::mem::replace(&mut options.while_down, WhileDown::Drop));
+    shared.set_option(|options| std::mem::replace(&mut options.while_down, WhileDown::Drop.into()));
 
     assert_eq!(shared.load().0, 1);
 }

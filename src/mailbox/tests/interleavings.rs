@@ -1,72 +1,75 @@
-//! Every interleaving of two or three who use a mailbox at once.
+//! All interleavings of two or three threads that use a mailbox.
 
 use std::future::poll_fn;
 
 use loom::thread;
 
-use super::super::Address;
+use super::super::address::Address;
 use super::*;
 use crate::sync::model::{Task, check};
 
-/// Reads until it has so many, and waits when there is nothing.
-fn read(post: &Post<u32>, loan: u64, count: usize) -> Vec<u32> {
+/// Receives `count` messages, waiting for them.
+fn receive(mailbox: &BoundMailbox<u32>, loan: u64, count: usize) -> Vec<u32> {
     let task = Task::new();
-    let mut read = Vec::new();
-    while read.len() < count {
-        let next = task.run(poll_fn(|cx| post.next(loan, false, cx.waker())));
+    let mut received = Vec::new();
+    while received.len() < count {
+        let next = task.run(poll_fn(|cx| mailbox.next(loan, Take::Receive, cx.waker())));
         let Some(envelope) = next else { break };
-        read.push(envelope.message);
+        received.push(envelope.message);
     }
-    read
+    received
 }
 
-fn sending(post: &Post<u32>, message: u32) -> thread::JoinHandle<Result<(), SendError<u32>>> {
-    let address = Address::new(Arc::clone(&post.shared));
+fn sending(
+    mailbox: &BoundMailbox<u32>,
+    message: u32,
+) -> thread::JoinHandle<Result<(), SendError<u32>>> {
+    let address = Address::new(Arc::clone(&mailbox.shared));
     thread::spawn(move || Task::new().run(address.send(message)))
 }
 
 #[test]
-fn loom_a_reader_who_found_nothing_is_woken_by_a_message() {
+fn loom_a_pending_inbox_is_woken_by_a_message() {
     check(|| {
-        let mut post = Post::new(2);
-        let loan = post.loan();
-        let sending = sending(&post, 1);
+        let mut mailbox = BoundMailbox::new(2);
+        let (loan, _) = mailbox.loan();
+        let sending = sending(&mailbox, 1);
 
-        assert_eq!(read(&post, loan, 1), [1]);
+        assert_eq!(receive(&mailbox, loan, 1), [1]);
 
         sending.join().unwrap().unwrap();
     });
 }
 
 #[test]
-fn loom_two_senders_and_room_for_one_get_in_once_each() {
+fn loom_two_senders_with_room_for_one_send_once_each() {
     check(|| {
-        let mut post = Post::new(1);
-        let loan = post.loan();
-        let sending = [sending(&post, 1), sending(&post, 2)];
+        let mut mailbox = BoundMailbox::new(1);
+        let (loan, _) = mailbox.loan();
+        let sending = [sending(&mailbox, 1), sending(&mailbox, 2)];
 
-        let mut read = read(&post, loan, 2);
+        let mut received = receive(&mailbox, loan, 2);
 
         for sending in sending {
             sending.join().unwrap().unwrap();
         }
-        read.sort_unstable();
-        assert_eq!(read, [1, 2]);
-        assert_eq!(post.shared.load().0, 0);
+        received.sort_unstable();
+        assert_eq!(received, [1, 2]);
+        assert_eq!(mailbox.shared.load().0, 0);
     });
 }
 
 #[test]
-fn loom_a_reader_hears_of_the_sender_whom_another_lets_in() {
+fn loom_an_inbox_is_woken_by_a_sender_that_an_ack_has_admitted() {
     check(|| {
-        let mut post = Post::new(1);
-        let mut inbox = post.lend();
-        post.try_send(1).unwrap();
+        let mut mailbox = BoundMailbox::new(1);
+        let mut inbox = mailbox.lend();
+        mailbox.try_send(1).unwrap();
         let delivery = inbox.try_deliver().unwrap();
-        let sending = sending(&post, 2);
+        let sending = sending(&mailbox, 2);
         let acking = thread::spawn(move || delivery.ack());
 
-        let second = Task::new().run(poll_fn(|cx| post.next(1, false, cx.waker())));
+        let second = Task::new().run(poll_fn(|cx| mailbox.next(1, Take::Receive, cx.waker())));
 
         assert_eq!(second.map(|it| it.message), Some(2));
         sending.join().unwrap().unwrap();
@@ -75,152 +78,152 @@ fn loom_a_reader_hears_of_the_sender_whom_another_lets_in() {
 }
 
 #[test]
-fn loom_who_waits_for_room_when_the_mailbox_goes_away_has_his_message_back() {
+fn loom_a_sender_that_waits_while_the_mailbox_is_closed_gets_its_message_back() {
     check(|| {
-        let mut post = Post::new(1);
-        post.loan();
-        post.try_send(1).unwrap();
-        let sending = sending(&post, 2);
+        let mut mailbox = BoundMailbox::new(1);
+        mailbox.loan();
+        mailbox.try_send(1).unwrap();
+        let sending = sending(&mailbox, 2);
 
-        post.shared.away(DeadLetterReason::GaveUp);
+        mailbox.close(DeadLetterReason::GaveUp);
 
         let back = sending.join().unwrap().unwrap_err().into_message();
         assert_eq!(back, 2);
-        assert_eq!(post.office.letters(), [(DeadLetterReason::GaveUp, 1_u32)]);
-        assert_eq!(post.shared.load().0, 0);
+        assert_eq!(mailbox.owner.letters(), [(DeadLetterReason::GaveUp, 1_u32)]);
+        assert_eq!(mailbox.shared.load().0, 0);
     });
 }
 
 #[test]
-fn loom_what_is_sent_while_the_mailbox_goes_away_comes_back_or_is_a_letter() {
+fn loom_a_message_sent_while_the_mailbox_is_closed_comes_back_or_is_a_dead_letter() {
     check(|| {
-        let mut post = Post::new(2);
-        post.loan();
-        let sending = sending(&post, 1);
+        let mut mailbox = BoundMailbox::new(2);
+        mailbox.loan();
+        let sending = sending(&mailbox, 1);
 
-        post.shared.away(DeadLetterReason::GaveUp);
+        mailbox.close(DeadLetterReason::GaveUp);
 
-        let letters = post.office.letters::<u32>().len();
+        let letters = mailbox.owner.letters::<u32>().len();
         let back = usize::from(sending.join().unwrap().is_err());
-        assert_eq!(letters + post.office.letters::<u32>().len() + back, 1);
-        assert_eq!(post.shared.load().0, 0);
+        assert_eq!(letters + mailbox.owner.letters::<u32>().len() + back, 1);
+        assert_eq!(mailbox.shared.load().0, 0);
     });
 }
 
 #[test]
-fn loom_what_is_sent_while_the_inbox_is_dropped_is_told_to_the_supervisor_or_was_read() {
+fn loom_a_message_sent_while_the_inbox_is_dropped_notifies_the_supervisor_or_was_received() {
     check(|| {
-        let mut post = Post::on_message(2);
-        let mut inbox = post.lend();
-        let sending = sending(&post, 1);
+        let mut mailbox = BoundMailbox::start_on_message(2);
+        let mut inbox = mailbox.lend();
+        let sending = sending(&mailbox, 1);
 
         let read = inbox.try_recv().is_some();
         drop(inbox);
-        post.shared.rest();
+        mailbox.mark_idle();
 
         sending.join().unwrap().unwrap();
-        // Or it came when nobody read any more, and before the child was down.
-        let letters = post.office.letters::<u32>().len();
-        let waits = post.shared.load().0;
+        // Or it was sent after the inbox was dropped and before the child was idle.
+        let letters = mailbox.owner.letters::<u32>().len();
+        let waits = mailbox.shared.load().0;
         assert_eq!(usize::from(read) + letters + waits, 1);
-        assert_eq!(post.office.wanted(), waits);
+        assert_eq!(mailbox.owner.notifications(), waits);
     });
 }
 
 #[test]
-fn loom_a_delivery_that_comes_back_while_the_mailbox_goes_away_is_a_letter() {
+fn loom_a_delivery_dropped_while_the_mailbox_is_closed_is_a_dead_letter() {
     check(|| {
-        let mut post = Post::<u32>::new(1);
-        let mut inbox = post.lend();
-        post.try_send(1).unwrap();
+        let mut mailbox = BoundMailbox::<u32>::new(1);
+        let mut inbox = mailbox.lend();
+        mailbox.try_send(1).unwrap();
         let delivery = inbox.try_deliver().unwrap();
         let dropping = thread::spawn(move || drop(delivery));
 
-        post.shared.away(DeadLetterReason::GaveUp);
+        mailbox.close(DeadLetterReason::GaveUp);
 
         dropping.join().unwrap();
-        assert_eq!(post.office.letters(), [(DeadLetterReason::GaveUp, 1_u32)]);
-        assert_eq!(post.shared.load().0, 0);
+        assert_eq!(mailbox.owner.letters(), [(DeadLetterReason::GaveUp, 1_u32)]);
+        assert_eq!(mailbox.shared.load().0, 0);
     });
 }
 
 #[test]
-fn loom_the_room_of_a_sender_who_gives_up_goes_to_the_next() {
+fn loom_the_room_of_a_dropped_sender_goes_to_the_next() {
     check(|| {
-        let mut post = Post::new(1);
-        let loan = post.loan();
-        post.try_send(1).unwrap();
-        let number = post.wait(2, None, Waker::noop()).unwrap();
-        let sending = sending(&post, 3);
-        let shared = Arc::clone(&post.shared);
-        let leaving = thread::spawn(move || shared.leave(number));
+        let mut mailbox = BoundMailbox::new(1);
+        let (loan, _) = mailbox.loan();
+        mailbox.try_send(1).unwrap();
+        let number = mailbox.wait(2, None, Waker::noop()).unwrap();
+        let sending = sending(&mailbox, 3);
+        let shared = Arc::clone(&mailbox.shared);
+        let leaving = thread::spawn(move || shared.step(|state, fx| state.leave(number, fx)));
 
-        assert_eq!(read(&post, loan, 2), [1, 3]);
+        assert_eq!(receive(&mailbox, loan, 2), [1, 3]);
 
         leaving.join().unwrap();
         sending.join().unwrap().unwrap();
     });
 }
 
-/// A reader who has one of `messages` and has taken the others over.
-fn ahead(capacity: usize, messages: u32) -> (Post<u32>, Inbox<u32>) {
-    let mut post = Post::new(capacity);
-    let mut inbox = post.lend();
-    (1..=messages).for_each(|it| post.try_send(it).unwrap());
+/// An inbox that has received the first of `messages`.
+fn started(capacity: usize, messages: u32) -> (BoundMailbox<u32>, Inbox<u32>) {
+    let mut mailbox = BoundMailbox::new(capacity);
+    let mut inbox = mailbox.lend();
+    (1..=messages).for_each(|it| mailbox.try_send(it).unwrap());
     assert_eq!(inbox.try_recv(), Some(1));
-    (post, inbox)
+    (mailbox, inbox)
 }
 
 #[test]
-fn loom_what_a_reader_took_over_is_read_or_a_letter_when_the_mailbox_goes_away() {
+fn loom_messages_are_received_or_dead_letters_if_the_mailbox_is_closed_meanwhile() {
     check(|| {
-        let (post, mut inbox) = ahead(3, 3);
+        let (mailbox, mut inbox) = started(3, 3);
         let reading = thread::spawn(move || {
             let read: Vec<_> = std::iter::from_fn(|| inbox.try_recv()).collect();
             drop(inbox);
             read
         });
 
-        post.shared.away(DeadLetterReason::GaveUp);
+        mailbox.close(DeadLetterReason::GaveUp);
 
         let mut all = reading.join().unwrap();
-        all.extend(post.office.letters::<u32>().into_iter().map(|(_, message)| message));
+        all.extend(mailbox.owner.letters::<u32>().into_iter().map(|(_, message)| message));
         assert_eq!(all, [2, 3]);
-        assert_eq!(post.shared.load().0, 0);
+        assert_eq!(mailbox.shared.load().0, 0);
     });
 }
 
 #[test]
-fn loom_who_wants_the_room_of_what_a_reader_took_over_gets_in_behind_it() {
+fn loom_a_sender_that_waits_for_room_sends_behind_the_queued_messages() {
     check(|| {
-        let (post, mut inbox) = ahead(2, 2);
-        post.try_send(3).unwrap();
-        let sending = sending(&post, 4);
+        let (mailbox, mut inbox) = started(2, 2);
+        mailbox.try_send(3).unwrap();
+        let sending = sending(&mailbox, 4);
 
         let mut read = Vec::new();
         let task = Task::new();
         while read.len() < 3 {
             read.extend(task.run(inbox.recv()));
-            assert!(post.shared.load().0 <= 2);
+            assert!(mailbox.shared.load().0 <= 2);
         }
 
         sending.join().unwrap().unwrap();
         assert_eq!(read, [2, 3, 4]);
-        assert_eq!(post.shared.load().0, 0);
+        assert_eq!(mailbox.shared.load().0, 0);
     });
 }
 
 #[test]
-fn loom_what_a_reader_took_over_is_the_next_ones_who_has_the_mailbox_lent_meanwhile() {
+fn loom_messages_are_received_once_if_the_mailbox_is_lent_again_meanwhile() {
     check(|| {
-        let (mut post, mut inbox) = ahead(3, 3);
+        let (mut mailbox, mut inbox) = started(3, 3);
         let reading = thread::spawn(move || {
             let read: Vec<_> = std::iter::from_fn(|| inbox.try_recv()).collect();
             drop(inbox);
             read
         });
 
-        let mut next = post.lend();
+        let mut next = mailbox.lend();
         let mut rest: Vec<_> = std::iter::from_fn(|| next.try_recv()).collect();
 
         let mut all = reading.join().unwrap();

@@ -1,5 +1,4 @@
-//! Mailboxes without a tree: somebody who buries letters, somebody who reads, and a task that
-//! counts how often it was woken.
+//! Mailboxes without a tree: an owner that keeps dead letters, a loan holder, and a counting waker.
 
 #[cfg(not(verger_loom))]
 mod errors;
@@ -15,176 +14,191 @@ mod state;
 mod wakes;
 
 use std::any::Any;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::batch::Batch;
-use super::queue::{Envelope, Origin};
-use super::shared::Shared;
-use super::slot::{At, Borrower, Grace, Loan, Place, Spot, spot};
-use super::state::{Next, Patience, Received};
-use super::{Inbox, SendError};
+use super::binding::{ChildBinding, ChildId, DefaultDrain, LoanHolder, MailboxLoan, MailboxOwner};
+use super::control::MailboxControl;
+use super::error::SendError;
+use super::inbox::Inbox;
+use super::message::{Envelope, MessageOrigin};
+use super::outcome::{NextMessage, Sent, Take, WhenFull};
+use super::shared::MailboxShared;
 use crate::core::{Key, Machine, MachineEvent};
-use crate::dead_letter::{DeadLetterReason, Owner, Undelivered};
+use crate::dead_letter::{DeadLetterReason, Undelivered};
 use crate::path::Path;
 use crate::policy::Rules;
 
-/// A supervisor that keeps all letters, and what it was told.
+/// A supervisor that keeps all dead letters and events.
 #[derive(Default)]
-struct Office {
+struct TestOwner {
     letters: Mutex<Vec<(DeadLetterReason, Box<dyn Any + Send>)>>,
-    told: Mutex<Vec<MachineEvent>>,
+    events: Mutex<Vec<MachineEvent>>,
 }
 
-impl Office {
-    /// What was buried since this was asked last.
+impl TestOwner {
+    /// Takes the dead letters since the last call.
     fn letters<M: 'static>(&self) -> Vec<(DeadLetterReason, M)> {
         let letters = std::mem::take(&mut *self.letters.lock().unwrap());
         letters.into_iter().map(|(why, what)| (why, *what.downcast().unwrap())).collect()
     }
 
-    /// How often it heard that a message waits, since this was asked last.
-    fn wanted(&self) -> usize {
-        let told = std::mem::take(&mut *self.told.lock().unwrap());
-        told.iter().filter(|it| matches!(it, MachineEvent::MessagePending { .. })).count()
+    /// Returns how often it was notified of a pending message since the last call.
+    fn notifications(&self) -> usize {
+        let events = std::mem::take(&mut *self.events.lock().unwrap());
+        events.iter().filter(|it| matches!(it, MachineEvent::MessagePending { .. })).count()
     }
 }
 
-impl fmt::Debug for Office {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Office").finish_non_exhaustive()
-    }
-}
-
-impl Owner for Office {
+impl MailboxOwner for TestOwner {
     fn path(&self) -> Path {
         Path::root("app")
     }
 
-    fn bury(&self, undelivered: Undelivered) {
+    fn dead_letter(&self, undelivered: Undelivered, _: Instant) {
         self.letters.lock().unwrap().push((undelivered.reason, undelivered.payload));
     }
 
-    fn tell(&self, event: MachineEvent) {
-        self.told.lock().unwrap().push(event);
+    fn notify(&self, event: MachineEvent) {
+        self.events.lock().unwrap().push(event);
     }
 }
 
-/// Whoever has the mailbox.
 #[derive(Default)]
-struct Reader {
-    is_stopping: AtomicBool,
-    acked: AtomicUsize,
-    ends: AtomicUsize,
+struct TestHolder {
+    is_cancelled: AtomicBool,
+    acks: AtomicUsize,
+    final_messages: AtomicUsize,
 }
 
-impl Borrower for Reader {
-    fn is_innocent(&self) -> bool {
-        self.is_stopping.load(Ordering::SeqCst)
+impl LoanHolder for TestHolder {
+    fn is_cancelled_without_failure(&self) -> bool {
+        self.is_cancelled.load(Ordering::SeqCst)
     }
 
-    fn acked(&self) {
-        self.acked.fetch_add(1, Ordering::SeqCst);
+    fn on_ack(&self) {
+        self.acks.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn is_to_end(&self) {
-        self.ends.fetch_add(1, Ordering::SeqCst);
+    fn on_final_message(&self) {
+        self.final_messages.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// A mailbox that has its place in a tree.
-struct Post<M> {
-    shared: Arc<Shared<M>>,
-    office: Arc<Office>,
-    reader: Arc<Reader>,
+/// A mailbox that is bound to a child.
+struct BoundMailbox<M> {
+    shared: Arc<MailboxShared<M>>,
+    owner: Arc<TestOwner>,
+    holder: Arc<TestHolder>,
     key: Key,
-    /// What the reader of the last loan has taken over, and which that is.
-    batch: Mutex<(u64, Option<Arc<Batch<M>>>)>,
+    now: Instant,
 }
 
-impl<M: Send + 'static> Post<M> {
+impl<M: Send + 'static> BoundMailbox<M> {
     fn new(capacity: usize) -> Self {
-        Self::of(capacity, false)
+        Self::with(capacity, false)
     }
 
     /// Its child is started by messages.
-    fn on_message(capacity: usize) -> Self {
-        Self::of(capacity, true)
+    fn start_on_message(capacity: usize) -> Self {
+        Self::with(capacity, true)
     }
 
-    fn of(capacity: usize, starts_on_message: bool) -> Self {
+    fn with(capacity: usize, start_on_message: bool) -> Self {
         let now = Instant::now();
         let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
-        let office = Arc::<Office>::default();
-        let shared = Arc::new(Shared::new(capacity));
-        let this = Self { shared, office, reader: Arc::default(), key, batch: Mutex::default() };
-        this.bind(starts_on_message);
+        let owner = Arc::<TestOwner>::default();
+        let shared = Arc::new(MailboxShared::new(capacity));
+        let this = Self { shared, owner, holder: Arc::default(), key, now };
+        this.bind(start_on_message);
         this
     }
 
-    fn bind(&self, starts_on_message: bool) {
-        self.shared.bind(Place::At(At {
-            owner: Arc::<Office>::clone(&self.office),
+    fn bind(&self, start_on_message: bool) {
+        self.shared.bind(ChildBinding {
+            owner: Arc::<TestOwner>::clone(&self.owner),
             key: self.key,
             name: "child".into(),
             serial: None,
-            grace: Grace::Micros(0),
-            starts_on_message,
-        }));
+            drain: DefaultDrain::AfterMicros(0),
+            start_on_message,
+        });
     }
 
-    /// Lends it to somebody who is not stopping.
+    /// Lends it to a holder that is not cancelled.
     fn lend(&mut self) -> Inbox<M> {
-        let loan = self.loan();
-        Inbox::new(Arc::clone(&self.shared), loan)
+        let (loan, held_until) = self.loan();
+        let holder = Arc::<TestHolder>::clone(&self.holder);
+        Inbox::new(Arc::clone(&self.shared), holder, loan, held_until)
     }
 
-    /// The same, for the number of the loan.
-    fn loan(&mut self) -> u64 {
-        self.reader = Arc::default();
-        let borrower = Arc::<Reader>::clone(&self.reader);
-        let loan = Loan { borrower, at: self.spot(), incarnation: 1 };
-        let lent = self.shared.lend(loan);
-        lent.unwrap_or_else(|_| panic!("it is its place"))
+    /// The same, without an inbox. Returns the number of the loan and the deadline of its hold.
+    fn loan(&mut self) -> (u64, Option<Instant>) {
+        self.holder = Arc::default();
+        let holder = Arc::<TestHolder>::clone(&self.holder);
+        let loan = MailboxLoan { holder, child: self.child(), incarnation: 1 };
+        self.shared.lend(&loan, self.now).unwrap()
     }
 
-    fn spot(&self) -> Spot {
-        spot(&self.office, self.key)
+    fn child(&self) -> ChildId {
+        ChildId::new(&self.owner, self.key)
     }
 
     fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        self.shared.send(message, Origin::Sent, None, Patience::None)
+        match self.shared.send(Envelope::new(message, MessageOrigin::Sent), WhenFull::Overflow)? {
+            Sent::Queued => {}
+            Sent::Undeliverable(it) => self.shared.dispose(it, self.now),
+            Sent::Waiting(..) => unreachable!("it does not wait"),
+        }
+        Ok(())
     }
 
-    /// Sends a message and waits, if there is no room, under this number.
+    /// Sends a message when there is room. Returns the message and its sender's number if it waits.
+    fn poll_send(
+        &self,
+        message: M,
+        number: Option<u64>,
+        waker: &Waker,
+    ) -> Result<Option<(M, u64)>, SendError<M>> {
+        match self.shared.poll_send(message, number, waker)? {
+            Sent::Queued => Ok(None),
+            Sent::Undeliverable(it) => {
+                self.shared.dispose(it, self.now);
+                Ok(None)
+            }
+            Sent::Waiting(message, number) => Ok(Some((message, number))),
+        }
+    }
+
+    /// Sends a message to a mailbox that is open. Returns its sender's number if it waits.
     fn wait(&self, message: M, number: Option<u64>, waker: &Waker) -> Option<u64> {
-        let sent = self.shared.poll_send(message, number, waker);
+        let sent = self.poll_send(message, number, waker);
         sent.unwrap_or_else(|_| panic!("it is open")).map(|(_, number)| number)
     }
 
-    fn next(&self, loan: u64, lends: bool, waker: &Waker) -> Poll<Option<Envelope<M>>> {
-        let mut batch = self.batch.lock().unwrap();
-        if batch.0 != loan {
-            *batch = (loan, None);
+    fn next(&self, loan: u64, take: Take, waker: &Waker) -> Poll<Option<Envelope<M>>> {
+        match self.shared.next(loan, take, waker) {
+            NextMessage::Message(envelope, _) => Poll::Ready(Some(envelope)),
+            NextMessage::End => Poll::Ready(None),
+            NextMessage::None => Poll::Pending,
         }
-        let mut cx = Context::from_waker(waker);
-        if !lends {
-            if let Some(slip) = Batch::next(&mut batch.1) {
-                return Poll::Ready(Some(slip.open()));
-            }
-            match self.shared.receive(loan, &mut batch.1, &mut cx) {
-                Received::Message(slip) => return Poll::Ready(Some(slip.open())),
-                Received::Nothing(_) => return Poll::Pending,
-                Received::Unusual => {}
-            }
-        }
-        match self.shared.poll_next(loan, lends, &mut cx).0 {
-            Next::Message(envelope) => Poll::Ready(Some(envelope)),
-            Next::End => Poll::Ready(None),
-            Next::Nothing(..) => Poll::Pending,
-        }
+    }
+
+    fn leave(&self, number: u64) {
+        self.shared.step(|state, fx| state.leave(number, fx));
+    }
+
+    fn close(&self, reason: DeadLetterReason) {
+        Arc::clone(&self.shared).close(reason, self.now);
+    }
+
+    fn mark_idle(&self) {
+        Arc::clone(&self.shared).mark_idle(self.now);
+    }
+
+    fn put_back(&self, envelope: Envelope<M>, loan: u64, holder: &TestHolder) {
+        self.shared.put_back(envelope, loan, holder, self.now);
     }
 }

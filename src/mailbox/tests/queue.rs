@@ -1,22 +1,18 @@
-//! A queue against one that is written down naively: a list of numbers for everything.
+//! A queue against a naive model: a list of numbers for everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::super::queue::Queue;
+use super::super::queue::MessageQueue;
 use super::*;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Pushes if there is room, and parks if there isn't.
+    /// Pushes if there is room, and waits otherwise.
     Send,
-    /// From this part of all numbers on, in eighths: nothing is held back at 0.
+    /// From this part of all numbers on, in eighths: 0 holds nothing back.
     Take(u64),
-    /// Lets the reader take over what waits.
-    HandOver,
-    /// Of what was taken over.
-    Read,
     Lend(u64),
     Settle(prop::sample::Index),
     GiveBack(prop::sample::Index, bool),
@@ -24,8 +20,8 @@ enum Step {
     Leave(prop::sample::Index),
     Poll(prop::sample::Index),
     Release,
-    Flush,
-    /// And lets in who waits, as whoever drains must do.
+    DrainUndelivered,
+    /// And admits senders, as a caller of `drain` must do.
     Drain,
 }
 
@@ -35,8 +31,6 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => Just(Step::Send),
         3 => from().prop_map(Step::Take),
-        3 => Just(Step::HandOver),
-        3 => Just(Step::Read),
         4 => from().prop_map(Step::Lend),
         2 => index().prop_map(Step::Settle),
         3 => (index(), any::<bool>()).prop_map(|(which, failed)| Step::GiveBack(which, failed)),
@@ -44,12 +38,13 @@ fn step() -> impl Strategy<Value = Step> {
         2 => index().prop_map(Step::Leave),
         2 => index().prop_map(Step::Poll),
         1 => Just(Step::Release),
-        1 => Just(Step::Flush),
+        1 => Just(Step::DrainUndelivered),
         1 => Just(Step::Drain),
     ]
 }
 
-/// A message is its own number among all that were sent; the queue's number is another.
+/// What is known of a message. The message itself is its number among all that were sent, which differs
+/// from its number in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Known {
     id: u64,
@@ -62,10 +57,10 @@ struct Naive {
     capacity: usize,
     sent: u32,
     next_id: u64,
-    /// By the queue's number.
-    here: BTreeMap<u64, (u32, Known)>,
+    /// By the number in the queue.
+    queued: BTreeMap<u64, (u32, Known)>,
     lent: Vec<Envelope<u32>>,
-    /// The numbers of those who wait, and of those for whom room is kept.
+    /// The numbers of the senders that wait, and of those that are admitted.
     waiting: Vec<u64>,
     admitted: BTreeSet<u64>,
     senders: u64,
@@ -73,7 +68,7 @@ struct Naive {
 
 impl Naive {
     fn len(&self) -> usize {
-        self.here.len() + self.lent.len()
+        self.queued.len() + self.lent.len()
     }
 
     fn is_full(&self) -> bool {
@@ -83,7 +78,7 @@ impl Naive {
     fn push(&mut self, message: u32) {
         let id = self.next_id;
         self.next_id += 1;
-        self.here.insert(id, (message, Known { id, ..Known::default() }));
+        self.queued.insert(id, (message, Known { id, ..Known::default() }));
     }
 
     /// Returns how many are woken.
@@ -96,13 +91,13 @@ impl Naive {
     }
 
     fn pick(&mut self, from: u64) -> Option<(u32, Known)> {
-        let id = *self.here.range(from..).next()?.0;
-        self.here.remove(&id)
+        let id = *self.queued.range(from..).next()?.0;
+        self.queued.remove(&id)
     }
 
-    fn suspects(&self) -> bool {
-        let here = self.here.values().any(|(_, known)| known.failed > 0);
-        here || self.lent.iter().any(|it| it.failed > 0)
+    fn has_failed_before(&self) -> bool {
+        let queued = self.queued.values().any(|(_, known)| known.failed > 0);
+        queued || self.lent.iter().any(|it| it.failed > 0)
     }
 }
 
@@ -116,9 +111,8 @@ fn same(real: impl IntoIterator<Item = Envelope<u32>>, naive: &[u32]) -> bool {
 }
 
 fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
-    let mut queue = Queue::new(capacity);
+    let mut queue = MessageQueue::new(capacity);
     let mut naive = Naive { capacity, ..Naive::default() };
-    let mut batch = None;
     for step in steps {
         let from = |eighths: u64| naive.next_id * eighths / 8;
         match step {
@@ -129,7 +123,7 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     naive.waiting.push(naive.senders);
                     naive.senders += 1;
                 } else {
-                    queue.push(Envelope::new(naive.sent, Origin::Sent, None));
+                    queue.push(Envelope::new(naive.sent, MessageOrigin::Sent));
                     naive.push(naive.sent);
                     naive.sent += 1;
                 }
@@ -142,20 +136,6 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 prop_assert_eq!(taken.as_ref().map(|(it, _)| known(it)), picked);
                 let waker = taken.and_then(|(_, waker)| waker);
                 prop_assert_eq!(usize::from(waker.is_some()), woken);
-            }
-            Step::HandOver => {
-                let handed = queue.hand_over();
-                let waits = !naive.waiting.is_empty() || !naive.admitted.is_empty();
-                let stays = naive.here.is_empty() || naive.suspects() || waits;
-                prop_assert!(handed.is_none() || !stays);
-                batch = handed.or(batch);
-            }
-            // What was taken over is the oldest, until it is wanted back.
-            Step::Read => {
-                if let Some(slip) = Batch::next(&mut batch) {
-                    prop_assert_eq!(Some(known(&slip.open())), naive.pick(0));
-                    prop_assert_eq!(naive.admit(), 0);
-                }
             }
             Step::Lend(eighths) => {
                 let from = from(eighths);
@@ -176,14 +156,14 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 let (message, mut known) = known(&envelope);
                 queue.give_back(envelope, failed);
                 known.failed += u32::from(failed);
-                naive.here.insert(known.id, (message, known));
+                naive.queued.insert(known.id, (message, known));
             }
-            // Who evicts pushes at once.
+            // A caller that evicts pushes at once.
             Step::Evict if queue.is_full() => {
                 let evicted = queue.evict();
                 prop_assert_eq!(evicted.as_ref().map(known), naive.pick(0));
                 if evicted.is_some() {
-                    queue.push(Envelope::new(naive.sent, Origin::Sent, None));
+                    queue.push(Envelope::new(naive.sent, MessageOrigin::Sent));
                     naive.push(naive.sent);
                     naive.sent += 1;
                 }
@@ -196,34 +176,34 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 let woken = if naive.admitted.remove(&number) { naive.admit() } else { 0 };
                 prop_assert_eq!(usize::from(next.is_some()), woken);
             }
-            // Who may try again and has room sends at once.
+            // A sender that may send does so at once.
             Step::Poll(which) if naive.senders > 0 => {
                 let number = which.index(usize::try_from(naive.senders).unwrap()) as u64;
                 let poll = queue.poll_wait(number, Waker::noop()).0;
                 prop_assert_eq!(poll.is_pending(), naive.waiting.contains(&number));
                 if naive.admitted.remove(&number) {
-                    queue.push(Envelope::new(naive.sent, Origin::Sent, None));
+                    queue.push(Envelope::new(naive.sent, MessageOrigin::Sent));
                     naive.push(naive.sent);
                     naive.sent += 1;
                 }
             }
             Step::Release => {
-                prop_assert_eq!(queue.release().len(), naive.waiting.len());
+                prop_assert_eq!(queue.release_senders().len(), naive.waiting.len());
                 naive.waiting.clear();
                 naive.admitted.clear();
             }
-            // Who flushes lets everybody try again.
-            Step::Flush => {
-                let fresh = naive.here.values().filter(|(_, it)| it.attempts == 0);
+            // A caller that drains undelivered messages releases all senders.
+            Step::DrainUndelivered => {
+                let fresh = naive.queued.values().filter(|(_, it)| it.attempts == 0);
                 let fresh: Vec<_> = fresh.map(|it| it.0).collect();
-                naive.here.retain(|_, (_, it)| it.attempts > 0);
-                prop_assert!(same(queue.flush(), &fresh));
-                prop_assert_eq!(queue.release().len(), naive.waiting.len());
+                naive.queued.retain(|_, (_, it)| it.attempts > 0);
+                prop_assert!(same(queue.drain_undelivered(), &fresh));
+                prop_assert_eq!(queue.release_senders().len(), naive.waiting.len());
                 naive.waiting.clear();
                 naive.admitted.clear();
             }
             Step::Drain => {
-                let all: Vec<_> = std::mem::take(&mut naive.here).into_values().collect();
+                let all: Vec<_> = std::mem::take(&mut naive.queued).into_values().collect();
                 let all: Vec<_> = all.into_iter().map(|it| it.0).collect();
                 prop_assert!(same(queue.drain(), &all));
                 while queue.admit().is_some() {
@@ -236,9 +216,9 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
         }
         prop_assert_eq!(queue.len(), naive.len());
         prop_assert!(queue.len() <= capacity);
-        prop_assert_eq!(queue.is_empty(), naive.here.is_empty());
-        prop_assert_eq!(queue.has_suspects(), naive.suspects());
-        prop_assert_eq!(queue.end(), naive.next_id);
+        prop_assert_eq!(queue.is_empty(), naive.queued.is_empty());
+        prop_assert_eq!(queue.has_failed_before(), naive.has_failed_before());
+        prop_assert_eq!(queue.next_id(), naive.next_id);
         prop_assert!(naive.len() + naive.admitted.len() <= capacity);
         prop_assert!(naive.waiting.is_empty() || queue.is_full());
     }
@@ -247,7 +227,7 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn a_queue_is_what_a_list_of_everything_says(
+    fn a_queue_behaves_like_its_naive_model(
         capacity in 1..5_usize,
         steps in prop::collection::vec(step(), 0..80),
     ) {
@@ -256,10 +236,10 @@ proptest! {
 }
 
 #[test]
-fn of_thousands_of_senders_the_oldest_is_let_in_first_and_any_may_leave() {
+fn of_thousands_of_senders_the_oldest_is_admitted_first_and_any_may_leave() {
     const SENDERS: u64 = 20_000;
-    let mut queue = Queue::new(1);
-    queue.push(Envelope::new(0, Origin::Sent, None));
+    let mut queue = MessageQueue::new(1);
+    queue.push(Envelope::new(0, MessageOrigin::Sent));
     for _ in 0..SENDERS {
         queue.wait(Waker::noop().clone());
     }
@@ -270,15 +250,15 @@ fn of_thousands_of_senders_the_oldest_is_let_in_first_and_any_may_leave() {
         assert!(queue.poll_wait(number, Waker::noop()).0.is_pending());
         queue.take(0).unwrap();
         assert!(queue.poll_wait(number, Waker::noop()).0.is_ready());
-        queue.push(Envelope::new(number, Origin::Sent, None));
+        queue.push(Envelope::new(number, MessageOrigin::Sent));
     }
     assert_eq!(queue.len(), 1);
 }
 
 #[test]
-fn attempts_are_counted_no_further_than_they_can_be() {
-    let mut queue = Queue::new(1);
-    queue.push(Envelope::new((), Origin::Sent, None));
+fn the_counts_of_attempts_saturate() {
+    let mut queue = MessageQueue::new(1);
+    queue.push(Envelope::new((), MessageOrigin::Sent));
     let lent = queue.lend(0).unwrap();
     queue.give_back(lent, true);
 

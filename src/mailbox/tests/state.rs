@@ -1,44 +1,43 @@
-//! A mailbox against one that is written down naively: what is said of it, who has it, and where each
-//! message is.
+//! A mailbox against a naive model: its options, its loan, and where each message is.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
-use super::super::{Drain, Overflow, WhileDown};
-use super::wakes::Bell;
+use super::super::options::{Diversion, Drain, Overflow};
+use super::wakes::CountingWaker;
 use super::*;
 
 use DeadLetterReason::{
     DroppedWhileDown, Evicted, HandlerError, MailboxFull, Poison, StashOverflow,
 };
 
-const AWAY: DeadLetterReason = DeadLetterReason::UndeliveredAtStop;
+const CLOSED: DeadLetterReason = DeadLetterReason::UndeliveredAtStop;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Send,
     Wait,
-    /// A sender who had to wait tries again, or gives up.
+    /// A sender that had to wait tries again, or is dropped.
     Retry(prop::sample::Index),
     Leave(prop::sample::Index),
     Recv,
     Deliver,
-    /// A loan that is over asks for a message.
+    /// The inbox of an earlier loan asks for a message.
     RecvStale,
     Ack(prop::sample::Index),
     Drop(prop::sample::Index),
     Lend,
-    Return,
+    End,
     Ready,
-    Close,
+    CloseInbox,
     Stop {
         for_good: bool,
     },
-    Away,
+    Close,
     Reopen,
-    Rest,
+    MarkIdle,
     Rebind,
 }
 
@@ -55,46 +54,46 @@ fn step() -> impl Strategy<Value = Step> {
         3 => index().prop_map(Step::Ack),
         4 => index().prop_map(Step::Drop),
         4 => Just(Step::Lend),
-        3 => Just(Step::Return),
+        3 => Just(Step::End),
         2 => Just(Step::Ready),
-        1 => Just(Step::Close),
+        1 => Just(Step::CloseInbox),
         2 => any::<bool>().prop_map(|for_good| Step::Stop { for_good }),
-        1 => Just(Step::Away),
+        1 => Just(Step::Close),
         1 => Just(Step::Reopen),
-        1 => Just(Step::Rest),
+        1 => Just(Step::MarkIdle),
         1 => Just(Step::Rebind),
     ]
 }
 
-/// What is said of the mailbox.
+/// The options of the mailbox.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct Config {
     capacity: usize,
     overflow: Overflow,
     most: Option<NonZeroU32>,
     diverts: bool,
     waits_for_ready: bool,
     overtakes: bool,
-    on_message: bool,
+    start_on_message: bool,
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn config() -> impl Strategy<Value = Config> {
     let overflow =
         prop_oneof![Just(Overflow::Reject), Just(Overflow::DropOldest), Just(Overflow::DropNewest)];
     let most = (0..4_u32).prop_map(NonZeroU32::new);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (1..5_usize, overflow, most, flags).prop_map(|(capacity, overflow, most, flags)| {
-        let (diverts, waits_for_ready, overtakes, on_message) = flags;
-        Said { capacity, overflow, most, diverts, waits_for_ready, overtakes, on_message }
+        let (diverts, waits_for_ready, overtakes, start_on_message) = flags;
+        Config { capacity, overflow, most, diverts, waits_for_ready, overtakes, start_on_message }
     })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Phase {
-    New,
-    Lent { closing: bool, leaving: bool, done: bool, below: Option<u64> },
+enum NaivePhase {
+    Fresh,
+    Lent { closing: bool, leaving: bool, put_back: bool, below: Option<u64> },
     Down { closed: bool },
-    Away,
+    Closed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,67 +104,71 @@ struct Known {
 }
 
 struct Naive {
-    said: Said,
-    phase: Phase,
+    config: Config,
+    phase: NaivePhase,
     loans: u64,
-    here: BTreeMap<u64, Known>,
-    /// The message, the loan, and whether its reader was asked to stop.
-    lent: Vec<(Envelope<u32>, u64, Arc<Reader>)>,
-    /// All senders who had to wait, by their numbers; those whose turn it isn't yet; and those for
-    /// whom room is kept.
+    queued: BTreeMap<u64, Known>,
+    /// The message, the loan, and its holder.
+    lent: Vec<(Envelope<u32>, u64, Arc<TestHolder>)>,
+    /// All senders that had to wait, by their numbers; those that still wait; and those that are
+    /// admitted.
     senders: Vec<(u64, u32)>,
     waiting: Vec<u64>,
     admitted: Vec<u64>,
     numbers: u64,
     next_id: u64,
-    /// The supervisor was told.
-    told: bool,
+    /// The supervisor was notified.
+    notified: bool,
     progress: bool,
     // What happened in one step.
     letters: Vec<(DeadLetterReason, u32)>,
-    wanted: usize,
-    reader_waits: bool,
-    reader_woken: bool,
+    notifications: usize,
+    inbox_waits: bool,
+    inbox_woken: bool,
 }
 
 impl Naive {
     fn len(&self) -> usize {
-        self.here.len() + self.lent.len()
+        self.queued.len() + self.lent.len()
     }
 
     fn is_full(&self) -> bool {
-        self.len() + self.admitted.len() >= self.said.capacity
+        self.len() + self.admitted.len() >= self.config.capacity
     }
 
     fn is_closed(&self) -> bool {
         match self.phase {
-            Phase::Away => true,
-            Phase::Down { closed } => closed,
-            Phase::Lent { closing, .. } => closing,
-            Phase::New => false,
+            NaivePhase::Closed => true,
+            NaivePhase::Down { closed } => closed,
+            NaivePhase::Lent { closing, .. } => closing,
+            NaivePhase::Fresh => false,
         }
     }
 
     fn is_down(&self) -> bool {
-        matches!(self.phase, Phase::New | Phase::Down { .. })
+        matches!(self.phase, NaivePhase::Fresh | NaivePhase::Down { .. })
     }
 
-    fn wants(&mut self) {
-        if self.is_down() && self.said.on_message && !self.here.is_empty() && !self.told {
-            self.told = true;
-            self.wanted += 1;
+    fn notify(&mut self) {
+        if self.is_down()
+            && self.config.start_on_message
+            && !self.queued.is_empty()
+            && !self.notified
+        {
+            self.notified = true;
+            self.notifications += 1;
         }
     }
 
     fn wake(&mut self) {
-        self.reader_woken |= std::mem::take(&mut self.reader_waits);
+        self.inbox_woken |= std::mem::take(&mut self.inbox_waits);
     }
 
     fn push(&mut self, message: u32) {
-        self.here.insert(self.next_id, Known { message, attempts: 0, failed: 0 });
+        self.queued.insert(self.next_id, Known { message, attempts: 0, failed: 0 });
         self.next_id += 1;
         self.wake();
-        self.wants();
+        self.notify();
     }
 
     fn admit(&mut self) {
@@ -179,31 +182,33 @@ impl Naive {
         self.admitted.clear();
     }
 
-    fn bury(&mut self, reason: DeadLetterReason, message: u32) {
+    fn dead_letter(&mut self, reason: DeadLetterReason, message: u32) {
         self.letters.push((reason, message));
     }
 
-    fn bury_all(&mut self, reason: DeadLetterReason) {
-        for known in std::mem::take(&mut self.here).into_values() {
-            self.bury(reason, known.message);
+    fn all_dead(&mut self, reason: DeadLetterReason) {
+        for known in std::mem::take(&mut self.queued).into_values() {
+            self.dead_letter(reason, known.message);
         }
     }
 
-    /// What a loan may have, for good if `lends` isn't set: `None` is nothing, and the error the end.
-    fn next(&mut self, loan: u64, lends: bool) -> Result<Option<(u64, Known)>, ()> {
-        let Phase::Lent { closing, leaving, done, below } = self.phase else { return Err(()) };
-        if loan != self.loans || leaving || done {
+    /// Returns what a loan gets: `None` is no message, and the error is the end.
+    fn next(&mut self, loan: u64, take: Take) -> Result<Option<(u64, Known)>, ()> {
+        let NaivePhase::Lent { closing, leaving, put_back, below } = self.phase else {
+            return Err(());
+        };
+        if loan != self.loans || leaving || put_back {
             return Err(());
         }
-        let Some((&id, _)) = self.here.range(below.unwrap_or(0)..).next() else {
-            if closing && self.here.is_empty() {
+        let Some((&id, _)) = self.queued.range(below.unwrap_or(0)..).next() else {
+            if closing && self.queued.is_empty() {
                 return Err(());
             }
-            self.reader_waits = true;
+            self.inbox_waits = true;
             return Ok(None);
         };
-        let mut known = self.here.remove(&id).unwrap();
-        if lends {
+        let mut known = self.queued.remove(&id).unwrap();
+        if take == Take::Deliver {
             known.attempts += 1;
         } else {
             self.progress = true;
@@ -212,44 +217,43 @@ impl Naive {
     }
 }
 
-fn mailbox(said: Said) -> Post<u32> {
-    let post = Post::of(said.capacity, said.on_message);
-    post.shared.edit(|options| {
-        options.overflow = said.overflow;
-        options.max_attempts = said.most;
-        options.overtakes = said.overtakes;
-        options.drain = Some(if said.waits_for_ready { Drain::AtReady } else { Drain::AtStart });
-        if said.diverts {
-            options.while_down = WhileDown::DeadLetter;
+fn mailbox(config: Config) -> BoundMailbox<u32> {
+    let mailbox = BoundMailbox::with(config.capacity, config.start_on_message);
+    mailbox.shared.set_option(|options| {
+        options.overflow = config.overflow;
+        options.max_attempts = config.most;
+        options.overtake = config.overtakes;
+        options.drain = Some(if config.waits_for_ready { Drain::AtReady } else { Drain::AtStart });
+        if config.diverts {
+            options.while_down = Diversion::DeadLetter;
         }
     });
-    post
+    mailbox
 }
 
-fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
-    let mut post = mailbox(said);
+fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let mut mailbox = mailbox(config);
     let mut naive = Naive {
-        said,
-        phase: Phase::New,
+        config,
+        phase: NaivePhase::Fresh,
         loans: 0,
-        here: BTreeMap::new(),
+        queued: BTreeMap::new(),
         lent: Vec::new(),
         senders: Vec::new(),
         waiting: Vec::new(),
         admitted: Vec::new(),
         numbers: 0,
         next_id: 0,
-        told: false,
+        notified: false,
         progress: false,
         letters: Vec::new(),
-        wanted: 0,
-        reader_waits: false,
-        reader_woken: false,
+        notifications: 0,
+        inbox_waits: false,
+        inbox_woken: false,
     };
-    let (bell, waker) = Bell::new();
+    let (counter, waker) = CountingWaker::new();
     let mut message = 0;
     let mut loan = 0;
-    // The number of a loan that the mailbox has forgotten, and the present one.
     for step in steps {
         match step {
             Step::Send | Step::Wait | Step::Retry(_) => {
@@ -265,12 +269,12 @@ fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 }
                 let waits = !matches!(step, Step::Send);
                 let sent = if waits {
-                    post.shared.poll_send(sends, number, Waker::noop())
+                    mailbox.poll_send(sends, number, Waker::noop())
                 } else {
-                    post.shared.send(sends, Origin::Sent, None, Patience::None).map(|()| None)
+                    mailbox.try_send(sends).map(|()| None)
                 };
-                let stays_out = said.diverts && !said.on_message;
-                let lent = matches!(naive.phase, Phase::Lent { .. });
+                let stays_out = config.diverts && !config.start_on_message;
+                let lent = matches!(naive.phase, NaivePhase::Lent { .. });
                 let full = if lent { MailboxFull } else { StashOverflow };
                 let is_in = matches!(sent, Ok(None));
                 if let Some(number) = number.filter(|it| naive.waiting.contains(it)) {
@@ -281,9 +285,9 @@ fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     let closed = matches!(back, SendError::Closed { .. });
                     prop_assert!(closed);
                     prop_assert_eq!(back.into_message(), sends);
-                } else if stays_out && matches!(naive.phase, Phase::Down { .. }) {
+                } else if stays_out && matches!(naive.phase, NaivePhase::Down { .. }) {
                     prop_assert!(is_in);
-                    naive.bury(DroppedWhileDown, sends);
+                    naive.dead_letter(DroppedWhileDown, sends);
                 } else if !naive.is_full() {
                     prop_assert!(is_in);
                     naive.push(sends);
@@ -292,15 +296,15 @@ fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     naive.waiting.push(naive.numbers);
                     naive.senders.push((naive.numbers, sends));
                     naive.numbers += 1;
-                } else if said.overflow == Overflow::DropNewest {
+                } else if config.overflow == Overflow::DropNewest {
                     prop_assert!(is_in);
-                    naive.bury(full, sends);
-                } else if said.overflow == Overflow::DropOldest && !naive.here.is_empty() {
+                    naive.dead_letter(full, sends);
+                } else if config.overflow == Overflow::DropOldest && !naive.queued.is_empty() {
                     prop_assert!(is_in);
-                    let (_, oldest) = naive.here.pop_first().unwrap();
+                    let (_, oldest) = naive.queued.pop_first().unwrap();
                     let reason = if oldest.attempts > 0 { Evicted } else { full };
                     naive.push(sends);
-                    naive.bury(reason, oldest.message);
+                    naive.dead_letter(reason, oldest.message);
                 } else {
                     let back = sent.unwrap_err();
                     let full = matches!(back, SendError::Full { .. });
@@ -310,7 +314,7 @@ fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
             }
             Step::Leave(which) if !naive.senders.is_empty() => {
                 let (number, _) = naive.senders.remove(which.index(naive.senders.len()));
-                post.shared.leave(number);
+                mailbox.leave(number);
                 naive.waiting.retain(|&it| it != number);
                 if naive.admitted.contains(&number) {
                     naive.admitted.retain(|&it| it != number);
@@ -318,16 +322,17 @@ fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 }
             }
             Step::Recv | Step::Deliver => {
-                let lends = matches!(step, Step::Deliver);
-                let next = naive.next(loan, lends);
-                match (post.next(loan, lends, &waker), next) {
+                let take =
+                    if matches!(step, Step::Deliver) { Take::Deliver } else { Take::Receive };
+                let next = naive.next(loan, take);
+                match (mailbox.next(loan, take, &waker), next) {
                     (Poll::Ready(None), Err(())) | (Poll::Pending, Ok(None)) => {}
                     (Poll::Ready(Some(envelope)), Ok(Some((id, known)))) => {
                         let Envelope { message, attempts, failed, .. } = envelope;
                         prop_assert_eq!(Known { message, attempts, failed }, known);
                         prop_assert_eq!(envelope.id, id);
-                        if lends {
-                            naive.lent.push((envelope, loan, Arc::clone(&post.reader)));
+                        if take == Take::Deliver {
+                            naive.lent.push((envelope, loan, Arc::clone(&mailbox.holder)));
                         } else {
                             naive.admit();
                         }
@@ -336,100 +341,103 @@ fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 }
             }
             Step::RecvStale if loan > 0 => {
-                prop_assert!(matches!(post.next(loan - 1, true, &waker), Poll::Ready(None)));
+                prop_assert!(matches!(
+                    mailbox.next(loan - 1, Take::Deliver, &waker),
+                    Poll::Ready(None)
+                ));
             }
             Step::Ack(which) if !naive.lent.is_empty() => {
-                let (envelope, _, reader) = naive.lent.remove(which.index(naive.lent.len()));
+                let (envelope, _, holder) = naive.lent.remove(which.index(naive.lent.len()));
                 naive.progress = true;
-                let before = reader.acked.load(Ordering::SeqCst);
-                post.shared.acked(&envelope, &*reader);
+                let before = holder.acks.load(Ordering::SeqCst);
+                mailbox.shared.ack(&envelope, &*holder);
                 naive.admit();
-                let here = naive.here.values().any(|it| it.failed > 0);
-                let suspects = here || naive.lent.iter().any(|(it, ..)| it.failed > 0);
-                let well = reader.acked.load(Ordering::SeqCst) > before;
-                prop_assert_eq!(well, !suspects);
+                let queued = naive.queued.values().any(|it| it.failed > 0);
+                let failed_before = queued || naive.lent.iter().any(|(it, ..)| it.failed > 0);
+                let well = holder.acks.load(Ordering::SeqCst) > before;
+                prop_assert_eq!(well, !failed_before);
             }
             Step::Drop(which) if !naive.lent.is_empty() => {
-                let (envelope, of, reader) = naive.lent.remove(which.index(naive.lent.len()));
+                let (envelope, of, holder) = naive.lent.remove(which.index(naive.lent.len()));
                 let Envelope { id, message, attempts, mut failed, .. } = envelope;
-                let fails = !reader.is_stopping.load(Ordering::SeqCst);
-                post.shared.came_back(envelope, of, &*reader);
+                let fails = !holder.is_cancelled.load(Ordering::SeqCst);
+                mailbox.put_back(envelope, of, &holder);
                 failed += u32::from(fails);
-                let dead = if fails && said.most.is_some_and(|most| failed >= most.get()) {
+                let dead = if fails && config.most.is_some_and(|most| failed >= most.get()) {
                     Some(Poison)
                 } else {
-                    (naive.phase == Phase::Away).then_some(AWAY)
+                    (naive.phase == NaivePhase::Closed).then_some(CLOSED)
                 };
-                naive.progress |= dead.is_some() || (fails && said.most.is_some());
+                naive.progress |= dead.is_some() || (fails && config.most.is_some());
                 if let Some(reason) = dead {
-                    naive.bury(reason, message);
+                    naive.dead_letter(reason, message);
                     naive.admit();
                 } else {
-                    if let (false, true, Phase::Lent { done, .. }) =
+                    if let (false, true, NaivePhase::Lent { put_back, .. }) =
                         (fails, of == naive.loans, &mut naive.phase)
                     {
-                        *done = true;
+                        *put_back = true;
                     }
-                    naive.here.insert(id, Known { message, attempts, failed });
+                    naive.queued.insert(id, Known { message, attempts, failed });
                     naive.wake();
                     if naive.progress {
-                        naive.wants();
+                        naive.notify();
                     }
                 }
             }
-            // An incarnation is begun only when the last is gone, as far as the supervisor knows.
-            Step::Lend if naive.phase != Phase::Away => {
-                loan = post.loan();
+            Step::Lend if naive.phase != NaivePhase::Closed => {
+                (loan, _) = mailbox.loan();
                 naive.loans += 1;
                 prop_assert_eq!(loan, naive.loans);
-                let below = if said.overtakes { naive.next_id } else { u64::MAX };
-                let below = (said.waits_for_ready && !naive.here.is_empty()).then_some(below);
-                naive.phase = Phase::Lent { closing: false, leaving: false, done: false, below };
-                (naive.told, naive.progress) = (false, false);
+                let below = if config.overtakes { naive.next_id } else { u64::MAX };
+                let below = (config.waits_for_ready && !naive.queued.is_empty()).then_some(below);
+                naive.phase =
+                    NaivePhase::Lent { closing: false, leaving: false, put_back: false, below };
+                (naive.notified, naive.progress) = (false, false);
                 naive.wake();
             }
-            Step::Return => {
-                post.shared.returned(loan);
-                if let Phase::Lent { closing, .. } = naive.phase {
-                    naive.phase = Phase::Down { closed: closing };
-                    if said.diverts && !said.on_message && !closing {
-                        let here = std::mem::take(&mut naive.here);
-                        for (id, known) in here {
+            Step::End => {
+                mailbox.shared.end(loan, mailbox.now);
+                if let NaivePhase::Lent { closing, .. } = naive.phase {
+                    naive.phase = NaivePhase::Down { closed: closing };
+                    if config.diverts && !config.start_on_message && !closing {
+                        let queued = std::mem::take(&mut naive.queued);
+                        for (id, known) in queued {
                             if known.attempts > 0 {
-                                naive.here.insert(id, known);
+                                naive.queued.insert(id, known);
                             } else {
-                                naive.bury(DroppedWhileDown, known.message);
+                                naive.dead_letter(DroppedWhileDown, known.message);
                             }
                         }
                         naive.release();
                     }
                     naive.wake();
                     if naive.progress {
-                        naive.wants();
+                        naive.notify();
                     }
                 }
             }
             Step::Ready => {
-                post.shared.ready(post.spot(), 1);
-                if let Phase::Lent { below: below @ Some(_), .. } = &mut naive.phase {
+                mailbox.shared.mark_ready(mailbox.child(), 1);
+                if let NaivePhase::Lent { below: below @ Some(_), .. } = &mut naive.phase {
                     *below = None;
                     naive.wake();
                 }
             }
-            Step::Close | Step::Stop { .. } => {
+            Step::CloseInbox | Step::Stop { .. } => {
                 let for_good = match step {
                     Step::Stop { for_good } => {
-                        post.reader.is_stopping.store(true, Ordering::SeqCst);
-                        post.shared.stopping(for_good);
+                        mailbox.holder.is_cancelled.store(true, Ordering::SeqCst);
+                        mailbox.shared.begin_stop(for_good);
                         for_good
                     }
                     _ => {
-                        post.shared.close(loan);
+                        mailbox.shared.step(|state, fx| state.close_inbox(loan, fx));
                         true
                     }
                 };
-                let by_itself = matches!(step, Step::Close);
-                if let Phase::Lent { closing, leaving, below, .. } = &mut naive.phase
+                let by_itself = matches!(step, Step::CloseInbox);
+                if let NaivePhase::Lent { closing, leaving, below, .. } = &mut naive.phase
                     && !*closing
                     && !(by_itself && *leaving)
                 {
@@ -440,72 +448,79 @@ fn run(said: Said, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     naive.wake();
                 }
             }
-            Step::Away => {
-                post.shared.away(AWAY);
-                naive.phase = Phase::Away;
+            Step::Close => {
+                mailbox.close(CLOSED);
+                naive.phase = NaivePhase::Closed;
                 naive.loans += 1;
-                (naive.told, loan) = (false, naive.loans - 1);
+                (naive.notified, loan) = (false, naive.loans - 1);
                 naive.release();
                 naive.wake();
-                naive.bury_all(AWAY);
+                naive.all_dead(CLOSED);
             }
             Step::Reopen => {
-                post.shared.reopen();
-                if !matches!(naive.phase, Phase::Lent { .. }) {
-                    naive.phase = Phase::New;
+                mailbox.shared.reopen();
+                if !matches!(naive.phase, NaivePhase::Lent { .. }) {
+                    naive.phase = NaivePhase::Fresh;
                 }
             }
-            Step::Rest if said.on_message && naive.phase != Phase::Away => {
-                post.shared.rest();
-                if matches!(naive.phase, Phase::Lent { .. }) {
+            Step::MarkIdle if config.start_on_message && naive.phase != NaivePhase::Closed => {
+                mailbox.mark_idle();
+                if matches!(naive.phase, NaivePhase::Lent { .. }) {
                     naive.loans += 1;
                     loan = naive.loans - 1;
                     naive.wake();
                 }
-                naive.phase = Phase::Down { closed: false };
+                naive.phase = NaivePhase::Down { closed: false };
                 if naive.progress {
-                    naive.wants();
+                    naive.notify();
                 }
-                if !naive.told {
-                    naive.bury_all(HandlerError);
+                if !naive.notified {
+                    naive.all_dead(HandlerError);
                     for _ in 0..naive.waiting.len() {
                         naive.admit();
                     }
                 }
             }
             Step::Rebind => {
-                post.shared.unbind();
-                post.bind(said.on_message);
-                naive.told = false;
-                if naive.phase == Phase::Away {
-                    naive.phase = Phase::New;
+                mailbox.shared.unbind();
+                mailbox.bind(config.start_on_message);
+                naive.notified = false;
+                if naive.phase == NaivePhase::Closed {
+                    naive.phase = NaivePhase::Fresh;
                 }
-                naive.wants();
+                naive.notify();
             }
             Step::Leave(_)
             | Step::RecvStale
             | Step::Ack(_)
             | Step::Drop(_)
             | Step::Lend
-            | Step::Rest => {}
+            | Step::MarkIdle => {}
         }
-        prop_assert_eq!(post.office.letters::<u32>(), std::mem::take(&mut naive.letters));
-        prop_assert_eq!(post.office.wanted(), std::mem::take(&mut naive.wanted), "wanted");
-        prop_assert_eq!(bell.rings() > 0, std::mem::take(&mut naive.reader_woken), "woken");
-        prop_assert_eq!(post.shared.load().0, naive.len());
-        prop_assert!(naive.len() <= said.capacity);
-        prop_assert_eq!(post.shared.is_closed(), naive.is_closed());
-        prop_assert!(naive.waiting.is_empty() || naive.is_full(), "somebody waits for nothing");
+        prop_assert_eq!(mailbox.owner.letters::<u32>(), std::mem::take(&mut naive.letters));
+        prop_assert_eq!(
+            mailbox.owner.notifications(),
+            std::mem::take(&mut naive.notifications),
+            "notifications"
+        );
+        prop_assert_eq!(counter.wakes() > 0, std::mem::take(&mut naive.inbox_woken), "woken");
+        prop_assert_eq!(mailbox.shared.load().0, naive.len());
+        prop_assert!(naive.len() <= config.capacity);
+        prop_assert_eq!(mailbox.shared.is_closed(), naive.is_closed());
+        prop_assert!(
+            naive.waiting.is_empty() || naive.is_full(),
+            "a sender waits although there is room"
+        );
     }
     Ok(())
 }
 
 proptest! {
     #[test]
-    fn a_mailbox_is_what_a_list_of_everything_says(
-        said in said(),
+    fn a_mailbox_behaves_like_its_naive_model(
+        config in config(),
         steps in prop::collection::vec(step(), 0..60),
     ) {
-        run(said, steps)?;
+        run(config, steps)?;
     }
 }

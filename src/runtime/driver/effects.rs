@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Driver, ExitInfo, Step};
 use crate::child::{Phases, StopLevel};
 use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Key, Report};
-use crate::dead_letter::{DeadLetter, DeadLetterReason, Provenance};
+use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{ChildOptions, FailureLog, Rules, Shutdown, StartCause};
@@ -22,7 +22,7 @@ impl Driver {
             Effect::Start { key, incarnation, cause } => self.start(key, incarnation, cause),
             Effect::HoldMessages { key, until } => {
                 if let Some(mailbox) = self.mailbox(key) {
-                    mailbox.keep_back(until);
+                    mailbox.delay_delivery(until);
                 }
             }
             Effect::Cancel { key } => self.cancel(key, now),
@@ -61,7 +61,7 @@ impl Driver {
                 self.decided((key, incarnation), &reason, decision, log, step);
                 self.note_down(key, step);
             }
-            Effect::Replaced { key } => self.replace(key),
+            Effect::Replaced { key } => self.replace(key, now),
             Effect::StaysDown { key } => self.note_down(key, step),
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key, incarnation } => self.remove(key, incarnation, now),
@@ -167,7 +167,7 @@ impl Driver {
             let path = self.children.path(key);
             self.shared.publish(now, path, incarnation, || EventKind::Removed);
         }
-        self.take_mailbox(key);
+        self.remove_mailbox(key, now);
         self.children.remove(key);
         self.fallbacks.remove(&key);
         self.lifetimes.remove(&key);
@@ -175,12 +175,12 @@ impl Driver {
     }
 
     /// Replaces the child with its fallback, under the child's name.
-    fn replace(&mut self, key: Key) {
+    fn replace(&mut self, key: Key, now: Instant) {
         let Some(spec) = self.fallbacks.remove(&key) else { return };
-        self.take_mailbox(key);
+        self.remove_mailbox(key, now);
         self.children.replace(key, Arc::clone(&spec.factory));
         if let Some(mailbox) = spec.factory.mailbox() {
-            self.give_mailbox(key, &spec, &mailbox);
+            self.bind_mailbox(key, &spec, &mailbox);
         }
         self.health.remove(key);
         self.health.add(key, spec.health.as_ref());
@@ -251,7 +251,7 @@ impl Driver {
                 Arc::clone(reason),
                 at,
             );
-            self.shared.send_letter(&letter, &Provenance::default(), now);
+            self.shared.dead_letters.child(&letter, now);
         }
         if decision.is_accounted_for() {
             self.given_up = Some((key, path));

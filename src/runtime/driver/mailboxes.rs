@@ -1,45 +1,51 @@
-//! The mailboxes of children: where they are, and when nobody will come for what is in them.
+//! The mailboxes of the children: binding them, and closing those that will not be read.
 //!
-//! A mailbox is lent to an incarnation by the child's own task. Here it gets its place in the tree,
-//! hears that its child is to stop, and is sent away when the child is down and the machine says
-//! that it doesn't come back by itself.
+//! The task of a child borrows the child's mailbox. The driver binds the mailbox to the child, tells it
+//! that the child is cancelled, and closes it when the child is down and the machine doesn't restart it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::{Driver, Step};
 use crate::child::ChildSpec;
 use crate::core::Key;
-use crate::dead_letter::{DeadLetterReason, Owner};
-use crate::mailbox::{At, Grace, Slot, spot};
-use crate::runtime::wards::send_away;
+use crate::dead_letter::DeadLetterReason;
+use crate::mailbox::{ChildBinding, ChildId, DefaultDrain, MailboxControl, MailboxOwner};
+use crate::runtime::orphaned_mailboxes::close_orphaned;
 
-/// How long an incarnation has to live at most before it gets what came before its start, in
-/// microseconds.
-const GRACE: u16 = 50_000;
+/// The longest time that an incarnation has to run before it receives messages that were queued before
+/// its start, in microseconds.
+const MAX_DRAIN_MICROS: u16 = 50_000;
 
 impl Driver {
-    pub(super) fn give_mailbox(&self, key: Key, spec: &ChildSpec, mailbox: &Arc<dyn Slot>) {
-        let grace = if spec.options.signals {
-            Grace::UntilReady
+    pub(super) fn bind_mailbox(
+        &self,
+        key: Key,
+        spec: &ChildSpec,
+        mailbox: &Arc<dyn MailboxControl>,
+    ) {
+        let drain = if spec.options.signals {
+            DefaultDrain::AtReady
         } else {
             let first = self.shared.blueprint.rules.backoff(&spec.options).first_wait();
             let micros = u16::try_from(first.as_micros()).unwrap_or(u16::MAX);
-            Grace::Micros(micros.min(GRACE))
+            DefaultDrain::AfterMicros(micros.min(MAX_DRAIN_MICROS))
         };
-        mailbox.bind(At {
-            owner: Arc::clone(&self.shared) as Arc<dyn Owner>,
+        mailbox.bind(ChildBinding {
+            owner: Arc::clone(&self.shared) as Arc<dyn MailboxOwner>,
             key,
             name: Arc::clone(&spec.factory.name),
             serial: self.children.entry(key).and_then(|entry| entry.serial),
-            grace,
-            starts_on_message: spec.options.on_message,
+            drain,
+            start_on_message: spec.options.on_message,
         });
     }
 
-    /// The child's mailbox, if this is its place.
-    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn Slot>> {
-        self.children.mailbox(key).filter(|mailbox| mailbox.is_at(spot(&self.shared, key)))
+    /// Returns the mailbox that is bound to the child.
+    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn MailboxControl>> {
+        let child = ChildId::new(&self.shared, key);
+        self.children.mailbox(key).filter(|mailbox| mailbox.belongs_to(child))
     }
 
     /// The child is started.
@@ -49,7 +55,7 @@ impl Driver {
         }
     }
 
-    /// The child is asked to stop.
+    /// The child is cancelled.
     pub(super) fn close_mailbox(&self, key: Key) {
         let returns = || self.machine.returns(key) || self.may_return();
         if let Some(mailbox) = self.mailbox(key) {
@@ -58,19 +64,19 @@ impl Driver {
                     incarnation.mark_failed();
                 }
             }
-            mailbox.stopping(!returns());
+            mailbox.begin_stop(!returns());
         } else if self.is_supervisor(key) && !returns() {
-            // It has mailboxes below it.
+            // There may be mailboxes below it.
             if let Some(incarnation) = self.children.incarnation(key) {
                 incarnation.mark_final();
             }
         }
     }
 
-    /// Whether this supervisor ends, and may be started again by the one above.
+    /// Returns `true` if this supervisor ends and may be restarted by the one above.
     fn may_return(&self) -> bool {
-        let dismissed = self.above.as_ref().is_none_or(|ctx| ctx.incarnation.is_final());
-        !dismissed && self.machine.is_ending()
+        let is_final = self.above.as_ref().is_none_or(|ctx| ctx.incarnation.is_final());
+        !is_final && self.machine.is_ending()
     }
 
     /// Notes a child that may be down for good.
@@ -80,26 +86,30 @@ impl Driver {
         }
     }
 
-    /// Sends those away whose child does not come back. What becomes of it is decided only when an
-    /// event has been taken in as a whole.
-    pub(super) fn look_after_mailboxes(&self, down: &[Key]) {
-        // If it may return, it is decided when it has ended.
+    /// Closes the mailboxes of children that are down and not restarted.
+    ///
+    /// It must be called after an event was handled completely: the machine decides about a child only
+    /// then.
+    pub(super) fn settle_mailboxes(&self, down: &[Key], now: Instant) {
+        // If the supervisor may be restarted, its mailboxes are kept until it has ended.
         if down.is_empty() || self.may_return() {
             return;
         }
         for &key in down {
             let returns = self.machine.returns(key);
             match self.mailbox(key) {
-                Some(mailbox) if !returns => mailbox.away(self.reason(key)),
-                Some(mailbox) if self.machine.awaits_message(key) => mailbox.rest(),
-                None if !returns => self.shared.dismiss(key, self.reason(key)),
+                Some(mailbox) if !returns => mailbox.close(self.close_reason(key), now),
+                Some(mailbox) if self.machine.awaits_message(key) => mailbox.mark_idle(now),
+                None if !returns => {
+                    self.shared.orphaned_mailboxes.close(key, self.close_reason(key), now);
+                }
                 Some(_) | None => {}
             }
         }
     }
 
-    /// Why nobody reads what is left.
-    fn reason(&self, key: Key) -> DeadLetterReason {
+    /// Returns the reason for the dead letters of a mailbox that is closed.
+    fn close_reason(&self, key: Key) -> DeadLetterReason {
         if self.given_up.as_ref().is_some_and(|it| it.0 == key) {
             DeadLetterReason::GaveUp
         } else {
@@ -107,64 +117,67 @@ impl Driver {
         }
     }
 
-    /// The child is gone, or another from now on.
-    pub(super) fn take_mailbox(&self, key: Key) {
+    /// The child is removed or replaced.
+    pub(super) fn remove_mailbox(&self, key: Key, now: Instant) {
         if let Some(mailbox) = self.mailbox(key) {
-            Arc::clone(&mailbox).away(self.reason(key));
+            Arc::clone(&mailbox).close(self.close_reason(key), now);
             mailbox.unbind();
         } else {
-            // The machine may not know any more that it was a supervisor.
-            self.shared.dismiss(key, self.reason(key));
+            // The machine may have forgotten by now that the child was a supervisor.
+            self.shared.orphaned_mailboxes.close(key, self.close_reason(key), now);
         }
     }
 
-    /// The supervisor has ended. If it may come back, what its declared children have not read waits
-    /// for that; those that were added are not there any more then.
-    pub(super) fn leave_mailboxes(&mut self) {
-        let below = self.shared.release();
+    /// The supervisor has ended. If it may be restarted, the mailboxes of its declared children are
+    /// handed to the supervisor above. The next incarnation doesn't have the children that were added
+    /// later, so their mailboxes are closed.
+    pub(super) fn hand_over_mailboxes(&mut self, now: Instant) {
+        let below = self.shared.orphaned_mailboxes.release();
         let lends = self.shared.blueprint.lends;
         if !lends && below.is_empty() && self.children.mailboxes().next().is_none() {
             return;
         }
         let above = self.above.as_ref().filter(|ctx| !ctx.incarnation.is_final());
         let above = above.and_then(|ctx| Some((ctx.incarnation.key, self.shared.above.as_ref()?)));
-        // Nobody is looked for at the end of a tree.
         let declared = above.iter().flat_map(|_| &self.shared.blueprint.children);
         let declared: HashSet<_> = declared.map(|child| Arc::as_ptr(&child.factory)).collect();
         let comes_back = |key| {
             let entry = self.children.entry(key);
             entry.is_some_and(|entry| declared.contains(&Arc::as_ptr(&entry.factory)))
         };
-        let mut wards = Vec::new();
+        let mut orphans = Vec::new();
         for (supervisor, mailboxes) in below {
             if comes_back(supervisor) {
-                wards.extend(mailboxes);
+                orphans.extend(mailboxes);
             } else {
-                send_away(mailboxes, DeadLetterReason::UndeliveredAtStop);
+                close_orphaned(mailboxes, DeadLetterReason::UndeliveredAtStop, now);
             }
         }
         for (key, _) in self.children.mailboxes() {
             let Some(mailbox) = self.mailbox(key) else { continue };
             if comes_back(key) {
-                wards.push(mailbox);
+                orphans.push(mailbox);
             } else {
-                Arc::clone(&mailbox).away(self.reason(key));
+                Arc::clone(&mailbox).close(self.close_reason(key), now);
                 mailbox.unbind();
             }
         }
         match above {
-            Some((key, above)) => above.adopt(key, wards),
-            None => self.close_unbound(),
+            Some((key, above)) => {
+                let owner = Arc::clone(above) as Arc<dyn MailboxOwner>;
+                above.orphaned_mailboxes.hold(key, orphans, &owner, now);
+            }
+            None => self.close_unbound(now),
         }
     }
 
-    /// Closes the mailboxes below that were never given a place, because the turn of their supervisor, or
-    /// of a fallback, has not come: otherwise who writes to them would never hear that nobody reads.
-    fn close_unbound(&self) {
+    /// Closes the mailboxes below that were never bound, since their supervisor or fallback was never
+    /// started. Otherwise a sender would wait forever.
+    fn close_unbound(&self, now: Instant) {
         let mut open: Vec<_> = self.shared.blueprint.children.iter().collect();
         while let Some(spec) = open.pop() {
-            if let Some(mailbox) = spec.factory.mailbox().filter(|mailbox| mailbox.is_nowhere()) {
-                mailbox.away(DeadLetterReason::UndeliveredAtStop);
+            if let Some(mailbox) = spec.factory.mailbox().filter(|mailbox| mailbox.is_unbound()) {
+                mailbox.close(DeadLetterReason::UndeliveredAtStop, now);
             }
             open.extend(spec.factory.children().iter().filter(|child| child.lends()));
             open.extend(spec.fallback.as_deref());

@@ -303,7 +303,7 @@ impl Driver {
         {
             self.remember_lifetime(exit);
         }
-        self.look_after_mailboxes(&step.down);
+        self.settle_mailboxes(&step.down, now);
     }
 
     /// Keeps the lifetime of a failed child for the log line of a later decision.
@@ -317,7 +317,7 @@ impl Driver {
         let key = self.machine.add(Arc::clone(&spec.options), now);
         self.children.add(key, Arc::clone(&spec.factory));
         if let Some(mailbox) = spec.factory.mailbox() {
-            self.give_mailbox(key, spec, &mailbox);
+            self.bind_mailbox(key, spec, &mailbox);
         }
         if let Some(fallback) = &spec.fallback {
             self.fallbacks.insert(key, Arc::clone(fallback));
@@ -376,7 +376,7 @@ impl Drop for Driver {
         self.children.abort_all();
         // The chain holds children, which hold this supervisor.
         self.shared.stop_chain.clear();
-        self.leave_mailboxes();
+        self.hand_over_mailboxes(now());
         self.discard_events();
     }
 }

@@ -1,26 +1,16 @@
-//! What a queue knows of its supervisor, and what a letter knows of its queue.
+//! What a mailbox reports of a message that it can't deliver, and how the message is sent again.
 
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
-use super::{DeadLetterReason, EntryId};
-use crate::core;
+use super::entry_id::EntryId;
+use super::reason::DeadLetterReason;
 use crate::exit::ExitReason;
 use crate::path::Path;
 
-/// For whom a mailbox works.
-pub(crate) trait Owner: fmt::Debug + Send + Sync {
-    fn path(&self) -> Path;
-
-    /// Takes a message that could not be delivered. It may be dropped in here, so no lock is to be
-    /// held that dropping a message may want.
-    fn bury(&self, undelivered: Undelivered);
-
-    fn tell(&self, event: core::MachineEvent);
-}
-
-/// What a mailbox says of a message that it could not deliver.
+/// A message that can't be delivered.
 pub(crate) struct Undelivered {
     pub(crate) reason: DeadLetterReason,
     pub(crate) target: Path,
@@ -29,38 +19,38 @@ pub(crate) struct Undelivered {
     pub(crate) type_id: TypeId,
     pub(crate) payload: Box<dyn Any + Send>,
     pub(crate) error: Option<Arc<ExitReason>>,
-    /// Its loss is what was asked for: logged at debug only, each one.
+    /// The loss is configured: the letter is logged at `DEBUG` only.
     pub(crate) quiet: bool,
-    /// The entry of a store that it was replayed from.
+    /// The entry of a store that the message was replayed from.
     pub(crate) entry: Option<EntryId>,
-    /// Where it came from, for a replay.
+    /// The mailbox that the message was in.
     pub(crate) origin: Weak<dyn Redeliver>,
 }
 
-/// A queue that takes a message back from a dead letter.
+/// A mailbox that accepts a message out of a dead letter.
 pub(crate) trait Redeliver: Send + Sync {
-    /// Puts the message at the end of the queue, to be delivered as if it had been sent now. If it
-    /// becomes a letter again, that is to name `entry`.
+    /// Queues the message as if it were sent now. If it becomes a dead letter again, that names `entry`.
     ///
     /// # Errors
     ///
-    /// Gives the message back if it can't be put into the queue, with why.
+    /// Returns the message if it is refused, with the reason.
     fn redeliver(
         self: Arc<Self>,
         payload: Box<dyn Any + Send>,
         entry: EntryId,
+        now: Instant,
     ) -> Result<(), (Box<dyn Any + Send>, Refused)>;
 }
 
-/// Why a mailbox does not take a message back.
+/// Why a mailbox has refused a message that was replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refused {
-    /// It is for messages of another type.
+    /// The mailbox is for another type of messages.
     OtherType,
-    /// It is closed: its child is down and does not come back by itself.
+    /// The mailbox is closed: its child is down and will not be restarted.
     Closed,
-    /// It is full.
+    /// The mailbox is full.
     Full,
 }
 

@@ -1,4 +1,4 @@
-//! A mailbox that can deliver nothing, and who hears of it.
+//! A mailbox that can deliver nothing, and the stores, subscribers and log that learn of it.
 
 use std::any::{Any, type_name};
 use std::future::Future;
@@ -12,46 +12,58 @@ use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
 
 use super::*;
+use crate::clock::now;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
 use crate::path::Path;
-use crate::runtime::Blueprint;
-use crate::runtime::tree::Tree;
+use crate::policy::DeadLetterLog;
 
 type Message = Box<dyn Any + Send>;
 
-/// A mailbox that gives up what is put into it.
-#[derive(Debug)]
-struct Dead {
-    owner: Arc<dyn Owner>,
+/// A supervisor, as far as its dead letters go.
+#[derive(Clone)]
+struct TestSupervisor {
+    path: Path,
+    letters: Arc<DeadLetters>,
+}
+
+impl TestSupervisor {
+    fn subscribe(&self) -> Subscription<DeadLetter> {
+        self.letters.subscribe()
+    }
+}
+
+/// A mailbox whose messages all become dead letters.
+struct DeadMailbox {
+    owner: TestSupervisor,
     quiet: bool,
     me: Weak<Self>,
 }
 
-impl Dead {
-    fn of(owner: &Arc<SupervisorShared>) -> Arc<Self> {
-        let owner = Arc::clone(owner);
+impl DeadMailbox {
+    fn of(owner: &TestSupervisor) -> Arc<Self> {
+        let owner = owner.clone();
         Arc::new_cyclic(|me| Self { owner, quiet: false, me: Weak::clone(me) })
     }
 
-    fn quiet(owner: &Arc<SupervisorShared>) -> Arc<Self> {
-        let owner = Arc::clone(owner);
+    fn quiet(owner: &TestSupervisor) -> Arc<Self> {
+        let owner = owner.clone();
         Arc::new_cyclic(|me| Self { owner, quiet: true, me: Weak::clone(me) })
     }
 
     fn send<M: Send + 'static>(&self, message: M) {
-        self.bury(type_name::<M>(), TypeId::of::<M>(), Box::new(message), None);
+        self.dead_letter(type_name::<M>(), TypeId::of::<M>(), Box::new(message), None);
     }
 
-    fn bury(
+    fn dead_letter(
         &self,
         event_type: &'static str,
         type_id: TypeId,
         payload: Message,
         entry: Option<EntryId>,
     ) {
-        self.owner.bury(Undelivered {
+        let undelivered = Undelivered {
             reason: DeadLetterReason::MailboxClosed,
-            target: self.owner.path().join("a"),
+            target: self.owner.path.join("a"),
             incarnation: 1,
             event_type,
             type_id,
@@ -60,70 +72,45 @@ impl Dead {
             quiet: self.quiet,
             entry,
             origin: self.me.clone(),
-        });
+        };
+        self.owner.letters.undelivered(undelivered, now(), SystemTime::UNIX_EPOCH);
     }
 }
 
-impl Redeliver for Dead {
+impl Redeliver for DeadMailbox {
     fn redeliver(
         self: Arc<Self>,
         payload: Message,
         entry: EntryId,
+        _: Instant,
     ) -> Result<(), (Message, Refused)> {
-        self.bury("again", (*payload).type_id(), payload, Some(entry));
+        self.dead_letter("again", (*payload).type_id(), payload, Some(entry));
         Ok(())
     }
 }
 
-fn root(letters: LetterOptions) -> Arc<SupervisorShared> {
-    let tree = Arc::new(Tree::new(now(), std::time::SystemTime::UNIX_EPOCH));
-    hub("app", letters, None, tree)
+fn root(options: DeadLetterOptions) -> TestSupervisor {
+    TestSupervisor { path: Path::root("app"), letters: DeadLetters::new(&options, None) }
 }
 
-fn below(
-    above: &Arc<SupervisorShared>,
-    name: &str,
-    letters: LetterOptions,
-) -> Arc<SupervisorShared> {
-    let tree = Arc::clone(&above.tree);
-    hub(name, letters, Some(Arc::clone(above)), tree)
+fn below(above: &TestSupervisor, name: &str, options: DeadLetterOptions) -> TestSupervisor {
+    let letters = DeadLetters::new(&options, Some(Arc::clone(&above.letters)));
+    TestSupervisor { path: above.path.join(name), letters }
 }
 
-fn hub(
-    name: &str,
-    letters: LetterOptions,
-    above: Option<Arc<SupervisorShared>>,
-    tree: Arc<Tree<SupervisorShared>>,
-) -> Arc<SupervisorShared> {
-    let blueprint = Blueprint {
-        name: name.into(),
-        rules: Arc::default(),
-        dynamic: false,
-        on_child_failure: None,
-        letters,
-        children: Vec::new(),
-        lends: false,
-    };
-    let path = match &above {
-        Some(above) => above.path().join(name),
-        None => Path::root(name),
-    };
-    SupervisorShared::new(path, above, tree, Arc::new(blueprint), now())
+fn silent() -> DeadLetterOptions {
+    DeadLetterOptions { log: Some(DeadLetterLog::off()), ..DeadLetterOptions::default() }
 }
 
-fn silent() -> LetterOptions {
-    LetterOptions { log: Some(DeadLetterLog::off()), ..LetterOptions::default() }
+fn suppressing<M: 'static>() -> DeadLetterOptions {
+    DeadLetterOptions { suppressed: vec![TypeId::of::<M>()], ..silent() }
 }
 
-fn suppressing<M: 'static>() -> LetterOptions {
-    LetterOptions { suppressed: vec![TypeId::of::<M>()], ..silent() }
+fn kept_by(store: &DeadLetterStore) -> DeadLetterOptions {
+    DeadLetterOptions { stores: vec![store.clone()], ..silent() }
 }
 
-fn kept_by(store: &DeadLetterStore) -> LetterOptions {
-    LetterOptions { stores: vec![store.clone()], ..silent() }
-}
-
-/// What a subscriber has got, as numbers.
+/// Takes the numbers out of the letters that a subscriber has received.
 fn numbers(letters: &mut Subscription<DeadLetter>) -> Vec<u32> {
     std::iter::from_fn(|| letters.try_next()).filter_map(|letter| letter.take()).collect()
 }
@@ -133,10 +120,10 @@ fn types(letters: &mut Subscription<DeadLetter>) -> Vec<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_03_two_subscribers_both_get_a_letter_and_one_its_message() {
+async fn seed3_03_two_subscribers_both_receive_a_letter_and_one_takes_its_message() {
     let app = root(silent());
-    let mut both = [app.subscribe_letters(), app.subscribe_letters()];
-    Dead::of(&app).send(7_u32);
+    let mut both = [app.subscribe(), app.subscribe()];
+    DeadMailbox::of(&app).send(7_u32);
     let letters = both.each_mut().map(|letters| letters.try_next().unwrap());
     for letter in &letters {
         assert_eq!(letter.reason, DeadLetterReason::MailboxClosed);
@@ -149,25 +136,25 @@ async fn seed3_03_two_subscribers_both_get_a_letter_and_one_its_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_131_nothing_configured_keeps_nothing() {
+async fn kin_131_without_a_store_nothing_is_kept() {
     let app = root(silent());
     let message = Arc::new(());
-    Dead::of(&app).send(Arc::clone(&message));
+    DeadMailbox::of(&app).send(Arc::clone(&message));
     assert_eq!(Arc::strong_count(&message), 1, "it was dropped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_about_a_message_climbs_into_every_store_and_channel_above_and_no_other() {
+async fn a_letter_reaches_every_store_and_subscriber_above_and_no_other() {
     let (of_app, of_mid) = (DeadLetterStore::default(), DeadLetterStore::default());
     let app = root(kept_by(&of_app));
-    // The one above is named again, which makes no difference.
+    // The store of the supervisor above is named again, which makes no difference.
     let stores = vec![of_mid.clone(), of_app.clone()];
-    let mid = below(&app, "mid", LetterOptions { stores, ..silent() });
+    let mid = below(&app, "mid", DeadLetterOptions { stores, ..silent() });
     let low = below(&mid, "low", silent());
     let beside = below(&app, "beside", silent());
-    let mut at = [&app, &mid, &low, &beside].map(|hub| hub.subscribe_letters());
-    Dead::of(&low).send(7_u32);
-    Dead::of(&beside).send(8_u32);
+    let mut at = [&app, &mid, &low, &beside].map(|it| it.subscribe());
+    DeadMailbox::of(&low).send(7_u32);
+    DeadMailbox::of(&beside).send(8_u32);
     let targets = at.each_mut().map(|letters| {
         let letters = std::iter::from_fn(|| letters.try_next());
         letters.map(|letter| letter.target.to_string()).collect::<Vec<_>>()
@@ -180,37 +167,37 @@ async fn a_letter_about_a_message_climbs_into_every_store_and_channel_above_and_
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_130_whoever_forwards_letters_into_a_mailbox_that_is_dead_does_not_spin() {
+async fn kin_130_forwarding_letters_to_a_dead_mailbox_does_not_loop() {
     let store = DeadLetterStore::default();
     let app = root(kept_by(&store));
-    let (mut letters, forwarded_to) = (app.subscribe_letters(), Dead::of(&app));
-    Dead::of(&app).send(7_u32);
+    let (mut letters, forwarded_to) = (app.subscribe(), DeadMailbox::of(&app));
+    DeadMailbox::of(&app).send(7_u32);
     let mut forwarded = 0;
     while let Some(letter) = letters.try_next() {
         forwarded_to.send(letter);
         forwarded += 1;
     }
     assert_eq!(forwarded, 1);
-    assert_eq!(store.counts().total, 1, "nobody hears of the second, the store neither");
+    assert_eq!(store.counts().total, 1, "there is no letter about a letter");
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_135_each_subscriber_sees_the_letters_that_he_asks_for() {
+async fn kin_135_each_subscriber_receives_the_letters_that_it_asks_for() {
     let store = DeadLetterStore::default();
     let app = root(kept_by(&store));
     let mid = below(&app, "mid", suppressing::<u64>());
     let low = below(&mid, "low", silent());
-    let mut normal = app.subscribe_letters();
-    let mut suppressed = app.subscribe_letters().only_suppressed();
-    let mut all = app.subscribe_letters().with_suppressed();
-    Dead::of(&low).send(1_u32);
-    Dead::of(&low).send(2_u64);
+    let mut normal = app.subscribe();
+    let mut suppressed = app.subscribe().only_suppressed();
+    let mut all = app.subscribe().with_suppressed();
+    DeadMailbox::of(&low).send(1_u32);
+    DeadMailbox::of(&low).send(2_u64);
     assert_eq!(types(&mut normal), ["u32"]);
     assert_eq!(types(&mut suppressed), ["u64"]);
     assert_eq!(types(&mut all), ["u32", "u64"]);
 
-    // Not above the supervisor that says so.
-    Dead::of(&app).send(3_u64);
+    // They are suppressed below that supervisor only.
+    DeadMailbox::of(&app).send(3_u64);
     assert_eq!(types(&mut normal), ["u64"]);
     assert_eq!(types(&mut suppressed), [""; 0]);
     assert_eq!(types(&mut all), ["u64"]);
@@ -219,15 +206,15 @@ async fn kin_135_each_subscriber_sees_the_letters_that_he_asks_for() {
     let flags: Vec<_> = store.entries().iter().map(|entry| entry.letter.suppressed).collect();
     assert_eq!(flags, [false, true, false]);
     let next = normal.next();
-    Dead::of(&low).send(4_u64);
-    Dead::of(&low).send(5_u32);
-    assert_eq!(next.await.unwrap().take(), Some(5_u32), "who waits is not woken for the other");
+    DeadMailbox::of(&low).send(4_u64);
+    DeadMailbox::of(&low).send(5_u32);
+    assert_eq!(next.await.unwrap().take(), Some(5_u32), "a suppressed letter completes no wait");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscriber_that_lags_learns_how_many_letters_it_has_missed() {
+async fn a_lagging_subscriber_learns_how_many_letters_it_has_missed() {
     let app = root(suppressing::<u64>());
-    let (mut letters, dead) = (app.subscribe_letters(), Dead::of(&app));
+    let (mut letters, dead) = (app.subscribe(), DeadMailbox::of(&app));
     dead.send(0_u64);
     for number in 1..=1034_u32 {
         dead.send(number);
@@ -243,8 +230,8 @@ async fn a_subscriber_that_lags_learns_how_many_letters_it_has_missed() {
 async fn kin_132_a_replay_that_ends_as_a_letter_again_is_the_same_entry() {
     let store = DeadLetterStore::default();
     let app = root(kept_by(&store));
-    let mut letters = app.subscribe_letters();
-    let dead = Dead::of(&app);
+    let mut letters = app.subscribe();
+    let dead = DeadMailbox::of(&app);
     dead.send(7_u32);
     let id = store.entries()[0].id;
     for replays in 1..=3 {
@@ -253,12 +240,12 @@ async fn kin_132_a_replay_that_ends_as_a_letter_again_is_the_same_entry() {
         assert_eq!((entries.len(), entries[0].id, entries[0].replays), (1, id, replays));
     }
     assert!(matches!(store.replay(id), Err(crate::ReplayError::Quarantined { replays: 3, .. })));
-    assert_eq!(types(&mut letters), ["u32", "again", "again", "again"], "each is told");
+    assert_eq!(types(&mut letters), ["u32", "again", "again", "again"], "each is published");
     drop(dead);
     assert!(store.entries()[0].letter.take::<u32>().is_some());
 }
 
-/// Looks into a store whenever it is woken.
+/// Reads the count of a store whenever it is woken.
 struct Watch {
     store: DeadLetterStore,
     seen: Mutex<Vec<u64>>,
@@ -272,60 +259,59 @@ impl Wake for Watch {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_has_a_letter_before_anybody_hears_of_it() {
+async fn a_store_has_a_letter_before_subscribers_receive_it() {
     let store = DeadLetterStore::metrics_only();
     let app = root(kept_by(&store));
     let watch = Arc::new(Watch { store, seen: Mutex::default() });
     let waker = Arc::clone(&watch).into();
-    let mut letters = app.subscribe_letters();
+    let mut letters = app.subscribe();
     let mut next = pin!(letters.next());
     assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    Dead::of(&app).send(7_u32);
+    DeadMailbox::of(&app).send(7_u32);
     assert_eq!(*watch.seen.lock(), [1]);
     assert_eq!(next.await.unwrap().take(), Some(7_u32));
 }
 
-/// Tells of its own loss, through another message that is lost.
-struct Telling(Arc<Dead>);
+/// Sends another message that is lost when it is dropped.
+struct Sending(Arc<DeadMailbox>);
 
-impl Drop for Telling {
+impl Drop for Sending {
     fn drop(&mut self) {
         self.0.send("lost");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_may_send_others_when_it_is_dropped() {
+async fn dropping_a_message_may_send_messages() {
     let store = DeadLetterStore::ring(1);
     let app = root(kept_by(&store));
-    let (letters, dead) = (app.subscribe_letters(), Dead::of(&app));
-    // Whether it makes room in the store, in the channel, or goes with the last who listens.
+    let (letters, dead) = (app.subscribe(), DeadMailbox::of(&app));
+    // It is dropped by the store, by the channel, or with the last subscription.
     for _ in 0..2000 {
-        dead.send(Telling(Arc::clone(&dead)));
+        dead.send(Sending(Arc::clone(&dead)));
     }
     drop(letters);
     assert_eq!(store.counts().total, 4000);
     assert_eq!(Arc::strong_count(&dead), 1);
-    dead.send(Telling(Arc::clone(&dead)));
+    dead.send(Sending(Arc::clone(&dead)));
     store.remove(store.entries()[0].id);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_one_subscriber_has_not_seen_may_send_others_when_he_leaves() {
+async fn dropping_a_slow_subscription_may_send_messages() {
     let app = root(silent());
-    let (mut quick, slow, dead) =
-        (app.subscribe_letters(), app.subscribe_letters(), Dead::of(&app));
-    // The channel is full, so that the next letter takes the place of the first.
+    let (mut quick, slow, dead) = (app.subscribe(), app.subscribe(), DeadMailbox::of(&app));
+    // The channel is full: the next letter replaces the first.
     for _ in 0..1024 {
-        dead.send(Telling(Arc::clone(&dead)));
+        dead.send(Sending(Arc::clone(&dead)));
     }
     while quick.try_next().is_some() {}
     drop(slow);
-    assert_eq!(types(&mut quick).len(), 1024, "each has sent another");
+    assert_eq!(types(&mut quick).len(), 1024, "each has sent one more");
     assert_eq!(Arc::strong_count(&dead), 1);
 }
 
-/// Listens to the log of this thread.
+/// Collects the log of this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -341,8 +327,8 @@ impl io::Write for Log {
 }
 
 impl Log {
-    /// With a second listener, which hears nothing: one alone would not hear a line that another
-    /// thread, which doesn't listen, was the first to come by.
+    /// Collects lines from now on. The second dispatcher keeps tracing from caching that a call site,
+    /// first reached by a thread without subscriber, is disabled.
     fn listen(&self) -> (DefaultGuard, Dispatch) {
         let writer = self.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -355,7 +341,7 @@ impl Log {
         (set_default(subscriber), second)
     }
 
-    /// What was logged since this was asked last, without what all lines have.
+    /// Takes the lines since the last call, without the fields that all lines have.
     fn lines(&self) -> Vec<String> {
         let text = String::from_utf8(std::mem::take(&mut *self.0.lock())).unwrap();
         let same = "child=app/a incarnation=1 reason=mailbox_closed ";
@@ -364,14 +350,14 @@ impl Log {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed3_07_kin_134_letters_are_logged_as_warnings_then_not_and_then_with_how_many_were_not()
-{
+async fn seed3_07_kin_134_letters_are_logged_as_warnings_until_a_pause_and_then_with_the_number_unlogged()
+ {
     let log = Log::default();
     let _listening = log.listen();
     let pause = Duration::from_secs(2);
     let of_app = DeadLetterLog::default().first(4).pause(pause);
-    let app = root(LetterOptions { log: Some(of_app), ..LetterOptions::default() });
-    let dead = Dead::of(&app);
+    let app = root(DeadLetterOptions { log: Some(of_app), ..DeadLetterOptions::default() });
+    let dead = DeadMailbox::of(&app);
     (1..=6_u32).for_each(|number| dead.send(number));
     let line = |text: &str, count: &str| {
         format!("WARN verger::dead_letter: dead letter{text} event_type=\"u32\" {count}")
@@ -392,27 +378,29 @@ async fn seed3_07_kin_134_letters_are_logged_as_warnings_then_not_and_then_with_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_supervisor_counts_with_the_nearest_above_that_says_how_many_are_logged() {
+async fn a_supervisor_without_log_options_shares_the_throttle_of_the_nearest_above() {
     let log = Log::default();
     let _listening = log.listen();
-    let every = LetterOptions { log: Some(DeadLetterLog::every()), ..LetterOptions::default() };
-    let app = root(LetterOptions::default());
+    let every =
+        DeadLetterOptions { log: Some(DeadLetterLog::every()), ..DeadLetterOptions::default() };
+    let app = root(DeadLetterOptions::default());
     let mid = below(&app, "mid", every);
-    let low = below(&mid, "low", LetterOptions::default());
-    let beside = below(&app, "beside", LetterOptions::default());
-    [&app, &mid, &low, &beside].into_iter().for_each(|hub| Dead::of(hub).send(0_u32));
+    let low = below(&mid, "low", DeadLetterOptions::default());
+    let beside = below(&app, "beside", DeadLetterOptions::default());
+    [&app, &mid, &low, &beside].into_iter().for_each(|it| DeadMailbox::of(it).send(0_u32));
     let counts: Vec<_> =
         log.lines().iter().map(|line| line.rsplit_once(' ').unwrap().1.to_owned()).collect();
     assert_eq!(counts, ["count=1", "count=1", "count=2", "count=2"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_suppressed_quiet_or_about_a_letter_is_no_warning_and_is_not_counted() {
+async fn suppressed_and_quiet_letters_and_letters_about_letters_are_no_warnings_and_are_not_counted()
+ {
     let log = Log::default();
     let _listening = log.listen();
-    let app = root(LetterOptions { log: None, ..suppressing::<u64>() });
-    let mut letters = app.subscribe_letters();
-    let (dead, quiet) = (Dead::of(&app), Dead::quiet(&app));
+    let app = root(DeadLetterOptions { log: None, ..suppressing::<u64>() });
+    let mut letters = app.subscribe();
+    let (dead, quiet) = (DeadMailbox::of(&app), DeadMailbox::quiet(&app));
     dead.send(1_u64);
     assert_eq!(log.lines(), [""; 0]);
     (0..20_u32).for_each(|number| quiet.send(number));
@@ -430,17 +418,18 @@ async fn what_is_suppressed_quiet_or_about_a_letter_is_no_warning_and_is_not_cou
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_about_a_child_itself_is_not_logged_here() {
+async fn a_letter_about_a_child_itself_is_not_logged() {
     let log = Log::default();
     let _listening = log.listen();
-    let every = LetterOptions { log: Some(DeadLetterLog::every()), ..LetterOptions::default() };
+    let every =
+        DeadLetterOptions { log: Some(DeadLetterLog::every()), ..DeadLetterOptions::default() };
     let app = root(every);
-    let mut letters = app.subscribe_letters();
+    let mut letters = app.subscribe();
     let error = Arc::new(crate::ExitReason::Normal);
-    let at = std::time::SystemTime::UNIX_EPOCH;
+    let at = SystemTime::UNIX_EPOCH;
     let reason = DeadLetterReason::GaveUp;
-    let letter = DeadLetter::about_child(reason, app.path().join("a"), 1, error, at);
-    app.send_letter(&letter, &Provenance::default(), now());
+    let letter = DeadLetter::about_child(reason, app.path.join("a"), 1, error, at);
+    app.letters.child(&letter, now());
     assert_eq!(letters.try_next().unwrap().target.as_str(), "app/a");
     assert_eq!(log.lines(), [""; 0]);
 }

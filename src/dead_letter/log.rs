@@ -1,0 +1,47 @@
+//! The log lines of dead letters.
+
+use tracing::{debug, warn};
+
+use super::letter::DeadLetter;
+use super::undelivered::Undelivered;
+use crate::policy::LetterLine;
+
+/// Logs a letter, as its throttle has decided.
+pub(crate) fn letter(letter: &DeadLetter, line: LetterLine) {
+    let DeadLetter { target, incarnation, reason, event_type, error, .. } = letter;
+    let cause = error.as_ref().map(tracing::field::display);
+    match line {
+        LetterLine::Counted { count } => warn!(
+            target: "verger::dead_letter",
+            child = %target, incarnation, %reason, event_type, cause, count, "dead letter"
+        ),
+        LetterLine::Last { count, pause } => warn!(
+            target: "verger::dead_letter",
+            child = %target, incarnation, %reason, event_type, cause, count, ?pause,
+            "dead letter; no more are logged for a while"
+        ),
+        LetterLine::Resumed { total, unlogged } => warn!(
+            target: "verger::dead_letter",
+            child = %target, incarnation, %reason, event_type, cause, total, unlogged,
+            "dead letter; some before were not logged, and counting begins again"
+        ),
+    }
+}
+
+/// Logs a letter about a message that was dropped as configured.
+pub(crate) fn quiet_letter(letter: &DeadLetter) {
+    let DeadLetter { target, incarnation, reason, event_type, .. } = letter;
+    debug!(
+        target: "verger::dead_letter",
+        child = %target, incarnation, %reason, event_type, "dead letter"
+    );
+}
+
+/// Logs a letter that was not delivered itself, and is dropped.
+pub(crate) fn dropped_letter(undelivered: &Undelivered) {
+    let Undelivered { target, incarnation, reason, .. } = undelivered;
+    debug!(
+        target: "verger::dead_letter",
+        child = %target, incarnation, %reason, "a dead letter that was not delivered: dropped"
+    );
+}

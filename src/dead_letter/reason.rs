@@ -1,0 +1,49 @@
+//! Why a letter is dead.
+
+use crate::policy::spelled;
+
+/// The reason of a [`DeadLetter`](crate::DeadLetter).
+///
+/// Displayed and serialised in snake case, such as `mailbox_full`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum DeadLetterReason {
+    /// The message caused a failure and is not tried again.
+    ///
+    /// A [`WhileDown::reply`](crate::WhileDown::reply) handler panicked, or the message had a child
+    /// [started](crate::ChildSpec::start_on_message) that ended without making progress.
+    HandlerError,
+    /// The mailbox was full, and the [overflow policy](crate::Overflow) dropped the message; or the
+    /// mailbox that it was forwarded to was full.
+    MailboxFull,
+    /// The mailbox that the message was forwarded to was closed.
+    MailboxClosed,
+    /// The mailbox was full while the child was down, and the [overflow policy](crate::Overflow) dropped
+    /// the message.
+    StashOverflow,
+    /// The child was down, and [`WhileDown`](crate::WhileDown) dropped the message; or it was forwarded
+    /// twice.
+    DroppedWhileDown,
+    /// The message was delivered before and had to make room for a newer one.
+    Evicted,
+    /// All [attempts](crate::Mailbox::max_attempts) to deliver the message have failed.
+    Poison,
+    /// The message was queued or held by the child when the child was down for good.
+    UndeliveredAtStop,
+    /// The supervisor gave up on the child. The letter is about the child itself or about a message that
+    /// was left.
+    GaveUp,
+}
+
+spelled!(
+    DeadLetterReason, "reason of a dead letter":
+    HandlerError = "handler_error",
+    MailboxFull = "mailbox_full",
+    MailboxClosed = "mailbox_closed",
+    StashOverflow = "stash_overflow",
+    DroppedWhileDown = "dropped_while_down",
+    Evicted = "evicted",
+    Poison = "poison",
+    UndeliveredAtStop = "undelivered_at_stop",
+    GaveUp = "gave_up",
+);

@@ -1,0 +1,97 @@
+//! The binding of a mailbox to a child, and what the supervisor decides about it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::MailboxState;
+use crate::dead_letter::DeadLetterReason;
+use crate::mailbox::binding::{Binding, ChildBinding, MailboxOwner};
+use crate::mailbox::effects::MailboxEffects;
+use crate::mailbox::message::Envelope;
+use crate::mailbox::phase::MailboxPhase;
+
+impl<M> MailboxState<M> {
+    /// Binds the mailbox to a child, unless it is bound to one.
+    pub(in crate::mailbox) fn bind(&mut self, child: ChildBinding, fx: &mut MailboxEffects) {
+        if self.binding.is_child() {
+            fx.unbound = Binding::Child(child);
+            return;
+        }
+        fx.unbound = std::mem::replace(&mut self.binding, Binding::Child(child));
+        self.notified = false;
+        self.reopen_if(|phase| matches!(phase, MailboxPhase::Closed(_)));
+        self.notify_pending(true, fx);
+    }
+
+    /// Ends the binding of a child that was removed.
+    pub(in crate::mailbox) fn unbind(&mut self, fx: &mut MailboxEffects) {
+        let binding = self.binding.path().map_or(Binding::Unbound, Binding::Ended);
+        fx.unbound = std::mem::replace(&mut self.binding, binding);
+    }
+
+    /// The supervisor of the child has ended; `owner`, the one above, knows whether it is restarted.
+    pub(in crate::mailbox) fn orphan(
+        &mut self,
+        owner: Arc<dyn MailboxOwner>,
+        fx: &mut MailboxEffects,
+    ) {
+        let Some(path) = self.binding.path() else { return };
+        let start_on_message = self.binding.start_on_message();
+        let orphaned = Binding::Orphaned { owner, path, start_on_message };
+        fx.unbound = std::mem::replace(&mut self.binding, orphaned);
+    }
+
+    pub(in crate::mailbox) fn delay_delivery(&mut self, until: Instant) {
+        self.delivery_from = Some(until);
+    }
+
+    /// The child was started. Its task borrows the mailbox later, but senders may send at once.
+    pub(in crate::mailbox) fn reopen(&mut self) {
+        self.reopen_if(|phase| !matches!(phase, MailboxPhase::Lent(_)));
+    }
+
+    fn reopen_if(&mut self, condition: impl FnOnce(&MailboxPhase) -> bool) {
+        if condition(&self.phase) {
+            self.phase = MailboxPhase::Fresh;
+        }
+    }
+
+    /// The child is down until a message is sent. Returns the messages that the last incarnation has
+    /// left without making progress, which are dead letters.
+    pub(in crate::mailbox) fn mark_idle(
+        &mut self,
+        fx: &mut MailboxEffects,
+    ) -> VecDeque<Envelope<M>> {
+        // Also if the inbox still exists or has closed the mailbox: the next message starts the child.
+        let down = MailboxPhase::Down { closed: false };
+        if let MailboxPhase::Lent(_) = std::mem::replace(&mut self.phase, down) {
+            self.loans += 1;
+            fx.receiver = self.receiver.take();
+        }
+        self.notify_pending(false, fx);
+        if self.notified {
+            return VecDeque::new();
+        }
+        let left = self.queue.drain();
+        while let Some(waker) = self.queue.admit() {
+            fx.senders.push(waker);
+        }
+        left
+    }
+
+    /// The child is down for good. Returns all queued messages, which are dead letters.
+    pub(in crate::mailbox) fn close(
+        &mut self,
+        reason: DeadLetterReason,
+        fx: &mut MailboxEffects,
+    ) -> VecDeque<Envelope<M>> {
+        self.phase = MailboxPhase::Closed(reason);
+        self.loans += 1;
+        self.notified = false;
+        self.delivery_from = None;
+        fx.senders = self.queue.release_senders();
+        fx.receiver = self.receiver.take();
+        self.queue.drain()
+    }
+}

@@ -1,0 +1,195 @@
+//! The state of a mailbox: its messages, its loan, and its options.
+//!
+//! A mailbox is *lent* to one incarnation after another. Between two loans it follows its
+//! [`Diversion`]. When its child is down for good it is *closed*, and accepts no messages until the
+//! child is started again.
+//!
+//! Every method is a pure step: it calls no foreign code, reads no clock, and leaves what is to be done
+//! in a [`MailboxEffects`].
+//!
+//! # Invariants
+//!
+//! 1. A message that was accepted is received for good, becomes a dead letter, or is queued or lent.
+//! 2. At most one loan is in force. An inbox of an earlier loan receives the end of the stream.
+//! 3. An inbox that was told that there is no message is woken when there is a message for it, or the end.
+
+mod control;
+mod lending;
+
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Instant;
+
+use super::binding::Binding;
+use super::effects::MailboxEffects;
+use super::message::Envelope;
+use super::options::{Diversion, MailboxOptions, Overflow};
+use super::outcome::{Sent, Undeliverable, Unsent, WhenFull};
+use super::phase::MailboxPhase;
+use super::queue::MessageQueue;
+use crate::core::{ChildRequest, MachineEvent, Ticket};
+use crate::dead_letter::DeadLetterReason;
+
+/// The ticket of a request whose answer is not awaited.
+const NO_TICKET: Ticket = Ticket::MAX;
+
+/// See the [module](self).
+pub(super) struct MailboxState<M> {
+    pub(super) queue: MessageQueue<M>,
+    pub(super) options: MailboxOptions<M>,
+    pub(super) binding: Binding,
+    /// The incarnation of the last loan.
+    pub(super) incarnation: u32,
+    phase: MailboxPhase,
+    /// The number of the last loan.
+    loans: u64,
+    /// Wakes the inbox of the current loan.
+    receiver: Option<Waker>,
+    /// Nothing is delivered before this. Set by the supervisor of a child whose failures delay messages.
+    delivery_from: Option<Instant>,
+    /// The supervisor was notified of a waiting message since the last loan.
+    notified: bool,
+    /// The last loan has brought some message closer to its end.
+    progress: bool,
+}
+
+impl<M> MailboxState<M> {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            queue: MessageQueue::new(capacity),
+            options: MailboxOptions::default(),
+            binding: Binding::Unbound,
+            incarnation: 0,
+            phase: MailboxPhase::Fresh,
+            loans: 0,
+            receiver: None,
+            delivery_from: None,
+            notified: false,
+            progress: false,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.phase.is_closed()
+    }
+
+    /// Accepts a message. `checked`: it isn't the child's final one, or that was handled.
+    pub(super) fn send(
+        &mut self,
+        envelope: Envelope<M>,
+        when_full: WhenFull<'_>,
+        checked: bool,
+        fx: &mut MailboxEffects,
+    ) -> Result<Sent<M>, Unsent<M>> {
+        let down = matches!(self.phase, MailboxPhase::Down { .. });
+        if down
+            && !checked
+            && let Some(is_final) = &self.options.final_message
+        {
+            return Err(Unsent::MayBeFinal(envelope, Arc::clone(is_final)));
+        }
+        if self.is_closed() {
+            return Err(Unsent::Closed(envelope.message));
+        }
+        if down && self.diverts() {
+            let to = self.options.while_down.clone();
+            return Ok(Sent::Undeliverable(Undeliverable::Diverted(envelope, to)));
+        }
+        let mut sent = Sent::Queued;
+        if self.queue.is_full() {
+            match self.overflow(when_full) {
+                WhenFull::Wait(waker) => {
+                    return Ok(Sent::Waiting(envelope.message, self.queue.wait(waker.clone())));
+                }
+                WhenFull::Reject => return Err(Unsent::Full(envelope.message)),
+                WhenFull::Overflow if self.options.overflow == Overflow::DropNewest => {
+                    let reason = self.overflow_reason();
+                    return Ok(Sent::Undeliverable(Undeliverable::DeadLetter(envelope, reason)));
+                }
+                WhenFull::Overflow => {
+                    let Some(oldest) = self.queue.evict() else {
+                        return Err(Unsent::Full(envelope.message));
+                    };
+                    let was_delivered = oldest.attempts > 0;
+                    let reason = if was_delivered {
+                        DeadLetterReason::Evicted
+                    } else {
+                        self.overflow_reason()
+                    };
+                    sent = Sent::Undeliverable(Undeliverable::DeadLetter(oldest, reason));
+                }
+            }
+        }
+        self.queue.push(envelope);
+        fx.receiver = self.receiver.take();
+        self.notify_pending(true, fx);
+        Ok(sent)
+    }
+
+    /// Resolves what a sender does about a full mailbox: `Overflow` remains only if a message is to be
+    /// dropped.
+    fn overflow<'a>(&self, when_full: WhenFull<'a>) -> WhenFull<'a> {
+        // Without an owner, no dead letter could be published.
+        let rejects = self.options.overflow == Overflow::Reject || !self.binding.has_owner();
+        match when_full {
+            WhenFull::Overflow if rejects => WhenFull::Reject,
+            _ => when_full,
+        }
+    }
+
+    /// Returns the reason for the dead letter of a message that finds no room.
+    fn overflow_reason(&self) -> DeadLetterReason {
+        match self.phase {
+            MailboxPhase::Lent(_) => DeadLetterReason::MailboxFull,
+            _ => DeadLetterReason::StashOverflow,
+        }
+    }
+
+    /// Returns `true` if messages aren't queued while the child is down. A child that is started by
+    /// messages gets all of them.
+    fn diverts(&self) -> bool {
+        !matches!(self.options.while_down, Diversion::Stash) && !self.binding.start_on_message()
+    }
+
+    /// Polls for a sender that waits for room.
+    pub(super) fn poll_room(
+        &mut self,
+        number: u64,
+        waker: &Waker,
+        fx: &mut MailboxEffects,
+    ) -> Poll<()> {
+        let (poll, stale) = self.queue.poll_wait(number, waker);
+        fx.stale = stale;
+        poll
+    }
+
+    /// Removes a sender that waits for room.
+    pub(super) fn leave(&mut self, number: u64, fx: &mut MailboxEffects) {
+        (fx.stale, fx.sender) = self.queue.leave(number);
+    }
+
+    /// Stops a child that is down from being restarted, for its final message was sent.
+    pub(super) fn terminate(&self, fx: &mut MailboxEffects) {
+        fx.notify = self.binding.supervisor().map(|(owner, key)| {
+            let request = ChildRequest::Terminate;
+            (owner, MachineEvent::Request { ticket: NO_TICKET, key, request })
+        });
+    }
+
+    /// Notifies the supervisor that a message waits for a child that is started by messages. It is
+    /// notified once between two loans.
+    ///
+    /// Without a `new` message it is notified only if the last incarnation made progress. Otherwise the
+    /// next one would be started without delay to do the same again.
+    fn notify_pending(&mut self, new: bool, fx: &mut MailboxEffects) {
+        let pending = self.phase.is_waiting()
+            && self.binding.start_on_message()
+            && !self.queue.is_empty()
+            && (new || self.progress);
+        if pending && !std::mem::replace(&mut self.notified, true) {
+            let supervisor = self.binding.supervisor();
+            fx.notify =
+                supervisor.map(|(owner, key)| (owner, MachineEvent::MessagePending { key }));
+        }
+    }
+}

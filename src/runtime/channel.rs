@@ -1,0 +1,92 @@
+//! A broadcast channel of a supervisor, created by the first subscription.
+//!
+//! It ends with the supervisor, and subscribers learn from that that the supervisor has ended.
+//!
+//! # Invariants
+//!
+//! 1. While the lock is held, the channel is only created and cloned. tokio drops old items under locks
+//!    of its own, and their `Drop` may run foreign code.
+//! 2. Once it is closed, it stays closed.
+
+use std::mem;
+
+use tokio::sync::broadcast::{self, Receiver, Sender};
+
+use crate::dead_letter::drop_afterwards;
+use crate::sync::Mutex;
+
+/// How many items a subscriber may be behind before it misses some.
+const CAPACITY: usize = 1024;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Channel<T>(Mutex<ChannelState<T>>);
+
+#[derive(Debug)]
+enum ChannelState<T> {
+    Unused,
+    Open(Sender<T>),
+    Closed,
+}
+
+impl<T> Default for Channel<T> {
+    fn default() -> Self {
+        Self(Mutex::new(ChannelState::Unused))
+    }
+}
+
+impl<T: Clone> Channel<T> {
+    /// Subscribes to the items that are sent from now on, until the channel is closed.
+    pub(super) fn subscribe(&self) -> Receiver<T> {
+        let sender = {
+            let mut state = self.0.lock();
+            match &*state {
+                ChannelState::Unused => {
+                    let sender = Sender::new(CAPACITY);
+                    *state = ChannelState::Open(sender.clone());
+                    sender
+                }
+                ChannelState::Open(sender) => sender.clone(),
+                // Its sender is dropped at once, so that the subscription ends.
+                ChannelState::Closed => return broadcast::channel(1).1,
+            }
+        };
+        sender.subscribe()
+    }
+
+    pub(super) fn send(&self, item: &T) {
+        let sender = match &*self.0.lock() {
+            ChannelState::Open(sender) => sender.clone(),
+            ChannelState::Unused | ChannelState::Closed => return,
+        };
+        // It fails if all subscriptions were dropped.
+        let _ = sender.send(item.clone());
+    }
+
+    pub(super) fn close(&self) {
+        let state = mem::replace(&mut *self.0.lock(), ChannelState::Closed);
+        if let ChannelState::Open(sender) = state {
+            drop_afterwards(|| drop(sender));
+        }
+    }
+}
+
+#[cfg(all(test, not(verger_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subscriptions_to_a_closed_channel_end_at_once() {
+        let channel = Channel::default();
+        let mut before = channel.subscribe();
+        channel.send(&1);
+        channel.close();
+        channel.send(&2);
+        assert_eq!(before.try_recv(), Ok(1), "it was sent before");
+        assert_eq!(before.try_recv().unwrap_err(), broadcast::error::TryRecvError::Closed);
+
+        let mut after = channel.subscribe();
+        assert_eq!(after.try_recv().unwrap_err(), broadcast::error::TryRecvError::Closed);
+        assert!(matches!(*channel.0.lock(), ChannelState::Closed), "none is created");
+    }
+}
