@@ -150,19 +150,6 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_took_the_place_of_one_of_the_first_is_not_one_of_them() {
-        let mut arena = Arena::default();
-        let first = ['a', 'b'].map(|child| arena.insert(child));
-        let third = arena.insert('c');
-        assert_eq!([first[0], first[1], third].map(|key| key.is_of_first(2)), [true, true, false]);
-
-        arena.remove(first[0]);
-        let instead = arena.insert('d');
-        assert_eq!(instead.index(), first[0].index());
-        assert!(!instead.is_of_first(2));
-    }
-
-    #[test]
     fn a_table_gives_up_its_empty_end_and_half_of_its_room_once_a_quarter_is_used() {
         let table = |used: usize| {
             let mut places = Vec::with_capacity(100);

@@ -8,7 +8,7 @@
 //! | `shared` | what a supervisor shares with its children, its handles and the supervisors above |
 //! | `tree`, `registry`, `leaks` | what all supervisors of a tree share |
 //! | `inbox`, `request` | events, calls, and how calls are answered |
-//! | `channels`, `subscription` | who listens to events and dead letters |
+//! | `channels`, `subscription` | subscriptions to events and dead letters |
 //! | `letters`, `wards` | dead letters, and the mailboxes below a supervisor that has ended |
 //! | `stop_chain` | children of an ordered stop that cancel each other |
 //! | `phase`, `outcome` | how far a supervisor is, and how it ended |
