@@ -1,11 +1,11 @@
-//! The lock under everything that is shared, and the one place that exchanges it for loom's.
+//! The lock under all shared state, and the one place that replaces it by loom's.
 //!
-//! A lock here is held for a few instructions and never while foreign code runs, so that a poisoned
-//! one can only mean a bug of ours; the value in it is still whole, and is used.
+//! A lock is held for a few instructions, and never while foreign code runs. So a poisoned lock can
+//! only be a bug of this crate. The value in it is still whole, and is used.
 //!
-//! Under `--cfg verger_loom` the lock is loom's, which tries every interleaving, and the tests
-//! whose name begins with `loom_` can be run. It is a flag of our own, because `--cfg loom` reaches
-//! tokio too, which then leaves out signals, files and the network.
+//! Under `--cfg verger_loom` the lock is loom's, which tries every interleaving, and the tests whose
+//! names begin with `loom_` can be run. The flag isn't `--cfg loom`, because that one reaches tokio
+//! too, which then leaves out signals, files and the network.
 
 use std::sync::PoisonError;
 
@@ -30,7 +30,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// What a loom test needs of a runtime.
+/// A minimal runtime for loom tests.
 #[cfg(all(test, verger_loom))]
 pub(crate) mod model {
     use std::future::Future;
@@ -40,15 +40,14 @@ pub(crate) mod model {
 
     use loom::sync::{Condvar, Mutex};
 
-    /// Tries every interleaving in which threads are preempted at most three times, which is where
-    /// bugs are; all of them would be too many.
+    /// Tries every interleaving with at most three preemptions. All interleavings would be too many.
     pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
         builder.check(model);
     }
 
-    /// A task without an executor: it knows how often it was woken, and can wait for that.
+    /// A task without an executor, which counts its wakes and can wait for one.
     pub(crate) struct Task {
         woken: Mutex<Woken>,
         changed: Condvar,
@@ -57,8 +56,8 @@ pub(crate) mod model {
     #[derive(Default)]
     struct Woken {
         times: usize,
-        /// How many of them were answered by another poll.
-        heard: usize,
+        /// How many of them were followed by a poll.
+        polled: usize,
     }
 
     impl Task {
@@ -74,8 +73,7 @@ pub(crate) mod model {
             self.woken.lock().unwrap().times
         }
 
-        /// Polls until the future is ready, again only after the task was woken. If it never is,
-        /// loom reports a deadlock.
+        /// Polls until the future is ready, each time after a wake. Without one, loom reports a deadlock.
         pub(crate) fn run<F: Future>(self: &Arc<Self>, future: F) -> F::Output {
             let waker = self.waker();
             let mut future = pin!(future);
@@ -85,10 +83,10 @@ pub(crate) mod model {
                     return output;
                 }
                 let mut woken = self.woken.lock().unwrap();
-                while woken.heard == woken.times {
+                while woken.polled == woken.times {
                     woken = self.changed.wait(woken).unwrap();
                 }
-                woken.heard = woken.times;
+                woken.polled = woken.times;
             }
         }
     }

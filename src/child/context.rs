@@ -8,11 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::cancelled::Cancelled;
 use super::incarnation::{Incarnation, Signal};
-use super::limits::check_policy;
 use super::stop::StopLevel;
-use crate::error::BuildError;
 use crate::path::Path;
-use crate::policy::{RestartPolicy, StartCause};
+use crate::policy::StartCause;
 
 /// The link between one incarnation of a child and its supervisor.
 ///
@@ -115,28 +113,6 @@ impl Context {
     #[must_use]
     pub fn property<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.incarnation.property()
-    }
-
-    /// Overrides the restart policy of the spec, for this incarnation only. `None` restores it.
-    ///
-    /// The last call before the child ends counts. The override is dropped when the next incarnation
-    /// starts. See [`RestartPolicy`].
-    ///
-    /// Each limit of the policy replaces the same limit of the spec. A limit that newly applies starts
-    /// counting at zero, and its count is dropped when a restart is granted without it. So set a limit
-    /// in each incarnation that needs it.
-    ///
-    /// # Errors
-    ///
-    /// The errors of building a tree with such a spec: [`BuildError::BadBackoff`],
-    /// [`BuildError::ZeroPeriod`], [`BuildError::BadScore`], [`BuildError::ZeroDuration`] or
-    /// [`BuildError::SetTwice`]. The policy is then unchanged.
-    pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), BuildError> {
-        if let Some(policy) = &policy {
-            check_policy(policy, &|| self.path())?;
-        }
-        self.incarnation.report_policy(policy.map(Arc::new));
-        Ok(())
     }
 
     /// Stops this child as its supervisor would, grace included.

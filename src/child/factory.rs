@@ -4,20 +4,16 @@
 //! spec.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::context::Context;
 use super::incarnation::ChildIdentity;
-use super::{ChildSpec, Context};
+use super::spec::ChildSpec;
+use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
-use crate::exit::Exit;
 use crate::mailbox::MailboxControl;
 use crate::path::Trail;
-
-/// The boxed future of one incarnation.
-pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
 
 /// Makes the incarnations of a child.
 pub(crate) trait Factory: Send + Sync {

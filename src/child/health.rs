@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::Context;
-use super::factory::ExitFuture;
+use super::task::ExitFuture;
 use crate::error::BuildError;
 use crate::exit::Outcome;
 use crate::panic::{CatchPanic, catch_panic};

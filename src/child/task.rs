@@ -10,11 +10,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use super::factory::ExitFuture;
 use super::incarnation::Incarnation;
 use super::stop::StopLevel;
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::panic_message;
+
+/// The boxed future of one incarnation.
+pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
 
 /// See the [module](self). `None` once the exit was reported.
 ///
@@ -28,7 +30,7 @@ struct Alive {
 }
 
 impl ChildTask {
-    pub(crate) fn new(incarnation: Arc<Incarnation>, future: ExitFuture) -> Self {
+    pub(super) fn new(incarnation: Arc<Incarnation>, future: ExitFuture) -> Self {
         Self(Some(Alive { incarnation, future }))
     }
 

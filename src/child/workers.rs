@@ -10,8 +10,9 @@ use pin_project_lite::pin_project;
 
 use super::child_trait::Child;
 use super::context::Context;
-use super::factory::{ChildMeta, ExitFuture, Factory, FactoryKind, Phases};
+use super::factory::{ChildMeta, Factory, FactoryKind, Phases};
 use super::spec::ChildSpec;
+use super::task::ExitFuture;
 use super::value::live;
 use crate::exit::{Exit, ExitError, Outcome};
 use crate::mailbox::{Inbox, Mailbox, MailboxControl};

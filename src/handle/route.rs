@@ -1,17 +1,53 @@
-//! From a path to the supervisor that can answer, or to why there is none.
+//! The handle, and the way from a path to the supervisor that answers, or to the reason why none
+//! does.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::SupervisorHandle;
 use crate::error::ControlError;
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
 use crate::runtime::request::{Answer, Request, Segment};
 use crate::status::ChildKind;
 
+/// A handle to inspect and control a running supervisor.
+///
+/// Cheap to clone. Dropping a handle stops nothing. A handle addresses the incarnation of its
+/// supervisor that currently runs. Children are named by their path below it, such as `db` or
+/// `ingest/mqtt`. A child of a [`DynamicSupervisor`](crate::DynamicSupervisor) has the name that
+/// [`start_child`](Self::start_child) returned, such as `conns/conn#17`.
+///
+/// Each call is answered by the supervisor of the child in question, also while that supervisor
+/// starts, restarts or waits.
+///
+/// In addition to the errors that each method lists, calls fail with
+///
+/// * [`ControlError::NotFound`] if no such child exists,
+/// * [`ControlError::NotRunning`] if the child's supervisor isn't running at the moment,
+/// * [`ControlError::ShuttingDown`] if the supervisor is stopping and the call would change it,
+/// * [`ControlError::Ended`] if the tree has ended.
+///
+/// # Cancel safety
+///
+/// A request is sent at the first poll. If the future is dropped after that, the request is still
+/// carried out, and only the answer is lost.
+#[derive(Clone, Debug)]
+pub struct SupervisorHandle {
+    pub(super) supervisor: Arc<SupervisorShared>,
+}
+
 impl SupervisorHandle {
+    pub(crate) fn new(supervisor: Arc<SupervisorShared>) -> Self {
+        Self { supervisor }
+    }
+
+    /// Returns the path of this supervisor.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.supervisor.path().clone()
+    }
+
     pub(super) async fn call<T>(
         &self,
         supervisor: &Arc<SupervisorShared>,

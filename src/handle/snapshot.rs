@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::task::yield_now;
 
-use super::SupervisorHandle;
+use super::route::SupervisorHandle;
 use crate::clock::now;
 use crate::error::ControlError;
 use crate::lifecycle::Lifecycle;

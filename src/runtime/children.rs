@@ -7,10 +7,9 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
-use tracing::Instrument as _;
 
 use super::request::ChildName;
-use crate::child::{ChildFactory, ChildTask, Context, Incarnation, Parent, Phases, StopLevel};
+use crate::child::{ChildFactory, Incarnation, Parent, Phases, StopLevel, spawn};
 use crate::core::{IncarnationNumber, Key, trim};
 use crate::mailbox::MailboxControl;
 use crate::panic::catch_panic;
@@ -164,21 +163,7 @@ impl Children {
             cause,
             properties,
         ));
-        let life = entry.factory.life(Context::new(Arc::clone(&incarnation)), phases);
-        let child = ChildTask::new(Arc::clone(&incarnation), life);
-        let span = tracing::info_span!(
-            target: "verger::child",
-            parent: None,
-            "child",
-            path = %incarnation.path(),
-            incarnation = number,
-        );
-        #[expect(clippy::disallowed_methods, reason = "this is the one place that starts tasks")]
-        let task = if span.is_disabled() {
-            tokio::spawn(child)
-        } else {
-            tokio::spawn(child.instrument(span))
-        };
+        let task = spawn(&incarnation, &entry.factory, phases);
         entry.running = Some(Running { incarnation, task });
     }
 

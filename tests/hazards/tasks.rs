@@ -1,4 +1,4 @@
-//! Which tasks there are: a child that fails keeps its own, and none is left behind.
+//! Tasks: each incarnation has one of its own, which is gone at its end.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -60,42 +60,17 @@ fn ids_of(name: &str, ids: &Ids) -> Vec<Id> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_fails_goes_on_in_its_task() {
+async fn each_incarnation_has_a_task_of_its_own() {
     let ids = Ids::default();
     let app = start(supervisor().child(failing("a", 2, &ids)).build()).await;
 
     let [first, second, third] = ids_of("a", &ids)[..] else { panic!("it ran three times") };
-    assert_eq!((second, third), (first, first));
+    assert!(first != second && second != third && third != first);
     app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn siblings_that_are_restarted_with_it_go_on_in_theirs() {
-    let ids = Ids::default();
-    let group = supervisor().strategy(Strategy::OneForAll);
-    let group = group.child(failing("a", 0, &ids)).child(failing("b", 1, &ids));
-    let app = start(group.build()).await;
-
-    let [first, second] = ids_of("a", &ids)[..] else { panic!("it ran twice") };
-    assert_eq!(first, second);
-    app.stop("done").await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn so_do_those_whom_a_sibling_asks_to_stop() {
-    let ids = Ids::default();
-    let group = supervisor().strategy(Strategy::OneForAll);
-    let group = group.child(failing("a", 0, &ids)).child(failing("b", 0, &ids));
-    let app = start(group.child(failing("c", 1, &ids)).build()).await;
-
-    // The end of `b` is what asks it.
-    let [first, second] = ids_of("a", &ids)[..] else { panic!("it ran twice") };
-    assert_eq!(first, second);
-    app.stop("done").await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn whoever_is_asked_to_stop_when_it_has_failed_already_comes_back() {
+async fn a_child_that_is_cancelled_when_it_has_failed_already_comes_back() {
     let ids = Ids::default();
     let group = supervisor().strategy(Strategy::OneForAll);
     // One is there before the next is started, so that there is time for a wake in vain.
@@ -107,7 +82,7 @@ async fn whoever_is_asked_to_stop_when_it_has_failed_already_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_was_killed_gets_another_task() {
+async fn a_killed_child_is_restarted_in_a_new_task() {
     let ids = Ids::default();
     let app = start(supervisor().child(failing("a", 0, &ids)).build()).await;
 
@@ -120,7 +95,7 @@ async fn a_child_that_was_killed_gets_another_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_killed_in_the_run_that_its_task_was_handed_is_restarted() {
+async fn a_child_that_is_killed_after_a_restart_is_restarted() {
     let ids = Ids::default();
     let app = start(supervisor().child(failing("a", 1, &ids)).build()).await;
 
@@ -132,7 +107,7 @@ async fn a_child_that_is_killed_in_the_run_that_its_task_was_handed_is_restarted
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_waits_for_the_next_run_is_gone_when_there_is_none() {
+async fn a_child_that_waits_for_its_restart_has_no_task() {
     let before = tasks();
     let ids = Ids::default();
     let long = Backoff::constant(Duration::from_secs(3600));
@@ -141,11 +116,11 @@ async fn a_task_that_waits_for_the_next_run_is_gone_when_there_is_none() {
     conns.start_child(failing("terminated", 1, &ids).backoff(long.clone())).await.unwrap();
     conns.start_child(failing("waiting", 1, &ids).backoff(long)).await.unwrap();
     settle().await;
-    assert_eq!(tasks(), calm + 2);
+    assert_eq!(tasks(), calm);
 
     conns.terminate_child("terminated#1").await.unwrap();
     settle().await;
-    assert_eq!(tasks(), calm + 1);
+    assert_eq!(tasks(), calm);
 
     conns.stop("done").await.unwrap();
     drop(conns);
@@ -160,17 +135,17 @@ async fn a_declared_child_that_stays_down_keeps_no_task() {
     let limited = failing("limited", 2, &ids).consecutive_restarts(1);
     let app = supervisor().child(waiting).child(limited.on_exhausted(OnExhausted::StopChild));
     let app = start(app.child(failing("idle", 0, &ids)).build()).await;
-    // Of the one that failed too often there is none, the one that waits has its own.
+    // Only the one that runs has a task.
     let before = tasks();
 
     app.terminate_child("waiting").await.unwrap();
     settle().await;
 
-    assert_eq!(tasks(), before - 1);
+    assert_eq!(tasks(), before);
     assert_eq!(app.which_child("limited").await.unwrap().lifecycle, Lifecycle::Stopped);
     app.terminate_child("idle").await.unwrap();
     settle().await;
-    assert_eq!(tasks(), before - 2, "the supervisor and whoever ran it are left");
+    assert_eq!(tasks(), before - 1, "the supervisor is left");
     app.stop("done").await.unwrap();
 }
 
@@ -188,7 +163,7 @@ async fn a_child_whose_final_message_comes_while_it_waits_keeps_no_task() {
     settle().await;
 
     assert_eq!(app.which_child("child").await.unwrap().lifecycle, Lifecycle::Stopped);
-    assert_eq!(tasks(), before - 1);
+    assert_eq!(tasks(), before);
     app.stop("done").await.unwrap();
 }
 
@@ -206,7 +181,7 @@ async fn a_group_that_stays_down_keeps_no_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_not_expected_back_leaves_no_task() {
+async fn a_temporary_child_leaves_no_task() {
     let ids = Ids::default();
     let conns = start(dynamic().build()).await;
     let calm = tasks();
@@ -231,7 +206,7 @@ async fn a_fallback_gets_a_task_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_kept_of_a_child_that_was_to_be_asked_when_all_were_aborted() {
+async fn nothing_is_kept_of_a_child_in_the_stop_chain_when_all_are_aborted() {
     let held = Arc::new(());
     let deaf = |name, lives| {
         let held = Arc::clone(&held);
@@ -249,7 +224,7 @@ async fn nothing_is_kept_of_a_child_that_was_to_be_asked_when_all_were_aborted()
     let app = app.child(deaf("a", minute)).child(deaf("b", 2 * second)).child(deaf("c", minute));
     let app = start(app.build()).await;
 
-    // `c` is asked, and `b`, which comes next, ends by itself meanwhile.
+    // `c` is cancelled. `b`, the next in the stop chain, ends by itself before that.
     app.stop("done").await.unwrap();
     drop(app);
     settle().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Driver, ExitInfo, Step};
+use super::state::{Driver, ExitInfo, Step};
 use crate::child::{Phases, StopLevel};
 use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Key, Report};
 use crate::dead_letter::{DeadLetter, DeadLetterReason};

@@ -6,27 +6,13 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use tokio::task::JoinSet;
-
-use super::{Driver, Step};
+use super::state::{Driver, Step};
 use crate::core::{ANSWER_WITHIN, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
 use crate::panic::CatchPanic;
 use crate::path::Path;
 use crate::runtime::log;
-
-/// The calls under way. Aborted when dropped.
-#[derive(Debug, Default)]
-pub(super) struct CallbackTasks(Option<JoinSet<()>>);
-
-impl CallbackTasks {
-    fn spawn(&mut self, call: impl Future<Output = ()> + Send + 'static) {
-        let tasks = self.0.get_or_insert_default();
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(call);
-    }
-}
 
 impl Driver {
     /// Calls the failure callback for a failed child.

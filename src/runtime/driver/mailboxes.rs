@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Driver, Step};
+use super::state::{Driver, Step};
 use crate::child::ChildSpec;
 use crate::core::Key;
 use crate::dead_letter::DeadLetterReason;
@@ -59,10 +59,10 @@ impl Driver {
     pub(super) fn close_mailbox(&self, key: Key) {
         let returns = || self.machine.returns(key) || self.may_return();
         if let Some(mailbox) = self.mailbox(key) {
-            if self.machine.is_failing(key) {
-                if let Some(incarnation) = self.children.incarnation(key) {
-                    incarnation.mark_failed();
-                }
+            if self.machine.is_failing(key)
+                && let Some(incarnation) = self.children.incarnation(key)
+            {
+                incarnation.mark_failed();
             }
             mailbox.begin_stop(!returns());
         } else if self.is_supervisor(key) && !returns() {

@@ -13,34 +13,31 @@
 //!    is.
 //! 3. The clock is read once per iteration.
 
+mod calls;
 mod effects;
 mod failure_callback;
 mod health;
+mod health_tasks;
 mod mailboxes;
 mod requests;
+mod state;
+mod task_set;
 mod timer;
 
-use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{self, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use self::failure_callback::CallbackTasks;
-use self::health::HealthTasks;
-use self::requests::Calls;
-use self::timer::Timer;
-use super::children::Children;
+pub(super) use self::state::Driver;
+use self::state::{ExitInfo, Step};
 use super::inbox::Batch;
 use super::log;
 use super::outcome::End;
 use super::request::Request;
-use super::shared::SupervisorShared;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
-use crate::core::{Effect, IncarnationNumber, Key, Machine, MachineEvent, RequirementId};
-use crate::exit::ExitReason;
-use crate::path::Path;
+use crate::core::{Key, MachineEvent};
 
 /// How many events one iteration handles.
 const EVENTS: usize = 256;
@@ -49,98 +46,7 @@ const REQUESTS: usize = 64;
 /// For how many iterations a deadline is postponed while there are more events than one handles.
 const POSTPONED: u32 = 64;
 
-/// See the [module](self).
-pub(super) struct Driver {
-    machine: Machine,
-    shared: Arc<SupervisorShared>,
-    children: Children,
-    /// This supervisor as a child of the one above, or `None` for a root.
-    above: Option<Context>,
-    /// The stop level that was handled last.
-    seen_level: StopLevel,
-    batch: Batch<Request>,
-    effects: Vec<Effect>,
-    timer: Timer,
-    aborts: Aborts,
-    calls: Calls,
-    /// What siblings require by name. A new child of that name provides it again.
-    requirements: HashMap<Arc<str>, RequirementId>,
-    /// What replaces a child that fails too often.
-    fallbacks: HashMap<Key, Arc<ChildSpec>>,
-    leaked: HashSet<(Key, IncarnationNumber)>,
-    /// How long each failed child that is still to be decided on had been `Active`.
-    lifetimes: HashMap<Key, (IncarnationNumber, Duration)>,
-    /// The child that was given up last. It may be forgotten before the supervisor ends.
-    given_up: Option<(Key, Path)>,
-    callback_tasks: CallbackTasks,
-    health: HealthTasks,
-    end: Option<End>,
-}
-
-/// Aborts that wait for the next iteration; see invariant 2.
-#[derive(Debug, Default)]
-struct Aborts {
-    /// Children cancelled in this iteration while a deadline is due.
-    cancelled: HashSet<Key>,
-    postponed: Vec<(Key, IncarnationNumber)>,
-}
-
-/// The context of one step of the machine.
-struct Step {
-    now: Instant,
-    /// The exit that the step is about, for the reports and the decision that follow from it.
-    exit: Option<ExitInfo>,
-    /// Children with mailboxes that are down, and may not come back.
-    down: Vec<Key>,
-}
-
-impl Step {
-    /// Returns how this incarnation ended, if the step is about that.
-    fn exit_of(&self, key: Key, incarnation: IncarnationNumber) -> Option<&ExitInfo> {
-        self.exit.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
-    }
-}
-
-/// How an incarnation ended.
-#[derive(Debug)]
-struct ExitInfo {
-    key: Key,
-    incarnation: IncarnationNumber,
-    reason: Arc<ExitReason>,
-    /// How long it had been `Active`.
-    lifetime: Option<Duration>,
-}
-
 impl Driver {
-    pub(super) fn new(
-        machine: Machine,
-        shared: &Arc<SupervisorShared>,
-        above: Option<Context>,
-    ) -> Self {
-        let blueprint = &shared.blueprint;
-        let parent = Arc::clone(shared) as _;
-        Self {
-            machine,
-            shared: Arc::clone(shared),
-            children: Children::new(parent, blueprint.is_dynamic(), blueprint.children.len()),
-            above,
-            seen_level: StopLevel::None,
-            batch: Batch::default(),
-            effects: Vec::new(),
-            timer: Timer::default(),
-            aborts: Aborts::default(),
-            calls: Calls::default(),
-            requirements: HashMap::new(),
-            fallbacks: HashMap::new(),
-            leaked: HashSet::new(),
-            lifetimes: HashMap::new(),
-            given_up: None,
-            callback_tasks: CallbackTasks::default(),
-            health: HealthTasks::default(),
-            end: None,
-        }
-    }
-
     /// Runs the supervisor to its end.
     pub(super) async fn run(&mut self) -> End {
         self.add_declared();

@@ -1,44 +1,21 @@
 //! Answering the requests of handles.
 
-use std::collections::HashMap;
 use std::time::Instant;
 
-use super::Driver;
+use super::calls::Call;
+use super::state::Driver;
 use crate::child::ChildSpec;
 use crate::core::{self, Key, MachineEvent, Ticket};
 use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::runtime::blueprint::kind;
-use crate::runtime::request::{Answer, ChildName, Page, Request, StartOutcome, Started};
+use crate::runtime::request::{Answer, Page, Request, StartOutcome, Started};
 use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 
 /// How many children one answer describes: few enough that a page takes well under a millisecond,
 /// also for tasks that wait for the loop.
 const PAGE: usize = 16;
-
-/// The calls that wait for an answer of the machine.
-#[derive(Debug, Default)]
-pub(super) struct Calls {
-    waiting: HashMap<Ticket, Call>,
-    next: Ticket,
-}
-
-#[derive(Debug)]
-struct Call {
-    child: ChildName,
-    name: &'static str,
-    answer: Answer<Started>,
-}
-
-impl Calls {
-    fn insert(&mut self, call: Call) -> Ticket {
-        let ticket = self.next;
-        self.next += 1;
-        self.waiting.insert(ticket, call);
-        ticket
-    }
-}
 
 impl Driver {
     pub(super) fn handle_request(&mut self, request: Request, now: Instant) {
@@ -80,7 +57,7 @@ impl Driver {
     }
 
     pub(super) fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer) {
-        let Some(Call { child, name, answer: caller }) = self.calls.waiting.remove(&ticket) else {
+        let Some(Call { child, name, answer: caller }) = self.calls.remove(ticket) else {
             return;
         };
         let path = || child.under(self.shared.path());

@@ -1,0 +1,33 @@
+//! Spawning the task of one incarnation.
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+use super::context::Context;
+use super::factory::{ChildFactory, Phases};
+use super::incarnation::Incarnation;
+use super::span::InSpan;
+use super::task::ChildTask;
+
+/// Spawns the task of an incarnation, in a span of its own if that is enabled.
+pub(crate) fn spawn(
+    incarnation: &Arc<Incarnation>,
+    factory: &ChildFactory,
+    phases: Phases,
+) -> JoinHandle<()> {
+    let span = tracing::info_span!(
+        target: "verger::child",
+        parent: None,
+        "child",
+        path = %incarnation.path(),
+        incarnation = incarnation.number,
+    );
+    let mut future = factory.life(Context::new(Arc::clone(incarnation)), phases);
+    if !span.is_disabled() {
+        future = Box::pin(InSpan::new(future, span));
+    }
+    let task = ChildTask::new(Arc::clone(incarnation), future);
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts children")]
+    tokio::spawn(task)
+}

@@ -1,0 +1,308 @@
+//! The operations of a handle.
+
+use super::child_ref::ChildRef;
+use super::route::SupervisorHandle;
+use crate::child::ChildSpec;
+use crate::core;
+use crate::dead_letter::DeadLetter;
+use crate::error::{ControlError, RunError};
+use crate::runtime::inbox::StopRequest;
+use crate::runtime::phase::Phase;
+use crate::runtime::request::{Page, Request};
+use crate::runtime::{Subscription, SupervisorShared};
+use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts, Event};
+
+impl SupervisorHandle {
+    /// Returns a handle to a supervisor below this one.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NotASupervisor`] if the child is a worker, and the common errors.
+    pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
+        if let Some(supervisor) = self.registered(path)? {
+            return Ok(Self::new(supervisor));
+        }
+        if self.which_child(path).await?.kind == ChildKind::Worker {
+            return Err(ControlError::NotASupervisor { path: self.below(path) });
+        }
+        Err(self.not_running(&self.below(path)).await)
+    }
+
+    /// Adds a child, last in start order, and starts it. Resolves when the child is up.
+    ///
+    /// Also resolves if the child declines to start, or waits for a sibling that is down for good
+    /// ([`ChildRef::is_gated`]) or for its first message ([`ChildRef::is_dormant`]). A function is up
+    /// as soon as its task is spawned. As with `tokio::spawn`, it may not have been polled yet.
+    ///
+    /// If the first activation fails, the child is forgotten. Added children are lost when the
+    /// supervisor itself is restarted. An invalid spec is refused, whether the supervisor runs or not.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::InvalidSpec`] if the spec is invalid,
+    /// * [`ControlError::AlreadyStarted`] or [`ControlError::AlreadyPresent`] if a child of that name
+    ///   exists, running or not,
+    /// * [`ControlError::MaxChildren`] if a dynamic supervisor is full,
+    /// * [`ControlError::ActivationFailed`] if the child failed before it was up,
+    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
+    ///
+    /// and the common errors.
+    pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
+        let running = self.running();
+        let spec = admit(running.as_ref().unwrap_or(&self.supervisor), spec.into())?;
+        let Some(supervisor) = running else {
+            return Err(self.not_running(self.supervisor.path()).await);
+        };
+        self.call(&supervisor, |answer| Request::Start { spec, answer })
+            .await
+            .map(|it| ChildRef::new(&supervisor, it))
+    }
+
+    /// Stops a child, grace included, and leaves it stopped. Resolves when the child is down.
+    ///
+    /// Succeeds if the child is down already. A temporary child is forgotten, and so is a child of a
+    /// dynamic supervisor. A child that waits for its restart is no longer restarted. If a group waits
+    /// with it, the rest of the group stays stopped.
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn terminate_child(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "terminate_child", core::ChildRequest::Terminate).await.map(drop)
+    }
+
+    /// Starts a stopped child. Resolves when the child is up, or has declined to start.
+    ///
+    /// If that fails, the child stays stopped, and the start isn't retried.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped,
+    /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if the child didn't come up,
+    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps only stopped children that a
+    ///   message starts, and while a callback decides on the child,
+    ///
+    /// and the common errors.
+    pub async fn restart_child(&self, path: &str) -> Result<ChildRef, ControlError> {
+        self.act(path, "restart_child", core::ChildRequest::RestartStopped).await
+    }
+
+    /// Restarts a running child, with the children that its supervisor's strategy restarts with it.
+    /// Resolves when the child is up.
+    ///
+    /// The restart doesn't count as a failure.
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::Restarting`] if the child is being restarted already,
+    /// * [`ControlError::Unfit`] if the child isn't running,
+    /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was up; its restart
+    ///   type decides what follows,
+    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
+    ///
+    /// and the common errors.
+    pub async fn restart(&self, path: &str) -> Result<ChildRef, ControlError> {
+        self.act(path, "restart", core::ChildRequest::RestartRunning).await
+    }
+
+    /// Aborts a child's task, which its supervisor handles as a failure.
+    ///
+    /// Resolves when the task was aborted, which may be before it has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Unfit`] if the child isn't running, and the common errors.
+    pub async fn kill_child(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "kill_child", core::ChildRequest::Kill).await.map(drop)
+    }
+
+    /// Forgets a stopped child, so that its name can be used again.
+    ///
+    /// Also forgets a failed child that was given up, or that a callback is deciding on.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped, and the
+    /// common errors.
+    pub async fn delete_child(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "delete_child", core::ChildRequest::Delete).await.map(drop)
+    }
+
+    /// Restarts a child that was given up or has leaked. Resolves when the child is up.
+    ///
+    /// A child is given up by [`OnExhausted::Park`], [`OnExhausted::StopChild`] or a decision of
+    /// [`on_child_failure`]. A leaked child is kept by [`OnLeak::Park`]. The children that the strategy
+    /// restarts with it are restarted, too. The restarts so far no longer count, neither against the
+    /// supervisor's limit nor against the child's own ones.
+    ///
+    /// Also starts a child, alone, that stayed errored because of its [`Trigger`](crate::Trigger).
+    ///
+    /// # Errors
+    ///
+    /// * [`ControlError::Unfit`] if the child is in a different state, also while a callback decides
+    ///   on it,
+    /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
+    ///   decides what follows,
+    /// * [`ControlError::Stopped`] if the child was stopped before it was up,
+    ///
+    /// and the common errors.
+    ///
+    /// [`OnExhausted::Park`]: crate::OnExhausted::Park
+    /// [`OnExhausted::StopChild`]: crate::OnExhausted::StopChild
+    /// [`OnLeak::Park`]: crate::OnLeak::Park
+    /// [`on_child_failure`]: crate::SupervisorBuilder::on_child_failure
+    pub async fn retry(&self, path: &str) -> Result<ChildRef, ControlError> {
+        self.act(path, "retry", core::ChildRequest::Retry).await
+    }
+
+    /// Ends the backoff of a child: the child, and the group that waits with it, is started now.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Unfit`] if the child isn't waiting for its restart, also while a callback
+    /// decides on it, and the common errors.
+    pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
+        self.act(path, "wake", core::ChildRequest::Wake).await.map(drop)
+    }
+
+    /// Returns all children of this supervisor, in start order.
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ControlError> {
+        let supervisor = self.here().await?;
+        let mut children = Vec::new();
+        let each = |page: Page| {
+            if children.is_empty() {
+                children.reserve_exact(page.supervisor.counts.specs as usize);
+            }
+            children.extend(page.children);
+        };
+        self.pages(&supervisor, each).await?;
+        Ok(children)
+    }
+
+    /// Returns one child.
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn which_child(&self, path: &str) -> Result<ChildInfo, ControlError> {
+        let (supervisor, segment) = self.find(path).await?;
+        self.call(&supervisor, |answer| Request::Which { segment, answer }).await
+    }
+
+    /// Returns how many children this supervisor has.
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn count_children(&self) -> Result<Counts, ControlError> {
+        let supervisor = self.here().await?;
+        self.call(&supervisor, |answer| Request::Count { answer }).await
+    }
+
+    /// Returns how a child is supervised, with every default filled in.
+    ///
+    /// # Errors
+    ///
+    /// The common errors.
+    pub async fn child_spec(&self, path: &str) -> Result<ChildSpecInfo, ControlError> {
+        let (supervisor, segment) = self.find(path).await?;
+        self.call(&supervisor, |answer| Request::Spec { segment, answer }).await
+    }
+
+    /// Subscribes to the events of all children below, from now on.
+    ///
+    /// The subscription ends with this incarnation of the supervisor. Subscribe at the root to get all
+    /// events of the tree.
+    #[must_use]
+    pub fn events(&self) -> Subscription<Event> {
+        self.current().subscribe_events()
+    }
+
+    /// Subscribes to the dead letters of all children below, from now on.
+    ///
+    /// They are about messages that weren't delivered and children that were given up. The
+    /// subscription ends with this incarnation of the supervisor. Subscribe at the root to get all
+    /// letters of the tree.
+    ///
+    /// Letters about a [suppressed](crate::SupervisorBuilder::suppress_dead_letters) message type are
+    /// skipped, unless you call [`with_suppressed`](Subscription::with_suppressed).
+    #[must_use]
+    pub fn dead_letters(&self) -> Subscription<DeadLetter> {
+        self.current().dead_letters.subscribe()
+    }
+
+    /// Stops the supervisor, and waits until it has ended. The reason is logged.
+    ///
+    /// Children stop in reverse order, one at a time, each within its own grace. The children of a
+    /// dynamic supervisor stop all at once. The stop as a whole has no deadline, unless you set
+    /// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline).
+    ///
+    /// A supervisor below the root has then ended normally, and by default is restarted. To leave it
+    /// stopped, call [`terminate_child`](Self::terminate_child) on the supervisor above.
+    ///
+    /// A child that awaits the end of its own supervisor here is aborted when its grace is over,
+    /// because the supervisor waits for the child. Return from the child instead.
+    ///
+    /// # Errors
+    ///
+    /// As for [`wait`](Self::wait).
+    pub async fn stop(&self, reason: impl Into<String>) -> Result<(), RunError> {
+        let supervisor = self.current();
+        supervisor.inbox.push_stop(StopRequest { reason: reason.into().into(), within: None });
+        ended(&supervisor).await
+    }
+
+    /// Waits until the current incarnation of the supervisor has ended.
+    ///
+    /// # Errors
+    ///
+    /// * [`RunError::GaveUp`] if a child failed more often than the limits allow,
+    /// * [`RunError::Exited`] if that should end the program with a code other than 0,
+    /// * [`RunError::Start`] if the first start of a child failed,
+    /// * [`RunError::Leaked`] if a child below was aborted and still runs,
+    /// * [`RunError::Aborted`] if the supervisor was aborted, or its runtime ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe.
+    pub async fn wait(&self) -> Result<(), RunError> {
+        ended(&self.current()).await
+    }
+
+    async fn act(
+        &self,
+        path: &str,
+        call: &'static str,
+        request: core::ChildRequest,
+    ) -> Result<ChildRef, ControlError> {
+        let (supervisor, segment) = self.find(path).await?;
+        let started = self
+            .call(&supervisor, |answer| Request::Act { segment, call, request, answer })
+            .await?;
+        Ok(ChildRef::new(&supervisor, started))
+    }
+}
+
+/// Checks in the caller's task a child that is to be added.
+fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
+    let mut warnings = Vec::new();
+    let path = supervisor.path();
+    let resolved = spec.resolved(path, &mut warnings)?;
+    supervisor.blueprint.check_child(&|| path.clone(), &resolved, &mut warnings)?;
+    for warning in &warnings {
+        tracing::warn!(target: "verger::lifecycle", "{warning}");
+    }
+    Ok(resolved)
+}
+
+async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
+    let is_over = |phase: &Phase| matches!(phase, Phase::Ended { .. });
+    match supervisor.progress.reached(is_over).await {
+        Phase::Ended { end, .. } => end.result(supervisor.path()),
+        Phase::Starting | Phase::Up => unreachable!("only `Ended` is waited for"),
+    }
+}

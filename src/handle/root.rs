@@ -1,0 +1,52 @@
+//! The shared state of a root, and of a supervisor that is a child.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::route::SupervisorHandle;
+use crate::child::Context;
+use crate::clock::{now, wall_clock};
+use crate::runtime::inbox::StopRequest;
+use crate::runtime::phase::Phase;
+use crate::runtime::{Blueprint, End, SupervisorShared};
+
+impl Context {
+    /// Returns a handle to the supervisor of this child.
+    #[must_use]
+    pub fn parent(&self) -> SupervisorHandle {
+        SupervisorHandle::new(supervisor_of(self))
+    }
+}
+
+/// Returns the supervisor of a child.
+///
+/// A downcast, because the types are recursive: a supervisor's inbox holds child specs, whose
+/// factories take a `Context`, so a context can't name the supervisor's type.
+fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
+    let parent: Arc<dyn Any + Send + Sync> = Arc::clone(&ctx.incarnation.parent) as _;
+    parent.downcast().expect("the parent of a child is a supervisor")
+}
+
+/// Creates the shared state of a supervisor that is this child.
+pub(crate) fn supervisor_below(ctx: &Context, blueprint: &Arc<Blueprint>) -> Arc<SupervisorShared> {
+    supervisor_of(ctx).below(ctx.path(), Arc::clone(blueprint))
+}
+
+/// Creates the shared state of a root.
+pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<SupervisorShared> {
+    SupervisorShared::root(blueprint, now(), wall_clock())
+}
+
+/// Waits until a root is up. Returns its end if it has ended before.
+pub(crate) async fn until_up(root: &SupervisorShared) -> Option<End> {
+    match root.progress.reached(|phase| !matches!(phase, Phase::Starting)).await {
+        Phase::Ended { end, was_up: false } => Some(end),
+        _ => None,
+    }
+}
+
+/// Stops a root within a time.
+pub(crate) fn ask_to_stop(root: &SupervisorShared, reason: &str, within: Option<Duration>) {
+    root.inbox.push_stop(StopRequest { reason: reason.into(), within });
+}

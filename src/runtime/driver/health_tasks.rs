@@ -1,0 +1,98 @@
+//! The health checks of one supervisor's children.
+//!
+//! Each active child with a check has a second task, which runs the check periodically and reports
+//! changed results to the machine. The task ends when the child is no longer active. The machine
+//! decides what follows from a result. The last result is kept here for the status.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use tokio::task::AbortHandle;
+use tokio::time::MissedTickBehavior;
+
+use super::task_set::TaskSet;
+use crate::child::{Context, HealthCheck};
+use crate::core::Key;
+use crate::policy::Pulse;
+
+/// The children with a health check.
+#[derive(Debug, Default)]
+pub(super) struct HealthTasks {
+    checked: HashMap<Key, Checked>,
+    tasks: TaskSet,
+}
+
+#[derive(Debug)]
+struct Checked {
+    check: Arc<HealthCheck>,
+    task: Option<AbortHandle>,
+    /// The last result for the active incarnation.
+    healthy: Option<bool>,
+}
+
+impl Checked {
+    fn end(&mut self) {
+        self.healthy = None;
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+    }
+}
+
+impl HealthTasks {
+    pub(super) fn add(&mut self, key: Key, check: Option<&Arc<HealthCheck>>) {
+        if let Some(check) = check.map(Arc::clone) {
+            self.checked.insert(key, Checked { check, task: None, healthy: None });
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: Key) {
+        if let Some(mut checked) = self.checked.remove(&key) {
+            checked.end();
+        }
+    }
+
+    /// Returns whether the child is healthy, if that is known.
+    pub(super) fn is_healthy(&self, key: Key) -> Option<bool> {
+        self.checked.get(&key)?.healthy
+    }
+
+    /// Ends the checks of a child that is no longer active.
+    pub(super) fn end(&mut self, key: Key) {
+        if let Some(checked) = self.checked.get_mut(&key) {
+            checked.end();
+        }
+    }
+
+    /// Keeps a result, and returns the one before. Returns `None` if the child isn't checked.
+    pub(super) fn update(&mut self, key: Key, healthy: bool) -> Option<Option<bool>> {
+        Some(self.checked.get_mut(&key)?.healthy.replace(healthy))
+    }
+
+    /// Starts the checks of a child that has become active, if it has any.
+    pub(super) fn start(&mut self, key: Key, ctx: Context) {
+        let Some(checked) = self.checked.get_mut(&key) else { return };
+        checked.end();
+        checked.task = Some(self.tasks.spawn(run_checks(Arc::clone(&checked.check), ctx)));
+    }
+}
+
+/// Runs the check periodically until aborted, and reports each changed result.
+async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
+    let rhythm = check.rhythm;
+    // A spec with zero failures is refused.
+    let failures = NonZeroU32::new(rhythm.failures).unwrap_or(NonZeroU32::MIN);
+    let mut pulse = Pulse::default();
+    let mut ticks = tokio::time::interval(rhythm.every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick resolves at once, but the first check runs one period later.
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        let Some(result) = check.run(&ctx).await else { continue };
+        if pulse.take(result.is_ok(), failures).is_some() {
+            ctx.incarnation.report_health(result.err().map(Arc::from));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The state of a supervisor's loop.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::calls::Calls;
+use super::health_tasks::HealthTasks;
+use super::task_set::TaskSet;
+use super::timer::Timer;
+use crate::child::{ChildSpec, Context, StopLevel};
+use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId};
+use crate::exit::ExitReason;
+use crate::path::Path;
+use crate::runtime::children::Children;
+use crate::runtime::inbox::Batch;
+use crate::runtime::outcome::End;
+use crate::runtime::request::Request;
+use crate::runtime::shared::SupervisorShared;
+
+/// The loop of one supervisor; see the [module](super).
+pub(in crate::runtime) struct Driver {
+    pub(super) machine: Machine,
+    pub(super) shared: Arc<SupervisorShared>,
+    pub(super) children: Children,
+    /// This supervisor as a child of the one above, or `None` for a root.
+    pub(super) above: Option<Context>,
+    /// The stop level that was handled last.
+    pub(super) seen_level: StopLevel,
+    pub(super) batch: Batch<Request>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) timer: Timer,
+    pub(super) aborts: Aborts,
+    pub(super) calls: Calls,
+    /// What siblings require by name. A new child of that name provides it again.
+    pub(super) requirements: HashMap<Arc<str>, RequirementId>,
+    /// What replaces a child that fails too often.
+    pub(super) fallbacks: HashMap<Key, Arc<ChildSpec>>,
+    pub(super) leaked: HashSet<(Key, IncarnationNumber)>,
+    /// How long each failed child that is still to be decided on had been `Active`.
+    pub(super) lifetimes: HashMap<Key, (IncarnationNumber, Duration)>,
+    /// The child that was given up last. It may be forgotten before the supervisor ends.
+    pub(super) given_up: Option<(Key, Path)>,
+    /// The calls of the failure callback under way.
+    pub(super) callback_tasks: TaskSet,
+    pub(super) health: HealthTasks,
+    pub(super) end: Option<End>,
+}
+
+/// Aborts that wait for the next iteration; see invariant 2 of the [module](super).
+#[derive(Debug, Default)]
+pub(super) struct Aborts {
+    /// Children cancelled in this iteration while a deadline is due.
+    pub(super) cancelled: HashSet<Key>,
+    pub(super) postponed: Vec<(Key, IncarnationNumber)>,
+}
+
+/// The context of one step of the machine.
+pub(super) struct Step {
+    pub(super) now: Instant,
+    /// The exit that the step is about, for the reports and the decision that follow from it.
+    pub(super) exit: Option<ExitInfo>,
+    /// Children with mailboxes that are down, and may not come back.
+    pub(super) down: Vec<Key>,
+}
+
+impl Step {
+    /// Returns how this incarnation ended, if the step is about that.
+    pub(super) fn exit_of(&self, key: Key, incarnation: IncarnationNumber) -> Option<&ExitInfo> {
+        self.exit.as_ref().filter(|it| (it.key, it.incarnation) == (key, incarnation))
+    }
+}
+
+/// How an incarnation ended.
+#[derive(Debug)]
+pub(super) struct ExitInfo {
+    pub(super) key: Key,
+    pub(super) incarnation: IncarnationNumber,
+    pub(super) reason: Arc<ExitReason>,
+    /// How long it had been `Active`.
+    pub(super) lifetime: Option<Duration>,
+}
+
+impl Driver {
+    pub(in crate::runtime) fn new(
+        machine: Machine,
+        shared: &Arc<SupervisorShared>,
+        above: Option<Context>,
+    ) -> Self {
+        let blueprint = &shared.blueprint;
+        let parent = Arc::clone(shared) as _;
+        Self {
+            machine,
+            shared: Arc::clone(shared),
+            children: Children::new(parent, blueprint.is_dynamic(), blueprint.children.len()),
+            above,
+            seen_level: StopLevel::None,
+            batch: Batch::default(),
+            effects: Vec::new(),
+            timer: Timer::default(),
+            aborts: Aborts::default(),
+            calls: Calls::default(),
+            requirements: HashMap::new(),
+            fallbacks: HashMap::new(),
+            leaked: HashSet::new(),
+            lifetimes: HashMap::new(),
+            given_up: None,
+            callback_tasks: TaskSet::default(),
+            health: HealthTasks::default(),
+            end: None,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Tasks that belong to a supervisor's loop.
+
+use std::future::Future;
+
+use tokio::task::{AbortHandle, JoinSet};
+
+/// Tasks that are aborted when the set is dropped.
+#[derive(Debug, Default)]
+pub(super) struct TaskSet(Option<JoinSet<()>>);
+
+impl TaskSet {
+    pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let tasks = self.0.get_or_insert_default();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task)
+    }
+}
