@@ -415,7 +415,7 @@ pub enum ControlError {
     },
     /// The call does not fit the state of the child.
     #[error("`{path}` is {state}, so `{call}` has nothing to do")]
-    Unfit {
+    InvalidState {
         /// The child.
         path: Path,
         /// Where it is in its lifecycle.

@@ -564,7 +564,9 @@ async fn meanwhile_the_others_run_and_requests_are_served() {
     ];
     let calls = ["retry", "wake", "restart", "restart_child", "kill_child"];
     for (result, name) in refused.into_iter().zip(calls) {
-        let Err(ControlError::Unfit { state, call, .. }) = result else { panic!("{result:?}") };
+        let Err(ControlError::InvalidState { state, call, .. }) = result else {
+            panic!("{result:?}")
+        };
         assert_eq!((state, call), (Lifecycle::Errored, name));
     }
     sleep(secs(1)).await;

@@ -123,7 +123,7 @@ impl ChildSpec {
     /// [`RestartType::Permanent`](crate::RestartType::Permanent), always.
     ///
     /// It replaces the supervisor's default as a whole. Exceptions of the child's own, made by
-    /// [`restart_if`](Self::restart_if), [`leave_if`](Self::leave_if),
+    /// [`restart_if`](Self::restart_if), [`stop_if`](Self::stop_if),
     /// [`on_error`](Self::on_error) and [`on_exit`](Self::on_exit), are not replaced, be they
     /// written before or after this. They are added to what is said here or, if nothing is, to the
     /// default, and come before the exceptions that are made there.
@@ -174,8 +174,8 @@ impl ChildSpec {
     }
 
     /// Leaves the child after an error of which the answer is yes, whatever its restart type. See
-    /// [`Trigger::leave_if`].
-    pub fn leave_if<E: Error + 'static>(
+    /// [`Trigger::stop_if`].
+    pub fn stop_if<E: Error + 'static>(
         self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,
     ) -> Self {

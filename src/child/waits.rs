@@ -41,11 +41,11 @@ impl ChildSpec {
     /// }
     ///
     /// let poller = worker("poller", poll)
-    ///     .wait_from(|error: &TooManyRequests| error.retry_after)
+    ///     .retry_after(|error: &TooManyRequests| error.retry_after)
     ///     .on_error(|_: &TooManyRequests| true, OnExit::RestartUncharged);
     /// # drop(poller);
     /// ```
-    pub fn wait_from<E: Error + 'static>(
+    pub fn retry_after<E: Error + 'static>(
         mut self,
         wait: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static,
     ) -> Self {
@@ -55,8 +55,8 @@ impl ChildSpec {
 }
 
 impl ChildDefaults {
-    /// See [`ChildSpec::wait_from`]. A child's own are asked first.
-    pub fn wait_from<E: Error + 'static>(
+    /// See [`ChildSpec::retry_after`]. A child's own are asked first.
+    pub fn retry_after<E: Error + 'static>(
         mut self,
         wait: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static,
     ) -> Self {

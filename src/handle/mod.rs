@@ -197,7 +197,7 @@ impl SupervisorHandle {
     ///
     /// * [`ControlError::Running`] or [`ControlError::Restarting`] if it is not stopped,
     /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if it did not come up,
-    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps no stopped children but those
+    /// * [`ControlError::InvalidState`] under a dynamic supervisor, which keeps no stopped children but those
     ///   that a message starts, and while a callback decides on the child,
     ///
     /// and the common ones.
@@ -211,7 +211,7 @@ impl SupervisorHandle {
     /// # Errors
     ///
     /// * [`ControlError::Restarting`] if that is about to happen anyway,
-    /// * [`ControlError::Unfit`] if it is not running,
+    /// * [`ControlError::InvalidState`] if it is not running,
     /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was up; from
     ///   there on its restart type decides,
     /// * [`ControlError::Stopped`] if it was stopped before that,
@@ -226,7 +226,7 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Unfit`] if it is not running, and the common ones.
+    /// [`ControlError::InvalidState`] if it is not running, and the common ones.
     pub async fn kill_child(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "kill_child", core::Request::Kill).await.map(drop)
     }
@@ -251,7 +251,7 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Unfit`] if it is in another state, also while a callback decides on it,
+    /// * [`ControlError::InvalidState`] if it is in another state, also while a callback decides on it,
     /// * [`ControlError::ActivationFailed`] if it failed before it was up; from there on its
     ///   restart type decides,
     /// * [`ControlError::Stopped`] if it was stopped before that,
@@ -271,7 +271,7 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Unfit`] if it does not wait, also while a callback decides on it, and the
+    /// [`ControlError::InvalidState`] if it does not wait, also while a callback decides on it, and the
     /// common ones.
     pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "wake", core::Request::Wake).await.map(drop)

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::{
     AskedWaits, AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, Intensity, Limits,
-    OnExhausted, OnExit, OnLeak, Origin, RestartType, Shutdown, Sources, Start, Strategy, Trigger,
-    WrittenLimits,
+    OnExhausted, OnExit, OnLeak, PolicySource, RestartType, Shutdown, Sources, Start, Strategy,
+    Trigger, WrittenLimits,
 };
 use crate::exit::ExitReason;
 
@@ -59,7 +59,7 @@ pub(crate) struct Rules {
     pub(crate) first_start: FirstStart,
     pub(crate) on_exhausted: OnExhausted,
     /// Who said so.
-    pub(crate) on_exhausted_from: Origin,
+    pub(crate) on_exhausted_from: PolicySource,
     /// `None`: unlimited.
     pub(crate) intensity: Option<Intensity>,
     /// Failures before Active count too, whatever their delay.
@@ -91,7 +91,7 @@ impl Default for Rules {
             start: Start::Sequential,
             first_start: FirstStart::Retry,
             on_exhausted: OnExhausted::Escalate,
-            on_exhausted_from: Origin::Default,
+            on_exhausted_from: PolicySource::Default,
             intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
             charge_everything: false,
             gives_up_cleanly: false,

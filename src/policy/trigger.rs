@@ -79,7 +79,7 @@ words!(
 /// The first of these that matches decides, which is the order of systemd, from
 /// `RestartPreventExitStatus` by `RestartForceExitStatus` to `Restart`:
 ///
-/// 1. an exception for its error that *doesn't* restart it: [`leave_if`](Self::leave_if), or
+/// 1. an exception for its error that *doesn't* restart it: [`stop_if`](Self::stop_if), or
 ///    [`on_error`](Self::on_error) with anything but a restart; the first that was written,
 /// 2. an exception for its error that does: [`restart_if`](Self::restart_if), or
 ///    [`on_error`](Self::on_error) with [`OnExit::RestartUncharged`]; the first that was written,
@@ -99,7 +99,7 @@ words!(
 /// }
 ///
 /// let trigger = Trigger::from(RestartType::Transient)
-///     .leave_if(|error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied)
+///     .stop_if(|error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied)
 ///     .on(ExitKind::Panicked, OnExit::FailSupervisor);
 ///
 /// let app = Supervisor::builder("app").child(worker("import", import).restart(trigger)).build()?;
@@ -233,7 +233,7 @@ impl Trigger {
 
     /// Leaves the child after an error of which the answer is yes, whatever else is said:
     /// [`on_error`](Self::on_error) with [`OnExit::Leave`].
-    pub fn leave_if<E: Error + 'static>(
+    pub fn stop_if<E: Error + 'static>(
         self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,
     ) -> Self {
@@ -526,17 +526,17 @@ mod tests {
                     .restart_if(yes),
                 Restart,
             ),
-            (Trigger::any().restart_if(yes).leave_if(yes), Leave),
-            (Trigger::any().leave_if(yes).restart_if(yes), Leave),
+            (Trigger::any().restart_if(yes).stop_if(yes), Leave),
+            (Trigger::any().stop_if(yes).restart_if(yes), Leave),
             (Trigger::any().restart_if(yes).on_error(yes, FailSupervisor), FailSupervisor),
             // Among those that do not restart, the first.
-            (Trigger::any().leave_if(yes).on_error(yes, FailSupervisor), Leave),
-            (Trigger::any().on_error(yes, FailSupervisor).leave_if(yes), FailSupervisor),
-            (Trigger::any().leave_if(is(DENIED)).on_error(yes, EndSupervisor), EndSupervisor),
-            (Trigger::any().leave_if(is(DENIED)), Restart),
+            (Trigger::any().stop_if(yes).on_error(yes, FailSupervisor), Leave),
+            (Trigger::any().on_error(yes, FailSupervisor).stop_if(yes), FailSupervisor),
+            (Trigger::any().stop_if(is(DENIED)).on_error(yes, EndSupervisor), EndSupervisor),
+            (Trigger::any().stop_if(is(DENIED)), Restart),
             // A restart is one, whatever it costs: among those, too, the first.
             (Trigger::any().on_error(yes, RestartUncharged), RestartUncharged),
-            (Trigger::any().on_error(yes, RestartUncharged).leave_if(yes), Leave),
+            (Trigger::any().on_error(yes, RestartUncharged).stop_if(yes), Leave),
             (Trigger::any().on_error(yes, RestartUncharged).restart_if(yes), RestartUncharged),
             (Trigger::any().restart_if(yes).on_error(yes, RestartUncharged), Restart),
         ];
@@ -547,7 +547,7 @@ mod tests {
 
     #[test]
     fn an_error_is_looked_for_wherever_it_may_be() {
-        let trigger = Trigger::any().leave_if(is(REFUSED));
+        let trigger = Trigger::any().stop_if(is(REFUSED));
         let deep = || NoDatabase { cause: io(REFUSED) };
         let wrapped = || anyhow::Error::from(deep()).context("start");
         let found = [
@@ -574,7 +574,7 @@ mod tests {
         // Each error of the type is asked about, not only the first.
         let outer = io::Error::other(deep());
         assert_eq!(
-            after(&Trigger::any().leave_if(is(REFUSED)), &ExitReason::Failed(outer.into())),
+            after(&Trigger::any().stop_if(is(REFUSED)), &ExitReason::Failed(outer.into())),
             Leave
         );
     }
@@ -582,7 +582,7 @@ mod tests {
     #[test]
     fn a_question_that_panics_is_answered_with_no() {
         let trigger = Trigger::from(RestartType::Transient)
-            .leave_if(|error: &io::Error| match error.kind() {
+            .stop_if(|error: &io::Error| match error.kind() {
                 REFUSED => panic!("on purpose"),
                 kind => kind == DENIED,
             })
@@ -604,7 +604,7 @@ mod tests {
             .on(ExitKind::Hung, EndSupervisor)
             .on_error(is(DENIED), FailSupervisor)
             .on_error(is(ErrorKind::TimedOut), FailSupervisor);
-        let prevented = base.clone().leave_if(is(REFUSED));
+        let prevented = base.clone().stop_if(is(REFUSED));
 
         let table = [
             (&base, ExitReason::Panicked("boom".into()), Leave),
@@ -639,7 +639,7 @@ mod tests {
         let not_always = [
             Trigger::stop(),
             Trigger::failure(),
-            Trigger::any().leave_if(yes),
+            Trigger::any().stop_if(yes),
             Trigger::any().on(ExitKind::Hung, FailSupervisor),
             Trigger::any().activation_only(),
             RestartType::Temporary.into(),
@@ -651,11 +651,11 @@ mod tests {
 
     #[test]
     fn triggers_are_equal_if_they_ask_the_same() {
-        let trigger = Trigger::any().leave_if(is(REFUSED));
+        let trigger = Trigger::any().stop_if(is(REFUSED));
 
         assert_eq!(trigger, trigger.clone());
         assert_ne!(trigger, Trigger::any());
-        assert_ne!(trigger, Trigger::any().leave_if(is(REFUSED)), "that can't be known");
+        assert_ne!(trigger, Trigger::any().stop_if(is(REFUSED)), "that can't be known");
         assert_ne!(Trigger::any(), Trigger::any().activation_only());
         assert_ne!(Trigger::any(), Trigger::any().on(ExitKind::Hung, Leave));
     }

@@ -121,8 +121,8 @@ mod tests {
 
     use crate::exit::ExitKind;
     use crate::policy::{
-        AutoShutdown, FirstStart, LogLevel, OnExit, OnLeak, Origin, Readiness, RestartType, Start,
-        StartCause, Strategy, UnknownWord,
+        AutoShutdown, FirstStart, LogLevel, OnExit, OnLeak, PolicySource, Readiness, RestartType,
+        Start, StartCause, Strategy, UnknownWord,
     };
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         all(LogLevel::ALL);
         all(RestartType::ALL);
         all(OnExit::ALL);
-        all(Origin::ALL);
+        all(PolicySource::ALL);
         all(&ExitKind::ALL);
     }
 

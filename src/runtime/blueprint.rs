@@ -13,7 +13,7 @@ use crate::error::{BuildError, BuildWarning};
 use crate::failure::FailureCallback;
 use crate::path::Path;
 use crate::policy::{
-    AutoShutdown, ChildOptions, PolicyInForce, Reset, RestartPolicy, Rules, Shutdown, unreachable,
+    AutoShutdown, ChildOptions, EffectivePolicy, Reset, RestartPolicy, Rules, Shutdown, unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 
@@ -144,8 +144,8 @@ impl Blueprint {
         &self,
         options: &Arc<ChildOptions>,
         own: Option<Arc<RestartPolicy>>,
-    ) -> PolicyInForce {
-        PolicyInForce::new(Arc::clone(options), Arc::clone(&self.rules), own)
+    ) -> EffectivePolicy {
+        EffectivePolicy::new(Arc::clone(options), Arc::clone(&self.rules), own)
     }
 
     /// How a child is treated, every default filled in.
@@ -167,7 +167,7 @@ impl Blueprint {
             failing_for: limits.failing_for,
             on_exhausted: rules.on_exhausted(options),
             failure_log: rules.failure_log(options),
-            origins: self.policy(options, None).origins(),
+            sources: self.policy(options, None).sources(),
         }
     }
 }

@@ -179,7 +179,7 @@ macro_rules! common_options {
         ///   that is logged and the failure escalates.
         /// * Meanwhile the child is [`Errored`](crate::Lifecycle::Errored), and nobody else waits.
         ///   [`retry`], [`wake`], [`restart`], [`restart_child`] and [`kill_child`] answer that they
-        ///   have nothing to do ([`Unfit`](crate::ControlError::Unfit)). Whatever stops, forgets or
+        ///   have nothing to do ([`InvalidState`](crate::ControlError::InvalidState)). Whatever stops, forgets or
         ///   restarts the child before has discarded the decision: [`terminate_child`],
         ///   [`delete_child`], the restart of its group, the end of its supervisor.
         /// * The restart intensity is looked at when the decision is there; the backoff counts from

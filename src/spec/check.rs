@@ -14,7 +14,7 @@ use crate::child::{
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, Trail, check_name};
-use crate::policy::{Origin, Preset, Rules, unreachable};
+use crate::policy::{PolicySource, Preset, Rules, unreachable};
 use crate::runtime::{Blueprint, Drive};
 
 /// What there is to check of a builder of either kind.
@@ -178,9 +178,9 @@ fn rules(options: &Options, path: &Trail) -> Result<Rules, BuildError> {
             .unwrap_or_else(|| preset.map_or(default.first_start, |preset| preset.first_start)),
         on_exhausted,
         on_exhausted_from: match (options.on_exhausted, preset) {
-            (Some(_), _) => Origin::Supervisor,
-            (None, Some(_)) => Origin::Preset,
-            (None, None) => Origin::Default,
+            (Some(_), _) => PolicySource::Supervisor,
+            (None, Some(_)) => PolicySource::Preset,
+            (None, None) => PolicySource::Default,
         },
         intensity,
         charge_everything: preset.is_some_and(|preset| preset.charge_everything),

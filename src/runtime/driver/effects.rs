@@ -317,7 +317,9 @@ impl<M: Machine> Driver<M> {
             }
             core::Answer::Running => Err(ControlError::Running { path: path() }),
             core::Answer::Restarting => Err(ControlError::Restarting { path: path() }),
-            core::Answer::Unfit(state) => Err(ControlError::Unfit { path: path(), state, call }),
+            core::Answer::Unfit(state) => {
+                Err(ControlError::InvalidState { path: path(), state, call })
+            }
             core::Answer::NotFound => Err(ControlError::NotFound { path: path() }),
             core::Answer::ShuttingDown => Err(self.shutting_down()),
             core::Answer::MaxChildren(max) => Err(self.max_children(max)),

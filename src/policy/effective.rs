@@ -1,6 +1,6 @@
 //! The policy that a child is under, part by part, and who said so.
 //!
-//! A [`PolicyInForce`] is what there is to look at, shared and not copied: each part is looked up
+//! A [`EffectivePolicy`] is what there is to look at, shared and not copied: each part is looked up
 //! when somebody wants to know it. What decides is asked of [`Rules`], here as in the machine.
 
 use std::fmt;
@@ -19,7 +19,7 @@ use super::{
 /// Who said a part of the policy that a child is under. Those that come later win.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Origin {
+pub enum PolicySource {
     /// Nobody: it is what there is by default.
     Default,
     /// The [preset](crate::SupervisorBuilder::preset) of its supervisor.
@@ -37,7 +37,7 @@ pub enum Origin {
 }
 
 words!(
-    Origin, "origin":
+    PolicySource, "source":
     Default = "default",
     Preset = "preset",
     Supervisor = "supervisor",
@@ -49,37 +49,37 @@ words!(
 /// A part of a policy, and who said it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct InForce<T> {
+pub struct Effective<T> {
     /// What was said.
     pub value: T,
     /// Who said it.
-    pub origin: Origin,
+    pub source: PolicySource,
 }
 
-impl<T> InForce<T> {
-    fn new(value: T, origin: Origin) -> Self {
-        Self { value, origin }
+impl<T> Effective<T> {
+    fn new(value: T, source: PolicySource) -> Self {
+        Self { value, source }
     }
 }
 
-/// Who said which part of a policy. Of a limit that there isn't, [`Origin::Default`].
+/// Who said which part of a policy. Of a limit that there isn't, [`PolicySource::Default`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct PolicyOrigins {
-    /// See [`PolicyInForce::restart`].
-    pub restart: Origin,
-    /// See [`PolicyInForce::backoff`].
-    pub backoff: Origin,
-    /// See [`PolicyInForce::intensity`].
-    pub intensity: Origin,
-    /// See [`PolicyInForce::consecutive_restarts`].
-    pub consecutive_restarts: Origin,
-    /// See [`PolicyInForce::failing_for`].
-    pub failing_for: Origin,
-    /// See [`PolicyInForce::on_exhausted`].
-    pub on_exhausted: Origin,
-    /// See [`PolicyInForce::failure_log`].
-    pub failure_log: Origin,
+pub struct PolicySources {
+    /// See [`EffectivePolicy::restart`].
+    pub restart: PolicySource,
+    /// See [`EffectivePolicy::backoff`].
+    pub backoff: PolicySource,
+    /// See [`EffectivePolicy::intensity`].
+    pub intensity: PolicySource,
+    /// See [`EffectivePolicy::consecutive_restarts`].
+    pub consecutive_restarts: PolicySource,
+    /// See [`EffectivePolicy::failing_for`].
+    pub failing_for: PolicySource,
+    /// See [`EffectivePolicy::on_exhausted`].
+    pub on_exhausted: PolicySource,
+    /// See [`EffectivePolicy::failure_log`].
+    pub failure_log: PolicySource,
 }
 
 /// The policy that a child is under: what its end is answered with if it comes now.
@@ -87,26 +87,26 @@ pub struct PolicyOrigins {
 /// While it waits for a restart, it is the one that its last end was answered with. Cheap to clone,
 /// and to have: each part is looked up when it is asked for.
 ///
-/// Serialised, each part is its value, as it is written in a file, and its origin. A limit that
+/// Serialised, each part is its value, as it is written in a file, and its source. A limit that
 /// there isn't is left out.
 ///
 /// ```json
 /// {
-///   "restart": { "value": "transient", "origin": "spec" },
-///   "backoff": { "value": { "curve": "constant", "delay": "5s" }, "origin": "defaults" },
-///   "intensity": { "value": { "max": 3, "period": "1m" }, "origin": "child" },
-///   "on_exhausted": { "value": "escalate", "origin": "default" },
-///   "failure_log": { "value": { "level": "warn" }, "origin": "default" }
+///   "restart": { "value": "transient", "source": "spec" },
+///   "backoff": { "value": { "curve": "constant", "delay": "5s" }, "source": "defaults" },
+///   "intensity": { "value": { "max": 3, "period": "1m" }, "source": "child" },
+///   "on_exhausted": { "value": "escalate", "source": "default" },
+///   "failure_log": { "value": { "level": "warn" }, "source": "default" }
 /// }
 /// ```
 #[derive(Clone)]
-pub struct PolicyInForce {
+pub struct EffectivePolicy {
     options: Arc<ChildOptions>,
     rules: Arc<Rules>,
     own: Option<Arc<RestartPolicy>>,
 }
 
-impl PolicyInForce {
+impl EffectivePolicy {
     pub(crate) fn new(
         options: Arc<ChildOptions>,
         rules: Arc<Rules>,
@@ -124,114 +124,114 @@ impl PolicyInForce {
     /// Which of its ends lead to what. If the spec makes exceptions to what somebody else said, it
     /// is the spec's.
     #[must_use]
-    pub fn restart(&self) -> InForce<Trigger> {
+    pub fn restart(&self) -> Effective<Trigger> {
         if let Some(own) = self.own.as_ref().and_then(|own| own.restart.clone()) {
-            return InForce::new(own, Origin::Child);
+            return Effective::new(own, PolicySource::Child);
         }
         let excepted = self.options.exceptions != super::Exceptions::default();
-        let origin = if excepted {
-            Origin::Spec
+        let source = if excepted {
+            PolicySource::Spec
         } else {
-            self.origin(|it| it.restart.is_some()).unwrap_or(Origin::Default)
+            self.source(|it| it.restart.is_some()).unwrap_or(PolicySource::Default)
         };
-        InForce::new(self.rules.trigger(&self.options), origin)
+        Effective::new(self.rules.trigger(&self.options), source)
     }
 
     /// How long it waits before each restart.
     #[must_use]
-    pub fn backoff(&self) -> InForce<&Backoff> {
+    pub fn backoff(&self) -> Effective<&Backoff> {
         if let Some(own) = self.own.as_ref().and_then(|own| own.backoff.as_ref()) {
-            return InForce::new(own, Origin::Child);
+            return Effective::new(own, PolicySource::Child);
         }
-        let origin = self.origin(|it| it.backoff.is_some()).unwrap_or(Origin::Default);
-        InForce::new(self.rules.backoff(&self.options), origin)
+        let source = self.source(|it| it.backoff.is_some()).unwrap_or(PolicySource::Default);
+        Effective::new(self.rules.backoff(&self.options), source)
     }
 
     /// How many restarts it may have within what, if that is limited.
     #[must_use]
-    pub fn intensity(&self) -> Option<InForce<Intensity>> {
+    pub fn intensity(&self) -> Option<Effective<Intensity>> {
         self.limit(|limits| limits.intensity)
     }
 
     /// How many restarts it may have in a row, if that is limited.
     #[must_use]
-    pub fn consecutive_restarts(&self) -> Option<InForce<u32>> {
+    pub fn consecutive_restarts(&self) -> Option<Effective<u32>> {
         self.limit(|limits| limits.consecutive)
     }
 
     /// For how long it may fail, if that is limited.
     #[must_use]
-    pub fn failing_for(&self) -> Option<InForce<Duration>> {
+    pub fn failing_for(&self) -> Option<Effective<Duration>> {
         self.limit(|limits| limits.failing_for)
     }
 
     /// What follows when it has failed too often.
     #[must_use]
-    pub fn on_exhausted(&self) -> InForce<OnExhausted> {
+    pub fn on_exhausted(&self) -> Effective<OnExhausted> {
         if let Some(own) = self.own.as_ref().and_then(|own| own.on_exhausted) {
-            return InForce::new(own, Origin::Child);
+            return Effective::new(own, PolicySource::Child);
         }
-        let origin = self.origin(|it| it.on_exhausted.is_some());
-        let origin = origin.unwrap_or(self.rules.on_exhausted_from);
-        InForce::new(self.rules.on_exhausted(&self.options), origin)
+        let source = self.source(|it| it.on_exhausted.is_some());
+        let source = source.unwrap_or(self.rules.on_exhausted_from);
+        Effective::new(self.rules.on_exhausted(&self.options), source)
     }
 
     /// How loudly its failures are logged.
     #[must_use]
-    pub fn failure_log(&self) -> InForce<FailureLog> {
+    pub fn failure_log(&self) -> Effective<FailureLog> {
         if let Some(own) = self.own.as_ref().and_then(|own| own.failure_log) {
-            return InForce::new(own, Origin::Child);
+            return Effective::new(own, PolicySource::Child);
         }
-        let origin = self.origin(|it| it.failure_log.is_some()).unwrap_or(Origin::Default);
-        InForce::new(self.rules.failure_log(&self.options), origin)
+        let source = self.source(|it| it.failure_log.is_some()).unwrap_or(PolicySource::Default);
+        Effective::new(self.rules.failure_log(&self.options), source)
     }
 
     /// Who said which part.
     #[must_use]
-    pub fn origins(&self) -> PolicyOrigins {
-        fn of<T>(limit: Option<InForce<T>>) -> Origin {
-            limit.map_or(Origin::Default, |limit| limit.origin)
+    pub fn sources(&self) -> PolicySources {
+        fn of<T>(limit: Option<Effective<T>>) -> PolicySource {
+            limit.map_or(PolicySource::Default, |limit| limit.source)
         }
 
-        PolicyOrigins {
-            restart: self.restart().origin,
-            backoff: self.backoff().origin,
+        PolicySources {
+            restart: self.restart().source,
+            backoff: self.backoff().source,
             intensity: of(self.intensity()),
             consecutive_restarts: of(self.consecutive_restarts()),
             failing_for: of(self.failing_for()),
-            on_exhausted: self.on_exhausted().origin,
-            failure_log: self.failure_log().origin,
+            on_exhausted: self.on_exhausted().source,
+            failure_log: self.failure_log().source,
         }
     }
 
     /// Who says something of those that the child doesn't say itself.
-    fn origin(&self, says: impl Fn(&ChildOptions) -> bool) -> Option<Origin> {
+    fn source(&self, says: impl Fn(&ChildOptions) -> bool) -> Option<PolicySource> {
         let layers = [
-            (&*self.options, Origin::Spec),
-            (&self.rules.defaults, Origin::Defaults),
-            (&self.rules.preset, Origin::Preset),
+            (&*self.options, PolicySource::Spec),
+            (&self.rules.defaults, PolicySource::Defaults),
+            (&self.rules.preset, PolicySource::Preset),
         ];
-        layers.into_iter().find_map(|(options, origin)| says(options).then_some(origin))
+        layers.into_iter().find_map(|(options, source)| says(options).then_some(source))
     }
 
-    fn limit<T>(&self, of: impl Fn(&super::Limits) -> Option<T>) -> Option<InForce<T>> {
+    fn limit<T>(&self, of: impl Fn(&super::Limits) -> Option<T>) -> Option<Effective<T>> {
         if let Some(own) = self.own.as_ref().and_then(|own| of(&own.limits.get())) {
-            return Some(InForce::new(own, Origin::Child));
+            return Some(Effective::new(own, PolicySource::Child));
         }
         let value = of(&self.rules.limits(&self.options)?)?;
-        let origin = self.origin(|it| of(&it.limits.get()).is_some());
-        Some(InForce::new(value, origin.unwrap_or(Origin::Default)))
+        let source = self.source(|it| of(&it.limits.get()).is_some());
+        Some(Effective::new(value, source.unwrap_or(PolicySource::Default)))
     }
 }
 
-impl Serialize for PolicyInForce {
+impl Serialize for EffectivePolicy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (intensity, consecutive) = (self.intensity(), self.consecutive_restarts());
         let failing_for = self.failing_for();
         let limits = usize::from(intensity.is_some())
             + usize::from(consecutive.is_some())
             + usize::from(failing_for.is_some());
-        let mut parts = serializer.serialize_struct("PolicyInForce", 4 + limits)?;
+        let mut parts = serializer.serialize_struct("EffectivePolicy", 4 + limits)?;
         parts.serialize_field("restart", &self.restart())?;
         parts.serialize_field("backoff", &self.backoff())?;
         match &intensity {
@@ -242,7 +242,7 @@ impl Serialize for PolicyInForce {
             Some(limit) => parts.serialize_field("consecutive_restarts", limit)?,
             None => parts.skip_field("consecutive_restarts")?,
         }
-        match failing_for.map(|it| InForce::new(Human(it.value), it.origin)) {
+        match failing_for.map(|it| Effective::new(Human(it.value), it.source)) {
             Some(limit) => parts.serialize_field("failing_for", &limit)?,
             None => parts.skip_field("failing_for")?,
         }
@@ -252,9 +252,9 @@ impl Serialize for PolicyInForce {
     }
 }
 
-impl fmt::Debug for PolicyInForce {
+impl fmt::Debug for EffectivePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PolicyInForce")
+        f.debug_struct("EffectivePolicy")
             .field("restart", &self.restart())
             .field("backoff", &self.backoff())
             .field("intensity", &self.intensity())
@@ -296,7 +296,7 @@ mod tests {
     }
 
     /// What is in force, as a policy.
-    fn whole(policy: &PolicyInForce) -> RestartPolicy {
+    fn whole(policy: &EffectivePolicy) -> RestartPolicy {
         let mut whole = RestartPolicy::new()
             .restart(policy.restart().value)
             .backoff(policy.backoff().value.clone())
@@ -308,38 +308,38 @@ mod tests {
         whole
     }
 
-    fn all(origin: Origin) -> PolicyOrigins {
-        PolicyOrigins {
-            restart: origin,
-            backoff: origin,
-            intensity: origin,
-            consecutive_restarts: origin,
-            failing_for: origin,
-            on_exhausted: origin,
-            failure_log: origin,
+    fn all(source: PolicySource) -> PolicySources {
+        PolicySources {
+            restart: source,
+            backoff: source,
+            intensity: source,
+            consecutive_restarts: source,
+            failing_for: source,
+            on_exhausted: source,
+            failure_log: source,
         }
     }
 
     #[test]
     fn kin_76_who_comes_later_wins_in_each_part() {
         let rules = Rules { defaults: options(said(1)), ..Rules::default() };
-        let mut policy = PolicyInForce::new(Arc::default(), Arc::new(rules), None);
-        assert_eq!((policy.origins(), whole(&policy)), (all(Origin::Defaults), said(1)));
+        let mut policy = EffectivePolicy::new(Arc::default(), Arc::new(rules), None);
+        assert_eq!((policy.sources(), whole(&policy)), (all(PolicySource::Defaults), said(1)));
         policy.options = Arc::new(options(said(2)));
-        assert_eq!((policy.origins(), whole(&policy)), (all(Origin::Spec), said(2)));
+        assert_eq!((policy.sources(), whole(&policy)), (all(PolicySource::Spec), said(2)));
         assert!(!policy.is_own());
         policy.own = Some(Arc::new(said(3)));
-        assert_eq!((policy.origins(), whole(&policy)), (all(Origin::Child), said(3)));
+        assert_eq!((policy.sources(), whole(&policy)), (all(PolicySource::Child), said(3)));
         assert!(policy.is_own());
         policy.own = Some(Arc::default());
-        assert_eq!((policy.origins(), whole(&policy)), (all(Origin::Spec), said(2)));
+        assert_eq!((policy.sources(), whole(&policy)), (all(PolicySource::Spec), said(2)));
         assert!(!policy.is_own(), "it has said nothing");
     }
 
     #[test]
     fn what_nobody_says_is_the_default_or_that_of_the_supervisor() {
-        let policy = PolicyInForce::new(Arc::default(), Arc::default(), None);
-        assert_eq!(policy.origins(), all(Origin::Default));
+        let policy = EffectivePolicy::new(Arc::default(), Arc::default(), None);
+        assert_eq!(policy.sources(), all(PolicySource::Default));
         assert_eq!(
             whole(&policy),
             RestartPolicy::new()
@@ -352,14 +352,14 @@ mod tests {
         let park = OnExhausted::Park;
         let rules = Rules {
             on_exhausted: park,
-            on_exhausted_from: Origin::Supervisor,
+            on_exhausted_from: PolicySource::Supervisor,
             preset: ChildOptions { backoff: Some(Backoff::none()), ..ChildOptions::default() },
             ..Rules::default()
         };
-        let policy = PolicyInForce::new(Arc::default(), Arc::new(rules), None);
-        assert_eq!(policy.on_exhausted(), InForce::new(park, Origin::Supervisor));
-        assert_eq!(policy.backoff(), InForce::new(&Backoff::none(), Origin::Preset));
-        assert_eq!(policy.restart().origin, Origin::Default);
+        let policy = EffectivePolicy::new(Arc::default(), Arc::new(rules), None);
+        assert_eq!(policy.on_exhausted(), Effective::new(park, PolicySource::Supervisor));
+        assert_eq!(policy.backoff(), Effective::new(&Backoff::none(), PolicySource::Preset));
+        assert_eq!(policy.restart().source, PolicySource::Default);
     }
 
     #[test]
@@ -376,7 +376,7 @@ mod tests {
             all,
         ];
         let parts = limits.map(|said| {
-            let policy = PolicyInForce::new(Arc::new(options(said)), Arc::default(), None);
+            let policy = EffectivePolicy::new(Arc::new(options(said)), Arc::default(), None);
             let Parts { announced, written } = policy.serialize(Counting).unwrap();
             assert_eq!(announced, written);
             written
@@ -392,9 +392,9 @@ mod tests {
         };
         let mut child = ChildOptions::default();
         child.exceptions.on_exit(crate::exit::ExitKind::Hung, crate::policy::OnExit::Leave);
-        let policy = PolicyInForce::new(Arc::new(child), Arc::new(rules), None);
-        let InForce { value, origin } = policy.restart();
-        assert_eq!((value.restart_type(), origin), (RestartType::Transient, Origin::Spec));
+        let policy = EffectivePolicy::new(Arc::new(child), Arc::new(rules), None);
+        let Effective { value, source } = policy.restart();
+        assert_eq!((value.restart_type(), source), (RestartType::Transient, PolicySource::Spec));
         assert_ne!(value, RestartType::Transient.into());
     }
 }
