@@ -416,7 +416,7 @@ fn a_check_that_cannot_be_is_told_when_the_tree_is_built() {
         ),
         (
             check().failures(0),
-            "the health check of `app/a` takes it to be unhealthy after 0 failures; write \
+            "the health check of `app/a` has a threshold of 0 failures; write \
              `failures(1)` or more",
         ),
     ];

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Cancelled;
-use super::limits::check_policy;
+use super::check::check_policy;
 use super::run::{Run, Said, StopLevel};
 use crate::error::BuildError;
 use crate::path::Path;

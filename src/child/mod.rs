@@ -5,26 +5,28 @@
 //! tells things to a [`Parent`](run::Parent) and is asked to stop through its [`Run`](run::Run).
 
 mod cancelled;
+mod check;
 mod component;
 mod context;
+mod defaults;
 mod health;
-mod limits;
 mod parked;
+mod resolve;
 mod run;
 mod seed;
 mod source;
 mod spec;
 mod task;
-mod waits;
 mod worker;
 
 use async_trait::async_trait;
 
 pub use self::cancelled::Cancelled;
+pub(crate) use self::check::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub use self::component::{Component, component};
 pub use self::context::Context;
+pub use self::defaults::ChildDefaults;
 pub use self::health::HealthCheck;
-pub(crate) use self::limits::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub(crate) use self::parked::{NextRun, Rest};
 #[cfg(test)]
 pub(crate) use self::run::alone;
@@ -33,7 +35,7 @@ pub(crate) use self::run::{Parent, Run, StopLevel};
 pub(crate) use self::seed::Function;
 pub(crate) use self::seed::{Nested, Recipe, Resolved, Seed};
 pub(crate) use self::source::Source;
-pub use self::spec::{ChildDefaults, ChildSpec};
+pub use self::spec::ChildSpec;
 pub(crate) use self::task::{Caught, Plan, Spawned, TaskFuture};
 #[cfg(feature = "testing")]
 pub(crate) use self::worker::object_of;

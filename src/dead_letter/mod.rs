@@ -37,7 +37,7 @@ pub use self::store::{DeadLetterCounts, DeadLetterEntry, DeadLetterStore, EntryI
 use crate::exit::ExitReason;
 use crate::millis;
 use crate::path::Path;
-use crate::policy::spelled;
+use crate::policy::string_enum;
 
 /// Something that did not arrive, or will not happen any more.
 ///
@@ -184,7 +184,7 @@ pub enum DeadLetterReason {
     GaveUp,
 }
 
-spelled!(
+string_enum!(
     DeadLetterReason, "reason of a dead letter":
     HandlerError = "handler_error",
     MailboxFull = "mailbox_full",

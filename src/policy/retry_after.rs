@@ -1,70 +1,62 @@
-//! Waits that errors ask for, such as `Retry-After`.
+//! Delays that errors ask for, such as `Retry-After`.
 //!
-//! An [`AskedWaits`] finds the wait in the error behind an end. Who waits, and how the backoff goes
-//! on afterwards, is known to the machine; what an error is found for is a
-//! [`Trigger`](super::Trigger)'s matter, which looks for it in the same places.
+//! A [`RetryAfter`] finds the delay in the error of an exit. It searches the same errors as a
+//! [`Trigger`](super::Trigger).
 //!
 //! # Invariants
 //!
-//! 1. The first answer counts: of the questions in the order in which they were written, and of the
-//!    causes of an error from the outermost.
-//! 2. A question that panics has no answer.
+//! 1. The functions are called in the order in which they were added, each for the error itself and
+//!    then for its causes. The first answer counts.
+//! 2. A panic of a function counts as no answer.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::causes::first_answer;
+use super::causes::find_in_causes;
 use crate::exit::ExitReason;
 
-/// See the [module](self).
+/// The functions of a spec or of the defaults that return a delay for an error.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AskedWaits {
-    questions: Vec<Question>,
+pub(crate) struct RetryAfter {
+    functions: Vec<DelayFunction>,
 }
 
-impl AskedWaits {
-    pub(crate) fn ask<E: Error + 'static>(
+impl RetryAfter {
+    pub(crate) fn add<E: Error + 'static>(
         &mut self,
-        wait: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static,
+        delay: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static,
     ) {
-        self.questions.push(Question {
-            of: std::any::type_name::<E>(),
-            wait: Arc::new(move |error| error.downcast_ref().and_then(&wait)),
+        self.functions.push(DelayFunction {
+            error_type: std::any::type_name::<E>(),
+            delay: Arc::new(move |error| error.downcast_ref().and_then(&delay)),
         });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.questions.is_empty()
+        self.functions.is_empty()
     }
 
-    /// The wait that the error behind this end asks for, if it does.
-    pub(crate) fn after(&self, reason: &ExitReason) -> Option<Duration> {
-        let error = (!self.is_empty()).then(|| reason.error())??;
-        self.questions.iter().find_map(|question| question.answer(error))
+    /// Returns the delay that the error of this exit asks for.
+    pub(crate) fn delay(&self, reason: &ExitReason) -> Option<Duration> {
+        if self.is_empty() {
+            return None;
+        }
+        let error = reason.error()?;
+        self.functions.iter().find_map(|it| find_in_causes(error, |error| (it.delay)(error)))
     }
 }
-
-/// The wait, if the error is of the type that is asked, and says so.
-type Wait = dyn Fn(&(dyn Error + 'static)) -> Option<Duration> + Send + Sync;
 
 #[derive(Clone)]
-struct Question {
-    /// The name of the type.
-    of: &'static str,
-    wait: Arc<Wait>,
+struct DelayFunction {
+    error_type: &'static str,
+    delay: Arc<dyn Fn(&(dyn Error + 'static)) -> Option<Duration> + Send + Sync>,
 }
 
-impl Question {
-    fn answer(&self, error: &(dyn Error + 'static)) -> Option<Duration> {
-        first_answer(error, |error| (self.wait)(error))
-    }
-}
-
-impl fmt::Debug for Question {
+impl fmt::Debug for DelayFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.of)
+        f.write_str(self.error_type)
     }
 }
 
@@ -85,10 +77,10 @@ mod tests {
         Duration::from_secs(secs)
     }
 
-    fn waits() -> AskedWaits {
-        let mut waits = AskedWaits::default();
-        waits.ask(|TooMany(after)| after.map(secs));
-        waits
+    fn functions() -> RetryAfter {
+        let mut functions = RetryAfter::default();
+        functions.add(|TooMany(after)| after.map(secs));
+        functions
     }
 
     fn escalated(source: ExitReason) -> ExitReason {
@@ -96,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_looked_for_wherever_it_may_be() {
+    fn the_error_and_its_causes_are_searched() {
         let wrapped = anyhow::Error::from(NoPrices(TooMany(Some(4)))).context("poll");
         let table = [
             (ExitReason::Failed(TooMany(Some(1)).into()), Some(1)),
@@ -112,32 +104,26 @@ mod tests {
             (ExitReason::Normal, None),
         ];
         for (reason, wait) in table {
-            assert_eq!(waits().after(&reason), wait.map(secs), "{reason}");
-            assert_eq!(AskedWaits::default().after(&reason), None, "nobody is asked: {reason}");
+            assert_eq!(functions().delay(&reason), wait.map(secs), "{reason}");
+            assert_eq!(RetryAfter::default().delay(&reason), None, "no function: {reason}");
         }
     }
 
     #[test]
-    fn it_is_empty_until_there_is_a_question() {
-        assert!(AskedWaits::default().is_empty());
-        assert!(!waits().is_empty());
-    }
-
-    #[test]
-    fn the_first_answer_counts_and_a_panic_is_none() {
-        let mut waits = AskedWaits::default();
-        waits.ask(|TooMany(after)| match after {
+    fn the_first_answer_counts_and_a_panic_is_no_answer() {
+        let mut functions = RetryAfter::default();
+        functions.add(|TooMany(after)| match after {
             Some(7) => panic!("on purpose"),
             Some(1) => Some(secs(10)),
             _ => None,
         });
-        waits.ask(|_: &NoPrices| Some(secs(20)));
-        waits.ask(|_: &TooMany| Some(secs(30)));
+        functions.add(|_: &NoPrices| Some(secs(20)));
+        functions.add(|_: &TooMany| Some(secs(30)));
         for (after, wait) in [(1, 10), (2, 30), (7, 30)] {
             let reason = ExitReason::Failed(TooMany(Some(after)).into());
-            assert_eq!(waits.after(&reason), Some(secs(wait)), "{after}");
+            assert_eq!(functions.delay(&reason), Some(secs(wait)), "{after}");
         }
         let reason = ExitReason::Failed(NoPrices(TooMany(Some(7))).into());
-        assert_eq!(waits.after(&reason), Some(secs(20)), "the order is that of the questions");
+        assert_eq!(functions.delay(&reason), Some(secs(20)), "the functions are called in order");
     }
 }

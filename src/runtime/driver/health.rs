@@ -15,7 +15,7 @@ use super::Driver;
 use crate::child::{Context, HealthCheck, TaskFuture};
 use crate::core::{Incarnation, Key, Machine, Report};
 use crate::lifecycle::Lifecycle;
-use crate::policy::Pulse;
+use crate::policy::HealthCounter;
 use crate::runtime::few::Few;
 use crate::runtime::trace;
 use crate::status::EventKind;
@@ -122,7 +122,7 @@ async fn keep_asking(check: Arc<HealthCheck>, ctx: Context) {
     let rhythm = check.rhythm;
     // A tree with none is refused.
     let failures = NonZeroU32::new(rhythm.failures).unwrap_or(NonZeroU32::MIN);
-    let mut pulse = Pulse::default();
+    let mut pulse = HealthCounter::default();
     let mut ticks = tokio::time::interval(rhythm.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first one comes at once, and the child has just begun.
@@ -130,7 +130,7 @@ async fn keep_asking(check: Arc<HealthCheck>, ctx: Context) {
     loop {
         ticks.tick().await;
         let Some(answer) = check.ask(&ctx).await else { continue };
-        if pulse.take(answer.is_ok(), failures).is_some() {
+        if pulse.record(answer.is_ok(), failures).is_some() {
             ctx.run.tell_health(answer.err().map(Arc::from));
         }
     }

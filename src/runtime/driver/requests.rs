@@ -104,7 +104,7 @@ impl<M: Machine> Driver<M> {
         }
         if let Some(circle) = self.circle(spec) {
             let parent = self.hub.path().clone();
-            return Err(BuildError::RequirementCycle { parent, circle }.into());
+            return Err(BuildError::RequirementCycle { parent, cycle: circle }.into());
         }
         Ok(())
     }
@@ -192,12 +192,11 @@ impl<M: Machine> Driver<M> {
             entries.extend(self.tasks.entry(key).map(|entry| (key, entry)));
             place = behind;
         }
-        let names = entries.iter().map(|(_, entry)| (&*entry.seed.name, entry.serial));
-        let paths = self.hub.path().children(names);
         let mut children = Vec::with_capacity(entries.len());
-        children.extend(
-            entries.iter().zip(paths).filter_map(|(&(key, _), path)| self.info(key, path, now)),
-        );
+        for (key, entry) in entries {
+            let path = self.hub.path().child(&entry.seed.name, entry.serial);
+            children.extend(self.info(key, path, now));
+        }
         let next = self.machine.next(place).map(|_| place);
         Page { seq, supervisor, children, next }
     }
