@@ -131,8 +131,8 @@ pub use crate::mailbox::{
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::{
     AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, DeadLetterLog, Delays,
-    FailureLog, FirstStart, InForce, Intensity, Jitter, LogLevel, OnExhausted, OnExit, OnLeak,
-    Origin, PolicyInForce, PolicyOrigins, Preset, Random, Readiness, Reset, RestartPolicy,
+    Effective, EffectivePolicy, FailureLog, FirstStart, Intensity, Jitter, LogLevel, OnExhausted,
+    OnExit, OnLeak, PolicySource, PolicySources, Preset, Random, Readiness, Reset, RestartPolicy,
     RestartType, Shutdown, Start, StartCause, Strategy, Trigger, UnknownShutdown, UnknownWord,
 };
 pub use crate::resilience::{CallError, CircuitBreaker, Retry, retry};

@@ -111,7 +111,7 @@
 /// | `on_child_failure` | a function, also an async one or one of the struct's own: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
 /// | `preset` | one of [`Preset`](crate::Preset) by its name: `"otp"`, `"elixir"`, `"actor_ts"`, `"pekko_on_stop"`, `"pekko_on_failure"`, `"pekko_typed"`, `"xebia"`, `"signalpy"`, `"elfo"`, `"suture"`, `"oversight"`, `"systemd"`, `"kubelet"`, `"pebble"` |
-/// | `defaults(…)` | what children get that don't say otherwise: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak`, `failure_log`, `wait_from`, `policy`, and limits of their own: `max_restarts` and `period`, `intensity(…)`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
+/// | `defaults(…)` | what children get that don't say otherwise: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits of their own: `max_restarts` and `period`, `intensity(…)`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff(…)` | short for `defaults(backoff(…))` |
 /// | `child(…)` | how it is treated by a supervisor above: any key of a child |
 /// | `name` | what it is called if it is the root, or made a child by hand |
@@ -131,8 +131,8 @@
 /// | `readiness` | `"on_start"`, `"signal"` |
 /// | `activation_timeout` | a duration |
 /// | `on_leak` | `"restart"`, `"park"` |
-/// | `restart_if`, `leave_if` | a function of an error, or several in brackets: `restart_if = [refused, \|error: &Slow\| error.often]` |
-/// | `wait_from` | a function of an error that says how long to wait, or several |
+/// | `restart_if`, `stop_if` | a function of an error, or several in brackets: `restart_if = [refused, \|error: &Slow\| error.often]` |
+/// | `retry_after` | a function of an error that says how long to wait, or several |
 /// | `max_restarts`, `period` | how often this child alone may be restarted: `restarts` |
 /// | `intensity(…)` | the same with another kind of window, see below |
 /// | `consecutive_restarts` | a number |

@@ -1,7 +1,7 @@
-//! How points in time and durations are serialised: as whole milliseconds.
+//! Serialisation of instants and durations as whole milliseconds.
 //!
-//! A point in time is counted from the Unix epoch, and one before that is zero, so that it cannot
-//! fail. Every field that is written so says it in its name, by ending in `_ms`.
+//! An instant counts from the Unix epoch; an earlier one is zero. The name of each such field ends in
+//! `_ms`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,7 +32,7 @@ pub(crate) fn optional<S: Serializer>(
     duration.map(millis).serialize(serializer)
 }
 
-/// An attempt and the wait before it.
+/// An attempt and the delay before it.
 pub(crate) fn wait<S: Serializer>(
     wait: &Option<(u32, Duration)>,
     serializer: S,

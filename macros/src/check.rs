@@ -98,7 +98,7 @@ fn both_on_child(args: &Args, errors: &mut Errors) {
 
 /// Permanent is who restarts always, unless an exception says otherwise.
 fn significant(args: &Args, errors: &mut Errors) {
-    let is_permanent = args.word("restart") == Some("Permanent") && args.get("leave_if").is_none();
+    let is_permanent = args.word("restart") == Some("Permanent") && args.get("stop_if").is_none();
     if let Some(significant) = args.get("significant").filter(|_| is_permanent) {
         errors.at(
             &significant.ident,

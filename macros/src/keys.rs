@@ -261,16 +261,16 @@ pub(crate) const KEYS: &[Key] = &[
         example: "restart_if = |error: &io::Error| error.kind() == TimedOut",
     },
     Key {
-        name: "leave_if",
+        name: "stop_if",
         places: CHILD,
         takes: Takes::Questions,
-        example: "leave_if = |error: &io::Error| error.kind() == NotFound",
+        example: "stop_if = |error: &io::Error| error.kind() == NotFound",
     },
     Key {
-        name: "wait_from",
+        name: "retry_after",
         places: CHILD_OR_DEFAULT,
         takes: Takes::Questions,
-        example: "wait_from = |error: &TooManyRequests| error.retry_after",
+        example: "retry_after = |error: &TooManyRequests| error.retry_after",
     },
     Key {
         name: "failure_log",

@@ -8,30 +8,34 @@
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
 //! | `factory` | how each incarnation is made |
 //! | `task`, `span`, `spawn` | the task of one incarnation |
-//! | `spec`, `limits`, `waits`, `health` | how a child is supervised |
+//! | `spec`, `defaults`, `health` | how a child is supervised |
+//! | `check`, `resolve` | whether a spec is valid, and how a nested one becomes runnable |
 
 mod cancelled;
+mod check;
 mod child_trait;
 mod component;
 mod context;
+mod defaults;
 mod factory;
 mod health;
 mod incarnation;
-mod limits;
 mod own_policy;
+mod resolve;
 mod span;
 mod spawn;
 mod spec;
 mod stop;
 mod task;
 mod value;
-mod waits;
 mod workers;
 
 pub use self::cancelled::Cancelled;
+pub(crate) use self::check::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub use self::child_trait::Child;
 pub use self::component::{Component, component};
 pub use self::context::Context;
+pub use self::defaults::ChildDefaults;
 #[cfg(feature = "testing")]
 pub(crate) use self::factory::Factory;
 pub(crate) use self::factory::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
@@ -39,9 +43,8 @@ pub use self::health::HealthCheck;
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
-pub(crate) use self::limits::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub(crate) use self::spawn::spawn;
-pub use self::spec::{ChildDefaults, ChildSpec};
+pub use self::spec::ChildSpec;
 pub(crate) use self::stop::StopLevel;
 #[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::check::check_policy;
 use super::context::Context;
-use super::limits::check_policy;
 use crate::error::BuildError;
 use crate::policy::RestartPolicy;
 

@@ -1,45 +1,40 @@
-//! Child specs: how a child is made, and what is done with it.
+//! Specs of children.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use super::factory::{ChildFactory, FactoryKind, Nested, Resolved};
+use super::factory::{ChildFactory, FactoryKind};
 use super::health::HealthCheck;
-use super::limits::check_limits;
-use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
-use crate::path::{Path, Trail, check_name};
 use crate::policy::{
-    Backoff, ChildOptions, FailureLog, OnExit, OnLeak, Readiness, Shutdown, Trigger, WrittenLimits,
+    ChildOptions, OnExit, Readiness, WrittenLimits, child_setters, policy_setters,
 };
 
-/// How a child is made, and what is done with it.
+/// A description of a child: the factory of its incarnations, and its options.
 ///
-/// Made by [`worker`](fn@crate::worker), [`worker_with`](crate::worker_with),
+/// Created by [`worker`](fn@crate::worker), [`worker_with`](crate::worker_with),
 /// [`child`](crate::child), [`component`](crate::component) or the `into_child` of a supervisor's
-/// builder. Cheap to clone: clones share what they run, so a spec that is used for a million
-/// children is kept once.
+/// builder. A clone shares the factory and the options.
 ///
-/// What is left open is up to the supervisor's
-/// [`defaults`](crate::SupervisorBuilder::defaults). Nothing is checked before the tree is built,
-/// or the child is added to one.
+/// For an option that isn't set, the supervisor's
+/// [`defaults`](crate::SupervisorBuilder::defaults) apply. The options are checked when the tree is
+/// built, or when the child is added to a running supervisor.
 #[derive(Clone)]
 #[must_use = "a spec does nothing until it is given to a supervisor"]
 pub struct ChildSpec {
     pub(crate) factory: Arc<ChildFactory>,
     pub(crate) options: Arc<ChildOptions>,
     pub(crate) requires: Vec<String>,
-    /// What takes its place when it has failed too often.
+    /// Replaces the child when it exceeds a limit.
     pub(crate) fallback: Option<Arc<ChildSpec>>,
-    /// How it is asked whether it is well.
     pub(crate) health: Option<Arc<HealthCheck>>,
 }
 
 impl ChildSpec {
     pub(crate) fn new(name: String, kind: FactoryKind) -> Self {
-        // Half a kilobyte that most children have in common, until somebody says something of one.
+        // Most children share one of these until an option is set.
         static OF_FUNCTION: LazyLock<Arc<ChildOptions>> = LazyLock::new(Arc::default);
         static OF_OBJECT: LazyLock<Arc<ChildOptions>> =
             LazyLock::new(|| Arc::new(ChildOptions { signals: true, ..ChildOptions::default() }));
@@ -61,12 +56,13 @@ impl ChildSpec {
         spec
     }
 
-    /// A supervisor that was checked already, and how long it may take to abort what is below it.
+    /// Creates the spec of a supervisor that is checked; `abort_bound`: how long aborting everything
+    /// below it may take.
     pub(crate) fn of_supervisor(factory: ChildFactory, abort_bound: Duration) -> Self {
         Self::of(factory, Arc::default()).supervising(abort_bound)
     }
 
-    /// Whether it, or what takes its place, has a mailbox, or anything below.
+    /// Whether the child or its fallback has a mailbox, or has children.
     pub(crate) fn lends(&self) -> bool {
         self.factory.lends() || self.fallback.as_ref().is_some_and(|fallback| fallback.lends())
     }
@@ -76,7 +72,7 @@ impl ChildSpec {
         Self { factory, options, requires: Vec::new(), fallback: None, health: None }
     }
 
-    /// What its type says of it has been said; what is said from now on stands above that.
+    /// Marks the limits so far as those of the child's type. Later limits take precedence.
     pub(crate) fn layer(mut self) -> Self {
         if self.options.limits != WrittenLimits::default() {
             self.edit().limits.layer();
@@ -84,7 +80,7 @@ impl ChildSpec {
         self
     }
 
-    /// The same as a supervisor: it says itself when it is up, and needs time for all below it.
+    /// Makes it the spec of a supervisor, which signals readiness and has children to abort.
     pub(crate) fn supervising(mut self, abort_bound: Duration) -> Self {
         let options = self.edit();
         (options.signals, options.signals_itself) = (true, true);
@@ -92,11 +88,10 @@ impl ChildSpec {
         self
     }
 
-    /// The same under another name, so that what makes a spec can be used twice under one
-    /// supervisor.
+    /// Renames the child, so that one function can create several children of a supervisor.
     ///
-    /// Clones that were made before keep their name, and still share what they run. A sibling that
-    /// [`requires`](Self::requires) the child has to do so by the new name.
+    /// Earlier clones keep their name. A sibling that [`requires`](Self::requires) the child must
+    /// use the new name.
     ///
     /// ```
     /// use verger::{ChildSpec, Context, RestartType, Supervisor, worker};
@@ -118,27 +113,21 @@ impl ChildSpec {
         self
     }
 
-    /// When the child is started again after it has ended: a
-    /// [`RestartType`](crate::RestartType) or a [`Trigger`]. Default:
-    /// [`RestartType::Permanent`](crate::RestartType::Permanent), always.
-    ///
-    /// It replaces the supervisor's default as a whole. Exceptions of the child's own, made by
-    /// [`restart_if`](Self::restart_if), [`leave_if`](Self::leave_if),
-    /// [`on_error`](Self::on_error) and [`on_exit`](Self::on_exit), are not replaced, be they
-    /// written before or after this. They are added to what is said here or, if nothing is, to the
-    /// default, and come before the exceptions that are made there.
-    pub fn restart(mut self, restart: impl Into<Trigger>) -> Self {
-        self.edit().restart = Some(restart.into());
-        self
-    }
+    policy_setters!(self => self.edit());
 
-    /// What an end of this kind leads to, whatever the restart type says. See [`Trigger::on`].
+    child_setters!(self => self.edit());
+
+    /// Sets what an exit of this kind leads to, regardless of the restart type.
+    ///
+    /// See [`Trigger::on`](crate::Trigger::on).
     pub fn on_exit(mut self, kind: ExitKind, then: OnExit) -> Self {
         self.edit().exceptions.on_exit(kind, then);
         self
     }
 
-    /// What an error leads to of which the answer is yes. See [`Trigger::on_error`].
+    /// Sets what an error leads to for which `matches` returns `true`.
+    ///
+    /// See [`Trigger::on_error`](crate::Trigger::on_error).
     pub fn on_error<E: Error + 'static>(
         mut self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,
@@ -148,8 +137,9 @@ impl ChildSpec {
         self
     }
 
-    /// Restarts the child after an error of which the answer is yes, whatever its restart type. See
-    /// [`Trigger::restart_if`].
+    /// Restarts the child after an error for which `matches` returns `true`.
+    ///
+    /// See [`Trigger::restart_if`](crate::Trigger::restart_if).
     ///
     /// ```
     /// use std::io;
@@ -173,107 +163,107 @@ impl ChildSpec {
         self.on_error(matches, OnExit::Restart)
     }
 
-    /// Leaves the child after an error of which the answer is yes, whatever its restart type. See
-    /// [`Trigger::leave_if`].
-    pub fn leave_if<E: Error + 'static>(
+    /// Leaves the child down after an error for which `matches` returns `true`.
+    ///
+    /// See [`Trigger::stop_if`](crate::Trigger::stop_if).
+    pub fn stop_if<E: Error + 'static>(
         self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.on_error(matches, OnExit::Leave)
     }
 
-    /// How long the child may take to stop before it is aborted: a [`Duration`] or a [`Shutdown`].
-    /// Default: 5 s; for a supervisor [`Shutdown::Infinity`], since its children have graces of
-    /// their own.
-    pub fn shutdown(mut self, shutdown: impl Into<Shutdown>) -> Self {
-        self.edit().shutdown = Some(shutdown.into());
+    /// Replaces the child by `spec` when it exceeds a restart limit, its own or its supervisor's.
+    ///
+    /// Use it for a simpler service in place of the usual one. The fallback has the name and the
+    /// position of the child. Siblings that require the child then require the fallback, and it
+    /// starts when the requirements of the child are met. All its other options are its own: its
+    /// restart type, limits, backoff and grace. It starts at once with the rest of the child's
+    /// range, uncharged, and its limits start at zero. If it exceeds a limit as well, its own
+    /// [`on_exhausted`](Self::on_exhausted) or fallback applies.
+    ///
+    /// The fallback stays until the supervisor restarts, or the child is deleted and added again.
+    /// The status shows it as *fallback*.
+    ///
+    /// ```
+    /// use verger::{Context, Supervisor, worker};
+    ///
+    /// async fn recommend(ctx: Context) {
+    ///     ctx.cancelled().await
+    /// }
+    ///
+    /// async fn bestsellers(ctx: Context) {
+    ///     ctx.cancelled().await
+    /// }
+    ///
+    /// let fallback = worker("bestsellers", bestsellers);
+    /// let shop = Supervisor::builder("shop")
+    ///     .child(worker("offers", recommend).consecutive_restarts(3).fallback(fallback))
+    ///     .build()?;
+    /// # drop(shop);
+    /// # Ok::<_, verger::BuildError>(())
+    /// ```
+    pub fn fallback(mut self, spec: impl Into<Self>) -> Self {
+        self.fallback = Some(Arc::new(spec.into()));
         self
     }
 
-    /// How long to wait before each restart. Default: exponential from 200 ms to 30 s, with a
-    /// jitter of a fifth.
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.edit().backoff = Some(backoff);
-        self
-    }
-
-    /// Lets the end of this child end its supervisor, which must have an
-    /// [`AutoShutdown`](crate::AutoShutdown). Not for children that are restarted after every end,
-    /// as permanent ones are.
+    /// Makes the child significant: its end can end its supervisor.
+    ///
+    /// The supervisor must have an [`AutoShutdown`](crate::AutoShutdown). A child that is restarted
+    /// after every exit, such as a permanent one, can't be significant.
     pub fn significant(mut self) -> Self {
         self.edit().significant = true;
         self
     }
 
-    /// Starts the child, and each new incarnation of it, only while the sibling `name` is Active
-    /// or has ended normally. May be called several times.
+    /// Starts each incarnation only while the sibling `name` is active or has ended normally.
     ///
-    /// A sibling that fails does not stop the children that require it: that is what
-    /// [`Strategy::RestForOne`](crate::Strategy::RestForOne) does.
+    /// Call it once for each requirement. A sibling that fails doesn't stop the children that
+    /// require it; use [`Strategy::RestForOne`](crate::Strategy::RestForOne) for that.
     pub fn requires(mut self, name: impl Into<String>) -> Self {
         self.requires.push(name.into());
         self
     }
 
-    /// Starts the child when the first message for it arrives, not with its supervisor. It needs a
-    /// [mailbox](crate::mailbox()); without one, it is an error at build.
+    /// Starts the child at its first message, and not with its supervisor.
     ///
-    /// Until then it is *dormant*: the others start without it, and whoever requires it waits. A
-    /// message also starts it again when it has ended and its restart type leaves it, be it after a
-    /// clean end or after a failure; a message that came while it ran counts as well. That is not a
-    /// restart: it waits for no backoff, and no limit counts it. The child's
+    /// The child needs a [mailbox](crate::mailbox()); without one, it is an error at build. Until
+    /// the first message it is *dormant*: its siblings start without it, and a child that requires
+    /// it waits.
+    ///
+    /// A message also starts the child again when it has exited and its restart type leaves it
+    /// down, after a clean exit as well as after a failure. A message that arrived while it was
+    /// running counts. Such a start isn't a restart: it has no backoff, and no limit counts it. Its
     /// [start cause](crate::Context::start_cause) is
     /// [`StartCause::OnMessage`](crate::StartCause::OnMessage).
     ///
-    /// A child that ends without having done anything about its messages, and is not restarted, isn't
-    /// started again by the same ones: they become dead letters, `handler_error`.
+    /// If a child exits without having handled any of its messages, and isn't restarted, the same
+    /// messages don't start it again. They become dead letters with the reason `handler_error`.
     ///
-    /// No message starts a child that was stopped by hand, that has declined to start, has leaked, or
-    /// was given up on. Once it runs, it is restarted, stopped and started with its group like any
-    /// other child.
+    /// No message starts a child that was stopped by a call, has declined to start, has leaked, or
+    /// was given up. Once it runs, it restarts and stops with its group like any other child.
     ///
-    /// A permanent child, which comes back after each end, is so started once; one that is to be
-    /// there only while there is something to do is
-    /// [transient](crate::RestartType::Transient), or has a [`Trigger`] that leaves it. A temporary
-    /// one is forgotten at its first end, and its mailbox with it. A dynamic supervisor keeps the
-    /// others when they have ended, and they count as children of it.
+    /// A permanent child is restarted after each exit, so a message starts it only once. A child
+    /// that should run only while there is work should be
+    /// [transient](crate::RestartType::Transient), or have a [`Trigger`](crate::Trigger) that leaves
+    /// it down. A temporary child is removed at its first exit, with its mailbox. A dynamic
+    /// supervisor keeps all other children with this option after their exit, and they count
+    /// towards its limit of children.
     pub fn start_on_message(mut self) -> Self {
         self.edit().on_message = true;
         self
     }
 
-    /// When the child counts as ready. Default: a function as soon as it is spawned; another child
-    /// when its `activate` has returned `Ok`; a supervisor when it has started all its children.
+    /// Sets when the child counts as ready.
+    ///
+    /// Default: a function when it is spawned; a [`Child`](crate::Child) when its `activate` has
+    /// returned `Ok`; a supervisor when it has started all of its children.
     pub fn readiness(mut self, readiness: Readiness) -> Self {
         let signals = readiness == Readiness::Signal;
         let options = self.edit();
         (options.signals, options.signals_itself) = (signals, signals);
         self
-    }
-
-    /// How long the child may take to become ready before that is a failure. Default: for ever.
-    pub fn activation_timeout(mut self, timeout: Duration) -> Self {
-        self.edit().activation_timeout = Some(timeout);
-        self
-    }
-
-    /// What to do if the child is still there after it was aborted. Default:
-    /// [`OnLeak::Restart`].
-    pub fn on_leak(mut self, on_leak: OnLeak) -> Self {
-        self.edit().on_leak = Some(on_leak);
-        self
-    }
-
-    /// How loudly its failures are logged. Default: each as a warning.
-    pub fn failure_log(mut self, log: FailureLog) -> Self {
-        self.edit().failure_log = Some(log);
-        self
-    }
-
-    /// The child's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.factory.name
     }
 
     /// Checks periodically whether the child is healthy while it is active. Default: no check.
@@ -286,89 +276,14 @@ impl ChildSpec {
         self
     }
 
+    /// Returns the name of the child.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.factory.name
+    }
+
     pub(super) fn edit(&mut self) -> &mut ChildOptions {
         Arc::make_mut(&mut self.options)
-    }
-
-    /// Checks what can be checked without the siblings, and makes a nested description runnable.
-    pub(crate) fn resolve(
-        &self,
-        trail: &mut Trail,
-        warnings: &mut Vec<BuildWarning>,
-    ) -> Result<Self, BuildError> {
-        /// A description some of whose children are resolved.
-        struct Open<'a> {
-            spec: &'a ChildSpec,
-            nested: &'a dyn Nested,
-            children: Vec<ChildSpec>,
-        }
-
-        let mut open: Vec<Open<'_>> = Vec::new();
-        let mut spec = self;
-        loop {
-            spec.check(&|| trail.path())?;
-            let mut resolved = None;
-            if let FactoryKind::Nested(nested) = &spec.factory.kind {
-                trail.push(&spec.factory.name);
-                nested.check(trail)?;
-                open.push(Open { spec, nested: &**nested, children: Vec::new() });
-            } else {
-                resolved = Some(spec.clone().with_fallback(trail, warnings)?);
-            }
-            // Up to the next child that is not resolved.
-            spec = loop {
-                let Some(mut last) = open.pop() else {
-                    return Ok(resolved.unwrap_or_else(|| spec.clone()));
-                };
-                last.children.extend(resolved.take());
-                if let Some(next) = last.nested.children().get(last.children.len()) {
-                    open.push(last);
-                    break next;
-                }
-                let Open { spec, nested, children } = last;
-                let Resolved { factory, abort_bound } =
-                    nested.resolve(trail, children, warnings)?;
-                trail.pop();
-                let mut runnable = spec.clone();
-                runnable.factory = factory;
-                runnable.edit().supervisor = Some(abort_bound);
-                resolved = Some(runnable.with_fallback(trail, warnings)?);
-            };
-        }
-    }
-
-    /// The same for a spec that is not needed any more: most have nothing to be resolved.
-    pub(crate) fn resolved(
-        self,
-        parent: &Path,
-        warnings: &mut Vec<BuildWarning>,
-    ) -> Result<Self, BuildError> {
-        if self.fallback.is_some() || matches!(self.factory.kind, FactoryKind::Nested(_)) {
-            return self.resolve(&mut Trail::from(parent.clone()), warnings);
-        }
-        self.check(&|| parent.clone()).map(|()| self)
-    }
-
-    /// Checks the child itself.
-    fn check(&self, parent: &dyn Fn() -> Path) -> Result<(), BuildError> {
-        check_name(&self.factory.name)
-            .map_err(|problem| BuildError::BadName { parent: parent().to_string(), problem })?;
-        let path = || parent().join(&self.factory.name);
-        if let Some(backoff) = &self.options.backoff {
-            backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
-        }
-        check_limits(&self.options, &path)?;
-        if self.options.on_message && self.factory.mailbox().is_none() {
-            return Err(BuildError::NoMailbox { path: path() });
-        }
-        if let Some(health) = &self.health {
-            health.check(&path())?;
-        }
-        if self.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
-            let (path, example) = (path(), Duration::from_secs(10));
-            return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
-        }
-        Ok(())
     }
 }
 
@@ -379,52 +294,5 @@ impl fmt::Debug for ChildSpec {
             .field("options", &self.options)
             .field("requires", &self.requires)
             .finish()
-    }
-}
-
-/// What children get that do not say otherwise; see
-/// [`SupervisorBuilder::defaults`](crate::SupervisorBuilder::defaults).
-#[derive(Clone, Debug, Default)]
-#[must_use]
-pub struct ChildDefaults {
-    pub(crate) options: ChildOptions,
-}
-
-impl ChildDefaults {
-    /// See [`ChildSpec::restart`]. Exceptions are part of a [`Trigger`].
-    pub fn restart(mut self, restart: impl Into<Trigger>) -> Self {
-        self.options.restart = Some(restart.into());
-        self
-    }
-
-    /// See [`ChildSpec::shutdown`]. Does not apply to supervisors, which have to outlive their
-    /// children.
-    pub fn shutdown(mut self, shutdown: impl Into<Shutdown>) -> Self {
-        self.options.shutdown = Some(shutdown.into());
-        self
-    }
-
-    /// See [`ChildSpec::backoff`].
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.options.backoff = Some(backoff);
-        self
-    }
-
-    /// See [`ChildSpec::activation_timeout`].
-    pub fn activation_timeout(mut self, timeout: Duration) -> Self {
-        self.options.activation_timeout = Some(timeout);
-        self
-    }
-
-    /// See [`ChildSpec::failure_log`].
-    pub fn failure_log(mut self, log: FailureLog) -> Self {
-        self.options.failure_log = Some(log);
-        self
-    }
-
-    /// See [`ChildSpec::on_leak`].
-    pub fn on_leak(mut self, on_leak: OnLeak) -> Self {
-        self.options.on_leak = Some(on_leak);
-        self
     }
 }

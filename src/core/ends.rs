@@ -113,7 +113,7 @@ impl Children {
         // It counts from the failure, which may lie before the end of the task.
         let failed = slot.since;
         let random = &mut self.random;
-        let asked = self.rules.asked_wait(&slot.options, reason);
+        let asked = self.rules.retry_after(&slot.options, reason);
         let wait = slot.with_ledger(&self.rules, |ledger, backoff| match asked {
             Some(wait) => Some(ledger.fail_and_wait(wait)),
             None => ledger.fail(backoff, random),

@@ -188,7 +188,7 @@ impl Children {
             }
             State::Stopping { why: Why::Failing { .. }, .. } | State::Asking { .. } => {
                 let last = ledger.last.as_ref();
-                let asked = last.and_then(|last| self.rules.asked_wait(&slot.options, last));
+                let asked = last.and_then(|last| self.rules.retry_after(&slot.options, last));
                 print.since(since, backoff.longest().max(asked.unwrap_or_default()));
                 last.map(|last| (last.kind(), asked)).hash(print);
             }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::History;
 use super::quota::Quota;
 use crate::exit::ExitReason;
-use crate::policy::{Backoff, Place, Random, RestartPolicy};
+use crate::policy::{Backoff, Position, Random, RestartPolicy};
 
 /// The state of a child that is seldom needed.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Ledger {
     /// Failures since the child was last healthy.
     pub(crate) streak: u32,
     /// Where it is on its backoff's curve.
-    place: Place,
+    place: Position,
     /// It was healthy, for what its backoff takes for that, since it failed last.
     well: bool,
     /// How the last incarnation ended.

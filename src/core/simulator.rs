@@ -137,7 +137,7 @@ impl Kid {
 
     /// Waits for so long after a [`Busy`].
     pub(super) fn told(mut self, wait: Duration) -> Self {
-        self.options.waits.ask(move |_: &Busy| Some(wait));
+        self.options.retry_after.add(move |_: &Busy| Some(wait));
         self.told = Some(wait);
         self
     }

@@ -1,6 +1,6 @@
 //! Why a letter is dead.
 
-use crate::policy::spelled;
+use crate::policy::string_enum;
 
 /// The reason of a [`DeadLetter`](crate::DeadLetter).
 ///
@@ -35,7 +35,7 @@ pub enum DeadLetterReason {
     GaveUp,
 }
 
-spelled!(
+string_enum!(
     DeadLetterReason, "reason of a dead letter":
     HandlerError = "handler_error",
     MailboxFull = "mailbox_full",

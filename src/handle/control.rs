@@ -79,7 +79,7 @@ impl SupervisorHandle {
     ///
     /// * [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped,
     /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if the child didn't come up,
-    /// * [`ControlError::Unfit`] under a dynamic supervisor, which keeps only stopped children that a
+    /// * [`ControlError::InvalidState`] under a dynamic supervisor, which keeps only stopped children that a
     ///   message starts, and while a callback decides on the child,
     ///
     /// and the common errors.
@@ -95,7 +95,7 @@ impl SupervisorHandle {
     /// # Errors
     ///
     /// * [`ControlError::Restarting`] if the child is being restarted already,
-    /// * [`ControlError::Unfit`] if the child isn't running,
+    /// * [`ControlError::InvalidState`] if the child isn't running,
     /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was up; its restart
     ///   type decides what follows,
     /// * [`ControlError::Stopped`] if the child was stopped before it was up,
@@ -111,7 +111,7 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Unfit`] if the child isn't running, and the common errors.
+    /// [`ControlError::InvalidState`] if the child isn't running, and the common errors.
     pub async fn kill_child(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "kill_child", core::ChildRequest::Kill).await.map(drop)
     }
@@ -139,7 +139,7 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Unfit`] if the child is in a different state, also while a callback decides
+    /// * [`ControlError::InvalidState`] if the child is in a different state, also while a callback decides
     ///   on it,
     /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
     ///   decides what follows,
@@ -159,7 +159,7 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Unfit`] if the child isn't waiting for its restart, also while a callback
+    /// [`ControlError::InvalidState`] if the child isn't waiting for its restart, also while a callback
     /// decides on it, and the common errors.
     pub async fn wake(&self, path: &str) -> Result<(), ControlError> {
         self.act(path, "wake", core::ChildRequest::Wake).await.map(drop)

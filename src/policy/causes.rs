@@ -1,15 +1,16 @@
-//! Asking an error and its causes, in somebody else's code.
+//! Search for an answer in an error and its causes.
 
 use std::error::Error;
 
 use crate::panic::catch_panic;
 
-/// The first answer that is given, from the error itself down to its last cause. A question that
-/// panics has none.
-pub(super) fn first_answer<T>(
+/// Calls `answer` for `error`, then for each of its causes, and returns the first answer.
+///
+/// A panic counts as no answer.
+pub(super) fn find_in_causes<T>(
     error: &(dyn Error + 'static),
-    ask: impl Fn(&(dyn Error + 'static)) -> Option<T>,
+    answer: impl Fn(&(dyn Error + 'static)) -> Option<T>,
 ) -> Option<T> {
-    catch_panic(|| std::iter::successors(Some(error), |&error| error.source()).find_map(ask))
+    catch_panic(|| std::iter::successors(Some(error), |&error| error.source()).find_map(answer))
         .flatten()
 }

@@ -1,13 +1,13 @@
-//! A circuit: whether a call is worth being made at all.
+//! The state machine of a circuit breaker.
 //!
-//! The rules of a circuit breaker over instants that are arguments. It makes no call, waits for
-//! nothing and knows no task: see [`CircuitBreaker`](crate::CircuitBreaker).
+//! Instants are arguments. The machine makes no calls and has no timers: see
+//! [`CircuitBreaker`](crate::CircuitBreaker).
 //!
 //! # Invariants
 //!
-//! 1. While it is half open, one call is under way at most.
-//! 2. What becomes of a call that was let through before the last change changes nothing.
-//! 3. It opens with the failure that makes it `max_failures` in a row, and not before.
+//! 1. While the circuit is half open, at most one call is in progress.
+//! 2. The result of a call that was admitted before the last state change has no effect.
+//! 3. The circuit opens at exactly the failure that makes `max_failures` consecutive ones.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -22,9 +22,9 @@ use super::later;
 pub enum CircuitState {
     /// Calls are made.
     Closed,
-    /// Calls are refused, until the reset time is over.
+    /// Calls are refused until the reset time is over.
     Open,
-    /// One call is made to see whether it works again; the others are refused.
+    /// One call is made as a probe; all other calls are refused.
     HalfOpen,
 }
 
@@ -38,27 +38,27 @@ impl fmt::Display for CircuitState {
     }
 }
 
-/// See the [module](self).
+/// The state of a circuit breaker.
 #[derive(Debug)]
 pub(crate) struct Circuit {
     max_failures: u32,
     reset_after: Duration,
-    /// So many failures in a row.
+    /// Consecutive failures.
     failures: u32,
-    /// When the next probe may be made; `None` while it is closed.
+    /// The time of the next probe; `None` while the circuit is closed.
     opens: Option<Instant>,
     probe: bool,
-    /// How often it has changed.
+    /// The number of state changes.
     epoch: u64,
 }
 
-/// That a call may be made. It is to be told what became of it.
+/// The permission for a call, which must be passed back with its result.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Permit {
     epoch: u64,
 }
 
-/// From what to what a circuit has changed.
+/// The previous and the new state.
 pub(crate) type Change = (CircuitState, CircuitState);
 
 impl Circuit {
@@ -66,7 +66,7 @@ impl Circuit {
         Self { max_failures, reset_after, failures: 0, opens: None, probe: false, epoch: 0 }
     }
 
-    /// What it is. That the reset time is over is noticed by the next call, and not before.
+    /// Returns the state. The end of the reset time is noticed at the next call.
     pub(crate) fn state(&self) -> CircuitState {
         match (self.opens, self.probe) {
             (None, _) => CircuitState::Closed,
@@ -75,7 +75,7 @@ impl Circuit {
         }
     }
 
-    /// Lets a call through, or says for how long none will be.
+    /// Admits a call, or returns for how long calls are refused.
     pub(crate) fn admit(&mut self, now: Instant) -> (Result<Permit, Duration>, Option<Change>) {
         match self.opens {
             None => (Ok(self.permit()), None),
@@ -104,11 +104,11 @@ impl Circuit {
         self.changed(from)
     }
 
-    /// `asked`: for how long it is to be open, if it opens, in place of the reset time.
+    /// Records a failure. If it opens the circuit, `reset_after` replaces the reset time.
     pub(crate) fn failed(
         &mut self,
         permit: &Permit,
-        asked: Option<Duration>,
+        reset_after: Option<Duration>,
         now: Instant,
     ) -> Option<Change> {
         if permit.epoch != self.epoch {
@@ -117,13 +117,13 @@ impl Circuit {
         let from = self.state();
         self.failures = self.failures.saturating_add(1);
         if self.probe || self.failures >= self.max_failures {
-            let reset = asked.unwrap_or(self.reset_after);
+            let reset = reset_after.unwrap_or(self.reset_after);
             (self.opens, self.probe) = (Some(later(now, reset)), false);
         }
         self.changed(from)
     }
 
-    /// Nobody will know what has become of the call: its caller has gone. The next one may try.
+    /// Records that a call was dropped. If it was the probe, the next call is the probe.
     pub(crate) fn abandoned(&mut self, permit: &Permit, now: Instant) -> Option<Change> {
         if permit.epoch != self.epoch || !self.probe {
             return None;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn permit(circuit: &mut Circuit, now: Instant) -> Permit {
-        circuit.admit(now).0.expect("it lets a call through")
+        circuit.admit(now).0.expect("the circuit admits a call")
     }
 
     fn fail(circuit: &mut Circuit, now: Instant) -> Option<Change> {
@@ -173,17 +173,17 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_with_the_last_of_so_many_failures_in_a_row() {
+    fn the_last_of_max_failures_opens_the_circuit() {
         let (mut circuit, t0) = circuit();
         assert_eq!([fail(&mut circuit, t0), fail(&mut circuit, t0)], [None, None]);
         let good = permit(&mut circuit, t0);
-        assert_eq!(circuit.succeeded(&good), None, "and begins to count anew");
+        assert_eq!(circuit.succeeded(&good), None, "the count starts again");
         assert_eq!([fail(&mut circuit, t0), fail(&mut circuit, t0)], [None, None]);
         assert_eq!(fail(&mut circuit, t0), Some((Closed, Open)));
     }
 
     #[test]
-    fn an_open_one_refuses_and_says_for_how_long() {
+    fn an_open_circuit_refuses_with_the_remaining_time() {
         let (mut circuit, t0) = opened();
         assert_eq!(circuit.admit(t0).0, Err(RESET));
         assert_eq!(circuit.admit(t0 + RESET - TICK).0, Err(TICK));
@@ -191,14 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn after_the_reset_time_one_call_is_made_and_the_others_are_refused() {
+    fn after_the_reset_time_one_call_is_a_probe() {
         let (mut circuit, t0) = opened();
         assert_eq!(circuit.admit(t0 + RESET).1, Some((Open, HalfOpen)));
         assert_eq!(circuit.admit(t0 + RESET), (Err(Duration::ZERO), None));
     }
 
     #[test]
-    fn a_probe_that_works_closes_it_and_one_that_fails_opens_it_for_as_long_again() {
+    fn a_probe_closes_the_circuit_or_opens_it_again() {
         let (mut circuit, t0) = opened();
         let t1 = t0 + RESET;
         let probe = permit(&mut circuit, t1);
@@ -206,11 +206,11 @@ mod tests {
         assert_eq!(circuit.admit(t1 + RESET - TICK).0, Err(TICK));
         let probe = permit(&mut circuit, t1 + RESET);
         assert_eq!(circuit.succeeded(&probe), Some((HalfOpen, Closed)));
-        assert_eq!(fail(&mut circuit, t1 + RESET), None, "and counts from zero");
+        assert_eq!(fail(&mut circuit, t1 + RESET), None, "the count starts at zero");
     }
 
     #[test]
-    fn it_is_open_for_as_long_as_the_failure_asks_for_that_opens_it() {
+    fn the_failure_that_opens_the_circuit_can_set_the_reset_time() {
         let (mut circuit, t0) = circuit();
         for asked in [Some(9 * RESET), None, Some(2 * RESET)] {
             let permit = permit(&mut circuit, t0);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_of_before_changes_nothing() {
+    fn the_result_of_an_earlier_call_has_no_effect() {
         let (mut circuit, t0) = circuit();
         let [first, second] = [(); 2].map(|()| permit(&mut circuit, t0));
         for _ in 0..3 {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_whose_caller_has_gone_leaves_its_place_to_the_next() {
+    fn after_a_dropped_probe_the_next_call_is_a_probe() {
         let (mut circuit, t0) = opened();
         let probe = permit(&mut circuit, t0 + RESET);
         assert_eq!(circuit.abandoned(&probe, t0 + RESET), Some((HalfOpen, Open)));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn with_no_reset_time_the_next_call_is_a_probe() {
+    fn without_a_reset_time_the_next_call_is_a_probe() {
         let mut circuit = Circuit::new(1, Duration::ZERO);
         let t0 = Instant::now();
         assert_eq!(fail(&mut circuit, t0), Some((Closed, Open)));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_shown_as_a_word() {
+    fn a_state_is_displayed_as_a_word() {
         let shown = [Closed, Open, HalfOpen].map(|state| format!("{state:>9}"));
         assert_eq!(shown, ["   closed", "     open", "half_open"]);
     }

@@ -1,13 +1,13 @@
-//! How many dead letters are logged.
+//! Throttling of the log of dead letters.
 
 use std::time::{Duration, Instant};
 
-/// How many dead letters are logged, and how long nothing is said when those were too many.
+/// How many dead letters are logged before a pause in the log.
 ///
-/// By default the first ten are logged, each with how many there were, and the tenth says that
-/// there will be silence for five minutes. The first letter after that is logged with how many
-/// there were in all and how many of them were not logged, and counting begins again. That is
-/// Akka's rule: a mailbox that nobody reads doesn't fill the log, and is not forgotten.
+/// By default the first ten are logged, each with a running count, and the tenth announces a pause of
+/// five minutes. The first letter after the pause is logged with the total and with the number of
+/// letters that weren't logged, and the count starts again. This is Akka's rule: a mailbox that isn't
+/// read doesn't flood the log, and isn't forgotten either.
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,26 +33,29 @@ impl DeadLetterLog {
     pub(super) const FIRST: u32 = 10;
     pub(super) const PAUSE: Duration = Duration::from_secs(5 * 60);
 
-    /// None is logged.
+    /// Logs no dead letter.
     #[must_use]
     pub const fn off() -> Self {
         Self(Logged::Off)
     }
 
-    /// Each is logged, with how many there were.
+    /// Logs every dead letter, with a running count.
     #[must_use]
     pub const fn every() -> Self {
         Self(Logged::Every)
     }
 
-    /// How many are logged before the pause. Default: 10. With 0, a line is written only after a
-    /// pause.
+    /// Sets how many letters are logged before a pause. Default: 10.
+    ///
+    /// With 0, only the summary after each pause is logged.
     #[must_use]
     pub const fn first(self, first: u32) -> Self {
         Self(Logged::Some { first, pause: self.some().1 })
     }
 
-    /// How long nothing is logged then. Default: 5 min. With [`Duration::MAX`], for ever.
+    /// Sets the length of the pause. Default: 5 min.
+    ///
+    /// With [`Duration::MAX`] it never ends.
     #[must_use]
     pub const fn pause(self, pause: Duration) -> Self {
         Self(Logged::Some { first: self.some().0, pause })
@@ -66,46 +69,45 @@ impl DeadLetterLog {
     }
 }
 
-/// The first ten, then a pause of five minutes.
+/// Logs the first ten, then pauses for five minutes.
 impl Default for DeadLetterLog {
     fn default() -> Self {
         Self(Logged::Some { first: Self::FIRST, pause: Self::PAUSE })
     }
 }
 
-/// What is said of a letter.
+/// The log line for a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LetterLine {
-    /// How many there were since counting began, this one included.
+    /// The number of letters so far.
     Counted { count: u64 },
-    /// The same, and how long nothing is said from now on.
+    /// The number of letters so far, and the length of the pause that begins.
     Last { count: u64, pause: Duration },
-    /// The pause was over. How many there were, this one included, and how many of them nothing was
-    /// said of; counting begins again.
+    /// The pause is over: the number of letters, and how many of them weren't logged.
     Resumed { total: u64, unlogged: u64 },
 }
 
-/// Counts letters, and says which are logged.
+/// Counts dead letters and decides which are logged.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     log: DeadLetterLog,
-    /// Since counting began.
+    /// Letters since the count started.
     total: u64,
-    silent: Option<Silence>,
+    pause: Option<CurrentPause>,
 }
 
 #[derive(Debug)]
-struct Silence {
+struct CurrentPause {
     since: Instant,
     unlogged: u64,
 }
 
 impl Throttle {
     pub(crate) fn new(log: DeadLetterLog) -> Self {
-        Self { log, total: 0, silent: None }
+        Self { log, total: 0, pause: None }
     }
 
-    /// What to say of a letter that comes `now`.
+    /// Returns the log line for a letter that arrives at `now`.
     pub(crate) fn letter(&mut self, now: Instant) -> Option<LetterLine> {
         let (first, pause) = match self.log.0 {
             Logged::Off => return None,
@@ -114,21 +116,21 @@ impl Throttle {
         };
         self.total = self.total.saturating_add(1);
         let count = self.total;
-        match &mut self.silent {
-            // A pause is as long as it says: it is over at its last instant.
-            Some(silence) if now.saturating_duration_since(silence.since) >= pause => {
-                let unlogged = silence.unlogged;
+        match &mut self.pause {
+            // The pause is over at exactly its length.
+            Some(current) if now.saturating_duration_since(current.since) >= pause => {
+                let unlogged = current.unlogged;
                 *self = Self::new(self.log);
                 Some(LetterLine::Resumed { total: count, unlogged })
             }
-            Some(silence) => {
-                silence.unlogged = silence.unlogged.saturating_add(1);
+            Some(current) => {
+                current.unlogged = current.unlogged.saturating_add(1);
                 None
             }
             None if count < first => Some(LetterLine::Counted { count }),
             None => {
                 let last = count == first;
-                self.silent = Some(Silence { since: now, unlogged: u64::from(!last) });
+                self.pause = Some(CurrentPause { since: now, unlogged: u64::from(!last) });
                 last.then_some(LetterLine::Last { count, pause })
             }
         }
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn kin_134_the_first_letters_are_logged_then_none_and_then_one_that_says_how_many_were_not() {
+    fn kin_134_a_pause_follows_the_first_letters_and_ends_with_a_summary() {
         let (mut throttle, now) = (throttle(), Instant::now());
         for count in 1..=3 {
             assert_eq!(throttle.letter(now), Some(Counted { count }));
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_in_which_nothing_comes_is_told_as_well() {
+    fn an_empty_pause_also_ends_with_a_summary() {
         let (mut throttle, now) = (throttle(), Instant::now());
         for _ in 0..4 {
             throttle.letter(now);
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_it_is_ten_and_five_minutes() {
+    fn the_default_is_ten_letters_and_five_minutes() {
         let (mut throttle, now) = (Throttle::new(DeadLetterLog::default()), Instant::now());
         for count in 1..=9 {
             assert_eq!(throttle.letter(now), Some(Counted { count }));
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn none_each_and_only_the_sums_are_logged_where_that_is_asked_for() {
+    fn off_every_and_summaries_only() {
         let now = Instant::now();
         let mut off = Throttle::new(DeadLetterLog::off());
         assert_eq!(off.letter(now), None);
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_the_log_is_said_in_any_order() {
+    fn the_order_of_the_setters_does_not_matter() {
         let log = DeadLetterLog::default().first(3).pause(PAUSE);
         assert_eq!(DeadLetterLog::default().pause(PAUSE).first(3), log);
         assert_eq!(DeadLetterLog::off().pause(PAUSE).first(3), log);
@@ -218,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// Between two sums, as many lines as letters but for those that the sum says.
+        /// Between two summaries, the lines and the unlogged letters add up to all letters.
         #[test]
         fn every_letter_is_logged_or_counted(
             first in 0_u32..6,

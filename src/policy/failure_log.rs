@@ -1,25 +1,25 @@
-//! How loudly failures are logged.
+//! Log levels of failures.
 
 use serde::{Deserialize, Serialize};
 
-use super::word::words;
+use super::string_enum::string_enum;
 
-/// A level of the log, as tracing has them.
+/// A log level of `tracing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
-    /// The finest.
+    /// The most verbose level.
     Trace,
-    /// For whoever looks for a mistake.
+    /// Details for debugging.
     Debug,
-    /// For whoever wants to know what goes on.
+    /// Normal operation.
     Info,
-    /// Something is wrong, and is being seen to.
+    /// A problem that is being handled.
     Warn,
-    /// Somebody has to see to it.
+    /// A problem that needs attention.
     Error,
 }
 
-words!(
+string_enum!(
     LogLevel, "log level":
     Trace = "trace",
     Debug = "debug",
@@ -28,10 +28,10 @@ words!(
     Error = "error",
 );
 
-/// How loudly the failures of a child that is restarted are logged.
+/// The log level for failures of a child that are followed by a restart.
 ///
-/// By default each is a warning. A child that fails now and then may be quieter, and one that fails
-/// on and on louder: the levels are those of Pekko's supervision.
+/// By default each failure is logged at `WARN`. The two levels are those of Pekko's supervision: a
+/// quiet one for occasional failures, and a loud one for a child that keeps failing.
 ///
 /// ```
 /// use verger::{FailureLog, LogLevel};
@@ -42,7 +42,7 @@ words!(
 /// # drop(spec);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a failure log such as { level = \"info\" }")]
 pub struct FailureLog {
     level: LogLevel,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,28 +50,29 @@ pub struct FailureLog {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a level such as { level = \"error\", after = 3 }")]
 struct Critical {
     level: LogLevel,
     after: u32,
 }
 
 impl FailureLog {
-    /// Every failure at this level.
+    /// Logs every failure at this level.
     #[must_use]
     pub const fn at(level: LogLevel) -> Self {
         Self { level, critical: None }
     }
 
-    /// The first `after` failures in a row as before, and those that follow at this level, until
-    /// the backoff begins again.
+    /// Logs consecutive failures after the first `after` ones at this level.
+    ///
+    /// The count starts again when the backoff resets.
     #[must_use]
     pub const fn critical(mut self, level: LogLevel, after: u32) -> Self {
         self.critical = Some(Critical { level, after });
         self
     }
 
-    /// The level of a failure, where `attempt` is 1 for the first in a row.
+    /// Returns the level for a failure, where `attempt` is 1 for the first consecutive one.
     pub(crate) fn level(self, attempt: u32) -> LogLevel {
         match self.critical {
             Some(Critical { level, after }) if attempt > after => level,
@@ -80,7 +81,7 @@ impl FailureLog {
     }
 }
 
-/// A warning, however often.
+/// Logs every failure at `WARN`.
 impl Default for FailureLog {
     fn default() -> Self {
         Self::at(LogLevel::Warn)
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kin_71_the_first_failures_in_a_row_are_quiet_and_the_others_are_not() {
+    fn kin_71_failures_after_the_first_ones_have_the_critical_level() {
         let log = FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3);
         let levels = [1, 2, 3, 4, 5].map(|attempt| log.level(attempt));
         assert_eq!(levels[..3], [LogLevel::Info; 3]);
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_as_it_is_written() {
+    fn what_is_written_can_be_read() {
         let log = FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3);
         let text = "level = \"info\"\n\n[critical]\nlevel = \"error\"\nafter = 3\n";
         assert_eq!(toml::to_string(&log).unwrap(), text);

@@ -1,18 +1,18 @@
-//! Health, as numbers: how often a child is checked, and how many failures make it unhealthy.
+//! Health checks as numbers: how often a child is checked, and how many failures make it unhealthy.
 //!
-//! A [`Pulse`] counts what checks come to. What a check is, who runs it and what an unhealthy child
-//! is in for isn't known here.
+//! A [`HealthCounter`] counts results. It doesn't run checks, and doesn't decide what happens to an
+//! unhealthy child.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// How a child is checked.
+/// How often a child is checked, and how strictly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rhythm {
-    /// From the beginning of one check to that of the next.
+    /// From the start of one check to the start of the next.
     pub(crate) every: Duration,
     pub(crate) timeout: Duration,
-    /// So many in a row, and the child is unhealthy. 0 is refused when a tree is built.
+    /// The number of consecutive failures that make the child unhealthy. `build` refuses 0.
     pub(crate) failures: u32,
 }
 
@@ -22,20 +22,19 @@ impl Default for Rhythm {
     }
 }
 
-/// What the checks of one incarnation have come to so far.
+/// The results of the checks of one incarnation.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
-    /// In a row.
+pub(crate) struct HealthCounter {
+    /// Consecutive failures.
     failed: u32,
     healthy: Option<bool>,
 }
 
-impl Pulse {
-    /// Takes in what a check came to. `Some` if the child is healthy or unhealthy now and was not
-    /// before, or it was not known.
-    pub(crate) fn take(&mut self, well: bool, failures: NonZeroU32) -> Option<bool> {
-        self.failed = if well { 0 } else { self.failed.saturating_add(1) };
-        let healthy = match (well, self.failed >= failures.get()) {
+impl HealthCounter {
+    /// Records the result of a check. Returns whether the child is healthy, if that has changed.
+    pub(crate) fn record(&mut self, passed: bool, failures: NonZeroU32) -> Option<bool> {
+        self.failed = if passed { 0 } else { self.failed.saturating_add(1) };
+        let healthy = match (passed, self.failed >= failures.get()) {
             (true, _) => true,
             (false, true) => false,
             (false, false) => return None,
@@ -48,20 +47,20 @@ impl Pulse {
 mod tests {
     use super::*;
 
-    /// What is told after each check, `+` for one that is passed.
-    fn told(failures: u32, checks: &str) -> String {
-        let mut pulse = Pulse::default();
+    /// The answers after each check, where `+` is one that passes.
+    fn answers(failures: u32, checks: &str) -> String {
+        let mut counter = HealthCounter::default();
         let failures = NonZeroU32::new(failures).unwrap();
-        let told = checks.chars().map(|check| match pulse.take(check == '+', failures) {
+        let answers = checks.chars().map(|check| match counter.record(check == '+', failures) {
             Some(true) => 'h',
             Some(false) => 'u',
             None => '.',
         });
-        told.collect()
+        answers.collect()
     }
 
     #[test]
-    fn kin_54_so_many_failures_in_a_row_are_told_once() {
+    fn kin_54_consecutive_failures_are_reported_once() {
         let table = [
             (3, "---", "..u"),
             (3, "------", "..u..."),
@@ -73,12 +72,12 @@ mod tests {
             (2, "+++", "h.."),
         ];
         for (failures, checks, expected) in table {
-            assert_eq!(told(failures, checks), expected, "{failures} of {checks}");
+            assert_eq!(answers(failures, checks), expected, "{failures} of {checks}");
         }
     }
 
     #[test]
-    fn kin_54_a_check_comes_every_ten_seconds_has_three_and_may_fail_twice() {
+    fn kin_54_the_default_is_every_ten_seconds_with_a_timeout_of_three_and_three_failures() {
         let Rhythm { every, timeout, failures } = Rhythm::default();
         assert_eq!((every.as_secs(), timeout.as_secs(), failures), (10, 3, 3));
     }

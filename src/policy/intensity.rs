@@ -1,24 +1,22 @@
-//! Intensities: how often is too often, as a value.
+//! Restart limits over time, as values.
 //!
-//! An [`Intensity`] says what is counted and for how long. The counting is done by a
-//! [`RestartWindow`](super::RestartWindow).
+//! An [`Intensity`] says what counts and for how long. A [`RestartWindow`](super::RestartWindow)
+//! counts.
 
 use std::fmt;
 use std::time::Duration;
 
 use humantime_serde::re::humantime::format_duration;
 
-/// How many restarts are granted within a time, and how that time is measured.
+/// A restart limit: how many restarts are allowed in which time.
 ///
-/// It limits the children of a supervisor together
-/// ([`SupervisorBuilder::intensity`](crate::SupervisorBuilder::intensity)) or one child
-/// ([`ChildSpec::intensity`](crate::ChildSpec::intensity)). Exactly as many restarts are granted as
-/// it says, the next one is refused, and a refused one doesn't count. A limit of 0 grants none.
+/// It limits all children of a supervisor together
+/// ([`SupervisorBuilder::intensity`](crate::SupervisorBuilder::intensity)), or one child
+/// ([`ChildSpec::intensity`](crate::ChildSpec::intensity)). Exactly that many restarts are allowed.
+/// The next one is refused, and a refused restart doesn't count. A maximum of 0 allows none.
 ///
-/// A period of [`Duration::MAX`] is for ever: so many restarts, and never one more.
-///
-/// There is no way to write *no limit, within a period*: what has no limit has no period either.
-/// (Classic Akka and Pekko take such a pair, and then allow a single restart.)
+/// With a period of [`Duration::MAX`], a restart counts forever. To allow any number of restarts,
+/// set no limit.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,23 +33,23 @@ use humantime_serde::re::humantime::format_duration;
 /// ```
 ///
 /// In a file it is a table: `{ max = 5, period = "60s" }`, the same with `window = "tumbling"`, or
-/// `{ max = 5.0, half_life = "30s" }`. For ever is `period = "infinity"`.
+/// `{ max = 5.0, half_life = "30s" }`. `period = "infinity"` is `Duration::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Intensity(pub(super) Kind);
 
-/// How restarts are forgotten.
+/// The way in which restarts expire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Each when it is older than the period.
+    /// Each restart expires when it is older than the period.
     Sliding { max: u32, period: Duration },
-    /// All at once, when the period is over that began with the first of them.
+    /// All restarts expire together, at the end of a period that began with the first of them.
     Tumbling { max: u32, period: Duration },
-    /// Bit by bit.
+    /// A score decays exponentially.
     Decaying { max: f64, half_life: Duration },
 }
 
 impl Intensity {
-    /// Grants `max` restarts within any `period`. OTP's window, and the default.
+    /// Allows `max` restarts within any `period`. The default kind, and OTP's.
     ///
     /// A restart that is exactly `period` old still counts.
     #[must_use]
@@ -59,36 +57,35 @@ impl Intensity {
         Self(Kind::Sliding { max, period })
     }
 
-    /// Grants `max` restarts within a `period` that begins with the first of them. The first
-    /// restart after it begins the next one. Akka's and Pekko's window.
+    /// Allows `max` restarts within a `period` that begins with the first of them.
     ///
-    /// It forgets all at once, so up to twice `max` restarts may come close together, at the end of
-    /// one period and the beginning of the next.
+    /// The first restart after the period begins the next one. Up to twice `max` restarts can occur
+    /// around the end of a period. This is the window of Akka and Pekko.
     #[must_use]
     pub const fn tumbling(max: u32, period: Duration) -> Self {
         Self(Kind::Tumbling { max, period })
     }
 
-    /// Grants a restart as long as a score doesn't exceed `max` with it. Each restart adds 1 to the
-    /// score, which is halved every `half_life`. The way of suture.
+    /// Allows a restart as long as a score stays at or below `max`.
     ///
-    /// A burst counts for long, and a slow trickle never adds up: with a half-life of 30 s, one
-    /// restart every 30 s comes to a score of 2. `max` need not be a whole number.
+    /// Each restart adds 1 to the score, which halves every `half_life`. A burst counts for a long
+    /// time, but a steady trickle never adds up: one restart every `half_life` leads to a score of 2.
+    /// This is suture's rule. `max` can be a fraction.
     #[must_use]
     pub const fn decaying(max: f64, half_life: Duration) -> Self {
         Self(Kind::Decaying { max, half_life })
     }
 
-    /// How many restarts are granted one right after the other.
+    /// The number of restarts that are allowed at one instant.
     pub(crate) fn max(self) -> u32 {
         match self.0 {
             Kind::Sliding { max, .. } | Kind::Tumbling { max, .. } => max,
-            // It ends at the bounds of its type, and a number that is none is 0.
+            // The cast saturates, and NaN becomes 0.
             Kind::Decaying { max, .. } => max as u32,
         }
     }
 
-    /// For how long a restart counts, or by half.
+    /// The period, or the half-life of a score.
     pub(crate) fn period(self) -> Duration {
         match self.0 {
             Kind::Sliding { period, .. } | Kind::Tumbling { period, .. } => period,
@@ -96,7 +93,7 @@ impl Intensity {
         }
     }
 
-    /// The limit of the score and its half-life, if it is one.
+    /// The maximum and the half-life of a score.
     pub(crate) fn decay(self) -> Option<(f64, Duration)> {
         match self.0 {
             Kind::Decaying { max, half_life } => Some((max, half_life)),
@@ -104,19 +101,19 @@ impl Intensity {
         }
     }
 
-    /// Whether it forgets all at once.
+    /// Whether the window is a tumbling one.
     #[cfg(test)]
     pub(crate) fn tumbles(self) -> bool {
         matches!(self.0, Kind::Tumbling { .. })
     }
 
-    /// The limit of a score that is none: negative, infinite or not a number.
-    pub(crate) fn senseless_max(self) -> Option<f64> {
+    /// The maximum of a score, if it is negative, infinite or NaN.
+    pub(crate) fn invalid_max(self) -> Option<f64> {
         self.decay().map(|(max, _)| max).filter(|max| !(max.is_finite() && *max >= 0.0))
     }
 }
 
-/// As it was written: `restarts(5, 1m)`, `tumbling(5, 1m)`, `decaying(3.5, 30s)`.
+/// Writes the call that creates the value: `restarts(5, 1m)`, `tumbling(5, 1m)`, `decaying(3.5, 30s)`.
 impl fmt::Display for Intensity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -141,7 +138,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn an_intensity_says_how_many_come_one_after_the_other_and_how_it_was_written() {
+    fn max_and_display_of_each_kind() {
         let table = [
             (Intensity::sliding(5, MINUTE), 5, "restarts(5, 1m)"),
             (Intensity::tumbling(0, MINUTE), 0, "tumbling(0, 1m)"),
@@ -152,16 +149,16 @@ mod tests {
         ];
         for (intensity, max, text) in table {
             assert_eq!((intensity.max(), intensity.to_string().as_str()), (max, text));
-            assert_eq!(intensity.senseless_max(), None, "{intensity}");
+            assert_eq!(intensity.invalid_max(), None, "{intensity}");
         }
     }
 
     #[test]
-    fn a_score_has_a_limit_that_is_a_number() {
+    fn an_invalid_max_is_negative_infinite_or_nan() {
         for max in [-0.5, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(Intensity::decaying(max, MINUTE).senseless_max(), Some(max));
+            assert_eq!(Intensity::decaying(max, MINUTE).invalid_max(), Some(max));
         }
-        assert!(Intensity::decaying(f64::NAN, MINUTE).senseless_max().is_some());
+        assert!(Intensity::decaying(f64::NAN, MINUTE).invalid_max().is_some());
         assert_eq!(Intensity::decaying(f64::NAN, MINUTE).max(), 0);
     }
 }

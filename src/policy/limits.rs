@@ -1,57 +1,57 @@
-//! What follows when a limit is hit: restarts used up, or a child that can't be stopped.
+//! Answers to an exceeded limit, and the limits of one child.
 //!
-//! How many restarts are too many is in an [`Intensity`], for a supervisor or a child, and in the
-//! further [`Limits`] of a child; how long a stop may take, in a child's
-//! [`Shutdown`](crate::Shutdown).
+//! How many restarts are too many is an [`Intensity`], for a supervisor or for a child, and the other
+//! [`Limits`] of a child.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::word::words;
+use super::string_enum::string_enum;
 use humantime_serde::re::humantime::format_duration;
 
 use super::Intensity;
 
-/// What follows when a child has failed more often than its supervisor, or the child's own limits,
-/// allow.
+/// What a supervisor does when a child exceeds a restart limit.
 ///
-/// What is not [`Escalate`](Self::Escalate) first stops what the strategy would have restarted.
-/// Shown as one word, with its value: `escalate`, `park`, `stop_child`, `pause 15s`, `exit 3`. In a
-/// file, what has a value is a table of one key: `"park"`, `{ pause = "15s" }`, `{ exit = 3 }`.
+/// Every answer but [`Escalate`](Self::Escalate) first stops the range that the strategy would have
+/// restarted. Displayed as a word with its value: `escalate`, `park`, `stop_child`, `pause 15s`,
+/// `exit 3`. In a file, an answer with a value is a table with one key: `"park"`,
+/// `{ pause = "15s" }`, `{ exit = 3 }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExhausted {
-    /// Stops all children in reverse order and fails, so that its own supervisor decides.
+    /// Stops all children in reverse order and fails, so that the parent decides. The default.
     ///
-    /// The default. At the root it ends the program's run with an error.
+    /// At the root, it ends the run with an error.
     #[default]
     Escalate,
-    /// Leaves the child [`Errored`](crate::Lifecycle::Errored), and the rest of the range stopped,
-    /// until `retry`. The other children run on, and the supervisor doesn't end.
+    /// Leaves the child [`Errored`](crate::Lifecycle::Errored), and the rest of its range stopped.
+    ///
+    /// The other children keep running. [`retry`](crate::SupervisorHandle::retry) starts the range
+    /// again.
     Park,
-    /// Leaves the child [`Stopped`](crate::Lifecycle::Stopped), *given up*, and the rest of the
-    /// range as well. For whoever looks at the tree it is not in trouble, but out of use.
+    /// Leaves the child [`Stopped`](crate::Lifecycle::Stopped) as *given up*, and the rest of its range
+    /// stopped.
     ///
-    /// [`retry`](crate::SupervisorHandle::retry) starts it again, as for [`Park`](Self::Park).
+    /// Unlike [`Park`](Self::Park), the child doesn't count as failed in the status.
+    /// [`retry`](crate::SupervisorHandle::retry) starts the range again.
     StopChild,
-    /// Starts the range again when this time is over, as if nothing had been: the limit that was
-    /// hit counts from none. The way of suture.
+    /// Starts the range again after this time, and resets the limit that was exceeded.
     ///
-    /// If it was the supervisor's intensity, other children that fail meanwhile also wait for the
-    /// end of the pause, and are not counted. Who runs, runs on. If it was a limit of the child's
-    /// own, only the child and its range pause.
+    /// If it was the supervisor's limit, other children that fail meanwhile also wait until the pause
+    /// is over, uncharged. Running children keep running. If it was a limit of the child, only its
+    /// range pauses.
     ///
-    /// The wait is visible like a backoff: the child is
-    /// [`Restarting`](crate::Lifecycle::Restarting), with its next attempt. It counts from the
-    /// failure, and the [jitter](crate::Jitter) of the child's backoff makes it longer. More than
-    /// zero.
+    /// The child is [`Restarting`](crate::Lifecycle::Restarting) meanwhile, with its next attempt in
+    /// the status. The pause counts from the failure, and the [jitter](crate::Jitter) of the child's
+    /// backoff extends it. It must be longer than zero. The behaviour is that of suture.
     Pause(Duration),
-    /// Ends the program with this exit code: the supervisor stops its children in order and ends,
-    /// and so does each supervisor above it, whatever its own policies are.
+    /// Ends the program with this exit code.
     ///
-    /// [`run_to_exit_code`](crate::Supervisor::run_to_exit_code) returns the code;
-    /// [`run`](crate::Supervisor::run) is `Ok` if it is 0, and otherwise
-    /// [`RunError::Exited`](crate::RunError::Exited). How the child had ended makes no difference.
+    /// The supervisor stops its children in order and ends, and so does each supervisor above it,
+    /// regardless of their policies. [`run_to_exit_code`](crate::Supervisor::run_to_exit_code) returns
+    /// the code. [`run`](crate::Supervisor::run) returns `Ok` for code 0, and
+    /// [`RunError::Exited`](crate::RunError::Exited) otherwise.
     Exit(u8),
 }
 
@@ -67,18 +67,18 @@ impl fmt::Display for OnExhausted {
     }
 }
 
-/// The limits of one child, beside those of its supervisor. All that are set have to pass.
+/// The restart limits of one child, besides that of its supervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
     pub(crate) intensity: Option<Intensity>,
-    /// Restarts since it was last healthy.
+    /// Restarts since the backoff was last reset.
     pub(crate) consecutive: Option<u32>,
-    /// From its first failure since then to its last one that is followed by a restart.
+    /// Time from the first failure since the last reset to the latest failure.
     pub(crate) failing_for: Option<Duration>,
 }
 
 impl Limits {
-    /// These, and for what they leave open, those.
+    /// Returns these limits, with those of `beneath` where one isn't set.
     pub(crate) fn or(self, beneath: Self) -> Self {
         Self {
             intensity: self.intensity.or(beneath.intensity),
@@ -89,11 +89,7 @@ impl Limits {
 }
 
 impl Limits {
-    fn is_none(&self) -> bool {
-        self.intensity.is_none() && self.consecutive.is_none() && self.failing_for.is_none()
-    }
-
-    /// The limits that go by failures in a row, as they were written.
+    /// Lists the calls that set the limits on consecutive failures.
     pub(crate) fn in_a_row(&self) -> impl Iterator<Item = String> {
         let consecutive = self.consecutive.as_ref().map(consecutive_text);
         consecutive.into_iter().chain(self.failing_for.as_ref().map(failing_for_text))
@@ -108,11 +104,11 @@ fn failing_for_text(max: &Duration) -> String {
     format!("failing_for({})", format_duration(*max))
 }
 
-/// Limits as they are written down, one after the other.
+/// Limits as they are set, one call after another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WrittenLimits {
     limits: Limits,
-    /// What they stand above: what a type says of its children, for example.
+    /// Limits that were set by the type of the child, and have lower precedence.
     beneath: Limits,
     pub(crate) twice: Option<SetTwice>,
 }
@@ -130,18 +126,18 @@ impl WrittenLimits {
         set(&mut self.limits.failing_for, max, &mut self.twice, failing_for_text);
     }
 
-    /// Whether nothing is limited.
+    /// Whether no limit is set.
     pub(crate) fn is_none(&self) -> bool {
-        self.limits.is_none() && self.beneath.is_none()
+        self.get() == Limits::default()
     }
 
-    /// None so far.
+    /// Creates a value without limits.
     pub(crate) const fn none() -> Self {
         const NONE: Limits = Limits { intensity: None, consecutive: None, failing_for: None };
         Self { limits: NONE, beneath: NONE, twice: None }
     }
 
-    /// Writes down what another has written.
+    /// Sets the limits of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         if self.twice.is_none() {
             self.twice.clone_from(&other.twice);
@@ -152,7 +148,7 @@ impl WrittenLimits {
         failing_for.into_iter().for_each(|max| self.failing_for(max));
     }
 
-    /// What is written from now on stands above what was written so far.
+    /// Gives the limits so far a lower precedence than those that are set from now on.
     pub(crate) fn layer(&mut self) {
         self.beneath = std::mem::take(&mut self.limits).or(self.beneath);
     }
@@ -162,15 +158,15 @@ impl WrittenLimits {
     }
 }
 
-/// Two values for one limit, neither of which stands above the other.
+/// Two values for one limit with the same precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SetTwice {
-    /// As they were written.
+    /// The calls that set them.
     pub(crate) first: String,
     pub(crate) second: String,
 }
 
-/// Sets a limit, and notes if it was set already. The first such mistake is kept.
+/// Sets a limit, and records an error if it is set already. The first error is kept.
 pub(crate) fn set<T>(
     slot: &mut Option<T>,
     value: T,
@@ -185,19 +181,20 @@ pub(crate) fn set<T>(
 
 /// What a supervisor does with a child that is *leaked*: aborted, but still running.
 ///
-/// A task can be aborted only where it awaits; code that blocks its thread runs on. A leaked
-/// incarnation is always reported. OTP has no such case, because it can kill any process.
+/// A task can be aborted only at an await point; code that blocks its thread continues to run. A
+/// leaked incarnation is always reported. OTP has no such case, because it can kill every process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnLeak {
-    /// Starts the next incarnation like after any failure. The old one may still be at work beside
-    /// it, so this suits children that own nothing exclusively. The default.
+    /// Starts the next incarnation as after any failure. The default.
+    ///
+    /// The leaked incarnation may run in parallel, so the child must not own anything exclusively.
     #[default]
     Restart,
-    /// Leaves the child down until `retry`, for a child that must never run twice.
+    /// Leaves the child down until `retry`. Use it for a child that must never run twice.
     Park,
 }
 
-words!(
+string_enum!(
     OnLeak, "answer to a leak":
     Restart = "restart",
     Park = "park",
@@ -208,13 +205,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unless_told_otherwise_trouble_goes_up_and_a_leak_is_a_failure() {
+    fn the_defaults_are_escalate_and_restart() {
         assert_eq!(OnExhausted::default(), OnExhausted::Escalate);
         assert_eq!(OnLeak::default(), OnLeak::Restart);
     }
 
     #[test]
-    fn what_follows_is_shown_as_a_word_with_its_value() {
+    fn on_exhausted_is_displayed_as_a_word_with_its_value() {
         let table = [
             (OnExhausted::Escalate, "escalate"),
             (OnExhausted::Park, "park"),
@@ -228,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_failures_in_a_row_are_shown_as_they_are_written() {
+    fn limits_on_consecutive_failures_are_displayed_as_calls() {
         let shown = |limits: Limits| limits.in_a_row().collect::<Vec<_>>().join(", ");
         let intensity = Some(Intensity::sliding(1, Duration::from_secs(1)));
         let limits = Limits { intensity, ..Limits::default() };
@@ -240,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_written_twice_is_noted_unless_it_stands_above_another() {
+    fn a_limit_that_is_set_twice_is_an_error_unless_a_layer_is_between() {
         let second = Duration::from_secs(1);
         let mut limits = WrittenLimits::default();
         limits.consecutive(3);

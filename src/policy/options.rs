@@ -1,56 +1,55 @@
-//! What a supervisor and a child are told to do, as plain values.
+//! The options of children and the rules of supervisors, as plain values.
 //!
-//! A [`ChildOptions`] holds what its author wrote; a field that was left open is `None` and is
-//! answered by the [`Rules`] of the supervisor that owns the child. So children may share one
-//! options value, and a default is kept once for a million of them.
+//! A [`ChildOptions`] holds the options of one spec. An option that isn't set is `None`, and the
+//! [`Rules`] of the supervisor answer it. Many children share one value of either.
 //!
-//! Nothing here is checked: a value that exists in a built tree has passed `tree::check`.
+//! Nothing here is checked. The values of a built tree have passed `spec::check`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AskedWaits, AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, Intensity, Limits,
-    OnExhausted, OnExit, OnLeak, Origin, RestartType, Shutdown, Sources, Start, Strategy, Trigger,
-    WrittenLimits,
+    AutoShutdown, Backoff, Exceptions, FailureLog, FirstStart, Intensity, Limits, OnExhausted,
+    OnExit, OnLeak, PolicySource, RandomFactory, RestartType, RetryAfter, Shutdown, Start,
+    Strategy, Trigger, WrittenLimits,
 };
 use crate::exit::ExitReason;
 
-/// What the author of a child asked for.
+/// The options of a child, of the defaults for children, or of a preset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChildOptions {
     pub(crate) restart: Option<Trigger>,
-    /// Come before those of `restart`, be that the child's own or the default.
+    /// Evaluated before the exceptions of `restart`.
     pub(crate) exceptions: Exceptions,
     pub(crate) shutdown: Option<Shutdown>,
     pub(crate) backoff: Option<Backoff>,
-    /// What errors say about the wait, in place of the backoff.
-    pub(crate) waits: AskedWaits,
+    /// Delays from errors, in place of the backoff.
+    pub(crate) retry_after: RetryAfter,
     pub(crate) activation_timeout: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
     pub(crate) failure_log: Option<FailureLog>,
     pub(crate) limits: WrittenLimits,
     pub(crate) on_exhausted: Option<OnExhausted>,
-    /// What takes its place when it has failed too often.
+    /// Replaces the child when it exceeds a limit.
     pub(crate) fallback: Option<Arc<ChildOptions>>,
-    /// It is one.
+    /// Whether these are the options of a fallback.
     pub(crate) is_fallback: bool,
     pub(crate) significant: bool,
-    /// Active only once the child has said so, not as soon as its task exists.
+    /// Whether the child signals that it is ready, instead of being active as soon as it is spawned.
     pub(crate) signals: bool,
-    /// Only the child's own word counts, not that its `activate` has returned.
+    /// Whether only the child's own signal counts, and not the return of its `activate`.
     pub(crate) signals_itself: bool,
-    /// That it is unhealthy is a failure, and not only told.
+    /// Whether being unhealthy is a failure.
     pub(crate) fails_unhealthy: bool,
-    /// It is started by the first message for it, not with its supervisor.
+    /// Whether the first message starts the child, and not its supervisor.
     pub(crate) on_message: bool,
-    /// While it would wait for its restart, its messages do, and it runs.
+    /// Whether the backoff delays messages instead of the restart.
     pub(crate) delays_traffic: bool,
-    /// The child is a supervisor; how long it may take to abort all that is below it.
+    /// For supervisors: how long aborting everything below may take.
     pub(crate) supervisor: Option<Duration>,
 }
 
-/// The rules of one supervisor, every field answered.
+/// The rules of one supervisor, with a value for each field.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) strategy: Strategy,
@@ -58,29 +57,28 @@ pub(crate) struct Rules {
     pub(crate) start: Start,
     pub(crate) first_start: FirstStart,
     pub(crate) on_exhausted: OnExhausted,
-    /// Who said so.
-    pub(crate) on_exhausted_from: Origin,
+    pub(crate) on_exhausted_from: PolicySource,
     /// `None`: unlimited.
     pub(crate) intensity: Option<Intensity>,
-    /// Failures before Active count too, whatever their delay.
+    /// Whether failures before `Active` are charged even if they are delayed.
     pub(crate) charge_everything: bool,
-    /// Giving up is a clean end, as in OTP.
+    /// Whether giving up is a clean exit, as in OTP.
     pub(crate) gives_up_cleanly: bool,
-    /// Somebody is asked what becomes of a child that has failed. Known when the supervisor starts.
+    /// Whether a callback decides on failures. Set when the supervisor starts.
     pub(crate) asks: bool,
     pub(crate) leak_timeout: Duration,
-    /// How long `stop` may take in all; `None`: as long as the graces of the children add up to.
+    /// How long `stop` may take as a whole; `None`: the sum of the children's graces.
     pub(crate) stop_deadline: Option<Duration>,
     /// Dynamic supervisors only.
     pub(crate) max_children: Option<usize>,
-    /// What children get that did not say otherwise.
+    /// The defaults for children.
     pub(crate) defaults: ChildOptions,
-    /// What children get from a preset that have it neither from their author nor from `defaults`.
+    /// The options of the preset, below `defaults`.
     pub(crate) preset: ChildOptions,
-    /// The backoff behind all of that.
+    /// The backoff if nothing else sets one.
     pub(crate) backoff: Backoff,
-    /// Where random numbers come from, if not from a seed.
-    pub(crate) random: Option<Sources>,
+    /// The factory of random sources; `None`: a seeded one.
+    pub(crate) random: Option<RandomFactory>,
 }
 
 impl Default for Rules {
@@ -91,7 +89,7 @@ impl Default for Rules {
             start: Start::Sequential,
             first_start: FirstStart::Retry,
             on_exhausted: OnExhausted::Escalate,
-            on_exhausted_from: Origin::Default,
+            on_exhausted_from: PolicySource::Default,
             intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
             charge_everything: false,
             gives_up_cleanly: false,
@@ -112,7 +110,7 @@ impl Rules {
         self.base(child).map(Trigger::restart_type).unwrap_or_default()
     }
 
-    /// What an end of the child leads to; `active`: it was active when it came.
+    /// Returns what follows an exit of the child; `active`: whether it was active before.
     pub(crate) fn on_exit(
         &self,
         child: &ChildOptions,
@@ -125,18 +123,19 @@ impl Rules {
         }
     }
 
-    /// The child's trigger with all its exceptions.
+    /// Returns the child's trigger with all exceptions.
     pub(crate) fn trigger(&self, child: &ChildOptions) -> Trigger {
         self.base(child).cloned().unwrap_or_default().with(&child.exceptions)
     }
 
-    /// A child's own trigger replaces the default as a whole.
+    /// Returns the trigger without the child's own exceptions.
     fn base<'a>(&'a self, child: &'a ChildOptions) -> Option<&'a Trigger> {
         let beneath = self.defaults.restart.as_ref().or(self.preset.restart.as_ref());
         child.restart.as_ref().or(beneath)
     }
 
-    /// A child supervisor needs time for all that is below it, so only its own setting limits it.
+    /// Returns the child's grace. A supervisor needs time for everything below it, so the defaults
+    /// don't apply to it.
     pub(crate) fn shutdown(&self, child: &ChildOptions) -> Shutdown {
         match (child.shutdown, child.supervisor) {
             (Some(own), _) => own,
@@ -150,12 +149,13 @@ impl Rules {
         child.backoff.as_ref().or(beneath).unwrap_or(&self.backoff)
     }
 
-    /// The wait that the error behind this end asks for, if it does.
-    pub(crate) fn asked_wait(&self, child: &ChildOptions, reason: &ExitReason) -> Option<Duration> {
-        if child.waits.is_empty() && self.defaults.waits.is_empty() {
-            return None;
-        }
-        child.waits.after(reason).or_else(|| self.defaults.waits.after(reason))
+    /// Returns the delay that the error of this exit asks for.
+    pub(crate) fn retry_after(
+        &self,
+        child: &ChildOptions,
+        reason: &ExitReason,
+    ) -> Option<Duration> {
+        child.retry_after.delay(reason).or_else(|| self.defaults.retry_after.delay(reason))
     }
 
     pub(crate) fn activation_timeout(&self, child: &ChildOptions) -> Option<Duration> {
@@ -170,23 +170,18 @@ impl Rules {
         child.failure_log.or(self.defaults.failure_log).unwrap_or_default()
     }
 
-    /// How often is too often for this child, besides what is too often for all together, if anything
-    /// is. Most children have no limits, and to look into all layers was 160 instructions of a restart.
+    /// Returns the child's own limits, or `None` if it has none.
     pub(crate) fn limits(&self, child: &ChildOptions) -> Option<Limits> {
-        let all = || child.limits.get().or(self.defaults.limits.get()).or(self.preset.limits.get());
-        self.is_limited(child).then(all)
-    }
-
-    fn is_limited(&self, child: &ChildOptions) -> bool {
         let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
-        layers.iter().any(|limits| !limits.is_none())
+        let limits = layers.map(WrittenLimits::get).into_iter().reduce(Limits::or)?;
+        (limits != Limits::default()).then_some(limits)
     }
 
     pub(crate) fn on_exhausted(&self, child: &ChildOptions) -> OnExhausted {
         child.on_exhausted.or(self.defaults.on_exhausted).unwrap_or(self.on_exhausted)
     }
 
-    /// How long an aborted child may take to disappear before it counts as leaked.
+    /// Returns how long an aborted child may keep running before it counts as leaked.
     pub(crate) fn leak_timeout(&self, child: &ChildOptions) -> Duration {
         self.leak_timeout.saturating_add(child.supervisor.unwrap_or_default())
     }
@@ -197,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_is_limited_if_it_or_the_defaults_or_the_preset_say_so() {
+    fn limits_come_from_the_child_the_defaults_or_the_preset() {
         for layers in [[true, false, false], [false, true, false], [false, false, true]] {
             let [child, defaults, preset] = layers.map(|limited| {
                 let mut options = ChildOptions::default();
@@ -207,8 +202,8 @@ mod tests {
                 options
             });
             let rules = Rules { defaults, preset, ..Rules::default() };
-            assert!(rules.is_limited(&child), "{layers:?}");
+            assert!(rules.limits(&child).is_some(), "{layers:?}");
         }
-        assert!(!Rules::default().is_limited(&ChildOptions::default()));
+        assert_eq!(Rules::default().limits(&ChildOptions::default()), None);
     }
 }

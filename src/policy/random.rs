@@ -1,4 +1,4 @@
-//! Random numbers, as an argument: so that a test can say what is drawn.
+//! RandomFactory of random numbers, passed as arguments so that tests can choose the numbers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use crate::panic::catch_panic;
 
 /// A source of random numbers.
 ///
-/// Jitter is drawn from it, once for each wait. `verger` uses [`fastrand`] unless it is given
-/// another one with [`random`](crate::SupervisorBuilder::random); a closure that returns numbers is
-/// one, too. One that panics counts as zero, as does what isn't a number.
+/// Jitter is drawn from it, once for each delay. The default is a generator of [`fastrand`]; set a
+/// different source with [`SupervisorBuilder::random`](crate::SupervisorBuilder::random). Every
+/// closure that returns an `f64` is a source. A panic and NaN count as zero.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::panic::catch_panic;
 ///
 /// [`fastrand`]: https://docs.rs/fastrand
 pub trait Random: Send {
-    /// A number of at least 0 and below 1. Anything else is taken to be the nearest such number.
+    /// Returns a number of at least 0 and below 1. Other numbers are clamped to this range.
     fn unit(&mut self) -> f64;
 }
 
@@ -40,32 +40,32 @@ impl<F: FnMut() -> f64 + Send> Random for F {
     }
 }
 
-/// Makes a source for each supervisor that is started.
+/// Creates a source for each start of a supervisor.
 #[derive(Clone)]
-pub(crate) struct Sources(Arc<dyn Fn() -> Box<dyn Random> + Send + Sync>);
+pub(crate) struct RandomFactory(Arc<dyn Fn() -> Box<dyn Random> + Send + Sync>);
 
-impl Sources {
+impl RandomFactory {
     pub(crate) fn new<R: Random + 'static>(make: impl Fn() -> R + Send + Sync + 'static) -> Self {
         Self(Arc::new(move || Box::new(make())))
     }
 }
 
-impl fmt::Debug for Sources {
+impl fmt::Debug for RandomFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sources")
+        f.write_str("RandomFactory")
     }
 }
 
-/// The source of one supervisor.
+/// The random source of one supervisor.
 pub(crate) enum Dice {
     Seeded(fastrand::Rng),
     Given(Box<dyn Random>),
 }
 
 impl Dice {
-    pub(crate) fn new(sources: Option<&Sources>, seed: u64) -> Self {
+    pub(crate) fn new(sources: Option<&RandomFactory>, seed: u64) -> Self {
         match sources {
-            Some(Sources(make)) => Self::Given(make()),
+            Some(RandomFactory(make)) => Self::Given(make()),
             None => Self::Seeded(fastrand::Rng::with_seed(seed)),
         }
     }
@@ -80,13 +80,13 @@ impl Random for Dice {
     }
 }
 
-/// For the exploration, which seeds.
+/// For the exploration, which uses seeded sources.
 #[cfg(test)]
 impl Clone for Dice {
     fn clone(&self) -> Self {
         match self {
             Self::Seeded(random) => Self::Seeded(random.clone()),
-            Self::Given(_) => unreachable!("a source that was given can't be doubled"),
+            Self::Given(_) => unreachable!("a custom source can't be cloned"),
         }
     }
 }
@@ -100,7 +100,7 @@ impl fmt::Debug for Dice {
 /// The largest number below 1.
 const ALMOST_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 
-/// A number of `0.0..1.0`, whatever the source gives; zero, if it panics.
+/// Draws a number in `0.0..1.0`: clamped, or zero if the source panics.
 pub(super) fn draw(random: &mut dyn Random) -> f64 {
     let unit = catch_panic(|| random.unit()).unwrap_or_default();
     if unit.is_nan() { 0.0 } else { unit.clamp(0.0, ALMOST_ONE) }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_drawn_is_at_least_zero_and_below_one() {
+    fn a_drawn_number_is_at_least_zero_and_below_one() {
         let table = [
             (0.0, 0.0),
             (0.5, 0.5),
@@ -126,19 +126,19 @@ mod tests {
     }
 
     #[test]
-    fn no_number_is_nearer_to_one_than_what_is_almost_one() {
+    fn almost_one_is_the_largest_number_below_one() {
         assert_eq!(f64::from_bits(ALMOST_ONE.to_bits() + 1), 1.0);
     }
 
     #[test]
-    fn a_supervisor_draws_by_its_seed_unless_it_was_given_a_source() {
+    fn a_custom_source_replaces_the_seeded_one() {
         let drawn = |mut dice: Dice| [dice.unit(), dice.unit(), dice.unit()];
         let mut seeded = fastrand::Rng::with_seed(7);
         let expected = [seeded.f64(), seeded.f64(), seeded.f64()];
         assert_eq!(drawn(Dice::new(None, 7)), expected);
         assert_ne!(drawn(Dice::new(None, 8)), expected);
 
-        let sources = Sources::new(|| {
+        let sources = RandomFactory::new(|| {
             let mut drawn = 0.0;
             move || {
                 drawn += 0.125;
@@ -152,7 +152,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_random_numbers_of_fastrand_are_below_one(seed: u64) {
+        fn the_numbers_of_fastrand_are_below_one(seed: u64) {
             let unit = fastrand::Rng::with_seed(seed).unit();
             proptest::prop_assert!((0.0..1.0).contains(&unit), "{}", unit);
         }

@@ -1,24 +1,26 @@
-//! Limits that can't be reached: what restarts come to if a child fails whenever it may.
+//! Limits that can't be exceeded, because the backoff is too slow.
 //!
-//! A limit on restarts and a backoff are set apart from each other, and a backoff that waits long
-//! enough makes the limit void. This says so in advance. It knows values only, no child.
+//! The limit on restarts and the backoff are set independently, and a slow backoff can make the limit
+//! ineffective. This module detects it from the values alone.
 
 use std::time::Duration;
 
 use super::{Backoff, Intensity};
 
-/// How far a curve is followed before it is taken to be flat.
+/// The number of delays after which a curve is treated as flat.
 const FOLLOWED: usize = 1024;
 
-/// What restarts come to at most, where that doesn't exceed the limit.
+/// A limit, and the highest value that the restarts can reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unreachable {
     Restarts { max: u32, period: Duration, most: u64 },
     Score { max: f64, half_life: Duration, most: f64 },
 }
 
-/// Says if children with these backoffs can't exceed the limit, even if all fail together and each
-/// whenever it may: as soon as it is started, or when its backoff has just begun again.
+/// Returns the limit if children with these backoffs can never exceed it.
+///
+/// It assumes the worst case: all children fail together, and each fails as soon as it is started or
+/// as soon as its backoff has reset.
 pub(crate) fn unreachable<'a>(
     intensity: Intensity,
     backoffs: impl Iterator<Item = &'a Backoff>,
@@ -40,7 +42,7 @@ pub(crate) fn unreachable<'a>(
     (most <= u64::from(max)).then_some(Unreachable::Restarts { max, period, most })
 }
 
-/// How many restarts of one child fit into a period, if it is fewer than `enough`.
+/// Returns how many restarts of one child fit into a period; exact if fewer than `enough`.
 fn restarts(backoff: &Backoff, period: Duration, enough: u64) -> u64 {
     let at_once = backoff.restarts_within(period);
     let healthy = backoff.resets_after().filter(|life| !life.is_zero() && *life <= period);
@@ -69,8 +71,9 @@ fn restarts(backoff: &Backoff, period: Duration, enough: u64) -> u64 {
     fit
 }
 
-/// How long so many failures take at least in so many runs, with a healthy time between two runs.
-/// Waits get no shorter, so it is the least if the runs are of equal length.
+/// Returns the shortest time for `count` failures in `runs` runs, with a reset between two runs.
+///
+/// Delays never decrease along a curve, so runs of equal length are the shortest.
 fn takes(count: u64, runs: u64, sums: &[Duration], healthy: Duration) -> Duration {
     let waits = count - 1;
     let (each, longer) = ((waits / runs) as usize, waits % runs);
@@ -81,7 +84,7 @@ fn takes(count: u64, runs: u64, sums: &[Duration], healthy: Duration) -> Duratio
     short.saturating_add(long).saturating_add(times(healthy, runs - 1))
 }
 
-/// What the score of one child comes to at most, or comes near to without end.
+/// Returns the highest score of one child, or its upper bound.
 fn peak(backoff: &Backoff, half_life: Duration) -> f64 {
     if half_life == Duration::MAX {
         return f64::INFINITY;
@@ -105,7 +108,7 @@ fn peak(backoff: &Backoff, half_life: Duration) -> f64 {
     peak.max(1.0 / (1.0 - kept(last, half_life)))
 }
 
-/// What is kept of a score after so long.
+/// Returns what remains of a score after `wait`.
 fn kept(wait: Duration, half_life: Duration) -> f64 {
     super::window::decayed(wait, half_life)
 }

@@ -1,32 +1,31 @@
-//! Restart types: which ends of a child bring it back.
+//! Restart types: which exits of a child are followed by a restart.
 //!
-//! A [`RestartType`] is a table: for each kind of end, what follows. It knows nothing of errors;
-//! exceptions to the table are made by a [`Trigger`](super::Trigger). Whether a restart is allowed
-//! is up to the restart intensity, when it happens is up to the backoff.
+//! A [`RestartType`] is a table from kinds of exits to answers. Exceptions to the table are made by a
+//! [`Trigger`](super::Trigger).
 //!
 //! # Invariant
 //!
-//! Only [`Temporary`](RestartType::Temporary) children are forgotten when they have ended.
+//! Only [`Temporary`](RestartType::Temporary) children are removed when they have ended.
 
 use super::OnExit;
-use super::word::words;
+use super::string_enum::string_enum;
 use crate::exit::ExitKind;
 
-/// Which ends of a child are followed by a restart.
+/// Which exits of a child are followed by a restart.
 ///
-/// The first three and their meaning are OTP's, `OnStop` is for a child that is to run again and
-/// again as long as it ends well, and the rest are systemd's. A child that is asked to stop is
-/// never restarted, whatever its type.
+/// `Permanent`, `Transient` and `Temporary` are OTP's. `OnStop` is for a child that runs again and
+/// again as long as it succeeds. The others are systemd's. A child that was cancelled is never
+/// restarted, regardless of its type.
 ///
-/// | an end that is | is an [`ExitReason`](crate::ExitReason) |
+/// | exit | [`ExitReason`](crate::ExitReason) |
 /// | --- | --- |
 /// | clean | `Normal`, `Shutdown` |
-/// | an error | `Failed`, `ActivationFailed`, `Escalated` |
+/// | error | `Failed`, `ActivationFailed`, `Escalated` |
 /// | violent | `Panicked`, `Aborted`, `Killed` |
-/// | too late | `ActivationTimedOut` |
-/// | no sign of life | `Hung`, `Unhealthy` |
+/// | timeout | `ActivationTimedOut` |
+/// | watchdog | `Hung`, `Unhealthy` |
 ///
-/// | | clean | an error | violent | too late | no sign of life | systemd |
+/// | | clean | error | violent | timeout | watchdog | systemd |
 /// | --- | --- | --- | --- | --- | --- | --- |
 /// | `Permanent` | restart | restart | restart | restart | restart | `always` |
 /// | `Transient` | – | restart | restart | restart | restart | `on-failure` |
@@ -37,44 +36,41 @@ use crate::exit::ExitKind;
 /// | `OnAbort` | – | – | restart | – | – | `on-abort` |
 /// | `OnWatchdog` | – | – | – | – | restart | `on-watchdog` |
 ///
-/// *Restart* counts and is delayed like a failure, also after a clean end. *Fail* is the end of the
-/// supervisor: see [`OnExit::FailSupervisor`]. After all others the child is down, and can be
-/// started by hand: *stopped* if its end was clean, *errored* if it has failed. Only a temporary
-/// child is forgotten, where systemd would keep it. For one that is kept and never restarted, write
+/// *Restart* is charged and delayed like a restart after a failure, even after a clean exit. *Fail*
+/// ends the supervisor: see [`OnExit::FailSupervisor`]. After every other exit the child is down, and
+/// a call can start it: *stopped* after a clean exit, *errored* after a failure. Only a temporary
+/// child is removed. systemd would keep it; to keep a child that is never restarted, use
 /// `Trigger::from(RestartType::Transient).on_failure(OnExit::Leave)`.
 ///
-/// Written and read in snake case, as in `on_stop`. When read, for example from a configuration
-/// file, `always` is `permanent`, `on_failure` is `transient`, and `never` and `no` are `temporary`.
+/// Displayed and written in snake case, as in `on_stop`. In a file, `always` is also `permanent`,
+/// `on_failure` is `transient`, and `never` and `no` are `temporary`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RestartType {
-    /// Always restarted, also after a clean end, which then counts and is delayed like a failure.
-    ///
-    /// The default, as in OTP.
+    /// Restarts the child after every exit, even a clean one. The default, as in OTP.
     #[default]
     Permanent,
-    /// Restarted after a failure. After a clean end it stays stopped, and its spec is kept.
+    /// Restarts the child after a failure. After a clean exit it is stopped, and its spec is kept.
     Transient,
-    /// Never restarted. Its spec is forgotten when it ends, and also when its group is restarted.
+    /// Never restarts the child. Its spec is removed when it exits or its group restarts.
     Temporary,
-    /// Restarted after a clean end. A failure fails the supervisor, and is not charged.
+    /// Restarts the child after a clean exit. A failure fails the supervisor, and isn't charged.
     OnStop,
-    /// Restarted after a clean end. After a failure it stays errored.
+    /// Restarts the child after a clean exit. After a failure it stays errored.
     OnSuccess,
-    /// Restarted after any failure but an error that was returned.
+    /// Restarts the child after every failure except a returned error.
     OnAbnormal,
-    /// Restarted after a panic or an abort.
+    /// Restarts the child after a panic or an abort.
     OnAbort,
-    /// Restarted when it hung, that is, when it missed the heartbeats that it had promised, or was
-    /// unhealthy.
+    /// Restarts the child when it hung (it missed its heartbeats) or was unhealthy.
     OnWatchdog,
 }
 
 impl RestartType {
-    /// What follows an end of this kind.
+    /// Returns what follows an exit of this kind.
     pub(crate) const fn after(self, kind: ExitKind) -> OnExit {
         use OnExit::{FailSupervisor, Leave, Restart};
-        // Clean, an error, violent, too late, no sign of life.
+        // Clean, error, violent, timeout, watchdog.
         let row = match self {
             Self::Permanent => [Restart, Restart, Restart, Restart, Restart],
             Self::Transient => [Leave, Restart, Restart, Restart, Restart],
@@ -100,7 +96,7 @@ impl RestartType {
     }
 }
 
-words!(
+string_enum!(
     RestartType, "restart type":
     Permanent = "permanent" | "always",
     Transient = "transient" | "on_failure",
@@ -128,8 +124,8 @@ pub(crate) mod tests {
         RestartType::OnWatchdog,
     ];
 
-    /// Each kind of end, and where it stands in systemd's table: 0 is a clean exit, 1 an unclean
-    /// code, 2 a signal, 3 a time-out, 4 the watchdog.
+    /// Each kind of exit, and its column in the table: 0 is a clean exit, 1 an error, 2 a signal, 3 a
+    /// timeout, 4 the watchdog.
     const COLUMNS: [(ExitKind, usize); 12] = [
         (ExitKind::Normal, 0),
         (ExitKind::Shutdown, 0),
@@ -146,7 +142,7 @@ pub(crate) mod tests {
     ];
 
     fn assert_rows<const N: usize>(rows: [(&str, [OnExit; 5]); N]) {
-        assert_eq!(COLUMNS.map(|(kind, _)| kind), ExitKind::ALL);
+        assert_eq!(COLUMNS.map(|(kind, _)| kind), *ExitKind::ALL);
         for (word, row) in rows {
             let restart: RestartType = word.parse().unwrap();
             for (kind, column) in COLUMNS {
@@ -156,7 +152,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn systemd_each_word_restarts_after_the_ends_of_its_row() {
+    fn systemd_each_word_restarts_after_the_exits_of_its_row() {
         assert_rows([
             ("no", [Leave, Leave, Leave, Leave, Leave]),
             ("always", [Restart, Restart, Restart, Restart, Restart]),
@@ -169,7 +165,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_restart_follows_an_end_as_in_otp_and_a_failure_ends_what_restarts_on_stop() {
+    fn the_restart_types_of_otp_and_on_stop() {
         assert_rows([
             ("permanent", [Restart; 5]),
             ("transient", [Leave, Restart, Restart, Restart, Restart]),
@@ -184,7 +180,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_type_is_written_in_one_way_and_read_in_others_too() {
+    fn a_type_has_one_written_form_and_synonyms() {
         let table: [(RestartType, &str, &[&str]); 8] = [
             (RestartType::Permanent, "permanent", &["always"]),
             (RestartType::Transient, "transient", &["on_failure"]),
@@ -209,7 +205,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unknown_word_is_answered_with_the_known_ones() {
+    fn an_unknown_word_is_an_error_that_lists_the_known_words() {
         let expected = "unknown restart type `Permanent`; write `permanent`, `always`, \
                         `transient`, `on_failure`, `temporary`, `never`, `no`, `on_stop`, \
                         `on_success`, `on_abnormal`, `on_abort` or `on_watchdog`";

@@ -1,18 +1,17 @@
-//! How a child is restarted, as one value: said in code, read from a file, or by the child itself.
+//! Restart policies: how a child is restarted, as one value.
 //!
-//! A [`RestartPolicy`] is a set of answers, each of which may be missing. It knows neither what it
-//! stands above nor when it is forgotten.
+//! A [`RestartPolicy`] is a set of optional values. It is set in code, read from a file, or set by a
+//! running child for itself.
 
-use std::time::Duration;
+use super::setters::policy_setters;
+use super::{Backoff, ChildOptions, FailureLog, OnExhausted, Trigger, WrittenLimits};
 
-use super::{Backoff, ChildOptions, FailureLog, Intensity, OnExhausted, Trigger, WrittenLimits};
-
-/// How a child is restarted: all that there is to say about it, or some of it.
+/// A set of values that describe how a child is restarted; each of them is optional.
 ///
-/// For a spec ([`ChildSpec::policy`](crate::ChildSpec::policy)), for all children of a supervisor
-/// ([`ChildDefaults::policy`](crate::ChildDefaults::policy)), or said by a running child about its
-/// own end ([`Context::set_restart_policy`](crate::Context::set_restart_policy)). What is left open
-/// stays as it is where the policy is applied.
+/// Set it on a spec ([`ChildSpec::policy`](crate::ChildSpec::policy)), for all children of a
+/// supervisor ([`ChildDefaults::policy`](crate::ChildDefaults::policy)), or from a running child for
+/// its own exit ([`Context::set_restart_policy`](crate::Context::set_restart_policy)). A value that
+/// isn't set stays as it is where the policy is applied.
 ///
 /// ```
 /// use std::time::Duration;
@@ -21,20 +20,20 @@ use super::{Backoff, ChildOptions, FailureLog, Intensity, OnExhausted, Trigger, 
 ///
 /// async fn migrate(ctx: Context) -> Exit {
 ///     ctx.set_restart_policy(Some(RestartPolicy::new().restart(RestartType::Temporary)))?;
-///     // From here on a failure must not make it run again…
+///     // From here on, a failure isn't followed by a restart…
 ///     ctx.set_restart_policy(Some(
 ///         RestartPolicy::new().backoff(Backoff::constant(Duration::from_secs(60))),
 ///     ))?;
-///     // … and from here on it may, a minute later.
+///     // … and from here on it is, a minute later.
 ///     Ok(())
 /// }
 /// ```
 ///
 /// # In a file
 ///
-/// A table whose keys are the methods. All may be left out; one that there isn't is an error, and
-/// so is a value without a meaning. `max_restarts` and `period` are short for an `intensity` that
-/// slides.
+/// A table whose keys are the names of the methods. All keys are optional; an unknown key or an
+/// invalid value is an error. `max_restarts` and `period` are the short form of a sliding
+/// `intensity`.
 ///
 /// ```
 /// use verger::{RestartPolicy, worker};
@@ -66,74 +65,18 @@ pub struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// A policy that leaves everything open.
+    /// Creates a policy without any value.
     pub const fn new() -> Self {
         let limits = WrittenLimits::none();
         Self { restart: None, backoff: None, limits, on_exhausted: None, failure_log: None }
     }
 
-    /// What an end leads to: a [`RestartType`](crate::RestartType), or a [`Trigger`]. See
-    /// [`ChildSpec::restart`](crate::ChildSpec::restart).
-    ///
-    /// Said by a running child, it replaces what the spec says, exceptions included. With
-    /// [`RestartType::Temporary`](crate::RestartType::Temporary) it isn't restarted then; the spec
-    /// is kept all the same, unless it is temporary itself, or belongs to a dynamic supervisor,
-    /// which keeps nobody who has ended.
-    pub fn restart(mut self, restart: impl Into<Trigger>) -> Self {
-        self.restart = Some(restart.into());
-        self
-    }
-
-    /// How long to wait before each restart. See [`ChildSpec::backoff`](crate::ChildSpec::backoff).
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = Some(backoff);
-        self
-    }
-
-    /// Allows the child `max` restarts within `period`, which slides. See
-    /// [`ChildSpec::restarts`](crate::ChildSpec::restarts).
-    pub fn restarts(self, max: u32, period: Duration) -> Self {
-        self.intensity(Intensity::sliding(max, period))
-    }
-
-    /// The same as [`restarts`](Self::restarts) with another kind of window.
-    pub fn intensity(mut self, intensity: Intensity) -> Self {
-        self.limits.intensity(intensity);
-        self
-    }
-
-    /// Allows the child `max` restarts in a row. See
-    /// [`ChildSpec::consecutive_restarts`](crate::ChildSpec::consecutive_restarts).
-    pub fn consecutive_restarts(mut self, max: u32) -> Self {
-        self.limits.consecutive(max);
-        self
-    }
-
-    /// Gives the child up at a failure that comes later than `max` after its first one. See
-    /// [`ChildSpec::failing_for`](crate::ChildSpec::failing_for).
-    pub fn failing_for(mut self, max: Duration) -> Self {
-        self.limits.failing_for(max);
-        self
-    }
-
-    /// What follows when the child has failed too often. See
-    /// [`ChildSpec::on_exhausted`](crate::ChildSpec::on_exhausted).
-    pub fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
-        self.on_exhausted = Some(on_exhausted);
-        self
-    }
-
-    /// How loudly its failures are logged. See
-    /// [`ChildSpec::failure_log`](crate::ChildSpec::failure_log).
-    pub fn failure_log(mut self, log: FailureLog) -> Self {
-        self.failure_log = Some(log);
-        self
-    }
+    policy_setters!(self => self);
 }
 
 impl ChildOptions {
-    /// Says what a policy says.
-    pub(crate) fn adopt(&mut self, policy: RestartPolicy) {
+    /// Sets the values of a policy.
+    pub(crate) fn merge(&mut self, policy: RestartPolicy) {
         let RestartPolicy { restart, backoff, limits, on_exhausted, failure_log } = policy;
         self.restart = restart.or(self.restart.take());
         self.backoff = backoff.or(self.backoff.take());
@@ -145,12 +88,14 @@ impl ChildOptions {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::policy::{Limits, LogLevel, RestartType};
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// One policy for each part that can be said.
+    /// One policy for each value.
     fn each() -> [RestartPolicy; 7] {
         [
             RestartPolicy::new().restart(RestartType::Transient),
@@ -163,8 +108,8 @@ mod tests {
         ]
     }
 
-    /// What options say of restarts.
-    fn said(options: &ChildOptions) -> RestartPolicy {
+    /// The values of options that a policy also has.
+    fn policy_of(options: &ChildOptions) -> RestartPolicy {
         RestartPolicy {
             restart: options.restart.clone(),
             backoff: options.backoff.clone(),
@@ -175,17 +120,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_left_open() {
+    fn a_value_that_is_not_set_stays_as_it_is() {
         for (number, policy) in each().into_iter().enumerate() {
             for (other, before) in each().into_iter().enumerate() {
                 let mut options = ChildOptions::default();
-                options.adopt(before.clone());
-                options.adopt(policy.clone());
+                options.merge(before.clone());
+                options.merge(policy.clone());
                 if number != other {
-                    let both = said(&options);
-                    options.adopt(RestartPolicy::new());
-                    assert_eq!(said(&options), both, "nothing changes nothing");
-                    assert_ne!(both, before, "{policy:?} is taken over");
+                    let both = policy_of(&options);
+                    options.merge(RestartPolicy::new());
+                    assert_eq!(policy_of(&options), both, "an empty policy changes nothing");
+                    assert_ne!(both, before, "{policy:?} is set");
                     assert_ne!(both, policy, "{before:?} is kept");
                 }
             }
@@ -193,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn all_parts_are_taken_over() {
+    fn merging_sets_all_values() {
         let policy = RestartPolicy::new()
             .restart(RestartType::Transient)
             .backoff(Backoff::none())
@@ -203,20 +148,20 @@ mod tests {
             .on_exhausted(OnExhausted::Park)
             .failure_log(FailureLog::at(LogLevel::Info));
         let mut options = ChildOptions::default();
-        options.adopt(policy.clone());
-        assert_eq!(said(&options), policy);
+        options.merge(policy.clone());
+        assert_eq!(policy_of(&options), policy);
     }
 
     #[test]
-    fn a_limit_that_is_there_already_is_written_twice() {
+    fn a_limit_that_is_set_already_is_reported_as_set_twice() {
         let mut options = ChildOptions::default();
         options.limits.consecutive(3);
-        options.adopt(RestartPolicy::new().failing_for(SECOND));
+        options.merge(RestartPolicy::new().failing_for(SECOND));
         assert_eq!(options.limits.twice, None);
         let expected = Limits { intensity: None, consecutive: Some(3), failing_for: Some(SECOND) };
         assert_eq!(options.limits.get(), expected);
-        options.adopt(RestartPolicy::new().consecutive_restarts(4));
-        let twice = options.limits.twice.expect("it is noted");
+        options.merge(RestartPolicy::new().consecutive_restarts(4));
+        let twice = options.limits.twice.expect("both values are recorded");
         let texts = (twice.first.as_str(), twice.second.as_str());
         assert_eq!(texts, ("consecutive_restarts(3)", "consecutive_restarts(4)"));
     }

@@ -1,7 +1,4 @@
-//! Shutdown: the grace that a child gets between being asked to stop and being aborted.
-//!
-//! A [`Shutdown`] is one child's grace. It doesn't know how long an abort takes, nor the bounds
-//! that a supervisor or a termination sets on the whole stop.
+//! Graces: the time between the cancellation and the abort of a child.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,34 +9,33 @@ use humantime_serde::re::humantime::format_duration;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::duration;
+use super::serde::duration;
 
-/// How a child is stopped, and how long it may take.
+/// How a child is stopped, and its grace: the time that it may take.
 ///
-/// The three ways are OTP's. Written as `brutal_kill`, `infinity`, or the time itself (`5s`,
-/// `1m 30s`). A `Duration` converts into [`Timeout`](Self::Timeout).
+/// The three ways are OTP's. Displayed and written as `brutal_kill`, `infinity`, or the time (`5s`,
+/// `1m 30s`). A `Duration` converts into [`Timeout`](Self::Timeout). Default: 5 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shutdown {
-    /// The child is aborted at once, without being asked.
+    /// Aborts the child immediately, without cancelling it first.
     BrutalKill,
-    /// The child is asked to stop, and aborted if it hasn't ended when the time is over.
+    /// Cancels the child, and aborts it if it hasn't ended after this time.
     ///
-    /// Five seconds by default. Zero asks and aborts in one go, so that the child may see the
-    /// request but can't rely on it.
+    /// With zero, the child is cancelled and aborted at once; it may or may not see the cancellation.
     Timeout(Duration),
-    /// The child is asked to stop and waited for, however long it takes.
+    /// Cancels the child and waits until it has ended.
     ///
-    /// The default for supervisors, whose own children bound the wait. A worker with `Infinity`
-    /// makes the stop of every supervisor above it unbounded.
+    /// The default for supervisors, whose children have graces of their own. For a worker, it makes
+    /// the stop of every supervisor above unbounded.
     Infinity,
 }
 
 impl Shutdown {
-    /// What a worker gets unless its spec says otherwise: five seconds, as in OTP.
+    /// The default of a worker: five seconds, as in OTP.
     pub(crate) const DEFAULT: Self = Self::Timeout(Duration::from_secs(5));
 }
 
-/// Five seconds, the grace of a worker.
+/// Five seconds, the default of a worker.
 impl Default for Shutdown {
     fn default() -> Self {
         Self::DEFAULT
@@ -89,7 +85,7 @@ impl<'de> Deserialize<'de> for Shutdown {
     }
 }
 
-/// A text that is no [`Shutdown`].
+/// A string that can't be parsed as a [`Shutdown`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown shutdown `{text}`; write a time such as `5s`, `brutal_kill` or `infinity`")]
 pub struct UnknownShutdown {
@@ -101,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shutdown_is_read_as_it_is_written() {
+    fn what_is_written_can_be_read() {
         for (text, shutdown) in [
             ("brutal_kill", Shutdown::BrutalKill),
             ("infinity", Shutdown::Infinity),
@@ -124,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_a_timeout_also_if_it_is_zero() {
+    fn a_duration_converts_into_a_timeout() {
         for grace in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
             assert_eq!(Shutdown::from(grace), Shutdown::Timeout(grace));
         }
     }
 
     #[test]
-    fn a_shutdown_is_shown_and_serialised_as_the_same_text() {
+    fn a_shutdown_is_displayed_and_serialised_as_the_same_text() {
         let table = [
             (Shutdown::BrutalKill, "brutal_kill"),
             (Shutdown::Infinity, "infinity"),

@@ -1,81 +1,79 @@
-//! How children start: in which order, when they count as ready, and why they are started at all.
-//!
-//! These are names for choices, without any rule of their own; the machine acts on them.
+//! Options of the start: its order, its failure, readiness, and the cause of a start.
 
-use super::word::words;
+use super::string_enum::string_enum;
 
-/// Whether the children of a supervisor start one after the other or all at once.
+/// Whether the children of a supervisor start one after another or concurrently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Start {
-    /// Each child starts when the one before it has passed: it is active, or down for good.
-    ///
-    /// The default, and OTP's only way.
+    /// Starts each child when the one before it is active or down for good. The default, as in OTP.
     #[default]
     Sequential,
-    /// Each child starts as soon as its requirements are met. They still stop one at a time.
+    /// Starts each child as soon as its requirements are met. Children still stop one at a time.
     Concurrent,
 }
 
-words!(
+string_enum!(
     Start, "start":
     Sequential = "sequential",
     Concurrent = "concurrent",
 );
 
-/// What a supervisor does when a child can't be started the very first time.
+/// What a supervisor does when a child fails its very first start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FirstStart {
-    /// Treats it like any failure, so that a service comes up when what it depends on does.
+    /// Restarts the child as after any failure, so a service starts when its dependencies do.
     ///
-    /// The default; OTP has no such mode.
+    /// The default. OTP has no such mode.
     #[default]
     Retry,
-    /// Stops what had started, in reverse order, and fails the start with the child and the cause.
+    /// Stops the started children in reverse order, and returns an error with the child and the cause.
     ///
-    /// What OTP does.
+    /// This is what OTP does.
     Fail,
 }
 
-words!(
+string_enum!(
     FirstStart, "first start":
     Retry = "retry",
     Fail = "fail",
 );
 
-/// When a started child counts as active, so that what comes after it may start.
+/// When a started child becomes active, so that the children behind it can start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Readiness {
-    /// As soon as its task is spawned. The default for workers that are functions.
+    /// As soon as its task is spawned. The default for functions.
     #[default]
     OnStart,
-    /// When it says so: a function by `Context::ready`, a [`Child`](crate::Child) by returning
-    /// `Ok` from `activate`, a supervisor when its first start is complete.
+    /// When it signals readiness.
+    ///
+    /// A function calls [`Context::ready`](crate::Context::ready), a [`Child`](crate::Child) returns
+    /// `Ok` from `activate`, and a supervisor has completed its first start.
     Signal,
 }
 
-words!(
+string_enum!(
     Readiness, "readiness":
     OnStart = "on_start",
     Signal = "signal",
 );
 
-/// Why an incarnation was started.
+/// The reason why an incarnation was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StartCause {
-    /// Its supervisor started for the first time.
+    /// Its supervisor started.
     Initial,
-    /// Somebody asked: `start_child`, `restart_child`, `restart` or `retry`.
+    /// A call started it: `start_child`, `restart_child`, `restart` or `retry`.
     Manual,
-    /// The incarnation before it ended, and its restart type says that it comes back.
+    /// The previous incarnation exited, and the restart type restarts it.
     Restart,
     /// A sibling failed, and the strategy restarts both.
     Group,
-    /// A message came for a child that [starts on one](crate::ChildSpec::start_on_message).
+    /// A message arrived for a child with [`start_on_message`](crate::ChildSpec::start_on_message).
     OnMessage,
 }
 
-words!(
+string_enum!(
     StartCause, "start cause":
     Initial = "initial",
     Manual = "manual",
@@ -86,11 +84,10 @@ words!(
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     #[test]
-    fn unless_told_otherwise_children_start_in_order_and_are_retried() {
+    fn the_defaults_are_sequential_retry_and_on_start() {
         assert_eq!(Start::default(), Start::Sequential);
         assert_eq!(FirstStart::default(), FirstStart::Retry);
         assert_eq!(Readiness::default(), Readiness::OnStart);

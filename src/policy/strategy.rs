@@ -1,38 +1,37 @@
-//! Strategies: which siblings go down with a failed child, and which ends take the supervisor down.
+//! Strategies and auto-shutdown: which siblings a failure affects, and which exits end the
+//! supervisor.
 //!
-//! A strategy knows positions, the order in which children start. It knows neither the children
-//! nor how many there are.
+//! A strategy knows positions in the start order. It knows neither the children nor their number.
 //!
 //! # Invariants
 //!
-//! 1. [`Strategy::affected`] is the only place that tells the strategies apart.
-//! 2. The range always contains the child that failed.
+//! 1. Only [`Strategy::affected`] distinguishes the strategies.
+//! 2. The range always contains the failed child.
 
 use std::ops::RangeInclusive;
 
-use super::word::words;
+use super::string_enum::string_enum;
 
 /// Which siblings are restarted together with a failed child.
 ///
 /// The strategies are OTP's. The affected children stop in the reverse of their start order, each
-/// with its own [`Shutdown`](crate::Shutdown), and start again in start order.
+/// with its own [`Shutdown`](crate::Shutdown), and then start again in start order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Only the child that failed. The default, as in OTP.
+    /// Only the failed child. The default, as in OTP.
     #[default]
     OneForOne,
     /// Every child.
     OneForAll,
-    /// The child that failed and those that start after it.
+    /// The failed child and those that start after it.
     RestForOne,
 }
 
 impl Strategy {
-    /// The positions that a failure at position `failed` takes down.
+    /// Returns the positions that a failure at position `failed` affects.
     ///
-    /// The range is open-ended on purpose: positions are handed out in start order, with gaps where
-    /// children were deleted, so that "the rest" is every position from `failed` up.
+    /// The range has no upper end, because positions have gaps where children were deleted.
     pub(crate) fn affected(self, failed: u64) -> RangeInclusive<u64> {
         match self {
             Self::OneForOne => failed..=failed,
@@ -42,32 +41,31 @@ impl Strategy {
     }
 }
 
-words!(
+string_enum!(
     Strategy, "strategy":
     OneForOne = "one_for_one",
     OneForAll = "one_for_all",
     RestForOne = "rest_for_one",
 );
 
-/// Whether a supervisor ends when its significant children have.
+/// Whether a supervisor ends when its significant children have ended.
 ///
-/// The modes are OTP's. What counts is a *significant* child that ends by itself and is not going
-/// to be restarted: a transient one after a clean end, a temporary one after any. A child that is
-/// terminated by a call, or stopped because its group is restarted, doesn't count. The supervisor
-/// then stops the other children in reverse order and ends as
-/// [`Normal`](crate::ExitReason::Normal).
+/// The modes are OTP's. A *significant* child counts if it exits by itself and isn't restarted: a
+/// transient child after a clean exit, a temporary child after any exit. A child that is stopped by a
+/// call or with its group doesn't count. The supervisor then stops the other children in reverse
+/// order and ends as [`Normal`](crate::ExitReason::Normal).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AutoShutdown {
-    /// The supervisor goes on, also without children. The default, as in OTP.
+    /// Never. The supervisor keeps running, even without children. The default, as in OTP.
     #[default]
     Never,
-    /// The first significant child that ends takes the supervisor with it.
+    /// When the first significant child ends.
     AnySignificant,
-    /// The supervisor ends with the last of its significant children.
+    /// When the last significant child ends.
     AllSignificant,
 }
 
-words!(
+string_enum!(
     AutoShutdown, "auto-shutdown":
     Never = "never",
     AnySignificant = "any_significant",
@@ -81,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_takes_down_what_its_strategy_says() {
+    fn the_affected_range_of_each_strategy() {
         let end = u64::MAX;
         let table = [
             (Strategy::OneForOne, 0, 0..=0),

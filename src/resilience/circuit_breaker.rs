@@ -57,7 +57,7 @@ struct Settings<E> {
     reset_after: Duration,
     call_timeout: Option<Duration>,
     fails_if: Option<Arc<Filter<E>>>,
-    reset_from: Option<Arc<Asked<E>>>,
+    retry_after: Option<Arc<Asked<E>>>,
     on_change: Option<Arc<Listener>>,
 }
 
@@ -69,7 +69,7 @@ impl<E> Clone for Settings<E> {
     fn clone(&self) -> Self {
         Self {
             fails_if: self.fails_if.clone(),
-            reset_from: self.reset_from.clone(),
+            retry_after: self.retry_after.clone(),
             on_change: self.on_change.clone(),
             ..*self
         }
@@ -87,7 +87,7 @@ impl<E> CircuitBreaker<E> {
             reset_after: Duration::from_secs(30),
             call_timeout: None,
             fails_if: None,
-            reset_from: None,
+            retry_after: None,
             on_change: None,
         };
         Self::with(name.into(), settings)
@@ -135,11 +135,11 @@ impl<E> CircuitBreaker<E> {
     /// `Retry-After`, for example. `None`: for the [reset time](Self::reset_after). It makes no
     /// error a failure, and opens nothing by itself.
     #[must_use]
-    pub fn reset_from(
+    pub fn retry_after(
         self,
         reset: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static,
     ) -> Self {
-        self.set(|settings| settings.reset_from = Some(Arc::new(reset)))
+        self.set(|settings| settings.retry_after = Some(Arc::new(reset)))
     }
 
     /// Calls this whenever the state changes, with the one before and the new one; in the task of
@@ -196,7 +196,7 @@ impl<E> CircuitBreaker<E> {
             }
             Ok(Err(error)) => {
                 if settings.fails_if.as_ref().is_none_or(|fails| fails(&error)) {
-                    let asked = settings.reset_from.as_ref().and_then(|reset| reset(&error));
+                    let asked = settings.retry_after.as_ref().and_then(|reset| reset(&error));
                     under_way.failed(asked);
                 } else {
                     under_way.succeeded();

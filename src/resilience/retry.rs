@@ -16,7 +16,7 @@ pub struct Retry<T, E> {
     random: Option<Box<dyn Random>>,
     again_if: Option<Box<Again<E>>>,
     accept_if: Option<Box<Accept<T>>>,
-    wait_from: Option<Box<Asked<E>>>,
+    retry_after: Option<Box<Asked<E>>>,
     on_failure: Option<Box<Listener<E>>>,
 }
 
@@ -45,7 +45,7 @@ impl<T, E> Retry<T, E> {
             random: None,
             again_if: None,
             accept_if: None,
-            wait_from: None,
+            retry_after: None,
             on_failure: None,
         }
     }
@@ -96,14 +96,14 @@ impl<T, E> Retry<T, E> {
     /// }
     ///
     /// let policy = Retry::<(), TooManyRequests>::attempts(5)
-    ///     .wait_from(|error, _attempt| error.retry_after);
+    ///     .retry_after(|error, _attempt| error.retry_after);
     /// # drop(policy);
     /// ```
-    pub fn wait_from(
+    pub fn retry_after(
         mut self,
         wait: impl Fn(&E, u32) -> Option<Duration> + Send + Sync + 'static,
     ) -> Self {
-        self.wait_from = Some(Box::new(wait));
+        self.retry_after = Some(Box::new(wait));
         self
     }
 
@@ -172,7 +172,7 @@ where
                 Ok(value) => policy.accept_if.as_ref().is_some_and(|accept| !accept(value)),
                 Err(error) => policy.again_if.as_ref().is_none_or(|again| again(error, attempt)),
             };
-        let asked = || policy.wait_from.as_ref()?(result.as_ref().err()?, attempt);
+        let asked = || policy.retry_after.as_ref()?(result.as_ref().err()?, attempt);
         let wait = if again { asked().or_else(|| delays.next()) } else { None };
         if let (Err(error), Some(on_failure)) = (&result, &mut policy.on_failure) {
             on_failure(Failure { error, attempt, wait });

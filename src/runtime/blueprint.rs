@@ -9,7 +9,7 @@ use crate::error::{BuildError, BuildWarning};
 use crate::failure::FailureCallback;
 use crate::path::Path;
 use crate::policy::{
-    AutoShutdown, ChildOptions, PolicyInForce, Reset, RestartPolicy, Rules, Shutdown, unreachable,
+    AutoShutdown, ChildOptions, EffectivePolicy, Reset, RestartPolicy, Rules, Shutdown, unreachable,
 };
 use crate::status::{ChildKind, ChildSpecInfo};
 
@@ -121,8 +121,8 @@ impl Blueprint {
         &self,
         options: &Arc<ChildOptions>,
         own: Option<Arc<RestartPolicy>>,
-    ) -> PolicyInForce {
-        PolicyInForce::new(Arc::clone(options), Arc::clone(&self.rules), own)
+    ) -> EffectivePolicy {
+        EffectivePolicy::new(Arc::clone(options), Arc::clone(&self.rules), own)
     }
 
     /// Describes how a child is supervised, with every default filled in.
@@ -144,7 +144,7 @@ impl Blueprint {
             failing_for: limits.failing_for,
             on_exhausted: rules.on_exhausted(options),
             failure_log: rules.failure_log(options),
-            origins: self.policy(options, None).origins(),
+            sources: self.policy(options, None).sources(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The builders: what can be said of a supervisor.
+//! Builders of supervisors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::error::{BuildError, BuildWarning};
 use crate::failure::{ChildFailure, FailureAnswer, FailureCallback};
 use crate::path::Trail;
 use crate::policy::{
-    self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, SetTwice, Sources,
-    Start, Strategy,
+    self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, RandomFactory,
+    SetTwice, Start, Strategy,
 };
 
-/// What either kind of supervisor can be told.
+/// The options that both kinds of supervisors have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub(super) strategy: Strategy,
@@ -30,7 +30,7 @@ pub(super) struct Options {
     pub(super) max_children: Option<usize>,
     pub(super) preset: Option<Preset>,
     pub(super) defaults: ChildDefaults,
-    pub(super) random: Option<Sources>,
+    pub(super) random: Option<RandomFactory>,
     pub(super) on_child_failure: Option<FailureCallback>,
     pub(super) dead_letters: DeadLetterOptions,
 }
@@ -51,11 +51,11 @@ impl Options {
     }
 }
 
-/// Describes a [`Supervisor`] whose children have an order.
+/// A builder of a [`Supervisor`] with ordered children.
 ///
-/// Made by [`Supervisor::builder`]. Methods may be called in any order, except that children start
-/// in the order of the [`child`](Self::child) calls. Nothing is checked before
-/// [`build`](Self::build). What is set by hand wins over a [`preset`](Self::preset).
+/// Created by [`Supervisor::builder`]. The order of the calls doesn't matter, except that children
+/// start in the order of the [`child`](Self::child) calls. Nothing is checked before
+/// [`build`](Self::build). Explicit values take precedence over a [`preset`](Self::preset).
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct SupervisorBuilder {
@@ -64,7 +64,7 @@ pub struct SupervisorBuilder {
     pub(super) children: Vec<ChildSpec>,
 }
 
-/// Describes a dynamic supervisor; made by [`DynamicSupervisor::builder`].
+/// A builder of a dynamic supervisor, created by [`DynamicSupervisor::builder`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct DynamicSupervisorBuilder {
@@ -72,12 +72,12 @@ pub struct DynamicSupervisorBuilder {
     pub(super) options: Options,
 }
 
-/// A supervisor of children that come and go: one for each connection, job or session.
+/// A supervisor of children that are added and removed at run time: connections, jobs, sessions.
 ///
-/// Children are added to it with [`start_child`](crate::SupervisorHandle::start_child), and may be
-/// of any kind. They have no order and no siblings: each is restarted by itself, and forgotten when
-/// it has ended for good. Names may repeat; each child gets a number besides, as in `conn#17`. All
-/// stop at once. The source is Elixir's `DynamicSupervisor`.
+/// Add children with [`start_child`](crate::SupervisorHandle::start_child); they can be of any kind.
+/// They have no order. Each is restarted independently, and is removed when it has ended for good.
+/// Names can repeat: each child has a serial number as well, as in `conn#17`. All children stop at the
+/// same time. It is modelled on Elixir's `DynamicSupervisor`.
 ///
 /// ```
 /// use verger::{Context, DynamicSupervisor, Exit, RestartType, Supervisor, worker};
@@ -105,13 +105,12 @@ pub struct DynamicSupervisorBuilder {
 /// # }
 /// ```
 ///
-/// The type itself holds nothing, and is there for its builder. It has a value so that it can be
-/// the type of a field, which says that there is such a supervisor.
+/// The type has no data. Its value can be the type of a field, which declares such a supervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DynamicSupervisor;
 
 impl DynamicSupervisor {
-    /// Describes a dynamic supervisor with this name.
+    /// Creates a builder of a dynamic supervisor with this name.
     pub fn builder(name: impl Into<String>) -> DynamicSupervisorBuilder {
         let options = Options::default();
         DynamicSupervisorBuilder { name: name.into(), options }
@@ -119,71 +118,75 @@ impl DynamicSupervisor {
 }
 
 impl Supervisor {
-    /// Describes a supervisor with this name.
+    /// Creates a builder of a supervisor with this name.
     pub fn builder(name: impl Into<String>) -> SupervisorBuilder {
         let options = Options::default();
         SupervisorBuilder { name: name.into(), options, children: Vec::new() }
     }
 }
 
-/// What both builders have in common, written once.
+/// The methods that both builders have.
 macro_rules! common_options {
     () => {
-        /// Allows `max` restarts within `period`, for all children together. One more, and the
-        /// supervisor gives up: see [`on_exhausted`](Self::on_exhausted). Zero allows none.
+        /// Allows `max` restarts within a sliding `period`, for all children together. Default: 5 in 60 s.
         ///
-        /// The window slides, and an instant exactly `period` ago still counts. A child that fails
-        /// before it was active is not counted as long as it waits between attempts, so that an
-        /// outage does not look like a bug. With [`Duration::MAX`] it is `max` restarts for as long
-        /// as the supervisor lives. Default: 5 in 60 s.
+        /// At the next restart the supervisor gives up: see [`on_exhausted`](Self::on_exhausted). Zero allows
+        /// none.
         ///
-        /// A child may have limits of its own besides: see
+        /// An instant exactly `period` ago still counts. A failure of a child that wasn't active yet isn't
+        /// counted as long as its delay is above zero, so that an outage doesn't look like a bug. With
+        /// [`Duration::MAX`] a restart counts for as long as the supervisor lives.
+        ///
+        /// A child can have limits of its own as well: see
         /// [`ChildSpec::restarts`](crate::ChildSpec::restarts).
         pub fn restarts(self, max: u32, period: Duration) -> Self {
             self.intensity(Intensity::sliding(max, period))
         }
 
-        /// The same as [`restarts`](Self::restarts) with another kind of window.
+        /// Limits the restarts by a window other than a sliding one.
+        ///
+        /// See [`restarts`](Self::restarts).
         pub fn intensity(mut self, intensity: Intensity) -> Self {
             self.options.restarts(Restarts::Within(intensity));
             self
         }
 
-        /// Restarts children for ever, as far as it is up to the supervisor.
+        /// Removes the supervisor's limit on restarts.
         pub fn unlimited_restarts(mut self) -> Self {
             self.options.restarts(Restarts::Unlimited);
             self
         }
 
-        /// What follows when a child has failed more often than is allowed. A child may say
-        /// [otherwise](crate::ChildSpec::on_exhausted). Default: [`OnExhausted::Escalate`].
+        /// Sets what happens when a child exceeds a restart limit. Default: [`OnExhausted::Escalate`].
+        ///
+        /// A child can have its own answer: see
+        /// [`ChildSpec::on_exhausted`](crate::ChildSpec::on_exhausted).
         pub fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
             self.options.on_exhausted = Some(on_exhausted);
             self
         }
 
-        /// Asks `decide` what becomes of a child that has failed, before its supervisor does anything
-        /// about it. Default: nobody is asked, and the child is restarted.
+        /// Sets a callback that decides what happens to a child that has failed. Default: none.
         ///
-        /// A function or an async one, which returns a [`FailureDecision`](crate::FailureDecision),
-        /// a `bool` (`true` restarts, `false` gives up), or a `Result` of one of them. A closure that
-        /// captures something must not move it into its future: see [`worker`](fn@crate::worker).
+        /// `decide` is a function or an async function. It returns a
+        /// [`FailureDecision`](crate::FailureDecision), a `bool` (`true` restarts, `false` gives up), or a
+        /// `Result` of one of them. An async closure that captures a value must not move it into its future:
+        /// see [`worker`](fn@crate::worker).
         ///
-        /// * It is asked about every failure that would be followed by a restart, also one before the
-        ///   child was active. Not about clean ends, nor children that were asked to stop, nor first
-        ///   starts that a caller waits for ([`start_child`], [`restart_child`]) or that
-        ///   [`FirstStart::Fail`] answers.
-        /// * It decides for all supervisors below as well, up to the next one that has a callback of
-        ///   its own. The child's own supervisor carries out what it decides.
-        /// * It runs in its own task, for 5 s at most. If it returns an error, panics or takes longer,
-        ///   that is logged and the failure escalates.
-        /// * Meanwhile the child is [`Errored`](crate::Lifecycle::Errored), and nobody else waits.
-        ///   [`retry`], [`wake`], [`restart`], [`restart_child`] and [`kill_child`] answer that they
-        ///   have nothing to do ([`Unfit`](crate::ControlError::Unfit)). Whatever stops, forgets or
-        ///   restarts the child before has discarded the decision: [`terminate_child`],
-        ///   [`delete_child`], the restart of its group, the end of its supervisor.
-        /// * The restart intensity is looked at when the decision is there; the backoff counts from
-        ///   the failure.
+        /// * It is called for every failure that would be followed by a restart, even before the child was
+        ///   active. It isn't called for clean exits, for children that were cancelled, and for first starts
+        ///   whose failure is returned to a caller ([`start_child`], [`restart_child`]) or handled by
+        ///   [`FirstStart::Fail`].
+        /// * It applies to all supervisors below as well, down to the next one with its own callback. The
+        ///   supervisor of the child carries out the decision.
+        /// * It runs in its own task, for at most 5 s. If it returns an error, panics or takes longer, this
+        ///   is logged and the failure escalates.
+        /// * Meanwhile the child is [`Errored`](crate::Lifecycle::Errored), and its siblings keep running.
+        ///   [`retry`], [`wake`], [`restart`], [`restart_child`] and [`kill_child`] return
+        ///   [`InvalidState`](crate::ControlError::InvalidState). The decision is discarded if the child is
+        ///   stopped, removed or restarted before: by [`terminate_child`], [`delete_child`], the restart of
+        ///   its group, or the end of its supervisor.
+        /// * The restart limits are checked when the decision arrives. The backoff counts from the failure.
         ///
         /// ```
         /// use verger::{ChildFailure, FailureDecision, Supervisor};
@@ -219,29 +222,31 @@ macro_rules! common_options {
             self
         }
 
-        /// How long an aborted child may take to be gone before it is reported as leaked and the
-        /// supervisor goes on without it. tokio aborts a task only where it awaits, so code that
-        /// blocks its thread can't be killed. Default: 1 s.
+        /// Sets how long an aborted child may keep running until it is reported as leaked. Default: 1 s.
+        ///
+        /// The supervisor then goes on without it. tokio aborts a task only at an await point, so code that
+        /// blocks its thread can't be aborted.
         pub fn leak_timeout(mut self, timeout: Duration) -> Self {
             self.options.leak_timeout = Some(timeout);
             self
         }
 
-        /// How long [`stop`](crate::SupervisorHandle::stop) may take as a whole; what is left then
-        /// is aborted. Default: as long as the graces of the children add up to. With
+        /// Sets how long [`stop`](crate::SupervisorHandle::stop) may take as a whole.
+        ///
+        /// The remaining children are aborted then. Default: the sum of the children's graces; with
         /// [`with_graceful_shutdown`](Supervisor::with_graceful_shutdown): 45 s.
         pub fn stop_deadline(mut self, deadline: Duration) -> Self {
             self.options.stop_deadline = Some(deadline);
             self
         }
 
-        /// Takes the defaults from another system. What is set by hand wins.
+        /// Applies the settings of a different system. Explicit values take precedence.
         pub fn preset(mut self, preset: Preset) -> Self {
             self.options.preset = Some(preset);
             self
         }
 
-        /// Sets what children get that do not say otherwise.
+        /// Sets the defaults for children.
         ///
         /// ```
         /// # use std::time::Duration;
@@ -254,32 +259,31 @@ macro_rules! common_options {
             self
         }
 
-        /// Where the random numbers for [jitter](crate::Jitter) come from: called each time the
-        /// supervisor is started. Default: a source that is seeded anew each time.
+        /// Sets the factory of random sources for [jitter](crate::Jitter). It is called at each start.
         ///
-        /// For tests, in which waits are to be the same each time. Supervisors below have their
-        /// own.
+        /// Default: a newly seeded generator at each start. Use it in tests that need the same delays each
+        /// time. Supervisors below have their own source.
         pub fn random<R: Random + 'static>(
             mut self,
             source: impl Fn() -> R + Send + Sync + 'static,
         ) -> Self {
-            self.options.random = Some(Sources::new(source));
+            self.options.random = Some(RandomFactory::new(source));
             self
         }
 
-        /// Makes it a child, to say how it is treated by the supervisor above.
+        /// Converts the builder into a spec, to set the options of the supervisor as a child.
         pub fn into_child(self) -> ChildSpec {
             ChildSpec::new(self.name.clone(), FactoryKind::Nested(Arc::new(self)))
         }
 
-        /// Checks the description, and all that is below.
+        /// Checks the description and everything below it.
         ///
-        /// What is legal but probably not meant is logged, and can be read with
+        /// A setting that is valid but probably a mistake is logged, and can be read with
         /// [`Supervisor::warnings`].
         ///
         /// # Errors
         ///
-        /// The first mistake found, with the path, the value and what to write instead: see
+        /// Returns the first mistake, with its path, the value and what to write instead: see
         /// [`BuildError`].
         pub fn build(self) -> Result<Supervisor, BuildError> {
             check::root(&self)
@@ -288,41 +292,47 @@ macro_rules! common_options {
 }
 
 impl SupervisorBuilder {
-    /// Adds a child. Children start in this order and stop in the reverse.
+    /// Adds a child. Children start in this order and stop in the reverse order.
     ///
-    /// A [`ChildSpec`], a builder of another supervisor, or a [`Supervisor`].
+    /// Takes a [`ChildSpec`], a builder of a supervisor, or a [`Supervisor`].
     pub fn child(mut self, child: impl Into<ChildSpec>) -> Self {
         self.children.push(child.into());
         self
     }
 
-    /// Which children are restarted together with one that fails. Default:
-    /// [`Strategy::OneForOne`].
+    /// Sets which siblings are restarted together with a failed child.
+    ///
+    /// Default: [`Strategy::OneForOne`].
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.options.strategy = strategy;
         self
     }
 
-    /// Whether the supervisor ends when its significant children have. Default: never.
+    /// Sets whether the supervisor ends when its significant children have ended.
+    ///
+    /// Default: [`AutoShutdown::Never`].
     pub fn auto_shutdown(mut self, auto_shutdown: AutoShutdown) -> Self {
         self.options.auto_shutdown = auto_shutdown;
         self
     }
 
-    /// Whether children start one after the other, or all that can at once. Default:
-    /// [`Start::Sequential`].
+    /// Sets whether children start one after another or concurrently.
+    ///
+    /// Default: [`Start::Sequential`].
     pub fn start(mut self, start: Start) -> Self {
         self.options.start = start;
         self
     }
 
-    /// What a first start that fails means. Default: [`FirstStart::Retry`], an ordinary failure.
+    /// Sets what happens when a child fails its first start.
+    ///
+    /// Default: [`FirstStart::Retry`], an ordinary failure.
     pub fn first_start(mut self, first_start: FirstStart) -> Self {
         self.options.first_start = Some(first_start);
         self
     }
 
-    /// The same with every child replaced by what `change` makes of it.
+    /// Replaces each child by the result of `change`.
     #[cfg(feature = "testing")]
     pub(crate) fn map_children(mut self, change: impl Fn(ChildSpec) -> ChildSpec) -> Self {
         self.children = self.children.into_iter().map(change).collect();
@@ -333,8 +343,7 @@ impl SupervisorBuilder {
 }
 
 impl DynamicSupervisorBuilder {
-    /// How many children there may be, those that wait for a restart included. Default: any
-    /// number.
+    /// Limits the number of children, including those that wait for a restart. Default: no limit.
     pub fn max_children(mut self, max: usize) -> Self {
         self.options.max_children = Some(max);
         self

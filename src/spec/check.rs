@@ -1,4 +1,4 @@
-//! One validation for the whole tree: a builder in, a blueprint that cannot be wrong out.
+//! The validation of a tree: builders in, a valid blueprint out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::child::{
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, Trail, check_name};
-use crate::policy::{Origin, Preset, Rules, unreachable};
+use crate::policy::{PolicySource, Preset, Rules, unreachable};
 use crate::runtime::Blueprint;
 
-/// What there is to check of a builder of either kind.
+/// A builder of either kind.
 pub(super) trait Described {
     fn name(&self) -> &str;
     fn options(&self) -> &Options;
@@ -79,12 +79,12 @@ pub(super) fn root(described: &dyn Described) -> Result<Supervisor, BuildError> 
     Ok(Supervisor::new(Arc::new(blueprint), warnings))
 }
 
-/// Checks what a supervisor says of itself.
+/// Checks the options of a supervisor, without its children.
 pub(super) fn alone(described: &dyn Described, path: &Trail) -> Result<(), BuildError> {
     rules(described.options(), path).map(drop)
 }
 
-/// Checks a supervisor that is a child, and whose children are checked.
+/// Checks a supervisor whose children are checked.
 pub(super) fn nested(
     described: &dyn Described,
     path: &Trail,
@@ -103,7 +103,7 @@ fn blueprint(
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
     let mut blueprint = Blueprint {
-        // Of a child it is the spec's, which may be another than the builder's.
+        // A spec can rename the supervisor, so this is not the name of the builder.
         name: path.name().into(),
         rules: Arc::new(rules(described.options(), path)?),
         dynamic: described.is_dynamic(),
@@ -176,9 +176,9 @@ fn rules(options: &Options, path: &Trail) -> Result<Rules, BuildError> {
             .unwrap_or_else(|| preset.map_or(default.first_start, |preset| preset.first_start)),
         on_exhausted,
         on_exhausted_from: match (options.on_exhausted, preset) {
-            (Some(_), _) => Origin::Supervisor,
-            (None, Some(_)) => Origin::Preset,
-            (None, None) => Origin::Default,
+            (Some(_), _) => PolicySource::Supervisor,
+            (None, Some(_)) => PolicySource::Preset,
+            (None, None) => PolicySource::Default,
         },
         intensity,
         charge_everything: preset.is_some_and(|preset| preset.charge_everything),
@@ -194,13 +194,13 @@ fn rules(options: &Options, path: &Trail) -> Result<Rules, BuildError> {
     })
 }
 
-/// A limit that all children together can't reach, even if they fail whenever they may.
+/// Returns a warning if all children together can't exceed the limit.
 fn unreachable_limit(blueprint: &Blueprint, path: &Trail) -> Option<BuildWarning> {
     let rules = &blueprint.rules;
     let intensity = rules.intensity.filter(|_| !blueprint.children.is_empty())?;
-    // How long an error may ask to wait isn't known.
-    let asks = |child: &ChildSpec| !child.options.waits.is_empty();
-    if !rules.defaults.waits.is_empty() || blueprint.children.iter().any(asks) {
+    // The delays that errors ask for are unknown.
+    let has_delays = |child: &ChildSpec| !child.options.retry_after.is_empty();
+    if !rules.defaults.retry_after.is_empty() || blueprint.children.iter().any(has_delays) {
         return None;
     }
     let backoffs = blueprint.children.iter().map(|child| rules.backoff(&child.options));

@@ -1,4 +1,4 @@
-//! The builders: what becomes of letters that can't be delivered.
+//! Options of builders for dead letters.
 
 use std::any::TypeId;
 
@@ -6,35 +6,35 @@ use super::builder::{DynamicSupervisorBuilder, SupervisorBuilder};
 use crate::dead_letter::DeadLetterStore;
 use crate::policy::DeadLetterLog;
 
-/// What both builders have in common, written once.
+/// The methods that both builders have.
 macro_rules! letter_options {
     ($($builder:ty),+) => {$(
         impl $builder {
-            /// How many [dead letters](crate::DeadLetter) from here and below are logged. Default:
-            /// as the nearest supervisor above that says so, which counts them with its own; the
-            /// root as [`DeadLetterLog::default`] says.
+            /// Limits how many [dead letters](crate::DeadLetter) from here and below are logged.
             ///
-            /// A supervisor that says it itself counts anew each time it is started. Letters that
-            /// are about a child itself are neither counted nor logged here: that their supervisor
-            /// gave up on it already is.
+            /// Default: the nearest supervisor above that sets it counts these letters with its own; for the
+            /// root, [`DeadLetterLog::default`]. A supervisor that sets it starts the count at each start.
+            ///
+            /// Letters about a child itself are neither counted nor logged, because its supervisor already logs
+            /// that it gave up.
             pub fn dead_letter_log(mut self, log: DeadLetterLog) -> Self {
                 self.options.dead_letters.log = Some(log);
                 self
             }
 
-            /// Keeps the [dead letters](crate::DeadLetter) from here and below in this store, and in
-            /// those that were given here before. Default: none are kept.
+            /// Keeps the [dead letters](crate::DeadLetter) from here and below in this store.
+            ///
+            /// Call it once for each store. Default: no store.
             pub fn dead_letter_store(mut self, store: &DeadLetterStore) -> Self {
                 self.options.dead_letters.stores.push(store.clone());
                 self
             }
 
-            /// Keeps letters about messages of the type `M`, from here and below, from being logged
-            /// and from being seen by whoever listens to
-            /// [`dead_letters`](crate::SupervisorHandle::dead_letters), also above.
+            /// Hides dead letters about messages of the type `M`, from here and below.
             ///
-            /// For messages that nobody misses, such as heartbeats. Stores have and count them all
-            /// the same, and who wants to see them can: see
+            /// They aren't logged, and subscribers to [`dead_letters`](crate::SupervisorHandle::dead_letters)
+            /// don't receive them, here and above. Use it for messages that can be lost, such as heartbeats.
+            /// Stores still keep and count them, and a subscriber can ask for them with
             /// [`with_suppressed`](crate::Subscription::with_suppressed).
             pub fn suppress_dead_letters<M: 'static>(mut self) -> Self {
                 self.options.dead_letters.suppressed.push(TypeId::of::<M>());

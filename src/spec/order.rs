@@ -1,10 +1,6 @@
-//! The start order: declaration order, moved only as far as `requires` asks for.
+//! The start order: the declared order, with each child behind its requirements.
 //!
-//! A stable topological sort (Kahn's, the earliest declared first), so that the order of a tree is
-//! a matter of reading it and never of timing.
-//!
-//! In loops, since every program compiles it and few use it: chains of iterators, collected, came to
-//! three per cent of all that is compiled of this crate.
+//! A stable topological sort (Kahn's algorithm, the earliest declared first).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,12 +14,12 @@ use crate::error::{BuildError, known};
 use crate::path::Trail;
 use crate::policy::Start;
 
-/// The children in the order in which they start. Their keys, by name, are moved with them.
+/// Sorts the children into their start order, and updates their keys.
 ///
 /// # Errors
 ///
-/// If a requirement is unknown, part of a circle, or declared later although children start one
-/// after the other.
+/// If a requirement is unknown or part of a cycle, or is declared later although children start
+/// sequentially.
 pub(super) fn sorted(
     mut children: Vec<ChildSpec>,
     keys: &mut HashMap<Arc<str>, Key>,
@@ -34,9 +30,9 @@ pub(super) fn sorted(
         return Ok(children);
     }
     let requires = requirements(&children, keys, parent)?;
-    let order = order(&requires).map_err(|circle| {
-        let names: Vec<_> = circle.iter().map(|&index| children[index].name()).collect();
-        BuildError::RequirementCycle { parent: parent.path(), circle: names.join(" → ") }
+    let order = order(&requires).map_err(|cycle| {
+        let names: Vec<_> = cycle.iter().map(|&index| children[index].name()).collect();
+        BuildError::RequirementCycle { parent: parent.path(), cycle: names.join(" → ") }
     })?;
     if start == Start::Sequential {
         for (index, child) in children.iter().enumerate() {
@@ -54,9 +50,9 @@ pub(super) fn sorted(
     Ok(children)
 }
 
-/// Puts to each place what was at the one that `order` says.
+/// Moves the item at `order[place]` to each `place`.
 fn arrange<T>(items: &mut [T], mut order: Vec<usize>) {
-    // Along each circle of those that change places.
+    // Along each cycle of the permutation.
     for first in 0..order.len() {
         let mut place = first;
         loop {
@@ -70,7 +66,7 @@ fn arrange<T>(items: &mut [T], mut order: Vec<usize>) {
     }
 }
 
-/// For each child, the children it requires.
+/// Returns the indices of the required children, for each child.
 fn requirements(
     children: &[ChildSpec],
     keys: &HashMap<Arc<str>, Key>,
@@ -83,9 +79,9 @@ fn requirements(
             parent: parent.path(),
             requirement: name.clone(),
             known: {
-                let others = children.iter().map(ChildSpec::name);
-                let others = others.filter(|&name| name != child.name());
-                known(others, children.len() - 1)
+                let siblings = children.iter().map(ChildSpec::name);
+                let siblings = siblings.filter(|&name| name != child.name());
+                known(siblings, children.len() - 1)
             },
         })
     };
@@ -100,7 +96,7 @@ fn requirements(
     Ok(requires)
 }
 
-/// The indices in start order, or a circle: its first is also its last.
+/// Returns the indices in start order, or a cycle whose first index is also its last.
 fn order(requires: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
     let mut unmet = vec![0; requires.len()];
     let mut dependants = vec![Vec::new(); requires.len()];
@@ -124,11 +120,11 @@ fn order(requires: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
             }
         }
     }
-    if order.len() == requires.len() { Ok(order) } else { Err(circle(requires, &unmet)) }
+    if order.len() == requires.len() { Ok(order) } else { Err(cycle(requires, &unmet)) }
 }
 
-/// Follows requirements among those that are left until one comes up again.
-fn circle(requires: &[Vec<usize>], unmet: &[usize]) -> Vec<usize> {
+/// Follows unmet requirements until an index repeats.
+fn cycle(requires: &[Vec<usize>], unmet: &[usize]) -> Vec<usize> {
     let left = |index: &usize| unmet[*index] > 0;
     let mut walk: Vec<usize> = (0..requires.len()).find(left).into_iter().collect();
     while let Some(&last) = walk.last() {
@@ -147,17 +143,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_requirements_the_order_is_the_declared_one() {
+    fn without_requirements_the_order_is_the_declared_order() {
         assert_eq!(order(&[vec![], vec![], vec![]]), Ok(vec![0, 1, 2]));
     }
 
     #[test]
-    fn a_child_moves_only_behind_what_it_requires() {
+    fn a_child_moves_only_behind_its_requirements() {
         assert_eq!(order(&[vec![2], vec![], vec![], vec![]]), Ok(vec![1, 2, 0, 3]));
     }
 
     #[test]
-    fn what_is_arranged_comes_from_where_the_order_says() {
+    fn arrange_applies_the_permutation() {
         for order in [[0, 1, 2, 3], [3, 0, 1, 2], [1, 2, 3, 0], [1, 0, 3, 2], [0, 3, 1, 2]] {
             let mut items = [0, 1, 2, 3];
             arrange(&mut items, order.into());
@@ -166,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_named_from_one_child_back_to_itself() {
+    fn a_cycle_begins_and_ends_with_one_child() {
         assert_eq!(order(&[vec![], vec![3], vec![1], vec![2]]), Err(vec![1, 3, 2, 1]));
         assert_eq!(order(&[vec![0]]), Err(vec![0, 0]));
     }

@@ -7,8 +7,8 @@ impl Status {
     ///
     /// It is what `serde` makes of it. Durations are in milliseconds and points in time in
     /// milliseconds since the Unix epoch, in fields whose names end in `_ms`; what is not known is
-    /// `null`. The `policy` of a child is in the words of a file, each part with its `origin`: see
-    /// [`PolicyInForce`](crate::PolicyInForce). This cannot fail: there is nothing in a snapshot that JSON could not say.
+    /// `null`. The `policy` of a child is in the words of a file, each part with its `source`: see
+    /// [`EffectivePolicy`](crate::EffectivePolicy). This cannot fail: there is nothing in a snapshot that JSON could not say.
     #[must_use]
     pub fn json(&self) -> String {
         let json = serde_json::to_string_pretty(self);

@@ -17,8 +17,8 @@ use crate::lifecycle::Lifecycle;
 use crate::millis;
 use crate::path::Path;
 use crate::policy::{
-    Backoff, FailureLog, Intensity, OnExhausted, OnLeak, PolicyInForce, PolicyOrigins, RestartType,
-    Shutdown, Trigger,
+    Backoff, EffectivePolicy, FailureLog, Intensity, OnExhausted, OnLeak, PolicySources,
+    RestartType, Shutdown, Trigger,
 };
 
 /// A snapshot of a tree, or of the part of it below one supervisor.
@@ -45,7 +45,7 @@ use crate::policy::{
 ///
 /// Serialised, durations are in milliseconds, and points in time in milliseconds since the Unix
 /// epoch, in fields whose names end in `_ms`. What is under `policy` is as it is written in a file:
-/// see [`PolicyInForce`].
+/// see [`EffectivePolicy`].
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {
@@ -84,7 +84,7 @@ pub struct ChildInfo {
     pub restart: RestartType,
     /// What its end is answered with if it comes now, and who said so. `None` for the root, which
     /// has nobody above it.
-    pub policy: Option<PolicyInForce>,
+    pub policy: Option<EffectivePolicy>,
     /// Whether its end may end its supervisor.
     pub significant: bool,
     /// Where it is in its lifecycle.
@@ -224,7 +224,7 @@ pub struct ChildSpecInfo {
     pub failure_log: FailureLog,
     /// Who said which of it. What a running child says itself isn't here, but in
     /// [`ChildInfo::policy`].
-    pub origins: PolicyOrigins,
+    pub sources: PolicySources,
 }
 
 #[cfg(test)]

@@ -414,7 +414,7 @@ fn an_invalid_check_is_refused_when_the_tree_is_built() {
         ),
         (
             check().failures(0),
-            "the health check of `app/a` takes it to be unhealthy after 0 failures; write \
+            "the health check of `app/a` has a threshold of 0 failures; write \
              `failures(1)` or more",
         ),
     ];

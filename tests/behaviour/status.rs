@@ -293,13 +293,13 @@ async fn every_time_in_json_is_a_number_of_milliseconds() {
         "kind": "worker",
         "restart": "permanent",
         "policy": {
-            "restart": { "value": "permanent", "origin": "default" },
+            "restart": { "value": "permanent", "source": "default" },
             "backoff": {
                 "value": { "curve": "constant", "delay": "5s" },
-                "origin": "defaults",
+                "source": "defaults",
             },
-            "on_exhausted": { "value": "escalate", "origin": "default" },
-            "failure_log": { "value": { "level": "warn" }, "origin": "default" },
+            "on_exhausted": { "value": "escalate", "source": "default" },
+            "failure_log": { "value": { "level": "warn" }, "source": "default" },
         },
         "significant": false,
         "lifecycle": "restarting",

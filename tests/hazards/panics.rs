@@ -164,7 +164,7 @@ impl std::error::Error for Unspeakable {}
 async fn an_error_that_panics_in_display_affects_no_sibling() {
     // The supervisor writes the log.
     let log = Log::at(LevelFilter::DEBUG);
-    let text = "failed: an error that panics when it is shown";
+    let text = "failed: an error that panics when it is displayed";
     assert_eq!(
         end_of(worker("faulty", async |_ctx| -> Exit { Err(Unspeakable.into()) })).await,
         text

@@ -95,8 +95,8 @@ async fn a_readded_child_cannot_create_a_requirement_cycle() {
     let refused = app.start_child(idle("db").requires("api")).await;
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "the children of `app` require each other in a circle: db → api → pool → db; remove one \
-         link"
+        "the children of `app` require each other in a cycle: db → api → pool → db; remove one of \
+         these requirements"
     );
 
     app.start_child(idle("db")).await.unwrap();

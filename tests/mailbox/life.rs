@@ -343,7 +343,7 @@ async fn a_mailbox_belongs_to_one_child_at_a_time() {
 
     let error = tree.start_child(spec.clone().named("second")).await.unwrap_err();
 
-    let text = "`app/second` has the mailbox of `app/reader`; make a mailbox for each child";
+    let text = "`app/second` uses the mailbox of `app/reader`; make one mailbox for each child";
     assert_eq!(error.to_string(), text);
     tree.stop("enough").await.unwrap();
     let twins = app().child(spec.clone()).child(spec.clone().named("second"));

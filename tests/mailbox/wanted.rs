@@ -179,7 +179,7 @@ async fn a_child_without_a_mailbox_cannot_be_started_by_messages() {
     let error = app().child(spec).build().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`app/deaf` is to start on a message, and has no mailbox; make it with \
+        "`app/deaf` has `start_on_message()`, but no mailbox; make the child with \
          `worker_with_mailbox` or `child_with_mailbox`"
     );
 }

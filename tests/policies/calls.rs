@@ -136,7 +136,7 @@ async fn a_delay_requested_by_an_error_replaces_the_backoffs_for_that_attempt() 
     let tell = Arc::clone(&waits);
     let policy = Retry::attempts(6)
         .backoff(Backoff::exponential(ms(100), ms(900)))
-        .wait_from(|error: &String, attempt| {
+        .retry_after(|error: &String, attempt| {
             assert_eq!(*error, format!("no {attempt}"));
             // Beyond the bound of the backoff, or without a delay.
             match attempt {
@@ -163,22 +163,22 @@ async fn a_delay_requested_by_an_error_replaces_the_backoffs_for_that_attempt() 
 async fn a_delay_requested_by_an_error_changes_neither_attempts_nor_deadline() {
     let asked = |_: &String, _| Some(ms(1_000));
     let calls = Calls::default();
-    let policy = Retry::attempts(3).backoff(Backoff::none()).wait_from(asked);
+    let policy = Retry::attempts(3).backoff(Backoff::none()).retry_after(asked);
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
     assert_eq!(calls.at(), [0, 1_000, 2_000], "and nobody waits after the last");
 
     let calls = Calls::default();
-    let policy = Retry::attempts(9).again_if(|_, attempt| attempt < 2).wait_from(asked);
+    let policy = Retry::attempts(9).again_if(|_, attempt| attempt < 2).retry_after(asked);
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
     assert_eq!(calls.at(), [0, 1_000]);
 
     let calls = Calls::default();
-    let policy = Retry::attempts(4).backoff(Backoff::iter(|| [ms(1)])).wait_from(asked);
+    let policy = Retry::attempts(4).backoff(Backoff::iter(|| [ms(1)])).retry_after(asked);
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
     assert_eq!(calls.at().len(), 4, "a backoff with an end isn't used up");
 
     let calls = Calls::default();
-    let policy = Retry::attempts(3).accept_if(|value| *value >= 2).wait_from(asked);
+    let policy = Retry::attempts(3).accept_if(|value| *value >= 2).retry_after(asked);
     assert_eq!(retry(policy, || calls.works_from(1)).await, Ok(2));
     assert_eq!(calls.at(), [0, 0], "a value that isn't accepted asks for nothing");
 }
@@ -307,7 +307,7 @@ async fn an_open_breaker_stays_open_as_long_as_the_error_requests() {
         .max_failures(2)
         .reset_after(ms(1_000))
         .fails_if(|&asked: &Option<u64>| asked != Some(0))
-        .reset_from(|asked| asked.map(ms));
+        .retry_after(|asked| asked.map(ms));
     let fail = async |asked| {
         let _ = breaker.call(async || Err::<(), _>(asked)).await;
         breaker.call(async || Err::<(), _>(Some(0))).await

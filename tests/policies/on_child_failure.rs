@@ -562,7 +562,9 @@ async fn siblings_run_and_requests_are_served_while_a_callback_decides() {
     ];
     let calls = ["retry", "wake", "restart", "restart_child", "kill_child"];
     for (result, name) in refused.into_iter().zip(calls) {
-        let Err(ControlError::Unfit { state, call, .. }) = result else { panic!("{result:?}") };
+        let Err(ControlError::InvalidState { state, call, .. }) = result else {
+            panic!("{result:?}")
+        };
         assert_eq!((state, call), (Lifecycle::Errored, name));
     }
     sleep(secs(1)).await;

@@ -6,7 +6,7 @@ use crate::common::{settle, start};
 use serde_json::json;
 use verger::{
     Backoff, ChildInfo, ChildSpec, Context, DynamicSupervisor, Exit, ExitKind, FailureLog,
-    Intensity, LogLevel, OnExhausted, OnExit, Origin, Preset, RestartPolicy, RestartType,
+    Intensity, LogLevel, OnExhausted, OnExit, PolicySource, Preset, RestartPolicy, RestartType,
     Supervisor, SupervisorHandle, worker,
 };
 
@@ -51,26 +51,29 @@ async fn status_shows_the_effective_policy_and_the_source_of_each_part() {
     let plain = seen(&tree, "plain").await.policy.unwrap();
     assert!(!plain.is_own());
     assert_eq!(plain.restart().value, RestartType::Permanent.into());
-    assert_eq!(plain.restart().origin, Origin::Default);
+    assert_eq!(plain.restart().source, PolicySource::Default);
     let backoff = plain.backoff();
-    assert_eq!((backoff.value, backoff.origin), (&Backoff::constant(secs(5)), Origin::Defaults));
+    assert_eq!(
+        (backoff.value, backoff.source),
+        (&Backoff::constant(secs(5)), PolicySource::Defaults)
+    );
     assert_eq!(plain.intensity(), None);
     let consecutive = plain.consecutive_restarts().unwrap();
-    assert_eq!((consecutive.value, consecutive.origin), (9, Origin::Defaults));
+    assert_eq!((consecutive.value, consecutive.source), (9, PolicySource::Defaults));
     let what = plain.on_exhausted();
-    assert_eq!((what.value, what.origin), (OnExhausted::Park, Origin::Supervisor));
-    assert_eq!(plain.failure_log().origin, Origin::Default);
+    assert_eq!((what.value, what.source), (OnExhausted::Park, PolicySource::Supervisor));
+    assert_eq!(plain.failure_log().source, PolicySource::Default);
 
     let own = seen(&tree, "own").await.policy.unwrap();
     assert!(own.is_own());
     assert_eq!(own.restart().value, RestartType::Temporary.into());
-    assert_eq!(own.restart().origin, Origin::Child);
+    assert_eq!(own.restart().source, PolicySource::Child);
     let intensity = own.intensity().unwrap();
     assert_eq!(intensity.value, Intensity::sliding(3, secs(60)));
-    assert_eq!(intensity.origin, Origin::Child);
+    assert_eq!(intensity.source, PolicySource::Child);
     let failing = own.failing_for().unwrap();
-    assert_eq!((failing.value, failing.origin), (secs(3600), Origin::Spec));
-    assert_eq!(own.on_exhausted().origin, Origin::Spec);
+    assert_eq!((failing.value, failing.source), (secs(3600), PolicySource::Spec));
+    assert_eq!(own.on_exhausted().source, PolicySource::Spec);
     tree.stop("done").await.unwrap();
 }
 
@@ -79,9 +82,9 @@ async fn a_setting_from_a_preset_has_the_preset_as_its_source() {
     let tree = Supervisor::builder("app").preset(Preset::otp());
     let tree = start(tree.child(idle("a")).child(idle("b").backoff(Backoff::none()))).await;
     let a = seen(&tree, "a").await.policy.unwrap();
-    assert_eq!((a.backoff().value, a.backoff().origin), (&Backoff::none(), Origin::Preset));
+    assert_eq!((a.backoff().value, a.backoff().source), (&Backoff::none(), PolicySource::Preset));
     let b = seen(&tree, "b").await.policy.unwrap();
-    assert_eq!((b.backoff().value, b.backoff().origin), (&Backoff::none(), Origin::Spec));
+    assert_eq!((b.backoff().value, b.backoff().source), (&Backoff::none(), PolicySource::Spec));
     tree.stop("done").await.unwrap();
 }
 
@@ -103,16 +106,16 @@ async fn json_writes_each_part_as_in_a_file_and_omits_absent_limits() {
         json!({
             "restart": {
                 "value": { "type": "transient", "on_exit": { "panicked": "fail_supervisor" } },
-                "origin": "spec",
+                "source": "spec",
             },
-            "backoff": { "value": { "curve": "none" }, "origin": "defaults" },
+            "backoff": { "value": { "curve": "none" }, "source": "defaults" },
             "intensity": {
                 "value": { "max": 3, "period": "1m", "window": "tumbling" },
-                "origin": "child",
+                "source": "child",
             },
-            "failing_for": { "value": "1m 30s", "origin": "spec" },
-            "on_exhausted": { "value": { "pause": "15s" }, "origin": "spec" },
-            "failure_log": { "value": { "level": "info" }, "origin": "child" },
+            "failing_for": { "value": "1m 30s", "source": "spec" },
+            "on_exhausted": { "value": { "pause": "15s" }, "source": "spec" },
+            "failure_log": { "value": { "level": "info" }, "source": "child" },
         }),
     );
     assert_eq!(json["restart"], "transient", "what the spec says is still there");
@@ -147,12 +150,12 @@ async fn a_childs_override_is_shown_until_its_next_incarnation_and_marked_in_the
         "├─ a                   permanent    RESTARTING   retry in 7s (attempt 1)",
     );
     let waiting = seen(&tree, "a").await;
-    assert_eq!(waiting.policy.unwrap().backoff().origin, Origin::Child);
+    assert_eq!(waiting.policy.unwrap().backoff().source, PolicySource::Child);
     tokio::time::sleep(secs(7)).await;
     let next = seen(&tree, "a").await;
     let policy = next.policy.unwrap();
     assert_eq!((next.incarnation, policy.is_own()), (2, false));
-    assert_eq!(policy.backoff().origin, Origin::Default);
+    assert_eq!(policy.backoff().source, PolicySource::Default);
     assert!(!text().await[1].contains("own policy"));
     tree.stop("done").await.unwrap();
 }
@@ -168,7 +171,7 @@ async fn a_spec_shows_the_source_of_each_part_and_not_the_childs_override() {
     assert_eq!(spec.restart, RestartType::Transient);
     assert_eq!(spec.failure_log, FailureLog::default());
     assert_eq!(
-        serde_json::to_value(spec.origins).unwrap(),
+        serde_json::to_value(spec.sources).unwrap(),
         json!({
             "restart": "spec",
             "backoff": "default",
@@ -193,8 +196,8 @@ async fn a_fallback_and_a_dynamic_child_each_have_their_own_policy() {
     let a = seen(&tree, "a").await.policy.unwrap();
     assert_eq!(a.consecutive_restarts(), None);
     assert_eq!(
-        (a.backoff().value, a.backoff().origin),
-        (&Backoff::constant(secs(3)), Origin::Spec)
+        (a.backoff().value, a.backoff().source),
+        (&Backoff::constant(secs(3)), PolicySource::Spec)
     );
 
     let conns = tree.supervisor("conns").await.unwrap();
@@ -202,6 +205,6 @@ async fn a_fallback_and_a_dynamic_child_each_have_their_own_policy() {
     let children = conns.which_children().await.unwrap();
     let policy = children[0].policy.as_ref().unwrap();
     assert_eq!(policy.on_exhausted().value, OnExhausted::Park);
-    assert_eq!(policy.on_exhausted().origin, Origin::Supervisor);
+    assert_eq!(policy.on_exhausted().source, PolicySource::Supervisor);
     tree.stop("done").await.unwrap();
 }

@@ -328,7 +328,7 @@ mod errors {
         assert_eq!(becomes(failing().on_exit(ExitKind::Failed, OnExit::Restart)).await, RESTARTED);
         let forced = failing().on_exit(ExitKind::Failed, OnExit::EndSupervisor).restart_if(yes);
         assert_eq!(becomes(forced.clone()).await, RESTARTED);
-        assert_eq!(becomes(forced.leave_if(yes)).await, LEFT);
+        assert_eq!(becomes(forced.stop_if(yes)).await, LEFT);
     }
 
     #[tokio::test(start_paused = true)]
@@ -345,7 +345,7 @@ mod errors {
         };
         let sub = |name: &str| Supervisor::builder(name).restarts(0, SECOND);
         let deep = sub("a").child(sub("b").child(fails()));
-        let tree = start(app().child(deep.into_child().leave_if(is(ErrorKind::NotFound)))).await;
+        let tree = start(app().child(deep.into_child().stop_if(is(ErrorKind::NotFound)))).await;
         settle().await;
 
         let a = tree.which_child("a").await.unwrap();
@@ -361,7 +361,7 @@ mod errors {
     async fn a_panicking_predicate_counts_as_false_and_affects_no_sibling() {
         let asked = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&asked);
-        let spec = failing(ErrorKind::TimedOut).leave_if(move |_: &io::Error| {
+        let spec = failing(ErrorKind::TimedOut).stop_if(move |_: &io::Error| {
             count.fetch_add(1, Relaxed);
             panic!("on purpose")
         });
@@ -460,7 +460,7 @@ mod how_it_is_said {
 
     /// The default of all children ignores timeouts.
     fn with_default() -> SupervisorBuilder {
-        let default = Trigger::from(RestartType::Transient).leave_if(is(ErrorKind::TimedOut));
+        let default = Trigger::from(RestartType::Transient).stop_if(is(ErrorKind::TimedOut));
         app().defaults(|child| child.restart(default))
     }
 
@@ -477,7 +477,7 @@ mod how_it_is_said {
         assert_eq!(becomes(failing(ErrorKind::TimedOut)).await, LEFT);
         assert_eq!(becomes(failing(ErrorKind::Other)).await, RESTARTED);
 
-        let added = |kind| failing(kind).leave_if(is(ErrorKind::NotFound));
+        let added = |kind| failing(kind).stop_if(is(ErrorKind::NotFound));
         assert_eq!(becomes(added(ErrorKind::NotFound)).await, LEFT);
         assert_eq!(becomes(added(ErrorKind::TimedOut)).await, LEFT, "it is still there");
         assert_eq!(becomes(added(ErrorKind::Other)).await, RESTARTED);
@@ -488,9 +488,9 @@ mod how_it_is_said {
         let own = |kind| failing(kind).restart(RestartType::Permanent);
         assert_eq!(becomes(own(ErrorKind::TimedOut)).await, RESTARTED);
         // Exceptions belong to the child, wherever they are written.
-        let before = failing(ErrorKind::NotFound).leave_if(is(ErrorKind::NotFound));
+        let before = failing(ErrorKind::NotFound).stop_if(is(ErrorKind::NotFound));
         assert_eq!(becomes(before.restart(RestartType::Permanent)).await, LEFT);
-        let after = own(ErrorKind::NotFound).leave_if(is(ErrorKind::NotFound));
+        let after = own(ErrorKind::NotFound).stop_if(is(ErrorKind::NotFound));
         assert_eq!(becomes(after).await, LEFT);
     }
 
@@ -541,7 +541,7 @@ mod how_it_is_said {
             assert!(matches!(error, BuildError::SignificantPermanent { .. }), "{error}");
         }
         let built = [
-            a().leave_if(|_: &io::Error| true),
+            a().stop_if(|_: &io::Error| true),
             a().on_exit(ExitKind::Hung, OnExit::Leave),
             a().restart(Trigger::any().activation_only()),
             a().restart(RestartType::OnStop),

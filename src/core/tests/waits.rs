@@ -78,7 +78,7 @@ mod a_wait_that_an_error_asks_for {
     #[test]
     fn is_the_childs_and_before_that_of_the_defaults() {
         let mut rules = waiting();
-        rules.defaults.waits.ask(|_: &Busy| Some(secs(7)));
+        rules.defaults.retry_after.add(|_: &Busy| Some(secs(7)));
         let mut world = World::running(rules, [kid("a").told(secs(5)), kid("b")]);
         for name in ["a", "b"] {
             world.exit(name, busy());
@@ -121,7 +121,7 @@ mod a_wait_that_an_error_asks_for {
         let asked = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&asked);
         let mut rules = Rules { asks: true, ..waiting() };
-        rules.defaults.waits.ask(move |_: &Busy| {
+        rules.defaults.retry_after.add(move |_: &Busy| {
             count.fetch_add(1, Ordering::Relaxed);
             Some(secs(5))
         });

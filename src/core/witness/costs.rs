@@ -75,7 +75,7 @@ impl Witness {
         let child = self.child(key);
         let options = Arc::clone(&child.nature.options);
         let backoff = child.backoff(&rules).clone();
-        let asked = rules.asked_wait(&options, reason);
+        let asked = rules.retry_after(&options, reason);
         let drawn = [0.0, 1.0]
             .map(|unit| backoff.delay(child.drawn, &mut || unit).expect("a curve without an end"));
         let [least, most] = asked.map_or(drawn, |wait| [wait; 2]);

@@ -1,13 +1,13 @@
-//! Curves: how the wait grows with each restart in a row, before jitter.
+//! Curves: how the delay grows with each restart in a row, before jitter.
 //!
-//! A [`Shape`] turns an index (0 for the first restart in a row) into a wait. It counts nothing and
-//! knows no jitter; only a shape that is random by nature draws.
+//! A [`Shape`] maps an index (0 for the first restart in a row) to a delay. Only a shape that is
+//! random by nature draws a number.
 //!
 //! # Invariants
 //!
-//! 1. [`Shape::at`] is total: any index and any values give a wait, or the end of the waits.
-//! 2. What its author said is the last wait is never exceeded, and the first never undercut.
-//! 3. A panic of somebody's own curve ends the waits, and nothing else.
+//! 1. [`Shape::at`] is total: for any index and any values it returns a delay or the end.
+//! 2. No delay exceeds the last one that the author set, or is below the first.
+//! 3. A panic of a custom curve ends the delays, and nothing else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,42 +19,43 @@ use super::{BackoffProblem, BinarySlots};
 use crate::panic::catch_panic;
 use crate::policy::random::Random;
 
-/// A curve of one's own, for [`Backoff::custom`](crate::Backoff::custom).
+/// A custom curve, for [`Backoff::custom`](crate::Backoff::custom).
 ///
 /// ```
 /// use std::time::Duration;
 ///
 /// use verger::{Backoff, Curve};
 ///
-/// /// Patient at first, and then for a minute.
+/// /// One second three times, then a minute.
 /// #[derive(Debug)]
-/// struct Patient;
+/// struct Steps;
 ///
-/// impl Curve for Patient {
+/// impl Curve for Steps {
 ///     fn delay(&self, index: u32) -> Duration {
 ///         Duration::from_secs(if index < 3 { 1 } else { 60 })
 ///     }
 /// }
 ///
-/// let waits: Vec<_> = Backoff::custom(Patient).delays().take(4).map(|wait| wait.as_secs()).collect();
+/// let waits: Vec<_> = Backoff::custom(Steps).delays().take(4).map(|wait| wait.as_secs()).collect();
 /// assert_eq!(waits, [1, 1, 1, 60]);
 /// ```
 pub trait Curve: Send + Sync + 'static {
-    /// The wait before a restart, where `index` is 0 for the first restart in a row.
+    /// Returns the delay before a restart, where `index` is 0 for the first restart in a row.
     ///
-    /// Called by the supervisor, so it must not block. If it panics, the child is given up.
+    /// It is called in the task of the supervisor, so it must not block. If it panics, the child is
+    /// given up.
     fn delay(&self, index: u32) -> Duration;
 }
 
-/// Makes the waits of one row of restarts.
-pub(super) type Factory = dyn Fn() -> Box<Waits> + Send + Sync;
+/// Creates the iterator of delays for one row of restarts.
+pub(in crate::policy) type Factory = dyn Fn() -> Box<Waits> + Send + Sync;
 
-/// The waits that are left.
-pub(super) type Waits = dyn Iterator<Item = Duration> + Send;
+/// The remaining delays.
+pub(in crate::policy) type Waits = dyn Iterator<Item = Duration> + Send;
 
-/// How the wait grows. A further curve is a further variant.
+/// The curve of a backoff.
 #[derive(Clone)]
-pub(super) enum Shape {
+pub(in crate::policy) enum Shape {
     Constant(Duration),
     Linear {
         min: Duration,
@@ -65,7 +66,7 @@ pub(super) enum Shape {
         min: Duration,
         factor: f64,
         max: Duration,
-        /// From the wait that was drawn last, and not from the first.
+        /// Whether the delay is computed from the previous one, and not from the first.
         compounding: bool,
     },
     Geometric {
@@ -83,8 +84,9 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// The wait at `index`; not bounded from above, because jitter may come before that. `None` if
-    /// there are no more.
+    /// Returns the delay at `index`, without an upper bound, because jitter may be applied before it.
+    ///
+    /// `None` means that there are no more delays.
     pub(super) fn at(
         &self,
         index: u32,
@@ -112,7 +114,7 @@ impl Shape {
         })
     }
 
-    /// The first wait, which a hard floor keeps to.
+    /// Returns the first delay, for the hard floor.
     pub(super) fn min(&self) -> Option<Duration> {
         match self {
             Self::Constant(min)
@@ -124,7 +126,7 @@ impl Shape {
         }
     }
 
-    /// The last wait, if its author has said which.
+    /// Returns the longest delay, if it is a parameter of the curve.
     pub(super) fn max(&self) -> Option<Duration> {
         match self {
             Self::Linear { max, .. }
@@ -135,7 +137,7 @@ impl Shape {
         }
     }
 
-    /// The wait that the curve ends at, if it can be known.
+    /// Returns the delay that the curve ends at, if it is known.
     pub(super) fn last(&self) -> Option<Duration> {
         match self {
             Self::Constant(delay) => Some(*delay),
@@ -144,8 +146,8 @@ impl Shape {
         }
     }
 
-    /// What it is called.
-    pub(super) fn name(&self) -> &'static str {
+    /// Returns the name of the curve.
+    pub(in crate::policy) fn name(&self) -> &'static str {
         match self {
             Self::Constant(delay) if delay.is_zero() => "none",
             Self::Constant(_) => "constant",
@@ -163,15 +165,15 @@ impl Shape {
         if let Self::Slots(slots) = self
             && slots.longest().is_zero()
         {
-            let advice = "write a ceiling of at least 2 and slots of more than no time";
-            return Err(BackoffProblem::new("ceiling", "no wait at all".to_owned(), advice));
+            let advice = "write a ceiling of at least 2 and a slot longer than zero";
+            return Err(BackoffProblem::new("ceiling", "zero delays only".to_owned(), advice));
         }
         let (Some(min), Some(max)) = (self.min(), self.max()) else { return Ok(()) };
         if min.is_zero() {
             return Err(BackoffProblem::new(
                 "min",
                 format_duration(min).to_string(),
-                "write a first wait above zero, or `Backoff::none()` for no wait at all",
+                "write a first delay above zero, or `Backoff::none()` for no delay",
             ));
         }
         if max < min {
@@ -192,18 +194,18 @@ impl Shape {
             Self::Geometric { steps: 0, .. } => Err(BackoffProblem::new(
                 "steps",
                 "0".to_owned(),
-                "write in how many steps it gets to `max`, such as 5",
+                "write the number of steps to `max`, such as 5",
             )),
             _ => Ok(()),
         }
     }
 }
 
-/// `min * factor^index`, as long as a wait can be at most, and no shorter than `min`.
+/// Returns `min * factor^index`, saturating, and at least `min`.
 ///
-/// Whole factors are multiplied as integers, so that 200, 400, 800 are exactly that.
+/// Whole factors use integer arithmetic, so 200, 400, 800 are exact.
 fn scaled(min: Duration, factor: f64, index: u32) -> Duration {
-    // Also if it is not a number.
+    // This also replaces NaN.
     let factor = factor.max(1.0);
     if factor.fract() == 0.0 && factor <= f64::from(u32::MAX) {
         let product = (factor as u128).checked_pow(index);
@@ -215,19 +217,18 @@ fn scaled(min: Duration, factor: f64, index: u32) -> Duration {
         };
     }
     let seconds = min.as_secs_f64() * factor.powf(f64::from(index));
-    // Nothing, however often, is nothing.
+    // Zero times infinity.
     if seconds.is_nan() { Duration::ZERO } else { longest(seconds).max(min) }
 }
 
 const NANOS_PER_SEC: u128 = 1_000_000_000;
 
-/// As long as a wait can be at most.
+/// Converts seconds into a duration, saturating.
 fn longest(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
-/// From `min` to `max` in so many steps, each the same multiple of the one before. systemd's
-/// `RestartSteps`.
+/// Grows from `min` to `max` in `steps` steps, each by the same factor.
 fn geometric(min: Duration, max: Duration, steps: u32, index: u32) -> Duration {
     if index >= steps {
         return max;
@@ -237,12 +238,12 @@ fn geometric(min: Duration, max: Duration, steps: u32, index: u32) -> Duration {
     }
     let part = f64::from(index) / f64::from(steps);
     let grown = (max.as_secs_f64() / min.as_secs_f64()).powf(part);
-    // To the microsecond: 2, 4 and 8 seconds are not to be a nanosecond less.
+    // Rounded to microseconds, so that 2, 4 and 8 seconds are exact.
     let micros = (min.as_secs_f64() * grown * 1e6).round();
     longest(micros / 1e6).max(min).min(max.max(min))
 }
 
-/// Each the sum of the two before it: 1, 1, 2, 3, 5, 8.
+/// Returns a Fibonacci multiple of `min`: 1, 1, 2, 3, 5, 8.
 fn fibonacci(min: Duration, max: Duration, index: u32) -> Duration {
     let (mut wait, mut next) = (min, min);
     for _ in 0..index {
@@ -254,7 +255,7 @@ fn fibonacci(min: Duration, max: Duration, index: u32) -> Duration {
     wait
 }
 
-/// Own curves are equal if they are the same.
+/// Custom curves and iterators are equal if they are the same object.
 impl PartialEq for Shape {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

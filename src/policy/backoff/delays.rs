@@ -1,20 +1,21 @@
-//! The waits of a backoff in order, for whoever has no supervisor.
+//! An iterator over the delays of a backoff, for use outside of a tree.
 
 use std::fmt;
 use std::iter::FusedIterator;
 use std::time::Duration;
 
-use super::{Backoff, Place};
+use super::{Backoff, Position};
 use crate::policy::random::Random;
 
-/// The waits of a [`Backoff`], from the first on; made by [`Backoff::delays`].
+/// An iterator over the delays of a [`Backoff`], created by [`Backoff::delays`].
 ///
-/// Never ends, unless the backoff is one of an iterator that does. What a supervisor decides by
-/// itself (that a failure is the first, that a child was well) isn't known here.
+/// It never ends, except for the backoff of an iterator that ends. Settings that depend on a
+/// supervisor have no effect: [`first_at_once`](Backoff::first_at_once),
+/// [`at_once_after_reset`](Backoff::at_once_after_reset), and the rules for resets.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Delays {
     backoff: Backoff,
-    place: Place,
+    position: Position,
     random: Box<dyn Random>,
     over: bool,
 }
@@ -22,18 +23,18 @@ pub struct Delays {
 impl Delays {
     pub(super) fn new(backoff: Backoff) -> Self {
         let random = Box::new(fastrand::Rng::new());
-        Self { backoff, place: Place::default(), random, over: false }
+        Self { backoff, position: Position::default(), random, over: false }
     }
 
-    /// Draws the jitter from another source, a seeded one for example.
+    /// Sets the random source of the jitter, for example a seeded one.
     pub fn random(mut self, random: impl Random + 'static) -> Self {
         self.random = Box::new(random);
         self
     }
 
-    /// Begins again at the first wait.
+    /// Resets to the first delay.
     pub fn reset(&mut self) {
-        self.place.reset();
+        self.position.reset();
         self.over = false;
     }
 }
@@ -45,7 +46,7 @@ impl Iterator for Delays {
         if self.over {
             return None;
         }
-        let wait = self.backoff.next_wait(&mut self.place, &mut *self.random);
+        let wait = self.backoff.next_wait(&mut self.position, &mut *self.random);
         self.over = wait.is_none();
         wait
     }
@@ -57,7 +58,7 @@ impl fmt::Debug for Delays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delays")
             .field("backoff", &self.backoff)
-            .field("place", &self.place)
+            .field("position", &self.position)
             .finish_non_exhaustive()
     }
 }

@@ -1,52 +1,53 @@
-//! Jitter: how a wait is spread, so that those who failed together don't come back together.
-//!
-//! Turns one wait into another, given a random number. Knows no curve, and no bound: see
-//! [`Backoff`](super::Backoff).
+//! Jitter: the random part of a delay.
 
 use std::time::Duration;
 
 use super::BackoffProblem;
 use crate::policy::random::{Random, draw};
 
-/// How a wait is spread by chance.
+/// The random part of a delay.
 ///
-/// A number converts into [`Additive`](Self::Additive), the kind that keeps a wait as long as it
-/// was asked for at least: `backoff.jitter(0.2)`.
+/// A number converts into [`Additive`](Self::Additive), which never shortens a delay:
+/// `backoff.jitter(0.2)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {
-    /// Every wait is what the curve says.
+    /// No jitter. The default.
     #[default]
     None,
-    /// Longer or shorter by up to this fraction, from 0 to 1. actor-ts.
+    /// Adds or subtracts up to this fraction (0 to 1) of the delay, as in actor-ts.
     Symmetric(f64),
-    /// Longer by up to this fraction, from 0 to 1. Akka and Pekko.
+    /// Adds up to this fraction (0 to 1) of the delay, as in Akka and Pekko.
     Additive(f64),
-    /// Longer by up to this time, however short the wait. systemd's `RestartRandomizedDelaySec`.
+    /// Adds up to this time, as systemd's `RestartRandomizedDelaySec`.
     AdditiveAbs(Duration),
-    /// Anything from nothing to the whole wait: the widest spread, and the least load on what has
-    /// failed. From "Exponential Backoff And Jitter" (AWS, 2015), as is `Equal`.
+    /// Draws the whole delay, from zero to the delay of the curve.
+    ///
+    /// The widest spread. It is described in "Exponential Backoff And Jitter" (AWS, 2015), as is
+    /// `Equal`.
     Full,
-    /// At least half of the wait, and anything from nothing to the other half besides.
+    /// Keeps half of the delay, and draws from zero to the other half.
     Equal,
 }
 
 impl Jitter {
-    /// Spreads `base`. Draws once, and only if there is something to draw.
+    /// Applies the jitter to `base`. Draws once, and only if the result is random.
     pub(crate) fn apply(self, base: Duration, random: &mut dyn Random) -> Duration {
         let (least, most) = self.bounds(base);
         if least == most { least } else { least + scaled(most - least, draw(random)) }
     }
 
-    /// The shortest and the longest that `base` can become.
+    /// Returns the shortest and the longest result for `base`.
     pub(super) fn bounds(self, base: Duration) -> (Duration, Duration) {
         match self {
             Self::None => (base, base),
             Self::Symmetric(fraction) => {
-                let part = scaled(base, sane(fraction));
+                let part = scaled(base, clamped(fraction));
                 (base - part, base.saturating_add(part))
             }
-            Self::Additive(fraction) => (base, base.saturating_add(scaled(base, sane(fraction)))),
+            Self::Additive(fraction) => {
+                (base, base.saturating_add(scaled(base, clamped(fraction))))
+            }
             Self::AdditiveAbs(most) => (base, base.saturating_add(most)),
             Self::Full => (Duration::ZERO, base),
             Self::Equal => (base - scaled(base, 0.5), base),
@@ -75,13 +76,12 @@ impl From<f64> for Jitter {
     }
 }
 
-/// A fraction without a meaning is taken to be the nearest with one, so that a wait is one of any
-/// values.
-fn sane(fraction: f64) -> f64 {
+/// Clamps a fraction to 0 to 1, and replaces NaN by 0.
+fn clamped(fraction: f64) -> f64 {
     if fraction.is_nan() { 0.0 } else { fraction.clamp(0.0, 1.0) }
 }
 
-/// A part of `whole`, where `fraction` is from 0 to 1.
+/// Returns a part of `whole`, where `fraction` is from 0 to 1.
 fn scaled(whole: Duration, fraction: f64) -> Duration {
     let part = Duration::try_from_secs_f64(whole.as_secs_f64() * fraction).unwrap_or(whole);
     part.min(whole)
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_of_a_second_is_spread_like_this() {
+    fn the_results_for_a_delay_of_one_second() {
         let table = [
             // jitter, at 0, at a half, at almost one
             (Jitter::None, 1_000, 1_000, 1_000),
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_of_nothing_is_nothing_but_a_time_is_added_to_it() {
-        let mut never = || panic!("there is nothing to draw");
+    fn only_an_absolute_jitter_changes_a_delay_of_zero() {
+        let mut never = || panic!("no draw is needed");
         for jitter in [0.0.into(), Jitter::Symmetric(1.0), 1.0.into(), Jitter::Full, Jitter::Equal]
         {
             assert_eq!(jitter.apply(Duration::ZERO, &mut never), Duration::ZERO, "{jitter:?}");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_without_a_meaning_is_refused_and_taken_to_be_the_nearest_with_one() {
+    fn an_invalid_fraction_is_refused_and_clamped() {
         let table = [(-0.5, 1_000), (f64::NAN, 1_000), (1.5, 1_500), (f64::INFINITY, 1_500)];
         for (fraction, expected) in table {
             let jitter = Jitter::Additive(fraction);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn kin_04_the_bounds_of_a_symmetric_jitter_are_met_exactly() {
+    fn kin_04_a_symmetric_jitter_reaches_its_bounds() {
         let jitter = Jitter::Symmetric(0.5);
         assert_eq!(jitter.apply(ms(1_000), &mut || 0.0), ms(500));
         assert_eq!(jitter.apply(ms(1_000), &mut || 1.0).as_millis(), 1_500);
@@ -146,7 +146,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_wait_leaves_its_bounds(base: Duration, fraction: f64, add: Duration, drawn: f64) {
+        fn every_result_is_within_the_bounds(base: Duration, fraction: f64, add: Duration, drawn: f64) {
             let kinds = [
                 Jitter::None,
                 Jitter::Symmetric(fraction),

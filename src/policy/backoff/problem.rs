@@ -1,6 +1,6 @@
-//! Why a backoff makes no sense.
+//! The error for an invalid backoff.
 
-/// Why a [`Backoff`](crate::Backoff) makes no sense.
+/// The reason why a [`Backoff`](crate::Backoff) is invalid, with what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` of the backoff is {value}; {advice}")]
 pub struct BackoffProblem {

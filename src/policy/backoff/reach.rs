@@ -1,24 +1,22 @@
-//! How often a child with this backoff can fail: what a limit is held against.
+//! Upper bounds for the restarts of one child, for limits that can't be exceeded.
 
 use std::time::Duration;
 
 use super::curve::Shape;
 use super::{Backoff, Reset};
 
-/// How far a curve is followed before it is taken to be flat.
+/// The number of delays after which a curve is treated as flat.
 const FOLLOWED: u32 = 1024;
 
 impl Backoff {
-    /// At most how many restarts one child is charged within a closed window of `period`.
+    /// Returns the largest number of restarts of one child within a closed window of `period`.
     ///
-    /// It fails as soon as it is started, each time, and a restart is charged at the failure: the
-    /// first one at time 0, the next one a wait later. `u64::MAX` if there need be no wait, or if
-    /// nobody knows.
-    ///
-    /// Exact without jitter if the curve gets to its last value, or past `period`, within 1024
-    /// restarts; otherwise the answer may be too high, but not too low.
+    /// The child fails as soon as it is started, and each restart is charged at the failure. Returns
+    /// `u64::MAX` if there may be no delay, or if the delays are unknown. Without jitter, the result is
+    /// exact if the curve reaches its last value or exceeds `period` within 1024 restarts. Otherwise it
+    /// is an upper bound.
     pub(crate) fn restarts_within(&self, period: Duration) -> u64 {
-        let (Some(last), false) = (self.last(), self.is_unforeseeable()) else { return u64::MAX };
+        let (Some(last), false) = (self.last(), self.has_unknown_resets()) else { return u64::MAX };
         if self.begins_again_at_once() {
             let wait = if self.is_ever_at_once() { Duration::ZERO } else { self.shortest(0) };
             return 1_u64.saturating_add(fits(period, wait));
@@ -37,10 +35,10 @@ impl Backoff {
         fits(left, self.shortest(FOLLOWED)).saturating_add(restarts)
     }
 
-    /// The waits of a child that fails as soon as it is started, each as short as it can be; `None`
-    /// if nobody knows.
+    /// Returns the shortest delays of a child that fails as soon as it is started; `None` if they are
+    /// unknown.
     pub(crate) fn shortest_waits(&self) -> Option<impl Iterator<Item = Duration>> {
-        self.last().filter(|_| !self.is_unforeseeable())?;
+        self.last().filter(|_| !self.has_unknown_resets())?;
         let again = self.begins_again_at_once();
         let at_once = self.is_ever_at_once();
         let curve = (0..u32::MAX).map(move |index| match (again, at_once) {
@@ -51,13 +49,13 @@ impl Backoff {
         Some(at_once.then_some(Duration::ZERO).into_iter().chain(curve))
     }
 
-    /// Whether it begins again each time, however short a life was.
+    /// Whether it resets at each start, regardless of how long the child was active.
     pub(crate) fn begins_again_at_once(&self) -> bool {
         self.resets_after().is_some_and(|life| life.is_zero()) || self.resets_on(Reset::OnReady)
     }
 
-    /// Whether it may begin again without having been active for some time.
-    fn is_unforeseeable(&self) -> bool {
+    /// Whether it can reset without the child having been active for some time.
+    fn has_unknown_resets(&self) -> bool {
         self.resets_on(Reset::OnAck) || self.half_life().is_some()
     }
 
@@ -65,31 +63,31 @@ impl Backoff {
         self.first_at_once || self.at_once_after_reset
     }
 
-    /// The shortest wait that can be drawn at `index`.
+    /// Returns the shortest possible delay at `index`.
     fn shortest(&self, index: u32) -> Duration {
         let base = self.base(index).unwrap_or_default();
         let (mut least, _) = self.jitter.bounds(base);
-        // What made one wait shorter makes the next one shorter, too, but none goes below the first.
+        // The jitter of one delay also shortens the next, down to the first delay.
         if least < base && matches!(self.shape, Shape::Exponential { compounding: true, .. }) {
             (least, _) = self.jitter.bounds(self.base(0).unwrap_or_default());
         }
         if self.hard_floor { least.max(self.shape.min().unwrap_or_default()) } else { least }
     }
 
-    /// The longest wait, without jitter.
+    /// Returns the longest delay, without jitter.
     #[cfg(test)]
     pub(crate) fn longest(&self) -> Duration {
         self.last().expect("a curve with an end")
     }
 
-    /// The first index from which on the wait is the last one. For curves that get there soon.
+    /// Returns the first index at which the last delay is reached, for short curves.
     #[cfg(test)]
     pub(crate) fn flat_from(&self) -> u32 {
         (0..).find(|&index| self.base(index) == self.last()).expect("the curve gets there")
     }
 }
 
-/// How often `delay` fits into `period`.
+/// Returns how often `delay` fits into `period`.
 fn fits(period: Duration, delay: Duration) -> u64 {
     let times = period.as_nanos().checked_div(delay.as_nanos()).unwrap_or(u128::MAX);
     u64::try_from(times).unwrap_or(u64::MAX)

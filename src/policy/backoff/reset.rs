@@ -1,31 +1,36 @@
-//! When a backoff begins again at its first wait.
+//! Rules for when a backoff resets to its first delay.
 
 use std::time::Duration;
 
-/// What lets a child's backoff begin again, and its failures in a row count from zero again.
+/// A rule for when the backoff of a child resets to its first delay.
 ///
-/// For how long a child was active is reckoned from when it was ready to when it ended, and looked
-/// at when it fails, and when somebody looks at the status of the child.
+/// A reset also starts the count of consecutive failures again. The time for which a child was active
+/// is measured from its readiness to its exit. It is evaluated when the child fails, and for the
+/// status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reset {
-    /// Nothing does, not even [`report_healthy`](crate::Context::report_healthy). Not together with
-    /// another.
+    /// Never resets, not even by [`report_healthy`](crate::Context::report_healthy).
+    ///
+    /// It can't be combined with other rules.
     Never,
-    /// Only [`report_healthy`](crate::Context::report_healthy) does, as it does in addition to
-    /// everything below. Pekko's manual reset.
+    /// Resets only by [`report_healthy`](crate::Context::report_healthy), as Pekko's manual reset.
+    ///
+    /// All other rules but `Never` also reset by this call.
     ByHand,
-    /// That it was active for at least this long.
+    /// Resets when the child was active for at least this time.
     ActiveFor(Duration),
-    /// That it became ready. For children that say so themselves: one that is ready as soon as it
-    /// is started begins again each time.
+    /// Resets when the child becomes ready.
+    ///
+    /// Use it for children that signal readiness. A child that is ready when it is spawned would reset
+    /// at each start.
     OnReady,
-    /// That it [acknowledged](crate::Delivery::ack) a message, and its mailbox has none left that has
-    /// failed before.
+    /// Resets when the child [acknowledges](crate::Delivery::ack) a message, and its mailbox has no
+    /// message left that failed before.
     OnAck,
-    /// Time: what has been counted halves with each `half_life` for which it was active.
+    /// Halves the number of counted failures with each `half_life` for which the child was active.
     Decay {
-        /// The time after which half is left.
+        /// The time after which half of the failures are forgotten.
         half_life: Duration,
     },
 }

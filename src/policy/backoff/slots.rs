@@ -1,23 +1,22 @@
-//! Truncated binary exponential backoff: waits of a random number of slots, as on the old Ethernet.
+//! Truncated binary exponential backoff: random numbers of slots, as in the original Ethernet.
 //!
-//! Raymond Roestenburg described it for actors in 2012 ("Exponential backoff with Akka actors"). A
-//! [`BinarySlots`] is one state of it, and immutable: what comes next is another value.
+//! Raymond Roestenburg described it for actors ("Exponential backoff with Akka actors", 2012).
 
 use std::time::Duration;
 
 use crate::policy::random::{Random, draw};
 
-/// The most slots that a wait can be made of are 2 to the power of this.
+/// The exponent of the largest number of slots.
 const HIGHEST: u32 = 63;
 
-/// A backoff of random numbers of slots, and how far it has come.
+/// A backoff of random numbers of slots, with its state.
 ///
-/// In slot `n` it draws a whole number from 0 to `n` and waits 2 to the power of it, less one,
-/// slots: nothing or one slot at first, then up to three, up to seven, and so on. Zero is a wait
-/// like others. At the ceiling it begins again, or stays if it was told to.
+/// In slot `n` it draws a whole number from 0 to `n` and waits 2 to the power of it, less one, slots:
+/// up to one slot at first, then up to three, up to seven, and so on. Zero slots are possible. At the
+/// ceiling it starts again, or stays there.
 ///
-/// Immutable: [`next`](Self::next) and [`reset`](Self::reset) return what follows. To restart
-/// children like that there is [`Backoff::binary_slots`](crate::Backoff::binary_slots).
+/// The value is immutable: [`next`](Self::next) and [`reset`](Self::reset) return a new one. To
+/// restart children in this way, use [`Backoff::binary_slots`](crate::Backoff::binary_slots).
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,7 +28,7 @@ const HIGHEST: u32 = 63;
 /// assert_eq!(first.wait(), slot);
 /// let second = first.next(&mut || 0.9);
 /// assert_eq!(second.wait(), 3 * slot);
-/// assert_eq!(first.wait(), slot, "it is still what it was");
+/// assert_eq!(first.wait(), slot, "the first value is unchanged");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinarySlots {
@@ -44,7 +43,7 @@ pub struct BinarySlots {
 }
 
 impl BinarySlots {
-    /// Slots of this length, up to the tenth, and then from the first again.
+    /// Creates a backoff with slots of this length and a ceiling of 10.
     #[must_use]
     pub const fn new(slot_time: Duration) -> Self {
         Self {
@@ -59,24 +58,23 @@ impl BinarySlots {
         }
     }
 
-    /// The last slot, from 1. 10 by default.
+    /// Sets the last slot, counted from 1. Default: 10.
     #[must_use]
     pub const fn ceiling(mut self, ceiling: u32) -> Self {
         self.ceiling = if ceiling == 0 { 1 } else { ceiling };
         self
     }
 
-    /// Goes on in the last slot instead of beginning again.
+    /// Stays in the last slot, instead of starting again.
     #[must_use]
     pub const fn stay_at_ceiling(mut self) -> Self {
         self.stays = true;
         self
     }
 
-    /// What follows one more failure: a wait is drawn, and the slot grows.
+    /// Returns the state after one more failure: a delay is drawn, and the slot grows.
     ///
-    /// At the ceiling, unless it stays there, it is a [`reset`](Self::reset) instead: no wait, and
-    /// no retry either.
+    /// At the ceiling, unless it stays there, this is a [`reset`](Self::reset): no delay and no retry.
     #[must_use]
     pub fn next(&self, random: &mut dyn Random) -> Self {
         if self.slot >= self.ceiling && !self.stays {
@@ -91,50 +89,52 @@ impl BinarySlots {
         }
     }
 
-    /// What follows a success: the first slot, and no retries. Counted if it changes anything.
+    /// Returns the state after a success: the first slot, and no retries.
+    ///
+    /// The reset is counted if it changes anything.
     #[must_use]
     pub fn reset(&self) -> Self {
         let resets = self.resets.saturating_add(u32::from(self.is_started()));
         Self { slot: 1, wait: Duration::ZERO, retries: 0, resets, ..*self }
     }
 
-    /// Whether there was a failure since the last reset.
+    /// Returns `true` if there was a failure since the last reset.
     #[must_use]
     pub const fn is_started(&self) -> bool {
         self.retries > 0
     }
 
-    /// How long to wait now.
+    /// Returns the current delay.
     #[must_use]
     pub const fn wait(&self) -> Duration {
         self.wait
     }
 
-    /// The slot that the next wait is drawn in, from 1.
+    /// Returns the slot of the next draw, counted from 1.
     #[must_use]
     pub const fn slot(&self) -> u32 {
         self.slot
     }
 
-    /// How many failures there were since the last reset.
+    /// Returns the number of failures since the last reset.
     #[must_use]
     pub const fn retries(&self) -> u32 {
         self.retries
     }
 
-    /// How many resets there were.
+    /// Returns the number of resets.
     #[must_use]
     pub const fn resets(&self) -> u32 {
         self.resets
     }
 
-    /// How many failures there were at all.
+    /// Returns the total number of failures.
     #[must_use]
     pub const fn total_retries(&self) -> u32 {
         self.total_retries
     }
 
-    /// The state after `index` failures in a row, whatever was drawn.
+    /// Returns the state after `index` failures in a row.
     pub(super) fn at(self, index: u32) -> Self {
         let slot = match (self.stays, self.ceiling) {
             (true, ceiling) => index.saturating_add(1).min(ceiling),
@@ -143,21 +143,21 @@ impl BinarySlots {
         Self { slot, ..self }
     }
 
-    /// The length of a slot, the last one, and whether it stays there.
-    pub(super) fn settings(self) -> (Duration, u32, bool) {
+    /// Returns the length of a slot, the ceiling, and whether it stays there.
+    pub(in crate::policy) fn settings(self) -> (Duration, u32, bool) {
         (self.slot_time, self.ceiling, self.stays)
     }
 
-    /// The longest wait that can be drawn at all.
+    /// Returns the longest possible delay.
     pub(super) fn longest(self) -> Duration {
         let slot = if self.stays { self.ceiling } else { self.ceiling - 1 };
         self.slot_time.saturating_mul(count(slot))
     }
 }
 
-/// How many slots are waited for.
+/// Draws the number of slots.
 fn slots(slot: u32, random: &mut dyn Random) -> u32 {
-    // From 0 to `slot`, both included.
+    // From 0 to `slot`, inclusive.
     count((draw(random) * (f64::from(slot) + 1.0)) as u32)
 }
 
@@ -174,7 +174,7 @@ mod tests {
 
     const SLOT: Duration = Duration::from_millis(10);
 
-    /// All that can be drawn next, in slots.
+    /// All possible next delays, in slots.
     fn draws(slots: BinarySlots) -> BTreeSet<u128> {
         let waits = (0..1_000).map(|n| slots.next(&mut || f64::from(n) / 1_000.0).wait());
         waits.map(|wait| wait.as_nanos() / SLOT.as_nanos()).collect()
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn seed2_02_a_backoff_of_slots_is_a_value_and_what_follows_is_another() {
+    fn seed2_02_next_and_reset_return_a_new_value() {
         let first = BinarySlots::new(SLOT);
         let second = first.next(&mut || 0.9);
         let third = second.reset();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn seed2_03_it_begins_in_the_first_of_ten_slots_and_has_waited_for_nothing() {
+    fn seed2_03_the_initial_state_is_the_first_of_ten_slots() {
         let fresh = BinarySlots::new(SLOT);
         assert_eq!(fresh.ceiling, 10);
         assert!(!fresh.stays);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn seed2_04_it_is_started_while_there_are_retries() {
+    fn seed2_04_is_started_while_there_are_retries() {
         let fresh = BinarySlots::new(SLOT);
         assert!(!fresh.is_started());
         assert!(fresh.next(&mut || 0.0).is_started());
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn seed2_05_a_wait_is_a_power_of_two_less_one_slots_and_may_be_none() {
+    fn seed2_05_a_delay_is_a_power_of_two_less_one_slots() {
         let sets: [&[u128]; 3] = [&[0, 1], &[0, 1, 3], &[0, 1, 3, 7]];
         for (failures, expected) in (0..).zip(sets) {
             let drawn = draws(after(failures, BinarySlots::new(SLOT)));
@@ -220,25 +220,25 @@ mod tests {
     }
 
     #[test]
-    fn kin_12_the_first_wait_is_none_or_one_slot() {
+    fn kin_12_the_first_delay_is_zero_or_one_slot() {
         assert_eq!(draws(BinarySlots::new(SLOT)), [0, 1].into());
         assert_eq!(BinarySlots::new(SLOT).resets(), 0);
     }
 
     #[test]
-    fn kin_13_the_second_and_the_third_wait_are_of_exactly_these_sets() {
+    fn kin_13_the_sets_of_the_second_and_the_third_delay() {
         assert_eq!(draws(after(1, BinarySlots::new(SLOT))), [0, 1, 3].into());
         assert_eq!(draws(after(2, BinarySlots::new(SLOT))), [0, 1, 3, 7].into());
     }
 
     #[test]
-    fn seed2_06_each_failure_takes_it_to_the_next_slot_and_is_counted() {
+    fn seed2_06_each_failure_advances_the_slot_and_is_counted() {
         let ninth = after(9, BinarySlots::new(SLOT));
         assert_eq!((ninth.slot(), ninth.retries(), ninth.total_retries()), (10, 9, 9));
     }
 
     #[test]
-    fn seed2_07_at_the_ceiling_it_begins_again_which_is_no_retry() {
+    fn seed2_07_the_ceiling_resets_without_a_retry() {
         let ninth = after(9, BinarySlots::new(SLOT));
         let tenth = ninth.next(&mut || 0.99);
         assert_eq!((tenth.slot(), tenth.wait()), (1, Duration::ZERO));
@@ -249,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn kin_14_the_wait_after_a_reset_at_the_ceiling_is_none_or_one_slot() {
+    fn kin_14_the_delay_after_a_reset_at_the_ceiling_is_zero_or_one_slot() {
         let tenth = after(10, BinarySlots::new(SLOT));
         assert_eq!(tenth.resets(), 1);
         assert_eq!(draws(tenth), [0, 1].into());
     }
 
     #[test]
-    fn seed2_08_it_stays_at_the_ceiling_if_it_was_told_to() {
+    fn seed2_08_stay_at_ceiling_keeps_the_last_slot() {
         let fiftieth = after(50, BinarySlots::new(SLOT).stay_at_ceiling());
         assert_eq!((fiftieth.slot(), fiftieth.resets()), (10, 0));
         assert_eq!(fiftieth.next(&mut || 0.999).wait(), 1_023 * SLOT);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn seed2_09_a_reset_keeps_the_total_and_counts_only_if_it_changes_something() {
+    fn seed2_09_a_reset_keeps_the_total_and_counts_if_it_changes_anything() {
         let third = after(3, BinarySlots::new(SLOT));
         let reset = third.reset();
         assert_eq!((reset.retries(), reset.total_retries(), reset.resets()), (0, 3, 1));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn no_ceiling_is_too_high_and_none_is_too_low() {
+    fn any_ceiling_is_accepted() {
         let high = BinarySlots::new(Duration::from_secs(1)).ceiling(u32::MAX).stay_at_ceiling();
         assert_eq!(high.at(u32::MAX).next(&mut || 1.0).wait(), high.slot_time * u32::MAX);
         let low = BinarySlots::new(SLOT).ceiling(0);
@@ -281,7 +281,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_state_after_so_many_failures_can_be_told(
+        fn at_is_the_state_after_that_many_failures(
             failures in 0..64_u32,
             ceiling in 1..12_u32,
             stays: bool,

@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 use super::task_set::TaskSet;
 use crate::child::{Context, HealthCheck};
 use crate::core::Key;
-use crate::policy::Pulse;
+use crate::policy::HealthCounter;
 
 /// The children with a health check.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
     let rhythm = check.rhythm;
     // A spec with zero failures is refused.
     let failures = NonZeroU32::new(rhythm.failures).unwrap_or(NonZeroU32::MIN);
-    let mut pulse = Pulse::default();
+    let mut counter = HealthCounter::default();
     let mut ticks = tokio::time::interval(rhythm.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick resolves at once, but the first check runs one period later.
@@ -91,7 +91,7 @@ async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
     loop {
         ticks.tick().await;
         let Some(result) = check.run(&ctx).await else { continue };
-        if pulse.take(result.is_ok(), failures).is_some() {
+        if counter.record(result.is_ok(), failures).is_some() {
             ctx.incarnation.report_health(result.err().map(Arc::from));
         }
     }

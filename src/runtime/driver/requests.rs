@@ -73,7 +73,7 @@ impl Driver {
             core::ChildAnswer::Running => Err(ControlError::Running { path: path() }),
             core::ChildAnswer::Restarting => Err(ControlError::Restarting { path: path() }),
             core::ChildAnswer::InvalidState(state) => {
-                Err(ControlError::Unfit { path: path(), state, call: name })
+                Err(ControlError::InvalidState { path: path(), state, call: name })
             }
             core::ChildAnswer::NotFound => Err(ControlError::NotFound { path: path() }),
             core::ChildAnswer::ShuttingDown => Err(self.shutting_down()),
@@ -141,7 +141,7 @@ impl Driver {
         }
         if let Some(circle) = self.circle(spec) {
             let parent = self.shared.path().clone();
-            return Err(BuildError::RequirementCycle { parent, circle }.into());
+            return Err(BuildError::RequirementCycle { parent, cycle: circle }.into());
         }
         Ok(())
     }
@@ -236,12 +236,11 @@ impl Driver {
             entries.extend(self.children.entry(key).map(|entry| (key, entry)));
             place = behind;
         }
-        let names = entries.iter().map(|(_, entry)| (&*entry.factory.name, entry.serial));
-        let paths = self.shared.path().children(names);
         let mut children = Vec::with_capacity(entries.len());
-        children.extend(
-            entries.iter().zip(paths).filter_map(|(&(key, _), path)| self.info(key, path, now)),
-        );
+        for (key, entry) in entries {
+            let path = self.shared.path().child(&entry.factory.name, entry.serial);
+            children.extend(self.info(key, path, now));
+        }
         let next = self.machine.next(place).map(|_| place);
         Page { seq, supervisor, children, next }
     }

@@ -93,7 +93,7 @@ fn bad_backoffs() -> [(Backoff, &'static str); 8] {
         ),
         (
             Backoff::linear(ms(0), ms(100), ms(200)),
-            "`min` of the backoff is 0s; write a first wait above zero, or `Backoff::none()` for no wait at all",
+            "`min` of the backoff is 0s; write a first delay above zero, or `Backoff::none()` for no delay",
         ),
         (
             good.factor(0.5),
@@ -101,7 +101,7 @@ fn bad_backoffs() -> [(Backoff, &'static str); 8] {
         ),
         (
             Backoff::constant(ms(1)).factor(3.0),
-            "`factor` of the backoff is 3; leave it out, or use `Backoff::exponential`, the only one that has a factor",
+            "`factor` of the backoff is 3; leave it out, or use `Backoff::exponential`, the only curve that has it",
         ),
     ]
 }
@@ -183,16 +183,16 @@ fn a_requirement_cycle_is_refused_with_its_members() {
     for start in [Start::Sequential, Start::Concurrent] {
         assert_eq!(
             refused(circle(app().start(start))),
-            "the children of `app` require each other in a circle: a → b → c → a; remove one link",
+            "the children of `app` require each other in a cycle: a → b → c → a; remove one of these requirements",
         );
     }
     assert_eq!(
         refused_below(circle(Supervisor::builder("pool"))),
-        "the children of `app/ingest/pool` require each other in a circle: a → b → c → a; remove one link",
+        "the children of `app/ingest/pool` require each other in a cycle: a → b → c → a; remove one of these requirements",
     );
     assert_eq!(
         refused(app().child(worker("a", idle).requires("a"))),
-        "the children of `app` require each other in a circle: a → a; remove one link",
+        "the children of `app` require each other in a cycle: a → a; remove one of these requirements",
     );
 }
 
@@ -326,7 +326,7 @@ async fn an_added_child_is_refused_with_the_same_text() {
         ),
         (
             circle.into(),
-            "the children of `app/ingest/pool` require each other in a circle: a → a; remove one link",
+            "the children of `app/ingest/pool` require each other in a cycle: a → a; remove one of these requirements",
         ),
         (
             Supervisor::builder("pool").restarts(1, Duration::ZERO).into(),

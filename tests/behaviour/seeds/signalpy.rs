@@ -33,7 +33,7 @@ async fn seed3_08_a_child_parked_at_boot_is_retried_only_manually() {
 
     let error = app.retry("b").await.unwrap_err();
     assert_eq!(error.to_string(), "`app/b` is active, so `retry` has nothing to do");
-    assert!(matches!(error, ControlError::Unfit { state: Lifecycle::Active, .. }));
+    assert!(matches!(error, ControlError::InvalidState { state: Lifecycle::Active, .. }));
     let error = app.retry("z").await.unwrap_err();
     assert_eq!(error.to_string(), "there is no `app/z`");
     assert!(matches!(error, ControlError::NotFound { .. }));

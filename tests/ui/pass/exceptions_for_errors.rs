@@ -24,7 +24,7 @@ fn for_good(refused: &Refused) -> bool {
 
 #[worker(
     backoff(none),
-    leave_if = [for_good, |error: &io::Error| error.kind() == ErrorKind::NotFound]
+    stop_if = [for_good, |error: &io::Error| error.kind() == ErrorKind::NotFound]
 )]
 async fn answers(reason: u32) -> Exit {
     match reason {
@@ -51,7 +51,7 @@ struct App {
     #[child(
         restart = "permanent",
         significant,
-        leave_if = move |refused: &Refused| refused.0 == self.limit
+        stop_if = move |refused: &Refused| refused.0 == self.limit
     )]
     limited: ChildSpec,
     limit: u32,

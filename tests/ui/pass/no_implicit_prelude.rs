@@ -55,7 +55,7 @@ impl Db {
     preset = "otp"
 )]
 struct App {
-    #[child(fallback = clock(1, 2), leave_if = |error: &::std::io::Error| error.raw_os_error() == NONE)]
+    #[child(fallback = clock(1, 2), stop_if = |error: &::std::io::Error| error.raw_os_error() == NONE)]
     clock: ::verger::ChildSpec,
     #[child]
     db: Db,

@@ -20,7 +20,7 @@ fn as_asked(busy: &Busy) -> Option<Duration> {
     busy.0.map(Duration::from_secs)
 }
 
-#[worker(backoff(constant, delay = "1m"), wait_from = as_asked)]
+#[worker(backoff(constant, delay = "1m"), retry_after = as_asked)]
 async fn asking(ctx: Context, seconds: Option<u64>) -> Exit {
     match ctx.incarnation() {
         1 => Err(Busy(seconds).into()),
@@ -28,7 +28,7 @@ async fn asking(ctx: Context, seconds: Option<u64>) -> Exit {
     }
 }
 
-#[supervisor(defaults(wait_from = move |_: &Busy| Some(self.patience)))]
+#[supervisor(defaults(retry_after = move |_: &Busy| Some(self.patience)))]
 struct App {
     #[child]
     asked: ChildSpec,

@@ -185,11 +185,15 @@ fn an_iterator_is_asked_once_for_each_wait_and_made_anew_after_a_reset() {
     delays.reset();
     assert_eq!(delays.next(), Some(ms(1)));
 
-    let mut place = Place::default();
-    backoff.next_wait(&mut place, &mut Never);
-    let mut copy = place.clone();
-    for place in [&mut place, &mut copy] {
-        assert_eq!(backoff.next_wait(place, &mut Never), Some(ms(2)), "also without a short cut");
+    let mut position = Position::default();
+    backoff.next_wait(&mut position, &mut Never);
+    let mut copy = position.clone();
+    for position in [&mut position, &mut copy] {
+        assert_eq!(
+            backoff.next_wait(position, &mut Never),
+            Some(ms(2)),
+            "also without a short cut"
+        );
     }
     assert_eq!(backoff.delay(2, &mut Never), Some(ms(3)));
     assert_eq!(backoff.delay(3, &mut Never), None);
@@ -359,8 +363,8 @@ fn kin_15_constant_linear_and_doubled_from_a_second_up_to_a_minute() {
 
 /// The wait that follows another one.
 fn after(backoff: &Backoff, previous: Duration) -> Duration {
-    let mut place = Place { index: 1, previous: Some(previous), left: None };
-    backoff.next_wait(&mut place, &mut Never).expect("there is one")
+    let mut position = Position { index: 1, previous: Some(previous), left: None };
+    backoff.next_wait(&mut position, &mut Never).expect("there is one")
 }
 
 #[test]

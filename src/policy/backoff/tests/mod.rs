@@ -1,8 +1,9 @@
 mod known;
 mod properties;
-mod written;
+mod serialised;
 
 use super::*;
+use crate::policy::Random;
 
 /// Draws the same number each time.
 struct Always(f64);
@@ -160,13 +161,13 @@ fn values_without_a_meaning_are_refused_with_what_to_write() {
     let table = [
         (
             Backoff::exponential(Duration::ZERO, secs(1)),
-            "`min` of the backoff is 0s; write a first wait above zero, or `Backoff::none()` \
-             for no wait at all",
+            "`min` of the backoff is 0s; write a first delay above zero, or `Backoff::none()` \
+             for no delay",
         ),
         (
             Backoff::linear(Duration::ZERO, ms(1), secs(1)),
-            "`min` of the backoff is 0s; write a first wait above zero, or `Backoff::none()` \
-             for no wait at all",
+            "`min` of the backoff is 0s; write a first delay above zero, or `Backoff::none()` \
+             for no delay",
         ),
         (
             Backoff::exponential(secs(2), secs(1)),
@@ -191,7 +192,7 @@ fn values_without_a_meaning_are_refused_with_what_to_write() {
         (
             Backoff::constant(secs(1)).factor(2.0),
             "`factor` of the backoff is 2; leave it out, or use `Backoff::exponential`, the \
-             only one that has a factor",
+             only curve that has it",
         ),
         (
             exponential().jitter(1.5),

@@ -102,9 +102,9 @@ proptest! {
         let backoff = bounded(shape, jitter, bounds);
         prop_assert_eq!(backoff.check(), Ok(()));
         let (min, max) = (backoff.shape.min().unwrap(), backoff.shape.max());
-        let mut place = Place::default();
+        let mut position = Position::default();
         for index in [index, index % 64] {
-            let stepped = backoff.next_wait(&mut place, &mut Always(unit)).unwrap();
+            let stepped = backoff.next_wait(&mut position, &mut Always(unit)).unwrap();
             for delay in [wait(&backoff, index, &mut Always(unit)), stepped] {
                 if let Some(max) = max.filter(|_| !backoff.soft_cap) {
                     prop_assert!(delay <= max, "{:?} at {}", delay, index);
@@ -169,9 +169,9 @@ proptest! {
         let mut at = Duration::ZERO;
         let mut counted = 0_u64;
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut place = Place::default();
+        let mut position = Position::default();
         while at <= period && counted <= most.min(2_000) {
-            at += backoff.next_wait(&mut place, &mut random).unwrap();
+            at += backoff.next_wait(&mut position, &mut random).unwrap();
             counted += 1;
         }
         prop_assert!(counted <= most, "{} of {}", counted, most);

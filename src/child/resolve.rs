@@ -1,0 +1,114 @@
+//! Checks of specs, and the resolution of nested supervisors.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::check::check_limits;
+use super::factory::{FactoryKind, Nested, Resolved};
+use super::spec::ChildSpec;
+use crate::error::{BuildError, BuildWarning};
+use crate::path::{Path, Trail, check_name};
+
+impl ChildSpec {
+    /// Checks the spec without its siblings, and resolves the builders of nested supervisors.
+    ///
+    /// An explicit stack instead of recursion: a tree can be thousands of levels deep.
+    pub(crate) fn resolve(
+        &self,
+        trail: &mut Trail,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Self, BuildError> {
+        /// A nested supervisor, and those of its children that are resolved.
+        struct Open<'a> {
+            spec: &'a ChildSpec,
+            nested: &'a dyn Nested,
+            children: Vec<ChildSpec>,
+        }
+
+        let mut open: Vec<Open<'_>> = Vec::new();
+        let mut spec = self;
+        loop {
+            spec.check(&|| trail.path())?;
+            let mut resolved = None;
+            if let FactoryKind::Nested(nested) = &spec.factory.kind {
+                trail.push(&spec.factory.name);
+                nested.check(trail)?;
+                open.push(Open { spec, nested: &**nested, children: Vec::new() });
+            } else {
+                resolved = Some(spec.clone().with_fallback(trail, warnings)?);
+            }
+            // Return to the next child that isn't resolved.
+            spec = loop {
+                let Some(mut last) = open.pop() else {
+                    return Ok(resolved.unwrap_or_else(|| spec.clone()));
+                };
+                last.children.extend(resolved.take());
+                if let Some(next) = last.nested.children().get(last.children.len()) {
+                    open.push(last);
+                    break next;
+                }
+                let Open { spec, nested, children } = last;
+                let Resolved { factory, abort_bound } =
+                    nested.resolve(trail, children, warnings)?;
+                trail.pop();
+                let mut runnable = spec.clone();
+                runnable.factory = factory;
+                runnable.edit().supervisor = Some(abort_bound);
+                resolved = Some(runnable.with_fallback(trail, warnings)?);
+            };
+        }
+    }
+
+    /// Resolves a spec by value. Most specs have nothing to resolve.
+    pub(crate) fn resolved(
+        self,
+        parent: &Path,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Self, BuildError> {
+        if self.fallback.is_some() || matches!(self.factory.kind, FactoryKind::Nested(_)) {
+            return self.resolve(&mut Trail::from(parent.clone()), warnings);
+        }
+        self.check(&|| parent.clone()).map(|()| self)
+    }
+
+    /// Checks the options of the child.
+    fn check(&self, parent: &dyn Fn() -> Path) -> Result<(), BuildError> {
+        check_name(&self.factory.name)
+            .map_err(|problem| BuildError::BadName { parent: parent().to_string(), problem })?;
+        let path = || parent().join(&self.factory.name);
+        if let Some(backoff) = &self.options.backoff {
+            backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
+        }
+        check_limits(&self.options, &path)?;
+        if self.options.on_message && self.factory.mailbox().is_none() {
+            return Err(BuildError::NoMailbox { path: path() });
+        }
+        if let Some(health) = &self.health {
+            health.check(&path())?;
+        }
+        if self.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
+            let (path, example) = (path(), Duration::from_secs(10));
+            return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
+        }
+        Ok(())
+    }
+
+    /// Resolves the fallback, under the name of the child.
+    fn with_fallback(
+        mut self,
+        trail: &mut Trail,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Self, BuildError> {
+        let Some(fallback) = &self.fallback else { return Ok(self) };
+        let named = ChildSpec::clone(fallback).named(self.name());
+        if !named.requires.is_empty() {
+            let (path, requirement) = (trail.join(self.name()), named.requires[0].clone());
+            return Err(BuildError::FallbackRequires { path, requirement });
+        }
+        let mut fallback = named.resolve(trail, warnings)?;
+        fallback.edit().is_fallback = true;
+        self.edit().fallback = Some(Arc::clone(&fallback.options));
+        self.fallback = Some(Arc::new(fallback));
+        Ok(self)
+    }
+}

@@ -1,0 +1,220 @@
+//! Errors of descriptions: what `build` refuses.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::path::{NameProblem, Path};
+use crate::policy::BackoffProblem;
+
+/// The reason why a description of a tree, or a spec, is refused.
+///
+/// Returned by [`build`](crate::SupervisorBuilder::build), and by
+/// [`start_child`](crate::SupervisorHandle::start_child) inside of
+/// [`ControlError::InvalidSpec`](crate::ControlError::InvalidSpec). `Debug` prints the same text as
+/// `Display`.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The name of a child or a supervisor can't be part of a path.
+    #[error("{} a bad name: {problem}", Named(.parent))]
+    BadName {
+        /// The supervisor, or `the root`.
+        parent: String,
+        /// The problem, and a name to use instead.
+        problem: NameProblem,
+    },
+    /// Two children of one supervisor have the same name.
+    #[error("`{parent}` has two children named `{name}`; give one of them another name")]
+    DuplicateChild {
+        /// The supervisor.
+        parent: Path,
+        /// The name that is used twice.
+        name: String,
+    },
+    /// A restart period is zero, so no restart would ever count.
+    #[error(
+        "`{path}` allows {max} restarts in a period of zero; write a period such as \
+         `Duration::from_secs(60)`, or `unlimited_restarts()`"
+    )]
+    ZeroPeriod {
+        /// The supervisor or the child.
+        path: Path,
+        /// The number of restarts that it allows.
+        max: u32,
+    },
+    /// The maximum of a decaying intensity is negative, infinite or NaN.
+    #[error(
+        "`{path}` allows a score of {max}; write a number such as 5.0, or, to allow any number of \
+         restarts, no limit"
+    )]
+    BadScore {
+        /// The supervisor or the child.
+        path: Path,
+        /// The value that was set.
+        max: f64,
+    },
+    /// A limit is set twice on the same builder or spec, and neither value has precedence.
+    #[error("`{path}` has both `{first}` and `{second}`, which set the same; remove one of them")]
+    SetTwice {
+        /// The supervisor or the child.
+        path: Path,
+        /// The first call.
+        first: String,
+        /// The second call.
+        second: String,
+    },
+    /// Two children share one mailbox, usually because a spec was cloned.
+    #[error("`{path}` uses the mailbox of `{owner}`; make one mailbox for each child")]
+    MailboxTaken {
+        /// The child.
+        path: Path,
+        /// The child that has the mailbox already.
+        owner: Path,
+    },
+    /// A child has `start_on_message`, but no mailbox that could receive a message.
+    #[error(
+        "`{path}` has `start_on_message()`, but no mailbox; make the child with \
+         `worker_with_mailbox` or `child_with_mailbox`"
+    )]
+    NoMailbox {
+        /// The child.
+        path: Path,
+    },
+    /// The backoff of a child resets at every start and no intensity limits its restarts.
+    ///
+    /// A child that always fails would be restarted forever, each time with the first delay.
+    #[error(
+        "the backoff of `{path}` begins again as soon as it is active, and nothing limits its \
+         restarts in a time: if it fails at once each time, it is restarted without end, whatever \
+         other limit there is; write a `reset_after` above zero, or limit its restarts with \
+         `restarts(5, Duration::from_secs(60))`"
+    )]
+    EndlessRestarts {
+        /// The child, or the supervisor in whose defaults it is set.
+        path: Path,
+    },
+    /// A fallback has a requirement, but it always uses those of the child that it replaces.
+    #[error(
+        "the fallback of `{path}` requires `{requirement}`, but a fallback starts when what \
+         `{path}` requires is there; write `requires({requirement:?})` on that instead"
+    )]
+    FallbackRequires {
+        /// The child.
+        path: Path,
+        /// The sibling that the fallback requires.
+        requirement: String,
+    },
+    /// A child requires a sibling that doesn't exist.
+    #[error("`{path}` requires `{requirement}`, but `{parent}` has no such child; it has {known}")]
+    UnknownRequirement {
+        /// The child.
+        path: Path,
+        /// The supervisor.
+        parent: Path,
+        /// The required sibling.
+        requirement: String,
+        /// The names of its siblings.
+        known: String,
+    },
+    /// A child requires a sibling that is declared after it, and children start sequentially.
+    #[error(
+        "`{path}` requires `{requirement}`, which is declared after it and would be started \
+         later; declare `{requirement}` first, or start the children with `Start::Concurrent`"
+    )]
+    LaterRequirement {
+        /// The child.
+        path: Path,
+        /// The required sibling.
+        requirement: String,
+    },
+    /// Children require each other in a cycle.
+    #[error(
+        "the children of `{parent}` require each other in a cycle: {cycle}; remove one of these requirements"
+    )]
+    RequirementCycle {
+        /// The supervisor.
+        parent: Path,
+        /// The names on the cycle; the first is also the last.
+        cycle: String,
+    },
+    /// A significant child is restarted after every exit, so it could never shut anything down.
+    #[error(
+        "`{path}` is significant, but restarted after every end, as a permanent child is; make \
+         it transient or temporary"
+    )]
+    SignificantPermanent {
+        /// The child.
+        path: Path,
+    },
+    /// A child is significant, but its supervisor has no auto-shutdown.
+    #[error(
+        "`{path}` is significant, but `{parent}` has no auto-shutdown; add \
+         `auto_shutdown(AutoShutdown::AnySignificant)` to it, or remove `significant()`"
+    )]
+    SignificantWithoutAutoShutdown {
+        /// The child.
+        path: Path,
+        /// The supervisor.
+        parent: Path,
+    },
+    /// A child of a dynamic supervisor has an option that needs ordered children.
+    #[error("`{path}` has `{option}`, which a dynamic supervisor does not have; {remedy}")]
+    NotForDynamic {
+        /// The child.
+        path: Path,
+        /// The option.
+        option: &'static str,
+        /// What to write instead.
+        remedy: &'static str,
+    },
+    /// A backoff has an invalid value.
+    #[error("the backoff of `{path}` cannot work: {problem}")]
+    BadBackoff {
+        /// The child, or the supervisor in whose defaults it is set.
+        path: Path,
+        /// The problem, and what to write instead.
+        problem: BackoffProblem,
+    },
+    /// A health check has a threshold of zero failures.
+    #[error(
+        "the health check of `{path}` has a threshold of 0 failures; write \
+         `failures(1)` or more"
+    )]
+    NoFailures {
+        /// The child.
+        path: Path,
+    },
+    /// A duration that must be positive is zero.
+    #[error("the {option} of `{path}` is zero; write a duration such as `{example:?}`")]
+    ZeroDuration {
+        /// The child or the supervisor.
+        path: Path,
+        /// The option.
+        option: &'static str,
+        /// A valid value.
+        example: Duration,
+    },
+}
+
+/// The subject of `BadName`: the root, or a child of this supervisor.
+struct Named<'a>(&'a str);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "the root" => f.write_str("the root has"),
+            parent => write!(f, "`{parent}` has a child with"),
+        }
+    }
+}
+
+/// Lists the first names of `count` children, for errors about a name that doesn't exist.
+pub(crate) fn known<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> String {
+    const MOST: usize = 10;
+    let names: Vec<_> = names.take(MOST).map(|name| format!("`{name}`")).collect();
+    match (names.join(", "), count.saturating_sub(MOST)) {
+        (names, _) if names.is_empty() => "no other children".to_owned(),
+        (names, 0) => names,
+        (names, more) => format!("{names} and {more} more"),
+    }
+}

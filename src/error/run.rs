@@ -1,0 +1,111 @@
+//! Errors of trees that start or run.
+
+use std::fmt;
+
+use super::build::BuildError;
+use crate::exit::ExitReason;
+use crate::path::Path;
+
+/// The reason why a tree didn't start.
+///
+/// `Debug` prints the same text as `Display`.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A child failed its first start under [`FirstStart::Fail`](crate::FirstStart::Fail).
+    #[error("`{path}` could not be started: {reason}")]
+    ChildFailed {
+        /// The child.
+        path: Path,
+        /// The reason of its exit.
+        reason: ExitReason,
+    },
+    /// The tree ended before all of its children were active.
+    #[error("the tree ended before it was up: {0}")]
+    Ended(Box<RunError>),
+    /// The tree was stopped before all of its children were active.
+    #[error("`{path}` was stopped before it was up")]
+    Stopped {
+        /// The root.
+        path: Path,
+    },
+}
+
+/// The reason why a tree failed.
+///
+/// `Debug` prints the same text as `Display`, the whole chain down to the first cause, so that
+/// `async fn main() -> Result<(), RunError>` is enough.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The description of the tree is invalid.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The tree didn't start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A supervisor gave up: a child exceeded its restart limit, or its exit fails the supervisor
+    /// ([`OnExit::FailSupervisor`](crate::OnExit::FailSupervisor)).
+    #[error("`{path}` gave up on `{child}`: {reason}")]
+    GaveUp {
+        /// The supervisor.
+        path: Path,
+        /// The child whose failure was the last one.
+        child: Path,
+        /// The reason of its last exit.
+        reason: ExitReason,
+    },
+    /// A child exceeded its limit under [`OnExhausted::Exit`](crate::OnExhausted::Exit), which
+    /// ends the program.
+    #[error("`{path}` ended the program with code {code} because of `{child}`: {reason}")]
+    Exited {
+        /// The root.
+        path: Path,
+        /// The exit code; not 0.
+        code: u8,
+        /// The child whose failure was the last one.
+        child: Path,
+        /// The reason of its last exit.
+        reason: ExitReason,
+    },
+    /// Children are still running after they were aborted, because they block their threads.
+    #[error("stopped, but still running after they were aborted: {}", Paths(.children))]
+    Leaked {
+        /// The children.
+        children: Vec<Path>,
+    },
+    /// The task of the supervisor was aborted, or its runtime shut down.
+    #[error("`{path}` was aborted")]
+    Aborted {
+        /// The supervisor.
+        path: Path,
+    },
+}
+
+impl RunError {
+    /// Returns the exit code for a program that ends with this error.
+    ///
+    /// 2 for an invalid tree, 3 for leaked children, the code of [`Exited`](Self::Exited), and 1
+    /// for everything else.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Build(_) => 2,
+            Self::Leaked { .. } => 3,
+            Self::Exited { code, .. } => *code,
+            Self::Start(_) | Self::GaveUp { .. } | Self::Aborted { .. } => 1,
+        }
+    }
+}
+
+/// The paths of several children, separated by commas.
+struct Paths<'a>(&'a [Path]);
+
+impl fmt::Display for Paths<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, path) in self.0.iter().enumerate() {
+            write!(f, "{}`{path}`", if index == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! Warnings about descriptions that are valid, but probably mistakes.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::path::Path;
+use crate::policy::Unreachable;
+
+/// A setting that is valid, but probably a mistake.
+///
+/// Logged by [`build`](crate::SupervisorBuilder::build), and returned by
+/// [`Supervisor::warnings`](crate::Supervisor::warnings).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildWarning {
+    /// The backoff is so slow that the limit on restarts can never be exceeded.
+    UnreachableLimit {
+        /// The supervisor or the child.
+        path: Path,
+        /// The number of restarts that it allows.
+        max: u32,
+        /// The period in which they count.
+        period: Duration,
+        /// The highest number that is possible.
+        most: u64,
+    },
+    /// The backoff is so slow that the score of the restarts can never exceed its limit.
+    UnreachableScore {
+        /// The supervisor or the child.
+        path: Path,
+        /// The highest score that it allows.
+        max: f64,
+        /// The time in which the score halves.
+        half_life: Duration,
+        /// The highest score that is possible.
+        most: f64,
+    },
+    /// The child has a limit on consecutive restarts, but its backoff resets as soon as it is
+    /// active.
+    NeverInARow {
+        /// The child.
+        path: Path,
+        /// The call that sets the limit.
+        limit: String,
+    },
+    /// A worker has `Shutdown::Infinity`, so stopping the tree may take forever.
+    UnboundedStop {
+        /// The child.
+        path: Path,
+    },
+}
+
+impl BuildWarning {
+    pub(crate) fn unreachable(path: &Path, limit: Unreachable) -> Self {
+        let path = path.clone();
+        match limit {
+            Unreachable::Restarts { max, period, most } => {
+                Self::UnreachableLimit { path, max, period, most }
+            }
+            Unreachable::Score { max, half_life, most } => {
+                Self::UnreachableScore { path, max, half_life, most }
+            }
+        }
+    }
+}
+
+impl fmt::Display for BuildWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnreachableLimit { path, max, period, most } => write!(
+                f,
+                "`{path}` gives up after {max} restarts in {period:?}, but with its backoff there \
+                 can be {most} at most: it will never give up"
+            ),
+            Self::UnreachableScore { path, max, half_life, most } => write!(
+                f,
+                "`{path}` gives up at a score above {max} that is halved every {half_life:?}, but \
+                 with its backoff it comes to {most:.2} at most: it will never give up"
+            ),
+            Self::NeverInARow { path, limit } => write!(
+                f,
+                "`{path}` has `{limit}`, but its backoff begins again as soon as it is active: it \
+                 will never give up"
+            ),
+            Self::UnboundedStop { path } => {
+                write!(f, "`{path}` is a worker with `Shutdown::Infinity`: stopping may never end")
+            }
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Errors and exit reasons of children.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::kind::ExitKind;
+use crate::panic::catch_panic;
+use crate::path::Path;
+
+/// The result of a child: `Ok` when it is done, or the error that ended it.
+pub type Exit = Result<(), ExitError>;
+
+/// The error that ended a child.
+///
+/// Created by `?` or `into` from anything that converts into a `Box<dyn Error + Send + Sync>`: any
+/// error type, `&str`, `String`, and the error types of anyhow and eyre. This conversion is
+/// possible only because `ExitError` doesn't implement [`Error`] itself. Use
+/// [`as_error`](Self::as_error) where an [`Error`] is needed.
+///
+/// `Display` and `Debug` write the message and the messages of its causes, as in
+/// `can't reach the database: connection refused`.
+///
+/// ```
+/// use verger::{Context, Exit};
+///
+/// async fn check(ctx: Context) -> Exit {
+///     let port: u16 = "80a".parse()?;
+///     if port < 1024 {
+///         return Err("the port is reserved".into());
+///     }
+///     ctx.cancelled().await;
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone)]
+pub struct ExitError(Inner);
+
+#[derive(Clone)]
+enum Inner {
+    Ignore,
+    Error(Shared),
+    /// The exit of a supervisor, passed to its own supervisor as it is.
+    Reason(Box<ExitReason>),
+}
+
+/// The error of a child. It is dropped in tasks of supervisors and subscribers, so a panic of its
+/// destructor is caught.
+#[derive(Clone)]
+struct Shared(Option<Arc<dyn Error + Send + Sync>>);
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let error = self.0.take();
+        catch_panic(|| drop(error));
+    }
+}
+
+impl ExitError {
+    /// Declines to start: the child is stopped without a failure, and isn't restarted.
+    ///
+    /// Return it from the activation of a child that isn't needed, for example because a setting
+    /// disables it. If an active child returns it, the exit is `Normal` and the child isn't
+    /// restarted either, regardless of its restart type. This is OTP's `ignore`.
+    #[must_use]
+    pub const fn ignore() -> Self {
+        Self(Inner::Ignore)
+    }
+
+    /// Returns `true` if this is the value of [`ignore`](Self::ignore).
+    #[must_use]
+    pub const fn is_ignore(&self) -> bool {
+        matches!(self.0, Inner::Ignore)
+    }
+
+    /// Returns the error, or `None` for the value of [`ignore`](Self::ignore).
+    #[must_use]
+    pub fn as_error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        match &self.0 {
+            Inner::Ignore | Inner::Reason(_) => None,
+            Inner::Error(Shared(error)) => error.as_deref(),
+        }
+    }
+
+    /// Wraps the exit reason of a supervisor, as the result for its own supervisor.
+    pub(crate) fn from_reason(reason: ExitReason) -> Self {
+        Self(Inner::Reason(Box::new(reason)))
+    }
+
+    /// Returns the exit reason of a child that returned this error.
+    pub(crate) fn into_reason(self) -> ExitReason {
+        match self.0 {
+            Inner::Reason(reason) => *reason,
+            _ => ExitReason::Failed(self),
+        }
+    }
+
+    /// Returns the error as an `E`, if it was created from an `E`.
+    ///
+    /// An error that was wrapped before, for example in an `anyhow::Error`, keeps its message and
+    /// its causes, but not its type.
+    #[must_use]
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.as_error()?.downcast_ref()
+    }
+}
+
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ExitError {
+    fn from(error: E) -> Self {
+        Self(Inner::Error(Shared(Some(error.into().into()))))
+    }
+}
+
+impl fmt::Display for ExitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0, self.as_error()) {
+            // A panic here would end the task of a supervisor, which logs errors.
+            (_, Some(error)) => match catch_panic(|| chain(error)) {
+                Some(text) => f.write_str(&text),
+                None => f.write_str("an error that panics when it is displayed"),
+            },
+            (Inner::Reason(reason), None) => fmt::Display::fmt(reason, f),
+            (Inner::Ignore | Inner::Error(_), None) => f.write_str("declined to start"),
+        }
+    }
+}
+
+/// Writes the text of `Display`, for `unwrap` and `fn main() -> Result`.
+impl fmt::Debug for ExitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Joins the messages of `error` and its causes with `: `.
+///
+/// Many errors include the message of their cause. It isn't repeated then.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !ends_with_words(&text, &message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Whether `text` ends with `words`, where a match must begin at a word boundary.
+fn ends_with_words(text: &str, words: &str) -> bool {
+    text.strip_suffix(words)
+        .is_some_and(|before| words.is_empty() || !before.ends_with(char::is_alphanumeric))
+}
+
+/// The reason why an incarnation of a child ended.
+///
+/// [`Normal`](Self::Normal), [`Shutdown`](Self::Shutdown) and an [`Exit`](Self::Exit) with code 0
+/// are clean. Everything else is a failure. `Display` writes the whole chain of causes. The
+/// serialised form has two fields: `kind` (see [`kind`](Self::kind)) and `message` (the text of
+/// `Display`).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ExitReason {
+    /// The child returned `Ok` without having been cancelled.
+    Normal,
+    /// The child was cancelled by its supervisor and ended within its grace.
+    ///
+    /// An error that reports the cancellation of a different token is [`Failed`](Self::Failed).
+    Shutdown,
+    /// The active child returned an error.
+    Failed(ExitError),
+    /// The child panicked with this message.
+    Panicked(String),
+    /// The child returned an error before it was active.
+    ActivationFailed(ExitError),
+    /// The child wasn't active within its activation timeout.
+    ActivationTimedOut,
+    /// The child missed its heartbeats.
+    Hung,
+    /// The health check failed with this reason, and
+    /// [`HealthCheck::restarts`](crate::HealthCheck::restarts) makes that a failure of the child.
+    Unhealthy(String),
+    /// The child was aborted by `kill_child`, or because its runtime shut down.
+    Aborted,
+    /// The child was aborted by its supervisor, after its grace, without a grace, or because the
+    /// supervisor was aborted itself.
+    Killed,
+    /// The child is a supervisor and gave up: one of its children exceeded a restart limit, or its
+    /// exit fails the supervisor ([`OnExit::FailSupervisor`](crate::OnExit::FailSupervisor)).
+    ///
+    /// In OTP this is `shutdown`, a clean exit, so a transient supervisor that gives up isn't
+    /// restarted there.
+    Escalated {
+        /// The child whose failure was the last one.
+        child: Path,
+        /// The reason of its last exit.
+        source: Arc<ExitReason>,
+    },
+    /// The child is a supervisor below which a child exceeded its limit under
+    /// [`OnExhausted::Exit`](crate::OnExhausted::Exit), which ends the program with this code.
+    ///
+    /// Each supervisor above ends with the same reason. It is clean if the code is 0.
+    Exit {
+        /// The exit code of the program.
+        code: u8,
+        /// The child that failed, on any level below.
+        child: Path,
+        /// The reason of its last exit.
+        source: Arc<ExitReason>,
+    },
+}
+
+impl ExitReason {
+    /// Returns `true` for [`Normal`](Self::Normal), [`Shutdown`](Self::Shutdown), and an
+    /// [`Exit`](Self::Exit) with code 0.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        self.exit_kind().is_clean() || matches!(self, Self::Exit { code: 0, .. })
+    }
+
+    /// Returns the exit code of the program, if this reason ends it.
+    pub(crate) const fn exit_code(&self) -> Option<u8> {
+        match self {
+            Self::Exit { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the variant in snake case, a stable identifier for logs and metrics.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        self.exit_kind().word()
+    }
+
+    /// Returns the variant without its values.
+    #[must_use]
+    pub const fn exit_kind(&self) -> ExitKind {
+        match self {
+            Self::Normal => ExitKind::Normal,
+            Self::Shutdown => ExitKind::Shutdown,
+            Self::Failed(_) => ExitKind::Failed,
+            Self::Panicked(_) => ExitKind::Panicked,
+            Self::ActivationFailed(_) => ExitKind::ActivationFailed,
+            Self::ActivationTimedOut => ExitKind::ActivationTimedOut,
+            Self::Hung => ExitKind::Hung,
+            Self::Unhealthy(_) => ExitKind::Unhealthy,
+            Self::Aborted => ExitKind::Aborted,
+            Self::Killed => ExitKind::Killed,
+            Self::Escalated { .. } => ExitKind::Escalated,
+            Self::Exit { .. } => ExitKind::Exit,
+        }
+    }
+
+    /// Returns the error of the child, or of the child whose failure was escalated.
+    pub(crate) fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        let mut reason = self;
+        while let Self::Escalated { source, .. } | Self::Exit { source, .. } = reason {
+            reason = source;
+        }
+        match reason {
+            Self::Failed(error) | Self::ActivationFailed(error) => error.as_error(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ExitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A loop instead of recursion: a tree can be thousands of levels deep.
+        let mut reason = self;
+        loop {
+            match reason {
+                Self::Escalated { child, source } => {
+                    write!(f, "escalated: child {child}: ")?;
+                    reason = source;
+                }
+                Self::Exit { code, child, source } => {
+                    write!(f, "exit {code}: child {child}: ")?;
+                    reason = source;
+                }
+                _ => break,
+            }
+        }
+        match reason {
+            Self::Normal => f.write_str("ended normally"),
+            Self::Shutdown => f.write_str("shut down"),
+            Self::Failed(error) => write!(f, "failed: {error}"),
+            Self::Panicked(message) => write!(f, "panicked: {message}"),
+            Self::ActivationFailed(error) => write!(f, "activation failed: {error}"),
+            Self::ActivationTimedOut => f.write_str("activation timed out"),
+            Self::Hung => f.write_str("hung"),
+            Self::Unhealthy(problem) => write!(f, "unhealthy: {problem}"),
+            Self::Aborted => f.write_str("aborted"),
+            Self::Killed => f.write_str("killed"),
+            Self::Escalated { .. } | Self::Exit { .. } => {
+                unreachable!("the loop ends at another variant")
+            }
+        }
+    }
+}
+
+impl Serialize for ExitReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("ExitReason", 2)?;
+        fields.serialize_field("kind", self.kind())?;
+        fields.serialize_field("message", &format_args!("{self}"))?;
+        fields.end()
+    }
+}

@@ -1,0 +1,99 @@
+//! The path of a child.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// The position of a child in its tree: the names from the root down to it, as in
+/// `app/ingest/mqtt`.
+///
+/// A clone shares the text. Paths are ordered name by name, so a sorted list has the children of a
+/// supervisor directly behind it.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Path(Arc<str>);
+
+impl Path {
+    /// Returns the path of a root.
+    pub(crate) fn root(name: &str) -> Self {
+        debug_assert!(is_segment(name), "invalid name: {name:?}");
+        Self(name.into())
+    }
+
+    /// Returns the path of the child with this name.
+    pub(crate) fn join(&self, name: &str) -> Self {
+        debug_assert!(is_segment(name), "invalid name: {name:?}");
+        Self([self.as_str(), "/", name].concat().into())
+    }
+
+    /// Returns the path of the child with this name and serial number.
+    pub(crate) fn child(&self, name: &str, serial: Option<NonZeroU64>) -> Self {
+        match serial {
+            None => self.join(name),
+            Some(serial) => Self(format!("{self}/{name}#{serial}").into()),
+        }
+    }
+
+    /// Returns the path with this text.
+    pub(super) fn from_text(text: String) -> Self {
+        debug_assert!(text.split('/').all(is_segment), "invalid path: {text:?}");
+        Self(text.into())
+    }
+
+    /// Returns the last name of the path, which is that of the child itself.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let path = self.as_str();
+        path.rsplit_once('/').map_or(path, |(_, name)| name)
+    }
+
+    /// Returns the path of the supervisor, or `None` for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        self.as_str().rsplit_once('/').map(|(parent, _)| Self(parent.into()))
+    }
+
+    /// Returns the path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Ord for Path {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().split('/').cmp(other.as_str().split('/'))
+    }
+}
+
+impl PartialOrd for Path {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl AsRef<str> for Path {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Writes the text without quotes.
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn is_segment(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/')
+}

@@ -1,0 +1,37 @@
+//! Validation of a backoff.
+
+use humantime_serde::re::humantime::format_duration;
+
+use super::{Backoff, BackoffProblem, Reset};
+
+impl Backoff {
+    /// Checks the values.
+    ///
+    /// # Errors
+    ///
+    /// Names the first invalid value and what to write instead.
+    pub(crate) fn check(&self) -> Result<(), BackoffProblem> {
+        self.shape.check()?;
+        if let Some((field, value)) = self.stray {
+            let advice = "leave it out, or use `Backoff::exponential`, the only curve that has it";
+            return Err(BackoffProblem::new(field, value.to_string(), advice));
+        }
+        if let (Some(cap), Some(min)) = (self.cap, self.shape.min())
+            && cap < min
+        {
+            let cap = format_duration(cap).to_string();
+            return Err(BackoffProblem::new("cap", cap, "write at least the first delay"));
+        }
+        if self.half_life().is_some_and(|half_life| half_life.is_zero()) {
+            let advice =
+                "write the time after which half of the failures are forgotten, such as 30s";
+            return Err(BackoffProblem::new("half_life", "0s".to_owned(), advice));
+        }
+        if self.resets_on(Reset::Never) && self.resets.len() > 1 {
+            let (value, advice) =
+                ("`never` with other rules", "remove `never`, or the other rules");
+            return Err(BackoffProblem::new("reset", value.to_owned(), advice));
+        }
+        self.jitter.check()
+    }
+}

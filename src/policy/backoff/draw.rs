@@ -1,0 +1,141 @@
+//! Delays of a backoff: the curve, then jitter and bounds; and the rules for resets.
+
+use std::time::Duration;
+
+use super::curve::Shape;
+use super::{Backoff, Delays, Jitter, Position, Reset};
+use crate::policy::random::Random;
+
+/// The shortest default time for which a child must be active until its backoff resets.
+const MIN_RESET: Duration = Duration::from_secs(10);
+
+impl Backoff {
+    /// Returns the delay before a restart, where `index` is 0 for the first restart in a row.
+    ///
+    /// `None` means that there are no more delays and the child is given up. It draws from `random` at
+    /// most once, and only if the delay is random. For a [`compounding`](Self::compounding) backoff,
+    /// the previous delay is taken to be the one without jitter.
+    pub fn delay(&self, index: u32, random: &mut dyn Random) -> Option<Duration> {
+        let previous = index.checked_sub(1).and_then(|before| self.base(before));
+        self.bounded(self.shape.at(index, previous, random)?, random)
+    }
+
+    /// Returns an iterator over all delays, for a retry loop outside of a tree.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::Backoff;
+    ///
+    /// let backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(1));
+    /// let waits: Vec<_> = backoff.delays().take(4).map(|wait| wait.as_millis()).collect();
+    /// assert_eq!(waits, [200, 400, 800, 1_000]);
+    /// ```
+    pub fn delays(&self) -> Delays {
+        Delays::new(self.clone())
+    }
+
+    /// Returns the next delay of the child at `position`, and advances the position.
+    pub(crate) fn next_wait(
+        &self,
+        position: &mut Position,
+        random: &mut dyn Random,
+    ) -> Option<Duration> {
+        let base = match &self.shape {
+            Shape::Iterator(factory) => position.advance(|| factory())?,
+            shape => shape.at(position.index, position.previous, random)?,
+        };
+        let wait = self.bounded(base, random)?;
+        position.previous = Some(wait);
+        position.index = position.index.saturating_add(1);
+        Some(wait)
+    }
+
+    /// Returns the first delay, without jitter.
+    pub(crate) fn first_wait(&self) -> Duration {
+        self.base(0).unwrap_or_default()
+    }
+
+    /// Adds jitter to a delay that isn't on the curve. It is never shortened.
+    pub(crate) fn spread(&self, wait: Duration, random: &mut dyn Random) -> Duration {
+        self.jitter.apply(wait, random).max(wait)
+    }
+
+    fn bounded(&self, base: Duration, random: &mut dyn Random) -> Option<Duration> {
+        // Neither jitter nor bounds change a delay of zero.
+        if base.is_zero() && !matches!(self.jitter, Jitter::AdditiveAbs(_)) && !self.hard_floor {
+            return Some(base);
+        }
+        let cap = self.longest_wait().unwrap_or(Duration::MAX);
+        let base = if self.jitter_first { base } else { base.min(cap) };
+        let mut wait = self.jitter.apply(base, random);
+        if self.hard_floor {
+            wait = wait.max(self.shape.min().unwrap_or_default());
+        }
+        Some(if self.soft_cap { wait } else { wait.min(cap) })
+    }
+
+    /// Returns the delay without jitter, as if none had been drawn before.
+    pub(super) fn base(&self, index: u32) -> Option<Duration> {
+        let cap = self.longest_wait().unwrap_or(Duration::MAX);
+        let wait = match &self.shape {
+            Shape::Exponential { min, factor, max, .. } => {
+                let (min, factor, max) = (*min, *factor, *max);
+                let plain = Shape::Exponential { min, factor, max, compounding: false };
+                plain.at(index, None, &mut || 0.0)
+            }
+            shape => shape.at(index, None, &mut || 0.0),
+        };
+        wait.map(|wait| wait.min(cap))
+    }
+
+    /// Returns the upper bound of all delays, unless the cap is soft.
+    fn longest_wait(&self) -> Option<Duration> {
+        shorter(self.shape.max(), self.cap)
+    }
+
+    /// Returns the delay that the curve ends at, without jitter, if it is known.
+    pub(super) fn last(&self) -> Option<Duration> {
+        shorter(self.shape.last(), self.cap)
+    }
+
+    /// Whether the first restart in a row has no delay; `after_reset`: whether the child had been
+    /// healthy before.
+    pub(crate) const fn is_at_once(&self, after_reset: bool) -> bool {
+        if after_reset { self.at_once_after_reset } else { self.first_at_once }
+    }
+
+    /// Returns for how long a child must be active until its backoff resets; `None`: time doesn't reset
+    /// it.
+    pub(crate) fn resets_after(&self) -> Option<Duration> {
+        if self.resets.is_empty() {
+            return Some(self.last().unwrap_or_default().max(MIN_RESET));
+        }
+        let lives = self.resets.iter().filter_map(|rule| match rule {
+            Reset::ActiveFor(life) => Some(*life),
+            _ => None,
+        });
+        lives.min()
+    }
+
+    /// Whether this rule is set.
+    pub(crate) fn resets_on(&self, rule: Reset) -> bool {
+        self.resets.contains(&rule)
+    }
+
+    /// Returns the time after which half of the failures are forgotten.
+    pub(crate) fn half_life(&self) -> Option<Duration> {
+        let half_lives = self.resets.iter().filter_map(|rule| match rule {
+            Reset::Decay { half_life } => Some(*half_life),
+            _ => None,
+        });
+        half_lives.min()
+    }
+}
+
+fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,271 @@
+//! The effective policy of a child, with the source of each value.
+//!
+//! An [`EffectivePolicy`] shares the options and rules it is made from, and looks up each value on
+//! demand. It gets the values from [`Rules`], as the decisions about restarts do.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use super::serde::duration::HumanDuration;
+use super::string_enum::string_enum;
+use super::{
+    Backoff, ChildOptions, FailureLog, Intensity, Limits, OnExhausted, RestartPolicy, Rules,
+    Trigger,
+};
+
+/// The source of a value in the effective policy of a child. Later variants take precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum PolicySource {
+    /// The built-in default.
+    Default,
+    /// The [preset](crate::SupervisorBuilder::preset) of the supervisor.
+    Preset,
+    /// The supervisor's own
+    /// [`on_exhausted`](crate::SupervisorBuilder::on_exhausted).
+    Supervisor,
+    /// The supervisor's [defaults](crate::SupervisorBuilder::defaults) for children.
+    Defaults,
+    /// The [spec](crate::ChildSpec) of the child, or its type in
+    /// [`Child::child_spec`](crate::Child::child_spec).
+    Spec,
+    /// The child itself, for the current incarnation, with
+    /// [`Context::set_restart_policy`](crate::Context::set_restart_policy).
+    Child,
+}
+
+string_enum!(
+    PolicySource, "policy source":
+    Default = "default",
+    Preset = "preset",
+    Supervisor = "supervisor",
+    Defaults = "defaults",
+    Spec = "spec",
+    Child = "child",
+);
+
+/// An effective value of a policy, and its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Effective<T> {
+    /// The value.
+    pub value: T,
+    /// The source of the value.
+    pub source: PolicySource,
+}
+
+impl<T> Effective<T> {
+    fn new(value: T, source: PolicySource) -> Self {
+        Self { value, source }
+    }
+}
+
+/// The sources of all values of a policy. For a limit that isn't set, [`PolicySource::Default`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PolicySources {
+    /// See [`EffectivePolicy::restart`].
+    pub restart: PolicySource,
+    /// See [`EffectivePolicy::backoff`].
+    pub backoff: PolicySource,
+    /// See [`EffectivePolicy::intensity`].
+    pub intensity: PolicySource,
+    /// See [`EffectivePolicy::consecutive_restarts`].
+    pub consecutive_restarts: PolicySource,
+    /// See [`EffectivePolicy::failing_for`].
+    pub failing_for: PolicySource,
+    /// See [`EffectivePolicy::on_exhausted`].
+    pub on_exhausted: PolicySource,
+    /// See [`EffectivePolicy::failure_log`].
+    pub failure_log: PolicySource,
+}
+
+/// The effective policy of a child: the values that decide on its next exit.
+///
+/// While the child waits for a restart, these are the values that decided on its last exit. A clone
+/// shares the values; each is looked up when it is requested.
+///
+/// The serialised form has each value, as it is written in a file, and its source. A limit that
+/// isn't set is left out.
+///
+/// ```json
+/// {
+///   "restart": { "value": "transient", "source": "spec" },
+///   "backoff": { "value": { "curve": "constant", "delay": "5s" }, "source": "defaults" },
+///   "intensity": { "value": { "max": 3, "period": "1m" }, "source": "child" },
+///   "on_exhausted": { "value": "escalate", "source": "default" },
+///   "failure_log": { "value": { "level": "warn" }, "source": "default" }
+/// }
+/// ```
+#[derive(Clone)]
+pub struct EffectivePolicy {
+    options: Arc<ChildOptions>,
+    rules: Arc<Rules>,
+    /// The policy that the child has set for its current incarnation.
+    own: Option<Arc<RestartPolicy>>,
+}
+
+impl EffectivePolicy {
+    pub(crate) fn new(
+        options: Arc<ChildOptions>,
+        rules: Arc<Rules>,
+        own: Option<Arc<RestartPolicy>>,
+    ) -> Self {
+        Self { options, rules, own }
+    }
+
+    /// Returns `true` if the child has set a value itself, for its current incarnation.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.own.as_deref().is_some_and(|own| *own != RestartPolicy::new())
+    }
+
+    /// Returns the trigger: which exits are followed by a restart.
+    ///
+    /// If the spec adds exceptions to a trigger from a different source, the source is the spec.
+    #[must_use]
+    pub fn restart(&self) -> Effective<Trigger> {
+        if let Some(own) = self.own.as_ref().and_then(|own| own.restart.clone()) {
+            return Effective::new(own, PolicySource::Child);
+        }
+        let source = match self.options.exceptions == super::Exceptions::default() {
+            true => self.source(|it| it.restart.is_some()).unwrap_or(PolicySource::Default),
+            false => PolicySource::Spec,
+        };
+        Effective::new(self.rules.trigger(&self.options), source)
+    }
+
+    /// Returns the backoff.
+    #[must_use]
+    pub fn backoff(&self) -> Effective<&Backoff> {
+        if let Some(own) = self.own.as_ref().and_then(|own| own.backoff.as_ref()) {
+            return Effective::new(own, PolicySource::Child);
+        }
+        let source = self.source(|it| it.backoff.is_some()).unwrap_or(PolicySource::Default);
+        Effective::new(self.rules.backoff(&self.options), source)
+    }
+
+    /// Returns the child's own limit on restarts in a period, if it has one.
+    #[must_use]
+    pub fn intensity(&self) -> Option<Effective<Intensity>> {
+        self.limit(|limits| limits.intensity)
+    }
+
+    /// Returns the limit on consecutive restarts, if there is one.
+    #[must_use]
+    pub fn consecutive_restarts(&self) -> Option<Effective<u32>> {
+        self.limit(|limits| limits.consecutive)
+    }
+
+    /// Returns the limit on the time for which the child may fail, if there is one.
+    #[must_use]
+    pub fn failing_for(&self) -> Option<Effective<Duration>> {
+        self.limit(|limits| limits.failing_for)
+    }
+
+    /// Returns what happens when the child exceeds a limit.
+    #[must_use]
+    pub fn on_exhausted(&self) -> Effective<OnExhausted> {
+        if let Some(own) = self.own.as_ref().and_then(|own| own.on_exhausted) {
+            return Effective::new(own, PolicySource::Child);
+        }
+        let source = self.source(|it| it.on_exhausted.is_some());
+        let source = source.unwrap_or(self.rules.on_exhausted_from);
+        Effective::new(self.rules.on_exhausted(&self.options), source)
+    }
+
+    /// Returns the log level of failures.
+    #[must_use]
+    pub fn failure_log(&self) -> Effective<FailureLog> {
+        if let Some(own) = self.own.as_ref().and_then(|own| own.failure_log) {
+            return Effective::new(own, PolicySource::Child);
+        }
+        let source = self.source(|it| it.failure_log.is_some()).unwrap_or(PolicySource::Default);
+        Effective::new(self.rules.failure_log(&self.options), source)
+    }
+
+    /// Returns the sources of all values.
+    #[must_use]
+    pub fn sources(&self) -> PolicySources {
+        fn of<T>(limit: Option<Effective<T>>) -> PolicySource {
+            limit.map_or(PolicySource::Default, |limit| limit.source)
+        }
+
+        PolicySources {
+            restart: self.restart().source,
+            backoff: self.backoff().source,
+            intensity: of(self.intensity()),
+            consecutive_restarts: of(self.consecutive_restarts()),
+            failing_for: of(self.failing_for()),
+            on_exhausted: self.on_exhausted().source,
+            failure_log: self.failure_log().source,
+        }
+    }
+
+    /// Returns the first layer below the child's own policy for which `sets` returns `true`.
+    fn source(&self, sets: impl Fn(&ChildOptions) -> bool) -> Option<PolicySource> {
+        let layers = [
+            (&*self.options, PolicySource::Spec),
+            (&self.rules.defaults, PolicySource::Defaults),
+            (&self.rules.preset, PolicySource::Preset),
+        ];
+        layers.into_iter().find_map(|(options, source)| sets(options).then_some(source))
+    }
+
+    fn limit<T>(&self, of: impl Fn(&Limits) -> Option<T>) -> Option<Effective<T>> {
+        if let Some(own) = self.own.as_ref().and_then(|own| of(&own.limits.get())) {
+            return Some(Effective::new(own, PolicySource::Child));
+        }
+        let value = of(&self.rules.limits(&self.options)?)?;
+        let source = self.source(|it| of(&it.limits.get()).is_some());
+        Some(Effective::new(value, source.unwrap_or(PolicySource::Default)))
+    }
+}
+
+/// All values, for the serialised form and for `Debug`.
+#[derive(Debug, Serialize)]
+struct Values<'a> {
+    restart: Effective<Trigger>,
+    backoff: Effective<&'a Backoff>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intensity: Option<Effective<Intensity>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consecutive_restarts: Option<Effective<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failing_for: Option<Effective<HumanDuration>>,
+    on_exhausted: Effective<OnExhausted>,
+    failure_log: Effective<FailureLog>,
+}
+
+impl<'a> From<&'a EffectivePolicy> for Values<'a> {
+    fn from(policy: &'a EffectivePolicy) -> Self {
+        let failing_for = policy.failing_for();
+        Self {
+            restart: policy.restart(),
+            backoff: policy.backoff(),
+            intensity: policy.intensity(),
+            consecutive_restarts: policy.consecutive_restarts(),
+            failing_for: failing_for.map(|it| Effective::new(HumanDuration(it.value), it.source)),
+            on_exhausted: policy.on_exhausted(),
+            failure_log: policy.failure_log(),
+        }
+    }
+}
+
+impl Serialize for EffectivePolicy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Values::from(self).serialize(serializer)
+    }
+}
+
+impl fmt::Debug for EffectivePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&Values::from(self), f)
+    }
+}

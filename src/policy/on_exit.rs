@@ -1,0 +1,53 @@
+//! The answers to an exit of a child.
+
+use super::string_enum::string_enum;
+
+/// What a supervisor does when a child exits by itself.
+///
+/// Displayed and written in snake case, as in `end_supervisor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnExit {
+    /// Restarts the child, after its backoff and within the restart limits.
+    Restart,
+    /// Restarts the child without charging the supervisor's restart limit.
+    ///
+    /// Use it for an exit that isn't a bug however often it happens, such as a response
+    /// `429 Too Many Requests`. The child's own limits still count the restart.
+    ///
+    /// Only the delay keeps such a restart from becoming a busy loop. So the restart is charged
+    /// after all if its delay is zero, or if a preset charges everything, and it isn't allowed
+    /// where the limit is zero. The same holds for failures before a child is active.
+    RestartUncharged,
+    /// Leaves the child down.
+    ///
+    /// A [`Temporary`](crate::RestartType::Temporary) child, or a child of a dynamic supervisor, is
+    /// removed. Every other child is kept: *stopped* after a clean exit and *errored* after a
+    /// failure, until a call starts it or its group restarts.
+    Leave,
+    /// Ends the supervisor as `Normal`, after it has stopped the other children in reverse order.
+    ///
+    /// This is what an [`AutoShutdown`](crate::AutoShutdown) does.
+    EndSupervisor,
+    /// Fails the supervisor, after it has stopped the other children in reverse order.
+    ///
+    /// The supervisor ends as `Escalated` with the reason of the exit. No restart is charged. It is
+    /// a failure even under presets in which giving up is a clean exit.
+    FailSupervisor,
+}
+
+impl OnExit {
+    /// Whether the child is restarted, charged or not.
+    pub(crate) const fn restarts(self) -> bool {
+        matches!(self, Self::Restart | Self::RestartUncharged)
+    }
+}
+
+string_enum!(
+    OnExit, "answer to an exit":
+    Restart = "restart",
+    RestartUncharged = "restart_uncharged",
+    Leave = "leave",
+    EndSupervisor = "end_supervisor",
+    FailSupervisor = "fail_supervisor",
+);

@@ -1,0 +1,142 @@
+use super::*;
+
+#[test]
+fn all_and_the_list_of_names_agree() {
+    assert_eq!(Preset::all().map(|preset| preset.name), NAMES);
+}
+
+#[test]
+fn a_preset_is_parsed_from_its_name() {
+    for name in NAMES {
+        let preset: Preset = name.parse().expect("a preset");
+        assert_eq!(preset.name(), *name);
+    }
+    let unknown = "erlang".parse::<Preset>().unwrap_err().to_string();
+    assert!(unknown.contains("erlang") && unknown.contains("otp"), "{unknown}");
+}
+
+/// Its first four waits and a late one, with a jitter of a quarter of what there may be, and
+/// how long a child has to be well to begin again.
+fn waits(preset: &Preset) -> String {
+    let mut waits = preset.backoff().delays().random(|| 0.25);
+    let mut next = |skipped| waits.nth(skipped).map_or("none".to_owned(), |it| format!("{it:?}"));
+    let shown = [next(0), next(0), next(0), next(0), next(24)].join(" ");
+    match preset.backoff().resets_after() {
+        Some(life) => format!("{shown}, {life:?}"),
+        None => shown,
+    }
+}
+
+#[test]
+fn the_delays_of_each_preset() {
+    let table = Preset::all().map(|preset| (preset.name(), waits(&preset)));
+    let table = table.each_ref().map(|(name, waits)| (*name, waits.as_str()));
+    let pekko = "3.15s 6.3s 12.6s 25.2s 31.5s, 3s";
+    let none = "0ns 0ns 0ns 0ns 0ns, 10s";
+    let expected = [
+        ("actor_ts", "180ms 360ms 720ms 1.44s 9s, 200ms"),
+        ("pekko_on_stop", pekko),
+        ("pekko_on_failure", pekko),
+        ("pekko_typed", "205ms 410ms 820ms 1.64s 10.25s, 5.1s"),
+        ("xebia", "0ns 0ns 10ms 10ms 30ms"),
+        ("signalpy", "1s 2s 4s 8s 60s, 60s"),
+        ("elfo", "5s 10s 20s 30s 30s, 5s"),
+        ("otp", none),
+        ("elixir", none),
+        ("suture", none),
+        ("oversight", none),
+        ("systemd", "100ms 100ms 100ms 100ms 100ms"),
+        ("kubelet", "10s 20s 40s 80s 300s, 600.000000001s"),
+        ("pebble", "512.5ms 1.025s 2.05s 4.1s 30.75s, 30s"),
+    ];
+    assert_eq!(table, expected);
+}
+
+/// All children together, each child, and what follows.
+fn limits(preset: &Preset) -> String {
+    let shown =
+        |limit: Option<Intensity>| limit.map_or("any".to_owned(), |limit| limit.to_string());
+    let of_each = preset.of_children().limits.get();
+    assert_eq!((of_each.consecutive, of_each.failing_for), (None, None));
+    let (all, each) = (shown(preset.intensity), shown(of_each.intensity));
+    format!("{all}, {each}, {}", preset.on_exhausted)
+}
+
+#[test]
+fn each_preset_has_the_limits_of_the_other_system() {
+    let unlimited = "any, any, escalate";
+    for preset in Preset::all() {
+        let expected = match preset.name() {
+            "signalpy" => "any, restarts(3, 1m), escalate",
+            "otp" | "oversight" => "restarts(1, 5s), any, escalate",
+            "elixir" => "restarts(3, 5s), any, escalate",
+            "suture" => "decaying(5, 30s), any, pause 15s",
+            "systemd" => "any, tumbling(4, 10s), stop_child",
+            _ => unlimited,
+        };
+        assert_eq!(limits(&preset), expected, "{}", preset.name());
+    }
+}
+
+#[test]
+fn each_preset_restarts_after_what_the_other_system_does() {
+    for preset in Preset::all() {
+        let trigger = match preset.name() {
+            "pekko_on_failure" => Trigger::failure(),
+            "pekko_typed" | "elfo" | "systemd" => RestartType::Transient.into(),
+            "signalpy" => Trigger::from(RestartType::Transient).activation_only(),
+            _ => RestartType::Permanent.into(),
+        };
+        assert_eq!(*preset.trigger(), trigger, "{}", preset.name());
+    }
+}
+
+#[test]
+fn the_options_for_children_are_the_trigger_and_the_backoff() {
+    for preset in Preset::all() {
+        let ChildOptions { restart, backoff, .. } = preset.of_children();
+        assert_eq!(restart.as_ref(), Some(preset.trigger()), "{}", preset.name());
+        assert_eq!(backoff.as_ref(), Some(preset.backoff()), "{}", preset.name());
+    }
+}
+
+/// Whether a first start that fails, fails the start; failures before a child is active always
+/// count; giving up is a clean end.
+#[test]
+fn first_start_charges_and_giving_up_of_each_preset() {
+    for preset in Preset::all() {
+        let (fails, counts, cleanly) = match preset.name() {
+            "otp" | "elixir" => (true, true, true),
+            "suture" | "oversight" => (false, true, false),
+            _ => (false, false, false),
+        };
+        let first = if fails { FirstStart::Fail } else { FirstStart::Retry };
+        let found = (preset.first_start, preset.charge_everything, preset.gives_up_cleanly);
+        assert_eq!(found, (first, counts, cleanly), "{}", preset.name());
+    }
+}
+
+/// At once the first time, and after having been well.
+#[test]
+fn each_preset_restarts_at_once_as_the_other_system() {
+    for preset in Preset::all() {
+        let expected = match preset.name() {
+            "kubelet" => (true, true),
+            "elfo" => (false, true),
+            _ => (false, false),
+        };
+        let backoff = preset.backoff();
+        let found = (backoff.is_at_once(false), backoff.is_at_once(true));
+        assert_eq!(found, expected, "{}", preset.name());
+    }
+}
+
+/// Not by time, but by hand or by what the child does.
+#[test]
+fn the_presets_that_reset_by_a_call_or_an_acknowledgement() {
+    for preset in Preset::all() {
+        let rules = [Reset::ByHand, Reset::OnAck].map(|rule| preset.backoff().resets_on(rule));
+        let expected = [preset.name() == "systemd", preset.name() == "xebia"];
+        assert_eq!(rules, expected, "{}", preset.name());
+    }
+}

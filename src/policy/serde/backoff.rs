@@ -1,0 +1,270 @@
+//! The serialised form of `Backoff`: a table with the name of a curve and its parameters.
+//!
+//! A parameter of a different curve is an error. Custom curves and iterators are table by their
+//! name and can't be read.
+
+use std::time::Duration;
+
+use serde::de::{self, Deserializer};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::duration::HumanDuration;
+use crate::policy::backoff::Shape;
+use crate::policy::{Backoff, BinarySlots, Jitter, Reset, string_enum};
+
+/// The curves that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CurveKind {
+    None,
+    Constant,
+    Linear,
+    Exponential,
+    Geometric,
+    Fibonacci,
+    BinarySlots,
+}
+
+string_enum!(
+    CurveKind, "backoff curve":
+    None = "none",
+    Constant = "constant",
+    Linear = "linear",
+    Exponential = "exponential",
+    Geometric = "geometric",
+    Fibonacci = "fibonacci",
+    BinarySlots = "binary_slots",
+);
+
+/// The parameters of all curves.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a backoff such as { min = \"200ms\", max = \"30s\" }"
+)]
+struct BackoffTable {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    curve: Option<CurveKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<HumanDuration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min: Option<HumanDuration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<HumanDuration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<HumanDuration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    factor: Option<f64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    compounding: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slot: Option<HumanDuration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ceiling: Option<u32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stay_at_ceiling: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jitter: Option<Jitter>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    jitter_before_cap: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cap: Option<HumanDuration>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    soft_cap: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    hard_floor: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    first_at_once: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    at_once_after_reset: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reset: Vec<Reset>,
+    /// The short form of the most common reset.
+    #[serde(skip_serializing)]
+    reset_after: Option<HumanDuration>,
+}
+
+impl BackoffTable {
+    /// Lists the keys that only some curves have, and whether they are set.
+    fn curve_keys(&self) -> [(&'static str, bool); 10] {
+        [
+            ("delay", self.delay.is_some()),
+            ("min", self.min.is_some()),
+            ("step", self.step.is_some()),
+            ("max", self.max.is_some()),
+            ("factor", self.factor.is_some()),
+            ("compounding", self.compounding),
+            ("steps", self.steps.is_some()),
+            ("slot", self.slot.is_some()),
+            ("ceiling", self.ceiling.is_some()),
+            ("stay_at_ceiling", self.stay_at_ceiling),
+        ]
+    }
+
+    fn shape(&self, kind: CurveKind) -> Result<Shape, String> {
+        let needs = |key: &str, value: Option<HumanDuration>| {
+            value.map(|HumanDuration(duration)| duration).ok_or_else(|| {
+                format!("the curve `{kind}` needs `{key}`; write {key} = \"5s\", for example")
+            })
+        };
+        Ok(match kind {
+            CurveKind::None => Shape::Constant(Duration::ZERO),
+            CurveKind::Constant => Shape::Constant(needs("delay", self.delay)?),
+            CurveKind::Linear => {
+                let min = needs("min", self.min)?;
+                let step = self.step.map_or(min, |HumanDuration(step)| step);
+                Shape::Linear { min, step, max: needs("max", self.max)? }
+            }
+            CurveKind::Exponential => Shape::Exponential {
+                min: needs("min", self.min)?,
+                factor: self.factor.unwrap_or(2.0),
+                max: needs("max", self.max)?,
+                compounding: self.compounding,
+            },
+            CurveKind::Geometric => Shape::Geometric {
+                min: needs("min", self.min)?,
+                steps: self.steps.ok_or("the curve `geometric` needs `steps`; write steps = 5")?,
+                max: needs("max", self.max)?,
+            },
+            CurveKind::Fibonacci => {
+                Shape::Fibonacci { min: needs("min", self.min)?, max: needs("max", self.max)? }
+            }
+            CurveKind::BinarySlots => {
+                let mut slots = BinarySlots::new(needs("slot", self.slot)?);
+                if let Some(ceiling) = self.ceiling {
+                    slots = slots.ceiling(ceiling);
+                }
+                Shape::Slots(if self.stay_at_ceiling { slots.stay_at_ceiling() } else { slots })
+            }
+        })
+    }
+}
+
+impl CurveKind {
+    /// Lists the keys of a curve.
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::None => &[],
+            Self::Constant => &["delay"],
+            Self::Linear => &["min", "step", "max"],
+            Self::Exponential => &["min", "max", "factor", "compounding"],
+            Self::Geometric => &["min", "max", "steps"],
+            Self::Fibonacci => &["min", "max"],
+            Self::BinarySlots => &["slot", "ceiling", "stay_at_ceiling"],
+        }
+    }
+}
+
+impl TryFrom<BackoffTable> for Backoff {
+    type Error = String;
+
+    fn try_from(table: BackoffTable) -> Result<Self, String> {
+        let kind = table.curve.unwrap_or(CurveKind::Exponential);
+        if let Some((key, _)) =
+            table.curve_keys().iter().find(|(key, there)| *there && !kind.keys().contains(key))
+        {
+            let keys = match kind.keys() {
+                [] => "nothing".to_owned(),
+                keys => format!("`{}`", keys.join("`, `")),
+            };
+            return Err(format!("the curve `{kind}` has no `{key}`; it takes {keys}"));
+        }
+        let mut backoff = Self::with(table.shape(kind)?);
+        backoff.jitter = table.jitter.unwrap_or_default();
+        backoff.jitter_first = table.jitter_before_cap;
+        backoff.cap = table.cap.map(|HumanDuration(cap)| cap);
+        backoff.soft_cap = table.soft_cap;
+        backoff.hard_floor = table.hard_floor;
+        backoff.first_at_once = table.first_at_once;
+        backoff.at_once_after_reset = table.at_once_after_reset;
+        backoff.resets = table.reset;
+        if let Some(HumanDuration(active)) = table.reset_after {
+            backoff.resets.push(Reset::ActiveFor(active));
+        }
+        backoff.check().map_err(|problem| problem.to_string())?;
+        Ok(backoff)
+    }
+}
+
+impl Serialize for Backoff {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut table = BackoffTable {
+            jitter: (self.jitter != Jitter::None).then_some(self.jitter),
+            jitter_before_cap: self.jitter_first,
+            cap: self.cap.map(HumanDuration),
+            soft_cap: self.soft_cap,
+            hard_floor: self.hard_floor,
+            first_at_once: self.first_at_once,
+            at_once_after_reset: self.at_once_after_reset,
+            reset: self.resets.clone(),
+            ..BackoffTable::default()
+        };
+        table.curve = match &self.shape {
+            Shape::Constant(delay) => {
+                table.delay = (!delay.is_zero()).then_some(HumanDuration(*delay));
+                Some(if delay.is_zero() { CurveKind::None } else { CurveKind::Constant })
+            }
+            Shape::Linear { min, step, max } => {
+                (table.min, table.max) = (Some(HumanDuration(*min)), Some(HumanDuration(*max)));
+                table.step = Some(HumanDuration(*step));
+                Some(CurveKind::Linear)
+            }
+            Shape::Exponential { min, factor, max, compounding } => {
+                (table.min, table.max) = (Some(HumanDuration(*min)), Some(HumanDuration(*max)));
+                (table.factor, table.compounding) = (Some(*factor), *compounding);
+                Some(CurveKind::Exponential)
+            }
+            Shape::Geometric { min, steps, max } => {
+                (table.min, table.max) = (Some(HumanDuration(*min)), Some(HumanDuration(*max)));
+                table.steps = Some(*steps);
+                Some(CurveKind::Geometric)
+            }
+            Shape::Fibonacci { min, max } => {
+                (table.min, table.max) = (Some(HumanDuration(*min)), Some(HumanDuration(*max)));
+                Some(CurveKind::Fibonacci)
+            }
+            Shape::Slots(slots) => {
+                let (slot, ceiling, stays) = slots.settings();
+                (table.slot, table.ceiling) = (Some(HumanDuration(slot)), Some(ceiling));
+                table.stay_at_ceiling = stays;
+                Some(CurveKind::BinarySlots)
+            }
+            Shape::Custom(_) | Shape::Iterator(_) => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry("curve", self.shape.name())?;
+                return map.end();
+            }
+        };
+        table.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Backoff {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        BackoffTable::deserialize(deserializer)?.try_into().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_written_name_of_a_curve_is_its_displayed_name() {
+        let second = Some(HumanDuration(Duration::from_secs(1)));
+        for &kind in CurveKind::ALL {
+            let table = BackoffTable {
+                delay: second,
+                min: second,
+                max: second,
+                steps: Some(1),
+                slot: second,
+                ..BackoffTable::default()
+            };
+            assert_eq!(table.shape(kind).unwrap().name(), kind.to_string());
+        }
+    }
+}

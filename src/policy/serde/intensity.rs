@@ -1,0 +1,201 @@
+//! The serialised form of `Intensity`: a table with a period or a half-life.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::duration::{self, HumanDuration};
+use crate::policy::intensity::{Intensity, Kind};
+use crate::policy::string_enum;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Window {
+    Sliding,
+    Tumbling,
+}
+
+string_enum!(
+    Window, "window":
+    Sliding = "sliding",
+    Tumbling = "tumbling",
+);
+
+/// A period, where `Duration::MAX` is written as `infinity`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Period(pub(super) Duration);
+
+impl Serialize for Period {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Duration::MAX => serializer.serialize_str("infinity"),
+            period => HumanDuration(period).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Period {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match &*Cow::<'de, str>::deserialize(deserializer)? {
+            "infinity" => Ok(Self(Duration::MAX)),
+            text => duration::parse(text).map(Self).map_err(de::Error::custom),
+        }
+    }
+}
+
+/// A maximum: a whole number for windows, any number for a score.
+#[derive(Clone, Copy, Debug)]
+enum Max {
+    Whole(u32),
+    Score(f64),
+}
+
+impl Serialize for Max {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Whole(max) => serializer.serialize_u32(*max),
+            Self::Score(max) => serializer.serialize_f64(*max),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Max {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Max;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number without quotes, such as 5")
+            }
+
+            fn visit_u64<E>(self, max: u64) -> Result<Max, E> {
+                Ok(u32::try_from(max).map_or(Max::Score(max as f64), Max::Whole))
+            }
+
+            fn visit_i64<E>(self, max: i64) -> Result<Max, E> {
+                Ok(u32::try_from(max).map_or(Max::Score(max as f64), Max::Whole))
+            }
+
+            fn visit_f64<E>(self, max: f64) -> Result<Max, E> {
+                Ok(Max::Score(max))
+            }
+        }
+
+        deserializer.deserialize_any(Number)
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, expecting = "an intensity such as { max = 5, period = \"60s\" }")]
+struct IntensityTable {
+    max: Max,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    period: Option<Period>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<Window>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    half_life: Option<HumanDuration>,
+}
+
+impl TryFrom<IntensityTable> for Intensity {
+    type Error = String;
+
+    fn try_from(table: IntensityTable) -> Result<Self, String> {
+        let IntensityTable { max, period, window, half_life } = table;
+        let intensity = match (period, half_life) {
+            (Some(Period(period)), None) => {
+                let max = match max {
+                    Max::Whole(max) => max,
+                    Max::Score(max) => whole(max)?,
+                };
+                match window.unwrap_or(Window::Sliding) {
+                    Window::Sliding => Self::sliding(max, period),
+                    Window::Tumbling => Self::tumbling(max, period),
+                }
+            }
+            (None, Some(_)) if window.is_some() => {
+                return Err("an intensity with a `half_life` has no `window`; remove it".to_owned());
+            }
+            (None, Some(HumanDuration(half_life))) => Self::decaying(
+                match max {
+                    Max::Whole(max) => f64::from(max),
+                    Max::Score(max) => max,
+                },
+                half_life,
+            ),
+            (Some(_), Some(_)) => {
+                let message = "an intensity has a `period` or a `half_life`; remove one of them";
+                return Err(message.to_owned());
+            }
+            (None, None) => {
+                let message = "an intensity needs a `period` or a `half_life`; write \
+                               { max = 5, period = \"60s\" }, for example";
+                return Err(message.to_owned());
+            }
+        };
+        check(intensity)?;
+        Ok(intensity)
+    }
+}
+
+/// Converts the maximum of a window.
+fn whole(max: f64) -> Result<u32, String> {
+    let restarts = max as u32;
+    if f64::from(restarts) == max {
+        return Ok(restarts);
+    }
+    Err(format!(
+        "a `period` counts whole restarts, and `max` is {max}; write max = {}, or a `half_life` \
+         instead of the `period`",
+        restarts.max(1)
+    ))
+}
+
+fn check(intensity: Intensity) -> Result<(), String> {
+    if let Some(max) = intensity.invalid_max() {
+        return Err(format!(
+            "`max` is {max}, which isn't a valid score; write max = 5.0, for example"
+        ));
+    }
+    if intensity.period().is_zero() {
+        let key = if intensity.decay().is_some() { "half_life" } else { "period" };
+        return Err(format!("`{key}` is zero, so no restart would count; write {key} = \"60s\""));
+    }
+    Ok(())
+}
+
+impl Serialize for Intensity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let table = match self.0 {
+            Kind::Sliding { max, period } => IntensityTable {
+                max: Max::Whole(max),
+                period: Some(Period(period)),
+                window: None,
+                half_life: None,
+            },
+            Kind::Tumbling { max, period } => IntensityTable {
+                max: Max::Whole(max),
+                period: Some(Period(period)),
+                window: Some(Window::Tumbling),
+                half_life: None,
+            },
+            Kind::Decaying { max, half_life } => IntensityTable {
+                max: Max::Score(max),
+                period: None,
+                window: None,
+                half_life: Some(HumanDuration(half_life)),
+            },
+        };
+        table.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Intensity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IntensityTable::deserialize(deserializer)?.try_into().map_err(de::Error::custom)
+    }
+}

@@ -1,0 +1,187 @@
+//! The setters that specs, defaults and policies share, each written and documented once.
+//!
+//! A setter expands to a method of the type that invokes the macro. `$values` is an expression for
+//! the [`RestartPolicy`](super::RestartPolicy) or `ChildOptions` that the method writes to.
+
+/// Setters of a restart policy: for `ChildSpec`, `ChildDefaults` and `RestartPolicy`.
+macro_rules! policy_setters {
+    ($self:ident => $values:expr) => {
+        /// Sets which exits of the child are followed by a restart.
+        ///
+        /// Takes a [`RestartType`](crate::RestartType) or a [`Trigger`](crate::Trigger). Default:
+        /// [`RestartType::Permanent`](crate::RestartType::Permanent), after every exit.
+        ///
+        /// The value of a spec replaces the supervisor's default as a whole. The exceptions that
+        /// the spec adds itself are kept, and are evaluated before those of the trigger:
+        /// [`restart_if`](crate::ChildSpec::restart_if), [`stop_if`](crate::ChildSpec::stop_if),
+        /// [`on_error`](crate::ChildSpec::on_error) and [`on_exit`](crate::ChildSpec::on_exit). The
+        /// order of the calls doesn't matter.
+        ///
+        /// The value of a policy that a running child sets for itself
+        /// ([`set_restart_policy`](crate::Context::set_restart_policy)) also replaces these
+        /// exceptions. The spec of the child is kept even if the value is
+        /// [`RestartType::Temporary`](crate::RestartType::Temporary), unless the spec is temporary
+        /// itself or the supervisor is dynamic.
+        pub fn restart(mut $self, restart: impl Into<$crate::policy::Trigger>) -> Self {
+            $values.restart = Some(restart.into());
+            $self
+        }
+
+        /// Sets the delay before each restart.
+        ///
+        /// Default: 200 ms, doubling to 30 s, plus up to 20 % jitter.
+        pub fn backoff(mut $self, backoff: $crate::policy::Backoff) -> Self {
+            $values.backoff = Some(backoff);
+            $self
+        }
+
+        /// Allows each child `max` restarts within a sliding `period`. Default: no limit.
+        ///
+        /// A child that exceeds the limit is handled by [`on_exhausted`](Self::on_exhausted).
+        ///
+        /// This limit is separate from that of the supervisor
+        /// ([`SupervisorBuilder::restarts`](crate::SupervisorBuilder::restarts)), which counts all
+        /// children together. A restart must be within every limit, and a restart that one limit
+        /// refuses isn't counted by any.
+        ///
+        /// The limits of a child count every failure that would be followed by a restart, including
+        /// failures before the child is active. They also count a clean exit that is followed by a
+        /// restart. With [`Duration::MAX`](std::time::Duration::MAX) a restart counts for as long as
+        /// the supervisor lives.
+        pub fn restarts($self, max: u32, period: std::time::Duration) -> Self {
+            $self.intensity($crate::policy::Intensity::sliding(max, period))
+        }
+
+        /// Limits the restarts of each child by a window other than a sliding one.
+        ///
+        /// See [`restarts`](Self::restarts).
+        pub fn intensity(mut $self, intensity: $crate::policy::Intensity) -> Self {
+            $values.limits.intensity(intensity);
+            $self
+        }
+
+        /// Allows each child `max` consecutive restarts, independent of time. Default: no limit.
+        ///
+        /// The count starts again when the [`backoff`](Self::backoff) resets: when the child was
+        /// active for long enough, or when it calls
+        /// [`report_healthy`](crate::Context::report_healthy).
+        pub fn consecutive_restarts(mut $self, max: u32) -> Self {
+            $values.limits.consecutive(max);
+            $self
+        }
+
+        /// Gives up a child that fails more than `max` after its first failure. Default: no limit.
+        ///
+        /// The time starts again when the [`backoff`](Self::backoff) resets.
+        pub fn failing_for(mut $self, max: std::time::Duration) -> Self {
+            $values.limits.failing_for(max);
+            $self
+        }
+
+        /// Sets what happens when the child exceeds a restart limit, its own or its supervisor's.
+        ///
+        /// Default: the value of the supervisor
+        /// ([`SupervisorBuilder::on_exhausted`](crate::SupervisorBuilder::on_exhausted)).
+        pub fn on_exhausted(mut $self, on_exhausted: $crate::policy::OnExhausted) -> Self {
+            $values.on_exhausted = Some(on_exhausted);
+            $self
+        }
+
+        /// Sets the log level of failures. Default: `WARN` for every failure.
+        pub fn failure_log(mut $self, log: $crate::policy::FailureLog) -> Self {
+            $values.failure_log = Some(log);
+            $self
+        }
+    };
+}
+
+/// Setters of a child: for `ChildSpec` and `ChildDefaults`.
+macro_rules! child_setters {
+    ($self:ident => $values:expr) => {
+        /// Sets all values of a policy at once.
+        ///
+        /// Values that the policy leaves open are unchanged. A limit that is set in both is an
+        /// error when the tree is built. See [`RestartPolicy`](crate::RestartPolicy), which can be
+        /// read from a file.
+        pub fn policy(mut $self, policy: $crate::policy::RestartPolicy) -> Self {
+            $values.merge(policy);
+            $self
+        }
+
+        /// Sets how long the child may take to stop before it is aborted.
+        ///
+        /// Takes a [`Duration`](std::time::Duration) or a [`Shutdown`](crate::Shutdown). Default:
+        /// 5 s, as in OTP. For a supervisor it is [`Shutdown::Infinity`](crate::Shutdown::Infinity),
+        /// because its children have graces of their own; the supervisor's defaults don't change
+        /// that.
+        pub fn shutdown(mut $self, shutdown: impl Into<$crate::policy::Shutdown>) -> Self {
+            $values.shutdown = Some(shutdown.into());
+            $self
+        }
+
+        /// Sets how long the child may take to become ready. Default: no limit.
+        ///
+        /// A child that exceeds the limit fails as
+        /// [`ActivationTimedOut`](crate::ExitReason::ActivationTimedOut).
+        pub fn activation_timeout(mut $self, timeout: std::time::Duration) -> Self {
+            $values.activation_timeout = Some(timeout);
+            $self
+        }
+
+        /// Sets what happens to a child that is still running after it was aborted.
+        ///
+        /// Default: [`OnLeak::Restart`](crate::OnLeak::Restart).
+        pub fn on_leak(mut $self, on_leak: $crate::policy::OnLeak) -> Self {
+            $values.on_leak = Some(on_leak);
+            $self
+        }
+
+        /// Takes the delay before a restart from the error of the child, such as a `Retry-After`.
+        ///
+        /// If `delay` returns `None`, the [`backoff`](Self::backoff) applies.
+        ///
+        /// The returned delay is used as it is, without jitter and without the bounds of the
+        /// backoff. It counts from the failure. Limits count the restart as usual. The backoff
+        /// doesn't advance: the next failure without a delay of its own continues where the backoff
+        /// was. A delay of zero restarts the child at once, which is always charged to the
+        /// supervisor. To exempt the restart from the supervisor's limit, see
+        /// [`OnExit::RestartUncharged`](crate::OnExit::RestartUncharged).
+        ///
+        /// The error is found as for [`Trigger`](crate::Trigger#errors-as-a-criterion): the error
+        /// that the child returned, or one of its causes. If several functions are set, the first
+        /// answer counts, and those of a spec are called before those of the defaults. Each is
+        /// called at most once for a failure, in the task of the supervisor, so it must not block.
+        /// A panic counts as `None`.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::{Context, OnExit, worker};
+        ///
+        /// #[derive(Debug, thiserror::Error)]
+        /// #[error("too many requests")]
+        /// struct TooManyRequests {
+        ///     retry_after: Option<Duration>,
+        /// }
+        ///
+        /// async fn poll(ctx: Context) -> Result<(), TooManyRequests> {
+        ///     ctx.cancelled().await;
+        ///     Ok(())
+        /// }
+        ///
+        /// let poller = worker("poller", poll)
+        ///     .retry_after(|error: &TooManyRequests| error.retry_after)
+        ///     .on_error(|_: &TooManyRequests| true, OnExit::RestartUncharged);
+        /// # drop(poller);
+        /// ```
+        pub fn retry_after<E: std::error::Error + 'static>(
+            mut $self,
+            delay: impl Fn(&E) -> Option<std::time::Duration> + Send + Sync + 'static,
+        ) -> Self {
+            $values.retry_after.add(delay);
+            $self
+        }
+    };
+}
+
+pub(crate) use {child_setters, policy_setters};

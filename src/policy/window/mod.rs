@@ -1,0 +1,211 @@
+//! Restart windows: whether one more restart is within an [`Intensity`].
+//!
+//! A [`RestartWindow`] counts over instants that the caller passes in. It never reads a clock, so a
+//! test can place restarts exactly at an edge.
+//!
+//! # Invariants
+//!
+//! 1. A restart is recorded only if it was allowed. A sliding window keeps at most `max` instants,
+//!    oldest first. All other kinds keep one number.
+//! 2. No call looks at more than three instants, except [`count`](RestartWindow::count), which
+//!    is a binary search. Instants are copied only when the buffer grows or shrinks.
+//! 3. The capacity is never larger than `max`, and it shrinks again after a burst.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::Intensity;
+use super::intensity::Kind;
+
+/// A buffer of up to this capacity is never shrunk.
+const SMALL: usize = 8;
+
+/// The restarts that were allowed and haven't expired.
+///
+/// OTP counts in whole seconds, so a restart can count there for up to a second longer. This window
+/// is exact.
+#[derive(Clone, Debug)]
+pub(crate) struct RestartWindow {
+    intensity: Intensity,
+    /// The restarts in a sliding window, oldest first.
+    granted: VecDeque<Instant>,
+    /// For all other kinds: the start of the count (or its last update), and the count.
+    counted: Option<(Instant, f64)>,
+}
+
+impl RestartWindow {
+    /// Creates an empty window.
+    pub(crate) fn new(intensity: Intensity) -> Self {
+        Self { intensity, granted: VecDeque::new(), counted: None }
+    }
+
+    /// Decides whether a restart is allowed at `now`, and records it if so.
+    ///
+    /// `max` restarts are allowed and the next one is refused. A restart that is exactly `period` old
+    /// still counts, as in OTP. A refusal isn't recorded. An instant before the latest restart is
+    /// treated as that instant.
+    #[cfg(test)]
+    #[must_use]
+    pub(crate) fn admit(&mut self, now: Instant) -> bool {
+        let admitted = self.admits(now);
+        if admitted {
+            self.record(now);
+        }
+        admitted
+    }
+
+    /// Returns whether a restart is allowed at `now`, without recording it.
+    #[must_use]
+    pub(crate) fn admits(&self, now: Instant) -> bool {
+        match self.intensity.0 {
+            Kind::Sliding { max, period } if period != Duration::MAX => {
+                let now = self.granted.back().map_or(now, |&last| now.max(last));
+                // A full queue has room if its oldest restart has expired.
+                let expired = |&at: &Instant| self.has_expired(at, now);
+                self.granted.len() < places(max) || self.granted.front().is_some_and(expired)
+            }
+            Kind::Sliding { max, .. } | Kind::Tumbling { max, .. } => {
+                self.score(now) < f64::from(max)
+            }
+            Kind::Decaying { max, .. } => max - self.score(now) >= 1.0,
+        }
+    }
+
+    /// Records a restart at `now`.
+    #[inline]
+    pub(crate) fn record(&mut self, now: Instant) {
+        match self.intensity.0 {
+            Kind::Sliding { max, period } if period != Duration::MAX => {
+                self.slide(now, places(max), period);
+            }
+            Kind::Sliding { .. } | Kind::Tumbling { .. } => {
+                let score = self.score(now);
+                let began = self.counted.filter(|_| score > 0.0).map_or(now, |(began, _)| began);
+                self.counted = Some((began, score + 1.0));
+            }
+            Kind::Decaying { .. } => {
+                let score = self.score(now);
+                let at = self.counted.map_or(now, |(at, _)| at.max(now));
+                self.counted = Some((at, score + 1.0));
+            }
+        }
+    }
+
+    /// Returns how many of the allowed restarts are used up at `now`.
+    ///
+    /// All of them are used up exactly if the next restart would be refused.
+    pub(crate) fn count(&self, now: Instant) -> usize {
+        match self.intensity.0 {
+            Kind::Sliding { period, .. } if period != Duration::MAX => {
+                let expired = self.granted.partition_point(|&at| self.has_expired(at, now));
+                self.granted.len() - expired
+            }
+            Kind::Sliding { .. } | Kind::Tumbling { .. } => self.score(now) as usize,
+            Kind::Decaying { max, .. } => {
+                let left = (max - self.score(now)).max(0.0) as usize;
+                places(self.intensity.max()).saturating_sub(left)
+            }
+        }
+    }
+
+    /// Returns whether this is a window for `intensity`.
+    pub(crate) fn counts(&self, intensity: Intensity) -> bool {
+        self.intensity == intensity
+    }
+
+    /// Returns the time for which a restart counts, or the half-life of a score.
+    pub(crate) fn period(&self) -> Duration {
+        self.intensity.period()
+    }
+
+    /// Lists the restarts in a sliding window that count at `now`.
+    #[cfg(test)]
+    pub(crate) fn granted(&self, now: Instant) -> impl Iterator<Item = Instant> {
+        self.granted.iter().copied().filter(move |&at| !self.has_expired(at, now))
+    }
+
+    /// Returns the age and the value of the count at `now`, for all other kinds.
+    #[cfg(test)]
+    pub(crate) fn counted(&self, now: Instant) -> Option<(Duration, f64)> {
+        let (began, _) = self.counted?;
+        let score = self.score(now);
+        let age = match self.intensity.0 {
+            Kind::Tumbling { period, .. } if period != Duration::MAX => {
+                now.saturating_duration_since(began)
+            }
+            Kind::Sliding { .. } | Kind::Tumbling { .. } | Kind::Decaying { .. } => Duration::ZERO,
+        };
+        (score > 0.0).then_some((age, score))
+    }
+
+    /// Returns the count at `now`.
+    fn score(&self, now: Instant) -> f64 {
+        let Some((at, score)) = self.counted else { return 0.0 };
+        match self.intensity.0 {
+            Kind::Sliding { .. } => score,
+            Kind::Tumbling { .. } if self.has_expired(at, now) => 0.0,
+            Kind::Tumbling { .. } => score,
+            Kind::Decaying { half_life, .. } => score * remains(at, now, half_life),
+        }
+    }
+
+    fn has_expired(&self, at: Instant, now: Instant) -> bool {
+        is_past(at, self.period(), now)
+    }
+
+    fn slide(&mut self, now: Instant, max: usize, period: Duration) {
+        let now = self.granted.back().map_or(now, |&last| now.max(last));
+        // Each call adds at most one instant, so removing two shrinks the queue. An expired instant
+        // that is left has no effect, because only a full queue refuses.
+        for _ in 0..2 {
+            if !self.granted.front().is_some_and(|&at| is_past(at, period, now)) {
+                break;
+            }
+            self.granted.pop_front();
+        }
+        self.give_back_room();
+        self.make_room(max);
+        self.granted.push_back(now);
+    }
+
+    /// Doubles a full buffer, up to `max`.
+    fn make_room(&mut self, max: usize) {
+        let len = self.granted.len();
+        if len == self.granted.capacity() {
+            self.granted.reserve_exact(len.max(SMALL / 2).min(max.saturating_sub(len)));
+        }
+    }
+
+    /// Halves a buffer that is at most a quarter full.
+    fn give_back_room(&mut self) {
+        let room = self.granted.capacity();
+        if room > SMALL && self.granted.len() <= room / 4 {
+            self.granted.shrink_to(room / 2);
+        }
+    }
+}
+
+/// Whether `at` is more than `period` before `now`.
+fn is_past(at: Instant, period: Duration, now: Instant) -> bool {
+    at.checked_add(period).is_some_and(|end| end < now)
+}
+
+fn places(max: u32) -> usize {
+    usize::try_from(max).unwrap_or(usize::MAX)
+}
+
+/// Returns what remains at `now` of a restart at `at`.
+pub(super) fn remains(at: Instant, now: Instant, half_life: Duration) -> f64 {
+    decayed(now.saturating_duration_since(at), half_life)
+}
+
+/// Returns what remains of a restart after `age`.
+pub(super) fn decayed(age: Duration, half_life: Duration) -> f64 {
+    if half_life == Duration::MAX || age.is_zero() {
+        return 1.0;
+    }
+    (-age.div_duration_f64(half_life)).exp2()
+}
+
+#[cfg(test)]
+mod tests;

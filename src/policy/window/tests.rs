@@ -1,0 +1,355 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+const PERIOD: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_nanos(1);
+
+fn window(max: u32) -> (RestartWindow, Instant) {
+    (RestartWindow::new(Intensity::sliding(max, PERIOD)), Instant::now())
+}
+
+#[test]
+fn max_restarts_are_granted_and_the_next_is_refused() {
+    for max in [1, 2, 3, 100] {
+        let (mut window, t0) = window(max);
+
+        let granted = (0..2 * max).map(|_| window.admit(t0)).take_while(|&admitted| admitted);
+        assert_eq!(granted.count(), max as usize);
+        assert_eq!(window.count(t0), max as usize);
+    }
+}
+
+#[test]
+fn a_restart_exactly_one_period_old_still_counts() {
+    let (mut window, t0) = window(1);
+    assert!(window.admit(t0));
+
+    assert_eq!(window.count(t0 + PERIOD), 1, "on the edge: counted");
+    assert!(!window.clone().admit(t0 + PERIOD), "on the edge: refused");
+
+    assert_eq!(window.count(t0 + PERIOD + TICK), 0, "one tick later: forgotten");
+    assert!(window.admit(t0 + PERIOD + TICK), "one tick later: granted");
+}
+
+#[test]
+fn only_the_oldest_of_the_last_max_decides() {
+    let (mut window, t0) = window(2);
+    assert!(window.admit(t0));
+    assert!(window.admit(t0 + PERIOD));
+
+    let t1 = t0 + PERIOD + TICK;
+    assert!(window.admit(t1), "the first is forgotten, the second counts");
+    assert!(!window.admit(t1), "the second and the third count");
+}
+
+#[test]
+fn a_refusal_is_not_recorded() {
+    let (mut window, t0) = window(1);
+    assert!(window.admit(t0));
+
+    assert!(!window.admit(t0 + PERIOD));
+    assert!(window.admit(t0 + PERIOD + TICK), "the refused one doesn't count");
+}
+
+#[test]
+fn a_max_of_zero_never_grants() {
+    let (mut window, t0) = window(0);
+    assert!(!window.admit(t0));
+    assert!(!window.admit(t0 + 10 * PERIOD));
+    assert_eq!(window.count(t0), 0);
+}
+
+#[test]
+fn time_that_goes_backwards_stands_still() {
+    let (mut window, t0) = window(2);
+    assert!(window.admit(t0 + PERIOD));
+    assert!(window.admit(t0), "taken to be at `PERIOD`");
+
+    assert!(!window.admit(t0));
+    assert_eq!(window.count(t0), 2);
+    assert_eq!(window.count(t0 + PERIOD + PERIOD), 2, "both are one period old");
+}
+
+#[test]
+fn room_is_made_when_needed_and_given_back() {
+    let (mut window, t0) = window(100_000);
+    assert_eq!(window.granted.capacity(), 0, "none up front");
+
+    assert!((0..100_000).all(|_| window.admit(t0)));
+    assert_eq!(window.granted.capacity(), 100_000, "never for more than `max`");
+
+    let t1 = t0 + PERIOD + TICK;
+    assert!((0..100_000).all(|n| window.admit(t1 + n * PERIOD)));
+    assert!(window.granted.len() <= 2, "{}", window.granted.len());
+    assert!(window.granted.capacity() <= SMALL, "{}", window.granted.capacity());
+}
+
+#[test]
+fn a_buffer_is_halved_when_a_quarter_is_left_but_not_below_a_few_places() {
+    let (mut window, t0) = window(1_000);
+    assert!((0..64).all(|_| window.admit(t0)));
+    let mut halved = Vec::new();
+    for asked in 1..100 {
+        let room = window.granted.capacity();
+        // Two are dropped and one comes, so there is one fewer each time, down to one.
+        assert!(window.admit(t0 + asked * (PERIOD + TICK)));
+        if window.granted.capacity() != room {
+            halved.push((room, window.granted.capacity(), window.granted.len()));
+        }
+    }
+    // Halved at a quarter, to which the new one is added.
+    assert_eq!(halved, [(64, 32, 17), (32, 16, 9), (16, SMALL, 5)]);
+}
+
+#[test]
+fn a_huge_max_costs_nothing_until_it_is_used() {
+    let (mut window, t0) = window(u32::MAX);
+    assert!(window.admit(t0));
+    assert!(window.granted.capacity() <= SMALL);
+}
+
+fn of(intensity: Intensity) -> (RestartWindow, Instant) {
+    (RestartWindow::new(intensity), Instant::now())
+}
+
+/// Asks at these milliseconds, and says which of them were granted.
+fn ask<const N: usize>(intensity: Intensity, at: [u64; N]) -> [bool; N] {
+    let (mut window, t0) = of(intensity);
+    at.map(|at| window.admit(t0 + Duration::from_millis(at)))
+}
+
+#[test]
+fn kin_27_exactly_as_many_are_granted_as_are_allowed() {
+    let answers = [true, true, true, false, false];
+    for of in [Intensity::sliding, Intensity::tumbling] {
+        assert_eq!(ask(of(3, PERIOD), [0; 5]), answers);
+    }
+    assert_eq!(ask(Intensity::decaying(3.0, PERIOD), [0; 5]), answers);
+}
+
+#[test]
+fn kin_28_of_none_the_first_is_refused_and_nothing_is_recorded() {
+    let none = [
+        Intensity::sliding(0, PERIOD),
+        Intensity::tumbling(0, PERIOD),
+        Intensity::decaying(0.0, PERIOD),
+        Intensity::decaying(0.99, PERIOD),
+        Intensity::sliding(0, Duration::MAX),
+    ];
+    for intensity in none {
+        let (mut window, t0) = of(intensity);
+        assert!(!window.admit(t0), "{intensity}");
+        assert_eq!((window.count(t0), window.counted(t0)), (0, None), "{intensity}");
+        assert_eq!(window.granted.capacity(), 0, "{intensity}");
+    }
+}
+
+#[test]
+fn kin_30_the_window_slides() {
+    let two = Intensity::sliding(2, Duration::from_secs(1));
+    assert_eq!(ask(two, [0, 10, 500, 1_011, 1_011]), [true, true, false, true, true]);
+}
+
+#[test]
+fn kin_31_a_window_of_which_a_part_has_aged_frees_exactly_that_part() {
+    let two = Intensity::sliding(2, Duration::from_secs(1));
+    assert_eq!(ask(two, [0, 600, 1_001, 1_001]), [true, true, true, false]);
+}
+
+/// There the period is written as 0.
+#[test]
+fn kin_32_a_limit_for_ever_is_one_for_life_and_needs_no_memory() {
+    const YEAR: u64 = 365 * 24 * 3_600_000;
+    for of in [Intensity::sliding, Intensity::tumbling] {
+        let two = of(2, Duration::MAX);
+        assert_eq!(ask(two, [0, YEAR, 2 * YEAR, 100 * YEAR]), [true, true, false, false]);
+    }
+    let two = Intensity::decaying(2.0, Duration::MAX);
+    assert_eq!(ask(two, [0, YEAR, 2 * YEAR, 100 * YEAR]), [true, true, false, false]);
+
+    let (mut window, t0) = of(Intensity::sliding(u32::MAX, Duration::MAX));
+    assert!((0..10_000).all(|_| window.admit(t0)));
+    assert_eq!((window.count(t0), window.granted.capacity()), (10_000, 0));
+}
+
+/// And so does each child, since a window is made from an intensity and not shared.
+#[test]
+fn kin_33_two_windows_of_one_intensity_count_apart() {
+    let one = Intensity::sliding(1, PERIOD);
+    let ((mut first, t0), (mut second, _)) = (of(one), of(one));
+    assert!(first.admit(t0));
+    assert!(!first.admit(t0));
+    assert!(second.admit(t0));
+}
+
+#[test]
+fn kin_36_a_window_that_never_ends_grants_its_number_once() {
+    let three = Intensity::tumbling(3, Duration::MAX);
+    assert_eq!(ask(three, [0, 1, 2, 3]), [true, true, true, false]);
+}
+
+#[test]
+fn kin_37_a_window_of_thirty_days_does_not_overflow() {
+    const DAY: u64 = 24 * 3_600_000;
+    let month = Duration::from_secs(30 * 24 * 3600);
+    for of in [Intensity::sliding, Intensity::tumbling] {
+        assert_eq!(ask(of(2, month), [0, DAY, 30 * DAY]), [true, true, false]);
+        assert_eq!(ask(of(2, month), [0, DAY, 30 * DAY + 1]), [true; 3]);
+    }
+    assert_eq!(ask(Intensity::decaying(2.0, month), [0, 0, 29 * DAY]), [true, true, false]);
+    assert_eq!(ask(Intensity::decaying(2.0, month), [0, 0, 30 * DAY]), [true; 3]);
+}
+
+#[test]
+fn kin_39_a_window_that_tumbles_forgets_all_at_once() {
+    let two = Intensity::tumbling(2, Duration::from_secs(2));
+    assert_eq!(
+        ask(two, [0, 1_900, 2_000, 2_100, 2_100, 2_100, 4_100, 4_101]),
+        [true, true, false, true, true, false, false, true],
+        "a restart that is exactly a period old still counts"
+    );
+}
+
+#[test]
+fn kin_41_one_in_five_seconds_is_not_exceeded_by_the_first() {
+    assert_eq!(ask(Intensity::sliding(1, PERIOD), [1_000, 2_000]), [true, false]);
+}
+
+#[test]
+fn kin_42_a_score_is_halved_each_half_life_and_grows_by_one() {
+    let half_life = Duration::from_secs(30);
+    let (mut window, t0) = of(Intensity::decaying(3.5, half_life));
+    assert!(window.admit(t0) && window.admit(t0));
+    assert_eq!(window.counted(t0), Some((Duration::ZERO, 2.0)));
+
+    assert!(window.admit(t0 + half_life));
+    assert_eq!(window.counted(t0 + half_life), Some((Duration::ZERO, 2.0)), "halved, plus one");
+
+    assert!(window.admit(t0 + half_life));
+    assert!(!window.admit(t0 + half_life), "4 is more than 3.5");
+    assert_eq!(window.count(t0 + half_life), 3, "as many as may be");
+    assert_eq!(window.count(t0 + half_life * 2), 1, "1.5 leaves two");
+}
+
+#[test]
+fn kin_43_events_are_seen_for_exactly_as_long_as_the_window_is() {
+    let at = |secs: u64| Duration::from_secs(secs - 100);
+    let seen = |period, now| {
+        let (mut window, t0) = of(Intensity::sliding(10, Duration::from_secs(period)));
+        assert!([100, 110, 150].into_iter().all(|event| window.admit(t0 + at(event))));
+        window.count(t0 + at(now))
+    };
+    assert_eq!((seen(60, 150), seen(60, 165), seen(10, 155)), (3, 2, 1));
+}
+
+#[test]
+fn a_window_knows_its_intensity_from_every_other() {
+    let (window, _) = window(3);
+    assert!(window.counts(Intensity::sliding(3, PERIOD)));
+    for other in [
+        Intensity::sliding(2, PERIOD),
+        Intensity::sliding(3, PERIOD + TICK),
+        Intensity::tumbling(3, PERIOD),
+        Intensity::decaying(3.0, PERIOD),
+    ] {
+        assert!(!window.counts(other), "{other}");
+    }
+}
+
+#[test]
+fn of_what_never_fades_nothing_is_lost_and_of_what_was_just_now_neither() {
+    let year = Duration::from_secs(365 * 24 * 3600);
+    assert_eq!(decayed(year, Duration::MAX), 1.0);
+    for half_life in [Duration::ZERO, TICK, Duration::MAX] {
+        assert_eq!(decayed(Duration::ZERO, half_life), 1.0);
+    }
+    assert_eq!(decayed(year, year), 0.5);
+}
+
+#[test]
+fn a_year_is_not_too_long_for_a_score() {
+    let (mut window, t0) = of(Intensity::decaying(1.0, Duration::from_nanos(1)));
+    assert!(window.admit(t0));
+    assert!(window.admit(t0 + Duration::from_secs(365 * 24 * 3600)));
+}
+
+/// The rules as they are spoken: all granted restarts, counted each time.
+struct Naive {
+    intensity: Intensity,
+    granted: Vec<Instant>,
+}
+
+impl Naive {
+    fn admit(&mut self, now: Instant) -> bool {
+        let fits = match self.intensity.0 {
+            Kind::Sliding { max, period } => {
+                let recent = self.granted.iter().filter(|&&at| now - at <= period);
+                recent.count() < max as usize
+            }
+            Kind::Tumbling { max, period } => {
+                // Windows, one after the other, each from a restart on.
+                let mut windows: Vec<Vec<Instant>> = Vec::new();
+                for &at in &self.granted {
+                    match windows.last_mut().filter(|window| at - window[0] <= period) {
+                        Some(window) => window.push(at),
+                        None => windows.push(vec![at]),
+                    }
+                }
+                let open = windows.last().filter(|window| now - window[0] <= period);
+                open.map_or(0, Vec::len) < max as usize
+            }
+            Kind::Decaying { max, half_life } => {
+                let of = |&at: &Instant| {
+                    0.5_f64.powf((now - at).as_secs_f64() / half_life.as_secs_f64())
+                };
+                self.granted.iter().map(of).sum::<f64>() + 1.0 <= max
+            }
+        };
+        if fits {
+            self.granted.push(now);
+        }
+        fits
+    }
+}
+
+fn intensities() -> impl Strategy<Value = Intensity> {
+    prop_oneof![
+        (0_u32..8).prop_map(|max| Intensity::sliding(max, PERIOD)),
+        (0_u32..8).prop_map(|max| Intensity::tumbling(max, PERIOD)),
+        // Far from what the powers of two come to in these steps, as both sides round.
+        (0_u32..8).prop_map(|max| Intensity::decaying(f64::from(max) + 0.234_567, PERIOD)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_window_answers_as_the_rule_does(
+        intensity in intensities(),
+        // Steps that often land exactly on an edge.
+        steps in vec((0_u32..6, -1_i64..=1), 0..200),
+    ) {
+        let (mut window, mut now) = of(intensity);
+        let mut naive = Naive { intensity, granted: Vec::new() };
+        for (fifths, ticks) in steps {
+            let step = PERIOD * fifths / 5;
+            now += match ticks {
+                -1 => step.saturating_sub(TICK),
+                0 => step,
+                _ => step + TICK,
+            };
+            let before = (window.granted.clone(), window.counted);
+            let admits = window.admits(now);
+            prop_assert_eq!(&before, &(window.granted.clone(), window.counted), "it only looks");
+            prop_assert_eq!(window.count(now) < intensity.max() as usize, admits);
+            prop_assert_eq!(window.admit(now), admits);
+            prop_assert_eq!(naive.admit(now), admits, "{} at {:?}", intensity, now);
+            if !admits {
+                prop_assert_eq!(&before, &(window.granted.clone(), window.counted), "invariant 1");
+            }
+            prop_assert!(window.granted.iter().is_sorted(), "invariant 1");
+            prop_assert!(window.granted.capacity() <= intensity.max() as usize, "invariant 3");
+        }
+    }
+}
