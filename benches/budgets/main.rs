@@ -74,8 +74,8 @@ fn main() -> ExitCode {
     }
     let arguments = match Arguments::parse(ROWS.iter().map(|row| row.name)) {
         Ok(arguments) => arguments,
-        Err(text) => {
-            println!("{text}");
+        Err(error) => {
+            eprintln!("{error}");
             return ExitCode::from(2);
         }
     };

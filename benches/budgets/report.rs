@@ -39,7 +39,8 @@ impl Report {
 
     fn summary(&self) -> String {
         let (met, of) = (self.met(), self.rows.len());
-        format!("{met} of {of} budgets met. *: verger with less. Measured on {}.", machine())
+        let legend = "*: verger itself, with a smaller number";
+        format!("{met} of {of} budgets met. {legend}. Measured on {}.", machine())
     }
 
     fn table(&self, name: impl Fn(&Row) -> &'static str) -> Table {

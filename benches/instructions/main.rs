@@ -305,7 +305,7 @@ async fn look_up_each(tree: &SupervisorHandle, names: &[String]) {
 }
 
 // One lookup of a supervisor by its path.
-#[library_benchmark(config = at_most(400))]
+#[library_benchmark(config = at_most(580))]
 #[bench::each(with_names(supervisors()))]
 fn lookup((running, names): (Running, Vec<String>)) -> Running {
     running.runtime.block_on(look_up_each(&running.tree, &names));

@@ -1,7 +1,7 @@
 //! The command line of a bench.
 
-use std::env;
 use std::path::PathBuf;
+use std::{env, process};
 
 const HELP: &str = "
   --row NAME      measure only this row; may be repeated
@@ -20,13 +20,18 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the arguments behind the program's name.
+    /// Reads the arguments behind the program's name. Ends the process after `--help`, and without
+    /// `--bench`, which `cargo test --all-targets` leaves out.
     ///
     /// # Errors
     ///
-    /// The text to print instead of measuring: the help, or what is wrong.
+    /// What is wrong with the arguments.
     pub(crate) fn parse(known_rows: impl Iterator<Item = &'static str>) -> Result<Self, String> {
         let mut parsed = Self::default();
+        if !env::args().any(|argument| argument == "--bench") {
+            println!("nothing to test; `cargo bench` measures");
+            process::exit(0);
+        }
         let mut arguments = env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("`{argument}` needs a value"));
@@ -40,7 +45,10 @@ impl Arguments {
                 },
                 "--json" => parsed.json = true,
                 "--table" => parsed.table = Some(value()?.into()),
-                "--help" | "-h" => return Err(format!("Options:{HELP}")),
+                "--help" | "-h" => {
+                    println!("options:{HELP}");
+                    process::exit(0);
+                }
                 _ => return Err(format!("unknown argument `{argument}`; options:{HELP}")),
             }
         }

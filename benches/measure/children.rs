@@ -79,16 +79,7 @@ pub(crate) async fn dynamic() -> [SupervisorHandle; 2] {
 
 /// The peak resident set of this process so far. Zero without `/proc`.
 pub(crate) fn peak_bytes() -> u64 {
-    memory("VmHWM:")
-}
-
-/// The resident set of this process. Zero without `/proc`.
-pub(crate) fn resident_bytes() -> u64 {
-    memory("VmRSS:")
-}
-
-fn memory(field: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }

@@ -23,7 +23,7 @@ mod trees;
 
 pub(crate) use self::arguments::Arguments;
 pub(crate) use self::children::{
-    STARTS, Starts, dynamic, idle, name, named, nanos, peak_bytes, resident_bytes, runtime,
+    STARTS, Starts, dynamic, idle, name, named, nanos, peak_bytes, runtime,
 };
 pub(crate) use self::figures::{Spread, Unit, percentile};
 pub(crate) use self::process::{Side, answer, machine, measure};

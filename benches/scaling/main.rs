@@ -15,7 +15,6 @@ mod backoffs;
 mod children;
 #[path = "../measure/mod.rs"]
 mod measure;
-mod storm;
 mod trees;
 
 use std::fmt::Write as _;
@@ -38,7 +37,7 @@ struct Scenario {
 }
 
 const SCENARIOS: &[&Scenario] =
-    &[&children::DECLARED, &children::DYNAMIC, &trees::TREES, &backoffs::BACKOFFS, &storm::STORM];
+    &[&children::DECLARED, &children::DYNAMIC, &trees::TREES, &backoffs::BACKOFFS];
 
 const ROUNDS: usize = 3;
 
@@ -49,8 +48,8 @@ fn main() -> ExitCode {
     }
     let arguments = match Arguments::parse(SCENARIOS.iter().map(|it| it.name)) {
         Ok(arguments) => arguments,
-        Err(text) => {
-            println!("{text}");
+        Err(error) => {
+            eprintln!("{error}");
             return ExitCode::from(2);
         }
     };

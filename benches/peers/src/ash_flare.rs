@@ -1,4 +1,4 @@
-//! ash-flare: workers are added one at a time, each with the call that waits for `initialize`.
+//! ash-flare: workers are added one at a time, with the call that waits for `initialize`.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ fn policy(plan: ChildPlan) -> RestartPolicy {
 pub struct Worker {
     plan: ChildPlan,
     signal: ShutdownSignal,
-    /// From `initialize` on.
+    /// `Some` from `initialize` on.
     life: Option<(Run, mpsc::UnboundedReceiver<Order>)>,
 }
 

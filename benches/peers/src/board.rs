@@ -52,7 +52,7 @@ pub struct Failure;
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("told to fail")
+        f.write_str("out of luck")
     }
 }
 
@@ -129,7 +129,7 @@ impl Run {
     }
 }
 
-/// The clean-up, which a stop should wait for, of a child whose state may be gone.
+/// The clean-up of a child whose state may have been dropped.
 pub async fn clean_up(plan: ChildPlan) {
     board().steps.push((plan.name, Step::CleanUpBegan));
     sleep(CLEAN_UP).await;

@@ -1,4 +1,4 @@
-//! hydra: servers under its supervisor. They trap exits, which is what lets them clean up.
+//! hydra: servers under its supervisor. They trap exits, so that they can clean up.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::peer::{ChildPlan, Peer, Plan};
 
 pub struct Hydra;
 
-/// What a process of hydra's does for us, since only a process can start and stop a supervisor.
+/// The channels to the process that owns the supervisor: only a process can start and stop one.
 pub struct Tree {
     stop: oneshot::Sender<()>,
     stopped: oneshot::Receiver<()>,
@@ -89,7 +89,7 @@ fn supervisor(plan: Plan) -> Supervisor {
 
 struct Worker {
     plan: ChildPlan,
-    /// From `init` on.
+    /// `Some` from `init` on.
     run: Option<Run>,
 }
 

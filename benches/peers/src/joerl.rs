@@ -1,4 +1,4 @@
-//! joerl: actors under its supervisor. An error is a reason to stop that isn't normal.
+//! joerl: actors under its supervisor. An error is an abnormal reason to stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ fn spec(system: &Arc<ActorSystem>, plan: Plan) -> SupervisorSpec {
 struct Worker {
     plan: ChildPlan,
     system: Arc<ActorSystem>,
-    /// From `started` on.
+    /// `Some` from `started` on.
     run: Option<Run>,
 }
 

@@ -1,4 +1,4 @@
-//! kameo: a supervisor is an actor that starts its children in `on_start`, each waited for.
+//! kameo: a supervisor is an actor that starts its children in `on_start`, and waits for each.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -10,6 +10,9 @@ use kameo::supervision::{RestartPolicy, SupervisionStrategy};
 
 use crate::board::{self, After, Failure, Order, Run};
 use crate::peer::{ChildPlan, Notes, Peer, Plan};
+
+/// What a hook returns.
+type Done<T> = Result<T, Infallible>;
 
 pub struct Kameo;
 
@@ -76,7 +79,7 @@ impl<const ALL: bool> Actor for Supervisor<ALL> {
         if ALL { SupervisionStrategy::OneForAll } else { SupervisionStrategy::OneForOne }
     }
 
-    async fn on_start(plan: Plan, this: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(plan: Plan, this: ActorRef<Self>) -> Done<Self> {
         for child in plan.children {
             let policy =
                 if child.transient { RestartPolicy::Transient } else { RestartPolicy::Permanent };
@@ -98,7 +101,7 @@ impl Actor for Root {
     type Args = Plan;
     type Error = Infallible;
 
-    async fn on_start(inner: Plan, this: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(inner: Plan, this: ActorRef<Self>) -> Done<Self> {
         let inner = Supervisor::<false>::supervise(&this, inner)
             .restart_limit(10, Duration::from_secs(300))
             .spawn()
@@ -114,7 +117,7 @@ impl Actor for Worker {
     type Args = ChildPlan;
     type Error = Infallible;
 
-    async fn on_start(plan: ChildPlan, this: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(plan: ChildPlan, this: ActorRef<Self>) -> Done<Self> {
         let run = Run::started(plan, move |order| this.tell(order).try_send());
         run.set_up().await;
         Ok(Self(run))
@@ -122,18 +125,14 @@ impl Actor for Worker {
 
     async fn on_panic(
         &mut self,
-        _this: WeakActorRef<Self>,
+        _: WeakActorRef<Self>,
         error: PanicError,
-    ) -> Result<ControlFlow<ActorStopReason>, Infallible> {
+    ) -> Done<ControlFlow<ActorStopReason>> {
         board::saw("the hook `on_panic`", error.to_string());
         Ok(ControlFlow::Break(ActorStopReason::Panicked(error)))
     }
 
-    async fn on_stop(
-        &mut self,
-        _this: WeakActorRef<Self>,
-        _reason: ActorStopReason,
-    ) -> Result<(), Infallible> {
+    async fn on_stop(&mut self, _: WeakActorRef<Self>, _: ActorStopReason) -> Done<()> {
         self.0.clean_up().await;
         Ok(())
     }

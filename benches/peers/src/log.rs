@@ -13,8 +13,8 @@ struct Listener;
 
 /// Listens to the log of this process.
 pub fn listen() {
-    tracing::subscriber::set_global_default(Listener).expect("nobody else listens to tracing");
-    log::set_logger(&Listener).expect("nobody else listens to log");
+    tracing::subscriber::set_global_default(Listener).expect("set once");
+    log::set_logger(&Listener).expect("set once");
     log::set_max_level(log::LevelFilter::Trace);
 }
 

@@ -11,6 +11,9 @@ use ractor_supervisor::{
 use crate::board::{After, Order, Run};
 use crate::peer::{ChildPlan, Notes, Peer, Plan};
 
+/// What a handler returns.
+type Done<T = ()> = Result<T, ActorProcessingErr>;
+
 pub struct RactorSupervisor;
 
 impl Peer for RactorSupervisor {
@@ -106,33 +109,20 @@ impl Actor for Worker {
     type State = Run;
     type Arguments = ChildPlan;
 
-    async fn pre_start(
-        &self,
-        this: ActorRef<Order>,
-        plan: ChildPlan,
-    ) -> Result<Run, ActorProcessingErr> {
+    async fn pre_start(&self, this: ActorRef<Order>, plan: ChildPlan) -> Done<Run> {
         let run = Run::started(plan, move |order| this.cast(order));
         run.set_up().await;
         Ok(run)
     }
 
-    async fn handle(
-        &self,
-        this: ActorRef<Order>,
-        order: Order,
-        _run: &mut Run,
-    ) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, this: ActorRef<Order>, order: Order, _: &mut Run) -> Done {
         if order.carry_out().await? == After::Ends {
             this.stop(None);
         }
         Ok(())
     }
 
-    async fn post_stop(
-        &self,
-        _this: ActorRef<Order>,
-        run: &mut Run,
-    ) -> Result<(), ActorProcessingErr> {
+    async fn post_stop(&self, _: ActorRef<Order>, run: &mut Run) -> Done {
         run.clean_up().await;
         Ok(())
     }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
+use crate::book::{self, Table};
+use crate::log;
 use crate::peer::{PROBES, Peer, Verdict};
 use crate::process::{self, End};
-use crate::{book, log};
 
 /// More than all waits of a probe together.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -52,14 +53,16 @@ pub fn all(write: bool) -> Result<(), String> {
         let verdicts = PROBES.map(|probe| ask(P::PACKAGES[0], probe));
         columns.push((P::PACKAGES, verdicts.into()));
     });
-    let mut table =
-        book::head(1, columns.iter().map(|(packages, _)| book::with_versions(packages)));
+    let versions: Vec<_> =
+        columns.iter().map(|(packages, _)| book::with_versions(packages)).collect();
+    let head: Vec<_> = [""].into_iter().chain(versions.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&head);
     for (row, probe) in PROBES.iter().enumerate() {
         let verdicts = columns.iter().map(|(_, verdicts)| verdicts[row].cell.clone());
-        table += &book::cells([(*probe).to_owned()].into_iter().chain(verdicts));
+        table.push([(*probe).to_owned()].into_iter().chain(verdicts).collect());
     }
     let notes: String = columns.iter().map(|(packages, all)| notes(packages[0], all)).collect();
-    book::publish("peers.md", "answers", &table, write)?;
+    book::publish("peers.md", "answers", &table.markdown(), write)?;
     book::publish("peers.md", "notes", &notes, write)
 }
 

@@ -8,7 +8,7 @@ use crate::script;
 
 pub struct Speare;
 
-/// What is seen when a clean-up doesn't get the actor that it is to clean up.
+/// The place that is noted when a clean-up doesn't get the actor.
 const STATELESS: &str = "`exit` called with `None`";
 
 impl Peer for Speare {
@@ -21,10 +21,7 @@ impl Peer for Speare {
              children to restart",
         ),
         ("window", "a limit has no period: \"restart at most this many times\""),
-        (
-            "escalation",
-            "an actor that isn't restarted any more is told to its parent by a callback",
-        ),
+        ("escalation", "a callback tells the parent that an actor isn't restarted any more"),
     ];
     const DISCLAIMED: Notes = &[
         ("panic text", "an actor \"is restarted on error\"; panics aren't mentioned"),
@@ -62,7 +59,7 @@ impl Peer for Speare {
 }
 
 struct Worker {
-    /// Says that it is over when it is dropped.
+    /// Notes its end when it is dropped.
     _run: Run,
 }
 

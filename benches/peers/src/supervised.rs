@@ -1,4 +1,4 @@
-//! supervised: services that say when they are ready, and one that asks for the shutdown.
+//! supervised: services that report when they are ready, and one service that requests the shutdown.
 
 use std::time::Duration;
 

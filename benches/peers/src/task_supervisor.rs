@@ -1,4 +1,4 @@
-//! task-supervisor: tasks are added one at a time, which its handle can be waited for.
+//! task-supervisor: tasks are added one at a time, each awaited through the handle.
 
 use std::time::Duration;
 

@@ -122,7 +122,7 @@ impl Actor for Root {
 
 struct Worker {
     plan: ChildPlan,
-    /// From `on_started` on.
+    /// `Some` from `on_started` on.
     run: Option<Run>,
 }
 

@@ -1,4 +1,4 @@
-//! tokio-graceful-shutdown: subsystems of one top level. It restarts nothing, and says so.
+//! tokio-graceful-shutdown: subsystems of one top level. It restarts nothing, as it documents.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl Peer for TokioGracefulShutdown {
         ("text", "the error says which subsystem panicked"),
         ("start", "`start` isn't async: a subsystem is spawned"),
         ("order", "a subsystem is started, not ready"),
-        ("reverse", "all are asked at once; its examples show how to write an order oneself"),
+        ("reverse", "all are cancelled at once; its examples show how to write an order"),
     ];
     type Tree = (CancellationToken, JoinHandle<()>);
 

@@ -1,4 +1,4 @@
-//! verger: children are values of its trait, without a wait before a restart.
+//! verger: children implement its trait, and are restarted without backoff.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn supervisor(name: &str, plan: Plan) -> SupervisorBuilder {
 
 struct Worker {
     plan: ChildPlan,
-    /// From `activate` on.
+    /// `Some` from `activate` on.
     life: Option<(Run, mpsc::UnboundedReceiver<Order>)>,
 }
 

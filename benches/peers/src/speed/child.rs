@@ -4,7 +4,6 @@
 //! starts and when it is dropped, and fails on demand. A [`Life`] is a type, so that the future of an
 //! idle child holds nothing but its wait.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -17,6 +16,7 @@ use tokio::sync::Notify;
 use tokio::task::yield_now;
 
 use super::work::{CHILDREN, PATIENCE, RESTARTS, TIMES};
+use crate::board::Failure;
 
 pub static STARTED: Count = Count::new();
 pub static GONE: Count = Count::new();
@@ -71,18 +71,6 @@ impl Drop for Run {
     }
 }
 
-/// The error of a child that fails.
-#[derive(Debug)]
-pub struct Failure;
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("told to fail")
-    }
-}
-
-impl std::error::Error for Failure {}
-
 /// What an incarnation does after its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
@@ -129,7 +117,7 @@ pub trait Life: Send + Sync + 'static {
     /// Fails with an error or by a panic.
     fn fail() -> Result<(), Failure> {
         Self::failing(Self::stamp());
-        if Self::PANICS { panic!("told to fail") } else { Err(Failure) }
+        if Self::PANICS { panic!("out of luck") } else { Err(Failure) }
     }
 
     /// The body of a child that is an async function; `stop` completes when it is cancelled.

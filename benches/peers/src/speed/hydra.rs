@@ -1,4 +1,4 @@
-//! hydra: processes under its supervisor. They don't trap exits, so they are stopped by a kill.
+//! hydra: processes under its supervisor. They don't trap exits, so a stop kills them.
 
 use std::future;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::peer::{Peer, name};
 
 pub struct Hydra;
 
-/// What a process of hydra's does for us, since only a process can start and stop a supervisor.
+/// The channels to the process that owns the supervisor: only a process can start and stop one.
 pub struct Tree {
     calls: mpsc::UnboundedSender<Call>,
     ended: oneshot::Receiver<()>,
@@ -25,7 +25,7 @@ enum Call {
     Stop,
 }
 
-/// Restarts are kept in a list for so long, which is read at each: the shorter, the better for it.
+/// Each restart reads a list of all restarts in this time, so the shortest time is the fastest.
 const WINDOW: Duration = Duration::from_micros(1);
 
 impl Peer for Hydra {
@@ -141,7 +141,7 @@ fn spec<L: Life>(index: usize) -> ChildSpec {
     })
 }
 
-/// A supervisor with supervisors below it, or children.
+/// A supervisor of supervisors or, on the last level, of children.
 fn level(widths: &'static [usize]) -> Supervisor {
     let (width, below) = widths.split_first().expect("there is a level");
     supervisor((0..*width).map(|index| match below {

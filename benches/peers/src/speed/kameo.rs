@@ -1,4 +1,4 @@
-//! kameo: children of an actor, supervised by it, with mailboxes of the size that is its default.
+//! kameo: actors supervised by an actor, with mailboxes of the default size.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -10,20 +10,24 @@ use kameo::message::{Context, Message};
 use kameo::supervision::{RestartPolicy, SupervisionStrategy};
 use tokio::sync::oneshot;
 
-use super::child::{Failure, Idle, Life, Run, Then};
+use super::child::{Idle, Life, Run, Then};
 use super::peer::{Peer, name};
+use crate::board::Failure;
+
+/// What a hook returns.
+type Done<T> = Result<T, Infallible>;
 
 pub struct Kameo;
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What can be done with a supervisor, whose strategy and children are part of its type.
+/// The operations on a supervisor. Its strategy and its children are part of its type.
 pub struct Tree {
     stop: Box<dyn FnOnce() -> Boxed + Send + Sync>,
     add: Option<Box<dyn Fn(usize) -> Boxed + Send + Sync>>,
 }
 
-/// A limit is a child's own; this one is never reached.
+/// The window of each child's limit, which is never reached.
 const WINDOW: Duration = Duration::from_secs(1);
 
 impl Peer for Kameo {
@@ -128,7 +132,7 @@ impl<L: Life, const ALL: bool> Actor for Supervisor<L, ALL> {
         if ALL { SupervisionStrategy::OneForAll } else { SupervisionStrategy::OneForOne }
     }
 
-    async fn on_start(n: usize, this: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(n: usize, this: ActorRef<Self>) -> Done<Self> {
         for index in 0..n {
             child::<L, _>(&this, index).await;
         }
@@ -136,14 +140,14 @@ impl<L: Life, const ALL: bool> Actor for Supervisor<L, ALL> {
     }
 }
 
-/// A supervisor with supervisors below it, or children.
+/// A supervisor of supervisors or, on the last level, of children.
 struct Level;
 
 impl Actor for Level {
     type Args = &'static [usize];
     type Error = Infallible;
 
-    async fn on_start(widths: Self::Args, this: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(widths: Self::Args, this: ActorRef<Self>) -> Done<Self> {
         let (width, below) = widths.split_first().expect("there is a level");
         for index in 0..*width {
             match below {
@@ -170,14 +174,14 @@ struct Worker<L> {
     life: PhantomData<fn() -> L>,
 }
 
-/// What makes it fail.
+/// A message that makes a worker fail.
 struct Fail;
 
 impl<L: Life> Actor for Worker<L> {
     type Args = usize;
     type Error = Infallible;
 
-    async fn on_start(index: usize, this: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(index: usize, this: ActorRef<Self>) -> Done<Self> {
         let told = this.clone();
         let tell = || Box::new(move || told.tell(Fail).try_send().expect("there is room")) as _;
         let (run, then) = L::begin(index, tell);
@@ -210,7 +214,7 @@ impl Actor for Reader {
     type Args = (u64, Option<oneshot::Sender<u64>>);
     type Error = Infallible;
 
-    async fn on_start((messages, done): Self::Args, _: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start((messages, done): Self::Args, _: ActorRef<Self>) -> Done<Self> {
         Ok(Self { messages, done, read: 0, sum: 0 })
     }
 }

@@ -14,14 +14,14 @@
 -define(QUESTIONS, 50000).
 -define(NAMES, 100000).
 -define(LOOKUPS, 500000).
-%% Restarts are kept in a list for the period, which is read at each: few, so that it stays short.
+%% Each restart reads a list of all restarts in the period, so there are few.
 -define(RESTARTS, 200).
-%% Milliseconds for which something may be repeated.
+%% The longest time for repetitions, in milliseconds.
 -define(PATIENCE, 2000).
 
 main([Work]) ->
     logger:set_primary_config(level, none),
-    %% Started, the goal, the time of a failure.
+    %% The number of starts, its goal, and the time of a failure.
     persistent_term:put(board, atomics:new(3, [])),
     persistent_term:put(main, self()),
     measure(Work),
@@ -54,7 +54,7 @@ idle(N) ->
     say(bytes, (peak_bytes() - Before) / N),
     say(stop, stop(App) / N).
 
-%% The supervisor waits until each child is down, so all are gone when it is.
+%% The supervisor ends after all of its children.
 stop(App) ->
     unlink(App),
     Monitor = monitor(process, App),
@@ -239,7 +239,7 @@ child_name(Index) -> list_to_atom(name(Index)).
 name(Index) ->
     "child_" ++ integer_to_list(Index).
 
-%% --- What is seen from outside ------------------------------------------------------------------
+%% --- Counters and figures -----------------------------------------------------------------------
 
 board() ->
     persistent_term:get(board).

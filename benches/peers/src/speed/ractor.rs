@@ -1,5 +1,5 @@
-//! ractor: actors linked to an actor that supervises them. What that does when a child fails is up
-//! to the user: here, it spawns the child again.
+//! ractor: actors linked to an actor that supervises them, and spawns each failed one again: ractor
+//! leaves restarts to its user.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -15,9 +15,12 @@ use tokio::sync::oneshot;
 use super::child::{Idle, Life, Run, Then};
 use super::peer::{Peer, name};
 
+/// What a handler returns.
+type Done<T = ()> = Result<T, ActorProcessingErr>;
+
 pub struct Ractor;
 
-/// The supervisor, and how to have it add a child.
+/// The supervisor, and a function that adds a child.
 pub struct Tree {
     supervisor: ActorCell,
     add: Box<dyn Fn(usize) + Send + Sync>,
@@ -87,14 +90,10 @@ impl Peer for Ractor {
 
 struct Supervisor<L>(PhantomData<fn() -> L>);
 
-/// Which child is which.
+/// The indices of the running children.
 type Children = HashMap<ActorId, usize>;
 
-async fn spawn<L: Life>(
-    children: &mut Children,
-    this: &ActorRef<usize>,
-    index: usize,
-) -> Result<(), ActorProcessingErr> {
+async fn spawn<L: Life>(children: &mut Children, this: &ActorRef<usize>, index: usize) -> Done {
     let worker = Worker::<L>(PhantomData);
     let (child, _) = Actor::spawn_linked(None, worker, index, this.get_cell()).await?;
     children.insert(child.get_id(), index);
@@ -103,16 +102,12 @@ async fn spawn<L: Life>(
 
 #[async_trait]
 impl<L: Life> Actor for Supervisor<L> {
-    /// A child to add.
+    /// The index of a child to add.
     type Msg = usize;
     type State = Children;
     type Arguments = usize;
 
-    async fn pre_start(
-        &self,
-        this: ActorRef<usize>,
-        n: usize,
-    ) -> Result<Children, ActorProcessingErr> {
+    async fn pre_start(&self, this: ActorRef<usize>, n: usize) -> Done<Children> {
         let mut children = Children::with_capacity(n);
         for index in 0..n {
             spawn::<L>(&mut children, &this, index).await?;
@@ -120,12 +115,7 @@ impl<L: Life> Actor for Supervisor<L> {
         Ok(children)
     }
 
-    async fn handle(
-        &self,
-        this: ActorRef<usize>,
-        index: usize,
-        children: &mut Children,
-    ) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, this: ActorRef<usize>, index: usize, children: &mut Children) -> Done {
         spawn::<L>(children, &this, index).await
     }
 
@@ -134,7 +124,7 @@ impl<L: Life> Actor for Supervisor<L> {
         this: ActorRef<usize>,
         event: SupervisionEvent,
         children: &mut Children,
-    ) -> Result<(), ActorProcessingErr> {
+    ) -> Done {
         match event {
             SupervisionEvent::ActorFailed(child, _) => {
                 let index = children.remove(&child.get_id()).expect("it was spawned here");
@@ -144,20 +134,16 @@ impl<L: Life> Actor for Supervisor<L> {
         }
     }
 
-    async fn post_stop(
-        &self,
-        this: ActorRef<usize>,
-        _children: &mut Children,
-    ) -> Result<(), ActorProcessingErr> {
+    async fn post_stop(&self, this: ActorRef<usize>, _: &mut Children) -> Done {
         this.get_cell().stop_children_and_wait(None, None).await;
         Ok(())
     }
 }
 
-/// An actor that lives as it is told.
+/// An actor that lives as `L`.
 pub struct Worker<L>(pub PhantomData<fn() -> L>);
 
-/// What makes it fail.
+/// A message that makes a worker fail.
 pub struct Fail;
 
 #[async_trait]
@@ -166,11 +152,7 @@ impl<L: Life> Actor for Worker<L> {
     type State = Run;
     type Arguments = usize;
 
-    async fn pre_start(
-        &self,
-        this: ActorRef<Fail>,
-        index: usize,
-    ) -> Result<Run, ActorProcessingErr> {
+    async fn pre_start(&self, this: ActorRef<Fail>, index: usize) -> Done<Run> {
         let told = this.clone();
         let (run, then) = L::begin(index, || Box::new(move || told.cast(Fail).expect("it runs")));
         if then == Then::Fails {
@@ -179,17 +161,12 @@ impl<L: Life> Actor for Worker<L> {
         Ok(run)
     }
 
-    async fn handle(
-        &self,
-        _this: ActorRef<Fail>,
-        _fail: Fail,
-        _run: &mut Run,
-    ) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, _: ActorRef<Fail>, _: Fail, _: &mut Run) -> Done {
         Ok(L::fail()?)
     }
 }
 
-/// A supervisor with supervisors below it, or children.
+/// A supervisor of supervisors or, on the last level, of children.
 struct Level;
 
 #[async_trait]
@@ -198,20 +175,12 @@ impl Actor for Level {
     type State = &'static [usize];
     type Arguments = &'static [usize];
 
-    async fn pre_start(
-        &self,
-        _this: ActorRef<Fail>,
-        widths: &'static [usize],
-    ) -> Result<Self::State, ActorProcessingErr> {
+    async fn pre_start(&self, _: ActorRef<Fail>, widths: &'static [usize]) -> Done<Self::State> {
         Ok(widths)
     }
 
-    // In a task of its own, unlike `pre_start`: so many levels of that overflow a stack.
-    async fn post_start(
-        &self,
-        this: ActorRef<Fail>,
-        widths: &mut Self::State,
-    ) -> Result<(), ActorProcessingErr> {
+    // In its own task, unlike `pre_start`, of which a thousand levels overflow the stack.
+    async fn post_start(&self, this: ActorRef<Fail>, widths: &mut Self::State) -> Done {
         let (width, below) = widths.split_first().expect("there is a level");
         for index in 0..*width {
             if below.is_empty() {
@@ -224,11 +193,7 @@ impl Actor for Level {
         Ok(())
     }
 
-    async fn post_stop(
-        &self,
-        this: ActorRef<Fail>,
-        _widths: &mut Self::State,
-    ) -> Result<(), ActorProcessingErr> {
+    async fn post_stop(&self, this: ActorRef<Fail>, _: &mut Self::State) -> Done {
         this.get_cell().stop_children_and_wait(None, None).await;
         Ok(())
     }
@@ -238,7 +203,7 @@ impl Actor for Level {
 fn nested(
     widths: &'static [usize],
     above: ActorCell,
-) -> Pin<Box<dyn Future<Output = Result<(), ActorProcessingErr>> + Send>> {
+) -> Pin<Box<dyn Future<Output = Done> + Send>> {
     Box::pin(async move {
         Actor::spawn_linked(None, Level, widths, above).await?;
         Ok(())
@@ -257,24 +222,20 @@ enum Said {
 #[async_trait]
 impl Actor for Reader {
     type Msg = Said;
-    /// How many it has read, their sum, and who wants to know.
+    /// The number of messages so far, their sum, and the receiver of the sum.
     type State = (u64, u64, Option<oneshot::Sender<u64>>);
     type Arguments = Option<oneshot::Sender<u64>>;
 
-    async fn pre_start(
-        &self,
-        _this: ActorRef<Said>,
-        done: Self::Arguments,
-    ) -> Result<Self::State, ActorProcessingErr> {
+    async fn pre_start(&self, _: ActorRef<Said>, done: Self::Arguments) -> Done<Self::State> {
         Ok((0, 0, done))
     }
 
     async fn handle(
         &self,
-        _this: ActorRef<Said>,
+        _: ActorRef<Said>,
         said: Said,
         (read, sum, done): &mut Self::State,
-    ) -> Result<(), ActorProcessingErr> {
+    ) -> Done {
         match said {
             Said::Number(n) => {
                 (*read, *sum) = (*read + 1, *sum + n);

@@ -1,5 +1,5 @@
-//! ractor-supervisor: its static supervisor, which doesn't wait before it restarts one child; where
-//! children are added, its dynamic one, which does. Messages and names are ractor's.
+//! ractor-supervisor: its static supervisor or, where children are added, its dynamic supervisor.
+//! Messages and names are ractor's.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use super::ractor::Worker;
 
 pub struct RactorSupervisor;
 
-/// The supervisor, and the same again if it is dynamic.
+/// The supervisor, as two types if it is dynamic.
 pub struct Tree {
     supervisor: ActorCell,
     dynamic: Option<ActorRef<DynamicSupervisorMsg>>,
 }
 
-/// Restarts are kept in a list for so long, which is read at each: the shorter, the better for it.
+/// Each restart reads a list of all restarts in this time, so the shortest time is the fastest.
 const WINDOW: Duration = Duration::from_micros(1);
 
 impl Peer for RactorSupervisor {
@@ -98,11 +98,11 @@ fn permanent(id: String, spawn_fn: SpawnFn) -> ChildSpec {
     ChildSpec { id, restart: Restart::Permanent, spawn_fn, backoff_fn: None, reset_after: None }
 }
 
-/// A supervisor with supervisors below it, or children.
+/// A supervisor of supervisors or, on the last level, of children.
 fn level(above: &str, widths: &'static [usize]) -> SupervisorArguments {
     let (width, below) = widths.split_first().expect("there is a level");
     let child = |index| {
-        // Names are ractor's, and there is one of each in a process.
+        // Names are unique in a process.
         let id = format!("{above}/{index}");
         let spawn = SpawnFn::new(move |above, id: String| async move {
             let child = if below.is_empty() {

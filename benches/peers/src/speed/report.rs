@@ -8,7 +8,7 @@ use super::columns::Column;
 use super::rounds::{Cell, LIMIT};
 use super::runs::WORKERS;
 use super::work::{Figure, GROUPS, Work};
-use crate::book;
+use crate::book::{self, Table};
 use crate::process::{End, output};
 
 /// The column that the ratios are about.
@@ -36,8 +36,7 @@ pub fn publish(
         write!(tables, "Not on this machine: {why}.\n\n").expect("a string");
     }
     for (title, works) in GROUPS {
-        let lines = table(works, columns, cells, rounds);
-        if !lines.is_empty() {
+        if let Some(lines) = table(works, columns, cells, rounds) {
             write!(tables, "## {title}\n\n{lines}\n").expect("a string");
         }
     }
@@ -45,24 +44,21 @@ pub fn publish(
     book::publish("peer-costs.md", "costs", &tables, write)
 }
 
-fn table(works: &[Work], columns: &[Column], cells: &[Cell], rounds: usize) -> String {
+fn table(works: &[Work], columns: &[Column], cells: &[Cell], rounds: usize) -> Option<String> {
     let has = |column: &Column, work: &Work| {
         cells.iter().any(|cell| cell.column == column.name && cell.work == work.name)
     };
     let able = columns.iter().filter(|column| works.iter().any(|work| has(column, work)));
     let able: Vec<_> = able.map(|column| column.name).collect();
-    let mut text = String::new();
+    let mut table = Table::new(&[&["", ""], &able[..]].concat());
     for work in works.iter().filter(|work| columns.iter().any(|column| has(column, work))) {
         for figure in work.figures {
-            let cell = |column: &&str| cell(cells, work, column, figure, rounds);
             let names = [figure.1, figure.2].map(str::to_owned).into_iter();
-            text += &book::cells(names.chain(able.iter().map(cell)));
+            let cells = able.iter().map(|column| cell(cells, work, column, figure, rounds));
+            table.push(names.chain(cells).collect());
         }
     }
-    match text.is_empty() {
-        true => text,
-        false => book::head(2, able.iter().map(|name| (*name).to_owned())) + &text,
-    }
+    (!able.is_empty()).then(|| table.markdown())
 }
 
 fn cell(cells: &[Cell], work: &Work, column: &str, figure: &Figure, rounds: usize) -> String {

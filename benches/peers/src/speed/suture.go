@@ -23,13 +23,13 @@ const (
 	times    = 10
 	restarts = 20000
 	added    = 1000
-	// How long something may be repeated.
+	// The longest time for repetitions.
 	patience = 2 * time.Second
-	// More than any stop takes.
+	// Longer than any stop takes.
 	grace = 10 * time.Minute
 )
 
-var errTold = errors.New("told to fail")
+var errLuck = errors.New("out of luck")
 
 func main() {
 	switch os.Args[1] {
@@ -153,7 +153,7 @@ func supervisor() *suture.Supervisor {
 	})
 }
 
-// A supervisor with supervisors below it, or services.
+// A supervisor of supervisors or, on the last level, of services.
 func level(widths []int) *suture.Supervisor {
 	above := supervisor()
 	for i := 0; i < widths[0]; i++ {
@@ -197,10 +197,10 @@ func (idler) Serve(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Makes the one fail that listens.
+// Makes the listening service fail.
 var fail = make(chan struct{})
 
-// A service fails as soon as it is back, and it is noted how long it was away.
+// A service that fails as soon as it has restarted. The time of each restart is kept.
 type again struct {
 	panics        bool
 	began, failed time.Time
@@ -223,7 +223,7 @@ func (it *again) Serve(ctx context.Context) error {
 	return failing(it.panics)
 }
 
-// All fail when they are told to, and then as soon as they are back.
+// A service that fails on demand, and then as soon as it has restarted.
 type stormy struct {
 	panics bool
 	all    chan struct{}
@@ -242,7 +242,7 @@ func (it *stormy) Serve(ctx context.Context) error {
 	return failing(it.panics)
 }
 
-// A service fails when it is told to, and from then on as soon as it is back.
+// A service that fails on demand, and then as soon as it has restarted, without end.
 type looping struct {
 	loops bool
 }
@@ -253,10 +253,10 @@ func (it *looping) Serve(ctx context.Context) error {
 		<-fail
 		it.loops = true
 	}
-	return errTold
+	return errLuck
 }
 
-// A service that is added, and says so.
+// A service that reports its start.
 type arriving struct {
 	here chan<- time.Time
 }
@@ -269,17 +269,17 @@ func (it arriving) Serve(ctx context.Context) error {
 
 func failing(panics bool) error {
 	if panics {
-		// Not as an error: the supervisor takes strings only.
-		panic("told to fail")
+		// Not an error: the supervisor accepts only strings.
+		panic("out of luck")
 	}
-	return errTold
+	return errLuck
 }
 
-// --- What is seen from outside --------------------------------------------------------------------
+// --- Counters and figures -------------------------------------------------------------------------
 
 var started, gone = count{reached: make(chan struct{}, 1)}, count{reached: make(chan struct{}, 1)}
 
-// Something that happens often, and is waited for.
+// A counter with a goal that can be awaited.
 type count struct {
 	now, goal int64
 	reached   chan struct{}

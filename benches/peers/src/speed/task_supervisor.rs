@@ -1,4 +1,4 @@
-//! task-supervisor: tasks known to its builder; where children are added, by its handle.
+//! task-supervisor: tasks known to its builder or, where children are added, to its handle.
 
 use std::marker::PhantomData;
 use std::time::Duration;

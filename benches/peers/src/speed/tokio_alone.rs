@@ -1,5 +1,5 @@
-//! tokio by hand: a `JoinSet`, a token that all children share, and a loop that starts again what
-//! has failed. What the others are measured against.
+//! tokio alone: a `JoinSet`, a token that all children share, and a loop that restarts failed children.
+//! The base of all ratios.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -134,7 +134,7 @@ async fn supervise<L: Life>(
     while children.join_next().await.is_some() {}
 }
 
-/// Says which child has ended, and whether it failed.
+/// The task returns its index and whether it failed.
 fn spawn<L: Life>(children: &mut JoinSet<(usize, bool)>, index: usize, token: &CancellationToken) {
     let token = token.clone();
     children.spawn(async move {
@@ -144,7 +144,7 @@ fn spawn<L: Life>(children: &mut JoinSet<(usize, bool)>, index: usize, token: &C
     });
 }
 
-/// A supervisor with supervisors below it, or children.
+/// A supervisor of supervisors or, on the last level, of children.
 fn level(
     widths: &'static [usize],
     stop: CancellationToken,

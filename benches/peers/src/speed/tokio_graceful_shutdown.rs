@@ -6,12 +6,13 @@ use tokio::task::JoinHandle;
 use tokio_graceful_shutdown::{IntoSubsystem, SubsystemBuilder, SubsystemHandle, Toplevel};
 use tokio_util::sync::CancellationToken;
 
-use super::child::{Failure, Idle, Life};
+use super::child::{Idle, Life};
 use super::peer::{Peer, name};
+use crate::board::Failure;
 
 pub struct TokioGracefulShutdown;
 
-/// More than any stop takes.
+/// Longer than any stop takes.
 const GRACE: Duration = Duration::from_secs(600);
 
 impl Peer for TokioGracefulShutdown {
@@ -44,7 +45,7 @@ impl Peer for TokioGracefulShutdown {
     }
 }
 
-/// Runs a top level, which begins with `start`.
+/// Runs a top level that first calls `start`.
 fn up(
     start: impl FnOnce(&SubsystemHandle) + Send + 'static,
 ) -> (CancellationToken, JoinHandle<()>) {

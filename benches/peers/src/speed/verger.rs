@@ -1,5 +1,4 @@
-//! verger: workers of a supervisor, with its full engine; where children are added, of a dynamic
-//! supervisor, which is made for it.
+//! verger: workers of a supervisor or, where children are added, of a dynamic supervisor.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -48,7 +47,7 @@ impl Peer for Verger {
     }
 
     async fn send(messages: u64) -> Duration {
-        // Room for all, as in a queue without bounds.
+        // A capacity for all messages, as in an unbounded channel.
         let (address, mailbox) = mailbox::<u64>(messages as usize);
         let (done, sum) = oneshot::channel();
         let done = Mutex::new(Some(done));
@@ -88,7 +87,7 @@ impl Peer for Verger {
         took
     }
 
-    // What has a name of its own in a tree is a supervisor: its children are known to it alone.
+    // Only supervisors are found by path; a worker is known to its supervisor alone.
     async fn register(names: usize) -> SupervisorHandle {
         let builder = unlimited("app");
         let child = |index| DynamicSupervisor::builder(name(index));
@@ -131,7 +130,7 @@ async fn dynamic<L: Life>(n: usize) -> SupervisorHandle {
     conns
 }
 
-/// From the last level to the first, so that a deep tree needs no deep stack to be described.
+/// From the last level to the first, so that a deep tree needs no deep stack.
 fn levels(widths: &[usize]) -> SupervisorBuilder {
     let mut widths = widths.iter().rev();
     let above = |width: &usize, below: ChildSpec| {
