@@ -33,7 +33,7 @@ pub use self::child_trait::Child;
 pub use self::component::{Component, component};
 pub use self::context::Context;
 #[cfg(feature = "testing")]
-pub(crate) use self::factory::Factory;
+pub(crate) use self::factory::IncarnationFactory;
 pub(crate) use self::factory::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
 pub use self::health::HealthCheck;
 #[cfg(test)]

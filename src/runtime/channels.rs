@@ -20,27 +20,27 @@ const CAPACITY: usize = 1024;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Channels(Mutex<Option<Box<Senders>>>);
+pub(super) struct Channels(Mutex<Option<Box<ChannelSenders>>>);
 
 #[derive(Debug, Default)]
-pub(super) struct Senders {
+pub(super) struct ChannelSenders {
     events: Option<Sender<Event>>,
     letters: Option<Sender<DeadLetter>>,
 }
 
 /// An item that a supervisor has a channel for.
 pub(super) trait Item: Clone {
-    fn of(senders: &mut Senders) -> &mut Option<Sender<Self>>;
+    fn of(senders: &mut ChannelSenders) -> &mut Option<Sender<Self>>;
 }
 
 impl Item for Event {
-    fn of(senders: &mut Senders) -> &mut Option<Sender<Self>> {
+    fn of(senders: &mut ChannelSenders) -> &mut Option<Sender<Self>> {
         &mut senders.events
     }
 }
 
 impl Item for DeadLetter {
-    fn of(senders: &mut Senders) -> &mut Option<Sender<Self>> {
+    fn of(senders: &mut ChannelSenders) -> &mut Option<Sender<Self>> {
         &mut senders.letters
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::broadcast::Receiver;
 
 use super::blueprint::Blueprint;
 use super::channels::{Channels, Item};
-use super::inbox::Inbox;
+use super::inbox::SupervisorInbox;
 use super::leaks::LeakId;
 use super::letters::Letters;
 use super::log;
@@ -35,7 +35,7 @@ pub(crate) struct SupervisorShared {
     path: Path,
     pub(super) above: Option<Arc<SupervisorShared>>,
     pub(crate) tree: Arc<Tree<SupervisorShared>>,
-    pub(crate) inbox: Inbox<Request>,
+    pub(crate) inbox: SupervisorInbox<Request>,
     pub(crate) progress: Progress,
     pub(crate) blueprint: Arc<Blueprint>,
     pub(crate) began: Instant,
@@ -77,7 +77,7 @@ impl SupervisorShared {
             path,
             above,
             tree,
-            inbox: Inbox::new(),
+            inbox: SupervisorInbox::new(),
             progress: Progress::new(),
             blueprint,
             began,

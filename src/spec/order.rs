@@ -7,10 +7,8 @@
 //! three per cent of all that is compiled of this crate.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
-
-use foldhash::HashMap;
 
 use crate::child::ChildSpec;
 use crate::core::Key;

@@ -11,13 +11,11 @@ mod entry;
 mod tests;
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-
-use foldhash::{HashMap, HashMapExt as _};
 
 pub use self::entry::{DeadLetterCounts, DeadLetterEntry, EntryId, ReplayError};
 
