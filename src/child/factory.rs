@@ -16,7 +16,7 @@ use crate::mailbox::MailboxControl;
 use crate::path::Trail;
 
 /// Makes the incarnations of a child.
-pub(crate) trait Factory: Send + Sync {
+pub(crate) trait IncarnationFactory: Send + Sync {
     /// Returns the future of one incarnation. Code of the user runs in its first poll, and not before.
     fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture;
 
@@ -61,9 +61,9 @@ impl ChildMeta for () {}
 #[derive(Clone)]
 pub(crate) enum FactoryKind {
     /// From an async function.
-    Function(Arc<dyn Factory>),
+    Function(Arc<dyn IncarnationFactory>),
     /// From a value that implements [`Child`](super::Child).
-    Value(Arc<dyn Factory>),
+    Value(Arc<dyn IncarnationFactory>),
     /// From a description of children that has to be checked first.
     Nested(Arc<dyn Nested>),
 }

@@ -37,7 +37,7 @@ pub use self::component::{Component, component};
 pub use self::context::Context;
 pub use self::defaults::ChildDefaults;
 #[cfg(feature = "testing")]
-pub(crate) use self::factory::Factory;
+pub(crate) use self::factory::IncarnationFactory;
 pub(crate) use self::factory::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
 pub use self::health::HealthCheck;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 
 use super::child_trait::Child;
 use super::context::Context;
-use super::factory::{ChildMeta, Factory, FactoryKind, Phases};
+use super::factory::{ChildMeta, FactoryKind, IncarnationFactory, Phases};
 use super::spec::ChildSpec;
 use super::task::ExitFuture;
 use super::value::live;
@@ -217,7 +217,7 @@ struct FunctionFactory<M, B> {
     begin: B,
 }
 
-impl<M, B, F> Factory for FunctionFactory<M, B>
+impl<M, B, F> IncarnationFactory for FunctionFactory<M, B>
 where
     M: ChildMeta,
     B: Fn(&M, Context) -> Result<F, ExitError> + Send + Sync + 'static,
@@ -280,7 +280,7 @@ struct ValueFactory<M, G> {
     make: G,
 }
 
-impl<M, G> Factory for ValueFactory<M, G>
+impl<M, G> IncarnationFactory for ValueFactory<M, G>
 where
     M: ChildMeta,
     G: Fn(&M, &Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync + 'static,

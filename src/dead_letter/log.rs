@@ -9,7 +9,8 @@ use crate::policy::LetterLine;
 /// Logs a letter, as its throttle has decided.
 pub(crate) fn letter(letter: &DeadLetter, line: LetterLine) {
     let DeadLetter { target, incarnation, reason, event_type, error, .. } = letter;
-    let cause = error.as_ref().map(tracing::field::display);
+    let cause = error.as_ref().map(|error| error.to_string());
+    let cause = cause.as_deref();
     match line {
         LetterLine::Counted { count } => warn!(
             target: "verger::dead_letter",

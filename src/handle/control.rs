@@ -7,7 +7,7 @@ use crate::core;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
 use crate::runtime::inbox::StopRequest;
-use crate::runtime::phase::Phase;
+use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
 use crate::runtime::{Subscription, SupervisorShared};
 use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts, Event};
@@ -300,9 +300,11 @@ fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, Co
 }
 
 async fn ended(supervisor: &SupervisorShared) -> Result<(), RunError> {
-    let is_over = |phase: &Phase| matches!(phase, Phase::Ended { .. });
+    let is_over = |phase: &SupervisorPhase| matches!(phase, SupervisorPhase::Ended { .. });
     match supervisor.progress.reached(is_over).await {
-        Phase::Ended { end, .. } => end.result(supervisor.path()),
-        Phase::Starting | Phase::Up => unreachable!("only `Ended` is waited for"),
+        SupervisorPhase::Ended { end, .. } => end.result(supervisor.path()),
+        SupervisorPhase::Starting | SupervisorPhase::Up => {
+            unreachable!("only `Ended` is waited for")
+        }
     }
 }

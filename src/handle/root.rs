@@ -8,7 +8,7 @@ use super::route::SupervisorHandle;
 use crate::child::Context;
 use crate::clock::{now, wall_clock};
 use crate::runtime::inbox::StopRequest;
-use crate::runtime::phase::Phase;
+use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::{Blueprint, End, SupervisorShared};
 
 impl Context {
@@ -40,8 +40,8 @@ pub(crate) fn root(blueprint: Arc<Blueprint>) -> Arc<SupervisorShared> {
 
 /// Waits until a root is up. Returns its end if it has ended before.
 pub(crate) async fn until_up(root: &SupervisorShared) -> Option<End> {
-    match root.progress.reached(|phase| !matches!(phase, Phase::Starting)).await {
-        Phase::Ended { end, was_up: false } => Some(end),
+    match root.progress.reached(|phase| !matches!(phase, SupervisorPhase::Starting)).await {
+        SupervisorPhase::Ended { end, was_up: false } => Some(end),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::error::ControlError;
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
-use crate::runtime::request::{Answer, Request, Segment};
+use crate::runtime::request::{Request, Responder, Segment};
 use crate::status::ChildKind;
 
 /// A handle to inspect and control a running supervisor.
@@ -51,7 +51,7 @@ impl SupervisorHandle {
     pub(super) async fn call<T>(
         &self,
         supervisor: &Arc<SupervisorShared>,
-        request: impl FnOnce(Answer<T>) -> Request,
+        request: impl FnOnce(Responder<T>) -> Request,
     ) -> Result<T, ControlError> {
         let (answer, answered) = oneshot::channel();
         // A request that an ended supervisor returns is dropped here, which drops its answer.

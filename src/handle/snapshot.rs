@@ -11,7 +11,7 @@ use crate::error::ControlError;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
-use crate::runtime::phase::Phase;
+use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
 use crate::runtime::{Subscription, SupervisorShared};
 use crate::status::{ChildInfo, ChildKind, Node, Status, SupervisorInfo};
@@ -42,7 +42,7 @@ impl SupervisorHandle {
         let mut seq = u64::MAX;
         let mut gathered = Vec::new();
         // A list instead of a recursion: a tree may be a thousand levels deep.
-        let mut ahead = VecDeque::from([(Place::default(), itself.path.clone())]);
+        let mut ahead = VecDeque::from([(NodeIndex::default(), itself.path.clone())]);
         while let Some((place, path)) = ahead.pop_front() {
             let Some(below) = self.gather(place, &path).await else {
                 match gathered.len() {
@@ -53,7 +53,7 @@ impl SupervisorHandle {
             seq = seq.min(below.seq);
             let supervisor = gathered.len();
             let further = below.supervisors.iter().map(|&index| {
-                (Place { supervisor, index }, below.children[index].child.path.clone())
+                (NodeIndex { supervisor, index }, below.children[index].child.path.clone())
             });
             ahead.extend(further);
             gathered.push(below);
@@ -63,7 +63,7 @@ impl SupervisorHandle {
     }
 
     /// Returns all children of one supervisor, or `None` if it isn't running or ends meanwhile.
-    async fn gather(&self, place: Place, path: &Path) -> Option<Gathered> {
+    async fn gather(&self, place: NodeIndex, path: &Path) -> Option<Gathered> {
         let supervisor = self.supervisor.tree.supervisor(path.as_str())?;
         let mut gathered: Option<Gathered> = None;
         let each = |page: Page| {
@@ -136,7 +136,7 @@ impl SupervisorHandle {
 
 /// The place of a child among the gathered supervisors.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct NodeIndex {
     supervisor: usize,
     index: usize,
 }
@@ -144,7 +144,7 @@ struct Place {
 /// A supervisor and its children, without what is below them.
 struct Gathered {
     /// The place of the supervisor itself, which is meaningless for the root.
-    place: Place,
+    place: NodeIndex,
     /// The sequence number of the last event that the first page reflects.
     seq: u64,
     supervisor: SupervisorInfo,
@@ -174,9 +174,9 @@ async fn assemble(itself: ChildInfo, mut gathered: Vec<Gathered>) -> Node {
 /// Describes the root as a child, although it is none.
 fn as_root(root: &SupervisorShared) -> ChildInfo {
     let lifecycle = match root.progress.phase() {
-        Phase::Starting => Lifecycle::Activating,
-        Phase::Up => Lifecycle::Active,
-        Phase::Ended { .. } => Lifecycle::Stopped,
+        SupervisorPhase::Starting => Lifecycle::Activating,
+        SupervisorPhase::Up => Lifecycle::Active,
+        SupervisorPhase::Ended { .. } => Lifecycle::Stopped,
     };
     ChildInfo {
         path: root.path().clone(),

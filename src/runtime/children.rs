@@ -19,21 +19,21 @@ use crate::properties::Properties;
 
 /// A child, with or without a task.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ChildRecord {
     key: Key,
     pub(super) factory: Arc<ChildFactory>,
     pub(super) serial: Option<NonZeroU64>,
-    running: Option<Running>,
+    running: Option<RunningTask>,
 }
 
-impl Entry {
+impl ChildRecord {
     pub(super) fn name(&self) -> ChildName {
         ChildName { name: Arc::clone(&self.factory.name), serial: self.serial }
     }
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningTask {
     incarnation: Arc<Incarnation>,
     /// Used to abort the task, which reports its exit itself.
     task: JoinHandle<()>,
@@ -41,10 +41,10 @@ struct Running {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Children {
+pub(super) struct ChildTable {
     parent: Arc<dyn Parent>,
     /// Indexed by key.
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<ChildRecord>>,
     names: Names,
     properties: HashMap<Key, Properties>,
 }
@@ -60,7 +60,7 @@ enum Names {
     },
 }
 
-impl Children {
+impl ChildTable {
     pub(super) fn new(parent: Arc<dyn Parent>, dynamic: bool, declared: usize) -> Self {
         let names = if dynamic {
             Names::Numbered { keys: HashMap::new(), next: NonZeroU64::MIN }
@@ -87,7 +87,7 @@ impl Children {
         if self.entries.len() <= key.index() {
             self.entries.resize_with(key.index() + 1, || None);
         }
-        self.entries[key.index()] = Some(Entry { key, factory, serial, running: None });
+        self.entries[key.index()] = Some(ChildRecord { key, factory, serial, running: None });
     }
 
     /// Makes the next incarnations of the child with a different factory of the same name.
@@ -123,15 +123,15 @@ impl Children {
         }
     }
 
-    pub(super) fn entry(&self, key: Key) -> Option<&Entry> {
+    pub(super) fn entry(&self, key: Key) -> Option<&ChildRecord> {
         self.entries.get(key.index())?.as_ref().filter(|entry| entry.key == key)
     }
 
-    fn entry_mut(&mut self, key: Key) -> Option<&mut Entry> {
+    fn entry_mut(&mut self, key: Key) -> Option<&mut ChildRecord> {
         self.entries.get_mut(key.index())?.as_mut().filter(|entry| entry.key == key)
     }
 
-    fn running(&self, key: Key) -> Option<&Running> {
+    fn running(&self, key: Key) -> Option<&RunningTask> {
         self.entry(key)?.running.as_ref()
     }
 
@@ -164,7 +164,7 @@ impl Children {
             properties,
         ));
         let task = spawn(&incarnation, &entry.factory, phases);
-        entry.running = Some(Running { incarnation, task });
+        entry.running = Some(RunningTask { incarnation, task });
     }
 
     /// Forgets the task of an incarnation that has exited.

@@ -101,12 +101,12 @@ fn append<T>(to: &mut VecDeque<T>, from: &mut VecDeque<T>) {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Inbox<R> {
-    state: Mutex<State<R>>,
+pub(crate) struct SupervisorInbox<R> {
+    state: Mutex<InboxState<R>>,
 }
 
 #[derive(Debug)]
-struct State<R> {
+struct InboxState<R> {
     waiting: Batch<R>,
     /// How many events were pushed.
     pushed: u64,
@@ -115,9 +115,9 @@ struct State<R> {
     closed: bool,
 }
 
-impl<R> Inbox<R> {
+impl<R> SupervisorInbox<R> {
     pub(crate) fn new() -> Self {
-        let state = State { waiting: Batch::default(), pushed: 0, waker: None, closed: false };
+        let state = InboxState { waiting: Batch::default(), pushed: 0, waker: None, closed: false };
         Self { state: Mutex::new(state) }
     }
 
@@ -146,7 +146,7 @@ impl<R> Inbox<R> {
         let _ = self.push(stop, |state, stop| state.waiting.stop(stop));
     }
 
-    fn push<T>(&self, item: T, put: impl FnOnce(&mut State<R>, T)) -> Result<(), T> {
+    fn push<T>(&self, item: T, put: impl FnOnce(&mut InboxState<R>, T)) -> Result<(), T> {
         let waker = {
             let mut state = self.state.lock();
             if state.closed {
@@ -198,7 +198,7 @@ impl<R> Inbox<R> {
 mod tests {
     use super::*;
 
-    fn take<R>(inbox: &Inbox<R>, batch: &mut Batch<R>) -> Poll<()> {
+    fn take<R>(inbox: &SupervisorInbox<R>, batch: &mut Batch<R>) -> Poll<()> {
         inbox.poll_take(&mut Context::from_waker(Waker::noop()), batch)
     }
 
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_closed_inbox_returns_requests() {
-        let inbox = Inbox::new();
+        let inbox = SupervisorInbox::new();
         assert_eq!(inbox.push_request(1), Ok(()));
         assert_eq!(inbox.close().next_request(), Some(1));
         assert_eq!(inbox.push_request(2), Err(2));
@@ -220,7 +220,7 @@ mod tests {
         for (first, second, both) in
             [(soon, None, soon), (None, soon, soon), (long, soon, soon), (None, None, None)]
         {
-            let inbox = Inbox::<()>::new();
+            let inbox = SupervisorInbox::<()>::new();
             inbox.push_stop(StopRequest { reason: "a".into(), within: first });
             inbox.push_stop(StopRequest { reason: "b".into(), within: second });
 
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn later_requests_are_put_behind_the_rest_of_a_batch() {
-        let (inbox, mut batch) = (Inbox::new(), Batch::default());
+        let (inbox, mut batch) = (SupervisorInbox::new(), Batch::default());
         for pushed in [[1, 2], [3, 4]] {
             for request in pushed {
                 inbox.push_request(request).unwrap();
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn events_and_requests_can_be_taken_in_the_order_in_which_they_were_pushed() {
-        let (inbox, mut batch) = (Inbox::new(), Batch::default());
+        let (inbox, mut batch) = (SupervisorInbox::new(), Batch::default());
         // `e` pushes an event, `r` a request, and `|` takes what is waiting.
         let (pushed, mut taken) = ("ee|rer|e|er|er|", String::new());
         for what in pushed.chars() {
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_storm_is_freed() {
-        let (inbox, mut batch) = (Inbox::new(), Batch::default());
+        let (inbox, mut batch) = (SupervisorInbox::new(), Batch::default());
         for count in [100_000, 1, 1] {
             for request in 0..count {
                 inbox.push_request(request).unwrap();
@@ -301,7 +301,7 @@ mod loom_tests {
         std::iter::from_fn(|| batch.next_request()).collect()
     }
 
-    fn poll(inbox: &Inbox<u32>, task: &Arc<Task>) -> Option<Vec<u32>> {
+    fn poll(inbox: &SupervisorInbox<u32>, task: &Arc<Task>) -> Option<Vec<u32>> {
         let mut batch = Batch::default();
         let waker = task.waker();
         let poll = inbox.poll_take(&mut Context::from_waker(&waker), &mut batch);
@@ -311,7 +311,7 @@ mod loom_tests {
     #[test]
     fn loom_everything_pushed_is_taken_once_and_in_order() {
         check(|| {
-            let inbox = Arc::new(Inbox::new());
+            let inbox = Arc::new(SupervisorInbox::new());
             let (first, second) = (Arc::clone(&inbox), Arc::clone(&inbox));
             let first = thread::spawn(move || {
                 first.push_request(10).unwrap();
@@ -344,7 +344,7 @@ mod loom_tests {
     #[test]
     fn loom_a_pending_task_is_woken_once_however_much_is_pushed() {
         loom::model(|| {
-            let inbox = Arc::new(Inbox::new());
+            let inbox = Arc::new(SupervisorInbox::new());
             let pushing = {
                 let inbox = Arc::clone(&inbox);
                 thread::spawn(move || {
@@ -367,7 +367,7 @@ mod loom_tests {
     #[test]
     fn loom_the_task_that_polled_last_is_woken() {
         loom::model(|| {
-            let inbox = Arc::new(Inbox::new());
+            let inbox = Arc::new(SupervisorInbox::new());
             let (before, now) = (Task::new(), Task::new());
             assert_eq!(poll(&inbox, &before), None);
             let pushing = {
@@ -387,7 +387,7 @@ mod loom_tests {
     #[test]
     fn loom_a_request_is_returned_by_close_or_by_its_push() {
         loom::model(|| {
-            let inbox = Arc::new(Inbox::new());
+            let inbox = Arc::new(SupervisorInbox::new());
             let pushing = [1, 2].map(|request| {
                 let inbox = Arc::clone(&inbox);
                 thread::spawn(move || inbox.push_request(request))

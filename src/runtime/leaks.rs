@@ -17,10 +17,10 @@ pub(super) struct LeakId {
 
 /// The leaked children of a tree.
 #[derive(Debug, Default)]
-pub(super) struct Leaks(Mutex<Table>);
+pub(super) struct Leaks(Mutex<LeakTable>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct LeakTable {
     /// The path of each leaked child, and a number that increases with each leak.
     leaked: HashMap<LeakId, (u64, Path)>,
     next: u64,

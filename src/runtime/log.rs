@@ -1,4 +1,4 @@
-//! One log line for each decision.
+//! One log line for each decision. Values that can contain spaces are quoted.
 //!
 //! | target | what |
 //! | --- | --- |
@@ -7,7 +7,6 @@
 //! | `verger::dead_letter` | a message was not delivered (`warn`), or its loss was intended (`debug`) |
 //! | `verger::shutdown` | a supervisor stops (`info`), a child was killed (`warn`) or leaked (`error`) |
 
-use std::fmt;
 use std::time::Duration;
 
 use tracing::{Level, debug, error, info, warn};
@@ -58,7 +57,8 @@ pub(super) fn report(
             debug!(target: "verger::shutdown", %child, incarnation, ending, ?took, "stopped");
         }
         _ => {
-            let cause = cause.map(tracing::field::display);
+            let cause = cause.map(ExitReason::to_string);
+            let cause = cause.as_deref();
             debug!(target: "verger::lifecycle", %child, incarnation, %from, %to, cause);
         }
     }
@@ -69,11 +69,16 @@ pub(super) fn decided(
     supervisor: &Path,
     child: &Path,
     incarnation: u32,
-    cause: &ExitReason,
+    reason: &ExitReason,
     lifetime: Duration,
     decision: Decision,
     log: FailureLog,
 ) {
+    if !is_enabled() {
+        return;
+    }
+    let text = reason.to_string();
+    let cause = text.as_str();
     match decision {
         Decision::Restart { attempt, delay } => {
             /// The level of a `tracing` event is a constant of its call site.
@@ -81,7 +86,7 @@ pub(super) fn decided(
                 ($level:expr) => {
                     tracing::event!(
                         target: "verger::restart", $level,
-                        %child, incarnation, %cause, attempt, ?delay, lived = ?lifetime, "restarting"
+                        %child, incarnation, cause, attempt, ?delay, lived = ?lifetime, "restarting"
                     )
                 };
             }
@@ -93,43 +98,43 @@ pub(super) fn decided(
                 LogLevel::Error => restarting!(Level::ERROR),
             }
         }
-        Decision::Leave if cause.is_clean() => {
+        Decision::Leave if reason.is_clean() => {
             info!(target: "verger::lifecycle", %child, incarnation, lived = ?lifetime, "ended normally");
         }
         Decision::Leave => {
-            warn!(target: "verger::restart", %child, incarnation, %cause, lived = ?lifetime, "not restarted");
+            warn!(target: "verger::restart", %child, incarnation, cause, lived = ?lifetime, "not restarted");
         }
         Decision::FallBack => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "falls back"
+            %supervisor, %child, incarnation, cause, lived = ?lifetime, "falling back"
         ),
         Decision::Pause { length } => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, %cause, lived = ?lifetime, ?length, "pauses"
+            %supervisor, %child, incarnation, cause, lived = ?lifetime, ?length, "pausing"
         ),
         Decision::Exit => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, %cause, "ends the program"
+            %supervisor, %child, incarnation, cause, "ending the program"
         ),
         Decision::GiveUp => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "gave up"
+            %supervisor, %child, incarnation, cause, lived = ?lifetime, "giving up"
         ),
         Decision::EndSupervisor => info!(
             target: "verger::lifecycle",
-            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "ends its supervisor"
+            %supervisor, %child, incarnation, cause, lived = ?lifetime, "ending its supervisor"
         ),
         Decision::FailSupervisor => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "fails its supervisor"
+            %supervisor, %child, incarnation, cause, lived = ?lifetime, "failing its supervisor"
         ),
         Decision::Decline => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "given up by the callback"
+            %supervisor, %child, incarnation, cause, lived = ?lifetime, "given up by the callback"
         ),
         Decision::Escalate => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, %cause, lived = ?lifetime, "escalated by the callback"
+            %supervisor, %child, incarnation, cause, lived = ?lifetime, "escalated by the callback"
         ),
     }
 }
@@ -164,30 +169,16 @@ pub(super) fn leak_ended(child: &Path, incarnation: u32) {
 
 /// An error or a panic in `deactivate`.
 pub(super) fn deactivate_failed(child: &Path, incarnation: u32, cause: &ExitReason) {
-    warn!(target: "verger::lifecycle", %child, incarnation, %cause, "deactivate failed");
+    let cause = cause.to_string();
+    warn!(target: "verger::lifecycle", %child, incarnation, cause, "deactivate failed");
 }
 
 pub(super) fn up(supervisor: &Path) {
     info!(target: "verger::lifecycle", %supervisor, "up");
 }
 
-pub(super) fn stopping(supervisor: &Path, cause: &str) {
-    let cause = Quoted(cause);
-    info!(target: "verger::shutdown", %supervisor, %cause, "shutting down");
-}
-
-/// A text that is quoted if it is more than one word.
-struct Quoted<'a>(&'a str);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && !"\"=".contains(c);
-        if !self.0.is_empty() && self.0.chars().all(is_plain) {
-            f.write_str(self.0)
-        } else {
-            write!(f, "{:?}", self.0)
-        }
-    }
+pub(super) fn shutting_down(supervisor: &Path, cause: &str) {
+    info!(target: "verger::shutdown", %supervisor, cause, "shutting down");
 }
 
 pub(super) fn stopped(supervisor: &Path) {

@@ -10,7 +10,7 @@ use crate::sync::Mutex;
 
 /// The phase of a supervisor.
 #[derive(Clone, Debug)]
-pub(crate) enum Phase {
+pub(crate) enum SupervisorPhase {
     Starting,
     Up,
     Ended { end: End, was_up: bool },
@@ -19,35 +19,38 @@ pub(crate) enum Phase {
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Progress {
-    phase: Mutex<Phase>,
+    phase: Mutex<SupervisorPhase>,
     entered: Notify,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        Self { phase: Mutex::new(Phase::Starting), entered: Notify::new() }
+        Self { phase: Mutex::new(SupervisorPhase::Starting), entered: Notify::new() }
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> SupervisorPhase {
         self.phase.lock().clone()
     }
 
     pub(crate) fn up(&self) {
-        *self.phase.lock() = Phase::Up;
+        *self.phase.lock() = SupervisorPhase::Up;
         self.entered.notify_waiters();
     }
 
     pub(crate) fn ended(&self, end: End) {
         {
             let mut phase = self.phase.lock();
-            let was_up = matches!(*phase, Phase::Up);
-            *phase = Phase::Ended { end, was_up };
+            let was_up = matches!(*phase, SupervisorPhase::Up);
+            *phase = SupervisorPhase::Ended { end, was_up };
         }
         self.entered.notify_waiters();
     }
 
     /// Waits until the phase satisfies `is_such`.
-    pub(crate) async fn reached(&self, is_such: impl Fn(&Phase) -> bool) -> Phase {
+    pub(crate) async fn reached(
+        &self,
+        is_such: impl Fn(&SupervisorPhase) -> bool,
+    ) -> SupervisorPhase {
         loop {
             // Created before the phase is read, so that no change is missed in between.
             let entered = self.entered.notified();

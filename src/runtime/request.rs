@@ -12,7 +12,7 @@ use crate::path::Path;
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
 
 /// The sender of an answer. If it is dropped, the supervisor has ended.
-pub(crate) type Answer<T> = oneshot::Sender<Result<T, ControlError>>;
+pub(crate) type Responder<T> = oneshot::Sender<Result<T, ControlError>>;
 
 /// The last name of a child's path.
 pub(crate) type Segment = String;
@@ -22,30 +22,30 @@ pub(crate) enum Request {
     /// Add a resolved child, and start it.
     Start {
         spec: ChildSpec,
-        answer: Answer<Started>,
+        answer: Responder<Started>,
     },
     /// Call an operation on one child.
     Act {
         segment: Segment,
         call: &'static str,
         request: core::ChildRequest,
-        answer: Answer<Started>,
+        answer: Responder<Started>,
     },
     Which {
         segment: Segment,
-        answer: Answer<ChildInfo>,
+        answer: Responder<ChildInfo>,
     },
     Spec {
         segment: Segment,
-        answer: Answer<ChildSpecInfo>,
+        answer: Responder<ChildSpecInfo>,
     },
     Count {
-        answer: Answer<Counts>,
+        answer: Responder<Counts>,
     },
     /// Describe a page of children, from a place in the start order.
     Page {
         place: u64,
-        answer: Answer<Page>,
+        answer: Responder<Page>,
     },
 }
 

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime};
 use super::blueprint::Blueprint;
 use super::channel::Channel;
 use super::dead_letters::DeadLetters;
-use super::inbox::Inbox;
+use super::inbox::SupervisorInbox;
 use super::leaks::LeakId;
 use super::log;
 use super::orphaned_mailboxes::OrphanedMailboxes;
@@ -33,7 +33,7 @@ pub(crate) struct SupervisorShared {
     path: Path,
     pub(super) above: Option<Arc<SupervisorShared>>,
     pub(crate) tree: Arc<Tree<SupervisorShared>>,
-    pub(crate) inbox: Inbox<Request>,
+    pub(crate) inbox: SupervisorInbox<Request>,
     pub(crate) progress: Progress,
     pub(crate) blueprint: Arc<Blueprint>,
     pub(crate) began: Instant,
@@ -76,7 +76,7 @@ impl SupervisorShared {
             path,
             above,
             tree,
-            inbox: Inbox::new(),
+            inbox: SupervisorInbox::new(),
             progress: Progress::new(),
             blueprint,
             began,

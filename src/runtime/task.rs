@@ -26,7 +26,7 @@ pub(crate) fn supervise<T: Send>(
     meaning: fn(&End) -> T,
 ) -> impl Future<Output = T> + Send {
     shared.register();
-    let mut running = Running { shared, driver: None, end: End::Aborted };
+    let mut running = EndGuard { shared, driver: None, end: End::Aborted };
     async move {
         // Boxed: the driver would be moved into the future, and the future into its task.
         let driver = Box::new(Driver::new(machine(&running.shared), &running.shared, above));
@@ -50,13 +50,13 @@ fn machine(shared: &SupervisorShared) -> Machine {
 }
 
 /// Announces the end of the supervisor when it is dropped.
-struct Running {
+struct EndGuard {
     shared: Arc<SupervisorShared>,
     driver: Option<Box<Driver>>,
     end: End,
 }
 
-impl Drop for Running {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         let driver = self.driver.take();
         // Child factories are dropped with the driver, and may panic.

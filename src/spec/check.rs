@@ -1,9 +1,8 @@
 //! The validation of a tree: builders in, a valid blueprint out.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-use foldhash::{HashMap, HashMapExt as _};
 
 use super::builder::{DynamicSupervisorBuilder, Options, Restarts, SupervisorBuilder};
 use super::order;
@@ -112,7 +111,7 @@ fn blueprint(
         children: Vec::new(),
         lends: false,
     };
-    let (mut keys, mut mailboxes) = (HashMap::with_capacity(children.len()), HashMap::default());
+    let (mut keys, mut mailboxes) = (HashMap::with_capacity(children.len()), HashMap::new());
     for (number, child) in (0..).zip(&children) {
         let lends = child.lends();
         blueprint.lends |= lends;

@@ -3,10 +3,8 @@
 //! A stable topological sort (Kahn's algorithm, the earliest declared first).
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
-
-use foldhash::HashMap;
 
 use crate::child::ChildSpec;
 use crate::core::Key;

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
 use crate::child::{
-    ChildFactory, ChildMeta, ChildSpec, Context, ExitFuture, Factory, FactoryKind, Nested, Phases,
-    Resolved,
+    ChildFactory, ChildMeta, ChildSpec, Context, ExitFuture, FactoryKind, IncarnationFactory,
+    Nested, Phases, Resolved,
 };
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
@@ -195,11 +195,11 @@ impl Future for Hangable<'_> {
 
 /// A factory whose incarnations are subject to faults.
 struct Wrapped {
-    inner: Arc<dyn Factory>,
+    inner: Arc<dyn IncarnationFactory>,
     faults: Arc<Faults>,
 }
 
-impl Factory for Wrapped {
+impl IncarnationFactory for Wrapped {
     fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
         Box::pin(async move {
             // Declared first, so that it outlives the child.

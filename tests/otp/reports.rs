@@ -36,7 +36,7 @@ async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
     world.end("a", End::Error).await;
     assert_eq!(
         log.lines(),
-        ["WARN verger::restart: restarting child=app/a incarnation=1 cause=failed: a failed \
+        ["WARN verger::restart: restarting child=app/a incarnation=1 cause=\"failed: a failed\" \
           attempt=1 delay=2s lived=3s"]
     );
 
@@ -45,7 +45,7 @@ async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
     assert_eq!(
         log.lines(),
         ["WARN verger::restart: restarting child=app/a incarnation=2 \
-          cause=activation failed: no start attempt=2 delay=2s lived=0ns"]
+          cause=\"activation failed: no start\" attempt=2 delay=2s lived=0ns"]
     );
 
     sleep(seconds(2)).await;
@@ -56,7 +56,7 @@ async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: shutting down supervisor=app cause=enough",
+            "INFO verger::shutdown: shutting down supervisor=app cause=\"enough\"",
             "INFO verger::shutdown: stopped supervisor=app",
         ]
     );
@@ -77,7 +77,7 @@ async fn otp_92_a_restart_without_a_delay_is_the_same_line() {
         assert_eq!(
             log.lines(),
             ["WARN verger::restart: restarting child=app/a incarnation=1 \
-              cause=panicked: a panicked attempt=1 delay=0ns lived=1s"],
+              cause=\"panicked: a panicked\" attempt=1 delay=0ns lived=1s"],
             "{strategy}"
         );
         tree.stop("enough").await.unwrap();
@@ -95,7 +95,7 @@ async fn otp_92_a_permanent_childs_normal_end_is_logged_like_any_restart() {
         world.end("a", End::Normal).await;
 
         let line = format!(
-            "WARN verger::restart: restarting child=app/a incarnation=1 cause=ended normally \
+            "WARN verger::restart: restarting child=app/a incarnation=1 cause=\"ended normally\" \
              attempt=1 delay={delay} lived=1s"
         );
         assert_eq!(log.lines(), [line]);
@@ -119,7 +119,7 @@ async fn otp_92_children_that_end_for_good_are_logged_with_their_reason() {
         log.lines(),
         [
             "WARN verger::restart: not restarted child=app/temporary incarnation=1 \
-             cause=failed: temporary failed lived=1s",
+             cause=\"failed: temporary failed\" lived=1s",
             "INFO verger::lifecycle: ended normally child=app/transient incarnation=1 lived=1s",
         ]
     );
@@ -135,8 +135,8 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
     world.end("a", End::Error).await;
     assert_eq!(
         log.lines(),
-        ["ERROR verger::restart: gave up supervisor=app child=app/a incarnation=1 \
-          cause=failed: a failed lived=1s"]
+        ["ERROR verger::restart: giving up supervisor=app child=app/a incarnation=1 \
+          cause=\"failed: a failed\" lived=1s"]
     );
     tree.wait().await.unwrap_err();
 
@@ -153,8 +153,8 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
 
         let path = tree.path();
         let line = format!(
-            "ERROR verger::restart: gave up supervisor={path} child={path}/a#1 incarnation=1 \
-             cause=failed: a failed lived=1s"
+            "ERROR verger::restart: giving up supervisor={path} child={path}/a#1 incarnation=1 \
+             cause=\"failed: a failed\" lived=1s"
         );
         assert_eq!(log.lines(), [line]);
         let letter = letters.try_next().unwrap();
@@ -207,7 +207,7 @@ async fn otp_92_an_aborted_child_is_logged_with_its_grace() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: shutting down supervisor=app cause=enough",
+            "INFO verger::shutdown: shutting down supervisor=app cause=\"enough\"",
             "WARN verger::shutdown: killed child=app/deaf incarnation=1 after=3s",
             "INFO verger::shutdown: stopped supervisor=app",
         ]
@@ -263,9 +263,9 @@ async fn otp_92_a_supervisors_log_lines_are_in_its_span() {
     assert_eq!(
         log.lines(),
         [
-            "INFO verger::shutdown: shutting down supervisor=app cause=enough",
-            "INFO child{path=app/below incarnation=1}: verger::shutdown: shutting \
-             down supervisor=app/below cause=\"asked by its supervisor\"",
+            "INFO verger::shutdown: shutting down supervisor=app cause=\"enough\"",
+            "INFO child{path=app/below incarnation=1}: verger::shutdown: shutting down \
+             supervisor=app/below cause=\"cancelled by its supervisor\"",
             "INFO child{path=app/below incarnation=1}: verger::shutdown: stopped \
              supervisor=app/below",
             "INFO verger::shutdown: stopped supervisor=app",
@@ -343,7 +343,7 @@ async fn seed0_56_children_killed_together_are_logged_with_their_own_run_time() 
     settle().await;
     let line = |name| {
         format!(
-            "WARN verger::restart: restarting child=app/{name} incarnation=1 cause=aborted \
+            "WARN verger::restart: restarting child=app/{name} incarnation=1 cause=\"aborted\" \
              attempt=1 delay=1s lived=2s"
         )
     };
@@ -365,9 +365,9 @@ async fn seed0_56_a_decision_is_logged_with_child_cause_delay_count_and_run_time
     assert_eq!(
         log.lines(),
         [
-            "WARN verger::restart: restarting child=app/a incarnation=1 cause=failed: a failed \
+            "WARN verger::restart: restarting child=app/a incarnation=1 cause=\"failed: a failed\" \
              attempt=1 delay=1s lived=2s",
-            "WARN verger::restart: restarting child=app/a incarnation=2 cause=aborted attempt=2 \
+            "WARN verger::restart: restarting child=app/a incarnation=2 cause=\"aborted\" attempt=2 \
              delay=2s lived=2s",
         ]
     );

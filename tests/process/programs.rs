@@ -280,7 +280,7 @@ fn a_graceful_shutdown_logs_the_signal_that_caused_it() {
         program.wait_for(&["listening"]);
         program.signal(signal);
         let logged = vec![
-            format!(" INFO verger::shutdown: shutting down supervisor=app cause={cause}"),
+            format!(" INFO verger::shutdown: shutting down supervisor=app cause={cause:?}"),
             " INFO verger::shutdown: stopped supervisor=app".to_owned(),
         ];
         assert_eq!(program.end(), (Some(0), logged));

@@ -5,11 +5,9 @@
 //! 1. Every letter is counted, whether or not it is kept.
 //! 2. An entry is in `entries` if and only if its age is in `ages`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-
-use foldhash::{HashMap, HashMapExt as _};
 
 use super::entry::DeadLetterCounts;
 use crate::dead_letter::letter::DeadLetter;

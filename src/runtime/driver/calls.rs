@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::core::Ticket;
-use crate::runtime::request::{Answer, ChildName, Started};
+use crate::runtime::request::{ChildName, Responder, Started};
 
 /// The calls that wait for an answer of the machine.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Calls {
 pub(super) struct Call {
     pub(super) child: ChildName,
     pub(super) name: &'static str,
-    pub(super) answer: Answer<Started>,
+    pub(super) answer: Responder<Started>,
 }
 
 impl Calls {

@@ -139,7 +139,7 @@ impl Driver {
 
     fn handle_stop(&mut self, now: Instant) {
         if let Some(stop) = self.batch.stop.take() {
-            log::stopping(self.shared.path(), &stop.reason);
+            log::shutting_down(self.shared.path(), &stop.reason);
             self.step(MachineEvent::Stop { within: stop.within }, now);
         }
         let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.incarnation.stop.level());
@@ -148,7 +148,7 @@ impl Driver {
             match level {
                 StopLevel::None => {}
                 StopLevel::Cancel => {
-                    log::stopping(self.shared.path(), "asked by its supervisor");
+                    log::shutting_down(self.shared.path(), "cancelled by its supervisor");
                     self.step(MachineEvent::Stop { within: None }, now);
                 }
                 StopLevel::Abort => self.step(MachineEvent::AbortAll, now),

@@ -10,7 +10,7 @@ use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::runtime::blueprint::kind;
-use crate::runtime::request::{Answer, Page, Request, StartOutcome, Started};
+use crate::runtime::request::{Page, Request, Responder, StartOutcome, Started};
 use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 
 /// How many children one answer describes: few enough that a page takes well under a millisecond,
@@ -48,7 +48,7 @@ impl Driver {
         key: Key,
         name: &'static str,
         request: core::ChildRequest,
-        answer: Answer<Started>,
+        answer: Responder<Started>,
         now: Instant,
     ) {
         let Some(child) = self.children.entry(key).map(|entry| entry.name()) else { return };
@@ -97,7 +97,7 @@ impl Driver {
         ControlError::MaxChildren { path: self.shared.path().clone(), max }
     }
 
-    fn start_child(&mut self, spec: &ChildSpec, answer: Answer<Started>, now: Instant) {
+    fn start_child(&mut self, spec: &ChildSpec, answer: Responder<Started>, now: Instant) {
         if let Err(error) = self.check_new(spec, now) {
             return drop(answer.send(Err(error)));
         }

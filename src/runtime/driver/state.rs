@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use super::calls::Calls;
 use super::health_tasks::HealthTasks;
 use super::task_set::TaskSet;
-use super::timer::Timer;
+use super::timer::DeadlineTimer;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId};
 use crate::exit::ExitReason;
 use crate::path::Path;
-use crate::runtime::children::Children;
+use crate::runtime::children::ChildTable;
 use crate::runtime::inbox::Batch;
 use crate::runtime::outcome::End;
 use crate::runtime::request::Request;
@@ -22,14 +22,14 @@ use crate::runtime::shared::SupervisorShared;
 pub(in crate::runtime) struct Driver {
     pub(super) machine: Machine,
     pub(super) shared: Arc<SupervisorShared>,
-    pub(super) children: Children,
+    pub(super) children: ChildTable,
     /// This supervisor as a child of the one above, or `None` for a root.
     pub(super) above: Option<Context>,
     /// The stop level that was handled last.
     pub(super) seen_level: StopLevel,
     pub(super) batch: Batch<Request>,
     pub(super) effects: Vec<Effect>,
-    pub(super) timer: Timer,
+    pub(super) timer: DeadlineTimer,
     pub(super) aborts: Aborts,
     pub(super) calls: Calls,
     /// What siblings require by name. A new child of that name provides it again.
@@ -50,7 +50,7 @@ pub(in crate::runtime) struct Driver {
 /// Aborts that wait for the next iteration; see invariant 2 of the [module](super).
 #[derive(Debug, Default)]
 pub(super) struct Aborts {
-    /// Children cancelled in this iteration while a deadline is due.
+    /// ChildTable cancelled in this iteration while a deadline is due.
     pub(super) cancelled: HashSet<Key>,
     pub(super) postponed: Vec<(Key, IncarnationNumber)>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Step {
     pub(super) now: Instant,
     /// The exit that the step is about, for the reports and the decision that follow from it.
     pub(super) exit: Option<ExitInfo>,
-    /// Children with mailboxes that are down, and may not come back.
+    /// ChildTable with mailboxes that are down, and may not come back.
     pub(super) down: Vec<Key>,
 }
 
@@ -92,12 +92,12 @@ impl Driver {
         Self {
             machine,
             shared: Arc::clone(shared),
-            children: Children::new(parent, blueprint.is_dynamic(), blueprint.children.len()),
+            children: ChildTable::new(parent, blueprint.is_dynamic(), blueprint.children.len()),
             above,
             seen_level: StopLevel::None,
             batch: Batch::default(),
             effects: Vec::new(),
-            timer: Timer::default(),
+            timer: DeadlineTimer::default(),
             aborts: Aborts::default(),
             calls: Calls::default(),
             requirements: HashMap::new(),

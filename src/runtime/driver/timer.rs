@@ -9,14 +9,14 @@ use tokio::time::Sleep;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Timer {
+pub(super) struct DeadlineTimer {
     /// Created for the first deadline.
     sleep: Option<Pin<Box<Sleep>>>,
     /// For how many iterations the deadline that is due was postponed.
     pub(super) postponed: u32,
 }
 
-impl Timer {
+impl DeadlineTimer {
     pub(super) fn poll(&mut self, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let at = tokio::time::Instant::from_std(at);
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
