@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::child::{Child, ChildFactory, ChildMeta, ChildSpec, Context, function_kind};
 use crate::error::{BuildWarning, RunError, StartError};
 use crate::exit::Exit;
-use crate::handle::{self, SupervisorHandle, ask_to_stop, supervisor_below, until_up};
+use crate::handle::{self, SupervisorHandle, request_stop, supervisor_below, until_up};
 use crate::runtime::{Blueprint, End, SupervisorShared, supervise};
 
 /// How long a graceful shutdown may take, unless the tree says otherwise.
@@ -180,7 +180,7 @@ impl<F: Future<Output = ()> + Send + 'static> GracefulShutdown<F> {
         let result = tokio::select! {
             result = handle.wait() => result,
             () = self.shutdown => {
-                ask_to_stop(&root.shared, "graceful shutdown", Some(within));
+                request_stop(&root.shared, "graceful shutdown", Some(within));
                 handle.wait().await
             }
         };
