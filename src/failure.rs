@@ -1,8 +1,8 @@
-//! What a supervisor's callback is told of a child's failure, and what it answers.
+//! The failure callback of a supervisor: its input, its decision, and the shapes it may have.
 //!
-//! A [`ChildFailure`] goes in, a [`FailureDecision`] comes out, at once or later. Who is asked, when,
-//! and what follows is the machine's and the driver's business; here is only how a callback of any
-//! shape becomes one that is asked in one way.
+//! A [`ChildFailure`] goes in, a [`FailureDecision`] comes out, at once or from a future. When the
+//! callback is called and what follows is up to the core and the driver. This module only turns a
+//! callback of any shape into one that is called in one way.
 
 use std::fmt;
 use std::future::Future;
@@ -21,37 +21,36 @@ use crate::properties::Properties;
 pub struct ChildFailure {
     /// The child that failed.
     pub child: Path,
-    /// Its supervisor, which carries out what is decided. Another one than the callback belongs to
-    /// if that was inherited.
+    /// The child's supervisor, which applies the decision. It differs from the supervisor that
+    /// declares the callback if the callback is inherited.
     pub supervisor: Path,
-    /// The type of the child, or the function that it runs, as far as that is known: not of a
-    /// supervisor.
+    /// The type of the child or the function that it runs. `None` for a supervisor.
     pub type_name: Option<&'static str>,
-    /// How it failed.
+    /// How the child failed.
     pub error: ExitReason,
-    /// Which attempt a restart would be since the child was last healthy, from 1.
+    /// The number that a restart would have since the child was last healthy, from 1.
     pub attempt: u32,
     /// The number of the run that failed, from 1.
     pub incarnation: u32,
-    /// How many restarts count just now for the supervisor's intensity. A restart adds one.
+    /// How many restarts currently count for the supervisor's intensity. A restart adds one.
     pub restarts_in_period: usize,
-    /// How many may; `None`: any number.
+    /// How many restarts may count. `None`: any number.
     pub max_restarts: Option<u32>,
-    /// In what time.
+    /// The period in which restarts count.
     pub period: Duration,
-    /// Who is restarted with it. A dynamic supervisor restarts each child by itself.
+    /// Which siblings restart with the child. A dynamic supervisor restarts each child alone.
     pub strategy: Strategy,
     pub(crate) properties: Properties,
 }
 
 impl ChildFailure {
-    /// The child's own name, which is the last part of its path.
+    /// Returns the child's name, which is the last segment of its path.
     #[must_use]
     pub fn name(&self) -> &str {
         self.child.name()
     }
 
-    /// The child's property of this type, if an earlier decision has given it one.
+    /// Returns the child's property of this type, if an earlier decision has set one.
     #[must_use]
     pub fn property<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.properties.get()
@@ -60,7 +59,7 @@ impl ChildFailure {
 
 /// What becomes of a child that has failed.
 ///
-/// A `bool` is one, too: `true` restarts, `false` gives up.
+/// A `bool` converts into a decision: `true` restarts, `false` gives up.
 #[derive(Clone, Debug)]
 #[must_use = "a decision does nothing until it is returned"]
 pub struct FailureDecision {
@@ -68,7 +67,7 @@ pub struct FailureDecision {
     pub(crate) changes: Properties,
 }
 
-/// The three things that can become of it.
+/// What becomes of the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Resolution {
     Restart,
@@ -77,20 +76,20 @@ pub(crate) enum Resolution {
 }
 
 impl FailureDecision {
-    /// Restarts the child as if nobody had been asked: if the restart intensity allows it, after
-    /// its backoff, and together with whom its strategy restarts with it.
+    /// Restarts the child as a supervisor without a callback does: if the restart limits allow it,
+    /// after its backoff, and with the siblings that the strategy restarts too.
     pub fn restart() -> Self {
         Self::of(Resolution::Restart)
     }
 
     /// Leaves the child down, [`Errored`](crate::Lifecycle::Errored), until
-    /// [`retry`](crate::SupervisorHandle::retry). Nothing is counted, and its siblings go on.
+    /// [`retry`](crate::SupervisorHandle::retry). The failure is not charged, and its siblings go on.
     pub fn give_up() -> Self {
         Self::of(Resolution::GiveUp)
     }
 
     /// Stops the supervisor, which fails as [`Escalated`](ExitReason::Escalated) with the child's
-    /// reason, so that its own supervisor has to cope.
+    /// reason, and leaves the failure to its own supervisor.
     pub fn escalate() -> Self {
         Self::of(Resolution::Escalate)
     }
@@ -99,11 +98,11 @@ impl FailureDecision {
         Self { resolution, changes: Properties::default() }
     }
 
-    /// Gives the child a property, which all its later incarnations can read with
+    /// Sets a property of the child, which its later incarnations read with
     /// [`Context::property`](crate::Context::property).
     ///
-    /// It has one of each type: a later one of the same type replaces it. They are kept until the
-    /// child is forgotten, or its supervisor ends.
+    /// A child has at most one property of each type: a later property of the same type replaces the
+    /// earlier one. Properties are kept until the child is removed, or its supervisor ends.
     ///
     /// ```
     /// use verger::{ChildFailure, FailureDecision};
@@ -137,8 +136,10 @@ impl From<bool> for FailureDecision {
     }
 }
 
-/// What a callback may decide: a [`FailureDecision`], a `bool`, or a `Result` of one of them, whose
-/// error is logged and escalates.
+/// The return value of a failure callback.
+///
+/// It is a [`FailureDecision`], a `bool`, or a `Result` of one of them. An error is logged, and the
+/// failure escalates.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what becomes of a child that failed",
     label = "is not a decision",
@@ -146,11 +147,11 @@ impl From<bool> for FailureDecision {
             `Result` of one of them"
 )]
 pub trait FailureOutcome: sealed::Outcome {
-    /// The decision.
+    /// Returns the decision.
     ///
     /// # Errors
     ///
-    /// What kept the callback from deciding.
+    /// The error that the callback has returned instead of a decision.
     fn into_decision(self) -> Result<FailureDecision, ExitError>;
 }
 
@@ -172,9 +173,9 @@ impl<D: Into<FailureDecision>, E: Into<ExitError>> FailureOutcome for Result<D, 
     }
 }
 
-/// A [`FailureOutcome`], or a future of one. So a callback may be a plain function or an async one.
+/// A [`FailureOutcome`], or a future of one, so that a callback may be a function or an async function.
 ///
-/// `When` tells the two apart and is found by the compiler.
+/// The compiler infers `When`, which distinguishes the two.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what becomes of a child that failed",
     label = "is neither a decision nor a future of one that is `Send`",
@@ -182,7 +183,7 @@ impl<D: Into<FailureDecision>, E: Into<ExitError>> FailureOutcome for Result<D, 
             `Result` of one of them, from a function or an async function"
 )]
 pub trait FailureAnswer<When>: sealed::Answer<When> {
-    /// The decision, now or later.
+    /// Returns a future of the decision.
     fn into_answer(self) -> impl Future<Output = Result<FailureDecision, ExitError>> + Send;
 }
 
@@ -202,7 +203,7 @@ where
 }
 
 mod sealed {
-    //! Keeps the traits to this crate.
+    //! Prevents implementations outside of this crate.
 
     use super::{ExitError, FailureDecision, Future};
 
@@ -217,11 +218,11 @@ mod sealed {
     impl<O: Outcome> Answer<Now> for O {}
     impl<F: Future> Answer<Later> for F {}
 
-    /// It is there when the function returns.
+    /// The outcome is ready when the function returns.
     #[derive(Debug)]
     pub struct Now;
 
-    /// It is awaited.
+    /// The outcome is awaited.
     #[derive(Debug)]
     pub struct Later;
 }
@@ -242,7 +243,7 @@ impl FailureCallback {
         Self(Arc::new(move |failure| Box::pin(decide(failure).into_answer())))
     }
 
-    /// Asks. The callback itself runs in this call, up to its first await point.
+    /// Calls the callback. It runs in this call, up to its first await point.
     pub(crate) fn ask(&self, failure: ChildFailure) -> Answered {
         (self.0)(failure)
     }

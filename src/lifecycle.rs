@@ -1,15 +1,13 @@
 //! The lifecycle of a child: its states, and the edges between them.
 //!
-//! The table of edges is the whole of it. What makes a child take an edge is decided by the
-//! machine, and only there; this file says which edges exist.
+//! This module says which edges exist. When a child takes an edge is decided in `core`, and only there.
 //!
 //! # Invariants
 //!
 //! 1. No state becomes itself.
-//! 2. A child gets to [`Active`](Lifecycle::Active) only through
-//!    [`Activating`](Lifecycle::Activating), and there only from
-//!    [`Resolved`](Lifecycle::Resolved).
-//! 3. No state is a dead end: each leads to every other.
+//! 2. A child enters [`Active`](Lifecycle::Active) only from [`Activating`](Lifecycle::Activating),
+//!    and that only from [`Resolved`](Lifecycle::Resolved).
+//! 3. Every state can be reached from every state.
 
 use std::fmt;
 
@@ -28,11 +26,11 @@ use serde::{Deserialize, Serialize};
 /// stopped      → restarting, resolved
 /// ```
 ///
-/// Written and read as these words.
+/// Serializes as these words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
-    /// Declared. Something that it requires isn't there.
+    /// Declared. A requirement is not met.
     Discovered,
     /// Its spec is valid and its requirements are met; it is about to start.
     Resolved,
@@ -40,13 +38,13 @@ pub enum Lifecycle {
     Activating,
     /// Started and ready.
     Active,
-    /// Failed. What follows is being decided, or it is parked until somebody retries it.
+    /// Failed. The decision is pending, or the child is parked until a caller retries it.
     Errored,
     /// Waiting for its backoff to pass.
     Restarting,
-    /// Asked to stop, or ended cleanly, and not down yet.
+    /// Cancelled, or ended cleanly, and not down yet.
     Deactivating,
-    /// Down, and not about to come back by itself.
+    /// Down. It does not start again by itself.
     Stopped,
 }
 
@@ -63,9 +61,9 @@ impl Lifecycle {
         Self::Stopped,
     ];
 
-    /// Whether there is an edge from this state to `to`.
+    /// Returns whether there is an edge from this state to `to`.
     ///
-    /// No child ever takes any other step, so whoever follows the events may rely on it.
+    /// No child takes any other step. Subscribers to events may rely on this.
     #[must_use]
     pub const fn can_become(self, to: Self) -> bool {
         match self {
@@ -104,8 +102,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn these_edges_exist_and_no_others() {
-        // One row for each state that is left, one column for each that is entered.
+    fn exactly_these_edges_exist() {
+        // A row for each state that is left, a column for each state that is entered.
         #[rustfmt::skip]
         let table = [
             //              Disc. Res.  Ac-g  Act.  Err.  Rest. Deac. Stop.
@@ -138,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_state_is_a_dead_end() {
+    fn every_state_is_reachable_from_every_state() {
         for from in Lifecycle::ALL {
             let mut reached = vec![from];
             let mut next = 0;
@@ -155,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn all_are_listed_once_in_the_order_of_their_declaration() {
+    fn all_lists_each_state_once_in_declaration_order() {
         assert_eq!(Lifecycle::ALL.map(|state| state as usize), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
-    fn a_state_is_shown_written_and_read_as_the_same_word() {
+    fn a_state_displays_and_serializes_as_the_same_word() {
         let words = [
             "discovered",
             "resolved",
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_keeps_to_the_width_of_a_table() {
+    fn a_state_pads_to_the_width_of_a_table() {
         assert_eq!(format!("[{Active:<12}]"), "[active      ]");
     }
 }

@@ -1,7 +1,7 @@
 //! Properties: typed values that belong to a child and outlive its incarnations.
 //!
-//! There is one of each type. They are few, so they are looked for one by one. Knows nothing of who
-//! sets them.
+//! A child has at most one property of each type, and few in all. This module does not know where they
+//! are set.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 type Value = Arc<dyn Any + Send + Sync>;
 
-/// See the [module](self). Cheap to clone, and nothing is allocated for none.
+/// See the [module](self). Cheap to clone. An empty value allocates nothing.
 #[derive(Clone, Default)]
 pub(crate) struct Properties(Option<Arc<Vec<Value>>>);
 
@@ -33,7 +33,7 @@ impl Properties {
         }
     }
 
-    /// Replaces what is of the same type as one of `changes`, and adds the others.
+    /// Sets all properties of `changes`.
     pub(crate) fn change(&mut self, changes: &Self) {
         if self.is_empty() {
             return self.clone_from(changes);
@@ -44,7 +44,7 @@ impl Properties {
     }
 }
 
-/// How many there are; nothing is known of the values but their types.
+/// Prints the number of properties: the values are opaque.
 impl fmt::Debug for Properties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Properties({})", self.0.as_ref().map_or(0, |values| values.len()))
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_replaces_what_is_of_its_type_and_leaves_the_rest() {
+    fn a_change_replaces_the_property_of_its_type_only() {
         let mut properties = of(vec![Arc::new(Endpoint("a")), Arc::new(1_u8)]);
         let before = properties.clone();
         properties.change(&of(vec![Arc::new(Endpoint("b")), Arc::new(true)]));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn no_properties_are_empty_and_those_that_are_changed_by_none_stay() {
+    fn an_empty_change_leaves_the_properties() {
         let mut properties = Properties::default();
         assert!(properties.is_empty());
         assert_eq!(properties.get::<u8>(), None);

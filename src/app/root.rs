@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use crate::error::{RunError, StartError};
-use crate::handle::{self, SupervisorHandle, ask_to_stop, until_up};
+use crate::handle::{self, SupervisorHandle, request_stop, until_up};
 use crate::runtime::{Blueprint, End, SupervisorShared, supervise};
 
 /// The task of a root supervisor. Dropping it aborts the task and every child.
@@ -44,7 +44,7 @@ impl Root {
 
     /// Starts an ordered stop. Children that still run after `within` are aborted.
     pub(super) fn stop(&self, cause: &str, within: Duration) {
-        ask_to_stop(&self.shared, cause, Some(within));
+        request_stop(&self.shared, cause, Some(within));
     }
 
     pub(super) fn has_leaked(&self) -> bool {

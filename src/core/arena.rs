@@ -1,13 +1,16 @@
-//! Where a machine keeps its children: a vector with holes that are used again, the first one first,
-//! so that it shrinks when children go.
+//! Storage of a supervisor's children: a vector whose empty places are used again.
 //!
-//! A [`Key`] names a child for good: the place may be used again, the generation is not, so that a
-//! key which outlived its child finds nothing.
+//! # Invariants
+//!
+//! 1. The first empty place is used first, and empty places at the end are given up, so that the
+//!    memory shrinks when children are removed.
+//! 2. A [`Key`] identifies one child for good. A place is used again, a generation is not, so a key
+//!    finds nothing once its child is removed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Names a child of one supervisor.
+/// Identifies a child of one supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     index: u32,
@@ -15,7 +18,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The key that an arena gives to its child with this number, counted from 0, if none has gone.
+    /// The key of the child that was added with this number, from 0, if none was removed before.
     pub(crate) fn of_number(number: u32) -> Self {
         Self { index: number, generation: number }
     }
@@ -28,7 +31,7 @@ impl Key {
 
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-struct Place<T> {
+struct ArenaEntry<T> {
     generation: u32,
     value: Option<T>,
 }
@@ -37,8 +40,8 @@ struct Place<T> {
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Arena<T> {
-    places: Vec<Place<T>>,
-    /// Empty places, and some that are no more.
+    places: Vec<ArenaEntry<T>>,
+    /// Empty places, and places that were given up.
     free: BinaryHeap<Reverse<u32>>,
     /// The generation of the next child.
     next: u32,
@@ -51,7 +54,7 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T> Arena<T> {
-    /// Makes room for so many children, and no more.
+    /// Reserves memory for exactly this many more children.
     pub(crate) fn reserve(&mut self, children: usize) {
         self.places.reserve_exact(children);
     }
@@ -59,14 +62,14 @@ impl<T> Arena<T> {
     pub(crate) fn insert(&mut self, value: T) -> Key {
         let generation = self.next;
         self.next = self.next.wrapping_add(1);
-        let place = Place { generation, value: Some(value) };
+        let place = ArenaEntry { generation, value: Some(value) };
         if let Some(Reverse(index)) = self.free.pop()
             && let Some(empty) = self.places.get_mut(index as usize)
         {
             *empty = place;
             return Key { index, generation };
         }
-        // The smallest is no more, and so are all the others.
+        // If the smallest was given up, all were.
         self.free.clear();
         let index = u32::try_from(self.places.len()).expect("fewer than 2^32 children at a time");
         self.places.push(place);
@@ -94,12 +97,12 @@ impl<T> Arena<T> {
         place.value.as_mut().filter(|_| place.generation == key.generation)
     }
 
-    /// The number of places, taken or not: the bound of [`at`](Self::at).
+    /// Returns the number of places, empty or not: the bound of [`at`](Self::at).
     pub(crate) fn places(&self) -> usize {
         self.places.len()
     }
 
-    /// The child at a place, if there is one.
+    /// Returns the child at a place, if there is one.
     pub(crate) fn at(&self, index: usize) -> Option<Key> {
         let place = self.places.get(index)?;
         let index = u32::try_from(index).ok()?;
@@ -107,7 +110,7 @@ impl<T> Arena<T> {
     }
 }
 
-/// Gives up the empty places at the end of a table, and its room once most of that is unused.
+/// Removes the empty places at the end of a table, and shrinks it once most of its memory is unused.
 pub(crate) fn trim<T>(places: &mut Vec<T>, is_empty: impl Fn(&T) -> bool) {
     while places.last().is_some_and(&is_empty) {
         places.pop();
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_outlived_its_child_finds_nothing() {
+    fn a_key_finds_nothing_once_its_child_is_removed() {
         let mut arena = Arena::default();
         let old = arena.insert('a');
         assert_eq!(arena.remove(old), Some('a'));
@@ -136,21 +139,21 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_for_those_who_were_announced_and_for_no_others() {
+    fn memory_is_reserved_for_the_announced_children_only() {
         let mut arena = Arena::<char>::default();
         arena.reserve(3);
         assert_eq!(arena.places.capacity(), 3);
     }
 
     #[test]
-    fn as_long_as_none_has_gone_a_key_is_known_by_its_number() {
+    fn a_key_follows_from_its_number_while_no_child_was_removed() {
         let mut arena = Arena::default();
         let keys: Vec<_> = (0..100).map(|number| (number, arena.insert(number))).collect();
         assert!(keys.into_iter().all(|(number, key)| key == Key::of_number(number)));
     }
 
     #[test]
-    fn a_table_gives_up_its_empty_end_and_half_of_its_room_once_a_quarter_is_used() {
+    fn a_table_drops_its_empty_end_and_halves_its_memory_below_a_quarter() {
         let table = |used: usize| {
             let mut places = Vec::with_capacity(100);
             places.extend((0..100).map(|place| place < used));
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shrinks_when_children_go_and_fills_holes_from_the_front() {
+    fn an_arena_shrinks_when_children_are_removed_and_fills_gaps_from_the_front() {
         let mut arena = Arena::default();
         let keys: Vec<_> = (0..1000).map(|child| arena.insert(child)).collect();
         for &key in &keys[1..999] {

@@ -1,32 +1,35 @@
-//! The rules of one supervisor, whose children have an order or have none.
+//! The entry points of one supervisor's rules, and what both kinds of supervisor share.
 //!
-//! A [`Machine`] takes in each event, does what is the same for both kinds, and leaves the rest to
-//! [`Ordered`] or [`Dynamic`].
+//! A [`Machine`] handles what is the same for both kinds, and leaves the rest to [`Ordered`] or
+//! [`Dynamic`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::SLICE;
+use super::arena::Key;
+use super::child::{ChildState, StopReason, Timer};
 use super::children::Children;
 use super::dynamic::Dynamic;
+use super::effect::{Effect, Finish, StepCx};
+use super::event::{ChildAnswer, MachineEvent};
 use super::ordered::Ordered;
-use super::state::{State, Timer, Why};
-use super::{
-    ChildAnswer, ChildCounts, Effect, Finish, Key, MachineEvent, RequirementId, SLICE, Turn, View,
-};
+use super::requirements::RequirementId;
+use super::view::{ChildCounts, View};
 use crate::exit::ExitReason;
-use crate::policy::{ChildOptions, OnLeak, Rules, StartCause};
+use crate::policy::{ChildOptions, OnLeak, Reset, Rules, StartCause};
 
 /// The rules of one supervisor: events in, effects out.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) enum Machine {
-    /// The children are declared in an order and restarted by a strategy.
+    /// The children have an order, and a strategy restarts them.
     Ordered(Ordered),
-    /// Many equal children, each on its own.
+    /// Many equal children without an order.
     Dynamic(Dynamic),
 }
 
-/// Evaluates an expression for the kind that there is.
+/// Evaluates an expression for the machine's kind.
 macro_rules! each {
     ($machine:expr, $kind:ident => $value:expr) => {
         match $machine {
@@ -37,17 +40,18 @@ macro_rules! each {
 }
 
 impl Machine {
-    /// A supervisor that starts its children in order, at the first [`MachineEvent::Tick`].
+    /// Creates the machine of a supervisor that starts its children in order, at the first
+    /// [`MachineEvent::Tick`].
     pub(crate) fn ordered(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
         Self::Ordered(Ordered::new(rules.into(), now, seed))
     }
 
-    /// A supervisor whose children are added and removed while it runs.
+    /// Creates the machine of a dynamic supervisor.
     pub(crate) fn dynamic(rules: impl Into<Arc<Rules>>, now: Instant, seed: u64) -> Self {
         Self::Dynamic(Dynamic::new(rules.into(), now, seed))
     }
 
-    /// Takes in one event and appends what must be done about it, in order.
+    /// Handles one event and appends its effects, in order.
     pub(crate) fn on_event(
         &mut self,
         event: MachineEvent,
@@ -59,45 +63,47 @@ impl Machine {
         }
         let children = self.children();
         let subject = children.subject(&event);
-        let turn = &mut Turn { now, effects };
+        let cx = &mut StepCx { now, effects };
         match (event, subject) {
             (MachineEvent::Ready { .. }, Some(key)) => {
-                if self.children().state(key) == Some(State::Activating) {
-                    self.children_mut().activated(key, turn);
+                if self.children().state(key) == Some(ChildState::Activating) {
+                    self.children_mut().on_ready(key, cx);
                 }
             }
             (MachineEvent::Ignored { .. }, Some(key)) => {
-                if self.children_mut().declined(key, turn) {
-                    each!(self, kind => kind.ignored(key, turn));
+                if self.children_mut().report_declined(key, cx) {
+                    each!(self, kind => kind.on_ignored(key, cx));
                 } else {
-                    self.exited(key, ExitReason::Shutdown, turn);
+                    self.on_exited(key, ExitReason::Shutdown, cx);
                 }
             }
-            (MachineEvent::Exited { reason, .. }, Some(key)) => self.exited(key, reason, turn),
-            (MachineEvent::Healthy { .. }, Some(key)) => self.children_mut().healthy(key),
-            (MachineEvent::Acked { .. }, Some(key)) => self.children_mut().acknowledged(key),
+            (MachineEvent::Exited { reason, .. }, Some(key)) => self.on_exited(key, reason, cx),
+            (MachineEvent::Healthy { .. }, Some(key)) => self.children_mut().on_healthy(key),
+            (MachineEvent::Acked { .. }, Some(key)) => {
+                self.children_mut().recover_on(key, Reset::OnAck)
+            }
             (MachineEvent::MessagePending { .. }, Some(key)) => {
-                if !self.is_ending() && self.children_mut().note_mail(key) {
-                    each!(self, kind => kind.open_mail(key, turn));
+                if !self.is_ending() && self.children_mut().note_message(key) {
+                    each!(self, kind => kind.start_for_message(key, cx));
                 }
             }
-            (MachineEvent::Health { problem, .. }, Some(key)) => self.checked(key, problem, turn),
+            (MachineEvent::Health { problem, .. }, Some(key)) => self.on_health(key, problem, cx),
             (MachineEvent::StopSelf { .. }, Some(key)) => {
                 let state = self.children().state(key);
-                if matches!(state, Some(State::Active | State::Activating)) {
-                    self.children_mut().begin_stop(key, Why::Itself, turn);
+                if matches!(state, Some(ChildState::Active | ChildState::Activating)) {
+                    self.children_mut().begin_stop(key, StopReason::OwnRequest, cx);
                 }
             }
             (MachineEvent::Policy { policy, .. }, Some(key)) => {
                 self.children_mut().set_policy(key, policy);
             }
             (MachineEvent::Answered { decision, .. }, Some(key)) => {
-                each!(self, kind => kind.heed(key, Some(decision), turn));
+                each!(self, kind => kind.on_decision(key, Some(decision), cx));
             }
             (MachineEvent::Request { ticket, key, request }, _) => {
-                each!(self, kind => kind.request(ticket, key, request, turn));
+                each!(self, kind => kind.on_request(ticket, key, request, cx));
             }
-            (MachineEvent::Tick, _) => self.tick(turn),
+            (MachineEvent::Tick, _) => self.on_tick(cx),
             (MachineEvent::Stop { within }, _) => {
                 each!(self, kind => kind.finish(Finish::Stopped));
                 self.children_mut().stop_within(within, now);
@@ -106,85 +112,90 @@ impl Machine {
                 each!(self, kind => kind.finish(Finish::Aborted));
                 each!(self, kind => kind.abort_all());
             }
-            // It speaks of an incarnation that is over.
+            // The event names an incarnation that is over.
             (_, None) => return,
         }
-        each!(self, kind => kind.settle(turn));
+        each!(self, kind => kind.settle(cx));
     }
 
-    fn exited(&mut self, key: Key, reason: ExitReason, turn: &mut Turn<'_>) {
+    fn on_exited(&mut self, key: Key, reason: ExitReason, cx: &mut StepCx<'_>) {
         let ends = self.is_ending();
         let children = self.children_mut();
         children.timers.disarm(Timer::Child(key));
-        let State::Stopping { why, .. } = children.slot(key).state else {
-            return each!(self, kind => kind.ended(key, reason, turn));
+        let ChildState::Stopping { why, .. } = children.entry(key).state else {
+            return each!(self, kind => kind.on_ended(key, reason, cx));
         };
-        children.ended_on_request(key, &reason, turn);
+        children.report_stopped(key, &reason, cx);
         if reason.exit_code().is_some() && !ends {
-            each!(self, kind => kind.exit(key, &reason, turn));
+            each!(self, kind => kind.exit_program(key, &reason, cx));
         } else {
-            each!(self, kind => kind.gone(key, why, turn));
+            each!(self, kind => kind.on_stopped(key, why, cx));
         }
     }
 
-    fn tick(&mut self, turn: &mut Turn<'_>) {
+    fn on_tick(&mut self, cx: &mut StepCx<'_>) {
         for _ in 0..SLICE {
-            match self.children_mut().timers.pop(turn.now) {
-                Some(Timer::Child(key)) => self.due(key, turn),
+            match self.children_mut().timers.pop(cx.now) {
+                Some(Timer::Child(key)) => self.on_deadline(key, cx),
                 Some(Timer::Total) => each!(self, kind => kind.abort_all()),
                 Some(Timer::Grace(grace)) => {
                     if let Self::Dynamic(dynamic) = self {
-                        dynamic.grace_is_over(grace);
+                        dynamic.on_grace_over(grace);
                     }
                 }
-                // The sweep looks at its own deadline when it settles.
-                Some(Timer::Sweep) => {}
+                // The group operation checks its deadline when it settles.
+                Some(Timer::Group) => {}
                 None => return,
             }
         }
     }
 
-    /// A child's deadline has come.
-    fn due(&mut self, key: Key, turn: &mut Turn<'_>) {
+    /// A child's deadline is due.
+    fn on_deadline(&mut self, key: Key, cx: &mut StepCx<'_>) {
         let ends = self.is_ending();
         let children = self.children_mut();
-        match children.slot(key).state {
-            // A supervisor that ends will come to it.
-            State::Backoff if ends => {}
-            State::Backoff => children.launch(key, StartCause::Restart, turn),
-            State::Activating => {
-                children.fail_running(key, ExitReason::ActivationTimedOut, false, turn);
+        match children.entry(key).state {
+            // The walk of the supervisor's end stops the child.
+            ChildState::Backoff if ends => {}
+            ChildState::Backoff => children.launch(key, StartCause::Restart, cx),
+            ChildState::Activating => {
+                children.fail_running(key, ExitReason::ActivationTimedOut, false, cx);
             }
-            State::Asking { .. } => each!(self, kind => kind.heed(key, None, turn)),
-            State::Stopping { aborted: false, .. } => children.abort(key, turn),
-            State::Stopping { why, .. } => self.leaked(key, why, turn),
-            State::Down(_) | State::Gated(_) | State::Active | State::Awaiting => {}
+            ChildState::AwaitingDecision { .. } => {
+                each!(self, kind => kind.on_decision(key, None, cx))
+            }
+            ChildState::Stopping { aborted: false, .. } => children.abort(key, cx),
+            ChildState::Stopping { why, .. } => self.on_leak(key, why, cx),
+            ChildState::Down(_)
+            | ChildState::Gated(_)
+            | ChildState::Active
+            | ChildState::AwaitingGroup => {}
         }
     }
 
-    /// A child was aborted and is still there. It is treated as gone.
-    fn leaked(&mut self, key: Key, why: Why, turn: &mut Turn<'_>) {
+    /// A child was aborted and still runs. It is treated as gone, or parked.
+    fn on_leak(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
         let ends = self.is_ending();
         let children = self.children_mut();
-        let slot = children.slot(key);
-        turn.push(Effect::Leaked { key, incarnation: slot.incarnation });
-        let options = Arc::clone(&slot.options);
-        children.ended_on_request(key, &ExitReason::Killed, turn);
+        let entry = children.entry(key);
+        cx.push(Effect::Leaked { key, incarnation: entry.incarnation });
+        let options = Arc::clone(&entry.options);
+        children.report_stopped(key, &ExitReason::Killed, cx);
         if children.rules.on_leak(&options) == OnLeak::Park && !ends {
-            each!(self, kind => kind.park_leaked(key, why, turn));
+            each!(self, kind => kind.on_leaked(key, why, cx));
         } else {
-            each!(self, kind => kind.gone(key, why, turn));
+            each!(self, kind => kind.on_stopped(key, why, cx));
         }
     }
 
-    /// A check has come to something else than those before it.
-    fn checked(&mut self, key: Key, problem: Option<Arc<str>>, turn: &mut Turn<'_>) {
+    /// The result of a health check has changed.
+    fn on_health(&mut self, key: Key, problem: Option<Arc<str>>, cx: &mut StepCx<'_>) {
         let ends = self.is_ending();
-        let fails = self.children_mut().checked(key, problem.clone(), turn);
-        // Who ends anyway need not fail before.
+        let fails = self.children_mut().report_health(key, problem.clone(), cx);
+        // In a supervisor that ends, the child is stopped anyway.
         if let Some(problem) = problem.filter(|_| fails && !ends) {
             let reason = ExitReason::Unhealthy(problem.to_string());
-            self.children_mut().fail_running(key, reason, false, turn);
+            self.children_mut().fail_running(key, reason, false, cx);
         }
     }
 
@@ -196,12 +207,16 @@ impl Machine {
         each!(self, kind => &mut kind.children)
     }
 
-    /// The next instant at which the machine wants an [`MachineEvent::Tick`]; in the past if at once.
+    /// Returns when the next [`MachineEvent::Tick`] is due. An instant in the past is due at once.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         each!(self, kind => kind.more).or_else(|| self.children().timers.next())
     }
 
-    /// Whether a child may be added now, or what its author is told.
+    /// Checks whether a child may be added now.
+    ///
+    /// # Errors
+    ///
+    /// The answer to the caller, if not.
     pub(crate) fn admits(&self) -> Result<(), ChildAnswer> {
         match self {
             _ if self.is_ending() => Err(ChildAnswer::ShuttingDown),
@@ -210,9 +225,9 @@ impl Machine {
         }
     }
 
-    /// Makes room for so many children.
+    /// Reserves memory for this many more children.
     pub(crate) fn reserve(&mut self, children: usize) {
-        self.children_mut().slots.reserve(children);
+        self.children_mut().entries.reserve(children);
     }
 
     /// Adds a child, which is started by [`ChildRequest::Start`](super::ChildRequest::Start) or by the first
@@ -221,12 +236,12 @@ impl Machine {
         each!(self, kind => kind.add(options, now))
     }
 
-    /// What others require when they require this child.
+    /// Returns the requirement that this child provides.
     pub(crate) fn provided_by(&mut self, key: Key) -> RequirementId {
         self.children_mut().provided_by(key)
     }
 
-    /// Says of a child that was just added what it provides and what it requires.
+    /// Sets what a child that was just added provides and requires.
     pub(crate) fn link(
         &mut self,
         key: Key,
@@ -236,21 +251,21 @@ impl Machine {
         self.children_mut().requirements.link(key, provides, requires);
     }
 
-    /// How one of `keys` requires `id`, itself or through others, if it does.
+    /// Returns a chain from one of `keys` to a child that requires `id`, if there is one. Each child
+    /// of the chain requires the next.
     pub(crate) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
         self.children().requirements.chain_to(id, keys)
     }
 
-    /// What the author of the child asked for. Cheaper than a [`view`](Self::view), for whatever
-    /// happens at each start or end.
+    /// Returns the options of a child.
     pub(crate) fn options(&self, key: Key) -> Option<&Arc<ChildOptions>> {
-        self.children().slots.get(key).map(|slot| &slot.options)
+        self.children().entries.get(key).map(|entry| &entry.options)
     }
 
     pub(crate) fn view(&self, key: Key, now: Instant) -> Option<View> {
         let mut view = self.children().view(key, now)?;
         if let Self::Ordered(ordered) = self
-            && let Some(moved) = ordered.moved_deadline(key)
+            && let Some(moved) = ordered.group_deadline(key)
             && let Some((at, _)) = view.history.as_mut().and_then(|history| history.next.as_mut())
         {
             *at = moved;
@@ -258,31 +273,35 @@ impl Machine {
         Some(view)
     }
 
-    /// Whether the child runs, or will without anybody asking for it by hand: what is sent to it
-    /// need not be given up. Not, of a machine that ends. What becomes of a child that is about to
-    /// end, or is being decided on, is open, and so it is taken to come back.
+    /// Whether the child runs, or will without a request of a caller, so that its messages need not be
+    /// dead letters.
+    ///
+    /// `false` if the supervisor ends. A child that is about to end, or is being decided on, is taken
+    /// to come back.
     pub(crate) fn returns(&self, key: Key) -> bool {
         !self.is_ending() && each!(self, kind => kind.comes_back(key))
     }
 
-    /// Whether the child is down until a message comes for it, and none has been told of.
+    /// Whether the child is down until a message comes for it, and no message waits.
     pub(crate) fn awaits_message(&self, key: Key) -> bool {
         !self.is_ending() && self.children().awaits_message(key)
     }
 
-    /// The child whose end an ordered stop, of the supervisor or of a group that is started again,
-    /// waits for, or that it comes to next if that one is down.
+    /// The child whose end an ordered stop waits for, or the child that it comes to next if that one is
+    /// down already. The stop is that of the supervisor, or of a group that restarts.
     pub(crate) fn stops_now(&self) -> Option<Key> {
         match self {
             Self::Ordered(ordered) => ordered.stops_now(),
-            // All are asked at once.
+            // All children stop at once.
             Self::Dynamic(_) => None,
         }
     }
 
-    /// The worker that is asked to stop when this child is down. The child is the one that
-    /// [stops now](Self::stops_now), or comes after it in the same way. This holds whatever becomes of
-    /// them, and whatever else happens, until there is nobody who stops now, or all are aborted.
+    /// The worker that is cancelled when this child is down. The child is the one that
+    /// [stops now](Self::stops_now), or comes after it in the same way.
+    ///
+    /// The answer stays valid, whatever else happens, until `stops_now` is `None` or all children are
+    /// aborted.
     pub(crate) fn stops_after(&self, key: Key) -> Option<Key> {
         match self {
             Self::Ordered(ordered) => ordered.stops_after(key),
@@ -290,19 +309,20 @@ impl Machine {
         }
     }
 
-    /// Whether the child has failed, and is being stopped for that.
+    /// Whether the child has failed and is stopped because of that.
     pub(crate) fn is_failing(&self, key: Key) -> bool {
         let state = self.children().state(key);
-        matches!(state, Some(State::Stopping { why: Why::Failing { .. }, .. }))
+        matches!(state, Some(ChildState::Stopping { why: StopReason::Failing { .. }, .. }))
     }
 
-    /// Whether the supervisor ends, or has ended.
+    /// Whether the supervisor is ending, or has ended.
     pub(crate) fn is_ending(&self) -> bool {
         each!(self, kind => kind.is_finishing())
     }
 
-    /// The first child at or behind a place in the start order, and the place behind it. Places
-    /// are numbered from 0, and stay where they are when a child goes.
+    /// Returns the first child at or behind a place in the start order, and the place behind it.
+    ///
+    /// Places are numbered from 0. A child keeps its place when other children are removed.
     pub(crate) fn next(&self, place: u64) -> Option<(Key, u64)> {
         each!(self, kind => kind.next(place))
     }
@@ -311,31 +331,26 @@ impl Machine {
         self.children().counts
     }
 
-    /// Restarts that count at `now`, and how many may.
+    /// Returns how many restarts count at `now`, how many may, and within which period.
     pub(crate) fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration) {
         self.children().intensity(now)
     }
 }
 
-/// What the tests look into.
+/// What tests can see.
 #[cfg(test)]
 impl Machine {
-    /// Whether its children have an order.
     pub(super) fn is_ordered(&self) -> bool {
         matches!(self, Self::Ordered(_))
     }
 
-    /// Whether it is still open who of a group comes back.
+    /// Whether it is still open which children of a group restart.
     pub(super) fn decides_later(&self) -> bool {
-        matches!(self, Self::Ordered(ordered) if ordered.is_stopping_a_range())
+        matches!(self, Self::Ordered(ordered) if ordered.is_stopping_group())
     }
 
-    /// Whether the child is in a range that is being stopped, and has not been passed.
+    /// Whether the child is in a range that is being stopped, and is yet to be stopped.
     pub(super) fn is_to_stop(&self, key: Key) -> bool {
-        matches!(self, Self::Ordered(ordered) if ordered.is_being_swept(key))
-    }
-
-    pub(super) fn print(&self, print: &mut super::fingerprint::Fingerprint) {
-        each!(self, kind => kind.print(print));
+        matches!(self, Self::Ordered(ordered) if ordered.is_in_stopping_group(key))
     }
 }

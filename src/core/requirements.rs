@@ -1,29 +1,27 @@
 //! What children require of each other, by name rather than by child.
 //!
-//! A name outlives the child behind it: whoever requires `db` waits for the next `db` after the
-//! first was deleted, and goes on after a temporary `migrate` has ended well and is gone.
+//! A name outlives the child behind it: a child that requires `db` waits for the next `db` after the
+//! first was deleted, and starts after a temporary `migrate` has ended cleanly and was removed.
 //!
-//! A waiting child is kept with the first name that it lacks. When that is met the child is
-//! released and looks again, so that nobody is visited for a requirement he does not wait for.
+//! # Invariants
+//!
+//! 1. A waiting child is kept with the first name that it lacks, and with no other name.
+//! 2. When a name is met, its waiting children are released. Each may lack a further name.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
-#[cfg(test)]
-use std::hash::Hash;
 
-use super::Key;
-#[cfg(test)]
-use super::{children::Children, fingerprint::Fingerprint};
+use super::arena::Key;
 
 /// A name that children require.
 pub(crate) type RequirementId = u32;
 
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-struct Requirement {
-    met: bool,
-    provider: Option<Key>,
-    waiters: BTreeSet<Key>,
+pub(super) struct Requirement {
+    pub(super) met: bool,
+    pub(super) provider: Option<Key>,
+    pub(super) waiters: BTreeSet<Key>,
 }
 
 #[derive(Debug, Default)]
@@ -37,13 +35,13 @@ struct Links {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirements {
-    names: Vec<Requirement>,
+    pub(super) names: Vec<Requirement>,
     links: HashMap<Key, Links>,
-    released: VecDeque<Key>,
+    pub(super) released: VecDeque<Key>,
 }
 
 impl Requirements {
-    /// The name behind which this child is, made if nobody has required it so far.
+    /// Returns the name behind which this child is. Creates the name if no child required it so far.
     pub(super) fn provided_by(&mut self, key: Key, met: bool) -> RequirementId {
         let links = self.links.entry(key).or_default();
         *links.provides.get_or_insert_with(|| {
@@ -70,8 +68,8 @@ impl Requirements {
         }
     }
 
-    /// From one of `keys` to a child that requires `id`, each of which requires the next; nobody
-    /// may then provide `id` and require the first.
+    /// Returns a chain from one of `keys` to a child that requires `id`, where each child requires the
+    /// next. A child that provides `id` and requires the first of the chain would close a circle.
     pub(super) fn chain_to(&self, id: RequirementId, keys: &[Key]) -> Option<Vec<Key>> {
         let mut from: HashMap<Key, Option<Key>> = HashMap::default();
         for &key in keys {
@@ -106,7 +104,7 @@ impl Requirements {
         }
     }
 
-    /// Says whether the child is such that what requires it may run.
+    /// Sets whether the child meets its name, and releases the children that wait for it.
     pub(super) fn provide(&mut self, key: Key, met: bool) {
         let Some(id) = self.links.get(&key).and_then(|links| links.provides) else { return };
         let name = &mut self.names[id as usize];
@@ -116,7 +114,7 @@ impl Requirements {
         }
     }
 
-    /// The first name that the child lacks, and who is behind it.
+    /// Returns the first name that the child lacks, and the child behind it.
     pub(super) fn lacks(&self, key: Key) -> Option<(RequirementId, Option<Key>)> {
         let requires = &self.links.get(&key)?.requires;
         let id = requires.iter().copied().find(|&id| !self.names[id as usize].met)?;
@@ -128,27 +126,11 @@ impl Requirements {
     }
 
     #[cfg(test)]
-    pub(super) fn print(&self, children: &Children, print: &mut Fingerprint) {
-        for name in &self.names {
-            (name.met, name.waiters.len()).hash(print);
-            print.key(name.provider, children);
-            for &waiter in &name.waiters {
-                print.key(Some(waiter), children);
-            }
-        }
-        self.released.len().hash(print);
-        for &key in &self.released {
-            print.key(Some(key), children);
-        }
-    }
-
-    /// How many wait.
-    #[cfg(test)]
     fn waiting(&self) -> usize {
         self.names.iter().map(|name| name.waiters.len()).sum()
     }
 
-    /// A child whose requirement has come since it began to wait. It may lack another by now.
+    /// Takes a child whose requirement was met while it waited. It may lack a further name.
     pub(super) fn released(&mut self) -> Option<Key> {
         self.released.pop_front()
     }
@@ -160,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_leads_to_whoever_requires_a_name() {
+    fn a_chain_leads_to_a_child_that_requires_the_name() {
         let mut arena = Arena::default();
         let [db, pool, api, web] = ["db", "pool", "api", "web"].map(|name| arena.insert(name));
         let mut requirements = Requirements::default();
@@ -175,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_kept_once_and_not_longer_than_he_lives() {
+    fn a_waiting_child_is_kept_once_and_until_it_is_removed() {
         let mut arena = Arena::default();
         let [db, api] = ["db", "api"].map(|name| arena.insert(name));
         let mut requirements = Requirements::default();

@@ -55,7 +55,7 @@ impl<K: Copy + Ord> Timers<K> {
         self.due.first().map(|&(at, _)| at)
     }
 
-    /// Takes out the first key whose deadline has come.
+    /// Removes the first key whose deadline is due.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<K> {
         let &(at, key) = self.due.first().filter(|&&(at, _)| at <= now)?;
         self.due.remove(&(at, key));
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_has_one_deadline_and_it_comes_once() {
+    fn a_key_has_one_deadline_which_is_due_once() {
         let t0 = Instant::now();
         let (t1, t2) = (t0 + Duration::from_secs(1), t0 + Duration::from_secs(2));
         let mut timers = Timers::default();
@@ -90,9 +90,9 @@ mod tests {
     }
 
     proptest! {
-        /// A list of all deadlines, sorted when it is looked at, knows the same.
+        /// Compares with a sorted list of all deadlines.
         #[test]
-        fn they_are_as_a_sorted_list(
+        fn timers_behave_like_a_sorted_list(
             steps in proptest::collection::vec((0..4_u8, 0..6_u8, 0..6_u64), 0..60),
         ) {
             let began = Instant::now();

@@ -47,6 +47,6 @@ pub(crate) async fn until_up(root: &SupervisorShared) -> Option<End> {
 }
 
 /// Stops a root within a time.
-pub(crate) fn ask_to_stop(root: &SupervisorShared, reason: &str, within: Option<Duration>) {
+pub(crate) fn request_stop(root: &SupervisorShared, reason: &str, within: Option<Duration>) {
     root.inbox.push_stop(StopRequest { reason: reason.into(), within });
 }

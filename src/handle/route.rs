@@ -1,5 +1,4 @@
-//! The handle, and the way from a path to the supervisor that answers, or to the reason why none
-//! does.
+//! The handle, and how it finds the supervisor that answers a call about a path.
 
 use std::sync::Arc;
 

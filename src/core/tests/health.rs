@@ -1,119 +1,119 @@
-//! Children that are said to be healthy or unhealthy.
+//! Health checks: what is reported, and children that fail as unhealthy.
 
 use std::sync::Arc;
 
-use super::super::simulator::{Kid, World, at_most, kid, ms, rules, secs};
-use super::super::{ChildRequest, MachineEvent};
+use crate::core::verify::simulation::{FakeChild, Simulation, at_most, fake, ms, rules, secs};
+use crate::core::{ChildRequest, MachineEvent};
 use crate::exit::ExitKind;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, OnExit, RestartType, Rules, Strategy};
 
 /// It is said of the child that is there.
-fn ill(world: &mut World, name: &str) {
-    world.says(name, |key, incarnation| MachineEvent::Health {
+fn ill(sim: &mut Simulation, name: &str) {
+    sim.says(name, |key, incarnation| MachineEvent::Health {
         key,
         incarnation,
         problem: Some("ill".into()),
     });
-    world.settle();
+    sim.settle();
 }
 
-fn well(world: &mut World, name: &str) {
-    world.says(name, |key, incarnation| MachineEvent::Health { key, incarnation, problem: None });
-    world.settle();
+fn well(sim: &mut Simulation, name: &str) {
+    sim.says(name, |key, incarnation| MachineEvent::Health { key, incarnation, problem: None });
+    sim.settle();
 }
 
-fn frail(name: &str) -> Kid {
-    kid(name).fails_unhealthy()
+fn frail(name: &str) -> FakeChild {
+    fake(name).fails_unhealthy()
 }
 
 #[test]
-fn seed3_34_that_a_child_is_unhealthy_is_told_and_changes_nothing() {
-    let mut world = World::running(rules(), [kid("a"), kid("b")]);
-    ill(&mut world, "a");
-    well(&mut world, "a");
-    ill(&mut world, "a");
-    assert_eq!(world.acts(), "unhealthy a, healthy a, unhealthy a");
-    assert_eq!(world.lifecycle("a"), Lifecycle::Active);
+fn seed3_34_an_unhealthy_child_is_reported_and_nothing_else_follows() {
+    let mut sim = Simulation::running(rules(), [fake("a"), fake("b")]);
+    ill(&mut sim, "a");
+    well(&mut sim, "a");
+    ill(&mut sim, "a");
+    assert_eq!(sim.acts(), "unhealthy a, healthy a, unhealthy a");
+    assert_eq!(sim.lifecycle("a"), Lifecycle::Active);
 
-    let mut world = World::dynamic(rules(), [kid("a")]);
-    ill(&mut world, "a");
-    assert_eq!(world.acts(), "unhealthy a");
+    let mut sim = Simulation::dynamic(rules(), [fake("a")]);
+    ill(&mut sim, "a");
+    assert_eq!(sim.acts(), "unhealthy a");
 }
 
 #[test]
 fn kin_163_an_unhealthy_child_fails_once_although_it_stays_so() {
-    let mut world = World::running(rules(), [frail("a").stops(secs(2)), kid("b")]);
-    ill(&mut world, "a");
-    assert_eq!(world.acts(), "unhealthy a, cancel a");
-    ill(&mut world, "a");
-    world.advance(secs(1));
-    ill(&mut world, "a");
-    assert_eq!(world.acts(), "", "it is stopping");
-    world.advance(secs(1));
-    assert_eq!(world.acts(), "start a#2");
+    let mut sim = Simulation::running(rules(), [frail("a").stops(secs(2)), fake("b")]);
+    ill(&mut sim, "a");
+    assert_eq!(sim.acts(), "unhealthy a, cancel a");
+    ill(&mut sim, "a");
+    sim.advance(secs(1));
+    ill(&mut sim, "a");
+    assert_eq!(sim.acts(), "", "it is stopping");
+    sim.advance(secs(1));
+    assert_eq!(sim.acts(), "start a#2");
     let story = "active → errored (unhealthy) → resolved → activating → active";
-    let told = world.story("a");
+    let told = sim.story("a");
     assert!(told.ends_with(story), "{told}");
 
     // It has said something before it was to end, and is well.
-    well(&mut world, "a");
-    assert_eq!(world.acts(), "healthy a");
+    well(&mut sim, "a");
+    assert_eq!(sim.acts(), "healthy a");
 }
 
 #[test]
 fn kin_163_what_is_said_of_a_child_that_waits_for_its_restart_adds_no_second_one() {
     let rules = Rules { backoff: Backoff::constant(secs(1)), ..rules() };
-    let mut world = World::running(rules, [frail("a")]);
-    world.fail("a");
-    ill(&mut world, "a");
-    world.advance(secs(1) - ms(1));
-    ill(&mut world, "a");
-    world.advance(ms(1));
-    assert_eq!(world.acts(), "start a#2");
-    world.advance(secs(9));
-    assert_eq!(world.acts(), "");
+    let mut sim = Simulation::running(rules, [frail("a")]);
+    sim.fail("a");
+    ill(&mut sim, "a");
+    sim.advance(secs(1) - ms(1));
+    ill(&mut sim, "a");
+    sim.advance(ms(1));
+    assert_eq!(sim.acts(), "start a#2");
+    sim.advance(secs(9));
+    assert_eq!(sim.acts(), "");
 }
 
 #[test]
-fn who_is_not_active_yet_is_neither_healthy_nor_unhealthy() {
-    let mut world = World::ordered(rules(), [frail("a").signals(None)]);
-    world.settle();
-    world.skip();
-    ill(&mut world, "a");
-    well(&mut world, "a");
-    assert_eq!(world.acts(), "");
-    world.ready("a");
-    ill(&mut world, "a");
-    assert_eq!(world.acts(), "up, unhealthy a, cancel a, start a#2");
+fn a_child_that_is_not_active_has_no_health() {
+    let mut sim = Simulation::ordered(rules(), [frail("a").signals(None)]);
+    sim.settle();
+    sim.skip();
+    ill(&mut sim, "a");
+    well(&mut sim, "a");
+    assert_eq!(sim.acts(), "");
+    sim.ready("a");
+    ill(&mut sim, "a");
+    assert_eq!(sim.acts(), "up, unhealthy a, cancel a, start a#2");
 }
 
 #[test]
 fn an_unhealthy_child_takes_its_range_with_it_and_is_charged() {
     let one_for_all = Rules { strategy: Strategy::OneForAll, intensity: at_most(1), ..rules() };
-    let mut world = World::running(one_for_all, [kid("a"), frail("b"), kid("c")]);
-    ill(&mut world, "b");
+    let mut sim = Simulation::running(one_for_all, [fake("a"), frail("b"), fake("c")]);
+    ill(&mut sim, "b");
     let expected = "unhealthy b, cancel b, cancel c, cancel a, start a#2, start b#2, start c#2";
-    assert_eq!(world.acts(), expected);
-    ill(&mut world, "b");
-    let acts = world.acts();
+    assert_eq!(sim.acts(), expected);
+    ill(&mut sim, "b");
+    let acts = sim.acts();
     assert!(acts.starts_with("unhealthy b, cancel b, gave up b"), "{acts}");
     assert!(acts.ends_with("finish escalated b: unhealthy"), "{acts}");
 }
 
 #[test]
-fn who_is_stopped_as_unhealthy_is_failing_and_who_is_stopped_with_it_is_not() {
+fn a_child_stopped_as_unhealthy_is_failing_and_its_stopped_siblings_are_not() {
     let one_for_all = Rules { strategy: Strategy::OneForAll, ..rules() };
-    let slow = [kid("a").stops(secs(1)), frail("b").stops(secs(1))];
-    let mut world = World::running(one_for_all, slow);
-    let failing = |world: &World| ["a", "b"].map(|it| world.machine.is_failing(world.key(it)));
-    assert_eq!(failing(&world), [false, false]);
-    ill(&mut world, "b");
-    assert_eq!((failing(&world), world.acts()), ([false, true], "unhealthy b, cancel b".into()));
-    world.advance(secs(1));
-    assert_eq!((failing(&world), world.acts()), ([false, false], "cancel a".into()));
-    world.advance(secs(1));
-    assert_eq!((failing(&world), world.acts()), ([false, false], "start a#2, start b#2".into()));
+    let slow = [fake("a").stops(secs(1)), frail("b").stops(secs(1))];
+    let mut sim = Simulation::running(one_for_all, slow);
+    let failing = |sim: &Simulation| ["a", "b"].map(|it| sim.machine.is_failing(sim.key(it)));
+    assert_eq!(failing(&sim), [false, false]);
+    ill(&mut sim, "b");
+    assert_eq!((failing(&sim), sim.acts()), ([false, true], "unhealthy b, cancel b".into()));
+    sim.advance(secs(1));
+    assert_eq!((failing(&sim), sim.acts()), ([false, false], "cancel a".into()));
+    sim.advance(secs(1));
+    assert_eq!((failing(&sim), sim.acts()), ([false, false], "start a#2, start b#2".into()));
 }
 
 #[test]
@@ -129,40 +129,40 @@ fn what_follows_is_what_the_trigger_says() {
             "unhealthy a, cancel a, a fails all, finish failed a: unhealthy",
         ),
     ];
-    for (kid, acts) in table {
-        let mut world = World::running(rules(), [kid.clone()]);
-        ill(&mut world, "a");
-        assert_eq!(world.acts(), acts, "{kid:?}");
+    for (fake, acts) in table {
+        let mut sim = Simulation::running(rules(), [fake.clone()]);
+        ill(&mut sim, "a");
+        assert_eq!(sim.acts(), acts, "{fake:?}");
     }
 }
 
 #[test]
-fn who_is_unhealthy_while_all_end_ends_in_its_turn() {
-    let mut world = World::running(rules(), [frail("a"), kid("b").stops(secs(2))]);
-    world.stop();
-    assert_eq!(world.acts(), "cancel b");
-    ill(&mut world, "a");
-    assert_eq!(world.acts(), "unhealthy a", "it is told all the same");
-    world.advance(secs(2));
-    assert_eq!(world.acts(), "cancel a, finish stopped");
+fn an_unhealthy_child_of_a_stopping_supervisor_stops_in_order() {
+    let mut sim = Simulation::running(rules(), [frail("a"), fake("b").stops(secs(2))]);
+    sim.stop();
+    assert_eq!(sim.acts(), "cancel b");
+    ill(&mut sim, "a");
+    assert_eq!(sim.acts(), "unhealthy a", "it is told all the same");
+    sim.advance(secs(2));
+    assert_eq!(sim.acts(), "cancel a, finish stopped");
 }
 
 #[test]
-fn a_caller_may_stop_for_good_who_fails_as_unhealthy() {
-    let mut world = World::dynamic(rules(), [frail("a").stops(secs(2)), kid("b")]);
-    ill(&mut world, "a");
-    let asked = world.ask("a", ChildRequest::Terminate);
-    world.advance(secs(2));
-    assert_eq!(world.answer(asked), "done");
-    assert_eq!(world.acts(), "unhealthy a, cancel a, removed a");
+fn a_caller_can_terminate_a_child_that_fails_as_unhealthy() {
+    let mut sim = Simulation::dynamic(rules(), [frail("a").stops(secs(2)), fake("b")]);
+    ill(&mut sim, "a");
+    let asked = sim.ask("a", ChildRequest::Terminate);
+    sim.advance(secs(2));
+    assert_eq!(sim.answer(asked), "done");
+    assert_eq!(sim.acts(), "unhealthy a, cancel a, removed a");
 }
 
 #[test]
 fn a_reason_is_shared_with_whoever_is_told() {
     let problem: Arc<str> = "ill".into();
-    let mut world = World::running(rules(), [kid("a")]);
-    let key = world.key("a");
+    let mut sim = Simulation::running(rules(), [fake("a")]);
+    let key = sim.key("a");
     let told = Some(Arc::clone(&problem));
-    world.event(MachineEvent::Health { key, incarnation: 1, problem: told });
+    sim.event(MachineEvent::Health { key, incarnation: 1, problem: told });
     assert_eq!(Arc::strong_count(&problem), 1, "nothing is kept of it");
 }

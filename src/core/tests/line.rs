@@ -1,90 +1,89 @@
-//! Who is said to stop after whom, so that each end can ask the next child.
+//! The order of a stop that the machine shows, so that each exit can cancel the next child.
 
 use std::time::Duration;
 
-use super::super::simulator::{Kid, World, kid, rules};
-use super::super::{ChildRequest, Machine};
+use crate::core::verify::simulation::{FakeChild, Simulation, fake, rules};
+use crate::core::{ChildRequest, Machine};
 use crate::policy::{Rules, Shutdown, Strategy};
 
 /// From the one that stops now.
-fn line(world: &World) -> String {
-    let present = world.present();
+fn line(sim: &Simulation) -> String {
+    let present = sim.present();
     let name = |key| &*present.iter().find(|it| it.1 == key).expect("it is there").0;
-    let line =
-        std::iter::successors(world.machine.stops_now(), |&key| world.machine.stops_after(key));
+    let line = std::iter::successors(sim.machine.stops_now(), |&key| sim.machine.stops_after(key));
     line.map(name).collect::<Vec<_>>().join(" ")
 }
 
 /// Each takes a while to stop.
-fn slow(names: &str) -> impl Iterator<Item = Kid> {
-    names.split(' ').map(|name| kid(name).stops(Duration::from_secs(1)))
+fn slow(names: &str) -> impl Iterator<Item = FakeChild> {
+    names.split(' ').map(|name| fake(name).stops(Duration::from_secs(1)))
 }
 
 #[test]
-fn nobody_stops_while_the_supervisor_runs() {
-    assert_eq!(line(&World::running(rules(), slow("a b c"))), "");
+fn no_child_stops_while_the_supervisor_runs() {
+    assert_eq!(line(&Simulation::running(rules(), slow("a b c"))), "");
 }
 
 #[test]
 fn children_stop_in_reverse_order_each_after_the_one_behind_it() {
-    let mut world = World::running(rules(), slow("a b c"));
-    world.stop();
-    assert_eq!(line(&world), "c b a");
-    world.advance(Duration::from_secs(1));
-    assert_eq!(line(&world), "b a");
+    let mut sim = Simulation::running(rules(), slow("a b c"));
+    sim.stop();
+    assert_eq!(line(&sim), "c b a");
+    sim.advance(Duration::from_secs(1));
+    assert_eq!(line(&sim), "b a");
 }
 
 #[test]
-fn the_line_ends_before_a_supervisor_and_before_who_is_aborted_without_being_asked() {
-    let supervisor = kid("b").supervisor();
-    let killed = kid("b").shutdown(Shutdown::BrutalKill);
+fn the_line_ends_before_a_supervisor_and_before_a_brutally_killed_child() {
+    let supervisor = fake("b").supervisor();
+    let killed = fake("b").shutdown(Shutdown::BrutalKill);
     for b in [supervisor, killed] {
-        let kids = slow("a").chain([b]).chain(slow("c d"));
-        let mut world = World::running(rules(), kids);
-        world.stop();
-        assert_eq!(line(&world), "d c");
+        let fakes = slow("a").chain([b]).chain(slow("c d"));
+        let mut sim = Simulation::running(rules(), fakes);
+        sim.stop();
+        assert_eq!(line(&sim), "d c");
     }
 }
 
 #[test]
-fn the_line_ends_before_who_is_down() {
-    let mut world = World::running(rules(), slow("a b c"));
-    world.call("b", ChildRequest::Terminate);
-    world.advance(Duration::from_secs(1));
-    world.stop();
-    assert_eq!(line(&world), "c");
+fn the_line_ends_before_a_child_that_is_down() {
+    let mut sim = Simulation::running(rules(), slow("a b c"));
+    sim.call("b", ChildRequest::Terminate);
+    sim.advance(Duration::from_secs(1));
+    sim.stop();
+    assert_eq!(line(&sim), "c");
 }
 
 #[test]
-fn a_group_stops_in_the_same_way_and_nobody_in_front_of_it() {
+fn a_group_stops_in_the_same_order_and_no_child_before_it() {
     let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
-    let mut world = World::running(rules, slow("a b c d"));
-    world.ask("b", ChildRequest::RestartRunning);
-    assert_eq!(line(&world), "d c b");
+    let mut sim = Simulation::running(rules, slow("a b c d"));
+    sim.ask("b", ChildRequest::RestartRunning);
+    assert_eq!(line(&sim), "d c b");
 }
 
 #[test]
 fn a_supervisor_ends_when_it_is_stopped_and_not_when_a_child_fails() {
-    fn check(mut world: World, ends: bool) {
-        assert!(!Machine::is_ending(&world.machine));
+    fn check(mut sim: Simulation, ends: bool) {
+        assert!(!Machine::is_ending(&sim.machine));
         if ends {
-            world.stop();
+            sim.stop();
         } else {
-            world.fail("b");
+            sim.fail("b");
         }
-        assert_eq!(Machine::is_ending(&world.machine), ends);
+        assert_eq!(Machine::is_ending(&sim.machine), ends);
     }
     let group = || Rules { strategy: Strategy::OneForAll, ..rules() };
     for ends in [true, false] {
-        check(World::running(group(), slow("a b c")), ends);
-        check(World::dynamic(rules(), slow("a b c")), ends);
+        check(Simulation::running(group(), slow("a b c")), ends);
+        check(Simulation::dynamic(rules(), slow("a b c")), ends);
     }
 }
 
 #[test]
 fn equal_children_are_asked_at_once() {
-    let mut world = World::dynamic(rules(), slow("a b"));
-    world.stop();
-    assert_eq!(world.acts(), "cancel b, cancel a");
-    assert_eq!(line(&world), "");
+    let mut sim = Simulation::dynamic(rules(), slow("a b"));
+    sim.stop();
+    assert_eq!(sim.acts(), "cancel b, cancel a");
+    assert_eq!(line(&sim), "");
 }

@@ -1,38 +1,24 @@
 //! The rules of supervision, each as a transcript of what a machine did.
 
-mod asking;
+mod callback;
 mod counts;
+mod delivery;
 mod dynamic;
-mod explore;
 mod health;
-mod ledger;
+mod history;
 mod limits;
 mod line;
-mod mail;
+mod messages;
 mod otp_scale;
-mod own_policy;
-mod properties;
+mod overrides;
 mod requests;
 mod scenarios;
-mod traffic;
 mod triggers;
 mod waits;
 
 use std::time::Duration;
 
-use super::{ChildRequest, Decision};
-
-/// All that can be asked.
-const REQUESTS: [ChildRequest; 8] = [
-    ChildRequest::Start,
-    ChildRequest::Terminate,
-    ChildRequest::RestartStopped,
-    ChildRequest::RestartRunning,
-    ChildRequest::Kill,
-    ChildRequest::Delete,
-    ChildRequest::Retry,
-    ChildRequest::Wake,
-];
+use crate::core::Decision;
 
 #[test]
 fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {

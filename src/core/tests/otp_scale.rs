@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::{ChildRequest, Effect, Machine, MachineEvent, SLICE};
+use crate::core::{ChildRequest, Effect, Machine, MachineEvent, SLICE};
 use crate::exit::ExitReason;
 use crate::policy::{ChildOptions, Rules};
 
-/// What it took to start and to stop children that do as they are told.
+/// The work to start and stop children that obey.
 #[derive(Debug, PartialEq, Eq)]
 struct Work {
     events: usize,
@@ -16,14 +16,14 @@ struct Work {
     largest: usize,
 }
 
-struct World {
+struct Simulation {
     machine: Machine,
     now: Instant,
     work: Work,
     finished: bool,
 }
 
-impl World {
+impl Simulation {
     fn tell(&mut self, event: MachineEvent) {
         let mut pending = vec![event];
         while let Some(event) = pending.pop() {
@@ -53,22 +53,22 @@ impl World {
 
 fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Work {
     let work = Work { events: 0, effects: 0, largest: 0 };
-    let mut world = World { machine, now, work, finished: false };
+    let mut sim = Simulation { machine, now, work, finished: false };
     let options = Arc::new(ChildOptions::default());
     for ticket in 0..children {
-        let key = world.machine.add(Arc::clone(&options), now);
+        let key = sim.machine.add(Arc::clone(&options), now);
         if by_request {
-            world.tell(MachineEvent::Request {
+            sim.tell(MachineEvent::Request {
                 ticket: ticket as u64,
                 key,
                 request: ChildRequest::Start,
             });
         }
     }
-    world.tell(MachineEvent::Tick);
-    world.tell(MachineEvent::Stop { within: None });
-    assert!(world.finished, "{children} children are left");
-    world.work
+    sim.tell(MachineEvent::Tick);
+    sim.tell(MachineEvent::Stop { within: None });
+    assert!(sim.finished, "{children} children are left");
+    sim.work
 }
 
 #[test]

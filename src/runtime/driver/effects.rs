@@ -224,16 +224,19 @@ impl Driver {
         (key, incarnation): (Key, IncarnationNumber),
         reason: &Arc<ExitReason>,
         decision: Decision,
-        log: FailureLog,
+        levels: FailureLog,
         step: &Step,
     ) {
         let now = step.now;
         let before = self.lifetimes.remove(&key).filter(|&(of, _)| of == incarnation);
+        if !decision.is_accounted_for() && !log::is_enabled() && !self.shared.tree.has_listeners() {
+            return;
+        }
         let path = self.children.path(key);
         let lifetime = step.exit_of(key, incarnation).and_then(|exit| exit.lifetime);
         let lifetime = lifetime.or(before.map(|(_, lifetime)| lifetime)).unwrap_or_default();
         let supervisor = self.shared.path();
-        log::decided(supervisor, &path, incarnation, reason, lifetime, decision, log);
+        log::decided(supervisor, &path, incarnation, reason, lifetime, decision, levels);
         let publish = |kind| self.shared.publish(now, path.clone(), incarnation, || kind);
         if decision == Decision::FallBack {
             publish(EventKind::FellBack { reason: Arc::clone(reason) });

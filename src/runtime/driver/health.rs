@@ -13,6 +13,9 @@ use crate::status::EventKind;
 impl Driver {
     /// Starts the checks of a child that has become active, and ends those of one that no longer is.
     pub(super) fn update_health_task(&mut self, report: &Report) {
+        if !self.health.is_checked(report.key) {
+            return;
+        }
         if report.to == Lifecycle::Active {
             if let Some(incarnation) = self.children.incarnation(report.key) {
                 self.health.start(report.key, Context::new(Arc::clone(incarnation)));

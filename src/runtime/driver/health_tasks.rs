@@ -53,6 +53,10 @@ impl HealthTasks {
         }
     }
 
+    pub(super) fn is_checked(&self, key: Key) -> bool {
+        self.checked.contains_key(&key)
+    }
+
     /// Returns whether the child is healthy, if that is known.
     pub(super) fn is_healthy(&self, key: Key) -> Option<bool> {
         self.checked.get(&key)?.healthy

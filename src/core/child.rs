@@ -1,0 +1,285 @@
+//! One child: its options, its state, and the policy that applies to its current incarnation.
+//!
+//! A [`ChildState`] is finer than the [`Lifecycle`] that is visible outside. A policy that an
+//! incarnation sets for itself replaces the one of its spec, until the next incarnation starts.
+//!
+//! # Invariants
+//!
+//! 1. A child that has never failed has no [`FailureHistory`], unless a rule has to remember
+//!    something else of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::arena::Key;
+use super::event::IncarnationNumber;
+use super::history::FailureHistory;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{
+    Backoff, ChildOptions, FailureLog, Limits, OnExhausted, RestartPolicy, Rules, StartCause,
+};
+
+/// A child's place in the start order. A place is never used again.
+pub(super) type Position = u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ChildState {
+    /// There is no task, and none is started without an event from outside or a group operation.
+    Down(DownState),
+    /// The child is due to start, but lacks a requirement.
+    Gated(StartCause),
+    /// The task runs and is not ready.
+    Activating,
+    Active,
+    /// Waits by itself for its next start.
+    Backoff,
+    /// Waits for the group restart that its failure began.
+    AwaitingGroup,
+    /// Has failed, and the failure callback decides what becomes of it.
+    AwaitingDecision {
+        /// The child was Active when it failed.
+        active: bool,
+    },
+    /// The task was cancelled or aborted.
+    Stopping {
+        why: StopReason,
+        aborted: bool,
+    },
+}
+
+/// Why a child is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum DownState {
+    /// It was never started.
+    New,
+    /// It was never started, and waits for its first message.
+    Dormant,
+    /// It ended cleanly and is not started again.
+    Finished,
+    /// Stopped by a caller.
+    Terminated,
+    /// Stopped with its group, which starts it again.
+    RestartsWithGroup,
+    /// Stopped with its group, which stays down.
+    DownWithGroup,
+    /// It declined to start.
+    Ignored,
+    /// The supervisor gave up on it.
+    GivenUp,
+    /// It failed, and its trigger answers such a failure without a restart.
+    NotRestarted,
+    /// It could not be stopped. A second incarnation beside it must not start.
+    Leaked,
+}
+
+/// Why a task is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum StopReason {
+    Group,
+    /// By a caller, to stay down.
+    Manual,
+    /// By a caller, to be started again at once.
+    Restart,
+    /// By the child itself.
+    OwnRequest,
+    /// The child has failed already, but its task still runs.
+    Failing {
+        active: bool,
+        /// A caller has terminated the child since, so that it is not restarted.
+        manual: bool,
+    },
+}
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Timer {
+    Child(Key),
+    /// The end of a group's wait.
+    Group,
+    /// The end of a shutdown grace that many children share.
+    Grace(Duration),
+    /// The deadline of the supervisor's stop.
+    Total,
+}
+
+/// What follows from a child's failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RestartDecision {
+    /// Another attempt, at this instant.
+    RestartAt(Instant),
+    /// Another attempt, when a pause is over.
+    PauseUntil(Instant),
+    /// The child has exceeded a restart limit.
+    Exhausted(OnExhausted),
+}
+
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(super) struct ChildEntry {
+    pub(super) options: Arc<ChildOptions>,
+    pub(super) history: Option<Box<FailureHistory>>,
+    pub(super) pos: Position,
+    /// When it entered its lifecycle state.
+    pub(super) since: Instant,
+    pub(super) incarnation: IncarnationNumber,
+    pub(super) state: ChildState,
+    pub(super) lifecycle: Lifecycle,
+}
+
+impl ChildEntry {
+    pub(super) fn history_mut(&mut self) -> &mut FailureHistory {
+        self.history.get_or_insert_default()
+    }
+
+    /// Forgets earlier failures of a child that has been Active for long enough at `now`.
+    pub(super) fn decay_failures(&mut self, rules: &Rules, now: Instant) {
+        // An immediate first restart has to know that the child was healthy before its first failure.
+        if self.history.is_none() && !rules.backoff(&self.options).is_at_once(true) {
+            return;
+        }
+        self.history_mut();
+        let lived = now.saturating_duration_since(self.since);
+        self.with_history(rules, |history, backoff| history.decay(backoff, lived));
+    }
+
+    /// Calls `f` with the child's history, if there is one, and with the backoff that applies.
+    pub(super) fn with_history<R>(
+        &mut self,
+        rules: &Rules,
+        f: impl FnOnce(&mut FailureHistory, &Backoff) -> R,
+    ) -> Option<R> {
+        let history = self.history.as_mut()?;
+        let policy = history.policy.take();
+        let own = policy.as_ref().and_then(|policy| policy.backoff.as_ref());
+        let result = f(history, own.unwrap_or_else(|| rules.backoff(&self.options)));
+        history.policy = policy;
+        Some(result)
+    }
+
+    /// Whether a message starts the child, which is down.
+    pub(super) fn is_message_startable(&self) -> bool {
+        let idle = matches!(
+            self.state,
+            ChildState::Down(DownState::Dormant | DownState::Finished | DownState::NotRestarted)
+        );
+        idle && self.options.on_message
+    }
+
+    /// Whether a message waits for the child that no incarnation was started for.
+    pub(super) fn has_pending_message(&self) -> bool {
+        self.history.as_ref().is_some_and(|history| history.message_pending)
+    }
+
+    /// Whether a group operation that passes the child starts it.
+    pub(super) fn is_startable_by_group(&self) -> bool {
+        match self.state {
+            ChildState::Down(DownState::New | DownState::RestartsWithGroup)
+            | ChildState::AwaitingGroup => true,
+            ChildState::Down(_) => self.is_message_startable() && self.has_pending_message(),
+            ChildState::Gated(_)
+            | ChildState::Activating
+            | ChildState::Active
+            | ChildState::Backoff
+            | ChildState::AwaitingDecision { .. }
+            | ChildState::Stopping { .. } => false,
+        }
+    }
+
+    /// Whether the child runs or will run without an event from outside, if no group decides on it.
+    pub(super) fn comes_back_alone(&self) -> bool {
+        match self.state {
+            ChildState::Gated(_)
+            | ChildState::Activating
+            | ChildState::Active
+            | ChildState::Backoff
+            | ChildState::AwaitingGroup
+            | ChildState::AwaitingDecision { .. } => true,
+            ChildState::Stopping { why, .. } => match why {
+                StopReason::Restart
+                | StopReason::OwnRequest
+                | StopReason::Failing { manual: false, .. } => true,
+                StopReason::Group
+                | StopReason::Manual
+                | StopReason::Failing { manual: true, .. } => false,
+            },
+            ChildState::Down(_) => self.is_message_startable(),
+        }
+    }
+
+    /// The policy that the current or last incarnation has set for itself.
+    pub(super) fn own_policy(&self) -> Option<&Arc<RestartPolicy>> {
+        self.history.as_ref()?.policy.as_ref()
+    }
+
+    pub(super) fn backoff<'a>(&'a self, rules: &'a Rules) -> &'a Backoff {
+        let own = self.own_policy().and_then(|policy| policy.backoff.as_ref());
+        own.unwrap_or_else(|| rules.backoff(&self.options))
+    }
+
+    pub(super) fn limits(&self, rules: &Rules) -> Option<Limits> {
+        let own = self.own_policy().filter(|policy| !policy.limits.is_none());
+        let spec = rules.limits(&self.options);
+        match own {
+            Some(own) => Some(own.limits.get().or(spec.unwrap_or_default())),
+            None => spec,
+        }
+    }
+
+    pub(super) fn on_exhausted(&self, rules: &Rules) -> OnExhausted {
+        let own = self.own_policy().and_then(|policy| policy.on_exhausted);
+        own.unwrap_or_else(|| rules.on_exhausted(&self.options))
+    }
+
+    pub(super) fn failure_log(&self, rules: &Rules) -> FailureLog {
+        let own = self.own_policy().and_then(|policy| policy.failure_log);
+        own.unwrap_or_else(|| rules.failure_log(&self.options))
+    }
+
+    /// Why the child is in its state, where its lifecycle alone does not tell.
+    pub(super) fn why(&self) -> Option<&'static str> {
+        match self.state {
+            ChildState::Down(DownState::Dormant) => Some("waits for a message"),
+            ChildState::Down(DownState::Finished) => Some("finished"),
+            ChildState::Down(DownState::Terminated) => Some("stopped by hand"),
+            ChildState::Down(DownState::RestartsWithGroup | DownState::DownWithGroup) => {
+                Some("stopped with its group")
+            }
+            ChildState::Down(DownState::Ignored) => Some("declined to start"),
+            ChildState::Down(DownState::GivenUp) => Some("given up"),
+            ChildState::Down(DownState::NotRestarted) => Some("not restarted"),
+            ChildState::Down(DownState::Leaked) => Some("leaked"),
+            ChildState::AwaitingDecision { .. } => Some("being decided on"),
+            ChildState::Gated(_) => Some("waits for a requirement"),
+            _ if self.options.is_fallback => Some("fallback"),
+            _ => None,
+        }
+    }
+}
+
+impl ChildState {
+    /// Whether the child has a task.
+    pub(super) fn is_live(self) -> bool {
+        matches!(self, Self::Activating | Self::Active | Self::Stopping { .. })
+    }
+
+    /// Whether the child provides what other children require of it.
+    pub(super) fn is_met(self) -> bool {
+        matches!(self, Self::Active | Self::Down(DownState::Finished))
+    }
+
+    /// Whether a significant child in this state runs or will run again.
+    pub(super) fn is_remaining(self) -> bool {
+        match self {
+            Self::Down(down) => {
+                matches!(down, DownState::New | DownState::Dormant | DownState::RestartsWithGroup)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether a caller stops the child. It stays down then, unless a group starts it again.
+    pub(super) fn is_stopping_manually(self) -> bool {
+        let Self::Stopping { why, .. } = self else { return false };
+        matches!(why, StopReason::Manual | StopReason::Failing { manual: true, .. })
+    }
+}

@@ -1,0 +1,115 @@
+//! What follows when a limit refuses a restart, as far as it concerns the child alone.
+//!
+//! The child's fallback comes first, if it has one, then its [`OnExhausted`]. A pause and a fallback
+//! end in a start, so the kinds of supervisor treat them like a granted restart. What the other
+//! cases mean for the child's group and for the supervisor is up to the kinds.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Children;
+use crate::core::arena::Key;
+use crate::core::child::{ChildState, DownState, RestartDecision};
+use crate::core::effect::{Decision, Effect, StepCx};
+use crate::core::history::FailureHistory;
+use crate::exit::ExitReason;
+use crate::policy::{OnExhausted, RestartWindow, later};
+
+/// Which limits refuse a restart: at least one of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RefusedBy {
+    /// The intensity of the supervisor.
+    pub(super) supervisor: bool,
+    /// A limit of the child itself.
+    pub(super) child: bool,
+}
+
+impl Children {
+    /// The end of the current pause. Until then no failure is charged, and no child that fails is
+    /// restarted.
+    pub(in crate::core) fn pauses_until(&self, now: Instant) -> Option<Instant> {
+        self.paused.filter(|&until| until > now)
+    }
+
+    /// Decides on a child that failed at `failed` and may not be restarted.
+    pub(super) fn on_refused(
+        &mut self,
+        key: Key,
+        failed: Instant,
+        by: RefusedBy,
+        reason: &ExitReason,
+        cx: &mut StepCx<'_>,
+    ) -> RestartDecision {
+        self.entry(key).history_mut().next = None;
+        if self.entry(key).options.fallback.is_some() {
+            self.report_decision(key, reason, Decision::FallBack, cx);
+            self.use_fallback(key, failed, cx);
+            return RestartDecision::RestartAt(failed);
+        }
+        let entry = self.entries.get(key).expect("the child that failed");
+        match entry.on_exhausted(&self.rules) {
+            OnExhausted::Pause(length) => {
+                // Drawn once, when the pause begins.
+                let length = entry.backoff(&self.rules).spread(length, &mut self.random);
+                self.pause(key, failed, length, by, reason, cx)
+            }
+            on_exhausted => {
+                self.report_decision(key, reason, Decision::GiveUp, cx);
+                RestartDecision::Exhausted(on_exhausted)
+            }
+        }
+    }
+
+    /// Replaces the child's spec by its fallback, with an empty history.
+    fn use_fallback(&mut self, key: Key, failed: Instant, cx: &mut StepCx<'_>) {
+        // Taken down with its old options, so that what is counted over all children stays right.
+        self.set(key, ChildState::Down(DownState::GivenUp));
+        let entry = self.entries.get_mut(key).expect("the child that failed");
+        let Some(fallback) = entry.options.fallback.as_ref().map(Arc::clone) else { return };
+        self.counts.replaced(&entry.options, &fallback);
+        entry.options = fallback;
+        let history = entry.history_mut();
+        let mut fresh = FailureHistory::default();
+        fresh.last = history.last.take();
+        fresh.next = Some((failed, Duration::ZERO));
+        *history = fresh;
+        cx.push(Effect::Replaced { key });
+    }
+
+    /// Restarts the child when the pause is over, and resets the limits that have refused it. If the
+    /// supervisor's limit has, all children pause.
+    fn pause(
+        &mut self,
+        key: Key,
+        failed: Instant,
+        length: Duration,
+        by: RefusedBy,
+        reason: &ExitReason,
+        cx: &mut StepCx<'_>,
+    ) -> RestartDecision {
+        let until = later(failed, length);
+        if by.supervisor {
+            self.reset_window();
+            self.paused = Some(until);
+        }
+        let history = self.entry(key).history_mut();
+        if by.child {
+            history.tracker.clear();
+        }
+        (history.next, history.held) = (Some((until, length)), None);
+        self.report_decision(key, reason, Decision::Pause { length }, cx);
+        RestartDecision::PauseUntil(until)
+    }
+
+    /// Resets the limits that apply to a child which a caller retries.
+    pub(in crate::core) fn reset_limits(&mut self, key: Key) {
+        self.reset_window();
+        if let Some(history) = &mut self.entry(key).history {
+            history.tracker.clear();
+        }
+    }
+
+    fn reset_window(&mut self) {
+        self.window = self.rules.intensity.map(RestartWindow::new);
+    }
+}

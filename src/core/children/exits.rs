@@ -1,0 +1,169 @@
+//! Reporting how an incarnation ended, and remembering it.
+//!
+//! Whether there is a restart, and which siblings restart too, is up to the kinds of supervisor.
+
+use std::sync::Arc;
+
+use super::Children;
+use crate::core::arena::Key;
+use crate::core::child::{ChildState, StopReason, Timer};
+use crate::core::effect::{Decision, Effect, StepCx};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::Reset;
+
+impl Children {
+    /// Reports the end of an incarnation that was not stopped. Returns whether the child had been
+    /// Active, and how it ended.
+    pub(in crate::core) fn report_ended(
+        &mut self,
+        key: Key,
+        reason: ExitReason,
+        cx: &mut StepCx<'_>,
+    ) -> (bool, ExitReason) {
+        let active = self.state(key) == Some(ChildState::Active);
+        let reason = match reason {
+            ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
+            reason => reason,
+        };
+        let ending = Some(reason.kind());
+        self.push_ended(key, &reason, cx);
+        if reason.is_clean() {
+            self.enter(key, Lifecycle::Deactivating, None, cx);
+            self.enter(key, Lifecycle::Stopped, ending, cx);
+        } else {
+            self.enter(key, Lifecycle::Errored, ending, cx);
+        }
+        self.remember(key, &reason);
+        (active, reason)
+    }
+
+    /// Reports the end of an incarnation that was stopped.
+    pub(in crate::core) fn report_stopped(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+        cx: &mut StepCx<'_>,
+    ) {
+        let ChildState::Stopping { why, aborted } = self.entry(key).state else { return };
+        // It was reported when the child failed.
+        if matches!(why, StopReason::Failing { .. }) {
+            return;
+        }
+        let reason = match reason {
+            ExitReason::Aborted if aborted => &ExitReason::Killed,
+            reason => reason,
+        };
+        self.push_ended(key, reason, cx);
+        self.enter(key, Lifecycle::Stopped, Some(reason.kind()), cx);
+        self.remember(key, reason);
+    }
+
+    /// Reports that a child declines to run. Returns `false` if it was being stopped anyway.
+    pub(in crate::core) fn report_declined(&mut self, key: Key, cx: &mut StepCx<'_>) -> bool {
+        match self.entry(key).state {
+            ChildState::Activating => {}
+            ChildState::Active => self.enter(key, Lifecycle::Deactivating, None, cx),
+            _ => return false,
+        }
+        self.timers.disarm(Timer::Child(key));
+        self.enter(key, Lifecycle::Stopped, Some("ignored"), cx);
+        true
+    }
+
+    /// A child fails while its task still runs. The task is ended first, then the failure is decided
+    /// on.
+    pub(in crate::core) fn fail_running(
+        &mut self,
+        key: Key,
+        reason: ExitReason,
+        abort: bool,
+        cx: &mut StepCx<'_>,
+    ) {
+        let active = self.state(key) == Some(ChildState::Active);
+        self.push_ended(key, &reason, cx);
+        self.enter(key, Lifecycle::Errored, Some(reason.kind()), cx);
+        self.remember(key, &reason);
+        let why = StopReason::Failing { active, manual: false };
+        if abort {
+            self.set(key, ChildState::Stopping { why, aborted: false });
+            self.abort(key, cx);
+        } else {
+            self.begin_stop(key, why, cx);
+        }
+    }
+
+    /// Reports the result of a health check, which only an Active child has. Returns whether the
+    /// child fails with it.
+    pub(in crate::core) fn report_health(
+        &mut self,
+        key: Key,
+        problem: Option<Arc<str>>,
+        cx: &mut StepCx<'_>,
+    ) -> bool {
+        let entry = self.entry(key);
+        if entry.state != ChildState::Active {
+            return false;
+        }
+        let incarnation = entry.incarnation;
+        let fails = entry.options.fails_unhealthy && problem.is_some();
+        cx.push(Effect::Health { key, incarnation, problem });
+        fails
+    }
+
+    /// Reports what becomes of a child that has ended by itself.
+    pub(in crate::core) fn report_decision(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+        decision: Decision,
+        cx: &mut StepCx<'_>,
+    ) {
+        let entry = self.entries.get(key).expect("the child that has ended");
+        let (incarnation, log) = (entry.incarnation, entry.failure_log(&self.rules));
+        let reason = Arc::new(reason.clone());
+        cx.push(Effect::Decided { key, incarnation, reason, decision, log });
+    }
+
+    fn push_ended(&mut self, key: Key, reason: &ExitReason, cx: &mut StepCx<'_>) {
+        let entry = self.entry(key);
+        let lived = cx.now.saturating_duration_since(entry.since);
+        let lived = (entry.state == ChildState::Active).then_some(lived);
+        let incarnation = entry.incarnation;
+        let reason = Arc::new(reason.clone());
+        cx.push(Effect::Ended { key, incarnation, reason, lived });
+    }
+
+    fn remember(&mut self, key: Key, reason: &ExitReason) {
+        let entry = self.entry(key);
+        // A clean end only replaces an earlier failure.
+        if entry.history.is_some() || !reason.is_clean() {
+            entry.history_mut().last = Some(reason.clone());
+        }
+    }
+
+    /// How a child failed whose task had to be ended afterwards.
+    pub(in crate::core) fn failure(&mut self, key: Key) -> ExitReason {
+        self.entry(key).history_mut().last.clone().unwrap_or(ExitReason::Killed)
+    }
+
+    /// The child reports that it works.
+    pub(in crate::core) fn on_healthy(&mut self, key: Key) {
+        let entry = self.entries.get_mut(key).expect("the child that reports it");
+        entry.with_history(&self.rules, |history, backoff| {
+            if !backoff.resets_on(Reset::Never) {
+                history.recover();
+            }
+        });
+    }
+
+    /// Resets the child's failures if the backoff's reset rule is this one.
+    pub(in crate::core) fn recover_on(&mut self, key: Key, rule: Reset) {
+        let entry = self.entries.get_mut(key).expect("the child that runs");
+        entry.with_history(&self.rules, |history, backoff| {
+            if backoff.resets_on(rule) {
+                history.recover();
+            }
+        });
+    }
+}

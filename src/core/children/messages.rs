@@ -1,0 +1,42 @@
+//! Children that are started by a message rather than with their supervisor.
+//!
+//! Such a child is down until a message waits for it, and again when it has ended and its trigger
+//! does not restart it. That a message waits is reported once. It is remembered until an incarnation
+//! starts, also if the child still runs. A message does not start a child that was terminated or
+//! given up on.
+//!
+//! Knows nothing of the messages themselves, nor of where they wait.
+
+use super::Children;
+use crate::core::arena::Key;
+use crate::policy::RestartType;
+
+impl Children {
+    /// Remembers that a message waits for the child. Returns whether messages start it.
+    pub(in crate::core) fn note_message(&mut self, key: Key) -> bool {
+        let entry = self.entry(key);
+        let on_message = entry.options.on_message;
+        if on_message {
+            entry.history_mut().message_pending = true;
+        }
+        on_message
+    }
+
+    /// Whether the child is kept, for a message to start it, when its trigger does not restart it.
+    pub(in crate::core) fn is_kept_for_messages(&self, key: Key) -> bool {
+        let on_message = self.entries.get(key).is_some_and(|entry| entry.options.on_message);
+        on_message && self.restart_type(key) != RestartType::Temporary
+    }
+
+    /// Whether the child is down until a message comes for it.
+    pub(in crate::core) fn awaits_message(&self, key: Key) -> bool {
+        let entry = self.entries.get(key);
+        entry.is_some_and(|entry| entry.is_message_startable() && !entry.has_pending_message())
+    }
+
+    /// Whether a waiting message starts the child, which is down.
+    pub(in crate::core) fn is_started_by_message(&self, key: Key) -> bool {
+        let entry = self.entries.get(key);
+        entry.is_some_and(|entry| entry.is_message_startable() && entry.has_pending_message())
+    }
+}

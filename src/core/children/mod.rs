@@ -1,0 +1,288 @@
+//! The children of one supervisor, whatever its kind.
+//!
+//! [`Children`] moves one child from one [`ChildState`] to the next and keeps what is counted over
+//! all children. It knows no siblings: which child comes next, and what becomes of a child that has
+//! ended, is up to [`Ordered`](super::ordered::Ordered) and [`Dynamic`](super::dynamic::Dynamic).
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `start` | starting an incarnation, or waiting for its requirements |
+//! | `stop` | cancelling and aborting |
+//! | `exits` | reporting how an incarnation ended, or that a running child has failed |
+//! | `restart` | what a failure costs, and the delay before the next attempt |
+//! | `exhausted` | what follows when a restart limit is exceeded |
+//! | `callback` | the failure callback |
+//! | `messages` | children that a message starts |
+//!
+//! # Invariants
+//!
+//! 1. `live` is the number of children with a task: `Activating`, `Active` or `Stopping`.
+//! 2. `significant_remaining` is the number of significant children that run or will run again,
+//!    `significant_stopping` the number of those that callers stop.
+//! 3. A requirement is met exactly while the child behind it is `Active`, or has ended cleanly.
+//! 4. Only children that are `Activating`, `Backoff`, `AwaitingDecision` or `Stopping` have a timer.
+
+mod callback;
+mod exhausted;
+mod exits;
+mod messages;
+mod restart;
+mod start;
+mod stop;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(crate) use self::callback::ANSWER_WITHIN;
+use super::arena::{Arena, Key};
+use super::callers::{Callers, WaitFor};
+use super::child::{ChildEntry, ChildState, DownState, Position, Timer};
+use super::effect::{Effect, Report, StepCx};
+use super::event::{ChildAnswer, MachineEvent, Ticket};
+use super::requirements::{RequirementId, Requirements};
+use super::timers::Timers;
+use super::view::{ChildCounts, View};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{
+    ChildOptions, Dice, Exceptions, Intensity, OnExit, RestartPolicy, RestartType, RestartWindow,
+    Rules, Shutdown,
+};
+
+/// See the [module](self).
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(super) struct Children {
+    pub(super) rules: Arc<Rules>,
+    pub(super) began: Instant,
+    pub(super) entries: Arena<ChildEntry>,
+    pub(super) timers: Timers<Timer>,
+    pub(super) requirements: Requirements,
+    pub(super) callers: Callers,
+    /// The granted restarts of all children, if the supervisor limits them.
+    pub(super) window: Option<RestartWindow>,
+    /// Until then no failure is charged, and no child that fails is restarted.
+    pub(super) paused: Option<Instant>,
+    pub(super) live: u32,
+    pub(super) significant_remaining: u32,
+    pub(super) significant_stopping: u32,
+    pub(super) counts: ChildCounts,
+    random: Dice,
+}
+
+impl Children {
+    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
+        let random = Dice::new(rules.random.as_ref(), seed);
+        let window = rules.intensity.map(RestartWindow::new);
+        Self {
+            rules,
+            began: now,
+            entries: Arena::default(),
+            timers: Timers::default(),
+            requirements: Requirements::default(),
+            callers: Callers::default(),
+            window,
+            paused: None,
+            live: 0,
+            significant_remaining: 0,
+            significant_stopping: 0,
+            counts: ChildCounts::default(),
+            random,
+        }
+    }
+
+    pub(super) fn add(&mut self, options: Arc<ChildOptions>, pos: Position, now: Instant) -> Key {
+        self.counts.add(&options);
+        self.significant_remaining += u32::from(options.significant);
+        let down = if options.on_message { DownState::Dormant } else { DownState::New };
+        self.entries.insert(ChildEntry {
+            options,
+            history: None,
+            pos,
+            since: now,
+            incarnation: 0,
+            state: ChildState::Down(down),
+            lifecycle: Lifecycle::Discovered,
+        })
+    }
+
+    /// Removes a child that is Stopped.
+    pub(super) fn remove(&mut self, key: Key, cx: &mut StepCx<'_>) -> Option<ChildEntry> {
+        self.timers.disarm(Timer::Child(key));
+        let entry = self.entries.remove(key)?;
+        self.counts.remove(&entry.options, entry.lifecycle);
+        self.requirements.unlink(key);
+        cx.push(Effect::Removed { key, incarnation: entry.incarnation });
+        Some(entry)
+    }
+
+    pub(super) fn entry(&mut self, key: Key) -> &mut ChildEntry {
+        self.entries.get_mut(key).expect("a key that was just looked up")
+    }
+
+    pub(super) fn state(&self, key: Key) -> Option<ChildState> {
+        self.entries.get(key).map(|entry| entry.state)
+    }
+
+    pub(super) fn restart_type(&self, key: Key) -> RestartType {
+        let entry = self.entries.get(key);
+        entry.map_or(RestartType::Temporary, |entry| self.rules.restart(&entry.options))
+    }
+
+    pub(super) fn shutdown(&self, key: Key) -> Shutdown {
+        let entry = self.entries.get(key);
+        entry.map_or(Shutdown::BrutalKill, |entry| self.rules.shutdown(&entry.options))
+    }
+
+    /// What this end of the current or last incarnation leads to.
+    pub(super) fn on_exit(&self, key: Key, active: bool, reason: &ExitReason) -> OnExit {
+        let Some(entry) = self.entries.get(key) else { return OnExit::Leave };
+        let own = entry.own_policy().and_then(|policy| policy.restart.as_ref());
+        match own {
+            Some(own) => own.after(&Exceptions::default(), reason, active),
+            None => self.rules.on_exit(&entry.options, reason, active),
+        }
+    }
+
+    /// Sets or resets the restart policy that the current incarnation has for itself.
+    pub(super) fn set_policy(&mut self, key: Key, policy: Option<Arc<RestartPolicy>>) {
+        let entry = self.entry(key);
+        if policy.is_some() || entry.history.is_some() {
+            entry.history_mut().policy = policy;
+        }
+    }
+
+    /// The child that an event names, unless its incarnation is over.
+    pub(super) fn subject(&self, event: &MachineEvent) -> Option<Key> {
+        let (&key, &incarnation) = match event {
+            MachineEvent::Ready { key, incarnation }
+            | MachineEvent::Ignored { key, incarnation }
+            | MachineEvent::Exited { key, incarnation, .. }
+            | MachineEvent::Healthy { key, incarnation }
+            | MachineEvent::Health { key, incarnation, .. }
+            | MachineEvent::StopSelf { key, incarnation }
+            | MachineEvent::Acked { key, incarnation }
+            | MachineEvent::Policy { key, incarnation, .. } => (key, incarnation),
+            MachineEvent::Answered { key, incarnation, .. } => {
+                let entry = self.entries.get(*key)?;
+                let asked = matches!(entry.state, ChildState::AwaitingDecision { .. });
+                return (asked && entry.incarnation == *incarnation).then_some(*key);
+            }
+            MachineEvent::MessagePending { key } => return self.entries.get(*key).map(|_| *key),
+            MachineEvent::Request { .. }
+            | MachineEvent::Tick
+            | MachineEvent::Stop { .. }
+            | MachineEvent::AbortAll => return None,
+        };
+        let entry = self.entries.get(key)?;
+        (entry.incarnation == incarnation && entry.state.is_live()).then_some(key)
+    }
+
+    /// Moves a child along one edge of its lifecycle, and reports it.
+    pub(super) fn enter(
+        &mut self,
+        key: Key,
+        to: Lifecycle,
+        ending: Option<&'static str>,
+        cx: &mut StepCx<'_>,
+    ) {
+        let entry = self.entries.get_mut(key).expect("a key that was just looked up");
+        let from = entry.lifecycle;
+        debug_assert!(from.can_become(to), "{from} became {to}");
+        if from == Lifecycle::Active {
+            entry.decay_failures(&self.rules, cx.now);
+        }
+        let after = cx.now.saturating_duration_since(entry.since);
+        entry.lifecycle = to;
+        entry.since = cx.now;
+        let incarnation = entry.incarnation;
+        self.counts.moved(from, to);
+        cx.push(Effect::Report(Report { key, incarnation, from, to, after, ending }));
+    }
+
+    /// Makes the child Stopped, unless it is already.
+    pub(super) fn enter_stopped(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if self.entry(key).lifecycle != Lifecycle::Stopped {
+            self.enter(key, Lifecycle::Stopped, None, cx);
+        }
+    }
+
+    /// Changes a child's state, and what is counted by state.
+    pub(super) fn set(&mut self, key: Key, state: ChildState) {
+        let entry = self.entry(key);
+        let old = std::mem::replace(&mut entry.state, state);
+        let significant = entry.options.significant;
+        self.live += u32::from(state.is_live());
+        self.live -= u32::from(old.is_live());
+        if significant {
+            self.significant_remaining += u32::from(state.is_remaining());
+            self.significant_remaining -= u32::from(old.is_remaining());
+            self.significant_stopping += u32::from(state.is_stopping_manually());
+            self.significant_stopping -= u32::from(old.is_stopping_manually());
+        }
+        self.requirements.provide(key, state.is_met());
+    }
+
+    pub(super) fn provided_by(&mut self, key: Key) -> RequirementId {
+        let met = self.state(key).is_some_and(ChildState::is_met);
+        self.requirements.provided_by(key, met)
+    }
+
+    /// Keeps a caller until the child has reached its goal. Returns that no answer exists yet.
+    pub(super) fn wait(&mut self, key: Key, ticket: Ticket, goal: WaitFor) -> Option<ChildAnswer> {
+        self.callers.wait(key, ticket, goal);
+        None
+    }
+
+    /// Answers the callers that wait for the child to be down.
+    pub(super) fn answer_down(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.answer(key, WaitFor::is_down, &ChildAnswer::Done, cx);
+    }
+
+    /// Answers the callers that wait for the child to be up.
+    pub(super) fn answer_up(&mut self, key: Key, answer: &ChildAnswer, cx: &mut StepCx<'_>) {
+        self.answer(key, WaitFor::is_up, answer, cx);
+    }
+
+    /// Answers all callers that wait for the child.
+    pub(super) fn answer_all(&mut self, key: Key, answer: &ChildAnswer, cx: &mut StepCx<'_>) {
+        self.answer(key, |_| true, answer, cx);
+    }
+
+    fn answer(
+        &mut self,
+        key: Key,
+        matches: fn(WaitFor) -> bool,
+        answer: &ChildAnswer,
+        cx: &mut StepCx<'_>,
+    ) {
+        while let Some(ticket) = self.callers.take(key, matches) {
+            cx.push(Effect::Reply { ticket, answer: answer.clone() });
+        }
+    }
+
+    pub(super) fn view(&self, key: Key, now: Instant) -> Option<View> {
+        let entry = self.entries.get(key)?;
+        Some(View {
+            options: Arc::clone(&entry.options),
+            lifecycle: entry.lifecycle,
+            incarnation: entry.incarnation,
+            since: entry.since,
+            why: entry.why(),
+            policy: entry.own_policy().map(Arc::clone),
+            history: entry.history.as_ref().map(|history| {
+                let life = now.saturating_duration_since(entry.since);
+                let life = (entry.state == ChildState::Active).then_some(life);
+                history.summary(entry.backoff(&self.rules), life)
+            }),
+        })
+    }
+
+    /// Restarts that count at `now`, how many may, and within which period.
+    pub(super) fn intensity(&self, now: Instant) -> (usize, Option<u32>, Duration) {
+        let intensity = self.rules.intensity;
+        let period = intensity.map_or(Duration::ZERO, Intensity::period);
+        let used = self.window.as_ref().map_or(0, |window| window.count(now));
+        (used, intensity.map(Intensity::max), period)
+    }
+}

@@ -1,0 +1,127 @@
+//! What a failure costs, and the delay before the next attempt.
+//!
+//! A child whose delivery is delayed starts at once instead of waiting, and its messages wait in its
+//! place. This applies only where the child restarts by itself: a group waits, and so does a pause.
+//!
+//! # Invariants
+//!
+//! 1. Every delay counts from the failure, which may lie before the end of the task.
+//! 2. A child with a delayed delivery has one start for each delay: if it fails while its messages are
+//!    held back, it is restarted when they would have been delivered.
+
+use std::time::Instant;
+
+use super::Children;
+use super::exhausted::RefusedBy;
+use crate::core::arena::Key;
+use crate::core::child::{ChildState, RestartDecision, Timer};
+use crate::core::effect::{Decision, StepCx};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{OnExit, RestartWindow, StartCause, later};
+
+impl Children {
+    /// Draws the delay after a failure, and charges the failure if the limits allow a restart.
+    pub(in crate::core) fn decide_restart(
+        &mut self,
+        key: Key,
+        active: bool,
+        on_exit: OnExit,
+        reason: &ExitReason,
+        cx: &mut StepCx<'_>,
+    ) -> RestartDecision {
+        let uncharged = on_exit == OnExit::RestartUncharged;
+        let paused = self.pauses_until(cx.now);
+        let entry = self.entries.get_mut(key).expect("the child that failed");
+        let limits = entry.limits(&self.rules);
+        entry.history_mut();
+        let failed = entry.since;
+        let random = &mut self.random;
+        let asked = self.rules.retry_after(&entry.options, reason);
+        let wait = entry.with_history(&self.rules, |history, backoff| match asked {
+            Some(wait) => Some(history.fail_and_wait(wait)),
+            None => history.fail(backoff, random),
+        });
+        let Some(delay) = wait.flatten() else {
+            let by = RefusedBy { supervisor: false, child: true };
+            return self.on_refused(key, failed, by, reason, cx);
+        };
+        let history = entry.history_mut();
+        // A start that fails is an outage rather than a bug while a delay holds the child back, so it
+        // is not charged; nor is an end that the trigger exempts. A limit of zero restarts overrides
+        // both.
+        let is_fault = active || matches!(reason, ExitReason::Escalated { .. });
+        let charged = (is_fault && !uncharged)
+            || self.rules.intensity.is_some_and(|it| it.max() == 0)
+            || delay.is_zero()
+            || self.rules.charge_everything;
+        let attempt = history.consecutive_failures;
+        let at = later(failed, delay);
+        let (decision, at, delay) = if let Some(until) = paused {
+            history.held = None;
+            let at = at.max(until);
+            (RestartDecision::PauseUntil(at), at, at.saturating_duration_since(failed))
+        } else {
+            let tracker = &mut history.tracker;
+            let by_child = limits.is_some_and(|limits| !tracker.admits(&limits, failed, cx.now));
+            let in_window = |window: &RestartWindow| window.admits(cx.now);
+            let by_supervisor = charged && !self.window.as_ref().is_none_or(in_window);
+            if by_child || by_supervisor {
+                let by = RefusedBy { supervisor: by_supervisor, child: by_child };
+                return self.on_refused(key, failed, by, reason, cx);
+            }
+            if let Some(window) = self.window.as_mut().filter(|_| charged) {
+                window.record(cx.now);
+            }
+            match limits {
+                Some(limits) => tracker.record_restart(&limits, failed, cx.now),
+                None => tracker.clear(),
+            }
+            (RestartDecision::RestartAt(at), at, delay)
+        };
+        history.next = Some((at, delay));
+        self.report_decision(key, reason, Decision::Restart { attempt, delay }, cx);
+        decision
+    }
+
+    /// Starts a child that restarts by itself at `at`, or its delayed delivery.
+    pub(in crate::core) fn restart(&mut self, key: Key, at: Instant, cx: &mut StepCx<'_>) {
+        let delays = self.entry(key).options.delays_traffic;
+        let start = if delays { self.hold_messages(key, at, cx.now) } else { at };
+        self.back_off(key, start, cx);
+    }
+
+    /// Holds the child's messages back instead of its start at `at`. Returns when it is started.
+    fn hold_messages(&mut self, key: Key, at: Instant, now: Instant) -> Instant {
+        let entry = self.entry(key);
+        let failed = entry.since;
+        let history = entry.history_mut();
+        let held = history.held.filter(|&held| held > now);
+        let start = held.unwrap_or(now);
+        history.held = Some(match held {
+            Some(held) => later(held, at.saturating_duration_since(failed)),
+            None => at,
+        });
+        if held.is_some() {
+            history.next = Some((start, start.saturating_duration_since(failed)));
+        }
+        start
+    }
+
+    /// Delivers the messages of the next incarnation at once.
+    pub(in crate::core) fn release_messages(&mut self, key: Key) {
+        if let Some(history) = &mut self.entry(key).history {
+            history.held = None;
+        }
+    }
+
+    /// Starts a child at `until`, or now if that is past.
+    pub(in crate::core) fn back_off(&mut self, key: Key, until: Instant, cx: &mut StepCx<'_>) {
+        if until <= cx.now {
+            return self.launch(key, StartCause::Restart, cx);
+        }
+        self.set(key, ChildState::Backoff);
+        self.enter(key, Lifecycle::Restarting, None, cx);
+        self.timers.arm(Timer::Child(key), until);
+    }
+}

@@ -1,0 +1,88 @@
+//! Starting an incarnation, or waiting for what it requires.
+//!
+//! Which child is started when, and for which cause, is up to the kinds of supervisor.
+
+use std::time::Duration;
+
+use super::Children;
+use crate::core::arena::Key;
+use crate::core::child::{ChildState, Timer};
+use crate::core::effect::{Effect, StepCx};
+use crate::core::event::ChildAnswer;
+use crate::core::requirements::RequirementId;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{Reset, StartCause, later};
+
+impl Children {
+    /// Starts a child that has no task, or gates it.
+    pub(in crate::core) fn launch(&mut self, key: Key, cause: StartCause, cx: &mut StepCx<'_>) {
+        self.timers.disarm(Timer::Child(key));
+        if let Some((lacking, _)) = self.requirements.lacks(key) {
+            return self.gate(key, lacking, cause, cx);
+        }
+        self.enter(key, Lifecycle::Resolved, None, cx);
+        let entry = self.entry(key);
+        entry.incarnation = entry.incarnation.saturating_add(1);
+        let (incarnation, signals) = (entry.incarnation, entry.options.signals);
+        let is_restart = cause == StartCause::Restart;
+        let history = entry.history.as_mut();
+        let held = history.and_then(|history| history.begin_incarnation(is_restart, cx.now));
+        self.set(key, ChildState::Activating);
+        self.enter(key, Lifecycle::Activating, None, cx);
+        if let Some(until) = held {
+            cx.push(Effect::HoldMessages { key, until });
+        }
+        cx.push(Effect::Start { key, incarnation, cause });
+        if !signals {
+            self.on_ready(key, cx);
+        } else if let Some(timeout) = self.activation_timeout(key) {
+            self.timers.arm(Timer::Child(key), later(cx.now, timeout));
+        }
+    }
+
+    fn activation_timeout(&self, key: Key) -> Option<Duration> {
+        self.entries.get(key).and_then(|entry| self.rules.activation_timeout(&entry.options))
+    }
+
+    pub(in crate::core) fn on_ready(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.timers.disarm(Timer::Child(key));
+        self.set(key, ChildState::Active);
+        self.enter(key, Lifecycle::Active, None, cx);
+        self.recover_on(key, Reset::OnReady);
+        let incarnation = self.entry(key).incarnation;
+        self.answer_up(key, &ChildAnswer::Started(incarnation), cx);
+    }
+
+    /// Makes a child wait for what it lacks.
+    fn gate(&mut self, key: Key, lacking: RequirementId, cause: StartCause, cx: &mut StepCx<'_>) {
+        self.requirements.wait(key, lacking);
+        if let Some(history) = &mut self.entry(key).history {
+            history.next = None;
+        }
+        if self.entry(key).lifecycle != Lifecycle::Discovered {
+            self.enter(key, Lifecycle::Resolved, None, cx);
+            self.enter(key, Lifecycle::Discovered, None, cx);
+        }
+        self.set(key, ChildState::Gated(cause));
+        // The requirement may never be met, so callers do not wait for it.
+        if self.is_blocked_for_good(key) {
+            self.answer_up(key, &ChildAnswer::Gated, cx);
+        }
+    }
+
+    /// Whether no event inside the supervisor will meet what a gated child waits for.
+    pub(in crate::core) fn is_blocked_for_good(&self, key: Key) -> bool {
+        let mut key = key;
+        while let Some((_, provider)) = self.requirements.lacks(key) {
+            match provider.and_then(|provider| self.state(provider).map(|state| (provider, state)))
+            {
+                None => return true,
+                // A group operation may still start the provider, but starts this child after it.
+                Some((_, ChildState::Down(_) | ChildState::AwaitingGroup)) => return true,
+                Some((provider, ChildState::Gated(_))) => key = provider,
+                Some(_) => return false,
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,108 @@
+//! Cancelling and aborting the task of one child, and the deadlines for both.
+
+use std::time::{Duration, Instant};
+
+use super::Children;
+use crate::core::arena::Key;
+use crate::core::child::{ChildState, StopReason, Timer};
+use crate::core::effect::{Effect, StepCx};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{RestartType, Shutdown, later};
+
+impl Children {
+    /// Sets the deadline of the supervisor's stop. An earlier deadline stays.
+    pub(in crate::core) fn stop_within(&mut self, within: Option<Duration>, now: Instant) {
+        let Some(within) = within.or(self.rules.stop_deadline) else { return };
+        let at = later(now, within);
+        let at = self.timers.at(Timer::Total).map_or(at, |earlier| earlier.min(at));
+        self.timers.arm(Timer::Total, at);
+    }
+
+    /// Cancels a child's task, or aborts it if its shutdown is brutal kill.
+    pub(in crate::core) fn begin_stop(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
+        if let Some(grace) = self.begin_stop_untimed(key, why, cx) {
+            self.timers.arm(Timer::Child(key), later(cx.now, grace));
+        }
+    }
+
+    /// Like [`begin_stop`](Self::begin_stop), without a timer. Returns the grace, at whose end the
+    /// caller has to abort the child.
+    pub(in crate::core) fn begin_stop_untimed(
+        &mut self,
+        key: Key,
+        why: StopReason,
+        cx: &mut StepCx<'_>,
+    ) -> Option<Duration> {
+        self.timers.disarm(Timer::Child(key));
+        // A child that has failed is Errored already.
+        if !matches!(why, StopReason::Failing { .. }) {
+            self.enter(key, Lifecycle::Deactivating, None, cx);
+        }
+        self.set(key, ChildState::Stopping { why, aborted: false });
+        match self.shutdown(key) {
+            Shutdown::BrutalKill => {
+                self.abort(key, cx);
+                None
+            }
+            Shutdown::Infinity => {
+                cx.push(Effect::Cancel { key });
+                None
+            }
+            Shutdown::Timeout(grace) => {
+                cx.push(Effect::Cancel { key });
+                Some(grace)
+            }
+        }
+    }
+
+    /// Aborts a child's task. It exits or leaks now.
+    pub(in crate::core) fn abort(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        let why = match self.entry(key).state {
+            ChildState::Stopping { aborted: true, .. } => return,
+            ChildState::Stopping { why, .. } => why,
+            _ => {
+                self.enter(key, Lifecycle::Deactivating, None, cx);
+                StopReason::Group
+            }
+        };
+        self.set(key, ChildState::Stopping { why, aborted: true });
+        cx.push(Effect::Abort { key });
+        let entry = self.entries.get(key).expect("the child that is aborted");
+        let leak_timeout = self.rules.leak_timeout(&entry.options);
+        self.timers.arm(Timer::Child(key), later(cx.now, leak_timeout));
+    }
+
+    /// Aborts a running child as an outsider would: its supervisor handles this as a failure.
+    pub(in crate::core) fn kill(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        let ChildState::Stopping { .. } = self.entry(key).state else {
+            return self.fail_running(key, ExitReason::Aborted, true, cx);
+        };
+        self.abort(key, cx);
+    }
+
+    /// Leaves a stopping child down when it is gone, whatever it is stopped for.
+    pub(in crate::core) fn stop_for_good(&mut self, key: Key) {
+        let ChildState::Stopping { why, aborted } = self.entry(key).state else { return };
+        let why = match why {
+            StopReason::Failing { active, .. } => StopReason::Failing { active, manual: true },
+            _ => StopReason::Manual,
+        };
+        self.set(key, ChildState::Stopping { why, aborted });
+    }
+
+    /// Whether a child that is stopped for this reason is started again when it is down.
+    pub(in crate::core) fn returns(&self, key: Key, why: StopReason) -> bool {
+        match why {
+            StopReason::Restart => true,
+            StopReason::Group => self.restart_type(key) != RestartType::Temporary,
+            StopReason::Manual | StopReason::Failing { manual: true, .. } => false,
+            StopReason::OwnRequest => self.on_exit(key, true, &ExitReason::Normal).restarts(),
+            StopReason::Failing { active, .. } => {
+                let history = self.entries.get(key).and_then(|entry| entry.history.as_ref());
+                let last = history.and_then(|history| history.last.as_ref());
+                self.on_exit(key, active, last.unwrap_or(&ExitReason::Killed)).restarts()
+            }
+        }
+    }
+}

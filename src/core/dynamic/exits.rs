@@ -1,0 +1,176 @@
+//! What becomes of a child that has ended: a restart, its removal, or the end of the supervisor.
+
+use super::Dynamic;
+use crate::core::arena::Key;
+use crate::core::child::{DownState, RestartDecision, StopReason, Timer};
+use crate::core::effect::{Decision, Finish, StepCx};
+use crate::core::event::ChildAnswer;
+use crate::exit::ExitReason;
+use crate::failure::{FailureDecision, Resolution};
+use crate::policy::{OnExhausted, OnExit, StartCause};
+
+impl Dynamic {
+    /// A child has ended that was not stopped.
+    pub(in crate::core) fn on_ended(&mut self, key: Key, reason: ExitReason, cx: &mut StepCx<'_>) {
+        let (active, reason) = self.children.report_ended(key, reason, cx);
+        if reason.exit_code().is_some() && !self.is_finishing() {
+            self.exit_program(key, &reason, cx);
+        } else {
+            self.decide(key, active, &reason, cx);
+        }
+    }
+
+    /// A stopped child is gone.
+    pub(in crate::core) fn on_stopped(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
+        if self.is_finishing() {
+            return self.forget(key, cx);
+        }
+        match why {
+            StopReason::Group | StopReason::Manual | StopReason::Failing { manual: true, .. } => {
+                self.forget(key, cx);
+            }
+            StopReason::Restart => self.children.launch(key, StartCause::Manual, cx),
+            StopReason::OwnRequest => self.decide(key, true, &ExitReason::Normal, cx),
+            StopReason::Failing { active, .. } => {
+                let reason = self.children.failure(key);
+                self.decide(key, active, &reason, cx);
+            }
+        }
+    }
+
+    /// A child declines to run. It is Stopped already.
+    pub(in crate::core) fn on_ignored(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.children.answer_all(key, &ChildAnswer::Ignored, cx);
+        self.forget(key, cx);
+    }
+
+    /// A child was aborted and still runs, and is parked so that it does not run twice.
+    pub(in crate::core) fn on_leaked(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
+        if matches!(why, StopReason::Manual | StopReason::Failing { manual: true, .. }) {
+            self.forget(key, cx);
+        } else {
+            self.set_down(key, DownState::Leaked, cx);
+        }
+    }
+
+    /// A child ends the program, and the supervisor with it.
+    pub(in crate::core) fn exit_program(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+        cx: &mut StepCx<'_>,
+    ) {
+        self.children.report_decision(key, reason, Decision::Exit, cx);
+        self.forget(key, cx);
+        if let Some(code) = reason.exit_code() {
+            self.finish(Finish::Exit { key, reason: reason.clone(), code });
+        }
+    }
+
+    /// The failure callback has decided. `None`: it did not in time.
+    pub(in crate::core) fn on_decision(
+        &mut self,
+        key: Key,
+        decision: Option<FailureDecision>,
+        cx: &mut StepCx<'_>,
+    ) {
+        self.children.timers.disarm(Timer::Child(key));
+        if self.is_finishing() {
+            return self.forget(key, cx);
+        }
+        let (active, reason, resolution) = self.children.take_decision(key, decision, cx);
+        match resolution {
+            Resolution::Restart => {
+                let on_exit = self.children.on_exit(key, active, &reason);
+                self.on_failed(key, active, on_exit, &reason, cx);
+            }
+            Resolution::GiveUp => {
+                self.children.report_decision(key, &reason, Decision::Decline, cx);
+                self.set_down(key, DownState::GivenUp, cx);
+            }
+            Resolution::Escalate => {
+                self.children.report_decision(key, &reason, Decision::Escalate, cx);
+                self.forget(key, cx);
+                self.finish(Finish::Failed { key, reason });
+            }
+        }
+    }
+
+    /// Decides on a child that has ended by itself.
+    fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, cx: &mut StepCx<'_>) {
+        if !active && !reason.is_clean() {
+            let awaited = self.children.callers.awaited_start(key);
+            self.children.answer_all(key, &ChildAnswer::Failed(reason.clone()), cx);
+            if awaited.is_some() {
+                return self.forget(key, cx);
+            }
+        }
+        let on_exit = self.children.on_exit(key, active, reason);
+        if self.is_finishing() || !on_exit.restarts() {
+            return self.leave(key, on_exit, reason, cx);
+        }
+        self.on_failed(key, active, on_exit, reason, cx);
+    }
+
+    /// Decides on an end that the child's trigger answers with a restart.
+    fn on_failed(
+        &mut self,
+        key: Key,
+        active: bool,
+        on_exit: OnExit,
+        reason: &ExitReason,
+        cx: &mut StepCx<'_>,
+    ) {
+        if self.children.needs_callback(key, reason) {
+            return self.children.ask_callback(key, active, reason.clone(), cx);
+        }
+        match self.children.decide_restart(key, active, on_exit, reason, cx) {
+            RestartDecision::RestartAt(at) => self.children.restart(key, at, cx),
+            RestartDecision::PauseUntil(at) => self.children.back_off(key, at, cx),
+            RestartDecision::Exhausted(OnExhausted::Park | OnExhausted::Pause(_)) => {
+                self.set_down(key, DownState::GivenUp, cx);
+            }
+            RestartDecision::Exhausted(OnExhausted::StopChild) => {
+                self.children.enter_stopped(key, cx);
+                self.set_down(key, DownState::GivenUp, cx);
+            }
+            RestartDecision::Exhausted(OnExhausted::Escalate) => {
+                self.forget(key, cx);
+                self.finish(Finish::Escalated { key, reason: reason.clone() });
+            }
+            RestartDecision::Exhausted(OnExhausted::Exit(code)) => {
+                self.forget(key, cx);
+                self.finish(Finish::Exit { key, reason: reason.clone(), code });
+            }
+        }
+    }
+
+    /// Removes a child that has ended by itself, unless a message may start it. If the supervisor ends
+    /// already, nothing else follows from the child's end.
+    fn leave(&mut self, key: Key, on_exit: OnExit, reason: &ExitReason, cx: &mut StepCx<'_>) {
+        let over = self.is_finishing();
+        let incarnation = self.children.entry(key).incarnation;
+        self.children.answer_up(key, &ChildAnswer::Started(incarnation), cx);
+        let decision = match on_exit {
+            OnExit::Leave => Some(Decision::Leave),
+            OnExit::EndSupervisor => Some(Decision::EndSupervisor).filter(|_| !over),
+            OnExit::FailSupervisor => Some(Decision::FailSupervisor).filter(|_| !over),
+            OnExit::Restart | OnExit::RestartUncharged => None,
+        };
+        if let Some(decision) = decision {
+            self.children.report_decision(key, reason, decision, cx);
+        }
+        if on_exit == OnExit::Leave && !over && self.children.is_kept_for_messages(key) {
+            let down =
+                if reason.is_clean() { DownState::Finished } else { DownState::NotRestarted };
+            self.set_down(key, down, cx);
+            return self.start_for_message(key, cx);
+        }
+        self.forget(key, cx);
+        match on_exit {
+            OnExit::EndSupervisor => self.finish(Finish::AutoShutdown),
+            OnExit::FailSupervisor => self.finish(Finish::Failed { key, reason: reason.clone() }),
+            OnExit::Leave | OnExit::Restart | OnExit::RestartUncharged => {}
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The rules of a dynamic supervisor: many children, no order, no siblings.
+//!
+//! A child waits by itself, is restarted by itself, and is removed when it has ended for good. All
+//! children stop at once, with one timer for each distinct grace. The source is Elixir's
+//! `DynamicSupervisor`.
+//!
+//! # Invariants
+//!
+//! 1. A [`Walk`] over all children visits at most [`SLICE`] of them after each event.
+
+mod exits;
+mod requests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::SLICE;
+use super::arena::Key;
+use super::child::{ChildState, DownState, StopReason, Timer};
+use super::children::Children;
+use super::effect::{Effect, Finish, StepCx};
+use super::event::ChildAnswer;
+use crate::policy::{ChildOptions, Rules, Shutdown, StartCause, later};
+
+/// See the [module](self).
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(crate) struct Dynamic {
+    pub(super) children: Children,
+    count: usize,
+    pub(super) up: bool,
+    pub(super) finishing: Option<Finish>,
+    pub(super) finished: bool,
+    pub(super) walks: VecDeque<Walk>,
+    /// Set if the last event has left work over.
+    pub(super) more: Option<Instant>,
+}
+
+/// One pass over all children, from the last place to the first.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(super) struct Walk {
+    /// The places from here on have been visited.
+    pub(super) cursor: usize,
+    pub(super) action: WalkAction,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum WalkAction {
+    /// Cancel every child.
+    Stop,
+    /// Abort the children with this grace.
+    Expire(Duration),
+    /// Abort all remaining children.
+    Abort,
+}
+
+impl Dynamic {
+    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
+        Self {
+            children: Children::new(rules, now, seed),
+            count: 0,
+            up: false,
+            finishing: None,
+            finished: false,
+            walks: VecDeque::new(),
+            more: Some(now),
+        }
+    }
+
+    /// Whether there is room for another child.
+    pub(super) fn admits(&self) -> Result<(), ChildAnswer> {
+        match self.children.rules.max_children {
+            Some(max) if self.count >= max => Err(ChildAnswer::MaxChildren(max)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
+        self.count += 1;
+        self.children.add(options, 0, now)
+    }
+
+    pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
+        let from = usize::try_from(place).ok()?;
+        let mut places = from..self.children.entries.places();
+        let key = places.find_map(|index| self.children.entries.at(index))?;
+        Some((key, key.index() as u64 + 1))
+    }
+
+    pub(super) fn is_finishing(&self) -> bool {
+        self.finishing.is_some()
+    }
+
+    /// Whether the child runs, or will without a request of a caller.
+    pub(super) fn comes_back(&self, key: Key) -> bool {
+        let entry = self.children.entries.get(key);
+        entry.is_some_and(|entry| {
+            entry.state == ChildState::Down(DownState::New) || entry.comes_back_alone()
+        })
+    }
+
+    /// Starts a child that is down if a message waits for it.
+    pub(super) fn start_for_message(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if self.children.is_started_by_message(key) {
+            self.children.launch(key, StartCause::OnMessage, cx);
+        }
+    }
+
+    /// Leaves a child without a task, and answers its callers.
+    fn set_down(&mut self, key: Key, down: DownState, cx: &mut StepCx<'_>) {
+        self.children.set(key, ChildState::Down(down));
+        self.children.answer_down(key, cx);
+        self.children.answer_all(key, &ChildAnswer::Stopped, cx);
+    }
+
+    /// Removes a child, and answers its callers.
+    fn forget(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.children.enter_stopped(key, cx);
+        self.children.set(key, ChildState::Down(DownState::Finished));
+        self.children.answer_down(key, cx);
+        let answer =
+            if self.is_finishing() { ChildAnswer::ShuttingDown } else { ChildAnswer::Stopped };
+        self.children.answer_all(key, &answer, cx);
+        if self.children.remove(key, cx).is_some() {
+            self.count -= 1;
+        }
+    }
+
+    /// Ends the supervisor, unless that has begun already.
+    pub(super) fn finish(&mut self, finish: Finish) {
+        if self.finishing.is_none() {
+            self.finishing = Some(finish);
+            self.walk(WalkAction::Stop);
+        }
+    }
+
+    /// Aborts all children that are left.
+    pub(super) fn abort_all(&mut self) {
+        self.walk(WalkAction::Abort);
+    }
+
+    /// A grace that children share is over.
+    pub(super) fn on_grace_over(&mut self, grace: Duration) {
+        self.walk(WalkAction::Expire(grace));
+    }
+
+    fn walk(&mut self, action: WalkAction) {
+        // A walk with the same action that has not begun visits all children as well.
+        if self.walks.iter().skip(1).all(|waiting| waiting.action != action) {
+            self.walks.push_back(Walk { cursor: self.children.entries.places(), action });
+        }
+    }
+
+    /// Goes on with the walks, and ends the supervisor after the last child.
+    pub(super) fn settle(&mut self, cx: &mut StepCx<'_>) {
+        self.more = None;
+        if !self.up {
+            self.up = true;
+            cx.push(Effect::Up);
+        }
+        for _ in 0..SLICE {
+            let Some(walk) = self.walks.front_mut() else {
+                return self.finish_if_empty(cx);
+            };
+            if walk.cursor == 0 {
+                self.walks.pop_front();
+                continue;
+            }
+            walk.cursor -= 1;
+            let (cursor, action) = (walk.cursor, walk.action);
+            if let Some(key) = self.children.entries.at(cursor) {
+                self.visit(key, action, cx);
+            }
+        }
+        self.more = Some(cx.now);
+    }
+
+    fn finish_if_empty(&mut self, cx: &mut StepCx<'_>) {
+        if self.count == 0
+            && let Some(finish) = &self.finishing
+        {
+            cx.push(Effect::Finish(finish.clone()));
+            self.finished = true;
+        }
+    }
+
+    fn visit(&mut self, key: Key, action: WalkAction, cx: &mut StepCx<'_>) {
+        let state = self.children.entry(key).state;
+        match (action, state) {
+            (
+                _,
+                ChildState::Down(_)
+                | ChildState::Gated(_)
+                | ChildState::Backoff
+                | ChildState::AwaitingGroup
+                | ChildState::AwaitingDecision { .. },
+            ) => self.forget(key, cx),
+            (WalkAction::Stop, ChildState::Activating | ChildState::Active) => self.cancel(key, cx),
+            (WalkAction::Stop, ChildState::Stopping { .. }) => {}
+            (WalkAction::Expire(grace), _) => {
+                if self.children.shutdown(key) == Shutdown::Timeout(grace) {
+                    self.children.abort(key, cx);
+                }
+            }
+            (WalkAction::Abort, _) => self.children.abort(key, cx),
+        }
+    }
+
+    /// Cancels a child, with the timer that all children with its grace share. The grace counts from
+    /// the last child that was cancelled.
+    fn cancel(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if let Some(grace) = self.children.begin_stop_untimed(key, StopReason::Group, cx) {
+            self.children.timers.arm(Timer::Grace(grace), later(cx.now, grace));
+        }
+    }
+}

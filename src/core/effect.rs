@@ -1,0 +1,162 @@
+//! What a supervisor's machine gives out: effects, which the driver applies in order.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::arena::Key;
+use super::event::{ChildAnswer, IncarnationNumber, Ticket};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{FailureLog, StartCause};
+use crate::properties::Properties;
+
+/// Something the driver must do.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Spawn the child's task.
+    Start { key: Key, incarnation: IncarnationNumber, cause: StartCause },
+    /// Deliver no message to the next incarnation before `until`. Comes directly before its
+    /// [`Start`](Effect::Start); a start without it delivers at once.
+    HoldMessages { key: Key, until: Instant },
+    /// Cancel the child's task.
+    Cancel { key: Key },
+    /// Abort the child's task.
+    Abort { key: Key },
+    /// Publish an edge of a child's lifecycle.
+    Report(Report),
+    /// The child was aborted and still runs. The machine treats it as gone.
+    Leaked { key: Key, incarnation: IncarnationNumber },
+    /// An incarnation is over, or has failed while its task still runs. Its edges follow.
+    Ended {
+        key: Key,
+        incarnation: IncarnationNumber,
+        reason: Arc<ExitReason>,
+        /// How long the child had been Active, if it was.
+        lived: Option<Duration>,
+    },
+    /// Call the failure callback. Its decision is a
+    /// [`MachineEvent::Answered`](super::MachineEvent::Answered).
+    Ask {
+        key: Key,
+        incarnation: IncarnationNumber,
+        /// Which attempt a restart would be, from 1.
+        attempt: u32,
+        reason: ExitReason,
+    },
+    /// The failure callback did not decide in time.
+    Unanswered { key: Key, incarnation: IncarnationNumber },
+    /// Give the child these properties, for its next incarnations.
+    Changed { key: Key, changes: Properties },
+    /// The health of an Active child has changed.
+    Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
+    /// What becomes of a child that has ended by itself.
+    Decided {
+        key: Key,
+        incarnation: IncarnationNumber,
+        reason: Arc<ExitReason>,
+        decision: Decision,
+        /// How loudly to log it.
+        log: FailureLog,
+    },
+    /// The child's fallback replaces it, from its next start on.
+    Replaced { key: Key },
+    /// Answer a caller.
+    Reply { ticket: Ticket, answer: ChildAnswer },
+    /// A stopped child that would have been started again stays down. No edge reports this.
+    StaysDown { key: Key },
+    /// Forget the child.
+    Removed { key: Key, incarnation: IncarnationNumber },
+    /// The first start has passed the last child.
+    Up,
+    /// End the supervisor.
+    Finish(Finish),
+}
+
+/// What becomes of a child that has ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// It is started again after `delay`, for the `attempt`th time since it was last healthy.
+    Restart { attempt: u32, delay: Duration },
+    /// It is not started again, because of its trigger.
+    Leave,
+    /// It has exceeded a restart limit.
+    GiveUp,
+    /// Its end is the end of the supervisor.
+    EndSupervisor,
+    /// Its end is a failure of the supervisor.
+    FailSupervisor,
+    /// It has exceeded a restart limit, and its fallback replaces it.
+    FallBack,
+    /// It has exceeded a restart limit, and is started again after this time.
+    Pause { length: Duration },
+    /// It ends the program, and its supervisor ends with it.
+    Exit,
+    /// The failure callback has given up on it. Its supervisor goes on.
+    Decline,
+    /// The failure callback has escalated it, or did not decide in time.
+    Escalate,
+}
+
+impl Decision {
+    /// Whether the child has failed for good.
+    pub(crate) fn fails(self) -> bool {
+        match self {
+            Self::GiveUp | Self::FailSupervisor | Self::Decline | Self::Escalate => true,
+            Self::Restart { .. }
+            | Self::Leave
+            | Self::EndSupervisor
+            | Self::FallBack
+            | Self::Pause { .. }
+            | Self::Exit => false,
+        }
+    }
+
+    /// Whether the end of a child or of its supervisor has this decision as its cause.
+    pub(crate) fn is_accounted_for(self) -> bool {
+        self.fails() || self == Self::Exit
+    }
+}
+
+/// One edge of a child's lifecycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) key: Key,
+    pub(crate) incarnation: IncarnationNumber,
+    pub(crate) from: Lifecycle,
+    pub(crate) to: Lifecycle,
+    /// How long the child had been in `from`.
+    pub(crate) after: Duration,
+    /// How the incarnation ended, if this edge is its end: see [`ExitReason::kind`].
+    pub(crate) ending: Option<&'static str>,
+}
+
+/// Why the supervisor ends.
+#[derive(Clone, Debug)]
+pub(crate) enum Finish {
+    /// It was stopped.
+    Stopped,
+    /// It was aborted, and its children with it.
+    Aborted,
+    /// Its significant children have ended, or a child whose end is its own.
+    AutoShutdown,
+    /// It gave up on a child.
+    Escalated { key: Key, reason: ExitReason },
+    /// It fails with a child, whatever it does when it gives up on one.
+    Failed { key: Key, reason: ExitReason },
+    /// The program ends with this code, because of a child or of a supervisor below.
+    Exit { key: Key, reason: ExitReason, code: u8 },
+    /// A child failed in the first start.
+    StartFailed { key: Key, reason: ExitReason },
+}
+
+/// The event that is being handled: its instant, and the effects so far.
+pub(super) struct StepCx<'a> {
+    pub(super) now: Instant,
+    pub(super) effects: &'a mut Vec<Effect>,
+}
+
+impl StepCx<'_> {
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+}

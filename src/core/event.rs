@@ -1,0 +1,102 @@
+//! What a supervisor's machine takes in: events, and the requests of callers among them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::arena::Key;
+use crate::exit::ExitReason;
+use crate::failure::FailureDecision;
+use crate::lifecycle::Lifecycle;
+use crate::policy::RestartPolicy;
+
+/// The number of one run of a child, from 1. It is 0 until the first run.
+pub(crate) type IncarnationNumber = u32;
+
+/// Identifies a caller that waits for an answer. Only the driver knows which caller it is.
+pub(crate) type Ticket = u64;
+
+/// Something that happened outside of the machine.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(crate) enum MachineEvent {
+    /// The child is ready.
+    Ready { key: Key, incarnation: IncarnationNumber },
+    /// The child declined to start.
+    Ignored { key: Key, incarnation: IncarnationNumber },
+    /// The incarnation is over.
+    Exited { key: Key, incarnation: IncarnationNumber, reason: ExitReason },
+    /// The child reports that it works, which resets its backoff.
+    Healthy { key: Key, incarnation: IncarnationNumber },
+    /// The result of the child's health check has changed. `None`: it passes.
+    Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
+    /// The child requests its own stop.
+    StopSelf { key: Key, incarnation: IncarnationNumber },
+    /// The child replaces the restart policy of its spec for this incarnation. `None` restores it.
+    Policy { key: Key, incarnation: IncarnationNumber, policy: Option<Arc<RestartPolicy>> },
+    /// The failure callback has decided. Answers an [`Effect::Ask`](super::Effect::Ask).
+    Answered { key: Key, incarnation: IncarnationNumber, decision: FailureDecision },
+    /// The child has acknowledged a message.
+    Acked { key: Key, incarnation: IncarnationNumber },
+    /// A message waits for the child, which has no task or has not received it.
+    MessagePending { key: Key },
+    /// A caller requests something for one child.
+    Request { ticket: Ticket, key: Key, request: ChildRequest },
+    /// The instant returned by `next_deadline` is reached.
+    Tick,
+    /// The supervisor is stopped, and has to be down after `within`.
+    Stop { within: Option<Duration> },
+    /// All remaining children are aborted.
+    AbortAll,
+}
+
+/// What a caller can request for one child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChildRequest {
+    /// Starts a child that was just added.
+    Start,
+    /// Stops the child and leaves it stopped.
+    Terminate,
+    /// Starts a stopped child again.
+    RestartStopped,
+    /// Stops the range of a running child and starts it again. It counts against no limit.
+    RestartRunning,
+    /// Aborts the child. Its supervisor handles this as a failure.
+    Kill,
+    /// Removes a stopped child.
+    Delete,
+    /// Starts a child that the supervisor has given up on.
+    Retry,
+    /// Ends the child's backoff now.
+    Wake,
+}
+
+/// The answer to a [`ChildRequest`].
+#[derive(Clone, Debug)]
+pub(crate) enum ChildAnswer {
+    /// The request is fulfilled.
+    Done,
+    /// The child is up.
+    Started(IncarnationNumber),
+    /// The child declined to start.
+    Ignored,
+    /// The child waits for a requirement that no restart will provide.
+    Gated,
+    /// The child waits for its first message.
+    Dormant,
+    /// The child failed before it was up.
+    Failed(ExitReason),
+    /// Refused: the child has to be stopped first.
+    Running,
+    /// Refused: the child is about to be started again.
+    Restarting,
+    /// Refused: the request has no meaning for a child in this state.
+    InvalidState(Lifecycle),
+    /// Refused: the child does not exist any more.
+    NotFound,
+    /// Refused: the supervisor is stopping.
+    ShuttingDown,
+    /// Refused: the supervisor has as many children as it may have.
+    MaxChildren(usize),
+    /// The child was stopped before it was up.
+    Stopped,
+}

@@ -1,0 +1,125 @@
+//! The failures of one child, and what its rules remember between two incarnations.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::limits::LimitTracker;
+use super::view::FailureSummary;
+use crate::exit::ExitReason;
+use crate::policy::{Backoff, Position, Random, RestartPolicy};
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(crate) struct FailureHistory {
+    /// Failures since the child was last healthy.
+    pub(crate) consecutive_failures: u32,
+    /// Where the child is on its backoff's curve.
+    place: Position,
+    /// Since its last failure, the child was healthy by the rule of its backoff.
+    was_healthy: bool,
+    /// How the last incarnation ended.
+    pub(crate) last: Option<ExitReason>,
+    /// When the next attempt is due, and the delay that was drawn for it.
+    pub(crate) next: Option<(Instant, Duration)>,
+    /// The restart policy that the current or last incarnation has set for itself.
+    pub(crate) policy: Option<Arc<RestartPolicy>>,
+    /// A message waits for the child, and no incarnation was started since.
+    pub(crate) message_pending: bool,
+    /// Until when messages are held back from the current incarnation, or from the next one if that
+    /// is a restart.
+    pub(crate) held: Option<Instant>,
+    /// The child's own restart limits, as far as they are used up.
+    pub(crate) tracker: LimitTracker,
+}
+
+impl FailureHistory {
+    /// Counts a failure and draws the delay before the next attempt. `None`: the backoff has no more
+    /// delays.
+    pub(crate) fn fail(&mut self, backoff: &Backoff, random: &mut dyn Random) -> Option<Duration> {
+        let first = self.consecutive_failures == 0;
+        self.consecutive_failures = self.consecutive_failures.saturating_add(1);
+        if first && backoff.is_at_once(std::mem::take(&mut self.was_healthy)) {
+            return Some(Duration::ZERO);
+        }
+        let wait = backoff.next_wait(&mut self.place, random);
+        if wait.is_none() {
+            // A retry by a caller begins the curve again.
+            self.place.reset();
+        }
+        wait
+    }
+
+    /// Counts a failure whose error has asked for this delay. The place on the curve stays.
+    pub(crate) fn fail_and_wait(&mut self, wait: Duration) -> Duration {
+        self.consecutive_failures = self.consecutive_failures.saturating_add(1);
+        self.was_healthy = false;
+        wait
+    }
+
+    /// The child is healthy: resets its failures in a row and its backoff.
+    pub(crate) fn recover(&mut self) {
+        self.consecutive_failures = 0;
+        self.place.reset();
+        self.tracker.reset();
+        self.was_healthy = true;
+    }
+
+    /// Forgets as many failures as the backoff's reset rule says for `life` as Active.
+    pub(crate) fn decay(&mut self, backoff: &Backoff, life: Duration) {
+        if has_recovered(backoff, life) {
+            return self.recover();
+        }
+        if backoff.half_life().is_none() {
+            return;
+        }
+        let half_lives = half_lives(backoff, life);
+        let left = self.consecutive_failures.checked_shr(half_lives).unwrap_or(0);
+        if left < self.consecutive_failures {
+            self.consecutive_failures = left;
+            self.place.halve(half_lives);
+        }
+    }
+
+    /// Prepares the next incarnation. Returns until when its messages are held back, which only a
+    /// restart with a delayed delivery has.
+    pub(super) fn begin_incarnation(&mut self, is_restart: bool, now: Instant) -> Option<Instant> {
+        (self.next, self.policy, self.message_pending) = (None, None, false);
+        self.held = self.held.filter(|&until| is_restart && until > now);
+        self.held
+    }
+
+    /// The failures in a row of a child that has been Active for `life`.
+    fn consecutive_failures_after(&self, backoff: &Backoff, life: Duration) -> u32 {
+        match has_recovered(backoff, life) {
+            true => 0,
+            false => {
+                let half_lives = half_lives(backoff, life);
+                self.consecutive_failures.checked_shr(half_lives).unwrap_or(0)
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn place(&self) -> u32 {
+        self.place.index()
+    }
+
+    /// What is visible of a child that has been Active for `life`, if it is.
+    pub(crate) fn summary(&self, backoff: &Backoff, life: Option<Duration>) -> FailureSummary {
+        let attempt = life.map_or(self.consecutive_failures, |life| {
+            self.consecutive_failures_after(backoff, life)
+        });
+        FailureSummary { attempt, next: self.next, last: self.last.clone() }
+    }
+}
+
+fn has_recovered(backoff: &Backoff, life: Duration) -> bool {
+    backoff.resets_after().is_some_and(|enough| life >= enough)
+}
+
+fn half_lives(backoff: &Backoff, life: Duration) -> u32 {
+    let half_lives =
+        backoff.half_life().and_then(|half| life.as_nanos().checked_div(half.as_nanos()));
+    u32::try_from(half_lives.unwrap_or(0)).unwrap_or(u32::MAX)
+}

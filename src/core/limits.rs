@@ -1,0 +1,194 @@
+//! The restart limits of one child, as far as they are used up.
+//!
+//! A [`LimitTracker`] counts for the child's own [`Limits`], beside the intensity of its supervisor,
+//! which counts all children together. It knows neither when a child is healthy again, which is for
+//! the backoff's reset rule, nor what follows when a limit is exceeded.
+//!
+//! # Invariants
+//!
+//! 1. The tracker keeps nothing for a limit that was not set at the last granted restart. (An
+//!    incarnation may set its own limits, so they can differ from one exit to the next.)
+//! 2. A refused restart changes nothing.
+
+use std::time::Instant;
+
+use crate::policy::{Limits, RestartWindow};
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(crate) struct LimitTracker {
+    window: Option<RestartWindow>,
+    /// Restarts since the child was last healthy.
+    consecutive: u32,
+    /// The first failure since then.
+    failing_since: Option<Instant>,
+}
+
+impl LimitTracker {
+    /// Whether a child that failed at `failed` may be restarted, as decided at `now`. Records nothing.
+    pub(crate) fn admits(&self, limits: &Limits, failed: Instant, now: Instant) -> bool {
+        let in_window = limits.intensity.is_none_or(|intensity| match &self.window {
+            Some(window) if window.counts(intensity) => window.admits(now),
+            _ => RestartWindow::new(intensity).admits(now),
+        });
+        let since = self.failing_since.unwrap_or(failed);
+        in_window
+            && limits.consecutive.is_none_or(|max| self.consecutive < max)
+            && limits.failing_for.is_none_or(|max| failed.saturating_duration_since(since) <= max)
+    }
+
+    /// Records a granted restart.
+    pub(crate) fn record_restart(&mut self, limits: &Limits, failed: Instant, now: Instant) {
+        self.window = limits.intensity.map(|intensity| {
+            let kept = self.window.take().filter(|window| window.counts(intensity));
+            let mut window = kept.unwrap_or_else(|| RestartWindow::new(intensity));
+            window.record(now);
+            window
+        });
+        self.consecutive = limits.consecutive.map_or(0, |_| self.consecutive.saturating_add(1));
+        self.failing_since = limits.failing_for.map(|_| self.failing_since.unwrap_or(failed));
+    }
+
+    /// The child is healthy: resets what is counted in a row. Restarts leave a window only with time.
+    pub(crate) fn reset(&mut self) {
+        (self.consecutive, self.failing_since) = (0, None);
+    }
+
+    /// Forgets everything, the window included.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    #[cfg(test)]
+    pub(super) fn window(&self) -> Option<&RestartWindow> {
+        self.window.as_ref()
+    }
+
+    #[cfg(test)]
+    pub(super) fn consecutive(&self) -> (u32, Option<Instant>) {
+        (self.consecutive, self.failing_since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::policy::Intensity;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const TICK: Duration = Duration::from_nanos(1);
+
+    fn admit(tracker: &mut LimitTracker, limits: &Limits, at: Instant) -> bool {
+        let admitted = tracker.admits(limits, at, at);
+        if admitted {
+            tracker.record_restart(limits, at, at);
+        }
+        admitted
+    }
+
+    #[test]
+    fn consecutive_restarts_are_granted_up_to_the_limit_until_the_child_is_healthy() {
+        let limits = Limits { consecutive: Some(2), ..Limits::default() };
+        let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
+        let year = Duration::from_secs(365 * 24 * 3600);
+        let asked = [t0, t0 + year, t0 + 2 * year, t0 + 3 * year];
+        let answers = asked.map(|at| admit(&mut tracker, &limits, at));
+        assert_eq!(answers, [true, true, false, false]);
+
+        tracker.reset();
+        let answers = [t0, t0, t0].map(|at| admit(&mut tracker, &limits, at + 4 * year));
+        assert_eq!(answers, [true, true, false]);
+    }
+
+    #[test]
+    fn a_child_may_fail_for_exactly_the_configured_time() {
+        let limits = Limits { failing_for: Some(SECOND), ..Limits::default() };
+        let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
+        assert!(admit(&mut tracker, &limits, t0));
+        assert!(admit(&mut tracker, &limits, t0 + SECOND), "on the edge");
+        assert!(!admit(&mut tracker, &limits, t0 + SECOND + TICK), "one tick later");
+
+        tracker.reset();
+        assert!(admit(&mut tracker, &limits, t0 + SECOND + TICK));
+        assert!(admit(&mut tracker, &limits, t0 + 2 * SECOND + TICK), "it counts from then");
+    }
+
+    #[test]
+    fn the_time_of_failing_counts_from_failure_to_failure() {
+        let limits = Limits { failing_for: Some(SECOND), ..Limits::default() };
+        let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
+        tracker.record_restart(&limits, t0, t0 + 9 * SECOND);
+        assert!(tracker.admits(&limits, t0 + SECOND, t0 + 99 * SECOND));
+        assert!(!tracker.admits(&limits, t0 + SECOND + TICK, t0 + 99 * SECOND));
+    }
+
+    #[test]
+    fn a_healthy_child_does_not_reset_a_window() {
+        let intensity = Some(Intensity::sliding(1, SECOND));
+        let limits = Limits { intensity, ..Limits::default() };
+        let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
+        assert!(admit(&mut tracker, &limits, t0));
+        tracker.reset();
+        assert!(!admit(&mut tracker, &limits, t0));
+        tracker.clear();
+        assert!(admit(&mut tracker, &limits, t0));
+    }
+
+    #[test]
+    fn a_restart_needs_all_limits_and_a_refusal_is_not_recorded() {
+        let intensity = Some(Intensity::sliding(1, SECOND));
+        let limits = Limits { intensity, consecutive: Some(9), failing_for: Some(9 * SECOND) };
+        let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
+        assert!(admit(&mut tracker, &limits, t0));
+        let kept = format!("{tracker:?}");
+        assert!(!admit(&mut tracker, &limits, t0), "the window refuses");
+        assert_eq!(format!("{tracker:?}"), kept);
+
+        let limits = Limits { consecutive: Some(1), ..limits };
+        assert!(!admit(&mut tracker, &limits, t0 + 2 * SECOND), "one in a row it had");
+        assert_eq!(format!("{tracker:?}"), kept);
+
+        let limits = Limits { consecutive: None, failing_for: Some(SECOND), ..limits };
+        assert!(!admit(&mut tracker, &limits, t0 + 2 * SECOND), "it fails for too long");
+        assert_eq!(format!("{tracker:?}"), kept);
+    }
+
+    #[test]
+    fn a_limit_of_zero_refuses_the_first_restart() {
+        let none = Some(Intensity::sliding(0, SECOND));
+        let t0 = Instant::now();
+        for limits in [
+            Limits { intensity: none, ..Limits::default() },
+            Limits { consecutive: Some(0), ..Limits::default() },
+        ] {
+            assert!(!admit(&mut LimitTracker::default(), &limits, t0), "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_counts_only_for_its_own_intensity() {
+        let within = |max, period| {
+            let intensity = Some(Intensity::sliding(max, period));
+            Limits { intensity, ..Limits::default() }
+        };
+        let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
+        assert!(admit(&mut tracker, &within(1, SECOND), t0));
+        assert!(!tracker.admits(&within(1, SECOND), t0, t0));
+        assert!(tracker.admits(&within(1, 2 * SECOND), t0, t0));
+        assert!(tracker.admits(&within(2, SECOND), t0, t0));
+        assert!(!tracker.admits(&within(0, SECOND), t0, t0));
+        assert!(admit(&mut tracker, &within(2, SECOND), t0));
+        assert!(tracker.admits(&within(2, SECOND), t0, t0), "it has counted one");
+    }
+
+    #[test]
+    fn kin_29_without_a_limit_all_are_granted_and_none_is_recorded() {
+        let (mut tracker, t0) = (LimitTracker::default(), Instant::now());
+        assert!((0..1_000).all(|_| admit(&mut tracker, &Limits::default(), t0)));
+        assert!(tracker.window.is_none());
+        assert_eq!(tracker.consecutive(), (0, None));
+    }
+}

@@ -1,0 +1,254 @@
+//! What becomes of a child that has ended: a restart, nothing, or the end of the supervisor.
+
+use super::Ordered;
+use crate::core::arena::Key;
+use crate::core::callers::WaitFor;
+use crate::core::child::{ChildState, DownState, Position, RestartDecision, StopReason, Timer};
+use crate::core::effect::{Decision, Finish, StepCx};
+use crate::core::event::ChildAnswer;
+use crate::exit::ExitReason;
+use crate::failure::{FailureDecision, Resolution};
+use crate::lifecycle::Lifecycle;
+use crate::policy::{AutoShutdown, FirstStart, OnExhausted, OnExit, RestartType, StartCause};
+
+impl Ordered {
+    /// A child has ended that was not stopped.
+    pub(in crate::core) fn on_ended(&mut self, key: Key, reason: ExitReason, cx: &mut StepCx<'_>) {
+        let (active, reason) = self.children.report_ended(key, reason, cx);
+        if reason.exit_code().is_some() && !self.is_finishing() {
+            self.exit_program(key, &reason, cx);
+        } else if self.is_in_stopping_group(key) {
+            self.on_stopped_in_group(key, cx);
+        } else {
+            self.decide(key, active, &reason, cx);
+        }
+    }
+
+    /// A stopped child is gone.
+    pub(in crate::core) fn on_stopped(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
+        if self.is_in_stopping_group(key) {
+            return self.on_stopped_in_group(key, cx);
+        }
+        match why {
+            StopReason::Group => self.on_stopped_in_group(key, cx),
+            StopReason::Manual | StopReason::Failing { manual: true, .. } => {
+                self.children.enter_stopped(key, cx);
+                self.forget_or_set_down(key, DownState::Terminated, cx);
+            }
+            StopReason::Restart => self.children.launch(key, StartCause::Manual, cx),
+            StopReason::OwnRequest => self.decide(key, true, &ExitReason::Normal, cx),
+            StopReason::Failing { active, .. } => {
+                let reason = self.children.failure(key);
+                self.decide(key, active, &reason, cx);
+            }
+        }
+    }
+
+    /// A child has ended inside a range that is being stopped. Its exit is not charged.
+    fn on_stopped_in_group(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.children.enter_stopped(key, cx);
+        let down = if self.is_excluded(key) {
+            DownState::Terminated
+        } else if self.is_finishing() {
+            DownState::DownWithGroup
+        } else {
+            DownState::RestartsWithGroup
+        };
+        self.forget_or_set_down(key, down, cx);
+    }
+
+    /// A child declines to run. It is Stopped already.
+    pub(in crate::core) fn on_ignored(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        self.children.answer_all(key, &ChildAnswer::Ignored, cx);
+        self.forget_or_set_down(key, DownState::Ignored, cx);
+    }
+
+    /// A child was aborted and still runs, and is parked so that it does not run twice.
+    pub(in crate::core) fn on_leaked(&mut self, key: Key, _why: StopReason, cx: &mut StepCx<'_>) {
+        self.set_down(key, DownState::Leaked, cx);
+    }
+
+    /// A child ends the program, and the supervisor with it.
+    pub(in crate::core) fn exit_program(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+        cx: &mut StepCx<'_>,
+    ) {
+        self.children.report_decision(key, reason, Decision::Exit, cx);
+        self.children.enter_stopped(key, cx);
+        self.set_down(key, DownState::GivenUp, cx);
+        if let Some(code) = reason.exit_code() {
+            self.finish(Finish::Exit { key, reason: reason.clone(), code });
+        }
+    }
+
+    /// The failure callback has decided. `None`: it did not in time.
+    pub(in crate::core) fn on_decision(
+        &mut self,
+        key: Key,
+        decision: Option<FailureDecision>,
+        cx: &mut StepCx<'_>,
+    ) {
+        self.children.timers.disarm(Timer::Child(key));
+        // The group operation decides instead.
+        if self.is_in_stopping_group(key) {
+            return self.absorb(key, cx);
+        }
+        let (active, reason, resolution) = self.children.take_decision(key, decision, cx);
+        match resolution {
+            Resolution::Restart => {
+                let on_exit = self.children.on_exit(key, active, &reason);
+                self.on_failed(key, active, on_exit, &reason, cx);
+            }
+            Resolution::GiveUp => {
+                self.children.report_decision(key, &reason, Decision::Decline, cx);
+                self.set_down(key, DownState::GivenUp, cx);
+            }
+            Resolution::Escalate => {
+                self.children.report_decision(key, &reason, Decision::Escalate, cx);
+                self.children.enter_stopped(key, cx);
+                self.set_down(key, DownState::GivenUp, cx);
+                self.finish(Finish::Failed { key, reason });
+            }
+        }
+    }
+
+    /// Decides on a child that has ended by itself.
+    fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, cx: &mut StepCx<'_>) {
+        self.children.answer_down(key, cx);
+        if !active && !reason.is_clean() {
+            let awaited = self.children.callers.awaited_start(key);
+            self.children.answer_all(key, &ChildAnswer::Failed(reason.clone()), cx);
+            if let Some(goal) = awaited {
+                self.children.enter_stopped(key, cx);
+                return match goal {
+                    WaitFor::Started => self.forget(key, false, cx),
+                    _ => self.set_down(key, DownState::Terminated, cx),
+                };
+            }
+            if self.children.rules.first_start == FirstStart::Fail && !self.up {
+                self.children.report_decision(key, reason, Decision::GiveUp, cx);
+                self.children.enter_stopped(key, cx);
+                self.set_down(key, DownState::GivenUp, cx);
+                return self.finish(Finish::StartFailed { key, reason: reason.clone() });
+            }
+        }
+        match self.children.on_exit(key, active, reason) {
+            on_exit @ (OnExit::Restart | OnExit::RestartUncharged) => {
+                self.on_failed(key, active, on_exit, reason, cx);
+            }
+            OnExit::Leave => {
+                let significant = self.children.entry(key).options.significant;
+                self.leave(key, reason, Decision::Leave, cx);
+                if significant {
+                    self.check_auto_shutdown();
+                }
+                self.start_for_message(key, cx);
+            }
+            OnExit::EndSupervisor => {
+                self.leave(key, reason, Decision::EndSupervisor, cx);
+                self.finish(Finish::AutoShutdown);
+            }
+            OnExit::FailSupervisor => {
+                self.leave(key, reason, Decision::FailSupervisor, cx);
+                self.finish(Finish::Failed { key, reason: reason.clone() });
+            }
+        }
+    }
+
+    /// Leaves a child down that has ended by itself: Stopped if it ended cleanly, else Errored.
+    fn leave(&mut self, key: Key, reason: &ExitReason, decision: Decision, cx: &mut StepCx<'_>) {
+        let incarnation = self.children.entry(key).incarnation;
+        self.children.answer_all(key, &ChildAnswer::Started(incarnation), cx);
+        self.children.report_decision(key, reason, decision, cx);
+        if self.children.restart_type(key) == RestartType::Temporary {
+            self.children.enter_stopped(key, cx);
+            self.forget(key, reason.is_clean(), cx);
+        } else if reason.is_clean() {
+            self.set_down(key, DownState::Finished, cx);
+        } else {
+            self.set_down(key, DownState::NotRestarted, cx);
+        }
+    }
+
+    fn check_auto_shutdown(&mut self) {
+        match self.children.rules.auto_shutdown {
+            AutoShutdown::AnySignificant => self.finish(Finish::AutoShutdown),
+            // Which children restart with the group is known when it is down.
+            AutoShutdown::AllSignificant if self.is_stopping_group() => {
+                self.recheck_auto_shutdown = true;
+            }
+            AutoShutdown::AllSignificant if self.all_significant_ended() => {
+                self.finish(Finish::AutoShutdown);
+            }
+            AutoShutdown::AllSignificant | AutoShutdown::Never => {}
+        }
+    }
+
+    /// Whether the only significant children left are those that callers stop.
+    pub(super) fn all_significant_ended(&self) -> bool {
+        self.children.significant_remaining == self.children.significant_stopping
+    }
+
+    /// Decides on an end that the child's trigger answers with a restart.
+    fn on_failed(
+        &mut self,
+        key: Key,
+        active: bool,
+        on_exit: OnExit,
+        reason: &ExitReason,
+        cx: &mut StepCx<'_>,
+    ) {
+        if self.children.needs_callback(key, reason) {
+            return self.children.ask_callback(key, active, reason.clone(), cx);
+        }
+        let decision = self.children.decide_restart(key, active, on_exit, reason, cx);
+        match (decision, self.group_start(key)) {
+            (RestartDecision::Exhausted(what), from) => {
+                self.on_exhausted(key, from, reason, what, cx);
+            }
+            (RestartDecision::RestartAt(at), None) => self.children.restart(key, at, cx),
+            (RestartDecision::PauseUntil(at), None) => self.children.back_off(key, at, cx),
+            (RestartDecision::RestartAt(at) | RestartDecision::PauseUntil(at), Some(from)) => {
+                self.children.set(key, ChildState::AwaitingGroup);
+                self.children.enter(key, Lifecycle::Restarting, None, cx);
+                self.restart_group(from, at, Some(key), cx);
+            }
+        }
+    }
+
+    fn on_exhausted(
+        &mut self,
+        key: Key,
+        from: Option<Position>,
+        reason: &ExitReason,
+        what: OnExhausted,
+        cx: &mut StepCx<'_>,
+    ) {
+        if !matches!(what, OnExhausted::Park | OnExhausted::Pause(_)) {
+            self.children.enter_stopped(key, cx);
+        }
+        self.set_down(key, DownState::GivenUp, cx);
+        match what {
+            OnExhausted::Park | OnExhausted::StopChild | OnExhausted::Pause(_) => {
+                if let Some(from) = from {
+                    self.leave_down(from, cx);
+                }
+            }
+            OnExhausted::Escalate => {
+                self.finish(Finish::Escalated { key, reason: reason.clone() });
+            }
+            OnExhausted::Exit(code) => {
+                self.finish(Finish::Exit { key, reason: reason.clone(), code });
+            }
+        }
+    }
+
+    /// Where the range begins that a failure of this child restarts, if it is more than the child.
+    pub(super) fn group_start(&mut self, key: Key) -> Option<Position> {
+        let pos = self.children.entry(key).pos;
+        let range = self.children.rules.strategy.affected(pos);
+        (range.start() != range.end()).then_some(*range.start())
+    }
+}

@@ -1,0 +1,212 @@
+//! The rules of a supervisor whose children have an order.
+//!
+//! A strategy is the range of the start order that a failure restarts. In a range of one child, the
+//! child waits by itself. All that concerns several children in order (first start, group restart,
+//! parking, shutdown) is one [`GroupOp`].
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `exits` | what becomes of a child that has ended |
+//! | `requests` | the requests of callers |
+//! | `operations` | beginning a group operation, and merging it with the current one |
+//! | `walk` | the steps of the group operation |
+
+mod exits;
+mod operations;
+mod requests;
+mod walk;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::arena::Key;
+use super::child::{ChildState, DownState, Position};
+use super::children::Children;
+use super::effect::StepCx;
+use super::event::ChildAnswer;
+use super::group::{After, GroupOp, GroupPhase, StartMode, StopMode};
+use crate::policy::{ChildOptions, RestartType, Rules, Shutdown, StartCause};
+
+/// See the [module](self).
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(crate) struct Ordered {
+    pub(super) children: Children,
+    /// The children by their place in the start order.
+    pub(super) order: BTreeMap<Position, Key>,
+    pub(super) next_pos: Position,
+    pub(super) group: Option<GroupOp>,
+    /// Children that callers have terminated since the group operation began. It does not start
+    /// them.
+    pub(super) excluded: BTreeSet<Key>,
+    /// The first start has passed the last child.
+    pub(super) up: bool,
+    pub(super) finished: bool,
+    /// Set if the last event has left work over.
+    pub(super) more: Option<Instant>,
+    /// A significant child has ended for good while a range was being stopped.
+    pub(super) recheck_auto_shutdown: bool,
+}
+
+impl Ordered {
+    pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
+        let group = Some(GroupOp::first_start(rules.start, now));
+        Self {
+            children: Children::new(rules, now, seed),
+            order: BTreeMap::new(),
+            next_pos: 0,
+            group,
+            excluded: BTreeSet::new(),
+            up: false,
+            finished: false,
+            more: Some(now),
+            recheck_auto_shutdown: false,
+        }
+    }
+
+    pub(super) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
+        let pos = self.next_pos;
+        self.next_pos += 1;
+        let key = self.children.add(options, pos, now);
+        self.order.insert(pos, key);
+        key
+    }
+
+    pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
+        self.order.range(place..).next().map(|(&pos, &key)| (key, pos + 1))
+    }
+
+    pub(super) fn is_finishing(&self) -> bool {
+        self.finished || self.group.as_ref().is_some_and(GroupOp::is_finishing)
+    }
+
+    /// Whether a range is being stopped, so that it is still open which of its children restart.
+    pub(super) fn is_stopping_group(&self) -> bool {
+        self.group.as_ref().is_some_and(GroupOp::is_stopping)
+    }
+
+    /// Whether the child is in a range that is being stopped, and is yet to be stopped.
+    pub(super) fn is_in_stopping_group(&self, key: Key) -> bool {
+        let Some(op) = &self.group else { return false };
+        self.children.entries.get(key).is_some_and(|entry| op.will_stop(entry.pos))
+    }
+
+    /// Whether the group operation will come to the child, which is down, and start it.
+    pub(super) fn will_be_started(&self, key: Key) -> bool {
+        let Some(entry) = self.children.entries.get(key) else { return false };
+        let Some(op) = self.group.as_ref().filter(|op| op.restarts()) else { return false };
+        match op.phase {
+            GroupPhase::Stopping { cursor, .. } if (op.from..cursor).contains(&entry.pos) => {
+                entry.pos >= op.start_from
+                    && !self.is_excluded(key)
+                    && entry.state != ChildState::Down(DownState::Leaked)
+                    && (!entry.is_message_startable() || entry.has_pending_message())
+            }
+            GroupPhase::Stopping { .. } | GroupPhase::Waiting => {
+                entry.pos >= op.start_from && entry.is_startable_by_group()
+            }
+            GroupPhase::Starting { mode: StartMode::AwaitAll, .. } => false,
+            GroupPhase::Starting { cursor, .. } => {
+                entry.pos >= cursor && entry.is_startable_by_group()
+            }
+        }
+    }
+
+    /// Whether a caller has terminated the child since the group operation began.
+    fn is_excluded(&self, key: Key) -> bool {
+        self.excluded.contains(&key)
+    }
+
+    /// The child that must be down before the next one is cancelled.
+    ///
+    /// `None` in a range of which all or a part stays down: a child that is started there meanwhile
+    /// may have to be stopped first.
+    pub(super) fn stops_now(&self) -> Option<Key> {
+        let op = self.group.as_ref().filter(|op| match op.after {
+            After::Restart => op.start_from <= op.from,
+            After::StayDown => false,
+            After::Finish(_) => true,
+        })?;
+        let GroupPhase::Stopping { cursor, mode: StopMode::Cancel } = op.phase else { return None };
+        op.last_before(cursor, &self.order).map(|(_, key)| key)
+    }
+
+    /// The worker that is cancelled when this child is down.
+    pub(super) fn stops_after(&self, key: Key) -> Option<Key> {
+        let pos = self.children.entries.get(key)?.pos;
+        let (_, next) = self.group.as_ref()?.last_before(pos, &self.order)?;
+        let entry = self.children.entries.get(next)?;
+        let cancelled = entry.state == ChildState::Active
+            && entry.options.supervisor.is_none()
+            && self.children.rules.shutdown(&entry.options) != Shutdown::BrutalKill;
+        cancelled.then_some(next)
+    }
+
+    /// The deadline of a child that waits for its group, which may be later than its own.
+    pub(super) fn group_deadline(&self, key: Key) -> Option<Instant> {
+        let awaiting = self.children.state(key) == Some(ChildState::AwaitingGroup);
+        self.group.as_ref().filter(|_| awaiting).map(|op| op.until)
+    }
+
+    /// Whether the child runs, or will without a request of a caller.
+    pub(super) fn comes_back(&self, key: Key) -> bool {
+        let Some(entry) = self.children.entries.get(key) else { return false };
+        match entry.state {
+            ChildState::Stopping { .. } if self.is_in_stopping_group(key) => {
+                let kept = self.children.restart_type(key) != RestartType::Temporary;
+                kept && self.will_be_started(key)
+            }
+            ChildState::Down(DownState::RestartsWithGroup) => self.will_be_started(key),
+            ChildState::Down(DownState::New) => true,
+            _ => entry.comes_back_alone(),
+        }
+    }
+
+    /// Leaves a child without a task, and answers its callers.
+    fn set_down(&mut self, key: Key, down: DownState, cx: &mut StepCx<'_>) {
+        self.children.set(key, ChildState::Down(down));
+        self.children.answer_down(key, cx);
+        self.answer_if_staying_down(key, cx);
+    }
+
+    /// Answers the callers that wait for a start, unless the group operation will start the child.
+    fn answer_if_staying_down(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if self.is_finishing() {
+            self.children.answer_all(key, &ChildAnswer::ShuttingDown, cx);
+        } else if !self.will_be_started(key) {
+            self.children.answer_all(key, &ChildAnswer::Stopped, cx);
+        }
+    }
+
+    /// Removes a child that is Stopped. Children that require it go on if it ended cleanly.
+    fn forget(&mut self, key: Key, ended_well: bool, cx: &mut StepCx<'_>) {
+        let down = if ended_well { DownState::Finished } else { DownState::Terminated };
+        self.children.set(key, ChildState::Down(down));
+        self.children.answer_down(key, cx);
+        self.children.answer_all(key, &ChildAnswer::Stopped, cx);
+        if let Some(entry) = self.children.remove(key, cx) {
+            self.order.remove(&entry.pos);
+        }
+    }
+
+    /// Removes a child that is Stopped if it is temporary, or leaves it down.
+    fn forget_or_set_down(&mut self, key: Key, down: DownState, cx: &mut StepCx<'_>) {
+        if self.children.restart_type(key) == RestartType::Temporary {
+            self.forget(key, false, cx);
+        } else {
+            self.set_down(key, down, cx);
+        }
+    }
+
+    /// Starts a child that is down if a message waits for it, unless the group operation decides.
+    pub(super) fn start_for_message(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        let waits = !self.children.is_started_by_message(key)
+            || self.is_finishing()
+            || self.will_be_started(key)
+            || self.is_in_stopping_group(key);
+        if !waits {
+            self.children.launch(key, StartCause::OnMessage, cx);
+        }
+    }
+}

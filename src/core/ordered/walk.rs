@@ -1,0 +1,257 @@
+//! The steps of the group operation.
+//!
+//! On its way to the beginning of the range, the walk marks each child with whether it restarts. On
+//! its way to the end, it starts the children that are marked, and those that were never started. So
+//! a child that ends, or is terminated, after it was marked stays down.
+//!
+//! # Invariants
+//!
+//! 1. The walk goes on after each event, and visits at most [`SLICE`] children then.
+//! 2. An operation costs O(log n) for each child of its range.
+
+use super::Ordered;
+use crate::core::SLICE;
+use crate::core::arena::Key;
+use crate::core::child::{ChildState, DownState, Position, StopReason, Timer};
+use crate::core::effect::{Effect, Finish, StepCx};
+use crate::core::group::{After, GroupOp, GroupPhase, StartMode, StopMode};
+use crate::policy::StartCause;
+
+/// Whether there is something to do before the next event.
+#[derive(PartialEq, Eq)]
+enum Progress {
+    Continue,
+    Wait,
+}
+
+impl Ordered {
+    /// Goes on with what the last event has made possible.
+    pub(in crate::core) fn settle(&mut self, cx: &mut StepCx<'_>) {
+        self.more = None;
+        for _ in 0..SLICE {
+            let progress = match self.children.requirements.released() {
+                Some(key) => self.release(key, cx),
+                None => self.step(cx),
+            };
+            if progress == Progress::Wait {
+                return;
+            }
+        }
+        self.more = Some(cx.now);
+    }
+
+    /// Starts a gated child whose requirement is met, unless it is to be stopped.
+    fn release(&mut self, key: Key, cx: &mut StepCx<'_>) -> Progress {
+        if let Some(ChildState::Gated(cause)) = self.children.state(key)
+            && !self.is_in_stopping_group(key)
+        {
+            self.children.launch(key, cause, cx);
+        }
+        Progress::Continue
+    }
+
+    fn step(&mut self, cx: &mut StepCx<'_>) -> Progress {
+        let Some(op) = &mut self.group else { return Progress::Wait };
+        match op.phase {
+            GroupPhase::Stopping { cursor, mode } => match op.last_before(cursor, &self.order) {
+                Some((pos, key)) => self.stop_next(pos, key, mode, cx),
+                None if mode == StopMode::Abort && self.children.live > 0 => Progress::Wait,
+                None => self.on_group_down(cx),
+            },
+            GroupPhase::Waiting if op.until <= cx.now => {
+                let mode = StartMode::of(self.children.rules.start);
+                op.phase = GroupPhase::Starting { cursor: op.start_from, mode };
+                self.children.timers.disarm(Timer::Group);
+                Progress::Continue
+            }
+            GroupPhase::Waiting => {
+                self.children.timers.arm(Timer::Group, op.until);
+                Progress::Wait
+            }
+            GroupPhase::Starting { cursor, mode } => match self.order.range(cursor..).next() {
+                Some((&pos, &key)) => self.start_next(pos, key, mode, cx),
+                None if mode == StartMode::Concurrent => {
+                    let cursor = op.start_from;
+                    op.phase = GroupPhase::Starting { cursor, mode: StartMode::AwaitAll };
+                    Progress::Continue
+                }
+                None => {
+                    self.group = None;
+                    self.excluded.clear();
+                    if !self.up {
+                        self.up = true;
+                        cx.push(Effect::Up);
+                    }
+                    Progress::Wait
+                }
+            },
+        }
+    }
+
+    fn stop_next(
+        &mut self,
+        pos: Position,
+        key: Key,
+        mode: StopMode,
+        cx: &mut StepCx<'_>,
+    ) -> Progress {
+        let Some(op) = &self.group else { return Progress::Wait };
+        let restarts = op.restarts() && pos >= op.start_from && !self.is_excluded(key);
+        let awaited = restarts && op.failed_child == Some(key);
+        match (self.children.entry(key).state, mode) {
+            (ChildState::Down(down), _) => self.mark_down(key, down, restarts, cx),
+            (ChildState::AwaitingGroup, _) if awaited => {}
+            (_, StopMode::Skip) => {}
+            (
+                ChildState::Gated(_)
+                | ChildState::Backoff
+                | ChildState::AwaitingGroup
+                | ChildState::AwaitingDecision { .. },
+                _,
+            ) => {
+                self.absorb(key, cx);
+                return Progress::Continue;
+            }
+            (
+                ChildState::Active | ChildState::Activating | ChildState::Stopping { .. },
+                StopMode::Abort,
+            ) => {
+                self.children.abort(key, cx);
+            }
+            (ChildState::Active | ChildState::Activating, StopMode::Cancel) => {
+                self.children.begin_stop(key, StopReason::Group, cx);
+                // All children behind this one are down.
+                self.set_phase(GroupPhase::Stopping { cursor: pos + 1, mode });
+                return Progress::Wait;
+            }
+            (ChildState::Stopping { .. }, StopMode::Cancel) => return Progress::Wait,
+        }
+        self.set_phase(GroupPhase::Stopping { cursor: pos, mode });
+        // In a range that stays down, a child with a waiting message is started at once.
+        self.start_for_message(key, cx);
+        Progress::Continue
+    }
+
+    /// Marks a child that is down with whether it restarts with its group. Every child of a range
+    /// that restarts does, whyever it is down, except a child that has leaked or that a message
+    /// starts.
+    fn mark_down(&mut self, key: Key, down: DownState, restarts: bool, cx: &mut StepCx<'_>) {
+        let marked = match down {
+            DownState::New if restarts => DownState::New,
+            DownState::Leaked => DownState::Leaked,
+            _ if self.children.entry(key).is_message_startable() => down,
+            _ if restarts => DownState::RestartsWithGroup,
+            DownState::New | DownState::RestartsWithGroup => DownState::DownWithGroup,
+            stays => stays,
+        };
+        if marked != down || self.is_finishing() {
+            self.children.enter_stopped(key, cx);
+        }
+        if marked != down {
+            self.set_down(key, marked, cx);
+        }
+        if (down, marked) == (DownState::RestartsWithGroup, DownState::DownWithGroup)
+            && !self.is_finishing()
+        {
+            cx.push(Effect::StaysDown { key });
+        }
+        self.answer_if_staying_down(key, cx);
+    }
+
+    /// The whole range is down.
+    fn on_group_down(&mut self, cx: &mut StepCx<'_>) -> Progress {
+        if std::mem::take(&mut self.recheck_auto_shutdown)
+            && !self.is_finishing()
+            && self.all_significant_ended()
+        {
+            self.finish(Finish::AutoShutdown);
+            return Progress::Continue;
+        }
+        let Some(op) = &mut self.group else { return Progress::Wait };
+        match &op.after {
+            After::Restart => {
+                op.phase = GroupPhase::Waiting;
+                Progress::Continue
+            }
+            After::StayDown => {
+                // Goes on with a first start that this operation has interrupted.
+                *op = GroupOp::first_start(self.children.rules.start, cx.now);
+                Progress::Continue
+            }
+            After::Finish(_) => {
+                if let Some(GroupOp { after: After::Finish(finish), .. }) = self.group.take() {
+                    cx.push(Effect::Finish(finish));
+                }
+                self.finished = true;
+                Progress::Wait
+            }
+        }
+    }
+
+    fn start_next(
+        &mut self,
+        pos: Position,
+        key: Key,
+        mode: StartMode,
+        cx: &mut StepCx<'_>,
+    ) -> Progress {
+        let passed = GroupPhase::Starting { cursor: pos + 1, mode };
+        let startable = self.children.entry(key).is_startable_by_group();
+        match mode {
+            StartMode::Sequential if startable => {
+                let cause = self.start_cause(key);
+                self.children.launch(key, cause, cx);
+                if self.children.state(key) == Some(ChildState::Active) {
+                    self.set_phase(passed);
+                }
+            }
+            StartMode::Concurrent => {
+                self.set_phase(passed);
+                if startable {
+                    let cause = self.start_cause(key);
+                    self.children.launch(key, cause, cx);
+                }
+            }
+            StartMode::Sequential | StartMode::AwaitAll => {
+                if !self.lets_next_start(key) {
+                    return Progress::Wait;
+                }
+                self.set_phase(passed);
+            }
+        }
+        Progress::Continue
+    }
+
+    fn set_phase(&mut self, phase: GroupPhase) {
+        if let Some(op) = &mut self.group {
+            op.phase = phase;
+        }
+    }
+
+    fn start_cause(&mut self, key: Key) -> StartCause {
+        let (up, requested) = (self.up, self.children.callers.waits_until_up(key));
+        let entry = self.children.entry(key);
+        match (entry.state, requested) {
+            (ChildState::AwaitingGroup, _) => StartCause::Restart,
+            (_, true) => StartCause::Manual,
+            _ if entry.is_message_startable() => StartCause::OnMessage,
+            _ if entry.incarnation == 0 && !up => StartCause::Initial,
+            _ => StartCause::Group,
+        }
+    }
+
+    /// Whether the child behind this one may start.
+    fn lets_next_start(&self, key: Key) -> bool {
+        match self.children.state(key) {
+            None | Some(ChildState::Active | ChildState::Down(_)) => true,
+            Some(ChildState::Gated(_)) => self.children.is_blocked_for_good(key),
+            Some(
+                ChildState::Activating
+                | ChildState::Backoff
+                | ChildState::AwaitingGroup
+                | ChildState::AwaitingDecision { .. }
+                | ChildState::Stopping { .. },
+            ) => false,
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The state of a machine as 128 bits, so that two states with the same future can be merged.
+//!
+//! A [`Fingerprint`] takes in all that a machine keeps, except what no rule looks at.
+//!
+//! # What is left out, and why nothing is lost
+//!
+//! 1. *The time of day.* Instants are compared with now and with each other, so they are taken
+//!    relative to now. Of past instants the machine only asks whether they are past. How long a child
+//!    has been active is taken while its backoff may yet reset, and how long ago it failed while its
+//!    task still runs; no rule looks further back than the backoff does. Restarts that no longer
+//!    count are left out; the window drops them when it is used next.
+//! 2. *Incarnation numbers.* They are only compared with the current one, and events of other
+//!    incarnations are tried in each state. Whether there was an incarnation at all is taken.
+//! 3. *The numbers of children.* Positions are taken as ranks, which keep their order, and keys as
+//!    the places they point to. A key of a removed child finds nothing, as the arena's tests check.
+//! 4. *Which caller waits.* Callers that wait for the same are answered together.
+//! 5. *How a child ended.* This matters only where it failed and its task still runs, or the failure
+//!    callback decides, and then only its kind and the delay that its error asks for: the triggers
+//!    of explored children do not look at errors.
+//! 6. *Randomness.* Explored backoffs have no jitter, so nothing is drawn.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use crate::core::arena::Key;
+use crate::core::child::{ChildEntry, ChildState, Position, StopReason, Timer};
+use crate::core::children::Children;
+use crate::core::dynamic::Dynamic;
+use crate::core::group::{GroupOp, GroupPhase};
+use crate::core::machine::Machine;
+use crate::core::ordered::Ordered;
+use crate::core::requirements::Requirements;
+use crate::policy::{RestartPolicy, RestartWindow};
+
+/// See the [module](self).
+pub(super) struct Fingerprint {
+    now: Instant,
+    /// The positions that are taken, in order.
+    order: Vec<Position>,
+    kept: Vec<u8>,
+}
+
+impl Hasher for Fingerprint {
+    fn write(&mut self, bytes: &[u8]) {
+        self.kept.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.half(0)
+    }
+}
+
+impl Fingerprint {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { now, order: Vec::new(), kept: Vec::with_capacity(512) }
+    }
+
+    fn half(&self, which: u8) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(which);
+        hasher.write(&self.kept);
+        hasher.finish()
+    }
+
+    pub(super) fn read(&self) -> u128 {
+        (u128::from(self.half(0)) << 64) | u128::from(self.half(1))
+    }
+
+    /// Takes an instant of which no rule asks how long it is past.
+    pub(super) fn at(&mut self, at: Instant) {
+        at.saturating_duration_since(self.now).hash(self);
+    }
+
+    /// Takes an instant that has no meaning once it is past.
+    pub(super) fn until(&mut self, at: Option<Instant>) {
+        at.filter(|&at| at > self.now).map(|at| at - self.now).hash(self);
+    }
+
+    /// Takes an instant of which a rule asks how long it is past, up to a limit.
+    pub(super) fn since(&mut self, at: Instant, limit: Duration) {
+        self.now.saturating_duration_since(at).min(limit).hash(self);
+    }
+
+    /// Takes the restarts that count.
+    fn window(&mut self, window: Option<&RestartWindow>) {
+        let Some(window) = window else { return };
+        for at in window.granted(self.now) {
+            self.since(at, window.period());
+        }
+        if let Some((age, score)) = window.counted(self.now) {
+            (age, score.to_bits()).hash(self);
+        }
+    }
+
+    pub(super) fn pos(&mut self, pos: Position) {
+        let rank = self.order.partition_point(|&taken| taken < pos);
+        // A child that is added gets a position behind all existing ones.
+        (pos == Position::MAX, rank).hash(self);
+    }
+
+    pub(super) fn key(&mut self, key: Option<Key>, children: &Children) {
+        let present = key.filter(|&key| children.state(key).is_some());
+        present.map(Key::index).hash(self);
+    }
+
+    pub(super) fn machine(&mut self, machine: &Machine) {
+        match machine {
+            Machine::Ordered(ordered) => self.ordered(ordered),
+            Machine::Dynamic(dynamic) => self.dynamic(dynamic),
+        }
+    }
+
+    fn ordered(&mut self, ordered: &Ordered) {
+        self.order = ordered.order.keys().copied().collect();
+        (ordered.up, ordered.finished).hash(self);
+        (ordered.more.is_some(), ordered.recheck_auto_shutdown).hash(self);
+        self.children(&ordered.children);
+        ordered.group.is_some().hash(self);
+        if let Some(op) = &ordered.group {
+            self.group(op, &ordered.children);
+        }
+        for &key in &ordered.excluded {
+            self.key(Some(key), &ordered.children);
+        }
+    }
+
+    fn dynamic(&mut self, dynamic: &Dynamic) {
+        (dynamic.up, dynamic.finished).hash(self);
+        (dynamic.finishing.is_some(), dynamic.more.is_some()).hash(self);
+        dynamic.walks.len().hash(self);
+        for walk in &dynamic.walks {
+            (walk.cursor, walk.action).hash(self);
+        }
+        self.children(&dynamic.children);
+    }
+
+    fn group(&mut self, op: &GroupOp, children: &Children) {
+        self.pos(op.from);
+        self.pos(op.start_from);
+        self.at(op.until);
+        self.key(op.failed_child, children);
+        std::mem::discriminant(&op.after).hash(self);
+        std::mem::discriminant(&op.phase).hash(self);
+        match op.phase {
+            GroupPhase::Stopping { cursor, mode } => {
+                self.pos(cursor);
+                mode.hash(self);
+            }
+            GroupPhase::Waiting => {}
+            GroupPhase::Starting { cursor, mode } => {
+                self.pos(cursor);
+                mode.hash(self);
+            }
+        }
+    }
+
+    fn children(&mut self, children: &Children) {
+        children.entries.places().hash(self);
+        for place in 0..children.entries.places() {
+            let key = children.entries.at(place);
+            key.is_some().hash(self);
+            if let Some(key) = key
+                && let Some(entry) = children.entries.get(key)
+            {
+                self.entry(entry, children);
+                self.callers(key, children);
+            }
+        }
+        children.timers.all().count().hash(self);
+        for (at, timer) in children.timers.all() {
+            self.at(at);
+            match timer {
+                Timer::Child(key) => self.key(Some(key), children),
+                Timer::Group => self.write_u8(b's'),
+                Timer::Grace(grace) => grace.hash(self),
+                Timer::Total => self.write_u8(b't'),
+            }
+        }
+        self.requirements(&children.requirements, children);
+        self.window(children.window.as_ref());
+        children.paused.is_some_and(|until| until > self.now).hash(self);
+        if let Some(until) = children.pauses_until(self.now) {
+            self.at(until);
+        }
+    }
+
+    fn entry(&mut self, entry: &ChildEntry, children: &Children) {
+        (entry.state, entry.lifecycle, entry.incarnation == 0).hash(self);
+        self.pos(entry.pos);
+        let Some(history) = &entry.history else { return self.write_u8(b'-') };
+        let backoff = entry.backoff(&children.rules);
+        history.policy.as_deref().map(words).hash(self);
+        let failures = history.consecutive_failures.min(backoff.flat_from());
+        // The place on the curve differs from the failures where an error has asked for a delay.
+        (failures, history.place().min(backoff.flat_from())).hash(self);
+        (entry.options.is_fallback, history.message_pending).hash(self);
+        self.until(history.held);
+        history.tracker.window().is_some().hash(self);
+        self.window(history.tracker.window());
+        let (consecutive, failing_since) = history.tracker.consecutive();
+        consecutive.hash(self);
+        if let Some(since) = failing_since {
+            let limits = entry.limits(&children.rules);
+            let most = limits.and_then(|limits| limits.failing_for).unwrap_or_default();
+            self.since(since, most.saturating_add(Duration::from_millis(1)));
+        }
+        match entry.state {
+            ChildState::Active if failures > 0 => {
+                self.since(entry.since, backoff.resets_after().unwrap_or_default());
+            }
+            ChildState::Stopping { why: StopReason::Failing { .. }, .. }
+            | ChildState::AwaitingDecision { .. } => {
+                let last = history.last.as_ref();
+                let asked = last.and_then(|last| children.rules.retry_after(&entry.options, last));
+                self.since(entry.since, backoff.longest().max(asked.unwrap_or_default()));
+                last.map(|last| (last.kind(), asked)).hash(self);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what callers of the child wait for, each goal once.
+    fn callers(&mut self, key: Key, children: &Children) {
+        let mut goals = Vec::new();
+        for (_, goal) in children.callers.of(key) {
+            if !goals.contains(&goal) {
+                goals.push(goal);
+            }
+        }
+        goals.hash(self);
+    }
+
+    fn requirements(&mut self, requirements: &Requirements, children: &Children) {
+        for name in &requirements.names {
+            (name.met, name.waiters.len()).hash(self);
+            self.key(name.provider, children);
+            for &waiter in &name.waiters {
+                self.key(Some(waiter), children);
+            }
+        }
+        requirements.released.len().hash(self);
+        for &key in &requirements.released {
+            self.key(Some(key), children);
+        }
+    }
+}
+
+/// The policy of an incarnation as text. Explored children set neither their backoff nor their log.
+pub(super) fn words(policy: &RestartPolicy) -> String {
+    let RestartPolicy { restart, limits, on_exhausted, .. } = policy;
+    format!("{restart:?} {:?} {on_exhausted:?}", limits.get())
+}

@@ -1,0 +1,29 @@
+//! The part of the account that makes a difference to later checks, for a
+//! [`fingerprint`](crate::core::verify::fingerprint).
+
+use std::hash::Hash;
+
+use super::Invariants;
+use crate::core::verify::fingerprint::{Fingerprint, words};
+
+impl Invariants {
+    /// Leaves out removed children, and everything that was compared with what the machine shows.
+    pub(in super::super) fn print(&self, print: &mut Fingerprint) {
+        (self.aborting, self.abandoned).hash(print);
+        for (key, child) in self.present() {
+            (key.index(), &child.declaration.name).hash(print);
+            (child.live, child.cancelled, child.aborted, child.itself).hash(print);
+            (child.cause, child.was_active, child.decided, child.leaked).hash(print);
+            (child.told_failed, child.returns, child.replaced).hash(print);
+            (child.question, child.asked_once, child.answer).hash(print);
+            child.policy.as_ref().map(words).hash(print);
+            (child.message_pending, child.put_down, child.left_alone).hash(print);
+            child.condemned.is_some().hash(print);
+            print.pos(child.condemned.unwrap_or(0));
+            if let Some(due) = child.due {
+                print.at(due);
+            }
+            print.until(child.held);
+        }
+    }
+}

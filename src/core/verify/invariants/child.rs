@@ -1,0 +1,155 @@
+//! The account of one child.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::grants::OwnGrants;
+use crate::core::IncarnationNumber;
+use crate::exit::ExitReason;
+use crate::failure::Resolution;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{
+    Backoff, ChildOptions, Exceptions, Limits, OnExhausted, OnExit, RestartPolicy, Rules,
+    StartCause,
+};
+
+/// What never changes about a child.
+#[derive(Debug)]
+pub(in super::super) struct Declaration {
+    pub(in super::super) name: Arc<str>,
+    pub(in super::super) options: Arc<ChildOptions>,
+    /// The siblings that it requires, by name.
+    pub(in super::super) requires: Vec<Arc<str>>,
+}
+
+/// What is known of a child, from events and effects alone.
+#[derive(Clone, Debug)]
+pub(in super::super) struct ChildRecord {
+    pub(in super::super) declaration: Arc<Declaration>,
+    pub(in super::super) lifecycle: Lifecycle,
+    pub(in super::super) since: Instant,
+    pub(in super::super) incarnation: IncarnationNumber,
+    pub(in super::super) live: bool,
+    pub(in super::super) cancelled: bool,
+    pub(in super::super) aborted: bool,
+    pub(in super::super) forgotten: bool,
+    /// Its place in the start order.
+    pub(super) place: u64,
+    /// The cause of its last start.
+    pub(super) cause: Option<StartCause>,
+    /// It was ready when its incarnation ended, or requested the end itself.
+    pub(super) was_active: bool,
+    /// It has requested its own stop.
+    pub(super) itself: bool,
+    /// Its last incarnation has leaked.
+    pub(super) leaked: bool,
+    /// What becomes of it was decided, since its last start.
+    pub(super) decided: bool,
+    /// It restarts after its last end.
+    pub(super) returns: bool,
+    /// The answer to a caller was that its start failed.
+    pub(super) told_failed: bool,
+    /// It must end before any child from this place on is started.
+    pub(super) condemned: Option<u64>,
+    /// The restarts that count for its own limits.
+    pub(super) own: OwnGrants,
+    /// Its fallback has replaced it, and was not started yet.
+    pub(super) replaced: bool,
+    /// Failures since it was last healthy.
+    pub(super) consecutive_failures: u32,
+    /// Delays that were drawn since then, without those that errors asked for.
+    pub(super) drawn: u32,
+    /// It is not restarted before this instant.
+    pub(super) due: Option<Instant>,
+    /// Whether the failure callback decides on it.
+    pub(in super::super) question: QuestionState,
+    /// The callback was called, since its last start.
+    pub(super) asked_once: bool,
+    /// When the callback was called.
+    pub(super) asked_at: Instant,
+    /// The callback's decision, until it is carried out.
+    pub(super) answer: Option<Resolution>,
+    /// A message waits for it, and it was not started since.
+    pub(in super::super) message_pending: bool,
+    /// It was stopped, rather than ended by itself.
+    pub(super) put_down: bool,
+    /// It has ended, and its trigger does not restart it.
+    pub(super) left_alone: bool,
+    /// The machine showed that it comes back, and reported nothing else since.
+    pub(super) expected: bool,
+    /// Until when its messages are held back, from its last restart or from the next.
+    pub(super) held: Option<Instant>,
+    /// The policy that it has set for itself.
+    pub(super) policy: Option<RestartPolicy>,
+}
+
+/// Whether a decision of the failure callback is pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum QuestionState {
+    None,
+    Open,
+    /// It is pending, but a group operation will stop the child first, so the decision is discarded.
+    Overtaken,
+}
+
+impl ChildRecord {
+    /// The account of a child that was just added.
+    pub(super) fn new(declaration: Arc<Declaration>, place: u64, now: Instant) -> Self {
+        Self {
+            declaration,
+            lifecycle: Lifecycle::Discovered,
+            since: now,
+            incarnation: 0,
+            live: false,
+            cancelled: false,
+            aborted: false,
+            forgotten: false,
+            place,
+            cause: None,
+            was_active: false,
+            itself: false,
+            leaked: false,
+            decided: false,
+            returns: false,
+            told_failed: false,
+            condemned: None,
+            own: OwnGrants::default(),
+            replaced: false,
+            consecutive_failures: 0,
+            drawn: 0,
+            due: None,
+            question: QuestionState::None,
+            asked_once: false,
+            asked_at: now,
+            answer: None,
+            message_pending: false,
+            put_down: false,
+            left_alone: false,
+            expected: false,
+            held: None,
+            policy: None,
+        }
+    }
+
+    pub(super) fn backoff<'a>(&'a self, rules: &'a Rules) -> &'a Backoff {
+        let own = self.policy.as_ref().and_then(|policy| policy.backoff.as_ref());
+        own.unwrap_or_else(|| rules.backoff(&self.declaration.options))
+    }
+
+    pub(super) fn limits(&self, rules: &Rules) -> Limits {
+        let spec = rules.limits(&self.declaration.options).unwrap_or_default();
+        self.policy.as_ref().map_or(spec, |policy| policy.limits.get().or(spec))
+    }
+
+    pub(super) fn on_exhausted(&self, rules: &Rules) -> OnExhausted {
+        let own = self.policy.as_ref().and_then(|policy| policy.on_exhausted);
+        own.unwrap_or_else(|| rules.on_exhausted(&self.declaration.options))
+    }
+
+    pub(super) fn on_exit(&self, rules: &Rules, reason: &ExitReason) -> OnExit {
+        match self.policy.as_ref().and_then(|policy| policy.restart.as_ref()) {
+            Some(own) => own.after(&Exceptions::default(), reason, self.was_active),
+            None => rules.on_exit(&self.declaration.options, reason, self.was_active),
+        }
+    }
+}

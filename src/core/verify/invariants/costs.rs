@@ -1,0 +1,228 @@
+//! What a failure costs and how long the delay is, calculated a second time, simply.
+//!
+//! Knows exits, decisions and the rules. Knows nothing of groups, nor how the machine counts.
+//!
+//! # Invariants
+//!
+//! 1. An end is decided once, by the child's trigger.
+//! 2. A charged restart is granted if and only if the limits of the supervisor and of the child have
+//!    room for it. A granted restart is recorded by all limits, a refused one by none. In a pause
+//!    nothing counts, and no child is restarted before its end.
+//! 3. The delay is the one that the error asks for, or else the next one of the backoff's curve. The
+//!    curve resets after the child was active for long enough, or has reported that it is healthy.
+//! 4. The machine shows as many restarts and failures as there were.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Declaration, Invariants, Violation, ensure};
+use crate::core::{Decision, Key, Machine};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{FirstStart, OnExhausted, OnExit, Reset};
+
+impl Invariants {
+    pub(super) fn decided(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+        decision: Decision,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        let (ordered, up, is_ending) = (self.ordered, self.up, self.ending);
+        let rules = Arc::clone(&self.rules);
+        self.left.take_if(|left| *left == key);
+        let child = self.child(key);
+        ensure(!std::mem::replace(&mut child.decided, true), "an end is decided once")?;
+        if decision == Decision::Exit {
+            self.ending = true;
+            return ensure(reason.exit_code().is_some(), "only who says so ends the program");
+        }
+        let heard = reason.exit_code().is_none() || is_ending;
+        ensure(heard, "who says so ends the program, unless it ends already")?;
+        ensure(child.condemned.is_none(), "an end in a range that is being stopped is free")?;
+        let clean = reason.is_clean();
+        let first = ordered && !up && rules.first_start == FirstStart::Fail;
+        if first && !child.was_active && !clean {
+            self.ending = true;
+            return ensure(decision == Decision::GiveUp, "a first start is not tried again");
+        }
+        let then = child.on_exit(&rules, reason);
+        let right = match decision {
+            Decision::Leave => then == OnExit::Leave,
+            Decision::EndSupervisor => then == OnExit::EndSupervisor,
+            Decision::FailSupervisor => then == OnExit::FailSupervisor,
+            Decision::Restart { .. }
+            | Decision::GiveUp
+            | Decision::FallBack
+            | Decision::Pause { .. }
+            | Decision::Decline
+            | Decision::Escalate
+            | Decision::Exit => then.restarts(),
+        };
+        ensure(right, "what becomes of a child is what its trigger says")?;
+        child.returns = then.restarts();
+        child.left_alone = decision == Decision::Leave;
+        child.put_down &= !child.left_alone;
+        if !child.returns {
+            self.ending |= then != OnExit::Leave;
+            return Ok(());
+        }
+        match decision {
+            Decision::Decline | Decision::Escalate => return self.heard(key, clean, decision),
+            _ => self.heard(key, clean, decision)?,
+        }
+        let child = self.child(key);
+        let options = Arc::clone(&child.declaration.options);
+        let backoff = child.backoff(&rules).clone();
+        let asked = rules.retry_after(&options, reason);
+        let drawn = [0.0, 1.0]
+            .map(|unit| backoff.delay(child.drawn, &mut || unit).expect("a curve without an end"));
+        let [least, most] = asked.map_or(drawn, |wait| [wait; 2]);
+        child.consecutive_failures += 1;
+        child.drawn += u32::from(asked.is_none());
+        let (consecutive_failures, since, was_active) =
+            (child.consecutive_failures, child.since, child.was_active);
+        let free = match then {
+            OnExit::RestartUncharged => true,
+            _ => !was_active && !matches!(reason, ExitReason::Escalated { .. }),
+        };
+        let counts = !free
+            || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
+            || least.is_zero()
+            || rules.charge_everything;
+        let limits = child.limits(&rules);
+        let on_exhausted = child.on_exhausted(&rules);
+        let paused = self.paused.filter(|&until| until > now);
+        let by_child = !self.child(key).own.fit(&limits, since, now);
+        let by_supervisor = counts && !self.granted.fit(rules.intensity, now);
+        let refused = paused.is_none() && (by_child || by_supervisor);
+        let falls_back = refused && options.fallback.is_some();
+        let right = match decision {
+            Decision::Restart { .. } => !refused,
+            Decision::FallBack => falls_back,
+            Decision::GiveUp | Decision::Pause { .. } => refused && !falls_back,
+            Decision::Leave
+            | Decision::EndSupervisor
+            | Decision::FailSupervisor
+            | Decision::Decline
+            | Decision::Escalate
+            | Decision::Exit => false,
+        };
+        ensure(right, "it is restarted unless a limit is reached, and only then given up")?;
+        match decision {
+            Decision::Restart { attempt, delay } => {
+                ensure(attempt == consecutive_failures, "an attempt says the how manieth it is")?;
+                let rest = paused.map_or(Duration::ZERO, |until| until - since);
+                let waits = least.max(rest)..=most.max(rest);
+                ensure(waits.contains(&delay), "a wait is the one of the curve, or of the pause")?;
+                if paused.is_none() {
+                    self.child(key).own.record(&limits, since, now);
+                }
+                if paused.is_none() && counts {
+                    self.granted.record(rules.intensity, now);
+                }
+                self.waits(key, since, delay, paused.is_some(), now);
+            }
+            Decision::Pause { length } => {
+                let OnExhausted::Pause(said) = on_exhausted else {
+                    return Err("nobody pauses who is not told to".to_owned());
+                };
+                let drawn = [0.0, 1.0].map(|unit| backoff.spread(said, &mut || unit));
+                let right = (drawn[0]..=drawn[1]).contains(&length);
+                ensure(right, "a pause is as long as was said, and its jitter")?;
+                if by_supervisor {
+                    self.granted.clear();
+                    self.paused = Some(since + length);
+                }
+                if by_child {
+                    self.child(key).own.clear();
+                }
+                self.child(key).held = None;
+                self.goes_at(key, since + length);
+            }
+            Decision::FallBack => {
+                let child = self.child(key);
+                child.own.clear();
+                (child.consecutive_failures, child.drawn, child.held) = (0, 0, None);
+                self.goes_at(key, since);
+            }
+            Decision::GiveUp => match on_exhausted {
+                OnExhausted::Park | OnExhausted::StopChild => self.condemn(key, false),
+                OnExhausted::Escalate | OnExhausted::Exit(_) => self.ending = true,
+                OnExhausted::Pause(_) => return Err("who pauses is not given up".to_owned()),
+            },
+            Decision::Leave
+            | Decision::EndSupervisor
+            | Decision::FailSupervisor
+            | Decision::Decline
+            | Decision::Escalate
+            | Decision::Exit => {}
+        }
+        Ok(())
+    }
+
+    /// The child restarts at `at`, and its group with it.
+    pub(super) fn goes_at(&mut self, key: Key, at: Instant) {
+        self.child(key).due = Some(at);
+        self.condemn(key, false);
+    }
+
+    /// The fallback replaces the child.
+    pub(super) fn replaced(&mut self, key: Key) -> Result<(), Violation> {
+        let child = self.child(key);
+        let Some(options) = &child.declaration.options.fallback else {
+            return Err("only who has a fallback is replaced".to_owned());
+        };
+        child.declaration = Arc::new(Declaration {
+            name: Arc::clone(&child.declaration.name),
+            options: Arc::clone(options),
+            requires: child.declaration.requires.clone(),
+        });
+        child.replaced = true;
+        Ok(())
+    }
+
+    /// Notes that a child has left a state.
+    pub(super) fn lived(&mut self, key: Key, from: Lifecycle, since: Instant, now: Instant) {
+        let rules = Arc::clone(&self.rules);
+        let child = self.child(key);
+        let resets_after = child.backoff(&rules).resets_after();
+        if from == Lifecycle::Active && resets_after.is_some_and(|enough| now - since >= enough) {
+            (child.consecutive_failures, child.drawn) = (0, 0);
+            child.own.reset();
+        }
+    }
+
+    /// Notes that a child has entered a state.
+    pub(super) fn became(&mut self, key: Key, to: Lifecycle) {
+        let rules = Arc::clone(&self.rules);
+        let child = self.child(key);
+        if to == Lifecycle::Active && child.backoff(&rules).resets_on(Reset::OnReady) {
+            (child.consecutive_failures, child.drawn) = (0, 0);
+            child.own.reset();
+        }
+    }
+
+    pub(super) fn check_costs(&mut self, machine: &Machine, now: Instant) -> Result<(), Violation> {
+        let intensity = self.rules.intensity;
+        let granted = self.granted.count(intensity, now);
+        ensure(machine.intensity(now).0 == granted, "restarts are counted")?;
+        if intensity.is_some_and(|intensity| intensity.decay().is_none() && !intensity.tumbles()) {
+            let window = machine.children().window.as_ref();
+            let kept = window.into_iter().flat_map(|window| window.granted(now));
+            let exact = kept.eq(self.granted.at().iter().copied());
+            ensure(exact, "restarts count from when they were granted")?;
+        }
+        for (key, child) in self.present() {
+            let history = machine.view(key, now).and_then(|view| view.history);
+            let attempt = history.map_or(0, |history| history.attempt);
+            let resets_after = child.backoff(&self.rules).resets_after();
+            let well = child.lifecycle == Lifecycle::Active
+                && resets_after.is_some_and(|enough| now - child.since >= enough);
+            let consecutive_failures = if well { 0 } else { child.consecutive_failures };
+            ensure(attempt == consecutive_failures, "failures in a row are counted")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Health checks: what is reported, and that nothing follows unless the spec says so.
+//!
+//! # Invariants
+//!
+//! 1. A result is reported once, and only for an Active child.
+//! 2. A child fails as unhealthy if and only if its check fails, its spec says so, and neither the child
+//!    nor its supervisor ends anyway.
+
+use super::{Invariants, Violation, ensure};
+use crate::core::{IncarnationNumber, Key, MachineEvent};
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+
+impl Invariants {
+    /// Notes the result of a health check.
+    pub(super) fn check_up(&mut self, event: &MachineEvent) {
+        self.checked = None;
+        let MachineEvent::Health { key, incarnation, problem } = event else { return };
+        let child = &self.children[key];
+        let runs = child.live && child.incarnation == *incarnation;
+        if runs && child.lifecycle == Lifecycle::Active {
+            let fails =
+                child.declaration.options.fails_unhealthy && problem.is_some() && !self.ending;
+            self.checked = Some((*key, fails));
+        }
+    }
+
+    pub(super) fn check_health(
+        &mut self,
+        key: Key,
+        incarnation: IncarnationNumber,
+    ) -> Result<(), Violation> {
+        let child = &self.children[&key];
+        let right = child.incarnation == incarnation && child.lifecycle == Lifecycle::Active;
+        let said = self.checked.is_some_and(|(checked, _)| checked == key);
+        ensure(right && said, "health is told of who is active, and was checked")?;
+        // The report is complete, unless the child has to fail.
+        self.checked.take_if(|(_, fails)| !*fails);
+        Ok(())
+    }
+
+    pub(super) fn check_illness(&mut self, key: Key, reason: &ExitReason) -> Result<(), Violation> {
+        let ill = matches!(reason, ExitReason::Unhealthy(_));
+        let fails = self.checked.take_if(|(checked, fails)| *checked == key && *fails).is_some();
+        ensure(ill == fails, "who is unhealthy fails if he is told to, and nobody else")
+    }
+
+    /// Checks that the result has had its effect.
+    pub(super) fn check_heard(&self) -> Result<(), Violation> {
+        ensure(self.checked.is_none(), "whoever is active is heard of when he was checked")
+    }
+}

@@ -1,0 +1,154 @@
+//! Starts by a message, delayed delivery, and acknowledgements.
+//!
+//! # Invariants
+//!
+//! 1. A message starts a child only if its spec says so and the child was never started, or has ended
+//!    by itself and was not stopped since. Each start answers a message that came after the last start.
+//!    Otherwise only a request starts such a child, or the group with which it was stopped.
+//! 2. Messages are held back for a delayed restart of a child alone, and for no other start. The start
+//!    is at once, or at the end of the last hold. The hold lasts until the shown deadline.
+//! 3. An acknowledgement resets the backoff if and only if that is its rule.
+//! 4. The machine shows which children come back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{ChildRecord, Invariants, Violation, ensure, is_ending};
+use crate::core::child::{ChildState, DownState};
+use crate::core::{Key, Machine, MachineEvent};
+use crate::policy::{Reset, StartCause, Strategy};
+
+impl ChildRecord {
+    /// Whether a message may start the child.
+    fn is_startable(&self) -> bool {
+        let idle = self.incarnation == 0 || self.left_alone;
+        self.declaration.options.on_message && idle && !self.put_down
+    }
+}
+
+impl Invariants {
+    /// Notes events about messages.
+    pub(super) fn note_message(&mut self, event: &MachineEvent) {
+        let rules = Arc::clone(&self.rules);
+        let ending = self.ending;
+        match *event {
+            MachineEvent::MessagePending { key } => {
+                if let Some(child) = self.children.get_mut(&key) {
+                    let open = child.live || child.due.is_some() || !child.decided;
+                    let heeded = child.declaration.options.on_message && !ending;
+                    child.message_pending |= heeded && (open || child.is_startable());
+                }
+            }
+            MachineEvent::Acked { key, incarnation } => {
+                let child = self.child(key);
+                let runs = child.live && child.incarnation == incarnation;
+                if runs && child.backoff(&rules).resets_on(Reset::OnAck) {
+                    (child.consecutive_failures, child.drawn) = (0, 0);
+                    child.own.reset();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes a granted restart: at once with messages held back, or after its delay.
+    pub(super) fn waits(
+        &mut self,
+        key: Key,
+        since: Instant,
+        delay: Duration,
+        paused: bool,
+        now: Instant,
+    ) {
+        let alone = self.strategy == Strategy::OneForOne;
+        let child = self.child(key);
+        if paused {
+            child.held = None;
+        }
+        if paused || !alone || !child.declaration.options.delays_traffic {
+            return self.goes_at(key, since + delay);
+        }
+        let last = child.held.filter(|&held| held > now);
+        child.held = Some(last.map_or(since + delay, |held| held + delay));
+        self.goes_at(key, last.unwrap_or(now));
+    }
+
+    pub(super) fn hold(&mut self, key: Key, until: Instant) -> Result<(), Violation> {
+        let first = self.holding.replace((key, until)).is_none();
+        ensure(first, "a hold is followed by the start that it is for")
+    }
+
+    /// Checks a start against the waiting messages.
+    pub(super) fn check_traffic(
+        &mut self,
+        key: Key,
+        cause: StartCause,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        let said = self.holding.take();
+        let child = self.child(key);
+        let kept = child.held.filter(|&held| cause == StartCause::Restart && held > now);
+        child.held = kept;
+        ensure(said == kept.map(|until| (key, until)), "messages are held while a restart waits")?;
+        match cause {
+            StartCause::OnMessage => {
+                ensure(child.message_pending, "a message has come for who is started by one")?;
+                ensure(child.is_startable(), "a message starts nobody who was stopped or given up")
+            }
+            StartCause::Initial | StartCause::Group => {
+                let gone = !child.is_startable();
+                ensure(gone, "a supervisor or a group does not start who waits for a message")
+            }
+            StartCause::Manual | StartCause::Restart => Ok(()),
+        }
+    }
+
+    pub(super) fn stays(&mut self, key: Key) -> Result<(), Violation> {
+        self.told.push(key);
+        let child = self.child(key);
+        child.put_down = true;
+        ensure(!child.live, "only who is down stays down")
+    }
+
+    /// Whether a waiting message has to start the child.
+    pub(super) fn calls(&self, key: Key) -> bool {
+        let child = &self.children[&key];
+        child.message_pending && child.is_startable()
+    }
+
+    /// Checks which children the machine shows as coming back, and that every change is reported.
+    pub(super) fn check_returns(&mut self, machine: &Machine) -> Result<(), Violation> {
+        let over = is_ending(machine) || self.finished.is_some();
+        let mut returning = Vec::new();
+        for (key, child) in self.present() {
+            let returns = machine.returns(key);
+            let (state, name) = (machine.children().state(key), self.name(key));
+            ensure(!(over && returns), "nobody comes back once the end has begun")?;
+            let runs = child.live && !child.cancelled && !child.aborted;
+            let expected = match state {
+                _ if over => Some(false),
+                _ if runs => Some(true),
+                Some(ChildState::Backoff | ChildState::AwaitingGroup | ChildState::Gated(_)) => {
+                    Some(true)
+                }
+                Some(ChildState::Down(DownState::RestartsWithGroup)) | None => None,
+                Some(ChildState::Down(_)) if child.is_startable() => Some(true),
+                Some(ChildState::Down(DownState::New)) => Some(true),
+                Some(ChildState::Down(_)) => Some(false),
+                Some(_) => None,
+            };
+            let right = expected.is_none_or(|expected| returns == expected);
+            ensure(right, format!("{name} comes back: {returns}, but is {state:?}"))?;
+            // The change may be reported when the group is down.
+            let told = over || self.told.contains(&key) || machine.decides_later();
+            let silent = child.expected && !child.live && !returns && !told;
+            ensure(!silent, format!("{name} does not come back, and nobody is told: {state:?}"))?;
+            let open = child.expected && !self.told.contains(&key) && !over;
+            returning.push((key, returns || open));
+        }
+        for (key, returns) in returning {
+            self.child(key).expected = returns;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+//! Groups and orders: which children stop and start together, and in which order.
+//!
+//! A failure *condemns* the running children of its range: they must end before any child of the range
+//! is started, and their ends are not charged. Knows decisions, starts and stops, and nothing of the
+//! group operation.
+//!
+//! # Invariants
+//!
+//! 1. No child of a range is started before the whole range is down, nor before its deadline.
+//! 2. A restart was decided before, and no other decision came since.
+//! 3. In a sequential start, no child is started while an earlier child of that start is not ready.
+//! 4. A child that is stopped with its group is cancelled when the children behind it are down.
+//! 5. An end is decided, unless it is not charged, or is the answer to the caller that requested the
+//!    start.
+//! 6. A temporary child that has ended is removed, unless it has leaked, is yet to be started, was to be
+//!    restarted, or its caller was answered that its start failed.
+//! 7. When a caller terminates the child that a group waits for, the group stays down.
+//! 8. No child is started at a request only to be cancelled in the same event.
+//! 9. A supervisor that has to end does end.
+//! 10. Children are cancelled in the order that the machine has shown before, unless it aborts them.
+//! 11. A group waits for one child.
+
+use std::time::Instant;
+
+use super::{Invariants, QuestionState, Violation, ensure, is_ending};
+use crate::core::child::{ChildState, DownState};
+use crate::core::{ChildAnswer, ChildRequest, IncarnationNumber, Key, Machine, MachineEvent};
+use crate::lifecycle::Lifecycle;
+use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
+
+/// The child that stops now, and those that are shown to stop after it. There is none while the walk
+/// passes children that are down, which may take several events.
+pub(super) fn line(machine: &Machine) -> Vec<(Key, IncarnationNumber)> {
+    let live = |key: &Key| machine.children().state(*key).is_some_and(ChildState::is_live);
+    let first = machine.stops_now().filter(live);
+    let line = std::iter::successors(first, |&key| machine.stops_after(key));
+    line.filter_map(|key| Some((key, machine.children().entries.get(key)?.incarnation))).collect()
+}
+
+impl Invariants {
+    /// Checks that the first remaining child of the line stops now, or will once the walk has passed the
+    /// children that are down, and that the rest of the line is unchanged.
+    pub(super) fn check_line(
+        &self,
+        before: &[(Key, IncarnationNumber)],
+        machine: &Machine,
+    ) -> Result<(), Violation> {
+        let there = |&(key, incarnation): &(Key, IncarnationNumber)| {
+            let child = &self.children[&key];
+            child.live && child.incarnation == incarnation
+        };
+        let Some(first) = before.iter().find(|it| there(it)).filter(|_| !self.aborting) else {
+            return Ok(());
+        };
+        let right = match machine.stops_now() {
+            Some(key) if key == first.0 => *first == before[0] || self.children[&key].cancelled,
+            Some(key) => machine.is_to_stop(first.0) && !self.children[&key].live,
+            None => machine.is_to_stop(first.0),
+        };
+        ensure(right, "who was in the line is asked when it is his turn")?;
+        let asked = |key| self.children[&key].cancelled || self.children[&key].aborted;
+        let pairs = before.iter().zip(&before[1..]).filter(|(it, next)| there(it) && there(next));
+        let goes_on = pairs
+            .map(|(behind, next)| (behind.0, next.0))
+            .all(|(behind, next)| machine.stops_after(behind) == Some(next) || asked(next));
+        ensure(goes_on, "whoever was in the line keeps his place")
+    }
+
+    /// Condemns the running children of the child's range.
+    pub(super) fn condemn(&mut self, key: Key, with_itself: bool) {
+        if self.strategy == Strategy::OneForOne {
+            return;
+        }
+        self.abandoned = false;
+        let range = self.strategy.affected(self.children[&key].place);
+        for (&other, child) in &mut self.children {
+            let concerned = range.contains(&child.place) && (with_itself || other != key);
+            if child.question == QuestionState::Open && concerned {
+                child.question = QuestionState::Overtaken;
+            }
+            if child.live && concerned {
+                let from = *range.start();
+                child.condemned = Some(child.condemned.map_or(from, |before| before.min(from)));
+            }
+        }
+    }
+
+    /// Notes what the effects of an event do not show.
+    pub(super) fn note(&mut self, event: &MachineEvent, machine: &Machine, now: Instant) {
+        match *event {
+            MachineEvent::Healthy { key, incarnation } => {
+                let child = self.child(key);
+                if child.live && child.incarnation == incarnation {
+                    (child.consecutive_failures, child.drawn) = (0, 0);
+                    child.own.reset();
+                }
+            }
+            MachineEvent::StopSelf { key, incarnation } => {
+                let child = self.child(key);
+                let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
+                child.itself |= runs && child.live && child.incarnation == incarnation;
+            }
+            MachineEvent::Request { key, request, .. } if !self.ending => {
+                let child = &self.children[&key];
+                let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
+                let waits = child.lifecycle == Lifecycle::Restarting;
+                match request {
+                    ChildRequest::RestartRunning if runs && child.live => self.condemn(key, true),
+                    ChildRequest::Wake if waits => {
+                        self.child(key).held = None;
+                        self.hurry(key, now);
+                    }
+                    ChildRequest::Terminate if waits => self.abandon(key, now),
+                    ChildRequest::Retry if is_parked(machine, key) => {
+                        self.granted.clear();
+                        self.child(key).own.clear();
+                        self.abandoned = false;
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the wait of the child, and of its group.
+    fn hurry(&mut self, key: Key, now: Instant) {
+        for (&other, child) in &mut self.children {
+            if other == key || self.strategy != Strategy::OneForOne {
+                child.due = child.due.map(|due| due.min(now));
+            }
+        }
+    }
+
+    /// Notes that the group stays down, if it has not begun to start.
+    fn abandon(&mut self, key: Key, now: Instant) {
+        let waits = self.children[&key].due.is_some_and(|due| due > now);
+        self.abandoned |= self.strategy != Strategy::OneForOne && waits;
+    }
+
+    pub(super) fn check_start(
+        &mut self,
+        key: Key,
+        cause: StartCause,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        let child = &self.children[&key];
+        if cause == StartCause::Restart {
+            let decided = child.due.is_some_and(|due| due <= now);
+            ensure(decided, "a restart was decided, and its wait is over")?;
+        }
+        for (_, other) in self.present() {
+            let waits = other.lifecycle == Lifecycle::Restarting;
+            if waits && other.due.is_some_and(|due| due > now) {
+                let range = self.strategy.affected(other.place);
+                ensure(!range.contains(&child.place), "a group waits before it starts")?;
+            }
+            let condemned = other.live && other.condemned.is_some_and(|from| from <= child.place);
+            // A caller may restart a child that is down while the rest of its range is parked.
+            let called = matches!(cause, StartCause::Manual | StartCause::OnMessage);
+            if condemned && !called {
+                return Err("nobody of a range is started before all of it has gone".to_owned());
+            }
+        }
+        let again = cause == StartCause::Group && child.incarnation > 0;
+        if self.abandoned && again && child.declaration.requires.is_empty() {
+            return Err("a group whose wait was ended by hand stays down".to_owned());
+        }
+        let swept = |cause| matches!(cause, StartCause::Initial | StartCause::Group);
+        if self.ordered && self.rules.start == Start::Sequential && swept(cause) {
+            let early = self.present().any(|(_, other)| {
+                other.place < child.place
+                    && other.lifecycle == Lifecycle::Activating
+                    && other.cause.is_some_and(swept)
+                    && other.declaration.requires.is_empty()
+            });
+            let free = !child.declaration.requires.is_empty();
+            ensure(free || !early, "each is started when the one before is ready")?;
+        }
+        self.child(key).cause = Some(cause);
+        Ok(())
+    }
+
+    pub(super) fn check_cancel(&self, key: Key) -> Result<(), Violation> {
+        let in_vain = self.asked.is_some() && self.fresh.contains(&key);
+        ensure(!in_vain, "nobody is started by hand to be asked to end at once")?;
+        let child = &self.children[&key];
+        let by_itself = child.itself || child.lifecycle == Lifecycle::Errored;
+        let asked = self.asked.and_then(|ticket| self.waiting.get(&ticket));
+        let manual =
+            asked.is_some_and(|&(of, request)| of == key && request == ChildRequest::Terminate);
+        let together = child.condemned.is_some() || (self.ending && !self.aborting);
+        if !self.ordered || !together || by_itself || manual {
+            return Ok(());
+        }
+        // A child that a caller has restarted meanwhile is not cancelled.
+        let behind = self.present().any(|(_, other)| {
+            let asked = self.ending || other.condemned.is_some();
+            other.live && other.place > child.place && asked
+        });
+        ensure(!behind, "whoever is asked to end is the last one that is there")
+    }
+
+    /// Checks the answer to a caller.
+    pub(super) fn check_answer(
+        &mut self,
+        key: Key,
+        request: ChildRequest,
+        answer: &ChildAnswer,
+    ) -> Result<(), Violation> {
+        let child = self.child(key);
+        match (request, answer) {
+            (ChildRequest::RestartStopped, ChildAnswer::Failed(_)) => {
+                child.told_failed = true;
+                Ok(())
+            }
+            (ChildRequest::Terminate | ChildRequest::Delete, ChildAnswer::Done) => {
+                ensure(!child.live, "who was told that a child is down finds it down")
+            }
+            (_, ChildAnswer::Started(incarnation)) => {
+                ensure(child.incarnation == *incarnation, "an answer names the incarnation")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the child is significant, and its end the end of the supervisor.
+    pub(super) fn is_last(&self, key: Key) -> bool {
+        let mut others = self.present().filter(|&(other, _)| other != key);
+        let significant = self.children[&key].declaration.options.significant;
+        significant
+            && match self.rules.auto_shutdown {
+                AutoShutdown::Never => false,
+                AutoShutdown::AnySignificant => true,
+                AutoShutdown::AllSignificant => others.all(|(_, other)| {
+                    !other.declaration.options.significant || other.lifecycle == Lifecycle::Stopped
+                }),
+            }
+    }
+
+    pub(super) fn check_end(&self, machine: &Machine) -> Result<(), Violation> {
+        let over = is_ending(machine) || self.finished.is_some();
+        let awaited =
+            self.present().filter(|(_, child)| child.lifecycle == Lifecycle::Restarting).count();
+        let alone = self.strategy == Strategy::OneForOne;
+        ensure(over || alone || awaited <= 1, "a group waits for one child")?;
+        ensure(over || !self.ending, "what is to end, ends")?;
+        let children = machine.children();
+        let left = children.significant_remaining - children.significant_stopping;
+        let auto = match self.rules.auto_shutdown {
+            // A group may be about to start the rest, or to mark whether it will.
+            AutoShutdown::AllSignificant => {
+                self.significant_left && left == 0 && !machine.decides_later()
+            }
+            AutoShutdown::AnySignificant | AutoShutdown::Never => self.significant_left,
+        };
+        ensure(over || !auto || !self.ordered, "a significant end is the end of all")?;
+        let mut present = self.present();
+        let stopping = present.any(|(_, other)| other.live && (other.cancelled || other.aborted));
+        let free = self.strategy != Strategy::OneForOne && stopping;
+        ensure(self.left.is_none() || free || self.told_failed || over, "an end is decided")?;
+        for (key, child) in self.present() {
+            let restart = machine.children().restart_type(key);
+            let has_ended = child.incarnation > 0 && !child.live && !child.leaked;
+            // Its own policy may restart it.
+            let own = child.policy.as_ref().and_then(|policy| policy.restart.as_ref());
+            let own = own.is_some_and(|own| own.restart_type() != RestartType::Temporary);
+            let returns = own || child.replaced;
+            if restart == RestartType::Temporary && has_ended && !over && !returns {
+                let state = machine.children().state(key);
+                let kept =
+                    match state {
+                        // The callback decides only on children that restart.
+                        Some(ChildState::Gated(_) | ChildState::AwaitingDecision { .. }) => true,
+                        // An exception to its type restarts it, or would have without its group.
+                        Some(
+                            ChildState::Backoff | ChildState::AwaitingGroup | ChildState::Down(_),
+                        ) if child.returns || child.asked_once => true,
+                        // Its group may have marked it since.
+                        Some(ChildState::Down(
+                            DownState::Terminated
+                            | DownState::RestartsWithGroup
+                            | DownState::DownWithGroup,
+                        )) => child.told_failed,
+                        _ => false,
+                    };
+                let name = self.name(key);
+                ensure(kept, format!("{name} is temporary and has ended: {state:?}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_parked(machine: &Machine, key: Key) -> bool {
+    let state = machine.children().state(key);
+    matches!(state, Some(ChildState::Down(DownState::GivenUp | DownState::Leaked)))
+}

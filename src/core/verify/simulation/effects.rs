@@ -1,0 +1,191 @@
+//! Applying the effects of the machine.
+
+use std::time::Duration;
+
+use super::fake_child::Script;
+use super::{Happening, Simulation, TranscriptLine};
+use crate::core::{ChildAnswer, Decision, Effect, Finish, IncarnationNumber, Key, Report};
+use crate::exit::ExitReason;
+use crate::failure::Resolution;
+
+impl Simulation {
+    pub(super) fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Start { key, incarnation, cause } => {
+                let name = format!("{}#{incarnation}", self.fakes[&key].name);
+                self.transcript.push((self.now, TranscriptLine::Cause, format!("{name} {cause}")));
+                self.act(format!("start {name}"));
+                self.script(key, incarnation);
+            }
+            Effect::HoldMessages { key, until } => {
+                let left = until - self.now;
+                self.act(format!("hold {} {left:?}", self.fakes[&key].name));
+            }
+            Effect::StaysDown { key } => {
+                let line = format!("{} stays", self.fakes[&key].name);
+                self.transcript.push((self.now, TranscriptLine::Other, line));
+            }
+            Effect::Cancel { key } => {
+                let (name, stops) = (self.fakes[&key].name.clone(), self.fakes[&key].stops);
+                self.act(format!("cancel {name}"));
+                self.end_after(stops, key, ExitReason::Shutdown);
+            }
+            Effect::Abort { key } => {
+                let (name, dies) = (self.fakes[&key].name.clone(), self.fakes[&key].dies);
+                self.act(format!("abort {name}"));
+                self.end_after(dies, key, ExitReason::Aborted);
+            }
+            Effect::Leaked { key, incarnation } => {
+                self.act(format!("leaked {}#{incarnation}", self.fakes[&key].name));
+            }
+            Effect::Decided { key, decision: Decision::GiveUp, .. } => {
+                self.act(format!("gave up {}", self.fakes[&key].name));
+            }
+            Effect::Decided { key, decision: Decision::EndSupervisor, .. } => {
+                self.act(format!("{} ends all", self.fakes[&key].name));
+            }
+            Effect::Decided { key, decision: Decision::FailSupervisor, .. } => {
+                self.act(format!("{} fails all", self.fakes[&key].name));
+            }
+            Effect::Decided { key, decision: Decision::Pause { .. }, .. } => {
+                self.act(format!("pause {}", self.fakes[&key].name));
+            }
+            Effect::Decided { key, decision: Decision::Decline, .. } => {
+                self.act(format!("declined {}", self.fakes[&key].name));
+            }
+            Effect::Decided { key, decision: Decision::Escalate, .. } => {
+                self.act(format!("escalated {}", self.fakes[&key].name));
+            }
+            Effect::Health { key, problem, .. } => {
+                let well = if problem.is_some() { "unhealthy" } else { "healthy" };
+                self.act(format!("{well} {}", self.fakes[&key].name));
+            }
+            Effect::Decided { .. } | Effect::Ended { .. } => {}
+            Effect::Replaced { key } => {
+                self.act(format!("replaced {}", self.fakes[&key].name));
+                let fake = self.fakes.get_mut(&key).expect("a child");
+                *fake = *fake.fallback.take().expect("a fallback");
+            }
+            Effect::Ask { key, incarnation, attempt, .. } => {
+                let name = &self.fakes[&key].name;
+                self.act(format!("ask {name}#{incarnation} ({attempt})"));
+                self.reply_to(key, incarnation);
+            }
+            Effect::Unanswered { key, incarnation } => {
+                self.act(format!("no answer {}#{incarnation}", self.fakes[&key].name));
+            }
+            Effect::Changed { key, .. } => self.act(format!("changed {}", self.fakes[&key].name)),
+            Effect::Removed { key, .. } => self.act(format!("removed {}", self.fakes[&key].name)),
+            Effect::Report(report) => self.report(report),
+            Effect::Reply { ticket, answer } => {
+                let answer = word(&answer);
+                let line = format!("reply {ticket}: {answer}");
+                self.transcript.push((self.now, TranscriptLine::Other, line));
+                self.answers.insert(ticket, answer);
+            }
+            Effect::Up => self.act("up".to_owned()),
+            Effect::Finish(finish) => {
+                let line = self.last_word(&finish);
+                self.act(line);
+            }
+        }
+    }
+
+    pub(super) fn end_after(&mut self, after: Option<Duration>, key: Key, reason: ExitReason) {
+        let incarnation = self.invariants.children[&key].incarnation;
+        if let Some(after) = after {
+            self.plan(after, key, incarnation, Happening::Exited(reason));
+        }
+    }
+
+    pub(super) fn reply_to(&mut self, key: Key, incarnation: IncarnationNumber) {
+        let fake = self.fakes.get_mut(&key).expect("a child");
+        if fake.silent {
+            return;
+        }
+        let (after, resolution) =
+            fake.answers.pop_front().unwrap_or((Duration::ZERO, Resolution::Restart));
+        self.plan(after, key, incarnation, Happening::Answered(resolution.into()));
+    }
+
+    pub(super) fn script(&mut self, key: Key, incarnation: IncarnationNumber) {
+        let fake = self.fakes.get_mut(&key).expect("a child");
+        let script = fake.scripts.pop_front().unwrap_or(Script::Run);
+        let Some(after) = fake.ready else { return };
+        let happening = match script {
+            Script::Run if !fake.options.signals => return,
+            Script::Run => Happening::Ready,
+            Script::Ignore => Happening::Ignored,
+            other => Happening::Exited(other.reason()),
+        };
+        self.plan(after, key, incarnation, happening);
+    }
+
+    pub(super) fn plan(
+        &mut self,
+        after: Duration,
+        key: Key,
+        incarnation: IncarnationNumber,
+        what: Happening,
+    ) {
+        self.serial += 1;
+        self.agenda.insert((self.now + after, self.serial), (key, incarnation, what));
+    }
+
+    pub(super) fn report(&mut self, report: Report) {
+        let Report { key, from, to, ending, .. } = report;
+        let ending = ending.map(|ending| format!(" ({ending})")).unwrap_or_default();
+        let line = format!("{}: {from} → {to}{ending}", self.fakes[&key].name);
+        self.transcript.push((self.now, TranscriptLine::Edge(key), line));
+    }
+
+    pub(super) fn last_word(&self, finish: &Finish) -> String {
+        let name = |key: &Key| &self.fakes[key].name;
+        match finish {
+            Finish::Stopped => "finish stopped".to_owned(),
+            Finish::Aborted => "finish aborted".to_owned(),
+            Finish::AutoShutdown => "finish auto".to_owned(),
+            Finish::Failed { key, reason } => {
+                format!("finish failed {}: {}", name(key), reason.kind())
+            }
+            Finish::Escalated { key, reason } => {
+                format!("finish escalated {}: {}", name(key), reason.kind())
+            }
+            Finish::Exit { key, reason, code } => {
+                format!("finish exit {code} {}: {}", name(key), reason.kind())
+            }
+            Finish::StartFailed { key, reason } => {
+                format!("finish start failed {}: {}", name(key), reason.kind())
+            }
+        }
+    }
+
+    /// Checks that nothing more happens by itself, and that every child that should be up is up.
+    pub(in crate::core) fn check_rest(&self) {
+        if let Err(broken) = self.invariants.check_rest(&self.machine) {
+            panic!("broken: {broken}\n{}", self.tail());
+        }
+    }
+
+    pub(super) fn check(&self, right: bool, what: &str) {
+        assert!(right, "broken: {what}\n{}", self.tail());
+    }
+}
+
+fn word(answer: &ChildAnswer) -> String {
+    match answer {
+        ChildAnswer::Done => "done".to_owned(),
+        ChildAnswer::Started(incarnation) => format!("started {incarnation}"),
+        ChildAnswer::Ignored => "ignored".to_owned(),
+        ChildAnswer::Gated => "gated".to_owned(),
+        ChildAnswer::Dormant => "dormant".to_owned(),
+        ChildAnswer::Failed(reason) => format!("failed {}", reason.kind()),
+        ChildAnswer::Running => "running".to_owned(),
+        ChildAnswer::Restarting => "restarting".to_owned(),
+        ChildAnswer::InvalidState(lifecycle) => format!("unfit {lifecycle}"),
+        ChildAnswer::NotFound => "not found".to_owned(),
+        ChildAnswer::ShuttingDown => "shutting down".to_owned(),
+        ChildAnswer::MaxChildren(max) => format!("max {max}"),
+        ChildAnswer::Stopped => "stopped".to_owned(),
+    }
+}

@@ -1,0 +1,132 @@
+//! What happens in a simulation: exits, messages, requests and decisions.
+
+use std::sync::Arc;
+
+use super::fake_child::Script;
+use super::{Happening, Simulation, TranscriptLine};
+use crate::core::{ChildRequest, IncarnationNumber, Key, MachineEvent, Ticket};
+use crate::exit::ExitReason;
+use crate::failure::FailureDecision;
+use crate::policy::RestartPolicy;
+
+impl Simulation {
+    /// The child's task ends now.
+    pub(in crate::core) fn exit(&mut self, name: &str, reason: ExitReason) {
+        self.happen(self.key(name), Happening::Exited(reason));
+    }
+
+    pub(in crate::core) fn crash(&mut self, name: &str) {
+        self.exit(name, Script::Fail.reason());
+    }
+
+    /// The child fails, and all that follows at once has followed.
+    pub(in crate::core) fn fail(&mut self, name: &str) {
+        self.crash(name);
+        self.settle();
+    }
+
+    pub(in crate::core) fn end(&mut self, name: &str) {
+        self.exit(name, ExitReason::Normal);
+        self.settle();
+    }
+
+    pub(in crate::core) fn ready(&mut self, name: &str) {
+        self.happen(self.key(name), Happening::Ready);
+        self.settle();
+    }
+
+    pub(in crate::core) fn stop(&mut self) {
+        self.event(MachineEvent::Stop { within: None });
+        self.settle();
+    }
+
+    /// The incarnation that is there says something.
+    pub(in crate::core) fn says(
+        &mut self,
+        name: &str,
+        what: fn(Key, IncarnationNumber) -> MachineEvent,
+    ) {
+        let key = self.key(name);
+        self.event(what(key, self.invariants.children[&key].incarnation));
+    }
+
+    pub(super) fn happen(&mut self, key: Key, happening: Happening) {
+        let incarnation = self.invariants.children[&key].incarnation;
+        self.deliver(key, incarnation, happening);
+    }
+
+    /// A message comes that waits for the child.
+    pub(in crate::core) fn send(&mut self, name: &str) {
+        self.event(MachineEvent::MessagePending { key: self.key(name) });
+    }
+
+    /// It is decided what becomes of the child, asked or not.
+    pub(in crate::core) fn decide(&mut self, name: &str, decision: FailureDecision) {
+        self.happen(self.key(name), Happening::Answered(decision));
+    }
+
+    /// The incarnation that is there says how its end is to be answered.
+    pub(in crate::core) fn policy(&mut self, name: &str, policy: impl Into<Option<RestartPolicy>>) {
+        let key = self.key(name);
+        let incarnation = self.invariants.children[&key].incarnation;
+        let policy = policy.into().map(Arc::new);
+        self.event(MachineEvent::Policy { key, incarnation, policy });
+    }
+
+    pub(super) fn deliver(
+        &mut self,
+        key: Key,
+        incarnation: IncarnationNumber,
+        happening: Happening,
+    ) {
+        // The callback does not know whether its decision still counts.
+        if let Happening::Answered(decision) = happening {
+            return self.event(MachineEvent::Answered { key, incarnation, decision });
+        }
+        if self.live(key) == Some(incarnation) {
+            self.event(match happening {
+                Happening::Ready => MachineEvent::Ready { key, incarnation },
+                Happening::Ignored => MachineEvent::Ignored { key, incarnation },
+                Happening::Exited(reason) => MachineEvent::Exited { key, incarnation, reason },
+                Happening::Answered(_) => unreachable!("answered above"),
+            });
+        }
+    }
+
+    /// A caller requests something.
+    pub(in crate::core) fn ask(&mut self, name: &str, request: ChildRequest) -> Ticket {
+        self.ask_for(self.key(name), request)
+    }
+
+    pub(in crate::core) fn ask_for(&mut self, key: Key, request: ChildRequest) -> Ticket {
+        self.tickets += 1;
+        let ticket = self.tickets;
+        self.event(MachineEvent::Request { ticket, key, request });
+        ticket
+    }
+
+    /// Asks, lets all that follows at once follow, and returns the answer.
+    pub(in crate::core) fn call(&mut self, name: &str, request: ChildRequest) -> &str {
+        let ticket = self.ask(name, request);
+        self.settle();
+        self.answer(ticket)
+    }
+
+    /// The answer to a question, or a dash while there is none.
+    pub(in crate::core) fn answer(&self, ticket: Ticket) -> &str {
+        self.answers.get(&ticket).map_or("-", String::as_str)
+    }
+
+    pub(in crate::core) fn event(&mut self, event: MachineEvent) {
+        self.ticks += usize::from(matches!(event, MachineEvent::Tick));
+        self.transcript.push((self.now, TranscriptLine::Other, format!("← {event:?}")));
+        let mut effects = Vec::new();
+        let kept = self.invariants.watch(&mut self.machine, event, self.now, &mut effects);
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        if let Err(broken) = kept {
+            panic!("broken: {broken}\n{}", self.tail());
+        }
+    }
+}

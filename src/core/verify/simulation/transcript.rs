@@ -1,0 +1,127 @@
+//! What a test can see of a simulation.
+
+use std::time::Instant;
+
+use super::{Simulation, TranscriptLine};
+use crate::core::child::ChildState;
+use crate::core::{IncarnationNumber, Key};
+use crate::lifecycle::Lifecycle;
+
+impl Simulation {
+    /// How often the machine had itself woken.
+    pub(in crate::core) fn ticks(&self) -> usize {
+        self.ticks
+    }
+
+    pub(in crate::core) fn finished(&self) -> bool {
+        self.invariants.finished.is_some()
+    }
+
+    pub(in crate::core) fn is_up(&self) -> bool {
+        self.invariants.up
+    }
+
+    /// The names of all children that there are, in order of their keys.
+    pub(in crate::core) fn present(&self) -> Vec<(String, Key)> {
+        self.invariants
+            .present()
+            .map(|(key, child)| (child.declaration.name.to_string(), key))
+            .collect()
+    }
+
+    pub(in crate::core) fn lifecycle(&self, name: &str) -> Lifecycle {
+        self.invariants.children[&self.key(name)].lifecycle
+    }
+
+    /// Why the child is in the state in which it is.
+    pub(in crate::core) fn why(&self, name: &str) -> Option<&'static str> {
+        self.machine.view(self.key(name), self.now).and_then(|view| view.why)
+    }
+
+    /// Whose end is waited for before the next one is asked to stop.
+    pub(in crate::core) fn stops_now(&self) -> Option<&str> {
+        self.machine.stops_now().map(|key| self.fakes[&key].name())
+    }
+
+    pub(in crate::core) fn state(&self, key: Key) -> Option<ChildState> {
+        self.machine.children().state(key)
+    }
+
+    pub(in crate::core) fn live(&self, key: Key) -> Option<IncarnationNumber> {
+        let child = &self.invariants.children[&key];
+        child.live.then_some(child.incarnation)
+    }
+
+    /// The incarnations that are live, as in `a#1 b#2`.
+    pub(in crate::core) fn alive(&self) -> String {
+        let live = self.invariants.children.values().filter(|child| child.live);
+        let names = live.map(|child| format!("{}#{}", child.declaration.name, child.incarnation));
+        names.collect::<Vec<_>>().join(" ")
+    }
+
+    /// What was done since the last time, as in `cancel b, start a#2`.
+    pub(in crate::core) fn acts(&mut self) -> String {
+        let acts = self.news().into_iter().map(|(_, act)| act);
+        acts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What was done since the last time, and when it was, counted from the beginning.
+    pub(in crate::core) fn timed(&mut self) -> String {
+        let began = self.began;
+        let acts = self.news().into_iter().map(|(at, act)| format!("{:?} {act}", at - began));
+        acts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The edges of one child since the last time, as in `active → errored (failed) → resolved`.
+    pub(in crate::core) fn story(&mut self, name: &str) -> String {
+        let key = self.key(name);
+        let from = self.told.insert(key, self.transcript.len()).unwrap_or(0);
+        let mut story = String::new();
+        for (_, line, text) in &self.transcript[from..] {
+            if matches!(line, TranscriptLine::Edge(of) if *of == key) {
+                let (_, edge) = text.split_once(": ").expect("a name and an edge");
+                let (from, to) = edge.split_once(" → ").expect("an edge");
+                if story.is_empty() {
+                    story.push_str(from);
+                }
+                story.push_str(" → ");
+                story.push_str(to);
+            }
+        }
+        story
+    }
+
+    /// Why incarnations were started since the last time, as in `a#1 initial, b#2 restart`.
+    pub(in crate::core) fn causes(&mut self) -> String {
+        let from = std::mem::replace(&mut self.read, self.transcript.len());
+        let lines = self.transcript[from..].iter();
+        let causes = lines.filter(|(_, line, _)| matches!(line, TranscriptLine::Cause));
+        causes.map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Makes the next look begin here.
+    pub(in crate::core) fn skip(&mut self) {
+        self.read = self.transcript.len();
+        let keys: Vec<_> = self.fakes.keys().copied().collect();
+        self.told = keys.into_iter().map(|key| (key, self.read)).collect();
+    }
+
+    pub(super) fn news(&mut self) -> Vec<(Instant, String)> {
+        let from = std::mem::replace(&mut self.read, self.transcript.len());
+        let lines = self.transcript[from..].iter();
+        let acts = lines.filter(|(_, line, _)| matches!(line, TranscriptLine::Act));
+        acts.map(|(at, _, text)| (*at, text.clone())).collect()
+    }
+
+    pub(super) fn act(&mut self, text: String) {
+        self.transcript.push((self.now, TranscriptLine::Act, text));
+    }
+
+    /// The end of the transcript, to be read when something went wrong.
+    pub(super) fn tail(&self) -> String {
+        let from = self.transcript.len().saturating_sub(60);
+        let lines = self.transcript[from..].iter();
+        let lines = lines.map(|(at, _, text)| format!("{:?} {text}", *at - self.began));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}

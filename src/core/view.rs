@@ -1,0 +1,72 @@
+//! What can be seen of the children from outside.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::event::IncarnationNumber;
+use crate::exit::ExitReason;
+use crate::lifecycle::Lifecycle;
+use crate::policy::{ChildOptions, RestartPolicy};
+
+/// The state of one child.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) options: Arc<ChildOptions>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) incarnation: IncarnationNumber,
+    /// When the child entered this lifecycle state.
+    pub(crate) since: Instant,
+    /// Why the child is in this state, where its lifecycle alone does not tell.
+    pub(crate) why: Option<&'static str>,
+    /// The restart policy that the current or last incarnation has set for itself.
+    pub(crate) policy: Option<Arc<RestartPolicy>>,
+    pub(crate) history: Option<FailureSummary>,
+}
+
+/// The failures of one child so far.
+#[derive(Clone, Debug)]
+pub(crate) struct FailureSummary {
+    /// Failures in a row: from 1 while one is waited out, 0 once the child is healthy.
+    pub(crate) attempt: u32,
+    /// When the next attempt is due, and the delay that was drawn for it.
+    pub(crate) next: Option<(Instant, Duration)>,
+    pub(crate) last: Option<ExitReason>,
+}
+
+/// How many children a supervisor has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChildCounts {
+    pub(crate) by_lifecycle: [u32; 8],
+    pub(crate) supervisors: u32,
+}
+
+impl ChildCounts {
+    pub(crate) fn specs(&self) -> u32 {
+        self.by_lifecycle.iter().sum()
+    }
+
+    pub(crate) fn of(&self, lifecycle: Lifecycle) -> u32 {
+        self.by_lifecycle[lifecycle as usize]
+    }
+
+    pub(super) fn add(&mut self, options: &ChildOptions) {
+        self.by_lifecycle[Lifecycle::Discovered as usize] += 1;
+        self.supervisors += u32::from(options.supervisor.is_some());
+    }
+
+    pub(super) fn remove(&mut self, options: &ChildOptions, last: Lifecycle) {
+        self.by_lifecycle[last as usize] -= 1;
+        self.supervisors -= u32::from(options.supervisor.is_some());
+    }
+
+    /// A fallback replaces a child.
+    pub(super) fn replaced(&mut self, old: &ChildOptions, new: &ChildOptions) {
+        self.supervisors += u32::from(new.supervisor.is_some());
+        self.supervisors -= u32::from(old.supervisor.is_some());
+    }
+
+    pub(super) fn moved(&mut self, from: Lifecycle, to: Lifecycle) {
+        self.by_lifecycle[from as usize] -= 1;
+        self.by_lifecycle[to as usize] += 1;
+    }
+}
