@@ -186,6 +186,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
         }
     }
 
+    #[cfg(not(verger_loom))]
     fn leave(&self, number: u64) {
         self.shared.step(|state, fx| state.leave(number, fx));
     }
@@ -198,6 +199,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
         Arc::clone(&self.shared).mark_idle(self.now);
     }
 
+    #[cfg(not(verger_loom))]
     fn put_back(&self, envelope: Envelope<M>, loan: u64, holder: &TestHolder) {
         self.shared.put_back(envelope, loan, holder, self.now);
     }
