@@ -77,7 +77,7 @@ impl Client {
         let breaker = CircuitBreaker::new("vendor")
             .max_failures(1)
             .fails_if(|error| matches!(error, VendorError::TooManyRequests(_)))
-            .reset_from(VendorError::retry_after);
+            .retry_after(VendorError::retry_after);
         Self { vendor, breaker }
     }
 
@@ -127,7 +127,7 @@ async fn show() -> anyhow::Result<()> {
         sleep(SECOND / 2).await;
         let policy = Retry::attempts(5)
             .backoff(backoff.clone())
-            .wait_from(|error, _attempt| wait(error))
+            .retry_after(|error, _attempt| wait(error))
             .again_if(|error, _attempt| is_passing(error))
             .on_failure(move |error, attempt, wait| {
                 let wait = wait.unwrap_or_default().as_millis();

@@ -136,7 +136,7 @@ async fn a_wait_that_an_error_asks_for_takes_the_place_of_the_backoffs_for_that_
     let tell = Arc::clone(&waits);
     let policy = Retry::attempts(6)
         .backoff(Backoff::exponential(ms(100), ms(900)))
-        .wait_from(|error: &String, attempt| {
+        .retry_after(|error: &String, attempt| {
             assert_eq!(*error, format!("no {attempt}"));
             // Further than the bound of the backoff, or not at all.
             match attempt {
@@ -163,22 +163,22 @@ async fn a_wait_that_an_error_asks_for_takes_the_place_of_the_backoffs_for_that_
 async fn an_error_that_asks_for_a_wait_is_tried_no_oftener_and_no_later_than_otherwise() {
     let asked = |_: &String, _| Some(ms(1_000));
     let calls = Calls::default();
-    let policy = Retry::attempts(3).backoff(Backoff::none()).wait_from(asked);
+    let policy = Retry::attempts(3).backoff(Backoff::none()).retry_after(asked);
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
     assert_eq!(calls.at(), [0, 1_000, 2_000], "and nobody waits after the last");
 
     let calls = Calls::default();
-    let policy = Retry::attempts(9).again_if(|_, attempt| attempt < 2).wait_from(asked);
+    let policy = Retry::attempts(9).again_if(|_, attempt| attempt < 2).retry_after(asked);
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
     assert_eq!(calls.at(), [0, 1_000]);
 
     let calls = Calls::default();
-    let policy = Retry::attempts(4).backoff(Backoff::iter(|| [ms(1)])).wait_from(asked);
+    let policy = Retry::attempts(4).backoff(Backoff::iter(|| [ms(1)])).retry_after(asked);
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
     assert_eq!(calls.at().len(), 4, "a backoff with an end isn't used up");
 
     let calls = Calls::default();
-    let policy = Retry::attempts(3).accept_if(|value| *value >= 2).wait_from(asked);
+    let policy = Retry::attempts(3).accept_if(|value| *value >= 2).retry_after(asked);
     assert_eq!(retry(policy, || calls.works_from(1)).await, Ok(2));
     assert_eq!(calls.at(), [0, 0], "a value that isn't accepted asks for nothing");
 }
@@ -281,7 +281,7 @@ async fn kin_166_while_a_probe_is_under_way_others_are_refused() {
     });
     tokio::task::yield_now().await;
     let refused = work(&breaker).await.unwrap_err();
-    assert_eq!(refused.to_string(), "db: the circuit is half open, and its one call is under way");
+    assert_eq!(refused.to_string(), "db: the circuit is half open and its probe is in progress");
     assert_eq!(probe.await.unwrap(), Ok(()));
     assert_eq!(work(&breaker).await, Ok(7));
 }
@@ -307,7 +307,7 @@ async fn an_open_one_is_open_for_as_long_as_the_error_asks_for() {
         .max_failures(2)
         .reset_after(ms(1_000))
         .fails_if(|&asked: &Option<u64>| asked != Some(0))
-        .reset_from(|asked| asked.map(ms));
+        .retry_after(|asked| asked.map(ms));
     let fail = async |asked| {
         let _ = breaker.call(async || Err::<(), _>(asked)).await;
         breaker.call(async || Err::<(), _>(Some(0))).await
