@@ -1,11 +1,11 @@
-//! What is said on standard output.
+//! The lines on standard output.
 
 use std::process::ExitCode;
 
 use crate::audit::Findings;
 use crate::service::Outcome;
 
-/// Prints a line at once; a reader that has gone away is no failure.
+/// Prints a line and flushes it. A closed standard output is not an error.
 macro_rules! say {
     ($($arg:tt)*) => {{
         use std::io::Write;

@@ -1,10 +1,10 @@
-//! The soak as its users see it: a process with flags, a last line and an exit code.
+//! Tests of the soak as a process: flags, last line and exit code.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-/// Where the rules themselves are checked for so short that it is a test of the soak, not by it.
+/// The flags of a short run, which tests the soak rather than the rules.
 const SHORT: &str = "--minutes 0.04 --children 2000";
 
 fn command(args: &str) -> Command {
@@ -13,7 +13,7 @@ fn command(args: &str) -> Command {
     command
 }
 
-/// What a run has come to.
+/// The result of a run.
 #[derive(Debug)]
 struct End {
     code: Option<i32>,

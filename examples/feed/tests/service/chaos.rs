@@ -1,10 +1,10 @@
-//! Parts fail, on schedule; the whole doesn't.
+//! Injected failures: the service stores every line all the same.
 
 use std::thread;
 
 use crate::feed::{End, Place, awkward};
 
-/// Runs with each of these seeds, all at the same time: most of a run is waiting.
+/// Runs with each of these seeds, concurrently.
 fn run_all<const N: usize>(seeds: [u64; N]) -> [(Place, End); N] {
     let runs = seeds.map(|seed| {
         thread::spawn(move || {
@@ -33,8 +33,8 @@ fn every_kind_strikes_within_a_thousand_lines_from_the_file() {
 
     end.assert_kept(1_000);
     assert_eq!(end.struck(), [2, 2, 1, 3], "{:#?}", end.out);
-    // The database's two and the writer's three restart both of them, the file's three itself: it
-    // doesn't notice what becomes of storage.
+    // The database's two failures and the writer's three restart both of them. The file's
+    // three restart the file alone.
     assert_eq!((end.get("restarts"), end.get("dead_letters")), (2 * (2 + 3) + 3, 0));
 }
 

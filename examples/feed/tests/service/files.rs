@@ -1,4 +1,4 @@
-//! Input is bytes.
+//! Input files of any bytes.
 
 use crate::feed::{Place, command};
 

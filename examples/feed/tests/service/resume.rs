@@ -1,4 +1,4 @@
-//! A second start goes on where the first one was, however that ended.
+//! A second start continues where the first one ended, however it ended.
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A signal stops it in order, and the books are closed over what was accepted.
+//! A signal stops the service in order, and the audit covers what was accepted.
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,10 +1,10 @@
-//! What can't be done is said clearly, with an exit code of its own.
+//! Wrong usage: the error text and the exit code.
 
 use std::net::TcpListener;
 
 use crate::feed::{Place, command};
 
-/// Runs it with these flags after the usual ones; the exit code, and what it said.
+/// Runs the service with these additional flags, and returns exit code and output.
 fn refused(place: &Place, args: &[&str]) -> (Option<i32>, String) {
     let output = place.command("").args(args).output().unwrap();
     assert!(output.stdout.is_empty(), "nothing was started: {output:?}");

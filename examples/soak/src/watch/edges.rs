@@ -1,6 +1,6 @@
-//! The lifecycle, written down once more: which step may follow which.
+//! A second, independent table of the lifecycle's edges.
 //!
-//! Deliberately not [`Lifecycle::can_become`]: what is checked must not be what it is checked by.
+//! It does not use [`Lifecycle::can_become`], which is under test.
 
 use verger::Lifecycle::{self, *};
 
