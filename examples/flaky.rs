@@ -39,7 +39,7 @@ struct Connection {
 #[async_trait]
 impl Child for Connection {
     async fn activate(&mut self, ctx: &Context) -> Exit {
-        let refused = self.random.lock().expect("no lock is held in a panic").f64() < REFUSED;
+        let refused = self.random.lock().expect("the lock is never poisoned").f64() < REFUSED;
         println!(
             "connection: attempt {}: {}",
             ctx.incarnation(),

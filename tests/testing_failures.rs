@@ -86,8 +86,8 @@ async fn the_patience_of_a_test_can_be_set() {
 
     assert_eq!(began.elapsed(), 2 * SECOND);
     let first = text.lines().next();
-    let expected = "`app/nobody` did not become active, there is no `app/nobody`: nothing came of \
-                    it within 2s";
+    let expected = "`app/nobody` did not become active, there is no `app/nobody`: it did not \
+                    happen within 2s";
     assert_eq!(first, Some(expected));
 }
 

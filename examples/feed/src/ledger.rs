@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_new_counts_whoever_is_heard_first() {
+    fn the_digest_is_of_the_batch_that_stored_the_line() {
         let ledger = Ledger::new(0);
         let line = |text: &str| Line { source: "mill".into(), n: 1, text: text.into() };
 

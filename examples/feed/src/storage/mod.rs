@@ -70,7 +70,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(30);
 
     #[tokio::test]
-    async fn whoever_asked_before_all_failures_has_a_receipt_and_all_is_stored_once() {
+    async fn sources_get_a_receipt_despite_all_failures_and_each_line_is_stored_once() {
         let dir = tempfile::tempdir().unwrap();
         let bind = || TcpListener::bind("127.0.0.1:0");
         let options = Options { chaos: true, seed: 1, ..Options::default() };
