@@ -48,7 +48,7 @@ impl AddAssign for Findings {
 pub(crate) struct Report {
     pub(crate) file: Findings,
     pub(crate) clients: Findings,
-    pub(crate) strangers: Findings,
+    pub(crate) external: Findings,
     /// Rows of external senders from earlier runs, or that were never acknowledged.
     pub(crate) unknown: u64,
 }
@@ -60,7 +60,7 @@ impl Report {
             Findings { lines: self.unknown, stored: self.unknown, ..Findings::default() };
         total += self.file;
         total += self.clients;
-        total += self.strangers;
+        total += self.external;
         total
     }
 }
@@ -73,15 +73,15 @@ pub(crate) fn audit(app: &App) -> Result<Report> {
         if senders.file_ended { app.file_len } else { file_accepted(&connection, &senders)? };
     let mut report =
         Report { file: file(&connection, &app.options.file, accepted)?, ..Report::default() };
-    let mut strangers = app.ledger.strangers();
-    for source in sources(&connection, strangers.keys().map(ToString::to_string), &senders)? {
+    let mut external = app.ledger.external();
+    for source in sources(&connection, external.keys().map(ToString::to_string), &senders)? {
         if let Some(index) = clients::index(&source) {
             let answered = senders.clients.get(index).copied().unwrap_or(0);
             report.clients += client(&connection, &source, index, answered)?;
         } else {
-            let answered = strangers.remove(source.as_str()).unwrap_or_default();
-            let (findings, unknown) = stranger(&connection, &source, &answered)?;
-            report.strangers += findings;
+            let answered = external.remove(source.as_str()).unwrap_or_default();
+            let (findings, unknown) = compare_external(&connection, &source, &answered)?;
+            report.external += findings;
             report.unknown += unknown;
         }
     }
@@ -91,13 +91,13 @@ pub(crate) fn audit(app: &App) -> Result<Report> {
 /// Returns all sources but the file that have rows or acknowledgements, or should have.
 fn sources(
     connection: &Connection,
-    strangers: impl Iterator<Item = String>,
+    external: impl Iterator<Item = String>,
     senders: &Senders,
 ) -> Result<BTreeSet<String>> {
     let mut query = connection.prepare("SELECT DISTINCT source FROM lines WHERE source <> ?1")?;
     let stored = query.query_map([FILE], |row| row.get(0))?;
     let mut sources = stored.collect::<rusqlite::Result<BTreeSet<String>>>()?;
-    sources.extend(strangers);
+    sources.extend(external);
     sources.extend((0..senders.clients.len()).map(clients::name));
     Ok(sources)
 }
@@ -171,7 +171,7 @@ fn compare(
 }
 
 /// Compares an external sender's lines, by the digests of those that this run acknowledged.
-fn stranger(
+fn compare_external(
     connection: &Connection,
     source: &str,
     answered: &BTreeMap<i64, Option<u64>>,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_held_against_the_row_of_its_number() {
+    fn each_line_is_compared_with_the_row_of_its_number() {
         for (lines, rows, expected) in [
             (&[][..], &[][..], findings(0, 0, 0, 0)),
             (&["a", "", "a"], &[(1, "a"), (2, ""), (3, "a")], findings(3, 3, 0, 0)),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_cut_into_lines_up_to_what_was_accepted() {
+    fn the_file_is_split_into_lines_up_to_the_accepted_byte() {
         let (dir, connection) = database(&[]);
         let path = dir.path().join("input");
         std::fs::write(&path, "a\n\nb\r\nc").unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_held_to_what_was_answered() {
+    fn external_lines_are_compared_with_the_acknowledged_ones() {
         let (_dir, connection) = database(&[(1, "a"), (2, "b"), (3, "c"), (9, "earlier")]);
         let answered = BTreeMap::from([
             (1, Some(digest(b"a"))),
@@ -266,7 +266,7 @@ mod tests {
             (4, Some(digest(b"d"))),
         ]);
 
-        let (found, unknown) = stranger(&connection, "s", &answered).unwrap();
+        let (found, unknown) = compare_external(&connection, "s", &answered).unwrap();
 
         assert_eq!((found, unknown), (findings(4, 3, 2, 1), 1));
     }

@@ -15,7 +15,7 @@ use crate::storage::batch::Line;
 #[derive(Debug)]
 pub(crate) struct Ledger {
     senders: watch::Sender<Senders>,
-    strangers: Mutex<Strangers>,
+    external: Mutex<External>,
 }
 
 /// The acknowledgements that the senders within this program have received.
@@ -36,7 +36,7 @@ pub(crate) struct Senders {
 /// Their texts may be large and can't be generated again, so the ledger keeps a digest of each.
 /// There is no digest for a line that was already stored when it was first acknowledged, because
 /// the stored text is unknown.
-pub(crate) type Strangers = HashMap<Arc<str>, BTreeMap<i64, Option<u64>>>;
+pub(crate) type External = HashMap<Arc<str>, BTreeMap<i64, Option<u64>>>;
 
 impl Senders {
     /// Whether the file and all built-in clients are finished.
@@ -50,7 +50,7 @@ impl Senders {
 impl Ledger {
     pub(crate) fn new(clients: usize) -> Self {
         let senders = Senders { clients: vec![0; clients], ..Senders::default() };
-        Self { senders: watch::Sender::new(senders), strangers: Mutex::default() }
+        Self { senders: watch::Sender::new(senders), external: Mutex::default() }
     }
 
     /// Records that the file was accepted up to this byte.
@@ -74,17 +74,17 @@ impl Ledger {
     }
 
     /// Records that a built-in client was acknowledged up to this line.
-    pub(crate) fn client_heard(&self, index: usize, n: u64) {
+    pub(crate) fn client_acknowledged(&self, index: usize, n: u64) {
         self.senders.send_modify(|senders| senders.clients[index] = n);
     }
 
     /// Records lines of a connection that are about to be acknowledged. `new` marks those that were not
     /// stored before.
-    pub(crate) fn stranger_heard(&self, lines: &[Line], new: &[bool]) {
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn external_acknowledged(&self, lines: &[Line], new: &[bool]) {
+        let mut external = self.external.lock().unwrap_or_else(PoisonError::into_inner);
         for (line, &new) in lines.iter().zip(new) {
             if clients::index(&line.source).is_none() {
-                let answered = strangers.entry(Arc::clone(&line.source)).or_default();
+                let answered = external.entry(Arc::clone(&line.source)).or_default();
                 if new {
                     answered.insert(line.n, Some(digest(&line.text)));
                 } else {
@@ -98,8 +98,8 @@ impl Ledger {
         self.senders.borrow().clone()
     }
 
-    pub(crate) fn strangers(&self) -> Strangers {
-        self.strangers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn external(&self) -> External {
+        self.external.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until the file and every built-in client are acknowledged to the last line, or the file
@@ -122,13 +122,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_answered_when_the_file_has_ended_and_each_client_is_through() {
+    fn the_senders_are_done_when_the_file_and_each_client_are_acknowledged() {
         let ledger = Ledger::new(2);
-        ledger.client_heard(0, clients::LINES);
+        ledger.client_acknowledged(0, clients::LINES);
         ledger.file_ended();
         assert!(!ledger.senders().are_done());
 
-        ledger.client_heard(1, clients::LINES);
+        ledger.client_acknowledged(1, clients::LINES);
         assert!(ledger.senders().are_done());
     }
 
@@ -137,9 +137,9 @@ mod tests {
         let ledger = Ledger::new(0);
         let line = |text: &str| Line { source: "mill".into(), n: 1, text: text.into() };
 
-        ledger.stranger_heard(&[line("y"), line("x"), line("y")], &[false, true, false]);
+        ledger.external_acknowledged(&[line("y"), line("x"), line("y")], &[false, true, false]);
 
-        let answered = ledger.strangers()["mill"].clone();
+        let answered = ledger.external()["mill"].clone();
         assert_eq!(answered, BTreeMap::from([(1, Some(digest(b"x")))]));
     }
 }

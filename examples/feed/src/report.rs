@@ -32,7 +32,7 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
         Ok(report) => {
             let of = |found: Findings| format!("{} of {}", found.stored, found.lines);
             let (file, clients) = (of(report.file), of(report.clients));
-            let (others, unknown) = (of(report.strangers), report.unknown);
+            let (others, unknown) = (of(report.external), report.unknown);
             say!("audit: file {file}, clients {clients}, others {others}, earlier {unknown}");
         }
         Err(error) => eprintln!("feed: the audit failed: {error}"),

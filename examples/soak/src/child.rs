@@ -128,7 +128,7 @@ impl Post {
     }
 
     /// Whether the last order was received.
-    pub(crate) fn has_heard(&self) -> bool {
+    pub(crate) fn has_received(&self) -> bool {
         self.order.load(SeqCst) == Order::Idle as u8
     }
 

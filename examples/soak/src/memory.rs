@@ -64,12 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn a_few_samples_say_nothing() {
+    fn a_few_samples_give_no_verdict() {
         assert_eq!(growth(&[1, 2, 3, 4, 5]), None);
     }
 
     #[test]
-    fn the_end_is_compared_with_the_most_of_the_warm_up() {
+    fn the_end_is_compared_with_the_maximum_of_the_warm_up() {
         let growth = growth(&[50, 100, 90, 80, 500, 70, 200, 300, 100]).unwrap();
 
         assert_eq!((growth.warm, growth.end), (100, 200));

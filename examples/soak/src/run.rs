@@ -177,7 +177,7 @@ async fn put(plant: Plant, post: &Post) {
         Plant::StrayTask => Order::Stray,
     });
     // Before a hand sets the next order.
-    while !post.has_heard() {
+    while !post.has_received() {
         tokio::task::yield_now().await;
     }
 }
@@ -238,7 +238,7 @@ async fn observe_one((mut events, watch, zone): Feed) {
             watch.event(&event);
         }
         if all {
-            watch.heard = Some(looked);
+            watch.processed_until = Some(looked);
         }
     }
 }

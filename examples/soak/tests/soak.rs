@@ -38,7 +38,7 @@ impl End {
 }
 
 #[test]
-fn nothing_is_wrong_with_the_library() {
+fn the_library_breaks_no_rule() {
     let end = End::of(&command(SHORT).output().unwrap());
 
     assert_eq!(end.code, Some(0), "{end:?}");
@@ -59,7 +59,7 @@ fn a_planted_double_start_is_found() {
 }
 
 #[test]
-fn a_signal_ends_it_in_order() {
+fn a_signal_ends_the_soak_in_order() {
     let mut command = command("--minutes 60 --children 500");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();

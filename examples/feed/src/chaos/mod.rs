@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_strike_hits_once_and_only_when_its_work_is_done() {
+    fn a_failure_happens_once_and_only_when_it_is_due() {
         let first = Schedule::new(1, Site::File).next().unwrap();
         let chaos = Chaos::seeded(1);
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_that_were_jumped_over_come_one_at_a_time() {
+    fn skipped_failures_happen_one_at_a_time() {
         let chaos = Chaos::seeded(1);
         chaos.count(1_000, 0);
 

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_fixes_the_strikes() {
+    fn the_seed_determines_the_failures() {
         for site in Site::ALL {
             assert_eq!(strikes(7, site, 20), strikes(7, site, 20));
             assert_ne!(strikes(7, site, 20), strikes(8, site, 20));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_a_site_strikes_within_the_first_thousand_lines() {
+    fn each_kind_of_a_site_happens_within_the_first_thousand_lines() {
         for seed in 0..1_000 {
             for site in Site::ALL {
                 let first = Schedule::new(seed, site).take_while(|strike| strike.after <= FIRST);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_lines_come_from_storage_meets_every_kind() {
+    fn storage_has_every_kind_of_failure_for_any_source() {
         let kinds = [Site::Database, Site::Writer].map(Site::kinds).concat();
         for kind in [Kind::Panic, Kind::Error, Kind::Hang, Kind::Abort] {
             assert!(kinds.contains(&kind), "{kind:?}");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_grow_ever_rarer() {
+    fn failures_become_rarer() {
         for seed in 0..1_000 {
             for site in Site::ALL {
                 let after: Vec<u64> =

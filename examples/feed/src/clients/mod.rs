@@ -81,15 +81,18 @@ async fn converse(ctx: &Context, app: &App, index: usize, address: SocketAddr) -
         }
         sender.write_all(&lines).await?;
         for n in window {
-            timeout(PATIENCE, heard(&mut answers, &format!("ok {name}/{n}\n"))).await??;
-            app.ledger.client_heard(index, n);
+            timeout(PATIENCE, expect_answer(&mut answers, &format!("ok {name}/{n}\n"))).await??;
+            app.ledger.client_acknowledged(index, n);
         }
         ctx.set_status(format!("{} of {LINES} answered", app.ledger.client_answered(index)));
     }
 }
 
 /// Reads one answer, and checks that it is the expected one.
-async fn heard(answers: &mut (impl AsyncBufReadExt + Unpin), expected: &str) -> io::Result<()> {
+async fn expect_answer(
+    answers: &mut (impl AsyncBufReadExt + Unpin),
+    expected: &str,
+) -> io::Result<()> {
     let mut answer = String::new();
     match answers.read_line(&mut answer).await? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_says_all_that_is_awkward_and_never_a_newline() {
+    fn the_texts_of_a_client_are_varied_and_contain_no_newline() {
         let texts: Vec<Vec<u8>> = (1..=1_000).map(|n| text(0, n)).collect();
 
         assert!(texts.iter().any(Vec::is_empty));

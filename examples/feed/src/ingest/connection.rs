@@ -38,7 +38,7 @@ async fn serve(ctx: Context, app: Arc<App>, mut socket: TcpStream, tcp: Supervis
             app.chaos.strike(&ctx, Site::Connection).await?;
             app.chaos.strike_supervisor(&tcp, "connections", Site::Connections).await?;
             if let Batch::Connection(lines) = &*batch {
-                app.ledger.stranger_heard(lines, &receipt.new);
+                app.ledger.external_acknowledged(lines, &receipt.new);
             }
         }
         if !answers.is_empty() {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_bounded_and_the_next_one_goes_on() {
+    fn a_batch_is_bounded_and_the_next_one_continues() {
         let mut buffer = received(&b"a/1 x\n".repeat(MAX_LINES + 1));
 
         assert_eq!(buffer.take().lines.len(), MAX_LINES);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_behind_the_position() {
+    fn reading_continues_at_the_position() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "a\nbb\nc").unwrap();
 
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_has_shrunk_is_an_error_that_says_so() {
+    fn a_file_that_has_shrunk_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "a\n").unwrap();
 

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_ends_behind_its_last_line() {
+    fn a_chunk_ends_after_its_last_line() {
         let mut lines = lines(b"a\nbb\nc");
 
         let first = lines.next(2, usize::MAX, false).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_refused_before_it_is_held() {
+    fn a_line_that_is_too_long_is_refused_before_it_is_read() {
         let mut lines = lines(b"abc\nabcd\n");
         lines.max_line = 3;
 

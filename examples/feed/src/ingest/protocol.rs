@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_begins_behind_the_first_space() {
+    fn the_text_begins_after_the_first_space() {
         for (line, source, n, text) in [
             (&b"a/1 x"[..], "a", 1, &b"x"[..]),
             (b"a/1 ", "a", 1, b""),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_refused_with_its_reason() {
+    fn an_invalid_line_is_refused_with_a_reason() {
         let long = [b"a".repeat(MAX_ID), b"/1 x".to_vec()].concat();
         for (line, refusal) in [
             (&b""[..], Refusal::NoText),

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn long_work_is_no_silence_and_what_follows_is() {
+    async fn there_are_beats_during_long_work_and_none_after_it() {
         let (pulse, began) = (Pulse::default(), Instant::now());
         let checking = async {
             for _ in 0..9 {

@@ -28,7 +28,7 @@ fn nothing_is_lost_or_duplicated_whatever_the_seed() {
 }
 
 #[test]
-fn every_kind_strikes_within_a_thousand_lines_from_the_file() {
+fn every_kind_happens_within_a_thousand_lines_from_the_file() {
     let end = Place::new(&awkward(1_000)).run("--chaos --rate 0");
 
     end.assert_kept(1_000);
@@ -39,7 +39,7 @@ fn every_kind_strikes_within_a_thousand_lines_from_the_file() {
 }
 
 #[test]
-fn every_kind_strikes_within_a_thousand_lines_from_a_client() {
+fn every_kind_happens_within_a_thousand_lines_from_a_client() {
     let end = Place::new(b"").run("--chaos --rate 0 --clients 1");
 
     end.assert_kept(1_000);
@@ -47,7 +47,7 @@ fn every_kind_strikes_within_a_thousand_lines_from_a_client() {
 }
 
 #[test]
-fn seed_and_input_fix_the_failures() {
+fn seed_and_input_determine_the_failures() {
     let [first, second] = run_all([11, 11]).map(|(_, end)| (end.struck(), end.get("restarts")));
 
     assert_eq!(first, second);

@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::feed::{Place, awkward};
 
 #[test]
-fn a_signal_ends_it_well_in_the_middle_of_everything() {
+fn a_signal_during_work_ends_the_service_in_order() {
     for signal in ["INT", "TERM"] {
         let place = Place::new(&awkward(50_000));
         let feed = place.start("--chaos --rate 2000 --clients 2");

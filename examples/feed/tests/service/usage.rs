@@ -32,7 +32,7 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn what_the_world_refuses_is_exit_code_1() {
+fn a_missing_resource_is_exit_code_1() {
     let place = Place::new(b"a\n");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();

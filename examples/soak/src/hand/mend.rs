@@ -138,7 +138,7 @@ impl Hand {
             tokio::time::sleep(AGAIN).await;
             let before = Instant::now();
             let Ok(status) = self.handle.status().await else { continue };
-            if !self.heard(Instant::now(), end).await {
+            if !self.processed_until(Instant::now(), end).await {
                 break;
             }
             let mut watch = self.watch();
@@ -154,9 +154,9 @@ impl Hand {
     }
 
     /// Waits until the observer has processed all events before this instant.
-    async fn heard(&self, then: Instant, end: Instant) -> bool {
+    async fn processed_until(&self, then: Instant, end: Instant) -> bool {
         while Instant::now() < end {
-            if self.watch().heard >= Some(then) {
+            if self.watch().processed_until >= Some(then) {
                 return true;
             }
             tokio::time::sleep(AGAIN / 4).await;

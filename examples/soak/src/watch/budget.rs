@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_that_may_not_be_charged_excuses_both_answers() {
+    fn a_restart_that_may_be_uncharged_allows_both_answers() {
         let mut budget = Budget::new(Some(1), PERIOD);
         budget.grant(T0, false).unwrap();
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_missed_events_doubts_for_one_period() {
+    fn after_missed_events_there_is_doubt_for_one_period() {
         let mut budget = spent();
         budget.blind(T0 + TICK);
 

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_the_librarys() {
+    fn the_table_equals_the_librarys() {
         for from in Lifecycle::ALL {
             for to in Lifecycle::ALL {
                 assert_eq!(is_legal(from, to), from.can_become(to), "{from} → {to}");

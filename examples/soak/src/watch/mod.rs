@@ -85,7 +85,7 @@ pub(crate) struct Watch {
     /// Whether events were missed right before the next one.
     lagged: bool,
     /// All events until this instant were processed.
-    pub(crate) heard: Option<Instant>,
+    pub(crate) processed_until: Option<Instant>,
     /// Whether the whole tree is being stopped.
     pub(crate) stopping: bool,
 }
@@ -153,7 +153,7 @@ impl Watch {
             blind: plan.leaky,
             plan,
             lagged: false,
-            heard: None,
+            processed_until: None,
             stopping: false,
         }
     }
