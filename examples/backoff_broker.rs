@@ -1,14 +1,14 @@
-//! A client of a broker that is away for ten seconds, while its users go on asking.
+//! A client of a broker that is down for ten seconds, while its users keep asking.
 //!
 //! ```text
 //! app          one_for_one   at most one restart within a minute
-//! └─ client                  asks the broker what others ask it
+//! └─ client                  passes the users' questions to the broker
 //! ```
 //!
-//! The mailbox keeps what is asked while the client is down. The client connects before it is ready,
-//! and a failure before that is no restart that counts and no attempt at a message: an outage may
-//! last as long as it likes. It acknowledges a question after the answer, so the one that it had in
-//! hand when the connection broke is put to the broker again.
+//! The mailbox keeps the questions while the client is down. The client connects before it is ready.
+//! A failure before that counts neither as a restart nor as a delivery of a message, so an outage may
+//! take any time. The client acknowledges a question after the answer. The question that it was
+//! processing when the connection broke is therefore sent to the broker again.
 //!
 //! ```text
 //! cargo run --release --example backoff_broker
@@ -16,7 +16,7 @@
 //!
 //! `OUTAGE_MS=300` makes the outage shorter.
 
-#![expect(clippy::print_stdout, reason = "an example is there to be seen")]
+#![expect(clippy::print_stdout, reason = "the example prints what happens")]
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,11 +33,11 @@ use verger::{
     Supervisor, mailbox, worker_with_mailbox,
 };
 
-/// How many ask, and how often each of them does, whether or not it has its answers.
+/// How many users ask, and how often each of them does, with or without an answer.
 const ASKERS: usize = 4;
 const PACE: Duration = Duration::from_millis(20);
 
-/// Who has no answer by then gets an error, and counts as lost.
+/// A question without an answer after this time counts as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, thiserror::Error)]
@@ -66,20 +66,20 @@ async fn client(
     while let Some(question) = inbox.deliver().await {
         let id = question.id();
         if question.attempt() > 1 {
-            println!("client: asks the broker again what it was asking ({})", question.text);
+            println!("client: asks the broker again: {}", question.text);
         }
         send(&mut broker, &format!("{id} {}", question.text)).await?;
         let line = receive(&mut broker).await?;
         let answer = line.strip_prefix(&format!("{id} ")).map(str::to_owned);
-        // If it ended between these two, the question would be asked twice; the other way round, it
-        // would be lost.
+        // In this order, a failure in between repeats the question. In the other order, it would
+        // lose the answer.
         question.reply.send(answer.ok_or(BrokerError::Protocol(line))?);
         question.ack();
     }
     Ok(())
 }
 
-/// What the askers know.
+/// The counters of all users.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     asked: usize,
@@ -90,7 +90,7 @@ struct Tally {
 async fn show(outage: Duration) -> anyhow::Result<()> {
     let (at, broker) = start_broker("127.0.0.1:0".parse()?).await?;
     let backoff = Backoff::exponential(Duration::from_millis(50), Duration::from_secs(2));
-    // As many as are asked in the longest outage that we can stand.
+    // Enough for the questions of the longest outage that the service tolerates.
     let (address, mailbox) = mailbox(100_000);
     let client = worker_with_mailbox("client", mailbox, move |ctx, inbox| client(ctx, inbox, at))
         .readiness(Readiness::Signal)
@@ -98,7 +98,7 @@ async fn show(outage: Duration) -> anyhow::Result<()> {
         .backoff(backoff.jitter(0.2));
     let app = Supervisor::builder("app").restarts(1, Duration::from_secs(60)).child(client);
     let app = app.build()?.start().await?;
-    let log = tokio::spawn(tell(app.events()));
+    let log = tokio::spawn(print_events(app.events()));
 
     let (tally, over) = (watch::Sender::<Tally>::default(), watch::Sender::new(false));
     let mut askers = JoinSet::new();
@@ -118,9 +118,9 @@ async fn show(outage: Duration) -> anyhow::Result<()> {
     let outage = began.elapsed();
     let Tally { asked, answered, .. } = *tally.borrow();
     println!("outage: the broker is back; {} answers are due", asked - answered);
-    ensure!(asked > before.asked, "nobody has asked during the outage");
+    ensure!(asked > before.asked, "no user has asked during the outage");
 
-    // All that was asked so far, and some more.
+    // All questions so far, and some more.
     tallies.wait_for(|tally| tally.answered + tally.lost >= asked + 100).await?;
     over.send_replace(true);
     while let Some(asker) = askers.join_next().await {
@@ -138,7 +138,7 @@ async fn show(outage: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks until it is over, and then waits for the answers that are due.
+/// Asks until `over` is set, and then waits for the missing answers.
 async fn ask(
     asker: usize,
     address: Address<Question>,
@@ -173,8 +173,8 @@ async fn ask(
     Ok(())
 }
 
-/// Prints what becomes of the client.
-async fn tell(mut events: Subscription<Event>) {
+/// Prints the events of the client.
+async fn print_events(mut events: Subscription<Event>) {
     while let Some(Event { kind, .. }) = events.next().await {
         let EventKind::Moved { to, reason, wait, .. } = kind else { continue };
         match (reason, wait) {
@@ -192,12 +192,14 @@ async fn tell(mut events: Subscription<Event>) {
 pub(crate) async fn main() -> anyhow::Result<()> {
     let outage = std::env::var("OUTAGE_MS").map_or(Ok(10_000), |outage| outage.parse());
     let outage = Duration::from_millis(outage.context("OUTAGE_MS is no number")?);
-    timeout(outage + Duration::from_secs(20), show(outage)).await.context("it takes too long")?
+    timeout(outage + Duration::from_secs(20), show(outage))
+        .await
+        .context("the example takes too long")?
 }
 
 // --- The broker ----------------------------------------------------------------------------------
 
-/// Stands for another machine: nobody supervises it, and its connections end with it.
+/// Stands for a different machine: it is not supervised, and its connections end with it.
 async fn start_broker(at: SocketAddr) -> io::Result<(SocketAddr, JoinHandle<()>)> {
     let listener = TcpListener::bind(at).await?;
     let address = listener.local_addr()?;
@@ -210,7 +212,7 @@ async fn start_broker(at: SocketAddr) -> io::Result<(SocketAddr, JoinHandle<()>)
     Ok((address, broker))
 }
 
-/// Answers each line, which begins with the number of the request, in upper case.
+/// Answers each line in upper case. A line begins with the number of the request.
 async fn respond(mut client: BufStream<TcpStream>) -> io::Result<()> {
     loop {
         let request = receive(&mut client).await?;

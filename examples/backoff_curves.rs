@@ -1,16 +1,17 @@
-//! What every preset waits before each restart.
+//! The delays of every preset before each restart.
 //!
-//! Prints one line for each: its name, then the first twelve waits of a child that fails at once,
-//! without jitter. They are not computed but seen: a supervisor runs under a paused clock.
+//! Prints one line for each preset: its name, and the first twelve delays of a child that fails at
+//! once, without jitter. The delays are measured: a supervisor runs under a paused clock.
 //!
 //! ```text
 //! cargo run --example backoff_curves
 //! ```
 //!
-//! Where there is a folder `book/src`, it also writes the plots and the table of the book.
+//! If there is a folder `book/src`, the example also writes the plots and the table of the book.
 //!
-//! Two presets need a word. Of `xebia`, whose waits are drawn, it shows the longest. `suture` waits
-//! for nothing until it pauses; the others, which give up some time, are told not to.
+//! Two presets are special. The delays of `xebia` are random, so the example shows the longest. For
+//! `suture`, it shows the pause after restarts without a delay. The limits of all other presets are
+//! removed, so that they don't give up.
 
 #![expect(clippy::print_stdout, reason = "it is what this is for")]
 
@@ -43,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The waits that a child sees who fails as soon as it is started.
+/// Returns the delays of a child that fails as soon as it is started.
 async fn waits(preset: Preset) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
     let starts = Arc::new(Mutex::new(Vec::new()));
     let app = Supervisor::builder("app").random(|| || 0.999);
@@ -56,15 +57,15 @@ async fn waits(preset: Preset) -> Result<Vec<Duration>, Box<dyn std::error::Erro
         _ => app.preset(preset).unlimited_restarts().child(child),
     };
     app.build()?.with_graceful_shutdown(sleep(Duration::from_secs(100_000))).await?;
-    let starts = starts.lock().expect("nobody panics");
+    let starts = starts.lock().expect("the lock is never poisoned");
     Ok(starts.windows(2).map(|pair: &[Instant]| pair[1] - pair[0]).collect())
 }
 
-/// Notes when it is started and fails, so often that there are twelve waits.
+/// Returns a child that records its starts, and fails until there are twelve delays.
 fn failing(preset: &Preset, starts: Arc<Mutex<Vec<Instant>>>) -> ChildSpec {
     let run = move |ctx: Context| {
         let count = {
-            let mut starts = starts.lock().expect("nobody panics");
+            let mut starts = starts.lock().expect("the lock is never poisoned");
             starts.push(Instant::now());
             starts.len()
         };
@@ -79,6 +80,6 @@ fn failing(preset: &Preset, starts: Arc<Mutex<Vec<Instant>>>) -> ChildSpec {
     };
     let backoff = preset.backoff().clone().jitter(Jitter::None);
     let child = worker("child", run).backoff(backoff);
-    // SignalPy supervises how a part comes up, and not what becomes of it then.
+    // SignalPy supervises only the start of a child.
     if preset.name() == "signalpy" { child.readiness(Readiness::Signal) } else { child }
 }

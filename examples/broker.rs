@@ -1,15 +1,15 @@
-//! A consumer of a message broker, which is shut down and comes back.
+//! A consumer of a message broker that is shut down and started again.
 //!
-//! The consumer subscribes in `activate`, so it is active when messages can come, and not before.
-//! While the broker is down it is started again and again, after waits that grow. Such failures
-//! before it is active aren't counted as restarts: an outage may last as long as it likes. The
-//! broker holds each message until its consumer has said that it is done, so none is lost.
+//! The consumer subscribes in `activate`, so it is active once it can receive messages. While the
+//! broker is down, the consumer is started again and again, with growing delays. Failures before it
+//! is active don't count as restarts, so an outage may take any time. The broker keeps each message
+//! until the consumer has acknowledged it, so none is lost.
 //!
 //! ```text
 //! cargo run --example broker
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example is there to be seen")]
+#![expect(clippy::print_stdout, reason = "the example prints what happens")]
 
 use std::collections::BTreeSet;
 use std::io;
@@ -24,7 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use verger::{Backoff, Context, EventKind, Lifecycle, Supervisor, child, worker};
 
-/// Numbers of messages, and whoever waits for them to change.
+/// A set of message numbers that tasks can wait on.
 type Messages = watch::Sender<BTreeSet<u32>>;
 
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +39,9 @@ enum BrokerError {
 
 struct Consumer {
     broker: SocketAddr,
-    /// Made anew by each incarnation.
+    /// Set by `activate` of each incarnation.
     subscription: Option<BufStream<TcpStream>>,
-    /// Outlives them: the consumer's own database.
+    /// Shared by all incarnations, as a database would be.
     done: Messages,
 }
 
@@ -64,10 +64,10 @@ impl Consumer {
             let number = line.strip_prefix("MESSAGE ").and_then(|number| number.parse().ok());
             let number = number.ok_or(BrokerError::Protocol(line))?;
             sleep(Duration::from_millis(5)).await;
-            // It may come twice, if the broker doesn't get to know that it is done.
+            // A message comes twice if its acknowledgement is lost.
             self.done.send_if_modified(|done| done.insert(number));
             send(broker, &format!("DONE {number}")).await?;
-            // The next outage begins with the shortest wait again.
+            // Resets the backoff, so that the next outage begins with the shortest delay.
             ctx.report_healthy();
         }
         Ok(())
@@ -122,12 +122,12 @@ async fn show() -> anyhow::Result<()> {
 
 #[tokio::main]
 pub(crate) async fn main() -> anyhow::Result<()> {
-    timeout(Duration::from_secs(20), show()).await.context("it takes too long")?
+    timeout(Duration::from_secs(20), show()).await.context("the example takes too long")?
 }
 
 // --- The broker ----------------------------------------------------------------------------------
 
-/// What it holds outlives it, as if it were on a disk. Its connections don't.
+/// The messages outlive the broker, as if they were on a disk. Its connections end with it.
 async fn start_broker(at: SocketAddr, held: &Messages) -> io::Result<(SocketAddr, JoinHandle<()>)> {
     let (listener, held) = (TcpListener::bind(at).await?, held.clone());
     let address = listener.local_addr()?;

@@ -1,23 +1,23 @@
-//! A pool of database connections, of which first one breaks, and then all with the database.
+//! A pool of database connections: one breaks, and later all, with the database.
 //!
 //! ```text
 //! app          one_for_one
-//! ├─ pool      one_for_one   all connect at once
+//! ├─ pool      one_for_one   all connections start concurrently
 //! │  ├─ conn-1
 //! │  ┆
 //! │  └─ conn-6
-//! └─ api                     asks the database again and again
+//! └─ api                     queries the database again and again
 //! ```
 //!
-//! A connection that breaks alone is replaced alone. When the database goes, each connection waits
-//! by itself, and jitter keeps them from coming back as a herd. Whoever uses the pool is told in
-//! the meantime that it is unavailable, at once and as a value, and runs on.
+//! A connection that breaks alone is restarted alone. When the database is down, each connection has
+//! its own backoff, and jitter spreads out their attempts. Meanwhile a query returns an error at once,
+//! and the user of the pool keeps running.
 //!
 //! ```text
 //! cargo run --example database_pool
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example is there to be seen")]
+#![expect(clippy::print_stdout, reason = "the example prints what happens")]
 
 use std::collections::HashMap;
 use std::io;
@@ -46,13 +46,13 @@ enum DatabaseError {
     Lost(#[from] io::Error),
 }
 
-/// What users of the pool get instead of an answer.
+/// The error of a query.
 #[derive(Debug, thiserror::Error)]
 enum QueryError {
-    /// Nothing was asked.
+    /// The query was not sent.
     #[error("no connection is free")]
     Unavailable,
-    /// Whether the query was carried out isn't known.
+    /// The query was sent, and may have been executed.
     #[error("the connection broke before the answer came")]
     Interrupted,
 }
@@ -62,7 +62,7 @@ struct Query {
     answer: oneshot::Sender<String>,
 }
 
-/// The connections that have nothing to do. One that breaks is left here until somebody tries it.
+/// The idle connections. A broken one is removed when a query tries it.
 #[derive(Clone)]
 struct Pool {
     database: SocketAddr,
@@ -74,7 +74,7 @@ impl Pool {
         let (answer, answered) = oneshot::channel();
         let mut query = Query { text: text.to_owned(), answer };
         loop {
-            let idle = self.idle.lock().expect("nobody panics with it").pop();
+            let idle = self.idle.lock().expect("the lock is never poisoned").pop();
             match idle.ok_or(QueryError::Unavailable)?.send(query).await {
                 Ok(()) => return answered.await.map_err(|_| QueryError::Interrupted),
                 Err(broken) => query = broken.0,
@@ -86,7 +86,7 @@ impl Pool {
 async fn connection(ctx: Context, pool: Pool) -> Result<(), DatabaseError> {
     let socket = TcpStream::connect(pool.database).await.map_err(DatabaseError::Unreachable)?;
     let mut database = BufStream::new(socket);
-    // The database knows its clients by name.
+    // The database identifies its clients by name.
     ask(&mut database, ctx.path().name()).await?;
     ctx.ready();
     ctx.run_until_cancelled(serve(database, pool)).await.unwrap_or(Ok(()))
@@ -95,14 +95,14 @@ async fn connection(ctx: Context, pool: Pool) -> Result<(), DatabaseError> {
 async fn serve(mut database: BufStream<TcpStream>, pool: Pool) -> Result<(), DatabaseError> {
     let (itself, mut queries) = mpsc::channel::<Query>(1);
     loop {
-        pool.idle.lock().expect("nobody panics with it").push(itself.clone());
+        pool.idle.lock().expect("the lock is never poisoned").push(itself.clone());
         tokio::select! {
             Some(query) = queries.recv() => {
                 let answer = ask(&mut database, &query.text).await?;
-                // Whoever asked may have left.
+                // The caller may have dropped its query.
                 let _ = query.answer.send(answer);
             }
-            // It speaks when it is spoken to: this is its end, and seen without a query.
+            // An idle database sends nothing, so this is the end of the connection.
             unasked = receive(&mut database) => drop(unasked?),
         }
     }
@@ -113,7 +113,7 @@ async fn ask(database: &mut BufStream<TcpStream>, query: &str) -> io::Result<Str
     receive(database).await
 }
 
-/// What became of the queries.
+/// The counters of all queries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     answered: u32,
@@ -138,7 +138,7 @@ fn app(pool: Pool, tally: watch::Sender<Tally>) -> SupervisorBuilder {
         .reset(Reset::OnReady);
     let mut connections = Supervisor::builder("pool")
         .start(Start::Concurrent)
-        // When the database goes, each of them counts.
+        // When the database goes down, the failure of each connection counts.
         .restarts(3 * SIZE, Duration::from_secs(60))
         .defaults(|connection| {
             connection.backoff(backoff).activation_timeout(Duration::from_secs(2))
@@ -188,7 +188,7 @@ async fn show() -> anyhow::Result<()> {
     Ok(app.stop("the example is over").await?)
 }
 
-/// Until so many connections are active again; tells how long they wait until then.
+/// Waits until `count` connections are active again, and prints their delays.
 async fn until_active(events: &mut Subscription<Event>, mut count: u32) -> anyhow::Result<()> {
     while count > 0 {
         let event = events.next().await.context("the tree has ended")?;
@@ -203,7 +203,7 @@ async fn until_active(events: &mut Subscription<Event>, mut count: u32) -> anyho
 
 #[tokio::main]
 pub(crate) async fn main() -> anyhow::Result<()> {
-    timeout(Duration::from_secs(20), show()).await.context("it takes too long")?
+    timeout(Duration::from_secs(20), show()).await.context("the example takes too long")?
 }
 
 // --- The database --------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ pub(crate) async fn main() -> anyhow::Result<()> {
 struct Database {
     address: SocketAddr,
     server: JoinHandle<()>,
-    /// By the names of the clients, and when they came, from the start.
+    /// The session of each client, by name, and when it connected, since the start.
     sessions: Arc<Mutex<HashMap<String, (AbortHandle, Duration)>>>,
 }
 
@@ -222,20 +222,20 @@ impl Database {
         let sessions = Arc::<Mutex<HashMap<_, _>>>::default();
         let running = Arc::clone(&sessions);
         let server = tokio::spawn(async move {
-            // Dropped with the server, and all sessions with it.
+            // Dropped with the server, which ends all sessions.
             let mut tasks = JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
                 let mut client = BufStream::new(socket);
                 let Ok(name) = receive(&mut client).await else { continue };
                 let session = (tasks.spawn(answer(client)), started.elapsed());
-                running.lock().expect("nobody panics with it").insert(name, session);
+                running.lock().expect("the lock is never poisoned").insert(name, session);
             }
         });
         Ok(Self { address, server, sessions })
     }
 
     fn break_one(&self, name: &str) {
-        self.sessions.lock().expect("nobody panics with it")[name].0.abort();
+        self.sessions.lock().expect("the lock is never poisoned")[name].0.abort();
     }
 
     async fn stop(self) {
@@ -243,9 +243,9 @@ impl Database {
         let _ = self.server.await;
     }
 
-    /// When each client came, in milliseconds.
+    /// Returns when each client connected, in milliseconds.
     fn arrivals(&self) -> Vec<u128> {
-        let sessions = self.sessions.lock().expect("nobody panics with it");
+        let sessions = self.sessions.lock().expect("the lock is never poisoned");
         let mut arrivals: Vec<_> = sessions.values().map(|(_, at)| at.as_millis()).collect();
         arrivals.sort_unstable();
         arrivals

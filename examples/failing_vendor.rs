@@ -1,20 +1,20 @@
-//! A vendor who answers 500 for a while, 400 to a request that is wrong, and at last nothing but 500.
+//! A vendor that answers 500 for a while, 400 to a wrong request, and finally nothing but 500.
 //!
 //! ```text
 //! app          one_for_one   at most five restarts within a minute
 //! ├─ orders                  a 500 ends it, and it is restarted
-//! └─ report                  a 400 ends it, and that is not tried again
+//! └─ report                  a 400 ends it, and it is not restarted
 //! ```
 //!
-//! A worker that can't go on says so with an error; what follows is up to its supervisor. A 500 may
-//! pass, so another try is worth it. A 400 is a mistake of ours, and would be one the next time. When
-//! the 500 doesn't pass, the restarts are used up, and the program ends and says why.
+//! A worker returns an error, and its supervisor decides what follows. A 500 may pass, so the worker
+//! is restarted. A 400 is a bug of the client, and would be the same after a restart. If the 500
+//! doesn't pass, the restart limit is reached, and the program ends and prints the cause.
 //!
 //! ```text
 //! cargo run --example failing_vendor
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example is there to be seen")]
+#![expect(clippy::print_stdout, reason = "the example prints what happens")]
 
 use std::collections::BTreeMap;
 use std::io;
@@ -69,7 +69,7 @@ fn app(vendor: SocketAddr) -> SupervisorBuilder {
 async fn show() -> anyhow::Result<()> {
     let (address, vendor) = start_vendor().await?;
     let app = app(address).build()?.start().await?;
-    let log = tokio::spawn(tell(app.events()));
+    let log = tokio::spawn(print_events(app.events()));
     let mut states = app.subscribe_status().await?;
     let answered = async |path, status, at_least| {
         let enough = |vendor: &Vendor| vendor.count(path, status) >= at_least;
@@ -91,25 +91,31 @@ async fn show() -> anyhow::Result<()> {
     }
     let report = app.which_child("report").await?;
     println!("report: {} after {} restarts", report.lifecycle, report.restarts);
-    ensure!(report.lifecycle == Lifecycle::Errored, "the report is not left alone");
+    ensure!(report.lifecycle == Lifecycle::Errored, "the report was restarted");
     ensure!(vendor.borrow().count("/report", 400) == 1, "the report was sent again");
 
     println!("the vendor is broken for good");
     vendor.send_modify(|vendor| vendor.failures = u32::MAX);
     let ended = app.wait().await;
     log.await?;
-    // `main` could simply return it, which prints the same.
+    // A `main` that returns the error prints the same.
     let Err(error) = ended else { bail!("the program has ended well") };
     println!("the program ends: {error}");
-    ensure!(vendor.borrow().count("/orders", 500) == 6, "not five restarts, and no more");
-    // The error is still what the worker returned.
+    ensure!(
+        vendor.borrow().count("/orders", 500) == 6,
+        "the orders were not restarted exactly five times"
+    );
+    // The error is the value that the worker returned.
     let RunError::GaveUp { reason: ExitReason::Failed(error), .. } = error else { bail!(error) };
-    ensure!(matches!(error.downcast_ref(), Some(VendorError::Fails(500))), "another error");
+    ensure!(
+        matches!(error.downcast_ref(), Some(VendorError::Fails(500))),
+        "the error is not the worker's"
+    );
     Ok(())
 }
 
-/// Prints what the supervisor does, as far as it isn't plain success.
-async fn tell(mut events: Subscription<Event>) {
+/// Prints failures and restarts.
+async fn print_events(mut events: Subscription<Event>) {
     while let Some(event) = events.next().await {
         let name = event.path.name();
         match event.kind {
@@ -125,10 +131,10 @@ async fn tell(mut events: Subscription<Event>) {
 
 #[tokio::main]
 pub(crate) async fn main() -> anyhow::Result<()> {
-    timeout(Duration::from_secs(20), show()).await.context("it takes too long")?
+    timeout(Duration::from_secs(20), show()).await.context("the example takes too long")?
 }
 
-/// The least of HTTP.
+/// A minimal HTTP client.
 async fn get(vendor: SocketAddr, path: &str) -> Result<(), VendorError> {
     let mut socket = TcpStream::connect(vendor).await?;
     socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: vendor\r\n\r\n").as_bytes()).await?;
@@ -146,9 +152,9 @@ async fn get(vendor: SocketAddr, path: &str) -> Result<(), VendorError> {
 
 #[derive(Default)]
 struct Vendor {
-    /// How many more requests fail.
+    /// How many of the next requests fail.
     failures: u32,
-    /// By path and status.
+    /// The number of answers, by path and status.
     answers: BTreeMap<(String, u16), u32>,
 }
 

@@ -1,15 +1,15 @@
-//! A vendor who answers `429 Too Many Requests`, and clients who don't hammer.
+//! A vendor that answers `429 Too Many Requests`, and clients that respect its `Retry-After`.
 //!
-//! All calls go through one circuit breaker: after a 429 nobody calls until the vendor's second is
-//! over. The poller is a child that fails with the 429, and is started again after a wait, which is
-//! charged to nobody; an error that won't pass leaves it down. Single calls are tried again by
-//! `retry`. All of them wait for as long as the vendor has asked for in `Retry-After`.
+//! All calls go through one circuit breaker, which refuses calls after a 429 until the time in
+//! `Retry-After` is over. The poller is a child that fails with the 429. It is restarted after that
+//! time, without counting against the restart limit; a permanent error leaves it down. Single calls
+//! use `retry`.
 //!
 //! ```text
 //! cargo run --example rate_limited
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example is there to be seen")]
+#![expect(clippy::print_stdout, reason = "the example prints what happens")]
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ enum VendorError {
 }
 
 impl VendorError {
-    /// What the vendor has said in `Retry-After`.
+    /// The time in the vendor's `Retry-After`.
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::TooManyRequests(wait) => Some(*wait),
@@ -47,7 +47,7 @@ impl VendorError {
     }
 }
 
-/// How long to wait before it is tried again, as far as that is known.
+/// How long to wait before the next call, if the error contains it.
 fn wait(error: &CallError<VendorError>) -> Option<Duration> {
     match error {
         CallError::Failed(error) => error.retry_after(),
@@ -56,12 +56,12 @@ fn wait(error: &CallError<VendorError>) -> Option<Duration> {
     }
 }
 
-/// Whether nobody is to blame: the vendor has had enough for now.
+/// Whether the vendor refused the call because of its rate limit.
 fn is_refused(error: &CallError<VendorError>) -> bool {
     matches!(error, CallError::Open { .. } | CallError::Failed(VendorError::TooManyRequests(_)))
 }
 
-/// Whether it may work when it is tried again later.
+/// Whether a later call may succeed.
 fn is_passing(error: &CallError<VendorError>) -> bool {
     !matches!(error, CallError::Failed(VendorError::Status(_)))
 }
@@ -105,25 +105,25 @@ async fn show() -> anyhow::Result<()> {
         let _ = get(vendor, "/prices").await;
         sleep(Duration::from_millis(5)).await;
     }
-    let hammered = std::mem::take(&mut *seconds.lock().expect("nobody panics with it"));
+    let hammered = std::mem::take(&mut *seconds.lock().expect("the lock is never poisoned"));
     println!("without verger, by second: {hammered:?}");
 
     let client = Client::new(vendor);
-    // For what says nothing about how long to wait.
+    // For errors without a `Retry-After`.
     let backoff = Backoff::exponential(SECOND / 20, 10 * SECOND).jitter(0.1);
     let poller = worker_with("poller", client.clone(), poller)
         .readiness(Readiness::Signal)
         .backoff(backoff.clone())
         .retry_after(wait)
         .restart(RestartType::OnAbnormal)
-        // No number of those is too large.
+        // Rate limits don't count against the restart limit.
         .on_error(is_refused, OnExit::RestartUncharged)
         .restart_if(is_passing);
     let app = Supervisor::builder("app").restarts(1, 60 * SECOND).child(poller);
     let app = app.build()?.start().await?;
 
     for order in 1..=3 {
-        // Time enough for the poller to use up the vendor's patience.
+        // Long enough for the poller to reach the vendor's rate limit.
         sleep(SECOND / 2).await;
         let policy = Retry::attempts(5)
             .backoff(backoff.clone())
@@ -137,22 +137,25 @@ async fn show() -> anyhow::Result<()> {
         retry(policy, || client.call(&path)).await?;
     }
     let poller = app.which_child("poller").await?;
-    let supervised = seconds.lock().expect("nobody panics with it").clone();
+    let supervised = seconds.lock().expect("the lock is never poisoned").clone();
     println!("3 of 3 orders are placed; the poller runs as incarnation {}", poller.incarnation);
     println!("with verger, by second: {supervised:?}");
     let most = |seconds: &[Second]| seconds.iter().map(|second| second.refused).max();
-    ensure!(most(&supervised) <= Some(3), "they hammer");
-    ensure!(most(&hammered) > most(&supervised), "it was no better than before");
-    ensure!((2..=9).contains(&poller.incarnation), "the poller doesn't wait as it is asked to");
+    ensure!(most(&supervised) <= Some(3), "the vendor refused more than three calls in a second");
+    ensure!(
+        most(&hammered) > most(&supervised),
+        "the vendor refused as many calls as without verger"
+    );
+    ensure!((2..=9).contains(&poller.incarnation), "the poller doesn't respect `Retry-After`");
     Ok(app.stop("the example is over").await?)
 }
 
 #[tokio::main]
 pub(crate) async fn main() -> anyhow::Result<()> {
-    timeout(Duration::from_secs(30), show()).await.context("it takes too long")?
+    timeout(Duration::from_secs(30), show()).await.context("the example takes too long")?
 }
 
-/// The least of HTTP.
+/// A minimal HTTP client.
 async fn get(vendor: SocketAddr, path: &str) -> Result<(), VendorError> {
     let mut socket = TcpStream::connect(vendor).await?;
     socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: vendor\r\n\r\n").as_bytes()).await?;
@@ -172,14 +175,14 @@ async fn get(vendor: SocketAddr, path: &str) -> Result<(), VendorError> {
 
 // --- The vendor ----------------------------------------------------------------------------------
 
-/// What the vendor counts.
+/// The vendor's counters of one second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Second {
     served: u32,
     refused: u32,
 }
 
-/// Serves ten requests in a second, and refuses the others.
+/// Starts a vendor that serves ten requests per second, and refuses all further ones.
 async fn start_vendor() -> io::Result<(SocketAddr, Arc<Mutex<Vec<Second>>>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let (address, seconds) = (listener.local_addr()?, Arc::<Mutex<Vec<Second>>>::default());
@@ -188,7 +191,7 @@ async fn start_vendor() -> io::Result<(SocketAddr, Arc<Mutex<Vec<Second>>>)> {
         let mut since = None::<Instant>;
         while let Ok((socket, _)) = listener.accept().await {
             let answer = {
-                let mut seconds = counted.lock().expect("nobody panics with it");
+                let mut seconds = counted.lock().expect("the lock is never poisoned");
                 if seconds.is_empty() || since.is_none_or(|since| since.elapsed() >= SECOND) {
                     since = Some(Instant::now());
                     seconds.push(Second::default());

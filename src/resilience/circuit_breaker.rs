@@ -1,4 +1,4 @@
-//! To stop calling what doesn't answer, for a while.
+//! Stops calls to a service that keeps failing.
 
 use std::error::Error;
 use std::fmt;
@@ -10,14 +10,18 @@ use crate::clock::now;
 use crate::policy::{Change, Circuit, CircuitState, Permit};
 use crate::sync::Mutex;
 
-/// Stops calls to something that doesn't work, so that neither it nor its callers waste their time.
+/// Refuses calls to a service that keeps failing, so that callers fail fast and it can recover.
 ///
-/// *Closed*, it makes the calls. After so many failures in a row it *opens*: calls are refused at
-/// once. When its reset time is over, the next call is made as a probe, *half open*: if it works,
-/// the breaker closes, if not, it opens for as long again. From "Release It!" by Michael Nygard;
-/// the rules are those of Akka's.
+/// | state | calls |
+/// | --- | --- |
+/// | *closed* | are made; several failures in a row open the circuit |
+/// | *open* | are refused at once, until the reset time is over |
+/// | *half open* | one call is made as a probe, all others are refused |
 ///
-/// Cheap to clone; clones share one state. It needs no supervisor.
+/// If the probe succeeds, the circuit closes. If it fails, the circuit opens again. The rules are
+/// those of Akka's circuit breaker; the pattern is from "Release It!" by Michael Nygard.
+///
+/// A breaker is cheap to clone, and clones share one state. It needs no supervisor.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,17 +40,17 @@ use crate::sync::Mutex;
 /// # }
 /// ```
 pub struct CircuitBreaker<E> {
-    shared: Arc<Shared<E>>,
+    shared: Arc<CircuitShared<E>>,
 }
 
-/// By hand, because errors need not be `Clone`, and those of std are not.
+// Not derived, because errors need not be `Clone`.
 impl<E> Clone for CircuitBreaker<E> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }
 }
 
-struct Shared<E> {
+struct CircuitShared<E> {
     name: String,
     circuit: Mutex<Circuit>,
     settings: Settings<E>,
@@ -56,14 +60,14 @@ struct Settings<E> {
     max_failures: u32,
     reset_after: Duration,
     call_timeout: Option<Duration>,
-    fails_if: Option<Arc<Filter<E>>>,
-    retry_after: Option<Arc<Asked<E>>>,
-    on_change: Option<Arc<Listener>>,
+    fails_if: Option<Arc<FailsIf<E>>>,
+    retry_after: Option<Arc<OpenFor<E>>>,
+    on_change: Option<Arc<OnChange>>,
 }
 
-type Filter<E> = dyn Fn(&E) -> bool + Send + Sync;
-type Asked<E> = dyn Fn(&E) -> Option<Duration> + Send + Sync;
-type Listener = dyn Fn(CircuitState, CircuitState) + Send + Sync;
+type FailsIf<E> = dyn Fn(&E) -> bool + Send + Sync;
+type OpenFor<E> = dyn Fn(&E) -> Option<Duration> + Send + Sync;
+type OnChange = dyn Fn(CircuitState, CircuitState) + Send + Sync;
 
 impl<E> Clone for Settings<E> {
     fn clone(&self) -> Self {
@@ -77,10 +81,10 @@ impl<E> Clone for Settings<E> {
 }
 
 impl<E> CircuitBreaker<E> {
-    /// A closed breaker that opens after 5 failures in a row, for 30 s. Calls may take as long as
-    /// they like, and every error is a failure.
+    /// Returns a closed breaker that opens after 5 failures in a row, for 30 s.
     ///
-    /// The name is for errors and logs.
+    /// By default, calls have no timeout and every error is a failure. The name appears in errors
+    /// and in the log.
     pub fn new(name: impl Into<String>) -> Self {
         let settings = Settings {
             max_failures: 5,
@@ -95,55 +99,63 @@ impl<E> CircuitBreaker<E> {
 
     fn with(name: String, settings: Settings<E>) -> Self {
         let circuit = Mutex::new(Circuit::new(settings.max_failures, settings.reset_after));
-        Self { shared: Arc::new(Shared { name, circuit, settings }) }
+        Self { shared: Arc::new(CircuitShared { name, circuit, settings }) }
     }
 
-    /// The same, closed, with another setting. Clones that were made before are left as they are.
+    /// Returns a new closed breaker with a changed setting. Earlier clones don't change.
     fn set(self, set: impl FnOnce(&mut Settings<E>)) -> Self {
         let mut settings = self.shared.settings.clone();
         set(&mut settings);
         Self::with(self.shared.name.clone(), settings)
     }
 
-    /// How many failures in a row open it; at least 1. Default: 5.
+    /// Sets how many failures in a row open the circuit; at least 1. Default: 5.
     #[must_use]
     pub fn max_failures(self, max: u32) -> Self {
         self.set(|settings| settings.max_failures = max.max(1))
     }
 
-    /// How long it is open before a call is made to see. With zero, the next call is. Default: 30 s.
+    /// Sets how long the circuit is open before it lets a probe through. Default: 30 s.
+    ///
+    /// With zero, the next call is the probe.
     #[must_use]
     pub fn reset_after(self, reset: Duration) -> Self {
         self.set(|settings| settings.reset_after = reset)
     }
 
-    /// How long a call may take before it is dropped and is a failure. Default: as long as it
-    /// likes.
+    /// Sets how long a call may take. Default: no limit.
+    ///
+    /// A call that takes longer is dropped, and counts as a failure.
     #[must_use]
     pub fn call_timeout(self, timeout: Duration) -> Self {
         self.set(|settings| settings.call_timeout = Some(timeout))
     }
 
-    /// Takes only these errors for failures; the others are answers that happen to be bad, such as
-    /// *not found*, and count as success.
+    /// Counts only errors for which `fails_if` returns `true` as failures. Default: all errors.
+    ///
+    /// Other errors, such as *not found*, count as success: the service has answered.
     #[must_use]
     pub fn fails_if(self, fails_if: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
         self.set(|settings| settings.fails_if = Some(Arc::new(fails_if)))
     }
 
-    /// Asks the error that opens it for how long it is to be open: what a server has said in
-    /// `Retry-After`, for example. `None`: for the [reset time](Self::reset_after). It makes no
-    /// error a failure, and opens nothing by itself.
+    /// Takes the time that the circuit is open from the error, such as a server's `Retry-After`.
+    ///
+    /// `delay` is called with each error that is a failure. What it returns applies if that failure
+    /// opens the circuit; it doesn't open the circuit by itself. If it returns `None`, the
+    /// [reset time](Self::reset_after) applies.
     #[must_use]
     pub fn retry_after(
         self,
-        reset: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static,
+        delay: impl Fn(&E) -> Option<Duration> + Send + Sync + 'static,
     ) -> Self {
-        self.set(|settings| settings.retry_after = Some(Arc::new(reset)))
+        self.set(|settings| settings.retry_after = Some(Arc::new(delay)))
     }
 
-    /// Calls this whenever the state changes, with the one before and the new one; in the task of
-    /// the call that changed it, so it must be quick. It replaces the one that was set before.
+    /// Calls `on_change` whenever the state changes, with the old and the new state.
+    ///
+    /// It runs in the task of the call that changed the state, so it must not block. A second
+    /// `on_change` replaces the first.
     #[must_use]
     pub fn on_change(
         self,
@@ -152,8 +164,9 @@ impl<E> CircuitBreaker<E> {
         self.set(|settings| settings.on_change = Some(Arc::new(on_change)))
     }
 
-    /// Whether calls are made. That the reset time of an open one is over is only noticed by the
-    /// next call.
+    /// Returns the state of the circuit.
+    ///
+    /// An open circuit becomes half open at the first call after its reset time, not before.
     #[must_use]
     pub fn state(&self) -> CircuitState {
         self.shared.circuit.lock().state()
@@ -163,17 +176,18 @@ impl<E> CircuitBreaker<E> {
     ///
     /// # Errors
     ///
-    /// [`CallError::Open`] if it was not made, [`CallError::TimedOut`] if it took too long, and
-    /// otherwise its own error in [`CallError::Failed`].
+    /// * [`CallError::Open`] if the call was refused,
+    /// * [`CallError::TimedOut`] if the call took longer than its [timeout](Self::call_timeout),
+    /// * [`CallError::Failed`] with the error that the call returned.
     ///
     /// # Panics
     ///
-    /// A panic of the call is a failure, and passes through.
+    /// A panic of the call counts as a failure, and is passed on.
     ///
     /// # Cancel safety
     ///
-    /// The call is dropped, and counts neither as a success nor as a failure. If it was the probe
-    /// of a half-open circuit, the next call is the probe.
+    /// If the future is dropped, the call is dropped with it, and counts neither as a success nor as
+    /// a failure. If it was the probe of a half-open circuit, the next call is the probe.
     pub async fn call<T, F, Fut>(&self, call: F) -> Result<T, CallError<E>>
     where
         F: FnOnce() -> Fut,
@@ -183,35 +197,35 @@ impl<E> CircuitBreaker<E> {
         let (admitted, change) = self.shared.circuit.lock().admit(now());
         let permit = admitted
             .map_err(|retry_in| CallError::Open { name: self.shared.name.clone(), retry_in })?;
-        let mut under_way = UnderWay { breaker: self, permit: Some(permit) };
-        self.tell(change);
+        let mut in_progress = CallInProgress { breaker: self, permit: Some(permit) };
+        self.report(change);
         let result = match settings.call_timeout {
             None => Ok(call().await),
             Some(timeout) => tokio::time::timeout(timeout, call()).await.map_err(|_| timeout),
         };
         match result {
             Ok(Ok(value)) => {
-                under_way.succeeded();
+                in_progress.succeeded();
                 Ok(value)
             }
             Ok(Err(error)) => {
                 if settings.fails_if.as_ref().is_none_or(|fails| fails(&error)) {
-                    let asked = settings.retry_after.as_ref().and_then(|reset| reset(&error));
-                    under_way.failed(asked);
+                    let delay = settings.retry_after.as_ref().and_then(|delay| delay(&error));
+                    in_progress.failed(delay);
                 } else {
-                    under_way.succeeded();
+                    in_progress.succeeded();
                 }
                 Err(CallError::Failed(error))
             }
             Err(after) => {
-                under_way.failed(None);
+                in_progress.failed(None);
                 Err(CallError::TimedOut { name: self.shared.name.clone(), after })
             }
         }
     }
 
-    /// After the lock is released: the listener may call, too.
-    fn tell(&self, change: Option<Change>) {
+    /// Reports a change. The lock must be released, because `on_change` may use the breaker.
+    fn report(&self, change: Option<Change>) {
         let Some((from, to)) = change else { return };
         tracing::info!(target: "verger::circuit", name = self.shared.name, %from, %to, "changed");
         if let Some(on_change) = &self.shared.settings.on_change {
@@ -220,31 +234,30 @@ impl<E> CircuitBreaker<E> {
     }
 }
 
-/// A call that was let through. If it is dropped, nobody knows what became of it, unless it
-/// panicked.
-struct UnderWay<'a, E> {
+/// A call that was admitted. Dropping it abandons the call, or counts a panic as a failure.
+struct CallInProgress<'a, E> {
     breaker: &'a CircuitBreaker<E>,
     permit: Option<Permit>,
 }
 
-impl<E> UnderWay<'_, E> {
+impl<E> CallInProgress<'_, E> {
     fn succeeded(&mut self) {
         self.close(Circuit::succeeded);
     }
 
-    /// `asked`: for how long the circuit is to be open, if this opens it.
-    fn failed(&mut self, asked: Option<Duration>) {
-        self.close(|circuit, permit| circuit.failed(permit, asked, now()));
+    /// Counts a failure. If it opens the circuit, `delay` replaces the reset time.
+    fn failed(&mut self, delay: Option<Duration>) {
+        self.close(|circuit, permit| circuit.failed(permit, delay, now()));
     }
 
-    fn close(&mut self, tell: impl FnOnce(&mut Circuit, &Permit) -> Option<Change>) {
+    fn close(&mut self, outcome: impl FnOnce(&mut Circuit, &Permit) -> Option<Change>) {
         let Some(permit) = self.permit.take() else { return };
-        let change = tell(&mut self.breaker.shared.circuit.lock(), &permit);
-        self.breaker.tell(change);
+        let change = outcome(&mut self.breaker.shared.circuit.lock(), &permit);
+        self.breaker.report(change);
     }
 }
 
-impl<E> Drop for UnderWay<'_, E> {
+impl<E> Drop for CallInProgress<'_, E> {
     fn drop(&mut self) {
         match std::thread::panicking() {
             true => self.failed(None),
@@ -262,28 +275,28 @@ impl<E> fmt::Debug for CircuitBreaker<E> {
     }
 }
 
-/// Why a call through a [`CircuitBreaker`] has no value.
+/// The error of a call through a [`CircuitBreaker`].
 ///
-/// The text of [`Failed`](Self::Failed) is that of the error in it, which is its
-/// [`source`](Error::source) as well, so that whoever asks for an error's type finds it there.
+/// [`Failed`](Self::Failed) displays as the error that it contains. It also returns that error as
+/// its [`source`](Error::source), so that code that searches an error chain by type finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError<E> {
-    /// It was not made: the circuit is open.
+    /// The call was refused, because the circuit is open or half open.
     Open {
         /// The name of the breaker.
         name: String,
-        /// After what time a call will be made again; zero while the probe is under way.
+        /// The time until the next probe is let through; zero while a probe is in progress.
         retry_in: Duration,
     },
-    /// It took too long and was dropped.
+    /// The call took longer than its timeout, and was dropped.
     TimedOut {
         /// The name of the breaker.
         name: String,
-        /// The time that it may take.
+        /// The timeout.
         after: Duration,
     },
-    /// It was made, and returned this.
+    /// The call was made, and returned this error.
     Failed(E),
 }
 
@@ -292,7 +305,7 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
         use humantime_serde::re::humantime::format_duration;
         match self {
             Self::Open { name, retry_in } if retry_in.is_zero() => {
-                write!(f, "{name}: the circuit is half open, and its one call is under way")
+                write!(f, "{name}: the circuit is half open and its probe is in progress")
             }
             Self::Open { name, retry_in } => {
                 let retry_in = format_duration(rounded(*retry_in));
@@ -306,8 +319,7 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
     }
 }
 
-/// What one would say of a time that is left: whole milliseconds, and from ten seconds on whole
-/// seconds. Rounded up, so that it is over by then.
+/// Rounds a remaining time up: to milliseconds, or to seconds from ten seconds on.
 fn rounded(left: Duration) -> Duration {
     const MANY: Duration = Duration::from_secs(10);
     let up = |unit: u32| {

@@ -1,6 +1,6 @@
-//! Around calls, not children: try again, or don't try for a while.
+//! Retries and circuit breakers: resilience for single calls, without a supervisor.
 //!
-//! The rules are in `policy`; here is what waits, and what calls. No supervisor is needed.
+//! The rules are in `policy`. This module makes the calls and the waits.
 
 mod circuit_breaker;
 mod retry;

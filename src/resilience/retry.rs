@@ -1,4 +1,4 @@
-//! To try again, in one call.
+//! Retries a single call.
 
 use std::fmt;
 use std::future::Future;
@@ -6,37 +6,37 @@ use std::time::Duration;
 
 use crate::policy::{Backoff, Random};
 
-/// How often, how soon and after what [`retry`] tries again.
+/// The policy of [`retry`]: how often, after what delay and after which results it tries again.
 ///
-/// `T` is what the call returns, `E` its error.
+/// `T` is the value that the call returns, `E` its error.
 #[must_use = "a policy does nothing until it is given to `retry`"]
 pub struct Retry<T, E> {
     attempts: u32,
     backoff: Backoff,
     random: Option<Box<dyn Random>>,
-    again_if: Option<Box<Again<E>>>,
-    accept_if: Option<Box<Accept<T>>>,
-    retry_after: Option<Box<Asked<E>>>,
-    on_failure: Option<Box<Listener<E>>>,
+    again_if: Option<Box<AgainIf<E>>>,
+    accept_if: Option<Box<AcceptIf<T>>>,
+    retry_after: Option<Box<RetryAfter<E>>>,
+    on_failure: Option<Box<OnFailure<E>>>,
 }
 
-type Again<E> = dyn Fn(&E, u32) -> bool + Send + Sync;
-type Asked<E> = dyn Fn(&E, u32) -> Option<Duration> + Send + Sync;
-type Accept<T> = dyn Fn(&T) -> bool + Send + Sync;
-type Listener<E> = dyn FnMut(Failure<'_, E>) + Send;
+type AgainIf<E> = dyn Fn(&E, u32) -> bool + Send + Sync;
+type RetryAfter<E> = dyn Fn(&E, u32) -> Option<Duration> + Send + Sync;
+type AcceptIf<T> = dyn Fn(&T) -> bool + Send + Sync;
+type OnFailure<E> = dyn FnMut(FailedAttempt<'_, E>) + Send;
 
-/// One attempt that failed.
-struct Failure<'a, E> {
+/// An attempt that failed.
+struct FailedAttempt<'a, E> {
     error: &'a E,
     attempt: u32,
     wait: Option<Duration>,
 }
 
 impl<T, E> Retry<T, E> {
-    /// Makes the call up to `attempts` times, the first one included. With 0 it is made once: there
-    /// is nothing to return otherwise.
+    /// Returns a policy that makes the call up to `attempts` times, including the first one.
     ///
-    /// At once unless there is a [`backoff`](Self::backoff).
+    /// The call is made at least once, so that there is a result to return. Attempts follow without
+    /// a delay unless a [`backoff`](Self::backoff) is set.
     pub fn attempts(attempts: u32) -> Self {
         let attempts = attempts.max(1);
         Self {
@@ -50,41 +50,44 @@ impl<T, E> Retry<T, E> {
         }
     }
 
-    /// How long to wait before each further attempt. Nobody waits after the last.
+    /// Sets the delays between attempts. There is no delay after the last attempt.
     ///
-    /// A backoff that has an end ends the attempts, too.
+    /// A backoff that ends also ends the attempts. Default: [`Backoff::none`].
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// Draws the jitter from this source.
+    /// Sets the source of the random numbers for jitter. Default: one with a fresh seed.
     pub fn random(mut self, random: impl Random + 'static) -> Self {
         self.random = Some(Box::new(random));
         self
     }
 
-    /// Tries again only after errors for which this is true. It is told the error and the number
-    /// of the attempt, from 1.
+    /// Retries only errors for which `again_if` returns `true`. Default: all errors.
+    ///
+    /// It is called with the error and the number of the attempt, from 1.
     pub fn again_if(mut self, again_if: impl Fn(&E, u32) -> bool + Send + Sync + 'static) -> Self {
         self.again_if = Some(Box::new(again_if));
         self
     }
 
-    /// Tries again also after a value for which this is false. If there are no more attempts, that
-    /// value is returned.
+    /// Also retries values for which `accept_if` returns `false`. Default: none.
+    ///
+    /// If there are no more attempts, the value is returned.
     pub fn accept_if(mut self, accept_if: impl Fn(&T) -> bool + Send + Sync + 'static) -> Self {
         self.accept_if = Some(Box::new(accept_if));
         self
     }
 
-    /// Asks the error how long to wait before the next attempt: what a server has said in
-    /// `Retry-After`, for example. It is told the error and the number of the attempt, from 1.
-    /// `None`: the [`backoff`](Self::backoff) says it.
+    /// Takes the delay before the next attempt from the error, such as a server's `Retry-After`.
     ///
-    /// The wait that the error asks for takes the place of the backoff's as it is, without jitter
-    /// or bounds. The attempt counts like any other. The backoff stays where it is, so an attempt
-    /// after which nothing is asked for goes on there, and one that has an end isn't used up.
+    /// `delay` is called with the error and the number of the attempt, from 1. If it returns `None`,
+    /// the [`backoff`](Self::backoff) sets the delay.
+    ///
+    /// A delay from the error is used as it is, without jitter or bounds. The attempt counts as
+    /// usual. The backoff doesn't advance, so a later attempt without such a delay continues where
+    /// the backoff was.
     ///
     /// ```
     /// use std::time::Duration;
@@ -101,29 +104,30 @@ impl<T, E> Retry<T, E> {
     /// ```
     pub fn retry_after(
         mut self,
-        wait: impl Fn(&E, u32) -> Option<Duration> + Send + Sync + 'static,
+        delay: impl Fn(&E, u32) -> Option<Duration> + Send + Sync + 'static,
     ) -> Self {
-        self.retry_after = Some(Box::new(wait));
+        self.retry_after = Some(Box::new(delay));
         self
     }
 
-    /// Calls this after each attempt that failed, also the last: with the error, the number of the
-    /// attempt, from 1, and the wait before the next, `None` if there is no next.
+    /// Calls `on_failure` after each attempt that returned an error, including the last.
+    ///
+    /// Its arguments are the error, the number of the attempt, from 1, and the delay before the next
+    /// attempt, which is `None` if there is no next attempt.
     pub fn on_failure(
         mut self,
         mut on_failure: impl FnMut(&E, u32, Option<Duration>) + Send + 'static,
     ) -> Self {
-        self.on_failure = Some(Box::new(move |Failure { error, attempt, wait }| {
+        self.on_failure = Some(Box::new(move |FailedAttempt { error, attempt, wait }| {
             on_failure(error, attempt, wait);
         }));
         self
     }
 }
 
-/// Makes a call, and makes it again until it works or the policy says that it is enough.
+/// Makes a call, and repeats it until it succeeds or the policy ends the attempts.
 ///
-/// For a single call. What is to run for as long as the program does belongs under a supervisor,
-/// which does the same for it.
+/// Use it for single calls. A task that runs as long as the program belongs under a supervisor.
 ///
 /// ```
 /// use std::time::Duration;
@@ -145,15 +149,15 @@ impl<T, E> Retry<T, E> {
 ///
 /// # Errors
 ///
-/// The error of the last attempt, as it is.
+/// Returns the error of the last attempt, unchanged.
 ///
 /// # Panics
 ///
-/// A panic of the call passes through, and is not tried again.
+/// A panic of the call is passed on, and is not retried.
 ///
 /// # Cancel safety
 ///
-/// The attempt under way is dropped, and no further one is made.
+/// If the future is dropped, the current attempt is dropped with it, and no further one is made.
 pub async fn retry<T, E, F, Fut>(mut policy: Retry<T, E>, mut call: F) -> Result<T, E>
 where
     F: FnMut() -> Fut,
@@ -172,14 +176,14 @@ where
                 Ok(value) => policy.accept_if.as_ref().is_some_and(|accept| !accept(value)),
                 Err(error) => policy.again_if.as_ref().is_none_or(|again| again(error, attempt)),
             };
-        let asked = || policy.retry_after.as_ref()?(result.as_ref().err()?, attempt);
-        let wait = if again { asked().or_else(|| delays.next()) } else { None };
+        let delay = || policy.retry_after.as_ref()?(result.as_ref().err()?, attempt);
+        let wait = if again { delay().or_else(|| delays.next()) } else { None };
         if let (Err(error), Some(on_failure)) = (&result, &mut policy.on_failure) {
-            on_failure(Failure { error, attempt, wait });
+            on_failure(FailedAttempt { error, attempt, wait });
         }
         match wait {
             None => return result,
-            // A zero delay never touches a timer, but lets others have their turn.
+            // A zero delay needs no timer, but still yields to other tasks.
             Some(Duration::ZERO) => tokio::task::yield_now().await,
             Some(wait) => tokio::time::sleep(wait).await,
         }

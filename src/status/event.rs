@@ -1,4 +1,4 @@
-//! What happens in a tree, as it is told to whoever subscribes.
+//! Events: what happens to the children of a tree, as subscribers receive it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,20 +12,20 @@ use crate::path::Path;
 
 /// Something that happened to a child.
 ///
-/// Events of one supervisor come in the order in which they happened. Those of different ones may
-/// come in another order than they are numbered in.
+/// Subscribe with [`SupervisorHandle::events`](crate::SupervisorHandle::events). Events of one
+/// supervisor arrive in the order in which they happened. Events of different supervisors may
+/// arrive in a different order than their [`seq`](Self::seq).
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// Grows with every event of the tree, from whichever supervisor it comes, while there is
-    /// anybody who listens.
+    /// The number of this event. It grows with every event of the tree while there is a subscriber.
     pub seq: u64,
-    /// When it happened.
+    /// The time of the event.
     #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
-    /// The child.
+    /// The path of the child.
     pub path: Path,
-    /// Which of its runs it was, from 1; 0 before the first.
+    /// The number of the child's incarnation, from 1; 0 before the first start.
     pub incarnation: u32,
     /// What happened.
     #[serde(flatten)]
@@ -37,57 +37,57 @@ pub struct Event {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// It went from one state of its lifecycle to the next.
+    /// The child moved from one state of its lifecycle to the next.
     Moved {
-        /// Where it was.
+        /// The state that the child left.
         from: Lifecycle,
-        /// Where it is.
+        /// The state that the child entered.
         to: Lifecycle,
-        /// How long it had been there.
+        /// How long the child was in the state that it left.
         #[serde(rename = "after_ms", serialize_with = "millis::duration")]
         after: Duration,
-        /// How the incarnation ended, if this is its end.
+        /// How the incarnation ended, if this event is its end.
         reason: Option<Arc<ExitReason>>,
-        /// The attempt that is waited for, from 1, and how long, if it waits.
+        /// The next attempt, from 1, and the delay before it, if the child waits for a restart.
         #[serde(serialize_with = "millis::wait")]
         wait: Option<(u32, Duration)>,
     },
-    /// Its supervisor gave up on it, or fails with it.
+    /// The supervisor gave up on the child, or fails because of it.
     GaveUp {
-        /// How it ended, the last time.
+        /// How the child's last incarnation ended.
         reason: Arc<ExitReason>,
     },
-    /// It failed too often, and its fallback takes its place: see
+    /// The child failed too often, and its fallback replaces it: see
     /// [`ChildSpec::fallback`](crate::ChildSpec::fallback).
     FellBack {
-        /// How it ended, the last time.
+        /// How the child's last incarnation ended.
         reason: Arc<ExitReason>,
     },
-    /// It failed too often, and is started again when the pause is over: see
+    /// The child failed too often, and is started again after a pause: see
     /// [`OnExhausted::Pause`](crate::OnExhausted::Pause).
     Paused {
-        /// How it ended, the last time.
+        /// How the child's last incarnation ended.
         reason: Arc<ExitReason>,
-        /// How long the pause is.
+        /// The length of the pause.
         #[serde(rename = "length_ms", serialize_with = "millis::duration")]
         length: Duration,
     },
-    /// Its health check has failed too often in a row: see [`HealthCheck`](crate::HealthCheck).
+    /// The child's health check failed too often in a row: see [`HealthCheck`](crate::HealthCheck).
     Unhealthy {
-        /// What was wrong the last time.
+        /// The problem that the last check reported.
         problem: Arc<str>,
     },
-    /// Its health check, which had failed too often, was passed again.
+    /// The child was unhealthy, and its health check passed.
     Healthy,
-    /// It was aborted and is still there: it blocks its thread.
+    /// The child was aborted and is still running, because it blocks its thread.
     Leaked,
-    /// It had leaked, and has ended now.
+    /// The child had leaked, and has ended.
     LeakEnded,
-    /// Its `deactivate` failed. That changes nothing for what becomes of it.
+    /// The child's `deactivate` failed. This does not affect what its supervisor does next.
     DeactivateFailed {
-        /// How.
+        /// How `deactivate` failed.
         reason: Arc<ExitReason>,
     },
-    /// It was forgotten.
+    /// The supervisor removed the child.
     Removed,
 }

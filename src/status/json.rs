@@ -3,16 +3,16 @@
 use crate::status::Status;
 
 impl Status {
-    /// The snapshot as JSON, indented, with a final line break.
+    /// Returns the snapshot as indented JSON with a final line break.
     ///
-    /// It is what `serde` makes of it. Durations are in milliseconds and points in time in
-    /// milliseconds since the Unix epoch, in fields whose names end in `_ms`; what is not known is
-    /// `null`. The `policy` of a child is in the words of a file, each part with its `source`: see
-    /// [`EffectivePolicy`](crate::EffectivePolicy). This cannot fail: there is nothing in a snapshot that JSON could not say.
+    /// The fields are those that `serde` writes. Durations are in milliseconds, and points in time
+    /// in milliseconds since the Unix epoch, in fields whose names end in `_ms`. Values that aren't
+    /// known are `null`. The `policy` of a child is written as in a configuration file, each part
+    /// with its `source`: see [`EffectivePolicy`](crate::EffectivePolicy).
     #[must_use]
     pub fn json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
-        json.expect("all keys are strings and nothing refuses to be serialised") + "\n"
+        json.expect("all keys are strings and no field fails to serialise") + "\n"
     }
 }
 

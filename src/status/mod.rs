@@ -1,17 +1,17 @@
-//! What a tree looks like at one moment, as values.
+//! Snapshots and events of a tree, as values, and the views of a snapshot.
 //!
-//! The text and JSON views of it are in `observe`; who gathers it is in `supervisor`.
-
-use std::time::{Duration, SystemTime};
+//! `text` and `json` are views of [`Status`]. The module `handle` takes the snapshots.
 
 mod event;
 #[cfg(feature = "json")]
 mod json;
 mod text;
 
-pub use self::event::{Event, EventKind};
+use std::time::{Duration, SystemTime};
+
 use serde::Serialize;
 
+pub use self::event::{Event, EventKind};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::millis;
@@ -23,14 +23,19 @@ use crate::policy::{
 
 /// A snapshot of a tree, or of the part of it below one supervisor.
 ///
-/// Each supervisor is asked for itself, in slices, so that nobody is held up; parts of a busy tree
-/// may be of slightly different moments.
+/// Taken by [`SupervisorHandle::status`](crate::SupervisorHandle::status). Each supervisor is read
+/// separately, a few children at a time, so that a snapshot doesn't block it. Parts of a busy tree
+/// may be from slightly different moments.
 ///
-/// `Display` writes it as a tree of at most 80 columns, to be read without colours and compared by
-/// `diff`. A child has a line, and others below it for what has no room there; `+3` in front of one
-/// stands for three levels that are not drawn, `callback` for a supervisor that decides on failures by
-/// one of its own, `own policy` for a child that has said itself how it is restarted, and
-/// `UNHEALTHY` for one whose health check says so.
+/// `Display` writes a tree that is at most 80 columns wide, readable without colours, and suited to
+/// `diff`. Each child has one line. Facts that don't fit continue on the lines below it.
+///
+/// | text | meaning |
+/// | --- | --- |
+/// | `+3` before a name | three levels of guides are left out |
+/// | `callback` | the supervisor has an `on_child_failure` callback of its own |
+/// | `own policy` | the running child has changed its restart policy |
+/// | `UNHEALTHY` | the child's health check fails |
 ///
 /// ```text
 /// app  one_for_one 0/5 in 1m  active  up 2h15m  5 children, 1 restarting
@@ -43,162 +48,164 @@ use crate::policy::{
 /// └─ http                permanent    active       up 2h15m
 /// ```
 ///
-/// Serialised, durations are in milliseconds, and points in time in milliseconds since the Unix
-/// epoch, in fields whose names end in `_ms`. What is under `policy` is as it is written in a file:
-/// see [`EffectivePolicy`].
+/// When it is serialised, durations are in milliseconds, and points in time in milliseconds since
+/// the Unix epoch, in fields whose names end in `_ms`. The field `policy` is written as in a
+/// configuration file: see [`EffectivePolicy`].
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {
-    /// The last event that is contained in all of this, 0 while nobody listens to events; see
-    /// [`Event::seq`](crate::Event::seq).
+    /// The number of the last event that the whole snapshot includes; see
+    /// [`Event::seq`](crate::Event::seq). It is 0 as long as there was no subscriber to events.
     pub seq: u64,
-    /// When it was taken.
+    /// When the snapshot was taken.
     #[serde(rename = "captured_at_ms", serialize_with = "millis::since_epoch")]
     pub captured_at: SystemTime,
-    /// The supervisor it was asked of, and all below it.
+    /// The supervisor that the snapshot was taken of, with its children.
     pub root: Node,
 }
 
-/// A child, and what is below it.
+/// A child in a snapshot, with its own children.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Node {
     /// The child.
     #[serde(flatten)]
     pub child: ChildInfo,
-    /// What it is as a supervisor, if it is one and runs. Boxed, since most children are workers.
+    /// What only a supervisor has; `None` for a worker, and for a supervisor that isn't running.
     pub supervisor: Option<Box<SupervisorInfo>>,
-    /// What is below it, in start order.
+    /// The children of this child, in start order.
     pub children: Vec<Node>,
 }
 
-/// What can be seen of one child.
+/// The state of one child.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ChildInfo {
-    /// Where it is.
+    /// The path of the child.
     pub path: Path,
-    /// What it is.
+    /// Whether the child is a worker or a supervisor.
     pub kind: ChildKind,
-    /// Which of its ends restart it, exceptions aside.
+    /// After which exits the child is restarted, not counting the exceptions in its policy.
     pub restart: RestartType,
-    /// What its end is answered with if it comes now, and who said so. `None` for the root, which
-    /// has nobody above it.
+    /// The policy that applies if the child exits now, with the source of each value. `None` for
+    /// the root, which has no supervisor.
     pub policy: Option<EffectivePolicy>,
-    /// Whether its end may end its supervisor.
+    /// Whether the exit of the child may end its supervisor (auto-shutdown).
     pub significant: bool,
-    /// Where it is in its lifecycle.
+    /// The state of the child's lifecycle.
     pub lifecycle: Lifecycle,
-    /// Why it is down, in a few words, where the lifecycle alone does not tell.
+    /// Why the child is down, in a few words, if the lifecycle alone doesn't show it.
     pub why: Option<&'static str>,
-    /// The number of its run, from 1; 0 before the first.
+    /// The number of the child's incarnation, from 1; 0 before the first start.
     pub incarnation: u32,
-    /// How many runs there were before this one.
+    /// How many incarnations there were before this one.
     pub restarts: u32,
-    /// How often it has failed since it was last healthy, as its backoff sees it.
+    /// How many failures the backoff counts: those since the child was last healthy.
     pub failures: u32,
-    /// Since when it is where it is in its lifecycle.
+    /// When the child entered the state of its lifecycle.
     #[serde(rename = "since_ms", serialize_with = "millis::since_epoch")]
     pub since: SystemTime,
-    /// For how long.
+    /// How long the child has been in the state of its lifecycle.
     #[serde(rename = "for_ms", serialize_with = "millis::duration")]
     pub age: Duration,
-    /// How the last run ended that is over, once one has failed.
+    /// How the last finished incarnation ended, once an incarnation has failed.
     pub last_exit: Option<ExitReason>,
-    /// The next attempt, if it waits for one.
+    /// The next attempt to start the child, if it waits for one.
     pub next: Option<NextAttempt>,
-    /// What the child says of itself; see [`Context::set_status`](crate::Context::set_status).
+    /// The text that the child has set; see [`Context::set_status`](crate::Context::set_status).
     pub status: Option<String>,
-    /// Whether it is well, if it is active, is [checked](crate::HealthCheck), and was found to be so
-    /// or otherwise.
+    /// The result of the [health check](crate::HealthCheck). `None` if the child isn't active, has
+    /// no health check, or hasn't been checked yet.
     pub healthy: Option<bool>,
-    /// Its mailbox, if it has one.
+    /// The child's mailbox, if it has one.
     pub mailbox: Option<MailboxInfo>,
 }
 
-/// What can be seen of a mailbox.
+/// The fill level of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MailboxInfo {
-    /// How many messages there are, with those that the child has in hand and has not acknowledged.
+    /// How many messages the mailbox holds, including those received and not yet acknowledged.
     pub len: usize,
-    /// How many there may be.
+    /// How many messages the mailbox can hold.
     pub capacity: usize,
 }
 
-/// What a child is.
+/// Whether a child is a worker or a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChildKind {
-    /// It does work.
+    /// The child does work.
     Worker,
-    /// It supervises children of its own.
+    /// The child supervises children of its own.
     Supervisor,
 }
 
-/// An attempt that is waited for.
+/// An attempt to start a child that is waiting for its backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NextAttempt {
-    /// Which one since the child was last healthy, from 1.
+    /// The number of the attempt since the child was last healthy, from 1.
     pub attempt: u32,
-    /// The wait that was drawn for it.
+    /// The delay that was drawn for this attempt.
     #[serde(rename = "delay_ms", serialize_with = "millis::duration")]
     pub delay: Duration,
-    /// What is left of the wait.
+    /// How much of the delay is left.
     #[serde(rename = "remaining_ms", serialize_with = "millis::duration")]
     pub remaining: Duration,
 }
 
-/// What can be seen of a supervisor besides what it is as a child.
+/// What a running supervisor has in addition to [`ChildInfo`].
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SupervisorInfo {
-    /// `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
+    /// The strategy: `one_for_one`, `one_for_all`, `rest_for_one`, or `dynamic`.
     pub strategy: &'static str,
-    /// Restarts that count just now. Of a [decaying](crate::Intensity::decaying) intensity, as many
-    /// of the restarts that may come at once as its score leaves no room for.
+    /// How many restarts count against the intensity now.
+    ///
+    /// For a [decaying](crate::Intensity::decaying) intensity: `max_restarts`, less the restarts
+    /// that its score still allows at once.
     pub restarts_in_period: usize,
-    /// How many may; `None`: any number.
+    /// How many restarts are allowed within the period; `None` if there is no limit.
     pub max_restarts: Option<u32>,
-    /// In what time; of a decaying intensity, its half-life.
+    /// The period of the intensity; the half-life of a decaying one.
     #[serde(rename = "period_ms", serialize_with = "millis::duration")]
     pub period: Duration,
-    /// Whether it decides on failures by a callback of its own; see
-    /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure). One from above is not meant.
+    /// Whether the supervisor has a callback of its own, rather than one that it inherits; see
+    /// [`on_child_failure`](crate::SupervisorBuilder::on_child_failure).
     pub on_child_failure: bool,
-    /// How many children there are.
+    /// How many children the supervisor has.
     pub counts: Counts,
 }
 
-/// How many children a supervisor has, not counting those below them.
+/// How many children a supervisor has, not counting children of its children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
-    /// All of them, running or not.
+    /// All children, running or not.
     pub specs: u32,
-    /// Those that have a task.
+    /// Children that have a task, whatever the state of their lifecycle.
     pub active: u32,
-    /// Those that wait for a restart.
+    /// Children that wait for a restart.
     pub restarting: u32,
-    /// Those that are supervisors, running or not.
+    /// Children that are supervisors, running or not.
     pub supervisors: u32,
-    /// Those that are not.
+    /// Children that are workers, running or not.
     pub workers: u32,
 }
 
-/// How a child is treated, every default filled in.
+/// The settings of a child, with every default filled in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ChildSpecInfo {
-    /// Its name.
+    /// The name of the child.
     pub name: String,
-    /// What it is.
+    /// Whether the child is a worker or a supervisor.
     pub kind: ChildKind,
     /// See [`ChildSpec::restart`](crate::ChildSpec::restart).
     pub restart: RestartType,
-    /// The same, with all exceptions to it.
+    /// The restart type with all its exceptions.
     pub trigger: Trigger,
     /// See [`ChildSpec::shutdown`](crate::ChildSpec::shutdown).
     pub shutdown: Shutdown,
@@ -222,14 +229,14 @@ pub struct ChildSpecInfo {
     pub on_exhausted: OnExhausted,
     /// See [`ChildSpec::failure_log`](crate::ChildSpec::failure_log).
     pub failure_log: FailureLog,
-    /// Who said which of it. What a running child says itself isn't here, but in
-    /// [`ChildInfo::policy`].
+    /// The source of each value. What a running child has overridden is in [`ChildInfo::policy`]
+    /// only.
     pub sources: PolicySources,
 }
 
 #[cfg(test)]
 impl ChildInfo {
-    /// An active child, for tests of the views.
+    /// Returns an active child, for tests of the views.
     pub(crate) fn sample(path: Path, kind: ChildKind) -> Self {
         Self {
             path,

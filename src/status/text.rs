@@ -1,10 +1,13 @@
 //! A [`Status`] as text, in 80 columns.
 //!
-//! Each child has a line: its place in the tree, its policy, where it is in its lifecycle, and then
-//! facts. Facts for which the line has no room follow below it. Columns are fixed, whatever is in
-//! the tree, so that a diff of two texts shows what has changed and nothing else.
+//! Each child has a line: guides and name, policy, the state of its lifecycle, and then facts. Facts
+//! that don't fit continue below the line.
 //!
-//! All of it is `#[inline]`, so that only a program that shows the text compiles it.
+//! # Invariants
+//!
+//! 1. No line is wider than [`WIDTH`].
+//! 2. The columns are fixed, so that a diff of two texts shows only what changed.
+//! 3. Every function is `#[inline]`, so that only a program that shows the text compiles it.
 
 use std::fmt::{self, Write};
 use std::slice;
@@ -14,26 +17,26 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::status::{ChildInfo, ChildKind, MailboxInfo, Node, Status, SupervisorInfo};
 
-/// Characters in a line.
+/// The width of a line, in characters.
 const WIDTH: usize = 80;
-/// Guides and name.
+/// The width of the column with guides and name.
 const NAME: usize = 22;
-/// A policy or a state: `rest_for_one`, `deactivating`.
+/// The width of the columns with a policy or a state: `rest_for_one`, `deactivating`.
 const WORD: usize = 12;
-/// What is left of a long path in the first line.
+/// The width to which the path in the first line is cut.
 const PATH: usize = 24;
-/// Levels for which there is room in front of a name.
+/// How many levels of guides fit in front of a name.
 const LEVELS: usize = 4;
 
-/// The children of each supervisor on the way down that have not had their turn.
+/// For each level above the current node, the siblings that are still to be written.
 type Open<'a> = Vec<slice::Iter<'a, Node>>;
 
-/// See [`Status`].
+/// The format is described at [`Status`].
 impl fmt::Display for Status {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.root.head().write(f)?;
-        // A list and not a recursion, because a tree may be a thousand levels deep.
+        // A loop, because recursion would overflow the stack in a tree of a thousand levels.
         let mut open: Open<'_> = vec![self.root.children.iter()];
         while let Some(children) = open.last_mut() {
             let Some(node) = children.next() else {
@@ -48,36 +51,37 @@ impl fmt::Display for Status {
     }
 }
 
-/// What is said about one child.
+/// The lines of one child.
 struct Entry<'a> {
-    /// How its line begins.
+    /// The beginning of the first line, up to the facts.
     line: String,
-    /// How the lines below it begin.
+    /// The beginning of the lines that continue it.
     below: String,
-    /// Between the beginning of a line and the first fact in it.
+    /// What separates the first fact from the beginning of the first line.
     gap: &'static str,
     node: &'a Node,
-    /// For the first line, where the budget is told already.
+    /// The counts of children, for the root only. They replace the restart intensity, which the
+    /// root's first line shows already.
     counts: Option<String>,
 }
 
 impl Node {
-    /// The first line of the text.
+    /// Returns the lines of the root.
     #[inline]
     fn head(&self) -> Entry<'_> {
         let name = cut_in_the_middle(self.child.path.as_str(), PATH);
-        let budget = self.supervisor.as_ref().map(|it| format!(" {}", budget(it)));
-        let (budget, state) = (budget.unwrap_or_default(), state(self.child.lifecycle));
+        let intensity = self.supervisor.as_ref().map(|it| format!(" {}", intensity(it)));
+        let (intensity, state) = (intensity.unwrap_or_default(), state(self.child.lifecycle));
         Entry {
-            line: format!("{name}  {}{budget}  {state}", self.policy()),
+            line: format!("{name}  {}{intensity}  {state}", self.policy()),
             below: self.stem().to_owned(),
             gap: "  ",
             node: self,
-            counts: Some(self.census()),
+            counts: Some(self.counts()),
         }
     }
 
-    /// The line of a child, whose supervisors' children `open` are.
+    /// Returns the lines of a child below the supervisors in `open`.
     #[inline]
     fn row(&self, open: &Open<'_>) -> Entry<'_> {
         let depth = open.len();
@@ -86,7 +90,7 @@ impl Node {
         if depth > LEVELS {
             let hidden = format!("+{}", depth - 2);
             drawn = &open[depth - 2..];
-            // As wide as the two levels that are missing.
+            // As wide as two levels of guides.
             line = format!("{hidden:<6}");
             below = " ".repeat(line.chars().count());
         }
@@ -109,7 +113,7 @@ impl Node {
         Entry { line, below, gap: " ", node: self, counts: None }
     }
 
-    /// What goes down from this node to its children.
+    /// Returns the guide that leads from this node down to its children.
     #[inline]
     fn stem(&self) -> &'static str {
         if self.children.is_empty() { "   " } else { "│  " }
@@ -124,9 +128,9 @@ impl Node {
         }
     }
 
-    /// How many children there are below, and how many of them are not active.
+    /// Counts all children below this node, and those that aren't active by state.
     #[inline]
-    fn census(&self) -> String {
+    fn counts(&self) -> String {
         let mut counts = [0_usize; Lifecycle::ALL.len()];
         let mut open: Open<'_> = vec![self.children.iter()];
         while let Some(children) = open.last_mut() {
@@ -137,7 +141,7 @@ impl Node {
             counts[node.child.lifecycle as usize] += 1;
             open.push(node.children.iter());
         }
-        let mut census = match counts.iter().sum() {
+        let mut text = match counts.iter().sum() {
             1 => "1 child".to_owned(),
             total => format!("{total} children"),
         };
@@ -146,10 +150,10 @@ impl Node {
         for lifecycle in loud.chain(quiet) {
             let count = counts[lifecycle as usize];
             if count > 0 && lifecycle != Lifecycle::Active {
-                census.push_str(&format!(", {count} {lifecycle}"));
+                text.push_str(&format!(", {count} {lifecycle}"));
             }
         }
-        census
+        text
     }
 }
 
@@ -173,19 +177,19 @@ impl Entry<'_> {
         f.write_str(line.trim_end())
     }
 
-    /// What there is to say besides the columns, each at most `room` wide.
+    /// Returns what follows the columns, each fact at most `room` wide.
     #[inline]
     fn facts(&self, room: usize) -> impl Iterator<Item = String> {
         let (child, supervisor) = (&self.node.child, self.node.supervisor.as_deref());
         let status = child.status.as_deref().filter(|text| !text.trim().is_empty());
-        // That a child was asked to stop is told by where it is.
+        // The state already shows that a child was stopped by its supervisor.
         let last = child.last_exit.as_ref().filter(|last| !matches!(last, ExitReason::Shutdown));
-        let last = last.map(first);
+        let last = last.map(innermost);
         let facts = [
             Some(time(child)),
             match &self.counts {
                 Some(counts) => Some(cut(counts, room)),
-                None => supervisor.map(budget),
+                None => supervisor.map(intensity),
             },
             supervisor.filter(|it| it.on_child_failure).map(|_| "callback".to_owned()),
             (child.restarts > 0).then(|| format!("restarts={}", child.restarts)),
@@ -205,8 +209,7 @@ fn queued(MailboxInfo { len, capacity }: MailboxInfo) -> String {
     format!("{len}/{capacity} messages")
 }
 
-/// Whether somebody should look at a child in this state. It is written in capitals then, so that
-/// it is seen without colours.
+/// Whether a state is written in capitals, because it needs attention.
 #[inline]
 fn is_loud(lifecycle: Lifecycle) -> bool {
     matches!(lifecycle, Lifecycle::Errored | Lifecycle::Restarting)
@@ -218,7 +221,7 @@ fn state(lifecycle: Lifecycle) -> String {
     if is_loud(lifecycle) { word.to_uppercase() } else { word }
 }
 
-/// How long a child has been where it is, or how long until that changes.
+/// How long a child has been in its state, or how long until it is started again.
 #[inline]
 fn time(child: &ChildInfo) -> String {
     match child.next {
@@ -230,9 +233,9 @@ fn time(child: &ChildInfo) -> String {
     }
 }
 
-/// The restarts that count just now, how many may, and within what.
+/// The restarts that count now, the limit, and the period.
 #[inline]
-fn budget(supervisor: &SupervisorInfo) -> String {
+fn intensity(supervisor: &SupervisorInfo) -> String {
     match supervisor.max_restarts {
         Some(max) if supervisor.period == Duration::MAX => {
             format!("{}/{max} for ever", supervisor.restarts_in_period)
@@ -244,9 +247,9 @@ fn budget(supervisor: &SupervisorInfo) -> String {
     }
 }
 
-/// The reason for which the first of several supervisors gave up; its path names the others.
+/// Returns the innermost escalation, whose path names the supervisors above it.
 #[inline]
-fn first(mut reason: &ExitReason) -> &ExitReason {
+fn innermost(mut reason: &ExitReason) -> &ExitReason {
     while let ExitReason::Escalated { source, .. } = reason
         && let ExitReason::Escalated { .. } = **source
     {
@@ -255,7 +258,7 @@ fn first(mut reason: &ExitReason) -> &ExitReason {
     reason
 }
 
-/// Rounded down to what one would say.
+/// Formats a duration with its one or two largest units, rounded down.
 #[inline]
 fn age(age: Duration) -> String {
     let seconds = age.as_secs();
@@ -268,7 +271,7 @@ fn age(age: Duration) -> String {
     }
 }
 
-/// Rounded up, so that it is never over before it says so.
+/// Formats a remaining time, rounded up.
 #[inline]
 fn wait(left: Duration) -> String {
     let tenths = left.as_millis().div_ceil(100);
@@ -282,7 +285,7 @@ fn wait(left: Duration) -> String {
     }
 }
 
-/// Not rounded.
+/// Formats a duration without rounding.
 #[inline]
 fn exactly(period: Duration) -> String {
     let seconds = period.as_secs();
@@ -307,11 +310,11 @@ fn cut_in_the_middle(name: &str, room: usize) -> String {
     head.chain(['…']).chain(tail).collect()
 }
 
-/// What of a text fits into `room` characters of one line.
+/// Cuts a text to one line of `room` characters.
 #[inline]
 fn cut(text: impl fmt::Display, room: usize) -> String {
     let mut cut = Cut { text: String::new(), room, space: false };
-    // An error says that there is no more room, so that the rest of a long story isn't told.
+    // An error means that there is no more room, and ends the formatting of a long text early.
     if write!(cut, "{text}").is_err() {
         cut.text.pop();
         cut.text.truncate(cut.text.trim_end().len());
@@ -320,11 +323,11 @@ fn cut(text: impl fmt::Display, room: usize) -> String {
     cut.text
 }
 
-/// Writes into one line for as long as there is room.
+/// A writer that collects text in one line until the room is used up.
 struct Cut {
     text: String,
     room: usize,
-    /// There was white space, or worse, before what comes next.
+    /// Whether white space or control characters come before the next character.
     space: bool,
 }
 
@@ -421,16 +424,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_says_stays_within_its_line_whatever_it_is() {
+    fn a_status_text_stays_on_its_line_whatever_it_contains() {
         let mut child = node(Path::root("app").join("a"), Vec::new());
         child.child.status = Some("\n one\ttwo\r\nthree\u{1b}[31m ".to_owned());
         child.child.last_exit = Some(ExitReason::Panicked("line 1\n  line 2".to_owned()));
         child.child.restarts = 4_000_000_000;
-        let mut silent = node(Path::root("app").join("b"), Vec::new());
-        silent.child.status = Some(" \n".to_owned());
+        let mut blank = node(Path::root("app").join("b"), Vec::new());
+        blank.child.status = Some(" \n".to_owned());
 
         assert_eq!(
-            text(node(Path::root("app"), vec![child, silent])).lines().collect::<Vec<_>>(),
+            text(node(Path::root("app"), vec![child, blank])).lines().collect::<Vec<_>>(),
             [
                 "app  supervisor  active  up 0s  2 children",
                 "├─ a                   permanent    active       up 0s  restarts=4000000000",
@@ -441,14 +444,17 @@ mod tests {
     }
 
     #[test]
-    fn of_supervisors_that_gave_up_the_first_is_told() {
+    fn an_escalation_shows_its_innermost_supervisor() {
         let mqtt = Path::root("app").join("ingest").join("mqtt");
         let mut reason = ExitReason::Failed("refused".into());
         for child in [mqtt.clone(), mqtt.parent().unwrap()] {
             reason = ExitReason::Escalated { child, source: reason.into() };
         }
 
-        assert_eq!(first(&reason).to_string(), "escalated: child app/ingest/mqtt: failed: refused");
+        assert_eq!(
+            innermost(&reason).to_string(),
+            "escalated: child app/ingest/mqtt: failed: refused"
+        );
     }
 
     #[test]
@@ -465,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_as_exact_as_one_would_say_it() {
+    fn times_are_formatted_with_a_fitting_precision() {
         let second = Duration::from_secs(1);
         #[rustfmt::skip]
         let ages = [

@@ -1,4 +1,4 @@
-//! Futures that panic in the caller's line.
+//! A future that panics where it is awaited.
 
 use std::fmt;
 use std::future::Future;
@@ -7,8 +7,7 @@ use std::task::{Context, Poll};
 
 /// A future that panics with the text of its error.
 ///
-/// It does so where it is awaited, so that a test that fails names the line of the test and not one
-/// of this crate.
+/// The panic names the line of the test that awaits the future, not a line of this crate.
 #[must_use = "nothing is asserted unless the future is awaited"]
 pub(super) struct Assertion<'a, T> {
     future: Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>,

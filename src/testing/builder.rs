@@ -1,12 +1,12 @@
-//! What a tree under test is made from.
+//! The builders that a test tree is made from.
 
 use crate::child::ChildSpec;
 use crate::error::BuildError;
 use crate::spec::{DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 
-/// What a [`TestTree`](super::TestTree) is made from: the builder of a supervisor of either kind.
+/// The builder of a supervisor, from which a [`TestTree`](super::TestTree) is made.
 ///
-/// Sealed: it can't be implemented elsewhere.
+/// This trait is sealed and can't be implemented outside of this crate.
 pub trait Builder: sealed::Sealed {}
 
 impl Builder for SupervisorBuilder {}
@@ -16,9 +16,9 @@ impl Builder for DynamicSupervisorBuilder {}
 mod sealed {
     use super::{BuildError, ChildSpec, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 
-    /// Keeps [`Builder`](super::Builder) to this crate.
+    /// Seals [`Builder`](super::Builder).
     pub trait Sealed {
-        /// Builds the tree with what `change` makes of its children.
+        /// Builds the tree with each child replaced by the result of `change`.
         fn build_with(
             self,
             change: &dyn Fn(ChildSpec) -> ChildSpec,

@@ -1,6 +1,6 @@
-//! What a test expects to happen, and how that and what did happen are written.
+//! The events that a test expects, and the text of expected and of actual events.
 //!
-//! Both are written alike, so that a line of a failed test's output can be copied into the test.
+//! Both have the same text, so that a line of a failed test's output can be copied into the test.
 
 use std::fmt;
 
@@ -10,28 +10,30 @@ use crate::status::{Event, EventKind};
 
 /// An event that a test expects, for [`TestTree::expect`](super::TestTree::expect).
 ///
-/// Made from text, or by the functions here. Paths are relative to the root.
+/// Convert it from a text, or call one of the functions below. Paths are relative to the root.
 ///
 /// | text | event |
 /// | --- | --- |
-/// | `db: active -> errored` | [`edge`](Self::edge): it took this step of its [`Lifecycle`] |
-/// | `db: -> active` | [`entered`](Self::entered): it came there from anywhere |
-/// | `db: active -> errored (panicked)` | [`because`](Self::because): and its run ended like this |
-/// | `db: gave up` | [`gave_up`](Self::gave_up): its supervisor gave up on it |
-/// | `db: unhealthy` | [`unhealthy`](Self::unhealthy): its health check has failed too often |
-/// | `db: healthy` | [`healthy`](Self::healthy): it was unhealthy, and has passed its check |
-/// | `db: leaked` | [`leaked`](Self::leaked): it was aborted and is still there |
-/// | `db: leak ended` | [`leak_ended`](Self::leak_ended): it had leaked, and has ended now |
+/// | `db: active -> errored` | [`edge`](Self::edge): the child takes this step of its [`Lifecycle`] |
+/// | `db: -> active` | [`entered`](Self::entered): the child enters this state from any other |
+/// | `db: active -> errored (panicked)` | [`because`](Self::because): … with this exit reason |
+/// | `db: gave up` | [`gave_up`](Self::gave_up): its supervisor gives up on the child |
+/// | `db: fell back` | [`fell_back`](Self::fell_back): the child's fallback replaces it |
+/// | `db: paused` | [`paused`](Self::paused): the child failed too often, and pauses |
+/// | `db: unhealthy` | [`unhealthy`](Self::unhealthy): the child's health check failed too often |
+/// | `db: healthy` | [`healthy`](Self::healthy): the unhealthy child passes its health check |
+/// | `db: leaked` | [`leaked`](Self::leaked): the child was aborted and is still running |
+/// | `db: leak ended` | [`leak_ended`](Self::leak_ended): the leaked child has ended |
 /// | `db: deactivate failed` | [`deactivate_failed`](Self::deactivate_failed) |
-/// | `db: removed` | [`removed`](Self::removed): it was forgotten |
+/// | `db: removed` | [`removed`](Self::removed): the supervisor removes the child |
 ///
 /// ```
 /// use verger::Lifecycle;
 /// use verger::testing::Expect;
 ///
-/// let written = Expect::from("ingest/mqtt: active -> errored (failed)");
-/// let made = Expect::edge("ingest/mqtt", Lifecycle::Active, Lifecycle::Errored).because("failed");
-/// assert_eq!(written, made);
+/// let from_text = Expect::from("ingest/mqtt: active -> errored (failed)");
+/// let from_calls = Expect::edge("ingest/mqtt", Lifecycle::Active, Lifecycle::Errored).because("failed");
+/// assert_eq!(from_text, from_calls);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expect {
@@ -44,8 +46,8 @@ pub struct Expect {
 enum What {
     Edge(Lifecycle, Lifecycle),
     Entered(Lifecycle),
-    Happened(&'static str),
-    /// It can't happen, for this reason.
+    Plain(&'static str),
+    /// An event that can't happen, for this reason.
     Never(Never),
 }
 
@@ -64,7 +66,7 @@ const LEAKED: &str = "leaked";
 const LEAK_ENDED: &str = "leak ended";
 const DEACTIVATE_FAILED: &str = "deactivate failed";
 const REMOVED: &str = "removed";
-const HAPPENINGS: [&str; 9] = [
+const PLAIN_EVENTS: [&str; 9] = [
     GAVE_UP,
     FELL_BACK,
     PAUSED,
@@ -93,9 +95,10 @@ const KINDS: [&str; 12] = [
 ];
 
 impl Expect {
-    /// The child takes a step of its lifecycle. Some don't exist, see
-    /// [`Lifecycle::can_become`](crate::Lifecycle::can_become): to expect one of those fails at
-    /// once.
+    /// Expects the child to take a step of its lifecycle.
+    ///
+    /// Expecting a step that doesn't exist fails at once; see
+    /// [`Lifecycle::can_become`](crate::Lifecycle::can_become).
     #[must_use]
     pub fn edge(path: impl Into<String>, from: Lifecycle, to: Lifecycle) -> Self {
         let exists = from.can_become(to);
@@ -103,69 +106,71 @@ impl Expect {
         Self::new(path, if exists { What::Edge(from, to) } else { never })
     }
 
-    /// The child comes to a state, from whichever other.
+    /// Expects the child to enter a state, from any other.
     #[must_use]
     pub fn entered(path: impl Into<String>, to: Lifecycle) -> Self {
         Self::new(path, What::Entered(to))
     }
 
-    /// The child's supervisor gives up on it.
+    /// Expects the child's supervisor to give up on it.
     #[must_use]
     pub fn gave_up(path: impl Into<String>) -> Self {
-        Self::new(path, What::Happened(GAVE_UP))
+        Self::new(path, What::Plain(GAVE_UP))
     }
 
-    /// The child has failed too often, and its fallback takes its place.
+    /// Expects the child's fallback to replace it, after too many failures.
     #[must_use]
     pub fn fell_back(path: impl Into<String>) -> Self {
-        Self::new(path, What::Happened(FELL_BACK))
+        Self::new(path, What::Plain(FELL_BACK))
     }
 
-    /// The child has failed too often, and pauses.
+    /// Expects the child to pause, after too many failures.
     #[must_use]
     pub fn paused(path: impl Into<String>) -> Self {
-        Self::new(path, What::Happened(PAUSED))
+        Self::new(path, What::Plain(PAUSED))
     }
 
-    /// The child's health check has failed too often in a row.
+    /// Expects the child's health check to fail too often in a row.
     #[must_use]
     pub fn unhealthy(path: impl Into<String>) -> Self {
-        Self::new(path, What::Happened(UNHEALTHY))
+        Self::new(path, What::Plain(UNHEALTHY))
     }
 
-    /// The child was unhealthy, and has passed its health check.
+    /// Expects the unhealthy child to pass its health check.
     #[must_use]
     pub fn healthy(path: impl Into<String>) -> Self {
-        Self::new(path, What::Happened(HEALTHY))
+        Self::new(path, What::Plain(HEALTHY))
     }
 
-    /// The child was aborted, and is still there when the leak timeout has passed.
+    /// Expects the aborted child to be still running after the leak timeout.
     #[must_use]
     pub fn leaked(path: impl Into<String>) -> Self {
-        Self::new(path, What::Happened(LEAKED))
+        Self::new(path, What::Plain(LEAKED))
     }
 
-    /// The child had leaked, and has ended now.
+    /// Expects the leaked child to end.
     #[must_use]
     pub fn leak_ended(path: impl Into<String>) -> Self {
-        Self::new(path, What::Happened(LEAK_ENDED))
+        Self::new(path, What::Plain(LEAK_ENDED))
     }
 
-    /// The child's `deactivate` fails.
+    /// Expects the child's `deactivate` to fail.
     #[must_use]
     pub fn deactivate_failed(path: impl Into<String>) -> Self {
-        Self::new(path, What::Happened(DEACTIVATE_FAILED))
+        Self::new(path, What::Plain(DEACTIVATE_FAILED))
     }
 
-    /// The child is forgotten.
+    /// Expects the supervisor to remove the child.
     #[must_use]
     pub fn removed(path: impl Into<String>) -> Self {
-        Self::new(path, What::Happened(REMOVED))
+        Self::new(path, What::Plain(REMOVED))
     }
 
-    /// And the event says that the child has ended like this: an
-    /// [`ExitReason::kind`](crate::ExitReason::kind), such as `panicked`. Without, any reason will
-    /// do, or none. A word that isn't one of these fails at once.
+    /// Also expects this exit reason: an [`ExitReason::kind`](crate::ExitReason::kind), such as
+    /// `panicked`.
+    ///
+    /// Without this call, an event matches with any reason or none. Expecting a word that isn't a
+    /// kind fails at once.
     #[must_use]
     pub fn because(mut self, kind: impl Into<String>) -> Self {
         self.reason = Some(kind.into());
@@ -177,7 +182,7 @@ impl Expect {
     }
 
     fn read(text: &str) -> Option<Self> {
-        // A name may contain a colon; what comes after the path does not.
+        // The last colon, because a name may contain one.
         let (path, event) = text.rsplit_once(": ")?;
         let (event, reason) = match event.trim().strip_suffix(')') {
             Some(event) => {
@@ -192,20 +197,20 @@ impl Expect {
         } else if let Some((from, to)) = event.split_once("->") {
             Self::edge(path, state(from)?, state(to)?)
         } else {
-            let happening = HAPPENINGS.into_iter().find(|happening| *happening == event)?;
-            Self::new(path, What::Happened(happening))
+            let name = PLAIN_EVENTS.into_iter().find(|name| *name == event)?;
+            Self::new(path, What::Plain(name))
         };
         expected.reason = reason;
         (!path.is_empty()).then_some(expected)
     }
 
-    /// Why no event is ever this one.
+    /// Returns why no event can match, if that is so.
     pub(super) fn problem(&self) -> Option<String> {
         let What::Never(never) = self.what else {
             let unknown = self.reason.as_deref().filter(|kind| !KINDS.contains(kind));
             return unknown.map(|kind| {
                 let kinds = quoted(KINDS);
-                format!("`{self}` can't happen: no run ends as `{kind}`, only as {kinds}")
+                format!("`{self}` can't happen: no incarnation ends as `{kind}`, only as {kinds}")
             });
         };
         Some(match never {
@@ -219,7 +224,7 @@ impl Expect {
             Never::Unreadable => format!(
                 "`{self}` can't be read; write `db: active -> errored`, `db: -> active`, \
                  `db: active -> errored (failed)`, or `db: ` and one of `{}`; the states are {}",
-                HAPPENINGS.join("`, `"),
+                PLAIN_EVENTS.join("`, `"),
                 quoted(Lifecycle::ALL),
             ),
         })
@@ -231,7 +236,7 @@ impl Expect {
                 (from, to) == (*was, *is)
             }
             (What::Entered(to), EventKind::Moved { to: is, .. }) => to == *is,
-            (What::Happened(happening), kind) => happened(kind) == Some(happening),
+            (What::Plain(name), kind) => plain(kind) == Some(name),
             _ => false,
         };
         let reason = self.reason.as_deref();
@@ -241,7 +246,7 @@ impl Expect {
 }
 
 impl From<&str> for Expect {
-    /// Text that can't be read is told so when it is expected.
+    /// Converts a text. A text that can't be parsed fails when it is expected.
     fn from(text: &str) -> Self {
         Self::read(text).unwrap_or_else(|| Self::new(text, What::Never(Never::Unreadable)))
     }
@@ -253,7 +258,7 @@ impl From<String> for Expect {
     }
 }
 
-/// The same text as it is made from.
+/// Writes the text that the expectation can be made from.
 impl fmt::Display for Expect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;
@@ -262,7 +267,7 @@ impl fmt::Display for Expect {
                 write!(f, ": {from} -> {to}")?;
             }
             What::Entered(to) => write!(f, ": -> {to}")?,
-            What::Happened(happening) => write!(f, ": {happening}")?,
+            What::Plain(name) => write!(f, ": {name}")?,
             What::Never(Never::Unreadable) => {}
         }
         match &self.reason {
@@ -272,12 +277,12 @@ impl fmt::Display for Expect {
     }
 }
 
-/// An event as one would expect it.
-pub(super) fn written(root: &Path, event: &Event) -> String {
+/// Returns the text of an event, which an [`Expect`] can be made from.
+pub(super) fn text_of(root: &Path, event: &Event) -> String {
     let path = relative(root, &event.path);
-    let mut text = match (&event.kind, happened(&event.kind)) {
+    let mut text = match (&event.kind, plain(&event.kind)) {
         (EventKind::Moved { from, to, .. }, _) => format!("{path}: {from} -> {to}"),
-        (_, happening) => format!("{path}: {}", happening.unwrap_or_default()),
+        (_, name) => format!("{path}: {}", name.unwrap_or_default()),
     };
     if let Some(kind) = reason_of(&event.kind) {
         text += &format!(" ({kind})");
@@ -285,7 +290,7 @@ pub(super) fn written(root: &Path, event: &Event) -> String {
     text
 }
 
-/// A path as a handle of the root takes it.
+/// Returns a path relative to the root.
 pub(super) fn relative<'a>(root: &Path, path: &'a Path) -> &'a str {
     let below = path.as_str().strip_prefix(root.as_str());
     below.and_then(|below| below.strip_prefix('/')).unwrap_or(path.as_str())
@@ -300,7 +305,7 @@ fn state(word: &str) -> Option<Lifecycle> {
     Lifecycle::ALL.into_iter().find(|state| state.to_string() == word.trim())
 }
 
-fn happened(kind: &EventKind) -> Option<&'static str> {
+fn plain(kind: &EventKind) -> Option<&'static str> {
     match kind {
         EventKind::Moved { .. } => None,
         EventKind::GaveUp { .. } => Some(GAVE_UP),

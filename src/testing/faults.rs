@@ -1,8 +1,8 @@
-//! Faults, and the wrapper around every child of a tree under test that lets them strike.
+//! Faults, and the wrapper around every child of a test tree that injects them.
 //!
-//! The engine knows nothing of this: a wrapped child is a child like any other, which asks a shared
-//! table before it starts, and is not polled any more once the table says that it hangs. The table
-//! also knows which incarnations are there, so that none can be left without being noticed.
+//! A wrapped child is an ordinary child for its supervisor. It looks up its fault in a shared table
+//! before it starts, and stops polling its future once the table marks it as hanging. The table also
+//! lists the incarnations that are alive, so that a test can find those that are left over.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -21,18 +21,18 @@ use crate::exit::{Exit, ExitError};
 use crate::path::{Path, Trail};
 use crate::sync::Mutex;
 
-/// See the [module](self).
+/// The faults of one tree, and its incarnations that are alive.
 #[derive(Default)]
 pub(super) struct Faults {
-    table: Mutex<Table>,
+    table: Mutex<FaultTable>,
 }
 
 #[derive(Default)]
-struct Table {
-    /// What the next starts of a child come to, by its path.
+struct FaultTable {
+    /// The faults of the next starts, by the path of the child.
     starts: HashMap<String, VecDeque<StartFault>>,
-    /// The incarnations that are there, each path's in the order in which they came.
-    live: BTreeMap<(Path, u64), Life>,
+    /// The incarnations that are alive, by path and then in the order of their starts.
+    live: BTreeMap<(Path, u64), LiveIncarnation>,
     next_serial: u64,
 }
 
@@ -43,18 +43,18 @@ pub(super) enum StartFault {
 }
 
 #[derive(Clone)]
-struct Life {
+struct LiveIncarnation {
     incarnation: u32,
     hangs: Arc<AtomicBool>,
 }
 
 impl Faults {
-    /// Lets the start of `path` fail that comes after those that were given a fault already.
+    /// Adds a fault for the next start of `path` that has none yet.
     pub(super) fn at_start(&self, path: &str, fault: StartFault) {
         self.table.lock().starts.entry(path.to_owned()).or_default().push_back(fault);
     }
 
-    /// Lets the incarnation of `path` that came last hang. Whether there is one.
+    /// Makes the latest incarnation of `path` hang. Returns `false` if there is none.
     pub(super) fn hang(&self, path: &str) -> bool {
         let table = self.table.lock();
         let mut of_path = table.live.iter().filter(|((live, _), _)| live.as_str() == path);
@@ -63,15 +63,15 @@ impl Faults {
         true
     }
 
-    /// The incarnations that are there, and whether they hang.
+    /// Returns the incarnations that are alive, and whether they hang.
     pub(super) fn live(&self) -> Vec<(Path, u32, bool)> {
         let table = self.table.lock();
-        let hangs = |life: &Life| life.hangs.load(Ordering::Relaxed);
+        let hangs = |life: &LiveIncarnation| life.hangs.load(Ordering::Relaxed);
         let live = table.live.iter();
         live.map(|((path, _), life)| (path.clone(), life.incarnation, hangs(life))).collect()
     }
 
-    /// The children whose starts were to fail and did not come, and how many those are.
+    /// Returns the children whose faults were not used, and how many each has left.
     pub(super) fn unused(&self) -> Vec<(String, usize)> {
         let table = self.table.lock();
         let mut unused: Vec<_> =
@@ -105,21 +105,21 @@ impl Faults {
         Arc::new(ChildFactory::new(Arc::clone(&factory.name), kind))
     }
 
-    /// Takes a new incarnation into the table.
-    fn begin(self: &Arc<Self>, ctx: &Context) -> Guard {
+    /// Adds a new incarnation to the table.
+    fn register(self: &Arc<Self>, ctx: &Context) -> IncarnationGuard {
         let path = ctx.path();
-        let life = Life { incarnation: ctx.incarnation(), hangs: Arc::default() };
+        let life = LiveIncarnation { incarnation: ctx.incarnation(), hangs: Arc::default() };
         let mut table = self.table.lock();
         let fault =
             table.take_fault(path.as_str()).or_else(|| table.take_fault(unnumbered(&path)?));
         let key = (path, table.next_serial);
         table.next_serial += 1;
         table.live.insert(key.clone(), life.clone());
-        Guard { faults: Arc::clone(self), key, life, fault }
+        IncarnationGuard { faults: Arc::clone(self), key, life, fault }
     }
 }
 
-impl Table {
+impl FaultTable {
     fn take_fault(&mut self, path: &str) -> Option<StartFault> {
         let starts = self.starts.get_mut(path)?;
         let fault = starts.pop_front();
@@ -130,7 +130,7 @@ impl Table {
     }
 }
 
-/// The path of a dynamic child without its number, which is for any child of that name.
+/// Returns the path of a dynamic child without its number, which stands for any child of that name.
 fn unnumbered(path: &Path) -> Option<&str> {
     path.name().rsplit_once('#')?;
     path.as_str().rsplit_once('#').map(|(path, _)| path)
@@ -142,16 +142,16 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// An incarnation, which is in the table for as long as this is there.
-struct Guard {
+/// Keeps an incarnation in the table until it is dropped.
+struct IncarnationGuard {
     faults: Arc<Faults>,
     key: (Path, u64),
-    life: Life,
+    life: LiveIncarnation,
     fault: Option<StartFault>,
 }
 
-impl Guard {
-    /// What the start comes to before the child itself has a say.
+impl IncarnationGuard {
+    /// Applies the fault of this start, before the child's own code runs.
     async fn start(&mut self) -> Exit {
         match self.fault.take() {
             None => Ok(()),
@@ -168,17 +168,17 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for IncarnationGuard {
     fn drop(&mut self) {
         self.faults.table.lock().live.remove(&self.key);
     }
 }
 
-/// A future that is not polled any more once its child hangs.
+/// A future that is no longer polled once its child hangs.
 ///
-/// No wake is needed for that: the next poll does nothing, whatever caused it.
+/// Marking a child as hanging wakes no task: the next poll, even one for a stop, does nothing.
 struct Hangable<'a> {
-    guard: &'a Guard,
+    guard: &'a IncarnationGuard,
     future: ExitFuture,
 }
 
@@ -203,7 +203,7 @@ impl IncarnationFactory for Wrapped {
     fn life(self: Arc<Self>, ctx: Context, phases: Phases) -> ExitFuture {
         Box::pin(async move {
             // Declared first, so that it outlives the child.
-            let mut guard = self.faults.begin(&ctx);
+            let mut guard = self.faults.register(&ctx);
             guard.start().await?;
             let future = Arc::clone(&self.inner).life(ctx, phases);
             Hangable { guard: &guard, future }.await
@@ -215,7 +215,7 @@ impl IncarnationFactory for Wrapped {
     }
 }
 
-/// A description whose supervisor is wrapped as well, once it is resolved.
+/// A nested builder whose supervisor is wrapped when it is resolved.
 struct WrappedNest {
     inner: Arc<dyn Nested>,
     faults: Arc<Faults>,

@@ -1,7 +1,7 @@
-//! What has happened in a tree under test, from its first event on.
+//! All events and dead letters of a test tree.
 //!
-//! The tree's own channels forget what nobody takes out of them in time. So a task takes it out
-//! whenever something happens, and whoever looks takes out the rest first.
+//! The tree's channels are bounded. A task moves events from the channels to the log as they
+//! arrive, and each access to the log moves the rest first.
 
 use std::fmt;
 use std::pin::pin;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::expect::{Expect, written};
+use super::expect::{Expect, text_of};
 use crate::clock::now;
 use crate::dead_letter::DeadLetter;
 use crate::error::RunError;
@@ -21,96 +21,97 @@ use crate::runtime::Subscription;
 use crate::status::{Event, EventKind};
 use crate::sync::{Mutex, MutexGuard};
 
-/// More events than this at one instant, and the clock is not going to move on.
+/// How many events at one instant show that the paused clock no longer advances.
 const SPINNING: u32 = 100_000;
 
-/// How many events are shown at most when a test has failed.
+/// How many events a failed test shows at most.
 const SHOWN: usize = 50;
 
-/// Events and letters so far.
-pub(super) struct Log {
+/// The events and dead letters so far.
+pub(super) struct EventLog {
     root: Path,
     pub(super) events: Vec<Event>,
     pub(super) letters: Vec<DeadLetter>,
-    /// The first event that was not expected yet.
+    /// The index of the first event that no test has expected yet.
     next: usize,
-    more_events: Subscription<Event>,
-    more_letters: Subscription<DeadLetter>,
+    new_events: Subscription<Event>,
+    new_letters: Subscription<DeadLetter>,
 }
 
-/// A walk along the events for those that are wanted, in order.
+/// A search for expected events, in order.
 pub(super) struct Search<'a> {
     wanted: &'a [Expect],
-    /// Whether others may come in between.
+    /// Whether every event must be an expected one.
     exactly: bool,
     next: usize,
     taken: Vec<Event>,
 }
 
-/// Why something that a test waits for does not come.
+/// Why a wait of a test fails.
 #[derive(Debug)]
 pub(super) enum Stuck {
     Ended(Result<(), RunError>),
     TimedOut(Duration),
     Spinning,
-    /// Something else came.
+    /// An event that was not expected, with its text.
     Instead(String),
 }
 
-/// See the [module](self).
+/// Records a tree in an [`EventLog`] until it is dropped.
 pub(super) struct Recorder {
     handle: SupervisorHandle,
-    log: Arc<Mutex<Log>>,
+    log: Arc<Mutex<EventLog>>,
     task: JoinHandle<()>,
 }
 
 impl Recorder {
     pub(super) fn new(handle: SupervisorHandle) -> Self {
-        let more_events = handle.events();
-        let more_letters = handle.dead_letters().with_suppressed();
+        let new_events = handle.events();
+        let new_letters = handle.dead_letters().with_suppressed();
         let (events, letters, next) = (Vec::new(), Vec::new(), 0);
         let root = handle.path();
-        let log = Log { root, events, letters, next, more_events, more_letters };
+        let log = EventLog { root, events, letters, next, new_events, new_letters };
         let log = Arc::new(Mutex::new(log));
-        let (mut bell, kept) = (handle.events(), Arc::clone(&log));
+        let (mut arrivals, kept) = (handle.events(), Arc::clone(&log));
         #[expect(clippy::disallowed_methods, reason = "aborted when the recorder is dropped")]
         let task = tokio::spawn(async move {
-            while bell.next().await.is_some() {
+            while arrivals.next().await.is_some() {
                 kept.lock().catch_up();
             }
         });
         Self { handle, log, task }
     }
 
-    /// All that has happened until now.
-    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+    /// Returns the log with everything that has happened.
+    pub(super) fn log(&self) -> MutexGuard<'_, EventLog> {
         let mut log = self.log.lock();
         log.catch_up();
         log
     }
 
-    /// Looks after each event whether `look` finds what it looks for.
+    /// Calls `look` now and after each event, until it returns a result.
     pub(super) async fn until<T>(
         &self,
         patience: Duration,
-        mut look: impl FnMut(&mut Log) -> Option<Result<T, Stuck>> + Send,
+        mut look: impl FnMut(&mut EventLog) -> Option<Result<T, Stuck>> + Send,
     ) -> Result<T, Stuck> {
-        let mut bell = self.handle.events();
-        let mut over = None;
-        let (mut end, mut tired) = (pin!(self.handle.wait()), pin!(tokio::time::sleep(patience)));
-        let (mut instant, mut at_once, mut silent) = (now(), 0, false);
+        let mut arrivals = self.handle.events();
+        let mut ended = None;
+        let (mut end, mut deadline) =
+            (pin!(self.handle.wait()), pin!(tokio::time::sleep(patience)));
+        let (mut instant, mut at_once, mut closed) = (now(), 0, false);
         loop {
             let found = look(&mut self.log());
             if let Some(found) = found {
                 return found;
             }
-            if let Some(end) = over {
+            if let Some(end) = ended {
                 return Err(Stuck::Ended(end));
             }
             tokio::select! {
                 biased;
-                event = bell.next(), if !silent => {
-                    silent = event.is_none();
+                event = arrivals.next(), if !closed => {
+                    closed = event.is_none();
                     let now = now();
                     at_once = if now == instant { at_once + 1 } else { 0 };
                     instant = now;
@@ -118,8 +119,8 @@ impl Recorder {
                         return Err(Stuck::Spinning);
                     }
                 }
-                result = &mut end => over = Some(result),
-                () = &mut tired => return Err(Stuck::TimedOut(patience)),
+                result = &mut end => ended = Some(result),
+                () = &mut deadline => return Err(Stuck::TimedOut(patience)),
             }
         }
     }
@@ -137,22 +138,22 @@ impl fmt::Debug for Recorder {
     }
 }
 
-impl Log {
+impl EventLog {
     fn catch_up(&mut self) {
-        while let Some(event) = self.more_events.try_next() {
+        while let Some(event) = self.new_events.try_next() {
             self.events.push(event);
         }
-        while let Some(letter) = self.more_letters.try_next() {
+        while let Some(letter) = self.new_letters.try_next() {
             self.letters.push(letter);
         }
     }
 
-    /// Passes over what has happened so far.
-    pub(super) fn forget(&mut self) {
+    /// Skips everything that has happened so far.
+    pub(super) fn skip(&mut self) {
         self.next = self.events.len();
     }
 
-    /// Where the child was last seen; `None`: it was never, or is forgotten.
+    /// Returns the last state of a child; `None` if it never existed or was removed.
     pub(super) fn last_state(&self, path: &str) -> Option<Lifecycle> {
         let events = self.events.iter().rev().filter(|event| event.path.as_str() == path);
         events
@@ -164,17 +165,17 @@ impl Log {
             .find_map(|state| state)?
     }
 
-    /// The events that were not expected yet, for somebody who expected others.
+    /// Returns the text of the events that no test has expected yet.
     fn unexpected(&self) -> String {
-        self.written(self.next)
+        self.text_from(self.next)
     }
 
-    /// The last events.
+    /// Returns the text of the last events.
     pub(super) fn tail(&self) -> String {
-        self.written(0)
+        self.text_from(0)
     }
 
-    fn written(&self, from: usize) -> String {
+    fn text_from(&self, from: usize) -> String {
         let Some(first) = self.events.first() else { return "  nothing".to_owned() };
         let events = &self.events[from..];
         let skipped = events.len().saturating_sub(SHOWN);
@@ -184,9 +185,9 @@ impl Log {
         }
         for event in &events[skipped..] {
             let at = event.at.duration_since(first.at).unwrap_or_default();
-            lines.push(format!("  {:>8}  {}", format!("{at:?}"), written(&self.root, event)));
+            lines.push(format!("  {:>8}  {}", format!("{at:?}"), text_of(&self.root, event)));
         }
-        match self.more_events.missed() {
+        match self.new_events.missed() {
             0 => {}
             missed => lines.push(format!("  {missed} events were missed: too many at once")),
         }
@@ -195,19 +196,18 @@ impl Log {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(log: &Log, wanted: &'a [Expect], exactly: bool) -> Self {
+    pub(super) fn new(log: &EventLog, wanted: &'a [Expect], exactly: bool) -> Self {
         Self { wanted, exactly, next: log.next, taken: Vec::new() }
     }
 
-    /// Goes on with the events that are new, and when all that are wanted were there, lets the next
-    /// search begin after the last of them.
-    pub(super) fn look(&mut self, log: &mut Log) -> Option<Result<Vec<Event>, Stuck>> {
+    /// Searches the new events. When all expected ones are found, the next search begins after them.
+    pub(super) fn look(&mut self, log: &mut EventLog) -> Option<Result<Vec<Event>, Stuck>> {
         while let Some(wanted) = self.wanted.get(self.taken.len()) {
             let event = log.events.get(self.next)?;
             if wanted.matches(&log.root, event) {
                 self.taken.push(event.clone());
             } else if self.exactly {
-                return Some(Err(Stuck::Instead(written(&log.root, event))));
+                return Some(Err(Stuck::Instead(text_of(&log.root, event))));
             }
             self.next += 1;
         }
@@ -215,8 +215,8 @@ impl<'a> Search<'a> {
         Some(Ok(std::mem::take(&mut self.taken)))
     }
 
-    /// What to say if it does not come to its end.
-    pub(super) fn failure(&self, log: &Log, stuck: &Stuck) -> String {
+    /// Returns the text of a search that fails.
+    pub(super) fn failure(&self, log: &EventLog, stuck: &Stuck) -> String {
         let how = if self.exactly { "and nothing else" } else { "in this order" };
         let mut text = format!("expected, {how}:\n");
         for (index, wanted) in self.wanted.iter().enumerate() {
@@ -224,7 +224,7 @@ impl<'a> Search<'a> {
             text += &format!("  {mark} {wanted}\n");
         }
         let seen = log.unexpected();
-        text + &format!("but {stuck}\nsince the last that was expected before:\n{seen}")
+        text + &format!("but {stuck}\nsince the last event that was expected before:\n{seen}")
     }
 }
 
@@ -233,12 +233,12 @@ impl fmt::Display for Stuck {
         match self {
             Self::Ended(Ok(())) => f.write_str("the tree has ended"),
             Self::Ended(Err(error)) => write!(f, "the tree has ended: {error}"),
-            Self::TimedOut(patience) => write!(f, "nothing came of it within {patience:?}"),
+            Self::TimedOut(patience) => write!(f, "it did not happen within {patience:?}"),
             Self::Spinning => f.write_str(
-                "the clock stands still: a child is restarted for ever, without a backoff and \
-                 without a limit",
+                "the clock stands still: a child restarts forever, without a backoff and without a \
+                 limit",
             ),
-            Self::Instead(event) => write!(f, "this came: {event}"),
+            Self::Instead(event) => write!(f, "this happened: {event}"),
         }
     }
 }

@@ -1,9 +1,8 @@
 //! A kit for testing trees.
 //!
-//! A [`TestTree`] runs a tree as the program would, from the same builder. The test lets children
-//! fail where they would not by themselves, waits for what follows, and at the end sees to it that
-//! nothing is left. It needs the feature `testing`, best among the dev-dependencies, and tokio's
-//! `test-util`:
+//! A [`TestTree`] runs the tree of a program, from the same builder. A test makes children fail,
+//! waits for the events that follow, and checks at the end that no child is left over. Enable the
+//! feature `testing` of this crate and `test-util` of tokio as dev-dependencies:
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -28,7 +27,7 @@
 //!     ctx.cancelled().await;
 //! }
 //!
-//! /// What is tested. In `main`, it is built and run.
+//! /// The tree of the program, which `main` builds and runs.
 //! fn app() -> SupervisorBuilder {
 //!     let second = Duration::from_secs(1);
 //!     Supervisor::builder("app")
@@ -56,7 +55,7 @@
 //!     ])
 //!     .await;
 //!
-//!     // The grace of the API; the second that the database waits has passed meanwhile.
+//!     // The grace of the API, which is longer than the backoff of the database.
 //!     assert_eq!(began.elapsed(), Duration::from_secs(5));
 //!     tree.stop().await;
 //! }
@@ -65,42 +64,41 @@
 //!
 //! # Time
 //!
-//! With `start_paused` the clock stands still while anybody has something to do, and otherwise jumps
-//! to the next instant at which somebody has. A backoff of an hour takes no time, and elapsed times
-//! are exact: assert that they are equal, not that they are near. A jitter is drawn anew in each
-//! run; turn it off with [`Backoff::jitter`](crate::Backoff::jitter)`(0.0)` where it matters.
+//! With `start_paused`, the clock advances only while every task is idle, to the next timer. A
+//! backoff of an hour takes no time, and elapsed times are exact: assert that they are equal. Jitter
+//! differs from run to run; turn it off with [`Backoff::jitter`](crate::Backoff::jitter)`(0.0)`
+//! where it matters.
 //!
-//! A child that is never idle, such as a loop around `yield_now`, keeps the clock from moving at all:
-//! then neither a wait nor the [patience](TestTree::patience) ever ends. Let it sleep.
+//! A child that is never idle, such as a loop around `yield_now`, stops the clock: then neither a
+//! wait nor the [patience](TestTree::patience) ever ends. Make such a child sleep.
 //!
 //! # Faults
 //!
 //! | | the child |
 //! | --- | --- |
-//! | [`kill`](TestTree::kill) | is aborted, and that is a failure |
-//! | [`hang`](TestTree::hang) | does nothing more, and has to be aborted |
+//! | [`kill`](TestTree::kill) | is aborted, which is a failure |
+//! | [`hang`](TestTree::hang) | is no longer polled, and has to be aborted |
 //! | [`fail_next_start`](TestTree::fail_next_start) | fails in its next start |
 //! | [`hang_next_start`](TestTree::hang_next_start) | hangs in its next start |
 //!
-//! They need no help from the children. They strike those that are described in the builder, at any
-//! depth, and those that the test adds with [`start_child`](TestTree::start_child). Out of reach are
-//! children that are added by other children, and what is below a
-//! [`Supervisor`](struct@crate::Supervisor) that was built before it was given to the builder:
-//! these can only be killed.
+//! The children need no code for this. Faults apply to all children in the builder, at any depth,
+//! and to children that the test adds with [`start_child`](TestTree::start_child). Children that
+//! other children add can only be killed, and so can children below a
+//! [`Supervisor`](struct@crate::Supervisor) that was built before it was passed to the builder.
 //!
-//! # What happened
+//! # Events
 //!
-//! [`wait_for`](TestTree::wait_for) waits for one child and one state.
-//! [`expect`](TestTree::expect) and [`expect_exactly`](TestTree::expect_exactly) wait for events in
-//! an order. Each goes on where the last one ended, so that a test reads from top to bottom as what
-//! happens does. If they fail, they show what did happen, in the same words:
+//! [`wait_for`](TestTree::wait_for) waits until one child is in a state.
+//! [`expect`](TestTree::expect) and [`expect_exactly`](TestTree::expect_exactly) wait for several
+//! events in order. Each call continues after the last event of the previous one. If a call fails,
+//! it shows what happened instead, in the same notation:
 //!
 //! ```text
 //! expected, in this order:
 //!   ✓ db: active -> errored (aborted)
 //!   ✗ db: -> stopped
-//! but nothing came of it within 3600s
-//! since the last that was expected before:
+//! but it did not happen within 3600s
+//! since the last event that was expected before:
 //!        0ns  db: active -> errored (aborted)
 //!        0ns  db: errored -> restarting
 //!         1s  db: restarting -> resolved

@@ -1,11 +1,10 @@
-//! Random numbers that are the same each time.
+//! A source of reproducible random numbers.
 
 use crate::policy::Random;
 
-/// A linear congruential generator: numbers that look random enough for a test, and are the same
-/// for a seed on every machine.
+/// A linear congruential generator, for tests that need reproducible random numbers.
 ///
-/// The constants are those of Knuth's MMIX.
+/// A seed gives the same numbers on every machine. The constants are those of Knuth's MMIX.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,7 +23,7 @@ pub struct Lcg {
 }
 
 impl Lcg {
-    /// A generator that begins here.
+    /// Returns a generator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
@@ -36,7 +35,7 @@ impl Random for Lcg {
         const FACTOR: u64 = 6_364_136_223_846_793_005;
         const INCREMENT: u64 = 1_442_695_040_888_963_407;
         self.state = self.state.wrapping_mul(FACTOR).wrapping_add(INCREMENT);
-        // The upper half: the lower bits of such a generator repeat soon.
+        // The upper half, because the lower bits have short periods.
         let upper = u32::try_from(self.state >> 32).unwrap_or(u32::MAX);
         f64::from(upper) / (f64::from(u32::MAX) + 1.0)
     }

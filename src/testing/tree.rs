@@ -1,4 +1,4 @@
-//! A tree under test: what a test does to it, and what it waits for.
+//! The test tree: injects faults, waits for events, and checks that nothing is left over.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::assertion::Assertion;
 use super::builder::Builder;
 use super::expect::{Expect, relative};
 use super::faults::{Faults, StartFault};
-use super::log::{Recorder, Search, Stuck};
+use super::log::{EventLog, Recorder, Search, Stuck};
 use crate::app::Root;
 use crate::child::ChildSpec;
 use crate::dead_letter::DeadLetter;
@@ -21,20 +21,20 @@ use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::status::{Event, EventKind};
 
-/// How long a test waits for anything, unless it says otherwise.
+/// How long a test waits by default.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 
 /// A running tree whose children can be made to fail, and whose events are recorded.
 ///
-/// See the [module](super) for how it is used. Paths are relative to the root, as for a
+/// The [module](super) shows how to use it. Paths are relative to the root, as for a
 /// [`SupervisorHandle`]: `db`, `ingest/mqtt`, `conns/conn#1`.
 ///
-/// What is asked of a `TestTree` is an assertion: it panics, in the line of the test, if it does
-/// not come true. What is asked of its [`handle`](Self::handle) is answered with a `Result`.
+/// The methods of a `TestTree` are assertions: they panic in the line of the test. The methods of
+/// its [`handle`](Self::handle) return a `Result` instead.
 ///
-/// A test ends with [`stop`](Self::stop), or with [`ended`](Self::ended) if the tree ends by
-/// itself: these see to it that nothing is left. Dropping a `TestTree` before aborts the tree and
-/// looks at nothing, so that a test that fails elsewhere says only why.
+/// End a test with [`stop`](Self::stop), or with [`ended`](Self::ended) if the tree ends by itself.
+/// Both check that no child is left over. Dropping a `TestTree` aborts the tree and checks nothing,
+/// so that a failed test reports its own failure only.
 #[derive(Debug)]
 #[must_use = "the tree is aborted when this is dropped"]
 pub struct TestTree {
@@ -48,16 +48,15 @@ pub struct TestTree {
 }
 
 impl TestTree {
-    /// Builds and starts a tree, and resolves when it is up: as
-    /// [`Supervisor::start`](crate::Supervisor::start) does.
+    /// Builds and starts a tree, and resolves when it is up.
     ///
-    /// What happened until then is in [`events`](Self::events), but [`expect`](Self::expect) begins
-    /// with what comes after it. To look at the start, or to let a child fail in it, use
-    /// [`spawn`](Self::spawn).
+    /// It does what [`Supervisor::start`](crate::Supervisor::start) does. The events of the start
+    /// are in [`events`](Self::events), but [`expect`](Self::expect) begins after them. To expect
+    /// events of the start, or to make a child fail in it, use [`spawn`](Self::spawn).
     ///
     /// # Panics
     ///
-    /// If it can't be built, does not come up, or not within the [`patience`](Self::patience).
+    /// If the tree can't be built, or is not up within the [`patience`](Self::patience).
     pub fn start(tree: impl Builder) -> impl Future<Output = Self> {
         let spawned = Self::try_spawn(tree);
         Assertion::new(async move {
@@ -68,7 +67,7 @@ impl TestTree {
         })
     }
 
-    /// The same for a tree that may not come up.
+    /// Builds and starts a tree, and returns the error if the start fails.
     ///
     /// # Errors
     ///
@@ -76,14 +75,14 @@ impl TestTree {
     ///
     /// # Panics
     ///
-    /// If it can't be built, does not come up within the [`patience`](Self::patience), or leaves
-    /// something behind when it does not come up.
+    /// If the tree can't be built, does not come up within the [`patience`](Self::patience), or
+    /// leaves a child running after a failed start.
     pub fn try_start(tree: impl Builder) -> impl Future<Output = Result<Self, StartError>> {
         let spawned = Self::try_spawn(tree);
         Assertion::new(async move {
             let tree = spawned?;
             if let Err(error) = tree.come_up().await? {
-                tree.nothing_is_left()?;
+                tree.check_left_over()?;
                 return Ok(Err(error));
             }
             tree.forget();
@@ -91,11 +90,10 @@ impl TestTree {
         })
     }
 
-    /// Builds and starts a tree, and waits for nothing.
+    /// Builds and starts a tree without waiting for it.
     ///
-    /// On a runtime with one thread, as `#[tokio::test]` makes it, nothing happens in the tree
-    /// before the test awaits something. So faults that are set right after this are there in time
-    /// for the first start.
+    /// On a current-thread runtime, as in `#[tokio::test]`, the tree is not polled before the test
+    /// awaits. Faults that the test sets right after this call therefore apply to the first start.
     ///
     /// ```
     /// use verger::testing::TestTree;
@@ -127,7 +125,7 @@ impl TestTree {
     ///
     /// # Panics
     ///
-    /// If it can't be built, and outside of a tokio runtime that has its timers enabled.
+    /// If the tree can't be built, or outside of a tokio runtime that has its timers enabled.
     #[track_caller]
     pub fn spawn(tree: impl Builder) -> Self {
         match Self::try_spawn(tree) {
@@ -136,8 +134,9 @@ impl TestTree {
         }
     }
 
-    /// Sets how long the tree may take for what is waited for. Default: one hour, which is nothing
-    /// while the clock is paused. A test in real time should be less patient.
+    /// Sets how long the assertions wait. Default: one hour.
+    ///
+    /// An hour takes no time while the clock is paused. Set less in a test that runs in real time.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
@@ -147,23 +146,24 @@ impl TestTree {
     ///
     /// # Panics
     ///
-    /// If it does not come up, or not within the [`patience`](Self::patience).
+    /// If the tree is not up within the [`patience`](Self::patience).
     pub fn up(&self) -> impl Future<Output = ()> + Send {
         Assertion::new(async move { self.come_up().await?.map_err(|error| error.to_string()) })
     }
 
-    /// A handle to the root, for all that is not an assertion.
+    /// Returns a handle to the root, for calls that are not assertions.
     #[must_use]
     pub fn handle(&self) -> &SupervisorHandle {
         &self.handle
     }
 
-    /// Resolves when the child is in this state: at once if it is in it already, otherwise when it
-    /// has come to it, even if it did not stay. The child need not be there yet.
+    /// Resolves when the child is in this state, or has entered it since the call.
+    ///
+    /// The child need not exist yet. It counts as well if the child left the state again.
     ///
     /// # Panics
     ///
-    /// If the tree ends before, or the [`patience`](Self::patience) does. The text shows the tree.
+    /// If the tree ends before, or the [`patience`](Self::patience) is over. The text shows the tree.
     pub fn wait_for<'a>(
         &'a self,
         path: &'a str,
@@ -171,72 +171,56 @@ impl TestTree {
     ) -> impl Future<Output = ()> + Send + 'a {
         Assertion::new(async move {
             let full = self.full(path)?;
-            let mut next = self.recorder.log().events.len();
-            let there = match self.handle.which_child(path).await {
+            let next = self.recorder.log().events.len();
+            let current = match self.handle.which_child(path).await {
                 Ok(child) => Some(child.lifecycle),
                 Err(_) => self.recorder.log().last_state(&full),
             };
-            if there == Some(state) {
+            if current == Some(state) {
                 return Ok(());
             }
-            let looked = self.recorder.until(self.patience, |log| {
-                let new = &log.events[next..];
-                next = log.events.len();
-                let come = new.iter().any(|event| {
-                    let to = match event.kind {
-                        EventKind::Moved { to, .. } => Some(to),
-                        _ => None,
-                    };
-                    to == Some(state) && event.path.as_str() == full
-                });
-                come.then_some(Ok(()))
-            });
-            match looked.await {
-                Ok(()) => Ok(()),
-                Err(stuck) => {
-                    let seen = match self.recorder.log().last_state(&full) {
-                        Some(seen) => format!("it is {seen}"),
-                        None => format!("there is no `{full}`"),
-                    };
-                    let text = format!("`{full}` did not become {state}, {seen}: {stuck}");
-                    Err(self.with_status(text).await)
-                }
-            }
+            let enters = |event: &Event| {
+                event.path.as_str() == full
+                    && matches!(event.kind, EventKind::Moved { to, .. } if to == state)
+            };
+            let Err(stuck) = self.until(next, enters).await else { return Ok(()) };
+            let current = match self.recorder.log().last_state(&full) {
+                Some(current) => format!("it is {current}"),
+                None => format!("there is no `{full}`"),
+            };
+            let text = format!("`{full}` did not become {state}, {current}: {stuck}");
+            Err(self.with_status(text).await)
         })
     }
 
-    /// Aborts a child, as an outsider would, and resolves when that run of it is over. For its
-    /// supervisor it is a failure like any other.
+    /// Aborts a child, as if by a stranger, and resolves when that incarnation has ended.
+    ///
+    /// For the child's supervisor it is an ordinary failure.
     ///
     /// # Panics
     ///
-    /// If the child is not running, and if it is still there after the [`patience`](Self::patience).
+    /// If the child is not running, or is still running after the [`patience`](Self::patience).
     pub fn kill<'a>(&'a self, path: &'a str) -> impl Future<Output = ()> + Send + 'a {
         Assertion::new(async move {
             let full = self.full(path)?;
-            let mut next = self.recorder.log().events.len();
+            let next = self.recorder.log().events.len();
             let text = |error: ControlError| format!("can't kill `{full}`: {error}");
             let incarnation = self.handle.which_child(path).await.map_err(text)?.incarnation;
             self.handle.kill_child(path).await.map_err(text)?;
-            let looked = self.recorder.until(self.patience, |log| {
-                let new = &log.events[next..];
-                next = log.events.len();
-                let over = new.iter().any(|event| {
-                    event.path.as_str() == full
-                        && event.incarnation >= incarnation
-                        && match event.kind {
-                            // That it is errored is said first; the rest when it is gone.
-                            EventKind::Moved { from, to, .. } => {
-                                from == Lifecycle::Errored || to == Lifecycle::Stopped
-                            }
-                            EventKind::GaveUp { .. } | EventKind::Leaked => true,
-                            _ => false,
+            let ends = |event: &Event| {
+                event.path.as_str() == full
+                    && event.incarnation >= incarnation
+                    && match event.kind {
+                        // `Errored` is entered before the task has ended, and left afterwards.
+                        EventKind::Moved { from, to, .. } => {
+                            from == Lifecycle::Errored || to == Lifecycle::Stopped
                         }
-                });
-                over.then_some(Ok(()))
-            });
-            match looked.await {
-                // To kill the last child may end the tree.
+                        EventKind::GaveUp { .. } | EventKind::Leaked => true,
+                        _ => false,
+                    }
+            };
+            match self.until(next, ends).await {
+                // The abort may also end the tree.
                 Ok(()) | Err(Stuck::Ended(_)) => Ok(()),
                 Err(stuck) => {
                     let text = format!("`{full}` was killed and did not end: {stuck}");
@@ -246,11 +230,11 @@ impl TestTree {
         })
     }
 
-    /// Lets a running child hang, from now on and for as long as this run of it lasts: it does
-    /// nothing more, and ignores the request to stop until it is aborted.
+    /// Makes the current incarnation of a child hang.
     ///
-    /// Of a supervisor this means that nobody minds its children, and its own supervisor can't
-    /// abort it in order: it is reported as leaked, and then aborted with all below it.
+    /// It is no longer polled, and doesn't react to a stop until it is aborted. A supervisor that
+    /// hangs no longer serves its children, and can't abort them. Its own supervisor reports it as
+    /// leaked, and then aborts it with everything below it.
     ///
     /// # Panics
     ///
@@ -263,7 +247,7 @@ impl TestTree {
         }
         let state = self.recorder.log().last_state(&full);
         match state {
-            // It was spawned and has not done anything yet.
+            // The task was spawned and has not been polled yet.
             Some(Lifecycle::Activating | Lifecycle::Active | Lifecycle::Deactivating) => {
                 self.faults.at_start(&full, StartFault::Hang);
             }
@@ -272,27 +256,28 @@ impl TestTree {
         }
     }
 
-    /// Lets the next start of a child fail with this error. Called twice, the next two fail.
+    /// Makes the next start of a child fail with this error. Called twice, the next two fail.
     ///
-    /// The child itself is not asked: what has an `activate` fails in it; a function fails when it
-    /// is first polled, and then it is Active already, unless it has
+    /// A child that implements [`Child`](crate::Child) fails in `activate`. A function fails at its
+    /// first poll, when it is already active, unless it has
     /// [`Readiness::Signal`](crate::Readiness::Signal). With
-    /// [`ExitError::ignore`](crate::ExitError::ignore) it declines.
+    /// [`ExitError::ignore`](crate::ExitError::ignore), the child declines to start.
     ///
-    /// A child of a dynamic supervisor may be named with its number, or without, as in
-    /// `conns/conn`: then it is the next of that name.
+    /// Write the path of a dynamic child with its number, or without, as in `conns/conn`. Without,
+    /// it stands for the next child of that name.
     ///
     /// # Panics
     ///
-    /// If the path is malformed. That the start did not come is told by [`stop`](Self::stop) and
-    /// [`ended`](Self::ended).
+    /// If the path is malformed. If there is no such start, [`stop`](Self::stop) and
+    /// [`ended`](Self::ended) panic.
     #[track_caller]
     pub fn fail_next_start(&self, path: &str, error: impl Into<ExitError>) {
         self.at_next_start(path, StartFault::Fail(error.into()));
     }
 
-    /// Lets the next start of a child hang, as [`hang`](Self::hang) does. What is ready as soon as
-    /// it is spawned, a function by default, becomes Active nevertheless.
+    /// Makes the next start of a child hang, as [`hang`](Self::hang) does.
+    ///
+    /// A child that is ready when it is spawned, as a function is by default, still becomes active.
     ///
     /// # Panics
     ///
@@ -302,8 +287,9 @@ impl TestTree {
         self.at_next_start(path, StartFault::Hang);
     }
 
-    /// Adds a child to the supervisor at `parent`, or to the root if that is empty; as
-    /// [`SupervisorHandle::start_child`] does. Faults can strike it, too.
+    /// Adds a child to the supervisor at `parent`, or to the root if `parent` is empty.
+    ///
+    /// It does what [`SupervisorHandle::start_child`] does, and faults apply to the child as well.
     ///
     /// # Errors
     ///
@@ -320,17 +306,15 @@ impl TestTree {
         }
     }
 
-    /// Resolves when these events have happened, in this order, and returns them. What happens in
-    /// between is passed over.
+    /// Resolves when these events have happened, in this order, and returns them.
     ///
-    /// It begins after the last event that was expected before, or after the
-    /// [`start`](Self::start). Also what has happened before this was called counts, and what
-    /// happened before the tree ended.
+    /// Other events in between are skipped. The search begins after the last event that was expected
+    /// before, or after the [`start`](Self::start). It includes events from before the call.
     ///
     /// # Panics
     ///
-    /// If the tree ends before, or the [`patience`](Self::patience) does, or if something is
-    /// expected that can't happen. The text shows what happened instead.
+    /// If the tree ends before the last event, the [`patience`](Self::patience) is over, or an
+    /// expected event can't happen. The text shows what happened instead.
     pub fn expect<E: Into<Expect>>(
         &self,
         events: impl IntoIterator<Item = E>,
@@ -338,12 +322,13 @@ impl TestTree {
         self.search(events.into_iter().map(Into::into).collect(), false)
     }
 
-    /// The same for events that come one directly after the other, with nothing before, and nothing
-    /// in between: in the whole tree.
+    /// Resolves when these events have happened, in this order, without any other in between.
+    ///
+    /// This applies to events of the whole tree, from the event after the last expected one on.
     ///
     /// # Panics
     ///
-    /// As for [`expect`](Self::expect), and as soon as anything else happens.
+    /// As for [`expect`](Self::expect), and as soon as any other event happens.
     pub fn expect_exactly<E: Into<Expect>>(
         &self,
         events: impl IntoIterator<Item = E>,
@@ -351,32 +336,32 @@ impl TestTree {
         self.search(events.into_iter().map(Into::into).collect(), true)
     }
 
-    /// Passes over what has happened so far: the next [`expect`](Self::expect) begins here.
+    /// Skips all events so far: the next [`expect`](Self::expect) begins here.
     pub fn forget(&self) {
-        self.recorder.log().forget();
+        self.recorder.log().skip();
     }
 
-    /// All events since the tree was built, whether they were expected or not.
+    /// Returns all events since the tree was built, whether they were expected or not.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.recorder.log().events.clone()
     }
 
-    /// All dead letters since the tree was built, those that are
-    /// [suppressed](crate::SupervisorBuilder::suppress_dead_letters) included.
+    /// Returns all dead letters since the tree was built, including
+    /// [suppressed](crate::SupervisorBuilder::suppress_dead_letters) ones.
     #[must_use]
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         self.recorder.log().letters.clone()
     }
 
-    /// Stops the tree in order, unless it has ended already, and sees to it that nothing is left.
-    /// Events can be expected afterwards as well.
+    /// Stops the tree in order, unless it has already ended, and checks that nothing is left over.
+    ///
+    /// Events can still be expected afterwards.
     ///
     /// # Panics
     ///
-    /// If the tree gave up or could not start, something leaked, it has not stopped within the
-    /// [`patience`](Self::patience), a child of it is still there, or a start that was to fail did
-    /// not come.
+    /// If the tree gave up or could not start, a child leaked or is still running, the tree does not
+    /// stop within the [`patience`](Self::patience), or a start fault was not used.
     pub fn stop(&self) -> impl Future<Output = ()> + Send {
         Assertion::new(async move {
             let stopped = timeout(self.patience, self.handle.stop("the test is over")).await;
@@ -385,20 +370,20 @@ impl TestTree {
                 format!("`{}` did not stop within {patience:?}{}", self.path, self.live())
             })?;
             result.map_err(|error| format!("`{}` did not end well: {error}", self.path))?;
-            self.nothing_is_left()
+            self.check_left_over()
         })
     }
 
-    /// Resolves when the tree has ended by itself, and sees to it that nothing is left.
+    /// Resolves when the tree has ended by itself, and checks that nothing is left over.
     ///
     /// # Errors
     ///
-    /// As for [`SupervisorHandle::wait`]: how it ended.
+    /// As for [`SupervisorHandle::wait`].
     ///
     /// # Panics
     ///
-    /// If it has not ended within the [`patience`](Self::patience), a child of it is still there
-    /// that is not told to have leaked, or a start that was to fail did not come.
+    /// If the tree does not end within the [`patience`](Self::patience), a child is still running
+    /// that was not reported as leaked, or a start fault was not used.
     pub fn ended(&self) -> impl Future<Output = Result<(), RunError>> + Send {
         Assertion::new(async move {
             let Ok(result) = timeout(self.patience, self.handle.wait()).await else {
@@ -406,7 +391,7 @@ impl TestTree {
                 return Err(self.with_status(text).await);
             };
             if !matches!(result, Err(RunError::Leaked { .. })) {
-                self.nothing_is_left()?;
+                self.check_left_over()?;
             }
             Ok(result)
         })
@@ -439,6 +424,20 @@ impl TestTree {
         }
     }
 
+    /// Waits for an event, beginning with number `next` of the log.
+    async fn until(
+        &self,
+        mut next: usize,
+        is_wanted: impl Fn(&Event) -> bool + Send + Sync,
+    ) -> Result<(), Stuck> {
+        let look = |log: &mut EventLog| {
+            let new = &log.events[next..];
+            next = log.events.len();
+            new.iter().any(&is_wanted).then_some(Ok(()))
+        };
+        self.recorder.until(self.patience, look).await
+    }
+
     fn search(&self, wanted: Vec<Expect>, exactly: bool) -> Assertion<'_, Vec<Event>> {
         Assertion::new(async move {
             wanted.iter().find_map(Expect::problem).map_or(Ok(()), Err)?;
@@ -448,7 +447,7 @@ impl TestTree {
         })
     }
 
-    /// The path from the root.
+    /// Returns the path including the root.
     fn full(&self, path: &str) -> Result<String, String> {
         if path.is_empty() || path.split('/').any(str::is_empty) {
             return Err(ControlError::NotAChild { path: path.to_owned() }.to_string());
@@ -456,7 +455,7 @@ impl TestTree {
         Ok(format!("{}/{path}", self.path))
     }
 
-    fn nothing_is_left(&self) -> Result<(), String> {
+    fn check_left_over(&self) -> Result<(), String> {
         let live = self.live();
         if !live.is_empty() {
             return Err(format!("`{}` has ended{live}", self.path));
@@ -464,12 +463,11 @@ impl TestTree {
         let unused = self.faults.unused();
         let Some((path, starts)) = unused.first() else { return Ok(()) };
         Err(format!(
-            "`{path}` was to fail or hang in {starts} more start(s), which did not come; is the \
-             path right?"
+            "`{path}` has {starts} start fault(s) left, but was not started again; check the path"
         ))
     }
 
-    /// Who is still there, as the end of a sentence.
+    /// Lists the incarnations that are alive, as the end of a sentence.
     fn live(&self) -> String {
         let live = self.faults.live();
         let each = live.iter().map(|(path, incarnation, hangs)| {
@@ -477,10 +475,10 @@ impl TestTree {
             format!("\n  {} (incarnation {incarnation}{hangs})", relative(&self.path, path))
         });
         let each: String = each.collect();
-        if each.is_empty() { each } else { format!(", and these are still there:{each}") }
+        if each.is_empty() { each } else { format!(", but these are still running:{each}") }
     }
 
-    /// The text, and what the tree looks like.
+    /// Appends the status of the tree and its last events to a text.
     async fn with_status(&self, mut text: String) -> String {
         if let Ok(status) = self.handle.status().await {
             text += &format!("\nthe tree:\n{}", status.to_string().trim_end());

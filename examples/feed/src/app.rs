@@ -1,4 +1,4 @@
-//! What outlives every child: the options, the sockets, the addresses, and the books.
+//! The state that outlives every child: options, sockets, addresses, ledger and counters.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,14 +20,14 @@ use crate::storage::{Commit, Mailboxes, Offer, mailboxes};
 pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) db: PathBuf,
-    /// The input is this many bytes of the file, unless it is followed.
+    /// How many bytes of the file are read, unless it is followed.
     pub(crate) file_len: u64,
-    /// The sockets are bound once, so that nobody is refused while who listens is restarted.
+    /// The sockets are bound once, so that no client is refused while a listener restarts.
     pub(crate) listen: TcpListener,
     pub(crate) http: TcpListener,
-    /// Batches go here.
+    /// The address for batches.
     writer: Address<Offer>,
-    /// The writer's gathered batches go here.
+    /// The address for the writer's combined batches.
     pub(crate) database: Address<Commit>,
     pub(crate) pulse: Pulse,
     pub(crate) chaos: Chaos,
@@ -63,7 +63,7 @@ impl App {
         (app, mailboxes)
     }
 
-    /// Has a batch stored. A writer that is restarted answers when it is back.
+    /// Sends a batch to the writer and waits for its receipt, also while the writer restarts.
     pub(crate) async fn store(
         &self,
         batch: Arc<Batch>,
@@ -72,19 +72,19 @@ impl App {
         self.writer.ask_within(within, |reply| Offer { batch, reply }).await
     }
 
-    /// Looks at the tree while there is something to see: there isn't once it has ended.
+    /// Takes a snapshot of the tree, unless it has ended.
     pub(crate) async fn look(&self, tree: &SupervisorHandle) {
         if let Ok(status) = tree.status().await {
             *self.last_look.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
         }
     }
 
-    /// What the tree looked like last.
+    /// Returns the last snapshot of the tree.
     pub(crate) fn last_look(&self) -> Option<Status> {
         self.last_look.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts what a commit has added.
+    /// Counts the lines that a commit has added.
     pub(crate) fn count(&self, batches: &[Arc<Batch>], receipts: &[Receipt]) {
         for (batch, receipt) in batches.iter().zip(receipts) {
             let offered = batch.len() as u64;

@@ -1,9 +1,9 @@
-//! After the end: compares input and database, text by text.
+//! The audit after the end: compares input and database, text by text.
 //!
-//! The audit shares no code with what it checks. It cuts the file into lines by itself, has the
-//! clients' lines made again, and reads what is stored from the database. It uses the ledger only
-//! to know how much was accepted when the service was stopped before the end, and what strangers
-//! were told; it uses none of the running counters.
+//! The audit shares no code with the service. It splits the file into lines itself, generates the
+//! clients' lines again, and reads the stored lines from the database. It uses the ledger for what
+//! was accepted before an early stop, and for what external senders were answered. It does not use
+//! the running counters.
 //!
 //! A line is *lost* if it was accepted and its row is missing or holds another text. A row is
 //! *duplicated* if no line accounts for it.
@@ -23,7 +23,7 @@ use crate::storage::sqlite::{FILE, open_to_read};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// How input and database compare.
+/// The result of the comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Findings {
     /// Lines accepted.
@@ -43,24 +43,24 @@ impl AddAssign for Findings {
     }
 }
 
-/// Findings by where the lines came from.
+/// The findings of one kind of source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) file: Findings,
     pub(crate) clients: Findings,
-    pub(crate) strangers: Findings,
-    /// Rows from strangers that this run knows nothing about: earlier starts', or never answered.
+    pub(crate) external: Findings,
+    /// Rows of external senders from earlier runs, or that were never acknowledged.
     pub(crate) unknown: u64,
 }
 
 impl Report {
-    /// All of it. Rows that this run knows nothing about are taken for what they are.
+    /// Returns the sum of all sources. Unknown rows of external senders count as correct.
     pub(crate) fn total(&self) -> Findings {
         let mut total =
             Findings { lines: self.unknown, stored: self.unknown, ..Findings::default() };
         total += self.file;
         total += self.clients;
-        total += self.strangers;
+        total += self.external;
         total
     }
 }
@@ -73,37 +73,37 @@ pub(crate) fn audit(app: &App) -> Result<Report> {
         if senders.file_ended { app.file_len } else { file_accepted(&connection, &senders)? };
     let mut report =
         Report { file: file(&connection, &app.options.file, accepted)?, ..Report::default() };
-    let mut strangers = app.ledger.strangers();
-    for source in sources(&connection, strangers.keys().map(ToString::to_string), &senders)? {
+    let mut external = app.ledger.external();
+    for source in sources(&connection, external.keys().map(ToString::to_string), &senders)? {
         if let Some(index) = clients::index(&source) {
             let answered = senders.clients.get(index).copied().unwrap_or(0);
             report.clients += client(&connection, &source, index, answered)?;
         } else {
-            let answered = strangers.remove(source.as_str()).unwrap_or_default();
-            let (findings, unknown) = stranger(&connection, &source, &answered)?;
-            report.strangers += findings;
+            let answered = external.remove(source.as_str()).unwrap_or_default();
+            let (findings, unknown) = compare_external(&connection, &source, &answered)?;
+            report.external += findings;
             report.unknown += unknown;
         }
     }
     Ok(report)
 }
 
-/// Everybody but the file who has rows, was answered, or should have been.
+/// Returns all sources but the file that have rows or acknowledgements, or should have.
 fn sources(
     connection: &Connection,
-    strangers: impl Iterator<Item = String>,
+    external: impl Iterator<Item = String>,
     senders: &Senders,
 ) -> Result<BTreeSet<String>> {
     let mut query = connection.prepare("SELECT DISTINCT source FROM lines WHERE source <> ?1")?;
     let stored = query.query_map([FILE], |row| row.get(0))?;
     let mut sources = stored.collect::<rusqlite::Result<BTreeSet<String>>>()?;
-    sources.extend(strangers);
+    sources.extend(external);
     sources.extend((0..senders.clients.len()).map(clients::name));
     Ok(sources)
 }
 
-/// How many bytes of the file were accepted: what its reader heard of, or what was committed when
-/// the stop came between the commit and the answer.
+/// Returns how many bytes of the file were accepted: what its reader received a receipt for, or what
+/// was committed if the stop came between the commit and the receipt.
 fn file_accepted(connection: &Connection, senders: &Senders) -> Result<u64> {
     let committed: Option<u64> = connection
         .query_row("SELECT offset FROM position WHERE source = ?1", [FILE], |row| row.get(0))
@@ -128,8 +128,8 @@ fn file(connection: &Connection, path: &Path, accepted: u64) -> Result<Findings>
     compare(connection, FILE, lines)
 }
 
-/// A client's lines are answered in order, and committed in order. Those behind the last answer may
-/// have been committed as well.
+/// Compares the lines of a built-in client, which are committed and acknowledged in order. Lines
+/// after the last acknowledgement may be committed as well.
 fn client(connection: &Connection, source: &str, index: usize, answered: u64) -> Result<Findings> {
     let last: Option<u64> =
         connection
@@ -138,7 +138,7 @@ fn client(connection: &Connection, source: &str, index: usize, answered: u64) ->
     compare(connection, source, (1..=accepted).map(|n| Ok(clients::text::text(index, n))))
 }
 
-/// Holds the lines of a source, numbered from 1, against its rows.
+/// Compares the lines of a source, numbered from 1, with its rows.
 fn compare(
     connection: &Connection,
     source: &str,
@@ -170,8 +170,8 @@ fn compare(
     Ok(findings)
 }
 
-/// A stranger's lines are known by their digests only, and only those that this run answered.
-fn stranger(
+/// Compares an external sender's lines, by the digests of those that this run acknowledged.
+fn compare_external(
     connection: &Connection,
     source: &str,
     answered: &BTreeMap<i64, Option<u64>>,
@@ -212,7 +212,7 @@ mod tests {
     use crate::storage::batch::{Batch, Line};
     use crate::storage::sqlite::Store;
 
-    /// A database that holds these texts of one source, numbered as given.
+    /// Returns a database with these numbered texts of one source.
     fn database(rows: &[(i64, &str)]) -> (tempfile::TempDir, Connection) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("feed.db");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_held_against_the_row_of_its_number() {
+    fn each_line_is_compared_with_the_row_of_its_number() {
         for (lines, rows, expected) in [
             (&[][..], &[][..], findings(0, 0, 0, 0)),
             (&["a", "", "a"], &[(1, "a"), (2, ""), (3, "a")], findings(3, 3, 0, 0)),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_cut_into_lines_up_to_what_was_accepted() {
+    fn the_file_is_split_into_lines_up_to_the_accepted_byte() {
         let (dir, connection) = database(&[]);
         let path = dir.path().join("input");
         std::fs::write(&path, "a\n\nb\r\nc").unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_held_to_what_was_answered() {
+    fn external_lines_are_compared_with_the_acknowledged_ones() {
         let (_dir, connection) = database(&[(1, "a"), (2, "b"), (3, "c"), (9, "earlier")]);
         let answered = BTreeMap::from([
             (1, Some(digest(b"a"))),
@@ -266,7 +266,7 @@ mod tests {
             (4, Some(digest(b"d"))),
         ]);
 
-        let (found, unknown) = stranger(&connection, "s", &answered).unwrap();
+        let (found, unknown) = compare_external(&connection, "s", &answered).unwrap();
 
         assert_eq!((found, unknown), (findings(4, 3, 2, 1), 1));
     }

@@ -1,7 +1,7 @@
 //! The command line: flags in, [`Options`] out.
 //!
-//! Nothing is opened here. A flag is wrong if it can't be understood; whether a file exists or a
-//! port is free is found out by [`service`](crate::service).
+//! Parsing opens nothing. Whether a file exists or a port is free is checked by
+//! [`service`](crate::service).
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use lexopt::prelude::*;
 
-/// As many built-in clients as a process with the usual 1,024 file descriptors can bear.
+/// The most built-in clients, which fit into the usual 1,024 file descriptors.
 const MAX_CLIENTS: usize = 256;
 
 pub(crate) const USAGE: &str = "\
@@ -32,7 +32,7 @@ Usage: feed [FLAGS]
 Exit codes: 0 nothing was lost or duplicated, 1 something was or the service gave up, 2 wrong usage.
 ";
 
-/// What the service was asked to do.
+/// The parsed flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) file: PathBuf,
@@ -70,11 +70,11 @@ pub(crate) enum Command {
     Help,
 }
 
-/// Reads the arguments; the first one is the program's name.
+/// Parses the arguments. The first one is the program's name.
 ///
 /// # Errors
 ///
-/// Returns what is wrong, as a sentence that names the flag.
+/// Returns a message that names the flag and what is wrong with it.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
     let mut options = Options::default();
     let mut parser = lexopt::Parser::from_iter(args);

@@ -1,6 +1,6 @@
 //! The child that serves `/stats`, `/tree` and `/healthz`.
 //!
-//! It is just below the root, whose handle shows the whole tree.
+//! It is a child of the root, whose handle shows the whole tree.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ use verger::{Context, Exit, SupervisorHandle};
 use crate::app::App;
 use crate::storage::batch::Batch;
 
-/// How long the way to the database and back may take for the service to be well.
+/// How long a batch may take to be stored for the service to be healthy.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The wait after an error of the socket.
+/// The wait after an error of the listening socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The socket, which isn't this incarnation's to close.
+/// The listening socket, which stays open when this incarnation ends.
 #[derive(Debug)]
 struct Socket(Arc<App>);
 
@@ -39,7 +39,7 @@ impl Listener for Socket {
         loop {
             match self.0.http.accept().await {
                 Ok(accepted) => return accepted,
-                // Too many open files, for example, which goes away when connections do.
+                // *Too many open files*, for example, which passes when connections close.
                 Err(_) => sleep(PAUSE).await,
             }
         }
@@ -50,7 +50,7 @@ impl Listener for Socket {
     }
 }
 
-/// What a request can look at.
+/// The state that requests read.
 #[derive(Clone, Debug)]
 struct View {
     app: Arc<App>,
@@ -99,7 +99,7 @@ async fn tree_text(State(View { tree, .. }): State<View>) -> Response {
     }
 }
 
-/// Well is a service in which a batch, if an empty one, finds its way to the database and back.
+/// Answers 200 if an empty batch gets a receipt from the database in time.
 async fn healthz(State(View { app, .. }): State<View>) -> Response {
     let nothing = Arc::new(Batch::Connection(Vec::new()));
     match app.store(nothing, PATIENCE).await {

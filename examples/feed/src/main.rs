@@ -1,8 +1,8 @@
-//! A service that keeps every line it is given, while parts of it fail.
+//! A service that stores every line it receives, while its parts fail.
 //!
-//! It reads a file, takes lines over TCP, writes both to SQLite and shows itself over HTTP. With
-//! `--chaos` its parts panic, fail, hang and are aborted; at the end an audit compares input and
-//! database. Read [`tree`] first.
+//! It reads a file, receives lines over TCP, writes both to SQLite, and shows its state over HTTP.
+//! With `--chaos`, its parts panic, fail, hang and are aborted. At the end, an audit compares input
+//! and database. Read [`tree`] first.
 
 mod app;
 mod audit;
@@ -28,7 +28,7 @@ use crate::cli::Command;
 use crate::report::say;
 use crate::service::Failure;
 
-/// What shells and the flags' help call wrong usage.
+/// The exit code for wrong usage.
 const USAGE: u8 = 2;
 
 #[tokio::main]

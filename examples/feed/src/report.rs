@@ -1,11 +1,11 @@
-//! What is said on standard output.
+//! The lines on standard output.
 
 use std::process::ExitCode;
 
 use crate::audit::Findings;
 use crate::service::Outcome;
 
-/// Prints a line at once; a reader that has gone away is no failure.
+/// Prints a line and flushes it. A closed standard output is not an error.
 macro_rules! say {
     ($($arg:tt)*) => {{
         use std::io::Write;
@@ -32,7 +32,7 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
         Ok(report) => {
             let of = |found: Findings| format!("{} of {}", found.stored, found.lines);
             let (file, clients) = (of(report.file), of(report.clients));
-            let (others, unknown) = (of(report.strangers), report.unknown);
+            let (others, unknown) = (of(report.external), report.unknown);
             say!("audit: file {file}, clients {clients}, others {others}, earlier {unknown}");
         }
         Err(error) => eprintln!("feed: the audit failed: {error}"),

@@ -1,4 +1,4 @@
-//! The tree's life: start it, wait for its end or a signal, and keep what it looked like.
+//! Runs the tree until it ends or a signal arrives, and keeps its last snapshot.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -10,18 +10,18 @@ use crate::app::App;
 use crate::storage::Mailboxes;
 use crate::tree;
 
-/// What is known of a tree that has ended.
+/// How the tree ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Why it gave up, if it did.
+    /// Why the tree gave up, if it did.
     pub(crate) gave_up: Option<String>,
-    /// What it looked like before it stopped.
+    /// The last snapshot of the tree, as text.
     pub(crate) tree: String,
     pub(crate) restarts: u64,
     pub(crate) dead_letters: u64,
 }
 
-/// Runs the tree until all is stored, or a signal, or it gives up.
+/// Runs the tree until everything is stored, a signal arrives, or it gives up.
 pub(crate) async fn run(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Ended, String> {
     let supervisor = tree::build(app, mailboxes).map_err(|error| error.to_string())?;
     let tree = supervisor.start().await.map_err(|error| error.to_string())?;
@@ -39,7 +39,7 @@ pub(crate) async fn run(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Ended, S
     })
 }
 
-/// Waits for the end, and asks for it on a signal.
+/// Waits for the end of the tree, and stops it at a signal.
 async fn ended(app: &App, tree: &SupervisorHandle) -> Result<(), RunError> {
     tokio::select! {
         result = tree.wait() => result,
@@ -50,8 +50,8 @@ async fn ended(app: &App, tree: &SupervisorHandle) -> Result<(), RunError> {
     }
 }
 
-/// Counts dead letters. One comes when a supervisor has given up, and that may be the last moment
-/// in which the tree can be looked at.
+/// Counts dead letters, and takes a snapshot at each. A supervisor that gives up publishes one, which
+/// may be the last chance for a snapshot.
 async fn count(app: &App, tree: &SupervisorHandle, count: &mut u64) -> Infallible {
     let mut letters = tree.dead_letters();
     while letters.next().await.is_some() {
@@ -61,7 +61,7 @@ async fn count(app: &App, tree: &SupervisorHandle, count: &mut u64) -> Infallibl
     pending().await
 }
 
-/// How often this child and those below it were started again.
+/// Returns the restarts of this child and of all below it.
 fn restarts(node: &Node) -> u64 {
     u64::from(node.child.restarts) + node.children.iter().map(restarts).sum::<u64>()
 }

@@ -1,7 +1,7 @@
-//! One run of the service: open what it needs, start the tree, wait for its end, audit.
+//! One run of the service: opens its resources, runs the tree, and audits the result.
 //!
-//! What was asked for and can't be had, such as a file that doesn't exist or a port in use, is
-//! found out here, before anything starts. A tree is for failures that may go away.
+//! Permanent errors, such as a missing file or a port in use, are found before the tree starts. The
+//! tree handles failures that may pass.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -20,12 +20,12 @@ use crate::run::{self, Ended};
 use crate::storage::batch::Position;
 use crate::storage::sqlite::{self, Store};
 
-/// Why there was nothing to audit.
+/// Why the service did not run.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The flags ask for what makes no sense here.
+    /// The flags contradict what exists, such as a database of a different file.
     Usage(String),
-    /// The flags are fine, but the world isn't.
+    /// A resource can't be opened.
     Environment(String),
 }
 
@@ -38,11 +38,11 @@ impl From<String> for Failure {
 /// How a run ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Why not everything could be stored, if so.
+    /// Why not everything was stored, if that is so.
     pub(crate) gave_up: Option<String>,
     pub(crate) tree: String,
     pub(crate) struck: Option<Struck>,
-    /// What the audit found, or why it found nothing.
+    /// The result of the audit, or why there is none.
     pub(crate) report: Result<Report, String>,
     pub(crate) restarts: u64,
     pub(crate) dead_letters: u64,
@@ -73,7 +73,7 @@ pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
     Ok(Outcome { gave_up, tree, struck, report, restarts, dead_letters })
 }
 
-/// The length of the file; it must be one that can be read again from any place.
+/// Returns the length of the file, which must be seekable.
 fn file_len(path: &Path) -> Result<u64, Failure> {
     let usage = |what: String| Failure::Usage(format!("--file {}: {what}", path.display()));
     let metadata = fs::metadata(path).map_err(|error| usage(error.to_string()))?;
@@ -87,10 +87,10 @@ fn file_len(path: &Path) -> Result<u64, Failure> {
     Ok(metadata.len())
 }
 
-/// The database's path, and the directory that goes away with a temporary one.
+/// Returns the path of the database, and the directory to delete if it is temporary.
 fn database(given: &Option<PathBuf>) -> Result<(PathBuf, Option<TempDir>), Failure> {
     match given {
-        // An absolute path is never one of SQLite's special names, such as `:memory:`.
+        // An absolute path, so that it can't be a special name of SQLite, such as `:memory:`.
         Some(path) => match std::path::absolute(path) {
             Ok(path) => Ok((path, None)),
             Err(error) => Err(format!("--db {}: {error}", path.display()).into()),
@@ -103,7 +103,7 @@ fn database(given: &Option<PathBuf>) -> Result<(PathBuf, Option<TempDir>), Failu
     }
 }
 
-/// Opens the database once to see that it works, and that it may belong to this file.
+/// Opens the database once, and checks that it works and may belong to this file.
 fn prepare(db: &Path, file: &Path, file_len: u64) -> Result<Position, Failure> {
     let named = |error: rusqlite::Error| format!("--db {}: {error}", db.display());
     Store::open(db).map_err(named)?;

@@ -1,4 +1,4 @@
-//! Running counters, for `/stats` and the tree's notes. Nothing that matters relies on them.
+//! Running counters for `/stats` and for status texts. They are informational only.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -14,13 +14,13 @@ pub(crate) struct Stats {
     connections: AtomicU64,
 }
 
-/// The counters at one moment.
+/// A snapshot of the counters.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Snapshot {
     pub(crate) uptime_ms: u128,
     /// Lines stored since the start.
     pub(crate) stored: u64,
-    /// Lines that were offered again and stored nothing.
+    /// Lines that were sent again and were already stored.
     pub(crate) repeated: u64,
     /// Batches answered.
     pub(crate) batches: u64,
@@ -63,7 +63,7 @@ impl Stats {
         }
     }
 
-    /// A few words for the tree.
+    /// A short text for the status of the tree.
     pub(crate) fn line(&self) -> String {
         let Snapshot { stored, repeated, .. } = self.snapshot();
         format!("{stored} stored, {repeated} repeated")

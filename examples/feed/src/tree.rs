@@ -1,18 +1,18 @@
-//! The tree: who supervises whom, in which order they start, and how often they may fail.
+//! The tree: supervisors and children, their start order and their restart limits.
 //!
 //! ```text
-//! feed                 rest_for_one   what is below needs what is above
-//! ├─ storage           one_for_all    the writer begins anew with its database
+//! feed                 rest_for_one   each child needs those above it
+//! ├─ storage           one_for_all    the writer restarts with its database
 //! │  ├─ database
 //! │  └─ writer
-//! ├─ ingest            one_for_one    the file doesn't care about connections
+//! ├─ ingest            one_for_one    file and connections are independent
 //! │  ├─ file
 //! │  └─ tcp            rest_for_one   the listener starts connections
-//! │     ├─ connections dynamic        one for each
+//! │     ├─ connections dynamic        one child for each connection
 //! │     └─ listener
 //! ├─ clients           one_for_one    only with --clients
 //! ├─ http
-//! └─ finish            significant    ends when everything is stored, and all else with it
+//! └─ finish            significant    ends the service when everything is stored
 //! ```
 
 use std::future::ready;
@@ -31,23 +31,23 @@ use crate::http::http;
 use crate::ingest::{file::file, listener::listener};
 use crate::storage::{Mailboxes, database::Database, writer::writer};
 
-/// Strikes come close together at first, and then ever more rarely: storage, which has most of
-/// them, meets about fifteen in the first 20,000 lines. A supervisor that needs more than this has
-/// a problem that no restart cures.
+/// The restart limit of supervisors with injected failures. Failures are frequent at first and then
+/// rare: storage, which has most of them, has about fifteen in the first 20,000 lines.
 const RESTARTS: u32 = 40;
 
-/// And so has the root if its children have given up as often as this.
+/// The restart limit of the root, whose children are supervisors that gave up.
 const ROOT_RESTARTS: u32 = 5;
 
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// A child that ignores its stop request, as a hung one does, costs this much.
+/// The grace of a child, after which a hung child is aborted.
 const GRACE: Duration = Duration::from_millis(400);
 
-/// How long the database may be silent before it is given up as hung. A slow disk isn't silence.
+/// How long the database may go without a beat before it is unhealthy. A slow disk doesn't stop the
+/// beats.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// More would be refused, and told so by a closed connection.
+/// The most connections at once. Further ones are closed.
 const MAX_CONNECTIONS: usize = 512;
 
 pub(crate) fn build(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Supervisor, BuildError> {
@@ -61,7 +61,7 @@ pub(crate) fn build(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Supervisor, 
     feed.child(worker_with("http", Arc::clone(app), http)).child(finish(app)).build()
 }
 
-/// What all supervisors here have in common.
+/// Returns a builder with the settings that all supervisors share.
 fn supervisor(name: &str, strategy: Strategy, restarts: u32) -> SupervisorBuilder {
     Supervisor::builder(name).strategy(strategy).restarts(restarts, PERIOD).defaults(|child| {
         let backoff = Backoff::exponential(Duration::from_millis(10), Duration::from_millis(200));

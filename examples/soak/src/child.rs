@@ -1,8 +1,7 @@
-//! The children: they idle, do what they are told, and note what becomes of them.
+//! The children: they idle, follow orders, and note each step of their lives.
 //!
-//! A child knows nothing of the rules. Its [`Life`] is a guard: whatever way the child ends, it
-//! returns, panics, or is dropped because it was aborted, the guard notes the end at the latest
-//! moment at which code of the child's runs.
+//! A child knows no rules. Its [`Life`] is a guard that notes the end, whether the child returns,
+//! panics, or is dropped because it was aborted.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -16,13 +15,13 @@ use verger::{StartCause, worker_with};
 use crate::notes::{Fate, Notebook, What};
 use crate::tally::{Tally, count};
 
-/// What a panic that is meant to happen says.
+/// The message of a deliberate panic.
 pub(crate) const PLANNED: &str = "panicked on purpose";
 
-/// How long a slow child takes to get ready, or to stop.
+/// How long a slow child takes to become ready, or to stop.
 const SLOW: Duration = Duration::from_millis(20);
 
-/// What a running child is told to do next.
+/// An order for a running child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Order {
@@ -32,19 +31,19 @@ pub(crate) enum Order {
     Normal,
     StopSelf,
     Hang,
-    /// Take your time when you are asked to stop.
+    /// Stop slowly when cancelled.
     Slow,
-    /// Say that you are healthy.
+    /// Call `report_healthy`.
     Healthy,
     /// Block the thread.
     Block,
-    /// Begin a second life beside this one.
+    /// Begin a second life beside the first, which breaks a rule.
     Double,
-    /// End, and leave your life behind.
+    /// End without ending the life, which breaks a rule.
     Stray,
 }
 
-/// What becomes of the next start of a child.
+/// An order for the next start of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Start {
@@ -56,18 +55,18 @@ pub(crate) enum Start {
     Decline,
 }
 
-/// How a child is written.
+/// The form of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Make {
-    /// A function that is ready when it is spawned.
+    /// A function with `Readiness::OnStart`.
     Function,
-    /// A function that says when it is ready.
+    /// A function with `Readiness::Signal`.
     Signal,
     /// A value with `activate`, `run` and `deactivate`.
     Object,
 }
 
-/// Where the incarnations of one child find what they are told, and leave what is to be seen.
+/// The state that the incarnations of one child share: its orders, and what it does.
 #[derive(Debug)]
 pub(crate) struct Post {
     pub(crate) name: String,
@@ -77,11 +76,11 @@ pub(crate) struct Post {
     orders: Notify,
     order: AtomicU8,
     start: AtomicU8,
-    /// It is being stopped by a call that is for it alone.
+    /// Whether a call is stopping this child alone.
     pub(crate) alone: AtomicBool,
-    /// It hangs.
+    /// Whether the child hangs.
     pub(crate) hangs: AtomicBool,
-    /// It blocks its thread.
+    /// Whether the child blocks its thread.
     pub(crate) blocks: AtomicBool,
     pub(crate) begun: AtomicU64,
     pub(crate) ended: AtomicU64,
@@ -110,7 +109,7 @@ impl Post {
         })
     }
 
-    /// The child that lives here.
+    /// Returns the spec of the child.
     pub(crate) fn spec(self: &Arc<Self>) -> ChildSpec {
         let post = Arc::clone(self);
         match self.make {
@@ -122,29 +121,29 @@ impl Post {
         }
     }
 
-    /// Tells the running child, or the next one, what to do.
+    /// Sets the order for the current or the next incarnation.
     pub(crate) fn order(&self, order: Order) {
         self.order.store(order as u8, SeqCst);
         self.orders.notify_one();
     }
 
-    /// Whether the last order was taken.
-    pub(crate) fn has_heard(&self) -> bool {
+    /// Whether the last order was received.
+    pub(crate) fn has_received(&self) -> bool {
         self.order.load(SeqCst) == Order::Idle as u8
     }
 
-    /// Tells what becomes of the next start.
+    /// Sets the order for the next start.
     pub(crate) fn start(&self, start: Start) {
         self.start.store(start as u8, SeqCst);
     }
 
-    /// Takes back what nobody has done yet.
+    /// Clears the orders that were not received yet.
     pub(crate) fn calm(&self) {
         self.order.store(Order::Idle as u8, SeqCst);
         self.start(Start::Well);
     }
 
-    /// Whether a life is going on here.
+    /// Whether an incarnation is alive.
     pub(crate) fn lives(&self) -> bool {
         self.ended.load(SeqCst) < self.begun.load(SeqCst)
     }
@@ -173,13 +172,13 @@ impl Post {
     }
 }
 
-/// One life of a child; its end is noted when this is dropped.
+/// One life of a child, whose end is noted when this is dropped.
 #[derive(Debug)]
 struct Life {
     post: Arc<Post>,
     path: Path,
     incarnation: u32,
-    /// It goes on when this is dropped.
+    /// Whether the life is left in progress when this is dropped.
     stray: AtomicBool,
 }
 
@@ -205,7 +204,7 @@ impl Life {
         self.post.notebook.write(&self.path, self.incarnation, what);
     }
 
-    /// Does what was told for the start.
+    /// Follows the order for the start.
     async fn prepare(&self) -> Exit {
         match self.post.take_start() {
             Start::Well => {}
@@ -225,7 +224,7 @@ impl Life {
         Ok(())
     }
 
-    /// Does what it is told, until it is to stop.
+    /// Follows orders until the child is cancelled.
     async fn work(&self, ctx: &Context) -> Exit {
         let post = &self.post;
         let (mut slow, mut alone) = (false, false);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
-/// As few as give every zone something to order, and as many as fit into a usual machine.
+/// The range of children: enough for each zone to have an order, and few enough for a usual machine.
 const CHILDREN: std::ops::RangeInclusive<usize> = 200..=1_000_000;
 /// A year.
 const MAX_MINUTES: f64 = 365.0 * 24.0 * 60.0;
@@ -26,7 +26,7 @@ Usage: soak [FLAGS]
 Exit codes: 0 every rule held and nothing leaked, 1 not so, 2 wrong usage.
 ";
 
-/// What was asked for.
+/// The parsed flags.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) time: Duration,
@@ -35,12 +35,12 @@ pub(crate) struct Options {
     pub(crate) plant: Option<Plant>,
 }
 
-/// A broken rule that has to be found.
+/// A deliberate violation that the soak has to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plant {
-    /// A child begins a second life beside its first.
+    /// A child begins a second life beside the first.
     DoubleStart,
-    /// A life goes on after its child has ended.
+    /// A life continues after its child has ended.
     StrayTask,
 }
 
@@ -57,11 +57,11 @@ pub(crate) enum Command {
     Help,
 }
 
-/// Reads the arguments; the first one is the program's name.
+/// Parses the arguments. The first one is the program's name.
 ///
 /// # Errors
 ///
-/// Returns what is wrong, as a sentence that names the flag.
+/// Returns a message that names the flag and what is wrong with it.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
     let mut options = Options::default();
     let mut parser = lexopt::Parser::from_iter(args);

@@ -1,17 +1,17 @@
-//! What the tree is like: drawn from the seed, turned into specs, and told to the observers.
+//! The layout of the tree: drawn from the seed, as specs and as plans for the observers.
 //!
 //! ```text
 //! soak
-//! ├─ z0                 a zone never ends, so that one subscription has all of its events
-//! │  ├─ w0              a wing gives up when its groups do too often
+//! ├─ z0                 a zone never ends, so that one subscription has all its events
+//! │  ├─ w0              a wing gives up if its groups give up too often
 //! │  │  ├─ g0           a group: any strategy, limit and backoff
-//! │  │  │  ├─ c0 …      children of all kinds, some of which require another
-//! │  │  │  └─ guest-1   some come and go
+//! │  │  │  ├─ c0 …      children of all kinds, some with requirements
+//! │  │  │  └─ guest-1   children that are added and removed
 //! │  │  └─ g1 …
 //! │  ├─ w1
 //! │  └─ crowd           a dynamic supervisor
 //! ├─ z1 …
-//! └─ leaky              the few that block their thread on purpose
+//! └─ leaky              a few children that deliberately block their thread
 //! ```
 
 use std::collections::HashMap;
@@ -29,53 +29,53 @@ use crate::notes::Notebook;
 use crate::tally::Tally;
 
 pub(crate) const ROOT: &str = "soak";
-/// What the names of children that come and go begin with.
+/// The beginning of a guest's name.
 pub(crate) const GUEST: &str = "guest-";
 
-/// A zone is about as large as this.
+/// The approximate number of children in a zone.
 const ZONE: usize = 1250;
 const WINGS: usize = 2;
-/// Long enough that only what blocks its thread leaks, on a machine that has other things to do.
+/// Long enough that only a blocked thread leaks, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The rules of one supervisor, as far as an observer can check them.
+/// The settings of one supervisor that an observer checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) max: Option<u32>,
     pub(crate) period: Duration,
-    /// Its strategy restarts more than one child.
+    /// Whether its strategy restarts more than one child.
     pub(crate) grouped: bool,
-    /// Whoever starts in turn starts when all before him have passed, and none behind him is up.
+    /// Whether an ordered start waits for all earlier children, while no later one is active.
     pub(crate) sequential: bool,
     pub(crate) dynamic: bool,
-    /// It keeps a child down that failed too often, and goes on.
+    /// Whether the supervisor keeps running without a child that failed too often.
     pub(crate) parks: bool,
-    /// A first start that fails is its end.
+    /// Whether a failed first start ends the supervisor.
     pub(crate) fails_first: bool,
-    /// Every failure counts.
+    /// Whether every failure counts, also before a child is active.
     pub(crate) charges_all: bool,
-    /// Its children don't wait before a restart.
+    /// Whether its children restart without a backoff.
     pub(crate) at_once: bool,
 }
 
-/// What an observer knows of a zone beforehand.
+/// What an observer knows of a zone in advance.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) supervisors: HashMap<String, Rules>,
-    /// Who requires which sibling. Those are permanent.
+    /// The requirements of each child. Required children are permanent.
     pub(crate) requires: HashMap<String, String>,
-    /// Its children leak on purpose.
+    /// Whether its children deliberately leak.
     pub(crate) leaky: bool,
 }
 
-/// A part of the tree that is observed and broken by itself.
+/// A part of the tree with its own observer and its own hand.
 #[derive(Debug)]
 pub(crate) struct Zone {
     pub(crate) name: String,
     pub(crate) notebook: Arc<Notebook>,
     pub(crate) plan: Arc<Plan>,
     pub(crate) wings: Vec<Wing>,
-    /// How many there are in the crowd when all is well.
+    /// The size of the crowd when the zone is restored.
     pub(crate) crowd: usize,
 }
 
@@ -88,20 +88,20 @@ pub(crate) struct Wing {
 
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// Below the zone.
+    /// The path below the zone.
     pub(crate) path: String,
     pub(crate) rules: Rules,
     pub(crate) posts: Vec<Arc<Post>>,
 }
 
-/// Draws all zones; together they have this many children.
+/// Draws all zones, with this many children in total.
 pub(crate) fn draw(children: usize, rng: &mut Rng, tally: &Arc<Tally>) -> Vec<Zone> {
     let count = (children / ZONE).clamp(2, 256);
     let share = |index: usize| children / count + usize::from(index < children % count);
     (0..count).map(|index| zone(format!("z{index}"), share(index), rng, tally)).collect()
 }
 
-/// The zone of those that block their thread.
+/// Returns the zone of the children that block their thread.
 pub(crate) fn leaky(tally: &Arc<Tally>) -> Zone {
     let notebook = Arc::new(Notebook::default());
     let make = |index| Post::new(format!("c{index}"), Make::Function, &notebook, tally);
@@ -132,7 +132,7 @@ const UNLIMITED: Rules = Rules {
     at_once: false,
 };
 
-/// A zone without children; they are added when somebody listens.
+/// Returns a zone without children, which are added once its observer has subscribed.
 pub(crate) fn empty(zone: &Zone) -> SupervisorBuilder {
     let backoff = Backoff::constant(Duration::from_millis(50));
     Supervisor::builder(&*zone.name)
@@ -141,7 +141,7 @@ pub(crate) fn empty(zone: &Zone) -> SupervisorBuilder {
         .defaults(|child| child.backoff(backoff))
 }
 
-/// The crowd of a zone.
+/// Returns the crowd of a zone.
 pub(crate) fn crowd() -> ChildSpec {
     let backoff = Backoff::exponential(Duration::from_millis(20), Duration::from_millis(500));
     let builder = DynamicSupervisor::builder("crowd")
@@ -200,7 +200,7 @@ fn zone(name: String, children: usize, rng: &mut Rng, tally: &Arc<Tally>) -> Zon
     Zone { name, notebook, plan: Arc::new(plan), wings, crowd }
 }
 
-/// What a group is drawn with.
+/// The settings that are drawn for a group.
 struct Drawing<'a> {
     rng: &'a mut Rng,
     tally: &'a Arc<Tally>,
@@ -271,7 +271,7 @@ impl Drawing<'_> {
     }
 }
 
-/// A spec with a grace, and a time to get ready in.
+/// Sets the grace and the activation timeout of a spec.
 pub(crate) fn treated(spec: ChildSpec, make: Make, rng: &mut Rng) -> ChildSpec {
     let shutdown = match rng.u8(..10) {
         0 => Shutdown::BrutalKill,

@@ -1,8 +1,8 @@
-//! A tree of thousands of children that is broken for minutes, while its rules are checked.
+//! A soak test: breaks a tree of thousands of children for minutes, and checks its rules.
 //!
-//! Hands fail, hang, abort, stop, restart and replace children ([`hand`]). Children note what
-//! becomes of them ([`child`]). An observer for each part of the tree compares these notes with
-//! what the library says ([`watch`], which lists the rules). Read [`layout`] for the tree.
+//! Hands fail, hang, abort, stop, restart and replace children ([`hand`]). Children note each step
+//! of their lives ([`child`]). An observer for each part of the tree compares these notes with the
+//! events of the library ([`watch`], which lists the rules). [`layout`] describes the tree.
 
 mod child;
 mod cli;
@@ -25,7 +25,7 @@ use crate::cli::{Command, Options};
 use crate::report::say;
 use crate::tally::Tally;
 
-/// What shells and the flags' help call wrong usage.
+/// The exit code for wrong usage.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
             return USAGE.into();
         }
     };
-    // What goes wrong on purpose would fill the screen.
+    // Deliberate failures would fill the screen.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| "off".into());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -54,12 +54,12 @@ fn soak(options: &Options) -> ExitCode {
     say!("seed={}", options.seed);
     let tally = Arc::new(Tally::new());
     report_panics(&tally);
-    // Two, whatever the machine has: enough for everything to be on its way at the same time.
+    // Two threads on every machine, which is enough for races.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let outcome = match runtime.worker_threads(2).enable_all().build() {
         Ok(runtime) => {
             let outcome = runtime.block_on(run::run(options, &tally));
-            // Whoever still blocks a thread was counted.
+            // Children that still block a thread were counted.
             runtime.shutdown_background();
             outcome
         }
@@ -74,7 +74,7 @@ fn soak(options: &Options) -> ExitCode {
     }
 }
 
-/// Counts each panic that isn't one of a child on purpose, and says nothing of the others.
+/// Reports each panic as a violation, except for deliberate ones.
 fn report_panics(tally: &Arc<Tally>) {
     let tally = Arc::clone(tally);
     std::panic::set_hook(Box::new(move |panic| {

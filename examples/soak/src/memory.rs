@@ -1,10 +1,10 @@
-//! What the process keeps in memory, sampled when all is quiet, and whether that grows.
+//! Samples the resident memory while the tree is at rest, and checks whether it grows.
 
-/// What statm counts in, in KiB. Where pages are larger, all samples are too small alike.
+/// The unit of statm, in KiB. With larger pages, all samples are too small by the same factor.
 const PAGE: u64 = 4;
-/// Fewer samples say nothing: allocators take their time to settle.
+/// With fewer samples there is no verdict, because allocators take time to settle.
 const FEWEST: usize = 6;
-/// What an allocator may come to need after the warm-up, in KiB, besides a tenth.
+/// How much the memory may grow after the warm-up, in KiB, in addition to a tenth.
 const ALLOWANCE: u64 = 16 * 1024;
 
 #[derive(Debug, Default)]
@@ -12,19 +12,19 @@ pub(crate) struct Memory {
     samples: Vec<u64>,
 }
 
-/// What there is to say at the end, in KiB.
+/// The verdict, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// The most during the warm-up, the first third.
+    /// The maximum of the warm-up, the first third.
     pub(crate) warm: u64,
     /// The median of the last third.
     pub(crate) end: u64,
-    /// The most that the end may be.
+    /// The limit for the median of the last third.
     pub(crate) limit: u64,
 }
 
 impl Memory {
-    /// Takes a sample, where the system tells.
+    /// Takes a sample, if the system supports it.
     pub(crate) fn sample(&mut self) {
         self.samples.extend(resident());
     }
@@ -48,7 +48,7 @@ impl Memory {
     }
 }
 
-/// Memory of the process that is resident, in KiB.
+/// Returns the resident memory of the process, in KiB.
 pub(crate) fn resident() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
@@ -64,12 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn a_few_samples_say_nothing() {
+    fn a_few_samples_give_no_verdict() {
         assert_eq!(growth(&[1, 2, 3, 4, 5]), None);
     }
 
     #[test]
-    fn the_end_is_compared_with_the_most_of_the_warm_up() {
+    fn the_end_is_compared_with_the_maximum_of_the_warm_up() {
         let growth = growth(&[50, 100, 90, 80, 500, 70, 200, 300, 100]).unwrap();
 
         assert_eq!((growth.warm, growth.end), (100, 200));

@@ -1,8 +1,8 @@
-//! What children say of themselves, in the order in which they say it.
+//! Notes that children make about their own lives, in order.
 //!
-//! A note is made by the child's own code, so it is there before the library can know of what it
-//! says: whoever takes the notes after he has heard an event has all that came before it. Notes are
-//! never lost; events may be.
+//! The child's own code makes a note before the library can observe the same fact. An observer that
+//! reads the notes after it received an event therefore has all notes that precede the event. Notes
+//! are never missed; events may be.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -13,10 +13,10 @@ use verger::{Path, StartCause};
 /// The number of the last note.
 static SEQ: AtomicU64 = AtomicU64::new(0);
 
-/// Something that a child says of itself.
+/// A note of a child.
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
-    /// Grows with every note of the process.
+    /// The number of the note in the process.
     pub(crate) seq: u64,
     pub(crate) at: Instant,
     pub(crate) path: Path,
@@ -26,37 +26,37 @@ pub(crate) struct Note {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Its code runs. `signals`: it will say when it is ready.
+    /// The child's code runs. With `signals`, it will signal when it is ready.
     Begun { cause: StartCause, signals: bool },
-    /// It is about to say that it is ready.
+    /// The child is about to signal that it is ready.
     Ready,
-    /// It has noticed that it is to stop. `alone`: by itself, not as one of a range.
+    /// The child has noticed its cancellation. `alone`: not as part of a group.
     Asked { alone: bool },
-    /// It is about to end like that.
+    /// The child is about to end like this.
     Ends(Fate),
     /// Its `run` has returned.
     Returned,
     /// Its `deactivate` was called.
     Deactivated,
-    /// All it had was dropped.
+    /// The state of the incarnation was dropped.
     Ended,
 }
 
-/// How a child ends by itself.
+/// How a child ends of its own accord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Error,
     Panic,
     Normal,
-    /// It asks its supervisor to stop it.
+    /// The child calls `stop_self`.
     StopSelf,
-    /// It declines to start.
+    /// The child declines to start.
     Decline,
-    /// It does nothing any more, whatever it is asked.
+    /// The child hangs, and ignores its cancellation.
     Hang,
 }
 
-/// The notes of the children of one zone that nobody has read yet.
+/// The notes of one zone that its observer has not read yet.
 #[derive(Debug, Default)]
 pub(crate) struct Notebook {
     notes: Mutex<Vec<Note>>,
@@ -66,12 +66,12 @@ impl Notebook {
     pub(crate) fn write(&self, path: &Path, incarnation: u32, what: What) {
         let path = path.clone();
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock, so that the notes of a zone are in order.
+        // Numbered under the lock, so that the notes of a zone are in order.
         let seq = SEQ.fetch_add(1, Relaxed) + 1;
         notes.push(Note { seq, at: Instant::now(), path, incarnation, what });
     }
 
-    /// All notes so far. What is written later is not among them.
+    /// Takes all notes so far.
     pub(crate) fn take(&self) -> Vec<Note> {
         std::mem::take(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }

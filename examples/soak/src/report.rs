@@ -1,4 +1,4 @@
-//! What is said on standard output.
+//! The lines on standard output.
 
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::memory::{Growth, Memory};
 use crate::tally::Tally;
 
-/// Prints a line at once; a reader that has gone away is no failure.
+/// Prints a line and flushes it. A closed standard output is not an error.
 macro_rules! say {
     ($($arg:tt)*) => {{
         use std::io::Write;
@@ -18,17 +18,17 @@ macro_rules! say {
 
 pub(crate) use say;
 
-/// What a run has come to, besides what was counted.
+/// The result of a run, in addition to the counters.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// How long things were broken and mended.
+    /// How long the tree was broken and repaired.
     pub(crate) time: Duration,
-    /// The fewest that were live when all was well.
+    /// The smallest number of live children at rest.
     pub(crate) children: u64,
     pub(crate) memory: Memory,
 }
 
-/// Prints what was found, the verdict last.
+/// Prints the result, the verdict last.
 pub(crate) fn print(report: &Report, tally: &Tally) -> ExitCode {
     let of = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed);
     say!(

@@ -1,4 +1,4 @@
-//! The run: build the tree, break it and mend it in turns, stop it, and say what was found.
+//! The run: builds the tree, breaks and repairs it repeatedly, stops it, and reports.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,25 +17,25 @@ use crate::report::{Report, say};
 use crate::tally::Tally;
 use crate::watch::{Clock, Watch};
 
-/// What is done to the tree in a second, by all hands together.
+/// Actions per second, by all hands together.
 const ACTS: f64 = 1500.0;
-/// A storm lasts an eighth of the time, within these.
+/// The range of a storm's length, which is an eighth of the time.
 const STORM: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
-/// How long the last stop may take.
+/// How long the final stop may take.
 const STOP: Duration = Duration::from_secs(180);
-/// How long whoever blocks a thread may go on after the end.
+/// How long a child that blocks its thread may outlive the tree.
 const GONE: Duration = Duration::from_secs(10);
 const PROGRESS: Duration = Duration::from_secs(10);
-/// Events that an observer takes at once.
+/// How many events an observer processes at once.
 const BATCH: usize = 512;
-/// How often observers take notes while there are no events.
+/// How often observers read notes while there are no events.
 const NOTES: Duration = Duration::from_millis(20);
 
-/// Does all of it.
+/// Runs the soak.
 ///
 /// # Errors
 ///
-/// Says why it could not even begin.
+/// Returns why the soak could not begin.
 pub(crate) async fn run(options: &Options, tally: &Arc<Tally>) -> Result<Report, String> {
     let mut rng = Rng::with_seed(options.seed);
     let mut zones = layout::draw(options.children, &mut rng, tally);
@@ -86,7 +86,7 @@ pub(crate) async fn run(options: &Options, tally: &Arc<Tally>) -> Result<Report,
     let time = began.elapsed();
     stop(&tree, &hands, tally).await;
     drop(tree);
-    // They end with the tree.
+    // Observers end with the tree.
     let joined = tokio::task::spawn_blocking(|| observers.join());
     if !matches!(tokio::time::timeout(GONE, joined).await, Ok(Ok(Ok(())))) {
         tally.violation("an observer did not come to its end");
@@ -108,7 +108,7 @@ async fn start(zones: &[Arc<Zone>]) -> Result<SupervisorHandle, String> {
     tree.start().await.map_err(|error| error.to_string())
 }
 
-/// When it is by the tree's clock, to well within a millisecond.
+/// Reads the tree's clock, to well within a millisecond.
 async fn clock(tree: &SupervisorHandle) -> Result<Clock, String> {
     let mut best: Option<(Duration, Clock)> = None;
     for _ in 0..20 {
@@ -122,7 +122,7 @@ async fn clock(tree: &SupervisorHandle) -> Result<Clock, String> {
     best.map(|(_, clock)| clock).ok_or_else(|| "no clock".to_owned())
 }
 
-/// What all hands do at the same time, each in its own zone.
+/// A job that all hands do concurrently, each in its own zone.
 #[derive(Clone)]
 enum Job {
     Fill,
@@ -146,14 +146,14 @@ async fn each(hands: Vec<Hand>, job: Job) -> Vec<Hand> {
     tasks.join_all().await
 }
 
-/// Brings the tree to rest, and looks whether all is well.
+/// Restores the tree, and checks it.
 async fn settle(hands: Vec<Hand>, memory: &mut Memory) -> Vec<Hand> {
     let hands = each(hands, Job::Settle).await;
     memory.sample();
     hands
 }
 
-/// Stops the tree in order, and waits until nobody lives.
+/// Stops the tree in order, and waits until no child is alive.
 async fn stop(tree: &SupervisorHandle, hands: &[Hand], tally: &Tally) {
     for hand in hands {
         hand.watch().stopping = true;
@@ -170,14 +170,14 @@ async fn stop(tree: &SupervisorHandle, hands: &[Hand], tally: &Tally) {
     tally.leaked.fetch_add(tally.live(), Relaxed);
 }
 
-/// Has a child break a rule.
+/// Makes a child break a rule.
 async fn put(plant: Plant, post: &Post) {
     post.order(match plant {
         Plant::DoubleStart => Order::Double,
         Plant::StrayTask => Order::Stray,
     });
-    // Before a hand gives it another.
-    while !post.has_heard() {
+    // Before a hand sets the next order.
+    while !post.has_received() {
         tokio::task::yield_now().await;
     }
 }
@@ -190,7 +190,7 @@ fn posts(zones: &[Arc<Zone>]) -> Vec<Arc<Post>> {
 
 type Feed = (Subscription<Event>, Arc<Mutex<Watch>>, Arc<Zone>);
 
-/// Observes all zones in a thread of its own, which nobody in the tree can block.
+/// Observes all zones on a thread of its own, which no child can block.
 fn observe(feeds: Vec<Feed>) -> Result<std::thread::JoinHandle<()>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
@@ -212,7 +212,7 @@ async fn observe_one((mut events, watch, zone): Feed) {
     let mut ended = false;
     while !ended {
         let mut batch = Vec::new();
-        // When the last look began that found no event.
+        // When the queue of events was last found empty.
         let mut looked = Instant::now();
         let mut next = match tokio::time::timeout(NOTES, events.next()).await {
             Ok(next) => {
@@ -228,7 +228,7 @@ async fn observe_one((mut events, watch, zone): Feed) {
             next = if batch.len() < BATCH { events.try_next() } else { None };
         }
         let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
-        // What a child has noted was there before the events that follow from it.
+        // The notes that precede these events are already made.
         watch.notes(zone.notebook.take());
         let all = batch.len() < BATCH;
         for (missed, event) in batch {
@@ -238,12 +238,12 @@ async fn observe_one((mut events, watch, zone): Feed) {
             watch.event(&event);
         }
         if all {
-            watch.heard = Some(looked);
+            watch.processed_until = Some(looked);
         }
     }
 }
 
-/// Says now and then how far it is.
+/// Prints the progress from time to time.
 async fn progress(tally: Arc<Tally>) {
     loop {
         tokio::time::sleep(PROGRESS).await;

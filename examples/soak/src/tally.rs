@@ -1,9 +1,9 @@
-//! What is counted, and what was found to be wrong.
+//! Counters and violations.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// As many findings as are worth reading.
+/// How many violations are printed.
 const SHOWN: u64 = 40;
 
 /// Counters of the whole run.
@@ -17,18 +17,18 @@ pub(crate) struct Tally {
     pub(crate) hangs: AtomicU64,
     pub(crate) aborts: AtomicU64,
     pub(crate) events: AtomicU64,
-    /// Events that an observer missed because he was too far behind.
+    /// Events that an observer missed because it lagged behind.
     pub(crate) missed: AtomicU64,
-    /// Restarts that were granted.
+    /// Granted restarts.
     pub(crate) grants: AtomicU64,
-    /// Restarts that were refused.
+    /// Refused restarts.
     pub(crate) refusals: AtomicU64,
-    /// How many of both could not be checked exactly, because events were missed or somebody
-    /// cleared the window just then.
+    /// How many of both were not checked exactly, because events were missed or a hand cleared the
+    /// window at that moment.
     pub(crate) doubts: AtomicU64,
-    /// Children reported as leaked that were not to leak.
+    /// Children reported as leaked that did not block their thread.
     pub(crate) leaked: AtomicU64,
-    /// Children reported as leaked that blocked their thread on purpose.
+    /// Children reported as leaked that deliberately blocked their thread.
     pub(crate) planned_leaks: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) audits: AtomicU64,
@@ -58,13 +58,13 @@ impl Tally {
         }
     }
 
-    /// Lives that have begun and not ended.
+    /// Returns how many lives are in progress.
     pub(crate) fn live(&self) -> u64 {
         let ends = self.ends.load(Relaxed);
         self.starts.load(Relaxed).saturating_sub(ends)
     }
 
-    /// Says that a rule was broken.
+    /// Reports a violation.
     pub(crate) fn violation(&self, what: impl AsRef<str>) {
         let count = self.violations.fetch_add(1, Relaxed) + 1;
         let elapsed = self.began.elapsed().as_secs_f64();
@@ -80,7 +80,7 @@ impl Tally {
     }
 }
 
-/// One more.
+/// Increments a counter.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }

@@ -1,10 +1,10 @@
-//! The soak as its users see it: a process with flags, a last line and an exit code.
+//! Tests of the soak as a process: flags, last line and exit code.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-/// Where the rules themselves are checked for so short that it is a test of the soak, not by it.
+/// The flags of a short run, which tests the soak rather than the rules.
 const SHORT: &str = "--minutes 0.04 --children 2000";
 
 fn command(args: &str) -> Command {
@@ -13,7 +13,7 @@ fn command(args: &str) -> Command {
     command
 }
 
-/// What a run has come to.
+/// The result of a run.
 #[derive(Debug)]
 struct End {
     code: Option<i32>,
@@ -38,7 +38,7 @@ impl End {
 }
 
 #[test]
-fn nothing_is_wrong_with_the_library() {
+fn the_library_breaks_no_rule() {
     let end = End::of(&command(SHORT).output().unwrap());
 
     assert_eq!(end.code, Some(0), "{end:?}");
@@ -59,7 +59,7 @@ fn a_planted_double_start_is_found() {
 }
 
 #[test]
-fn a_signal_ends_it_in_order() {
+fn a_signal_ends_the_soak_in_order() {
     let mut command = command("--minutes 60 --children 500");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();

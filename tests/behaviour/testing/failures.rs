@@ -58,7 +58,7 @@ async fn a_state_that_is_not_reached_fails_with_the_tree_and_the_events() {
     assert_eq!(began.elapsed(), Duration::from_secs(3600));
     let status = tree.handle().status().await.unwrap().to_string();
     let expected = "\
-`app/db` did not become stopped, it is active: nothing came of it within 3600s
+`app/db` did not become stopped, it is active: it did not happen within 3600s
 the tree:
 STATUS
 what has happened:
@@ -86,8 +86,8 @@ async fn the_timeout_of_a_test_can_be_set() {
 
     assert_eq!(began.elapsed(), 2 * SECOND);
     let first = text.lines().next();
-    let expected = "`app/nobody` did not become active, there is no `app/nobody`: nothing came of \
-                    it within 2s";
+    let expected = "`app/nobody` did not become active, there is no `app/nobody`: it did not \
+                    happen within 2s";
     assert_eq!(first, Some(expected));
 }
 
@@ -107,7 +107,7 @@ async fn the_end_of_the_tree_ends_an_expectation() {
 expected, in this order:
   ✗ db: -> active
 but the tree has ended: `app` gave up on `app/db`: aborted
-since the last that was expected before:
+since the last event that was expected before:
        0ns  db: active -> errored (aborted)
        0ns  db: gave up (aborted)
        0ns  db: errored -> stopped
@@ -130,8 +130,8 @@ async fn the_events_that_matched_an_expectation_are_marked() {
 expected, in this order:
   ✓ db: active -> errored (aborted)
   ✗ api: -> errored
-but nothing came of it within 3600s
-since the last that was expected before:
+but it did not happen within 3600s
+since the last event that was expected before:
        0ns  db: active -> errored (aborted)
        0ns  db: errored -> restarting
         1s  db: restarting -> resolved
@@ -146,7 +146,7 @@ since the last that was expected before:
 expected, and nothing else:
   ✓ db: -> errored
   ✗ db: -> resolved
-but this came: db: errored -> restarting
+but this happened: db: errored -> restarting
 ";
     assert!(text.starts_with(expected), "{text}");
     tree.expect_exactly(["db: -> errored"]).await;
@@ -160,7 +160,7 @@ async fn an_event_that_differs_only_in_its_reason_does_not_match() {
 
     let text = failure(tree.expect_exactly(["db: active -> errored (panicked)"])).await;
 
-    assert!(text.contains("but this came: db: active -> errored (aborted)\n"), "{text}");
+    assert!(text.contains("but this happened: db: active -> errored (aborted)\n"), "{text}");
     let text = failure(tree.expect([Expect::removed("db").because("aborted")])).await;
     assert!(text.contains("✗ db: removed (aborted)\n"), "{text}");
     tree.stop().await;
@@ -176,7 +176,7 @@ async fn an_impossible_expectation_fails_at_once() {
                     `restarting`, only to `errored`, `deactivating`";
     assert_eq!(text, expected);
     let text = failure(tree.expect(["db: active -> errored (panic)"])).await;
-    let expected = "`db: active -> errored (panic)` can't happen: no run ends as `panic`, only as \
+    let expected = "`db: active -> errored (panic)` can't happen: no incarnation ends as `panic`, only as \
                     `normal`, `shutdown`, ";
     assert!(text.starts_with(expected), "{text}");
 
@@ -263,7 +263,7 @@ async fn an_endless_restart_loop_does_not_stop_the_paused_clock_for_ever() {
 
     let text = failure(tree.expect(["flaky: removed"])).await;
 
-    let expected = "but the clock stands still: a child is restarted for ever, without a backoff \
+    let expected = "but the clock stands still: a child restarts forever, without a backoff \
                     and without a limit\n";
     assert!(text.contains(expected), "{text}");
 }
@@ -276,8 +276,8 @@ async fn an_unused_fault_fails_the_test() {
 
     let text = failure(tree.stop()).await;
 
-    let expected = "`app/bd` was to fail or hang in 2 more start(s), which did not come; is the \
-                    path right?";
+    let expected = "`app/bd` has 2 start fault(s) left, but was not started again; check the \
+                    path";
     assert_eq!(text, expected);
     assert_eq!(failure(tree.ended()).await, expected);
 }
@@ -309,7 +309,7 @@ async fn a_tree_that_does_not_end_fails_with_the_remaining_children() {
     tree.hang("job");
     let text = failure(tree.stop()).await;
 
-    let expected = "`app` did not stop within 3600s, and these are still there:\n  api \
+    let expected = "`app` did not stop within 3600s, but these are still running:\n  api \
                     (incarnation 1)\n  db (incarnation 1)\n  job (incarnation 1, hangs)";
     assert_eq!(text, expected);
     drop(tree);
@@ -362,7 +362,7 @@ async fn a_child_that_blocks_its_thread_is_reported_as_leaked() {
         if gives_up {
             tree.kill("db").await;
             let text = failure(tree.ended()).await;
-            let expected = "`app` has ended, and these are still there:\n  stuck (incarnation 1)";
+            let expected = "`app` has ended, but these are still running:\n  stuck (incarnation 1)";
             assert_eq!(text, expected);
         } else {
             let text = failure(tree.stop()).await;

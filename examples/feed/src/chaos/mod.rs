@@ -1,8 +1,7 @@
-//! Failures on purpose.
+//! Deliberate failures.
 //!
-//! [`schedule`] says when which kind is due; [`Chaos`] counts the work and strikes. Both the counts
-//! and the place in each schedule outlive the incarnations that are struck, so that a strike hits
-//! once and the next incarnation goes on.
+//! [`schedule`] decides when each kind of failure is due. [`Chaos`] counts stored lines and injects
+//! the failures. Both outlive the incarnations, so that each failure happens once.
 
 pub(crate) mod schedule;
 
@@ -17,17 +16,17 @@ use verger::{Context, ControlError, Exit, SupervisorHandle};
 pub(crate) use schedule::Site;
 use schedule::{Kind, Schedule, Strike};
 
-/// Counts stored lines and strikes when the schedule says so.
+/// Counts stored lines and injects failures when they are due.
 #[derive(Debug, Default)]
 pub(crate) struct Chaos {
     from_file: AtomicU64,
     from_connections: AtomicU64,
-    /// One for each site; none if nothing is to fail.
+    /// One schedule for each site; empty without chaos.
     schedules: Vec<Mutex<Peekable<Schedule>>>,
     struck: Mutex<Struck>,
 }
 
-/// How often each kind has struck.
+/// How often each kind of failure was injected.
 #[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
 pub(crate) struct Struck {
     pub(crate) panics: u64,
@@ -37,12 +36,12 @@ pub(crate) struct Struck {
 }
 
 impl Chaos {
-    /// Nothing fails.
+    /// Returns a chaos that injects nothing.
     pub(crate) fn off() -> Self {
         Self::default()
     }
 
-    /// Fails as `seed` says.
+    /// Returns a chaos with the failures of `seed`.
     pub(crate) fn seeded(seed: u64) -> Self {
         let schedule = |site| Mutex::new(Schedule::new(seed, site).peekable());
         Self { schedules: Site::ALL.map(schedule).into(), ..Self::default() }
@@ -58,7 +57,7 @@ impl Chaos {
         *self.struck.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Strikes the child whose context it is, if that is due: it fails, or never comes back.
+    /// Fails or hangs the calling child, if a failure is due.
     pub(crate) async fn strike(&self, ctx: &Context, site: Site) -> Exit {
         let Some(Strike { after, kind }) = self.due(site) else { return Ok(()) };
         match kind {
@@ -85,7 +84,7 @@ impl Chaos {
         }
     }
 
-    /// Takes the site's next strike off its list if the work for it is done.
+    /// Takes the site's next failure off its list, if it is due.
     fn due(&self, site: Site) -> Option<Strike> {
         let mut schedule = self.schedules.get(site as usize)?.lock().ok()?;
         let work = self.work(site);
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_strike_hits_once_and_only_when_its_work_is_done() {
+    fn a_failure_happens_once_and_only_when_it_is_due() {
         let first = Schedule::new(1, Site::File).next().unwrap();
         let chaos = Chaos::seeded(1);
 
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_that_were_jumped_over_come_one_at_a_time() {
+    fn skipped_failures_happen_one_at_a_time() {
         let chaos = Chaos::seeded(1);
         chaos.count(1_000, 0);
 

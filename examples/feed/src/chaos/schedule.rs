@@ -1,57 +1,57 @@
-//! When which failure strikes, as a function of a seed and of work done.
+//! The schedule of failures, as a function of a seed and of the lines stored.
 //!
-//! Each [`Site`] has an endless list of [`Strike`]s, which nothing but the seed decides. The first
-//! ones spread over the first 1,000 lines, one of each kind that the site knows, in an order drawn
-//! from the seed. After that every gap is at least a third longer than the one before it.
+//! Each [`Site`] has an endless list of [`Strike`]s that only depends on the seed. The first ones
+//! are spread over the first 1,000 lines, one of each kind of the site, in an order drawn from the
+//! seed. After that, every gap is at least a third longer than the one before it.
 //!
-//! There is no clock here, and no count: who follows the list compares `after` with the lines
-//! that were stored.
+//! The schedule has no clock and counts nothing: the caller compares `after` with the number of
+//! stored lines.
 
-/// A place in the service that can be struck.
+/// A place in the service where failures are injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Site {
-    /// The child that owns SQLite, after a commit and before the answer.
+    /// The child that owns SQLite, between a commit and its receipt.
     Database,
-    /// The writer, after a commit and before the answers.
+    /// The writer, between a commit and its receipts.
     Writer,
-    /// The file's reader, after an answer.
+    /// The file's reader, after a receipt.
     File,
-    /// A connection, after a commit and before it says `ok`.
+    /// A connection, between a commit and its `ok`.
     Connection,
     /// The supervisor of all connections.
     Connections,
 }
 
-/// What happens to whoever is struck.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Panic,
     Error,
-    /// It never returns, and doesn't listen when asked to stop.
+    /// The child never returns, and ignores its cancellation.
     Hang,
-    /// It is aborted from outside, wherever it is.
+    /// The child is aborted from outside.
     Abort,
 }
 
 /// One failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strike {
-    /// It is due as soon as this many lines have been stored: of the file for the file's reader, of
-    /// the connections for what has to do with them, of all for storage.
+    /// The number of stored lines at which the failure is due: lines of the file for the file's
+    /// reader, of the connections for connections and their supervisor, all lines for storage.
     pub(crate) after: u64,
     pub(crate) kind: Kind,
 }
 
-/// The lines within which every kind of a site strikes once.
+/// The number of lines within which every kind of a site happens once.
 const FIRST: u64 = 1_000;
 
 impl Site {
     pub(crate) const ALL: [Self; 5] =
         [Self::Database, Self::Writer, Self::File, Self::Connection, Self::Connections];
 
-    /// What may happen there.
+    /// Returns the kinds of failures at this site.
     ///
-    /// Only the database hangs: it has a health check. The others would be missed by nobody.
+    /// Only the database hangs, because only it has a health check that detects it.
     pub(crate) fn kinds(self) -> &'static [Kind] {
         match self {
             Self::Database => &[Kind::Hang, Kind::Abort],
@@ -63,22 +63,22 @@ impl Site {
     }
 }
 
-/// The strikes at one site, in order.
+/// The failures at one site, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     rng: fastrand::Rng,
     site: Site,
-    /// What is left of the present round of kinds.
+    /// The kinds that are left of the current round.
     round: Vec<Kind>,
-    /// Strikes so far.
+    /// How many failures were drawn so far.
     count: u32,
-    /// When the last one was.
+    /// When the last failure was due.
     last: u64,
 }
 
 impl Schedule {
     pub(crate) fn new(seed: u64, site: Site) -> Self {
-        // Sites draw from streams of their own, so that one's list doesn't depend on another's.
+        // Each site has a random stream of its own, so that the lists are independent.
         let stream = seed ^ (site as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let rng = fastrand::Rng::with_seed(stream);
         Self { rng, site, round: Vec::new(), count: 0, last: 0 }
@@ -96,7 +96,7 @@ impl Schedule {
         let kinds = self.site.kinds().len() as u64;
         let index = u64::from(self.count);
         if index < kinds {
-            // Somewhere in the strike's own share of the first lines.
+            // A random place in this failure's share of the first lines.
             let share = FIRST / kinds;
             return index * share + self.rng.u64(1..=share);
         }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_fixes_the_strikes() {
+    fn the_seed_determines_the_failures() {
         for site in Site::ALL {
             assert_eq!(strikes(7, site, 20), strikes(7, site, 20));
             assert_ne!(strikes(7, site, 20), strikes(8, site, 20));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_a_site_strikes_within_the_first_thousand_lines() {
+    fn each_kind_of_a_site_happens_within_the_first_thousand_lines() {
         for seed in 0..1_000 {
             for site in Site::ALL {
                 let first = Schedule::new(seed, site).take_while(|strike| strike.after <= FIRST);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_lines_come_from_storage_meets_every_kind() {
+    fn storage_has_every_kind_of_failure_for_any_source() {
         let kinds = [Site::Database, Site::Writer].map(Site::kinds).concat();
         for kind in [Kind::Panic, Kind::Error, Kind::Hang, Kind::Abort] {
             assert!(kinds.contains(&kind), "{kind:?}");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_grow_ever_rarer() {
+    fn failures_become_rarer() {
         for seed in 0..1_000 {
             for site in Site::ALL {
                 let after: Vec<u64> =

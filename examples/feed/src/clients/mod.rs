@@ -1,8 +1,8 @@
-//! Built-in clients: the outside world, as far as a demonstration needs one.
+//! Built-in clients, which stand for external senders in a demonstration.
 //!
-//! A client sends its lines over TCP like anybody else, keeps what wasn't answered, and sends that
-//! again on a new connection when the old one breaks. To the tree a broken connection is not a
-//! failure of the client.
+//! A client sends its lines over TCP, as external senders do. When its connection breaks, it sends
+//! the lines without an answer again over a new one. A broken connection is not a failure of the
+//! client.
 
 pub(crate) mod text;
 
@@ -20,24 +20,24 @@ use verger::{Context, Exit};
 use crate::app::App;
 use crate::ingest::pace::Pace;
 
-/// How many lines each client has to say.
+/// How many lines each client sends.
 pub(crate) const LINES: u64 = 1_000;
 
-/// Lines that are sent before the answer to the first is awaited.
+/// How many lines a client sends before it waits for an answer.
 const WINDOW: usize = 50;
 
-/// How long an answer may take before the connection is given up.
+/// How long an answer may take before the client reconnects.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The wait before a new connection.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The name of the client with this index; what it sends is stored under that source.
+/// Returns the name of the client with this index, which is the source of its lines.
 pub(crate) fn name(index: usize) -> String {
     format!("builtin-{}", index + 1)
 }
 
-/// The index of the client with this name, whether or not it takes part in this run.
+/// Returns the index of the client with this name, whether or not it is part of this run.
 pub(crate) fn index(name: &str) -> Option<usize> {
     let number = name.strip_prefix("builtin-")?.parse::<usize>().ok()?;
     number.checked_sub(1).filter(|&index| self::name(index) == name)
@@ -58,7 +58,7 @@ pub(crate) async fn client(ctx: Context, app: Arc<App>, index: usize) -> Exit {
     Ok(())
 }
 
-/// Sends from the first line that wasn't answered to the last, over one connection.
+/// Sends the lines without an answer over one connection.
 async fn converse(ctx: &Context, app: &App, index: usize, address: SocketAddr) -> io::Result<()> {
     let mut socket = TcpStream::connect(address).await?;
     socket.set_nodelay(true)?;
@@ -81,15 +81,18 @@ async fn converse(ctx: &Context, app: &App, index: usize, address: SocketAddr) -
         }
         sender.write_all(&lines).await?;
         for n in window {
-            timeout(PATIENCE, heard(&mut answers, &format!("ok {name}/{n}\n"))).await??;
-            app.ledger.client_heard(index, n);
+            timeout(PATIENCE, expect_answer(&mut answers, &format!("ok {name}/{n}\n"))).await??;
+            app.ledger.client_acknowledged(index, n);
         }
         ctx.set_status(format!("{} of {LINES} answered", app.ledger.client_answered(index)));
     }
 }
 
-/// Reads one answer, which must be this one.
-async fn heard(answers: &mut (impl AsyncBufReadExt + Unpin), expected: &str) -> io::Result<()> {
+/// Reads one answer, and checks that it is the expected one.
+async fn expect_answer(
+    answers: &mut (impl AsyncBufReadExt + Unpin),
+    expected: &str,
+) -> io::Result<()> {
     let mut answer = String::new();
     match answers.read_line(&mut answer).await? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -98,7 +101,7 @@ async fn heard(answers: &mut (impl AsyncBufReadExt + Unpin), expected: &str) -> 
     }
 }
 
-/// Where to connect to, if the listener listens everywhere.
+/// Returns the address to connect to; loopback if the listener is bound to all addresses.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),

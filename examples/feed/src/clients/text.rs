@@ -1,11 +1,11 @@
-//! What the built-in clients say: a text is a function of the client and its line number.
+//! The texts of the built-in clients, as a function of client and line number.
 //!
-//! Client and audit both come here, so that the audit needs no copy of what was sent.
+//! Clients and audit use the same function, so that the audit needs no copy of what was sent.
 
 /// The size of a client's longest line.
 const LONG: usize = 1 << 20;
 
-/// The text of line `n` of the client with this index.
+/// Returns the text of line `n` of the client with this index.
 pub(crate) fn text(index: usize, n: u64) -> Vec<u8> {
     match n % 25 {
         3 => Vec::new(),
@@ -20,7 +20,7 @@ pub(crate) fn text(index: usize, n: u64) -> Vec<u8> {
     }
 }
 
-/// Bytes that differ from client to client and never are a newline.
+/// Returns bytes that differ between clients and contain no newline.
 fn long(index: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| b'a' + ((i / 7 + index) % 26) as u8).collect()
 }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_says_all_that_is_awkward_and_never_a_newline() {
+    fn the_texts_of_a_client_are_varied_and_contain_no_newline() {
         let texts: Vec<Vec<u8>> = (1..=1_000).map(|n| text(0, n)).collect();
 
         assert!(texts.iter().any(Vec::is_empty));

@@ -1,7 +1,7 @@
 //! One child for each connection.
 //!
-//! It takes lines as they come, hands them to the writer in batches, and says `ok` for each after
-//! the commit. When it fails, its lines that weren't answered are the sender's to send again.
+//! It reads lines, sends them to the writer in batches, and answers `ok` for each line after the
+//! commit. If it fails, the sender sends the lines without an answer again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::chaos::Site;
 use crate::storage::batch::{Batch, Line};
 
-/// The connection's child. A socket can't be had twice, so it is temporary.
+/// Returns the child of a connection. It is temporary, because its socket can't be opened again.
 pub(crate) fn connection(app: Arc<App>, socket: TcpStream, tcp: SupervisorHandle) -> ChildSpec {
     let socket = Arc::new(Mutex::new(Some(socket)));
     let state = (app, socket, tcp);
@@ -38,7 +38,7 @@ async fn serve(ctx: Context, app: Arc<App>, mut socket: TcpStream, tcp: Supervis
             app.chaos.strike(&ctx, Site::Connection).await?;
             app.chaos.strike_supervisor(&tcp, "connections", Site::Connections).await?;
             if let Batch::Connection(lines) = &*batch {
-                app.ledger.stranger_heard(lines, &receipt.new);
+                app.ledger.external_acknowledged(lines, &receipt.new);
             }
         }
         if !answers.is_empty() {
@@ -55,33 +55,33 @@ async fn serve(ctx: Context, app: Arc<App>, mut socket: TcpStream, tcp: Supervis
     }
 }
 
-/// What was received and not yet taken.
+/// Bytes that were received and not yet taken.
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    /// How far the first line that is left was searched for its newline.
+    /// How far the first line was searched for its newline.
     searched: usize,
     ended: bool,
 }
 
-/// Some lines in a row, and what to answer when they are stored.
+/// Consecutive lines, and the answers for when they are stored.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Taken {
     lines: Vec<Line>,
     answers: Vec<u8>,
-    /// Nothing follows these.
+    /// Whether these are the last lines.
     last: bool,
 }
 
 impl Buffer {
-    /// Waits for more bytes, or the end.
+    /// Waits for more bytes, or for the end of the input.
     async fn fill(&mut self, socket: &mut TcpStream) -> std::io::Result<()> {
         self.bytes.reserve(1 << 16);
         self.ended = socket.read_buf(&mut self.bytes).await? == 0;
         Ok(())
     }
 
-    /// Where the line that begins at `begin` ends, if it does.
+    /// Returns where the line that begins at `begin` ends, if it is complete.
     fn newline(&mut self, begin: usize) -> Option<usize> {
         let from = self.searched.max(begin);
         let found = self.bytes[from..].iter().position(|&byte| byte == b'\n');
@@ -89,12 +89,12 @@ impl Buffer {
         found.map(|length| from + length)
     }
 
-    /// Whether there is nothing to take before more bytes come.
+    /// Whether no complete line was received.
     fn is_drained(&mut self) -> bool {
         !self.ended && self.newline(0).is_none()
     }
 
-    /// Takes the complete lines, as many as a batch may have.
+    /// Takes the complete lines, up to the size of a batch.
     fn take(&mut self) -> Taken {
         let mut taken = Taken::default();
         let mut begin = 0;
@@ -121,7 +121,7 @@ impl Buffer {
         taken
     }
 
-    /// Ends with the input, or with a line that is too long.
+    /// Ends at the end of the input, or at a line that is too long.
     fn check_end(&mut self, taken: &mut Taken) {
         let line = self.newline(0);
         let length = line.unwrap_or(self.bytes.len());
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_bounded_and_the_next_one_goes_on() {
+    fn a_batch_is_bounded_and_the_next_one_continues() {
         let mut buffer = received(&b"a/1 x\n".repeat(MAX_LINES + 1));
 
         assert_eq!(buffer.take().lines.len(), MAX_LINES);

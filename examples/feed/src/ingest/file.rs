@@ -1,6 +1,6 @@
 //! The child that reads the file.
 //!
-//! Each incarnation asks the database where the file stands and goes on from there.
+//! Each incarnation reads the position from the database and continues there.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
@@ -20,7 +20,7 @@ use crate::chaos::Site;
 use crate::storage::batch::{Batch, Position};
 use crate::storage::sqlite;
 
-/// How often a file that is followed is looked at.
+/// How often a followed file is checked for new lines.
 const POLL: Duration = Duration::from_millis(50);
 
 pub(crate) async fn file(ctx: Context, app: Arc<App>) -> Exit {
@@ -33,7 +33,7 @@ pub(crate) async fn file(ctx: Context, app: Arc<App>) -> Exit {
     }
 }
 
-/// Whether the next incarnation would find the same: a file that can't be, rather than a failure.
+/// Whether the error is permanent, so that a restart would meet it again.
 fn is_hopeless(error: &ExitError) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
@@ -76,13 +76,13 @@ async fn read(ctx: &Context, app: &Arc<App>) -> Exit {
     Ok(())
 }
 
-/// The file, at the place to go on from.
+/// The open file, at the position to continue from.
 #[derive(Debug)]
 struct Source {
     lines: Lines<BufReader<Take<File>>>,
-    /// What the database will say when all that was handed out is stored.
+    /// The position after the last batch.
     position: Position,
-    /// The next line is the last one that is stored, which had no newline.
+    /// Whether the next line replaces the last stored one, which had no newline.
     again: bool,
     follow: bool,
 }
@@ -122,7 +122,7 @@ impl Source {
         Ok((self, chunk))
     }
 
-    /// Makes a batch of lines that follow the last batch.
+    /// Returns a batch of lines that follow the last batch.
     fn batch(&mut self, Chunk { texts, offset }: Chunk) -> Batch {
         let (from, again) = (self.position, std::mem::take(&mut self.again));
         let n = from.n + texts.len() as u64 - u64::from(again);
@@ -149,7 +149,7 @@ fn ends_with_newline(file: &mut File, offset: u64) -> io::Result<bool> {
     Ok(byte == [b'\n'])
 }
 
-/// Runs what may block where that is allowed.
+/// Runs blocking code on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, ExitError> {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_behind_the_position() {
+    fn reading_continues_at_the_position() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "a\nbb\nc").unwrap();
 
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_has_shrunk_is_an_error_that_says_so() {
+    fn a_file_that_has_shrunk_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "a\n").unwrap();
 

@@ -1,42 +1,42 @@
-//! Cuts a file into lines, without ever holding much more than one of them.
+//! Splits a file into lines, holding little more than one line in memory.
 //!
-//! A line is the bytes before a `\n`; a `\r` is one of them. Bytes behind the last `\n` are a line
-//! too, unless more may follow.
+//! A line is the bytes before a `\n`, including a `\r`. Bytes after the last `\n` are a line as well,
+//! unless more may follow.
 
 use std::io::{self, BufRead};
 
-/// A longer line is refused: it would have to be held as a whole.
+/// The longest line. A longer one is refused, because a line is held in memory.
 pub(crate) const MAX_LINE: usize = 64 << 20;
 
-/// Cuts what it reads into lines.
+/// Splits its input into lines.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     input: R,
-    /// The byte behind the last line that was handed out.
+    /// The offset after the last line that was returned.
     offset: u64,
-    /// The beginning of a line whose end hasn't been seen.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
     max_line: usize,
 }
 
-/// Some lines in a row.
+/// Consecutive lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chunk {
     pub(crate) texts: Vec<Vec<u8>>,
-    /// The byte behind the last of them.
+    /// The offset after the last line.
     pub(crate) offset: u64,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Goes on with `input`, which stands at `offset`.
+    /// Returns a splitter of `input`, which is at `offset`.
     pub(crate) fn new(input: R, offset: u64) -> Self {
         Self { input, offset, partial: Vec::new(), max_line: MAX_LINE }
     }
 
-    /// The next lines: at most `max_lines`, and none after `max_bytes`.
+    /// Returns the next lines: at most `max_lines`, and none after `max_bytes`.
     ///
-    /// There are none if the input has come to its end. It may be asked again, and goes on if the
-    /// input has grown; for that, `open` says that bytes without a newline aren't a line yet.
+    /// It returns none at the end of the input, and continues later if the input has grown. With
+    /// `open`, bytes without a newline are not a line yet.
     pub(crate) fn next(
         &mut self,
         max_lines: usize,
@@ -52,14 +52,14 @@ impl<R: BufRead> Lines<R> {
                 }
                 Ok(None) => break,
                 Err(error) if texts.is_empty() => return Err(error),
-                // What came before is good, and the error will be there again.
+                // Returns the lines before the error first. The next call meets the error again.
                 Err(_) => break,
             }
         }
         Ok(Chunk { texts, offset: self.offset })
     }
 
-    /// What it reads from.
+    /// Returns the input.
     pub(crate) fn input(&self) -> &R {
         &self.input
     }
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads with the smallest of buffers, so that every line is cut in every place.
+    /// Reads with small buffers, so that every line is split at every place.
     fn lines(input: &[u8]) -> Lines<BufReader<Cursor<Vec<u8>>>> {
         Lines::new(BufReader::with_capacity(1, Cursor::new(input.to_vec())), 0)
     }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_ends_behind_its_last_line() {
+    fn a_chunk_ends_after_its_last_line() {
         let mut lines = lines(b"a\nbb\nc");
 
         let first = lines.next(2, usize::MAX, false).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_refused_before_it_is_held() {
+    fn a_line_that_is_too_long_is_refused_before_it_is_read() {
         let mut lines = lines(b"abc\nabcd\n");
         lines.max_line = 3;
 

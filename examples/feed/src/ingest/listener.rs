@@ -1,4 +1,4 @@
-//! The child that accepts connections and starts a child for each.
+//! The child that accepts connections and starts one child for each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use verger::{Context, Exit};
 use super::connection::connection;
 use crate::app::App;
 
-/// The wait after an error such as too many open files, which goes away when connections do.
+/// The wait after an error such as *too many open files*, which passes when connections close.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn listener(ctx: Context, app: Arc<App>) -> Exit {
@@ -22,7 +22,7 @@ pub(crate) async fn listener(ctx: Context, app: Arc<App>) -> Exit {
                 app.stats.accepted();
                 let spec = connection(Arc::clone(&app), socket, tcp.clone());
                 if let Err(error) = connections.start_child(spec).await {
-                    // The socket is closed; whoever it was may come again.
+                    // The socket is closed. The client may connect again.
                     warn!(%peer, %error, "connection refused");
                 }
             }

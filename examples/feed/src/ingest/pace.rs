@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Spreads lines evenly. What was missed during an outage isn't caught up on.
+/// Spreads lines evenly over time, without catching up after an outage.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// Lines per second; 0 is no limit.
@@ -17,8 +17,8 @@ impl Pace {
         Self { rate, next: Instant::now() }
     }
 
-    /// How many lines to send in one go: at most `most`, and no more than a twentieth of a second
-    /// has.
+    /// Returns how many lines to send at once: at most `most`, and at most those of a twentieth of a
+    /// second.
     pub(crate) fn stride(&self, most: usize) -> usize {
         match self.rate {
             0 => most,
@@ -26,7 +26,7 @@ impl Pace {
         }
     }
 
-    /// Waits until `lines` more may be sent.
+    /// Waits until `lines` more lines are due.
     pub(crate) async fn wait(&mut self, lines: usize) {
         if self.rate > 0 {
             sleep_until(self.next).await;

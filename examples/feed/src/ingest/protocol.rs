@@ -1,7 +1,7 @@
 //! The line protocol: `NAME/N TEXT` in, `ok NAME/N` or `error REASON` out.
 //!
-//! The text is everything between the first space and the `\n`. A line without its `\n` is no
-//! line: who was cut off in the middle of one sends it again.
+//! The text is everything between the first space and the `\n`. A line without its `\n` is
+//! incomplete and ignored; its sender sends it again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use std::sync::Arc;
 use crate::storage::batch::Line;
 use crate::storage::sqlite::FILE;
 
-/// A longer line is refused and its connection closed: it would have to be held as a whole.
+/// The longest line. A longer one is refused and its connection closed, because a line is held in
+/// memory.
 pub(crate) const MAX_LINE: usize = 16 << 20;
 
-/// An identity has to fit into an answer.
+/// The longest name of a source.
 const MAX_ID: usize = 256;
 
-/// Why a line was not taken.
+/// Why a line was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     NoText,
@@ -45,7 +46,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Reads one line, without its `\n`.
+/// Parses one line, without its `\n`.
 pub(crate) fn parse(line: &[u8]) -> Result<Line, Refusal> {
     let space = line.iter().position(|&byte| byte == b' ').ok_or(Refusal::NoText)?;
     let (id, text) = (&line[..space], &line[space + 1..]);
@@ -53,7 +54,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Line, Refusal> {
         return Err(Refusal::LongId);
     }
     let id = str::from_utf8(id).map_err(|_| Refusal::NotUtf8)?;
-    // A name may have slashes of its own; a number has none.
+    // The last slash, because a name may contain slashes.
     let (name, n) = id.rsplit_once('/').ok_or(Refusal::NoId)?;
     let n = number(n).ok_or(Refusal::BadNumber)?;
     match name {
@@ -63,18 +64,18 @@ pub(crate) fn parse(line: &[u8]) -> Result<Line, Refusal> {
     }
 }
 
-/// A number from 1, written in one way only: two spellings of one identity would be two answers.
+/// Parses a number from 1 without leading zeros, so that each identity has one spelling.
 fn number(text: &str) -> Option<i64> {
     let canonical = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     if canonical { text.parse().ok() } else { None }
 }
 
-/// The answer to a line that is stored.
+/// Returns the answer to a stored line.
 pub(crate) fn ok(line: &Line, answers: &mut Vec<u8>) {
     answers.extend_from_slice(format!("ok {}/{}\n", line.source, line.n).as_bytes());
 }
 
-/// The answer to a line that was not taken.
+/// Returns the answer to a refused line.
 pub(crate) fn error(refusal: Refusal, answers: &mut Vec<u8>) {
     answers.extend_from_slice(format!("error {refusal}\n").as_bytes());
 }
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_begins_behind_the_first_space() {
+    fn the_text_begins_after_the_first_space() {
         for (line, source, n, text) in [
             (&b"a/1 x"[..], "a", 1, &b"x"[..]),
             (b"a/1 ", "a", 1, b""),
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_refused_with_its_reason() {
+    fn an_invalid_line_is_refused_with_a_reason() {
         let long = [b"a".repeat(MAX_ID), b"/1 x".to_vec()].concat();
         for (line, refusal) in [
             (&b""[..], Refusal::NoText),

@@ -1,8 +1,8 @@
-//! What the sources hand to storage, and what they hear back.
+//! Batches that sources send to storage, and the receipts that they get.
 //!
-//! Every batch may be stored twice with the effect of once: one from the file says which position
-//! it goes on from, one from a connection carries its lines' identities. So a source that wasn't
-//! answered sends its batch again and never has to know how far the last attempt came.
+//! Storing a batch is idempotent: a batch of the file names the position that it continues from, and
+//! a batch of a connection carries the identity of each line. A source that gets no receipt sends
+//! its batch again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) struct Position {
     /// Lines stored.
     pub(crate) n: u64,
-    /// The byte behind the last of them, and behind its newline if it has one.
+    /// The offset after the last stored line, including its newline if it has one.
     pub(crate) offset: u64,
 }
 
@@ -22,14 +22,14 @@ impl fmt::Display for Position {
     }
 }
 
-/// Lines that are stored together.
+/// Lines that are stored in one transaction.
 #[derive(Debug)]
 pub(crate) enum Batch {
-    /// The next lines of the file.
+    /// Lines of the file that follow `from`.
     File {
         from: Position,
         to: Position,
-        /// The first text takes the place of line `from.n`, which had no newline when it was
+        /// Whether the first text replaces line `from.n`, which had no newline when it was
         /// stored and may have grown since.
         again: bool,
         texts: Vec<Vec<u8>>,
@@ -38,7 +38,7 @@ pub(crate) enum Batch {
     Connection(Vec<Line>),
 }
 
-/// A line that names itself.
+/// A line with its identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) source: Arc<str>,
@@ -47,7 +47,7 @@ pub(crate) struct Line {
 }
 
 impl Batch {
-    /// How many lines the batch holds.
+    /// Returns the number of lines.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::File { texts, .. } => texts.len(),
@@ -55,7 +55,7 @@ impl Batch {
         }
     }
 
-    /// The size of its texts.
+    /// Returns the size of all texts, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::File { texts, .. } => texts.iter().map(Vec::len).sum(),
@@ -64,13 +64,13 @@ impl Batch {
     }
 }
 
-/// What became of a batch, told after the commit.
+/// The receipt for a batch, sent after the commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Receipt {
-    /// For each line of a connection, whether it is new; the others had been stored before.
+    /// For each line of a connection, whether it was not stored before.
     pub(crate) new: Vec<bool>,
-    /// How many lines this commit added.
+    /// How many lines the commit added.
     pub(crate) stored: u64,
-    /// Where the file stands now. A batch from another position than it stood at stores nothing.
+    /// The position in the file after the commit. A batch from any other position stores nothing.
     pub(crate) position: Position,
 }

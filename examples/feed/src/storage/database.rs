@@ -1,8 +1,8 @@
 //! The child that owns the connection to SQLite.
 //!
-//! A commit runs on a thread of its own and can't be interrupted; an incarnation that is aborted
-//! in the middle of one leaves it to finish. The next incarnation waits for that commit's lock,
-//! and finds its rows and its position, or neither.
+//! A commit runs on a blocking thread and can't be interrupted. If an incarnation is aborted during
+//! a commit, the commit still finishes. The next incarnation waits for the lock of that commit, and
+//! finds both its rows and its position, or neither.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Child for Database {
     async fn run(&mut self, ctx: &Context) -> Exit {
         let pulse = &self.app.pulse;
         while let Some(asked) = pulse.beating(self.inbox.deliver()).await {
-            // A writer that was restarted asks anew.
+            // A restarted writer sends its batches again.
             if asked.reply.is_wanted() {
                 let store = self.store.take().ok_or("the connection is gone")?;
                 let (app, batches) = (Arc::clone(&self.app), Arc::clone(&asked.batches));
@@ -56,8 +56,8 @@ impl Child for Database {
     }
 }
 
-/// Commits, and counts at once what that has added: a line counts once, even if the incarnation
-/// that asked is gone by then.
+/// Commits, and counts the added lines at once, so that a line counts once even if the incarnation
+/// that sent it has ended.
 fn commit(app: &App, mut store: Store, batches: &[Arc<Batch>]) -> Result<(Store, Vec<Receipt>)> {
     let receipts = store.commit(batches)?;
     app.count(batches, &receipts);

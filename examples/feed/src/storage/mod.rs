@@ -1,8 +1,8 @@
-//! Storage: the writer gathers what the sources send, the database commits it.
+//! Storage: the writer combines batches of all sources, and the database commits them.
 //!
-//! The two are restarted together, and their mailboxes stay. What one of them had in hand when it
-//! went down is delivered again: a batch may be committed twice with the effect of once, and its
-//! source hears of the second commit if it hasn't of the first.
+//! The two restart together, and their mailboxes keep their messages. A message that was not
+//! acknowledged is delivered again. A batch may therefore be committed twice, which has the effect of
+//! once, and its source gets a receipt for one of the commits.
 
 pub(crate) mod batch;
 pub(crate) mod database;
@@ -16,38 +16,38 @@ use verger::{Address, Mailbox, Reply, mailbox};
 
 use self::batch::{Batch, Receipt};
 
-/// Room for a batch of every connection and of the file, since each waits for its receipt before it
-/// sends the next, and for some from sources that are gone.
+/// Enough for one batch of the file and of each connection, which wait for a receipt before they send
+/// the next, and for some batches of sources that have ended.
 const OFFERS: usize = 1_000;
 
-/// The writer asks for one commit at a time; each time it is restarted it may leave one behind.
+/// The writer sends one commit at a time, and may leave one behind at each restart.
 const COMMITS: usize = 16;
 
-/// A batch for the writer.
+/// A batch, with the reply for its receipt.
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) batch: Arc<Batch>,
     pub(crate) reply: Reply<Receipt>,
 }
 
-/// Batches for the database, which all are committed or none.
+/// Batches that are committed in one transaction, with the reply for their receipts.
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub(crate) batches: Arc<[Arc<Batch>]>,
     pub(crate) reply: Reply<Vec<Receipt>>,
 }
 
-/// What the children read their messages from.
+/// The mailboxes of the two children.
 #[derive(Debug)]
 pub(crate) struct Mailboxes {
     pub(crate) writer: Mailbox<Offer>,
     pub(crate) database: Mailbox<Commit>,
 }
 
-/// The writer's address, the database's, and their mailboxes.
+/// Returns the addresses of writer and database, and their mailboxes.
 ///
-/// No message is poison here: what fails is the storage, for each of them. How often it may is for
-/// its supervisor to say.
+/// There is no limit to the deliveries of a message: if storage fails, it is not because of the
+/// message. The supervisor limits the restarts instead.
 pub(crate) fn mailboxes() -> (Address<Offer>, Address<Commit>, Mailboxes) {
     let ((offers, writer), (commits, database)) = (mailbox(OFFERS), mailbox(COMMITS));
     let (writer, database) = (writer.unlimited_attempts(), database.unlimited_attempts());
@@ -70,7 +70,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(30);
 
     #[tokio::test]
-    async fn whoever_asked_before_all_failures_has_a_receipt_and_all_is_stored_once() {
+    async fn sources_get_a_receipt_despite_all_failures_and_each_line_is_stored_once() {
         let dir = tempfile::tempdir().unwrap();
         let bind = || TcpListener::bind("127.0.0.1:0");
         let options = Options { chaos: true, seed: 1, ..Options::default() };
@@ -78,8 +78,8 @@ mod tests {
         let (app, mailboxes) =
             App::new(options, db.clone(), 0, bind().await.unwrap(), bind().await.unwrap());
         let app = Arc::new(app);
-        // After the first commit everything is due that strikes within the first 1,000 lines: each
-        // kind at the database and the writer, between a commit and its receipt.
+        // After the first commit, all failures of the first 1,000 lines are due: each kind at the
+        // database and at the writer, between a commit and its receipt.
         let to = Position { n: 1_000, offset: 1_000 };
         let texts = vec![Vec::new(); 1_000];
         let batch = Batch::File { from: Position::default(), to, again: false, texts };

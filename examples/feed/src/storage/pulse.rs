@@ -1,4 +1,4 @@
-//! Whether the database is alive, however long a commit takes.
+//! A heartbeat that shows whether the database responds, however long a commit takes.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use verger::Exit;
 
-/// How often it beats.
+/// The interval between two beats.
 const BEAT: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    /// Waits for `work`, and beats meanwhile.
+    /// Waits for `work`, and beats until it is done.
     pub(crate) async fn beating<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
@@ -26,7 +26,7 @@ impl Pulse {
         }
     }
 
-    /// Whether it has beaten since the last check.
+    /// Whether there was a beat since the last check.
     pub(crate) fn check(&self) -> Exit {
         if self.beaten.swap(false, Relaxed) { Ok(()) } else { Err("no sign of life".into()) }
     }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn long_work_is_no_silence_and_what_follows_is() {
+    async fn there_are_beats_during_long_work_and_none_after_it() {
         let (pulse, began) = (Pulse::default(), Instant::now());
         let checking = async {
             for _ in 0..9 {

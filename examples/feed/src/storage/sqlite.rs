@@ -1,6 +1,6 @@
-//! The SQLite side: the schema, one transaction for rows and position, and the way back in.
+//! SQLite: the schema, the transaction that stores rows and position, and where to resume.
 //!
-//! Nothing here is async; callers run it where blocking is allowed.
+//! All functions block; callers run them on blocking threads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::batch::{Batch, Line, Position, Receipt};
 /// The source of the lines that come from the file.
 pub(crate) const FILE: &str = "file";
 
-/// How long a commit waits for another connection's, such as that of a database child that was
-/// aborted in the middle of one.
+/// How long a commit waits for the lock of a different connection, such as that of an incarnation
+/// that was aborted during a commit.
 const BUSY: Duration = Duration::from_secs(5);
 
 /// `n` counts from 1 within its source. Texts may repeat; the pair `(source, n)` may not.
@@ -33,19 +33,19 @@ const SCHEMA: &str = "
     );
 ";
 
-/// The one connection that writes.
+/// The only connection that writes.
 #[derive(Debug)]
 pub(crate) struct Store {
     connection: Connection,
 }
 
 impl Store {
-    /// Opens the database and makes sure that it can be written to.
+    /// Opens the database for writing, and checks that it is writable.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        // An acknowledged line survives a power cut, not only a crash of ours.
+        // An acknowledged line survives a power cut, not only a crash of the process.
         connection.pragma_update(None, "synchronous", "full")?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(SCHEMA)?;
@@ -54,7 +54,7 @@ impl Store {
         Ok(Self { connection })
     }
 
-    /// Stores the batches in one transaction and answers for each.
+    /// Stores the batches in one transaction and returns a receipt for each.
     pub(crate) fn commit(&mut self, batches: &[Arc<Batch>]) -> Result<Vec<Receipt>> {
         let immediate = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(immediate)?;
@@ -91,7 +91,7 @@ fn store_file(
         delete.execute(params![FILE, from.n])?;
     }
     let first = if again { from.n } else { from.n + 1 };
-    // Not `OR IGNORE`: a line that is there already would mean that the position lies.
+    // Not `OR IGNORE`: an existing line would mean that the position is wrong.
     let mut insert =
         transaction.prepare_cached("INSERT INTO lines (source, n, text) VALUES (?1, ?2, ?3)")?;
     for (n, text) in (first..).zip(texts) {
@@ -115,7 +115,7 @@ fn store_lines(transaction: &Transaction<'_>, lines: &[Line]) -> Result<Receipt>
     Ok(Receipt { new, stored, position: Position::default() })
 }
 
-/// Where the file stands; at its beginning if nothing of it was ever stored.
+/// Returns the position in the file; its beginning if none of it was ever stored.
 fn position(connection: &Connection) -> Result<Position> {
     let mut query =
         connection.prepare_cached("SELECT n, offset FROM position WHERE source = ?1")?;
@@ -125,7 +125,7 @@ fn position(connection: &Connection) -> Result<Position> {
     Ok(position.unwrap_or_default())
 }
 
-/// Opens the database next to the one connection that writes.
+/// Opens the database for reading.
 pub(crate) fn open_to_read(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -133,7 +133,7 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Where to go on in the file, and how long the line before that place is.
+/// Returns where to resume the file, and the length of the line before that position.
 pub(crate) fn resume(path: &Path) -> Result<(Position, u64)> {
     let connection = open_to_read(path)?;
     let position = position(&connection)?;

@@ -1,4 +1,4 @@
-//! The child that gathers batches from all sources, so that one commit serves many.
+//! The child that combines batches of all sources, so that one commit stores many.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Commit, Offer};
 use crate::app::App;
 use crate::chaos::Site;
 
-/// A commit takes no further batch beyond this many lines or bytes.
+/// A commit takes no further batch once it has this many lines or bytes.
 const MAX_LINES: usize = 512;
 const MAX_BYTES: usize = 4 << 20;
 
@@ -29,7 +29,7 @@ pub(crate) async fn writer(ctx: Context, mut inbox: Inbox<Offer>, app: Arc<App>)
     Ok(())
 }
 
-/// Takes what is waiting already, without waiting for more.
+/// Takes the batches that are queued, without waiting for more.
 fn gather(first: Delivery<Offer>, inbox: &mut Inbox<Offer>) -> Vec<Delivery<Offer>> {
     let (mut lines, mut bytes) = (0, 0);
     let mut group = Vec::new();

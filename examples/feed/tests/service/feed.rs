@@ -1,4 +1,4 @@
-//! Starts the real binary, and reads what it says.
+//! Starts the binary and reads its output.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A directory with an input and a place for a database.
+/// A directory with an input file and room for a database.
 #[derive(Debug)]
 pub(crate) struct Place {
     dir: TempDir,
@@ -35,7 +35,7 @@ impl Place {
         self.dir().join("feed.db")
     }
 
-    /// What a service that was started here has said on its standard error.
+    /// Returns the standard error of the last service that was started here.
     pub(crate) fn errors(&self) -> PathBuf {
         self.dir().join("errors")
     }
@@ -69,7 +69,7 @@ impl Place {
         rows.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// Changes the database behind the service's back.
+    /// Changes the database outside of the service.
     pub(crate) fn tamper(&self, sql: &str) {
         let connection = rusqlite::Connection::open(self.db()).unwrap();
         connection.execute_batch(sql).unwrap();
@@ -82,16 +82,16 @@ pub(crate) fn command(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Comm
     command
 }
 
-/// A service that runs, and is killed when dropped.
+/// A running service, which is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Feed {
     process: Child,
     out: Lines<BufReader<ChildStdout>>,
-    /// What it said at the start: `listen`, `http`, `seed`.
+    /// The values of the first lines: `listen`, `http`, `seed`.
     said: HashMap<String, String>,
 }
 
-/// What a service said last.
+/// The last line of a service.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) code: Option<i32>,
@@ -118,7 +118,7 @@ impl Feed {
         Peer { answers: BufReader::new(stream.try_clone().unwrap()), stream }
     }
 
-    /// Asks over HTTP; the status line and the body.
+    /// Sends an HTTP request, and returns the status line and the body.
     pub(crate) fn get(&self, path: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.said["http"]).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: feed\r\nconnection: close\r\n\r\n").unwrap();
@@ -128,7 +128,7 @@ impl Feed {
         (head.lines().next().unwrap().to_owned(), body.to_owned())
     }
 
-    /// Asks for its counters until this many lines were stored since its start.
+    /// Polls the counters until this many lines were stored since the start.
     pub(crate) fn stored(&self, lines: u64) {
         loop {
             let stats: serde_json::Value = serde_json::from_str(&self.get("/stats").1).unwrap();
@@ -143,13 +143,13 @@ impl Feed {
         assert!(Command::new("kill").args([flag, pid]).status().unwrap().success());
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the service, as a power cut would.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Waits for the end.
+    /// Waits until the service ends.
     pub(crate) fn end(mut self) -> End {
         let out: Vec<String> = self.out.by_ref().map(Result::unwrap).collect();
         let code = self.process.wait().unwrap().code();
@@ -168,12 +168,12 @@ impl Drop for Feed {
 }
 
 impl End {
-    /// A number of the last line.
+    /// Returns a number of the last line.
     pub(crate) fn get(&self, key: &str) -> u64 {
         *self.verdict.get(key).unwrap_or_else(|| panic!("no {key} in {:#?}", self.out))
     }
 
-    /// All was stored once, and the exit code says so.
+    /// Checks that every line was stored once, and that the exit code is 0.
     pub(crate) fn assert_kept(&self, lines: usize) {
         let keys = ["lines", "stored", "lost", "duplicated"];
         let found = keys.map(|key| self.get(key));
@@ -181,14 +181,14 @@ impl End {
         assert_eq!(self.code, Some(0), "{:#?}", self.out);
     }
 
-    /// How often each kind of failure has struck.
+    /// Returns how often each kind of failure was injected.
     pub(crate) fn struck(&self) -> Vec<u64> {
         let line = self.out.iter().find_map(|line| line.strip_prefix("chaos: ")).unwrap();
         line.split(' ').map(|kind| kind.split_once('=').unwrap().1.parse().unwrap()).collect()
     }
 }
 
-/// Somebody on the other side of a connection.
+/// A client of the line protocol.
 #[derive(Debug)]
 pub(crate) struct Peer {
     stream: TcpStream,
@@ -200,12 +200,12 @@ impl Peer {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Says that nothing more will follow.
+    /// Closes the sending half.
     pub(crate) fn finish(&mut self) {
         self.stream.shutdown(std::net::Shutdown::Write).unwrap();
     }
 
-    /// One answer without its newline; empty at the end.
+    /// Returns one answer without its newline; empty at the end.
     pub(crate) fn answer(&mut self) -> String {
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
@@ -213,7 +213,7 @@ impl Peer {
     }
 }
 
-/// Lines of every awkward kind, the last one without a newline.
+/// Returns lines of every unusual kind, the last one without a newline.
 pub(crate) fn awkward(lines: usize) -> Vec<u8> {
     let line = |n: usize| match n % 10 {
         1 => Vec::new(),

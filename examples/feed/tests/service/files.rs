@@ -1,4 +1,4 @@
-//! Input is bytes.
+//! Input files of any bytes.
 
 use crate::feed::{Place, command};
 
@@ -36,7 +36,7 @@ fn a_temporary_database_is_removed_at_the_end() {
 }
 
 #[test]
-fn a_row_that_was_changed_behind_the_service_is_found_by_the_audit() {
+fn the_audit_finds_a_row_that_was_changed_outside_of_the_service() {
     for (sql, lost, duplicated) in [
         ("DELETE FROM lines WHERE n = 2", 1, 0),
         ("UPDATE lines SET text = x'00' WHERE n = 2", 1, 1),
@@ -54,7 +54,7 @@ fn a_row_that_was_changed_behind_the_service_is_found_by_the_audit() {
 }
 
 #[test]
-fn the_data_that_comes_with_the_example_is_what_it_should_be() {
+fn the_data_of_the_example_matches_its_script() {
     let data = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/data/feed.txt")).unwrap();
     let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
 

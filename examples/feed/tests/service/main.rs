@@ -1,4 +1,4 @@
-//! The service as its users see it: a process with flags, a database, two sockets and an exit code.
+//! Tests of the service as a process: flags, database, sockets and exit code.
 
 mod chaos;
 mod feed;

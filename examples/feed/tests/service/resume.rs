@@ -1,4 +1,4 @@
-//! A second start goes on where the first one was, however that ended.
+//! A second start continues where the first one ended, however it ended.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -54,7 +54,7 @@ fn a_file_that_has_grown_is_read_on_and_its_last_line_again() {
 }
 
 #[test]
-fn a_stranger_may_repeat_itself_across_starts() {
+fn an_external_sender_may_repeat_lines_across_starts() {
     let place = Place::new(b"");
     let feed = place.start("--follow");
     let mut peer = feed.connect();

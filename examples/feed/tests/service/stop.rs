@@ -1,4 +1,4 @@
-//! A signal stops it in order, and the books are closed over what was accepted.
+//! A signal stops the service in order, and the audit covers what was accepted.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::feed::{Place, awkward};
 
 #[test]
-fn a_signal_ends_it_well_in_the_middle_of_everything() {
+fn a_signal_during_work_ends_the_service_in_order() {
     for signal in ["INT", "TERM"] {
         let place = Place::new(&awkward(50_000));
         let feed = place.start("--chaos --rate 2000 --clients 2");

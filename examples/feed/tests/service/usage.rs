@@ -1,10 +1,10 @@
-//! What can't be done is said clearly, with an exit code of its own.
+//! Wrong usage: the error text and the exit code.
 
 use std::net::TcpListener;
 
 use crate::feed::{Place, command};
 
-/// Runs it with these flags after the usual ones; the exit code, and what it said.
+/// Runs the service with these additional flags, and returns exit code and output.
 fn refused(place: &Place, args: &[&str]) -> (Option<i32>, String) {
     let output = place.command("").args(args).output().unwrap();
     assert!(output.stdout.is_empty(), "nothing was started: {output:?}");
@@ -32,7 +32,7 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn what_the_world_refuses_is_exit_code_1() {
+fn a_missing_resource_is_exit_code_1() {
     let place = Place::new(b"a\n");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();

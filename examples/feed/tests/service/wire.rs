@@ -55,7 +55,7 @@ fn a_repeated_identity_is_answered_and_stores_nothing() {
 }
 
 #[test]
-fn what_is_no_line_is_refused_and_the_next_one_is_taken() {
+fn an_invalid_line_is_refused_and_the_next_one_is_stored() {
     let place = Place::new(b"");
     let feed = place.start("--follow");
     let mut peer = feed.connect();
@@ -76,7 +76,7 @@ fn what_is_no_line_is_refused_and_the_next_one_is_taken() {
 }
 
 #[test]
-fn the_views_show_what_is_going_on() {
+fn the_views_show_tree_and_counters() {
     let place = Place::new(&awkward(100));
     let feed = place.start("--follow --chaos --seed 9");
     feed.stored(99);

@@ -1,4 +1,4 @@
-//! Children that come and go: guests of a group, and the crowd of a dynamic supervisor.
+//! Children that are added and removed: guests of a group, and the crowd of a dynamic supervisor.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::{Hand, group};
 use crate::child::{Make, Post};
 use crate::layout::{GUEST, pick, treated};
 
-/// Guests of a zone at one time.
+/// The most guests of a zone at one time.
 const GUESTS: usize = 16;
 
 impl Hand {
-    /// Adds a child to a group, or sends one away.
+    /// Adds a child to a group, or removes one.
     pub(super) async fn host(&mut self) {
         let zone = Arc::clone(&self.zone);
         if self.guests.len() >= GUESTS || (self.rng.bool() && !self.guests.is_empty()) {
@@ -20,7 +20,7 @@ impl Hand {
             let (path, post) = self.guests.swap_remove(index);
             self.terminate(&path, &post).await;
             let gone = self.call("delete_child", &path, self.handle.delete_child(&path)).await;
-            // Its group may have begun to bring it back in between.
+            // Its group may have started to restart it in between.
             if !matches!(gone, Some(Ok(()) | Err(ControlError::NotFound { .. }))) {
                 self.guests.push((path, post));
             }
@@ -31,7 +31,7 @@ impl Hand {
         let post = self.newcomer(format!("{GUEST}{}", self.guest));
         let spec = treated(post.spec(), post.make, &mut self.rng).restart(self.restart_type());
         let Ok(group) = self.handle.supervisor(path).await else { return };
-        // Also if it wasn't up in time: then it may have been kept with its group.
+        // Also after a failed start, because the group may have kept the child.
         let _ = self.call("start_child", path, group.start_child(spec)).await;
         self.guests.push((format!("{path}/{}", post.name), post));
     }
@@ -46,7 +46,7 @@ impl Hand {
         *pick(&mut self.rng, &types)
     }
 
-    /// Lets some join the crowd, or leave it.
+    /// Adds some children to the crowd, or removes some.
     pub(super) async fn churn(&mut self) {
         let some = self.rng.usize(1..12);
         if self.crowd.len() < self.zone.crowd {
@@ -65,7 +65,7 @@ impl Hand {
             match self.call("start_child", "crowd", crowd.start_child(spec)).await {
                 Some(Ok(child)) => {
                     let path = format!("crowd/{}", child.name());
-                    // A crowd that was restarted counts from the beginning again.
+                    // A restarted crowd numbers its children from the beginning again.
                     self.crowd.retain(|(old, _)| *old != path);
                     self.crowd.push((path, post));
                 }

@@ -1,4 +1,4 @@
-//! Building a zone, bringing all of it back after a storm, and looking whether all is as it says.
+//! Fills a zone, restores it after a storm, and checks it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::Hand;
 use crate::layout::{GUEST, ROOT, crowd};
 use crate::tally::count;
 
-/// How long a zone may take to be all well again.
+/// How long a zone may take to be restored.
 const MENDED: Duration = Duration::from_secs(90);
 /// How long events and notes may take to arrive.
 const HEARD: Duration = Duration::from_secs(15);
@@ -34,7 +34,7 @@ impl Hand {
         self.join(zone.crowd).await;
     }
 
-    /// Brings everybody back, and then compares what is known of the zone from all sides.
+    /// Restores all children, and then compares status, events and notes.
     pub(crate) async fn settle(&mut self) {
         for post in self.posts() {
             post.calm();
@@ -57,7 +57,7 @@ impl Hand {
         members.chain(others).map(Arc::clone).collect()
     }
 
-    /// Does what can be done for whoever isn't well, and says who that was.
+    /// Repairs the children that aren't active, and returns their paths.
     async fn mend(&mut self) -> Option<String> {
         let hanging = self.posts().into_iter().find(|post| post.hangs.load(SeqCst));
         if hanging.is_some() {
@@ -110,7 +110,7 @@ impl Hand {
         ill
     }
 
-    /// The child itself, without those below it.
+    /// Checks the child itself, without its own children.
     async fn mend_child(&self, node: &Node) -> Option<String> {
         let child = &node.child;
         let path = child.path.as_str().strip_prefix(ROOT)?.split('/').skip(2);
@@ -130,7 +130,7 @@ impl Hand {
         gone.then(|| format!("{path} could not be looked at"))
     }
 
-    /// Compares status, events and notes, until they agree or have had their time.
+    /// Compares status, events and notes until they agree, or a time is over.
     async fn audit(&mut self) {
         let end = Instant::now() + HEARD;
         let mut differences = vec![format!("{}: its events don't arrive", self.zone.name)];
@@ -138,11 +138,11 @@ impl Hand {
             tokio::time::sleep(AGAIN).await;
             let before = Instant::now();
             let Ok(status) = self.handle.status().await else { continue };
-            if !self.heard(Instant::now(), end).await {
+            if !self.processed_until(Instant::now(), end).await {
                 break;
             }
             let mut watch = self.watch();
-            // Under the lock, or the observer could take in later ones before.
+            // Under the lock, so that the observer can't process later events first.
             watch.notes(self.zone.notebook.take());
             differences = watch.compare(&status.root, before);
             if differences.is_empty() {
@@ -153,10 +153,10 @@ impl Hand {
         self.watch().give_up_on(&differences);
     }
 
-    /// Waits until the observer has heard all that happened before then.
-    async fn heard(&self, then: Instant, end: Instant) -> bool {
+    /// Waits until the observer has processed all events before this instant.
+    async fn processed_until(&self, then: Instant, end: Instant) -> bool {
         while Instant::now() < end {
-            if self.watch().heard >= Some(then) {
+            if self.watch().processed_until >= Some(then) {
                 return true;
             }
             tokio::time::sleep(AGAIN / 4).await;

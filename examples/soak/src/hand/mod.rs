@@ -1,7 +1,7 @@
-//! A hand that breaks one zone, and mends it again: what it does is drawn from the seed.
+//! A hand breaks one zone and repairs it, with actions drawn from the seed.
 //!
-//! A hand makes one call after the other, and holds each answer against what the children say: who
-//! was terminated doesn't live any more, and no call goes unanswered.
+//! A hand makes one call after the other, and compares each answer with what the children noted: a
+//! terminated child isn't alive, and every call is answered.
 
 mod guests;
 mod mend;
@@ -20,7 +20,7 @@ use crate::layout::{Group, ROOT, Zone, pick};
 use crate::tally::{Tally, count};
 use crate::watch::{Mark, Watch};
 
-/// Longer than any call can take, if all graces below it are used up.
+/// Longer than any call takes, even if all graces are used up.
 const ANSWER: Duration = Duration::from_secs(120);
 
 pub(crate) struct Hand {
@@ -29,7 +29,7 @@ pub(crate) struct Hand {
     handle: SupervisorHandle,
     tally: Arc<Tally>,
     rng: Rng,
-    /// Everybody in the crowd, as far as is known: what he is called, and his post.
+    /// The known children of the crowd: segment and post.
     crowd: Vec<(String, Arc<Post>)>,
     guests: Vec<(String, Arc<Post>)>,
     guest: u64,
@@ -47,7 +47,7 @@ impl Hand {
         Self { zone, watch, handle, tally, rng, crowd, guests, guest: 0 }
     }
 
-    /// Breaks things until the time is up.
+    /// Breaks the zone until the time is over.
     pub(crate) async fn storm(&mut self, until: Instant, pace: Duration, over: &CancellationToken) {
         while Instant::now() < until && !over.is_cancelled() {
             if self.zone.plan.leaky {
@@ -62,7 +62,7 @@ impl Hand {
         }
     }
 
-    /// Does one thing.
+    /// Does one random action.
     async fn act(&mut self) {
         self.release_one().await;
         match self.rng.u32(..1000) {
@@ -82,7 +82,7 @@ impl Hand {
         }
     }
 
-    /// Makes a call; `None` if it wasn't answered.
+    /// Makes a call; `None` if it isn't answered in time.
     async fn call<T>(
         &self,
         what: &str,
@@ -106,7 +106,7 @@ impl Hand {
         Some(answer)
     }
 
-    /// Makes a call that changes what the observer has to expect.
+    /// Makes a call that changes what the observer expects.
     async fn marked<T>(
         &self,
         mark: Mark,
@@ -128,7 +128,7 @@ impl Hand {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody: his path below the zone, his post, and whether he may end well.
+    /// Picks a child: its path below the zone, its post, and whether it may end normally.
     fn anybody(&mut self) -> Option<(String, Arc<Post>, bool)> {
         if self.rng.u8(..4) == 0 {
             let crowd = (!self.crowd.is_empty()).then(|| pick(&mut self.rng, &self.crowd));
@@ -154,7 +154,7 @@ impl Hand {
         post.order(order);
     }
 
-    /// Lets more children of a group fail than it allows.
+    /// Makes more children of a group fail than its limit allows.
     fn burst(&mut self) {
         let zone = Arc::clone(&self.zone);
         let group = group(&zone, &mut self.rng);
@@ -167,8 +167,8 @@ impl Hand {
         }
     }
 
-    /// Lets a group give up on a child, retries that one at once, and lets the group fail again:
-    /// the earlier restarts must not count then.
+    /// Makes a group give up on a child, retries the child, and makes the group fail again. The
+    /// earlier restarts must not count then.
     async fn park_and_retry(&mut self) {
         let zone = Arc::clone(&self.zone);
         let groups = zone.wings.iter().flat_map(|wing| &wing.groups);
@@ -236,7 +236,7 @@ impl Hand {
         post.alone.store(false, SeqCst);
     }
 
-    /// Helps up one of a group that is down or waits, best of all one that was given up on.
+    /// Repairs one child of a group that is down or waiting, preferably one that was given up on.
     async fn help_one(&mut self) {
         let zone = Arc::clone(&self.zone);
         let path = &group(&zone, &mut self.rng).path;
@@ -255,7 +255,7 @@ impl Hand {
         }
     }
 
-    /// Does for a child in this state what may bring it back.
+    /// Makes the call that may bring back a child in this state.
     async fn help(&self, path: &str, state: Lifecycle) {
         match state {
             Lifecycle::Stopped => {
@@ -284,7 +284,7 @@ impl Hand {
         self.crowd.iter().map(|(_, post)| Arc::clone(post)).collect()
     }
 
-    /// Takes down a supervisor with all below it, one way or another.
+    /// Stops, kills or restarts a supervisor with all below it.
     async fn strike(&mut self, path: &str, posts: &[Arc<Post>]) {
         let begun: Vec<_> = posts.iter().map(|post| post.begun.load(SeqCst)).collect();
         let ended = match self.rng.u8(..4) {
@@ -320,7 +320,7 @@ impl Hand {
         }
     }
 
-    /// Ends somebody who hangs.
+    /// Kills or terminates a child that hangs.
     async fn release_one(&mut self) {
         let zone = Arc::clone(&self.zone);
         let groups = zone.wings.iter().flat_map(|wing| &wing.groups);
@@ -340,7 +340,7 @@ impl Hand {
         }
     }
 
-    /// Lets a child block its thread, and aborts it, so that it leaks.
+    /// Makes a child block its thread, and aborts it, so that it leaks.
     async fn block(&mut self) {
         let zone = Arc::clone(&self.zone);
         let post = pick(&mut self.rng, &zone.wings[0].groups[0].posts);

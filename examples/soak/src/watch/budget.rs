@@ -1,27 +1,26 @@
-//! Restart intensity as a naive model: a list of all grants, counted anew each time.
+//! A naive model of restart intensity: a list of all granted restarts, counted anew each time.
 //!
-//! It is fed by the events and knows nothing of how the library counts. What it can't know is said:
-//! while events are missing, or somebody clears the window at a moment that isn't known, a grant
-//! may or may not count, and both answers are accepted.
+//! The events are its only input. While events are missed, or a hand clears the window at an unknown
+//! moment, it is in doubt whether a restart counts, and both answers are accepted.
 
 use std::time::{Duration, SystemTime};
 
-/// Between our clock and that of the tree.
+/// The largest difference between the clock of this process and that of the tree.
 pub(super) const SLACK: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
-    /// `None`: any number.
+    /// The limit; `None`: no limit.
     max: Option<u32>,
     period: Duration,
     grants: Vec<Grant>,
-    /// There may be grants up to here that nobody has told us of.
+    /// Until this instant, restarts may have been granted whose events were missed.
     blind_until: Option<SystemTime>,
-    /// The window is cleared at some time in between; without an end, that is still to come.
+    /// The interval in which the window is cleared; without an end, the call is in progress.
     clearing: Option<(SystemTime, Option<SystemTime>)>,
 }
 
-/// Whether an answer could be checked exactly.
+/// Whether a decision was checked exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sure {
     Yes,
@@ -31,7 +30,7 @@ pub(super) enum Sure {
 #[derive(Clone, Copy, Debug)]
 struct Grant {
     at: SystemTime,
-    /// Whether it counts for certain.
+    /// Whether the restart certainly counts.
     certain: bool,
 }
 
@@ -40,18 +39,18 @@ impl Budget {
         Self { max, period, grants: Vec::new(), blind_until: None, clearing: None }
     }
 
-    /// The supervisor begins anew.
+    /// Resets the model, because the supervisor restarts.
     pub(super) fn reset(&mut self) {
         self.grants.clear();
         self.blind_until = None;
     }
 
-    /// A restart was granted that is charged; not `certain`: if it is charged. Returns whether
-    /// there was any doubt.
+    /// Checks a granted restart, and returns whether there was doubt. Unless it is `certain`, the
+    /// restart may be uncharged.
     ///
     /// # Errors
     ///
-    /// Says that it was one too many.
+    /// Returns a message if the restart exceeded the limit.
     pub(super) fn grant(&mut self, at: SystemTime, certain: bool) -> Result<Sure, String> {
         let Some(max) = self.max else { return Ok(Sure::Yes) };
         self.tidy(at);
@@ -66,11 +65,11 @@ impl Budget {
         Ok(if all { Sure::Yes } else { Sure::No })
     }
 
-    /// A restart was refused. Returns whether there was any doubt.
+    /// Checks a refused restart, and returns whether there was doubt.
     ///
     /// # Errors
     ///
-    /// Says that there was room for it.
+    /// Returns a message if the limit allowed the restart.
     pub(super) fn refuse(&mut self, at: SystemTime) -> Result<Sure, String> {
         let Some(max) = self.max else { return Err("refused without a limit".into()) };
         self.tidy(at);
@@ -82,7 +81,7 @@ impl Budget {
         Ok(if sure >= max as usize { Sure::Yes } else { Sure::No })
     }
 
-    /// How many grants count at least at `late`, and at most at `early`.
+    /// Returns how many restarts count at least at `late`, and at most at `early`.
     pub(super) fn count(&mut self, early: SystemTime, late: SystemTime) -> (usize, usize) {
         self.tidy(early);
         let (period, doubt) = (self.period, self.clearing.is_some());
@@ -92,21 +91,21 @@ impl Budget {
         (least, most)
     }
 
-    /// Events are missing that happened before.
+    /// Records that events before this instant were missed.
     pub(super) fn blind(&mut self, at: SystemTime) {
         self.blind_until = Some(at + self.period);
         self.doubt();
     }
 
-    /// From now on the window may be cleared.
+    /// Records that a call that clears the window begins.
     pub(super) fn clears(&mut self, from: SystemTime) {
         self.clearing = Some((from, None));
     }
 
-    /// By now it was cleared; not `done`: it may have been.
+    /// Records that the call has returned. Unless it is `done`, it may or may not have cleared.
     pub(super) fn cleared(&mut self, to: SystemTime, done: bool) {
         if !done {
-            // What is in doubt stays so, and nothing is dropped.
+            // The window may or may not be cleared, so all entries stay, in doubt.
             self.clearing = self.clearing.map(|_| (SystemTime::UNIX_EPOCH, Some(to)));
         } else if let Some((from, _)) = self.clearing {
             self.clearing = Some((from, Some(to)));
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_that_may_not_be_charged_excuses_both_answers() {
+    fn a_restart_that_may_be_uncharged_allows_both_answers() {
         let mut budget = Budget::new(Some(1), PERIOD);
         budget.grant(T0, false).unwrap();
 
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_missed_events_doubts_for_one_period() {
+    fn after_missed_events_there_is_doubt_for_one_period() {
         let mut budget = spent();
         budget.blind(T0 + TICK);
 

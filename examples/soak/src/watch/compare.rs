@@ -1,4 +1,4 @@
-//! When all is quiet, what the library shows is what its events said and what children noted.
+//! Compares status, events and notes when the tree is at rest.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Instant, SystemTime};
@@ -10,7 +10,7 @@ use super::edges::is_up;
 use super::{Seen, Watch, position, split};
 
 impl Watch {
-    /// What differs between a snapshot of the zone, taken since `began`, and what is known of it.
+    /// Returns the differences between a snapshot of the zone, taken since `began`, and the model.
     pub(crate) fn compare(&mut self, zone: &Node, began: Instant) -> Vec<String> {
         let (early, late) =
             (self.clock.wall(began) - SLACK, self.clock.wall(Instant::now()) + SLACK);
@@ -94,7 +94,7 @@ impl Watch {
         }
     }
 
-    /// Takes a snapshot that didn't differ for what is known, so that nothing is missing any more.
+    /// Replaces the model with a snapshot that didn't differ, so that no event is missing any more.
     pub(crate) fn adopt(&mut self, zone: &Node) {
         let mut open = vec![zone];
         let mut known: HashMap<&str, HashSet<&str>> = HashMap::new();
@@ -115,7 +115,7 @@ impl Watch {
         self.lives.keep(|parent, name| known.get(parent).is_some_and(|it| it.contains(name)));
     }
 
-    /// Reports what nothing has explained, and starts with a clean slate.
+    /// Reports the findings that nothing explained, and clears them.
     pub(crate) fn give_up_on(&mut self, differences: &[String]) {
         for difference in differences {
             self.tally.violation(difference);

@@ -1,4 +1,4 @@
-//! The lives that children have noted: who lives, and how the last ones ended.
+//! The lives that children have noted: those in progress, and how the last ones ended.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,9 +8,9 @@ use verger::StartCause;
 use super::split;
 use crate::notes::{Fate, Note, What};
 
-/// Lives that are kept of each child, for events that come late.
+/// How many lives are kept for each child, for late events.
 const KEPT: usize = 3;
-/// An event of an end may come so long after it.
+/// How late the event of an end may arrive.
 const RECENT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
@@ -27,30 +27,30 @@ pub(super) struct Life {
     ended: Option<Instant>,
 }
 
-/// What a note says that can't be, or only under conditions.
+/// A note that is wrong, or only right under conditions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Oddity {
-    /// It began while this incarnation lived.
+    /// The child started while this incarnation was alive.
     Beside(u32),
     Wrong(String),
 }
 
-/// A child that has lived.
+/// The lives of one child.
 #[derive(Debug, Default)]
 struct Record {
     lives: Vec<Life>,
-    /// When it was last started by hand.
+    /// When the child was last started by a call.
     by_hand: Option<Instant>,
 }
 
-/// All children of one zone, by supervisor and name.
+/// The lives of all children of one zone, by supervisor and name.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
     nests: HashMap<String, HashMap<String, Record>>,
 }
 
 impl Lives {
-    /// Takes in a note, and returns what is odd about it.
+    /// Processes a note, and returns what is wrong with it.
     pub(super) fn note(&mut self, note: &Note) -> Option<Oddity> {
         let (parent, name) = split(note.path.as_str());
         if !self.nests.contains_key(parent) {
@@ -76,13 +76,13 @@ impl Lives {
         self.nests.get(parent)?.get(name)
     }
 
-    /// The last life of this incarnation that had begun by then.
+    /// Returns the last life of this incarnation that had begun by then.
     pub(super) fn of(&self, path: &str, incarnation: u32, by: Instant) -> Option<&Life> {
         self.at(path, incarnation, by).last()
     }
 
-    /// The lives of this incarnation that may have been going on, or just have ended: one, unless
-    /// the supervisor was restarted in that moment and so began to count anew.
+    /// Returns the lives of this incarnation that were in progress or had just ended: one, unless
+    /// the supervisor restarted at that moment, which resets the numbers of incarnations.
     pub(super) fn at(
         &self,
         path: &str,
@@ -96,30 +96,30 @@ impl Lives {
         })
     }
 
-    /// The lives of a child that go on.
+    /// Returns the lives of a child that are in progress.
     pub(super) fn living_of(&self, path: &str) -> impl Iterator<Item = &Life> {
         self.record(path).into_iter().flat_map(Record::living)
     }
 
-    /// The children of a supervisor that live, by name.
+    /// Returns the names of a supervisor's children that are alive.
     pub(super) fn living_below(&self, parent: &str) -> impl Iterator<Item = (&str, &Life)> {
         let nest = self.nests.get(parent).into_iter().flatten();
         nest.flat_map(|(name, record)| record.living().map(|life| (&**name, life)))
     }
 
-    /// The supervisors that have children which live.
+    /// Returns the supervisors that have children that are alive.
     pub(super) fn populated(&self) -> impl Iterator<Item = &str> {
         let nests = self.nests.iter();
         let nests = nests.filter(|(_, nest)| nest.values().any(|it| it.living().next().is_some()));
         nests.map(|(parent, _)| &**parent)
     }
 
-    /// Whether the child was started by hand since then.
+    /// Whether the child was started by a call since then.
     pub(super) fn by_hand_since(&self, path: &str, since: Instant) -> bool {
         self.record(path).and_then(|record| record.by_hand).is_some_and(|at| at >= since)
     }
 
-    /// Forgets a child that doesn't live.
+    /// Removes a child that isn't alive.
     pub(super) fn forget(&mut self, path: &str) {
         let (parent, name) = split(path);
         if let Some(nest) = self.nests.get_mut(parent)
@@ -129,7 +129,7 @@ impl Lives {
         }
     }
 
-    /// Forgets who doesn't live and isn't among these.
+    /// Removes the children that aren't alive and aren't listed here.
     pub(super) fn keep(&mut self, known: impl Fn(&str, &str) -> bool) {
         for (parent, nest) in &mut self.nests {
             nest.retain(|name, it| it.living().next().is_some() || known(parent, name));
@@ -190,7 +190,7 @@ impl Life {
         wrong.then(|| format!("{what:?} does not fit {self:?}"))
     }
 
-    /// Whether an incarnation that lived like this may end for such a reason.
+    /// Whether an incarnation with these notes may end for this reason.
     pub(super) fn may_end_as(&self, kind: &str) -> bool {
         if matches!(kind, "killed" | "aborted" | "activation_timed_out") {
             return true;

@@ -1,19 +1,19 @@
-//! The observer of one zone: holds what its children note against what the library says.
+//! The observer of one zone: compares the notes of its children with the events of the library.
 //!
-//! It believes neither. Notes are complete and come first (see [`notes`](crate::notes)); events are
-//! in the order of each supervisor, and some may be missing. From both it keeps a picture of its
-//! own, and everything that doesn't fit is a violation:
+//! Notes are complete and precede the events (see [`notes`](crate::notes)). Events are in the order
+//! of each supervisor, and some may be missed. The observer builds a model from both. Whatever
+//! contradicts the model is a violation:
 //!
 //! | rule | where |
 //! | --- | --- |
 //! | a child has one live incarnation, unless one was reported as leaked | `notes`, `moves` |
-//! | a child is asked to stop when all behind it in its group are down | `notes` |
-//! | only legal edges, each from where the last one led; incarnations are counted | `moves` |
-//! | an incarnation ends the way its own code says | `moves`, `lives` |
-//! | a start has what it requires, waits its turn, and its backoff | `moves` |
-//! | a supervisor starts on clean ground: nothing below it lives | `moves` |
+//! | a child is cancelled only when all later children of its group are down | `notes` |
+//! | only legal edges, each from the state of the last one; incarnations are counted | `moves` |
+//! | an incarnation ends as its own code noted | `moves`, `lives` |
+//! | a start respects requirements, start order and backoff | `moves` |
+//! | when a supervisor starts, nothing below it is alive | `moves` |
 //! | restarts are granted and refused exactly by the limit | `budget` |
-//! | when all is quiet, status, events and notes say the same | `compare` |
+//! | when the tree is at rest, status, events and notes agree | `compare` |
 
 mod budget;
 mod compare;
@@ -34,7 +34,7 @@ use self::notes::{Launch, Suspect};
 use crate::layout::{Plan, Rules};
 use crate::tally::{Tally, count};
 
-/// The tree's clock, by which events are dated, and ours.
+/// A pair of simultaneous times: of this process, and of the tree's events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) instant: Instant,
@@ -57,16 +57,16 @@ impl Clock {
     }
 }
 
-/// What a hand is about to do that makes a rule hold differently.
+/// A call of a hand that changes what the observer expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Retry a child: its supervisor forgets its restarts.
+    /// `retry`, which clears the supervisor's restart window.
     Retry,
-    /// Cut a wait short.
+    /// `wake`, which cuts a backoff short.
     Wake,
 }
 
-/// See the [module](self).
+/// The model of one zone.
 #[derive(Debug)]
 pub(crate) struct Watch {
     plan: Arc<Plan>,
@@ -74,19 +74,19 @@ pub(crate) struct Watch {
     tally: Arc<Tally>,
     supervisors: HashMap<String, Supervisor>,
     lives: Lives,
-    /// Who has leaked and not ended.
+    /// Children that have leaked and not ended.
     leaks: HashSet<(String, u32)>,
-    /// Who had a successor while he lived, which only a leak excuses.
+    /// Incarnations that were alive when their successor started, which only a leak explains.
     overlapped: HashSet<(String, u32)>,
     launches: Vec<Launch>,
     suspects: Vec<Suspect>,
-    /// Events are missing since all was compared last.
+    /// Whether events were missed since the last comparison.
     blind: bool,
-    /// Events are missing right before the next one.
+    /// Whether events were missed right before the next one.
     lagged: bool,
-    /// All events that were there then have been taken in.
-    pub(crate) heard: Option<Instant>,
-    /// The whole tree is being stopped.
+    /// All events until this instant were processed.
+    pub(crate) processed_until: Option<Instant>,
+    /// Whether the whole tree is being stopped.
     pub(crate) stopping: bool,
 }
 
@@ -96,26 +96,26 @@ struct Supervisor {
     rules: Rules,
     budget: Budget,
     children: HashMap<String, Seen>,
-    /// When it began to start.
+    /// When the supervisor started.
     began: SystemTime,
-    /// From when to when a hand has cut waits short.
+    /// The intervals in which a hand called `wake`.
     woken: Option<(SystemTime, Option<SystemTime>)>,
 }
 
-/// What is known of a child from its events. `None`: nothing, because some are missing.
+/// What is known of a child from its events. `None`: unknown, because events were missed.
 #[derive(Clone, Debug)]
 struct Seen {
     state: Option<Lifecycle>,
     incarnation: Option<u32>,
-    /// Whether it was Active when it ended.
+    /// Whether the child was active when it ended.
     was_active: Option<bool>,
-    /// Its end always counts.
+    /// Whether its exit always counts as a restart.
     escalated: bool,
-    /// It failed too often and is down for that.
+    /// Whether the child is down because it failed too often.
     gave_up: bool,
-    /// Since when it is in its state.
+    /// When the child entered its state.
     since: Option<SystemTime>,
-    /// From when it has to wait, and for how long.
+    /// The start and the length of its backoff.
     wait: Option<(SystemTime, Duration)>,
 }
 
@@ -149,22 +149,22 @@ impl Watch {
             overlapped: HashSet::new(),
             launches: Vec::new(),
             suspects: Vec::new(),
-            // The few that leak are up before anybody listens.
+            // Leaking children start before the observer subscribes.
             blind: plan.leaky,
             plan,
             lagged: false,
-            heard: None,
+            processed_until: None,
             stopping: false,
         }
     }
 
-    /// Events are missing before the next one.
+    /// Records that events were missed before the next one.
     pub(crate) fn missed(&mut self, events: u64) {
         self.tally.missed.fetch_add(events, std::sync::atomic::Ordering::Relaxed);
         self.lagged = true;
     }
 
-    /// Takes in an event. The notes that were there when it came have been taken in.
+    /// Processes an event. The notes that precede it are already processed.
     pub(crate) fn event(&mut self, event: &Event) {
         count(&self.tally.events);
         if std::mem::take(&mut self.lagged) {
@@ -217,7 +217,7 @@ impl Watch {
         self.lives.forget(path);
     }
 
-    /// Says that a call begins for a child of this supervisor; see [`Mark`].
+    /// Records that a call for a child of this supervisor begins; see [`Mark`].
     pub(crate) fn begins(&mut self, parent: &str, mark: Mark) {
         let from = self.clock.wall(Instant::now());
         let Some(supervisor) = self.supervisors.get_mut(parent) else { return };
@@ -227,7 +227,7 @@ impl Watch {
         }
     }
 
-    /// Says that the call has ended, and whether it was carried out.
+    /// Records that the call has returned, and whether it succeeded.
     pub(crate) fn ends(&mut self, parent: &str, mark: Mark, done: bool) {
         let to = self.clock.wall(Instant::now());
         let Some(supervisor) = self.supervisors.get_mut(parent) else { return };
@@ -247,7 +247,7 @@ impl Supervisor {
         self.children.get_mut(name).expect("it was just put there")
     }
 
-    /// Whether a hand may have cut a wait short between these two.
+    /// Whether a hand may have called `wake` between these two instants.
     fn was_woken(&self, from: SystemTime, to: SystemTime) -> bool {
         self.woken.is_some_and(|(begun, ended)| {
             begun <= to + SLACK && ended.is_none_or(|ended| ended + SLACK >= from)
@@ -255,12 +255,12 @@ impl Supervisor {
     }
 }
 
-/// A path's supervisor, and the child's own name.
+/// Splits a path into the supervisor's path and the child's name.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// Where a child comes in its supervisor's order: its name ends in a number, guests come last.
+/// Returns a child's position in start order: the number in its name. Guests come last.
 fn position(name: &str) -> u64 {
     let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
     match (digits.parse::<u64>(), name.starts_with(crate::layout::GUEST)) {

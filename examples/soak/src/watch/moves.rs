@@ -1,4 +1,4 @@
-//! Steps of lifecycles, and what has to be true when one is made.
+//! Checks each step of a lifecycle.
 
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ use super::{Seen, Watch, position, split};
 use crate::tally::count;
 
 impl Watch {
-    /// A child has made a step.
+    /// Checks a step of a child.
     pub(super) fn moved(&mut self, event: &Event) {
         let EventKind::Moved { from, to, reason, .. } = &event.kind else { return };
         let (from, to) = (*from, *to);
@@ -70,7 +70,7 @@ impl Watch {
         }
     }
 
-    /// An incarnation has ended: its own code says the same.
+    /// Checks that the reported exit reason matches the incarnation's own notes.
     fn ended(&self, event: &Event, reason: &ExitReason) {
         let path = event.path.as_str();
         if self.plan.supervisors.contains_key(path) {
@@ -84,7 +84,7 @@ impl Watch {
         }
     }
 
-    /// A restart was granted.
+    /// Checks a granted restart against the limit.
     fn granted(&mut self, event: &Event, seen: &mut Seen) {
         let EventKind::Moved { wait, .. } = &event.kind else { return };
         let path = event.path.as_str();
@@ -106,7 +106,7 @@ impl Watch {
         self.decided(path, granted);
     }
 
-    /// A supervisor has given up on a child.
+    /// Checks a supervisor that gave up on a child.
     pub(super) fn gave_up(&mut self, event: &Event) {
         let path = event.path.as_str();
         let (parent, name) = split(path);
@@ -116,7 +116,7 @@ impl Watch {
         let seen = supervisor.seen(name, blind);
         seen.gave_up = true;
         let was_active = seen.was_active;
-        // A first start that fails is the end there, whatever the limit says.
+        // There, a failed first start ends the supervisor, whatever its limit.
         if rules.fails_first && was_active != Some(true) {
             return;
         }
@@ -139,7 +139,7 @@ impl Watch {
         }
     }
 
-    /// A wait is over: it was as long as was said.
+    /// Checks that a backoff took as long as announced.
     fn waited(&self, event: &Event, seen: &Seen) {
         let path = event.path.as_str();
         let Some(supervisor) = self.supervisors.get(split(path).0) else { return };
@@ -150,7 +150,7 @@ impl Watch {
         }
     }
 
-    /// A child was ready when it became Active.
+    /// Checks that a child has noted that it is ready before it becomes active.
     fn activated(&self, event: &Event) {
         let path = event.path.as_str();
         let by = self.clock.instant(event.at) + SLACK;
@@ -161,10 +161,10 @@ impl Watch {
         }
     }
 
-    /// An incarnation is started.
+    /// Checks the start of an incarnation.
     fn launched(&mut self, event: &Event) {
         let path = event.path.as_str();
-        // A life that began before this is an older one.
+        // A life that began before this instant is an older one.
         let before = event.at - SLACK;
         if self.plan.supervisors.contains_key(path) {
             return self.supervisor_launched(path, event.at, before);
@@ -182,7 +182,7 @@ impl Watch {
         self.out_of_turn(event);
     }
 
-    /// A supervisor begins anew: nothing is left of what was below it.
+    /// Checks that nothing below a supervisor is alive when it starts.
     fn supervisor_launched(&mut self, path: &str, at: SystemTime, before: SystemTime) {
         let below = |parent: &str| {
             parent.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -213,7 +213,7 @@ impl Watch {
         }
     }
 
-    /// What a child requires is there when it is started.
+    /// Checks that the requirements of a child are met when it starts.
     fn lacks(&self, path: &str) {
         let Some(required) = self.plan.requires.get(path) else { return };
         let Some(supervisor) = self.supervisors.get(split(path).0) else { return };
@@ -227,7 +227,7 @@ impl Watch {
         }
     }
 
-    /// Notes a start for which it was not the child's turn, if it was started in turn.
+    /// Records a start that would violate the start order if it was part of an ordered start.
     fn out_of_turn(&mut self, event: &Event) {
         let path = event.path.as_str();
         let (parent, name) = split(path);

@@ -1,4 +1,4 @@
-//! What the notes alone tell, and with them the causes of starts that events don't tell.
+//! Checks that need the notes only, and starts whose cause only the notes show.
 
 use std::time::{Duration, Instant};
 
@@ -9,28 +9,28 @@ use super::lives::Oddity;
 use super::{Watch, position, split};
 use crate::notes::{Note, What};
 
-/// A start whose cause isn't known for so long will never be noted.
+/// How long the cause of a start may stay unknown.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A child was started although a sibling was up or on its way. That is wrong if both were started
-/// in the order of their positions, which their own notes will tell.
+/// A start while a sibling was active or activating. It is wrong if both are part of an ordered
+/// start, which their notes show later.
 #[derive(Debug)]
 pub(super) struct Launch {
     pub(super) path: String,
     pub(super) incarnation: u32,
     pub(super) at: Instant,
-    /// When its supervisor began.
+    /// When the supervisor started.
     pub(super) since: Instant,
     pub(super) sibling: String,
     pub(super) sibling_incarnation: u32,
-    /// The sibling comes before it; otherwise behind.
+    /// Whether the sibling comes first in start order.
     pub(super) earlier: bool,
-    /// Its supervisor restarts children together.
+    /// Whether the supervisor restarts children together.
     pub(super) grouped: bool,
 }
 
-/// A child was asked to stop although one behind it lives. That is wrong if it was asked with its
-/// group; a child that was not ready in time is asked by itself.
+/// A child that was cancelled while a later sibling was alive. It is wrong if the child was cancelled
+/// with its group. A child that was not ready in time is cancelled alone.
 #[derive(Debug)]
 pub(super) struct Suspect {
     path: String,
@@ -39,7 +39,7 @@ pub(super) struct Suspect {
 }
 
 impl Watch {
-    /// Takes in notes.
+    /// Processes notes.
     pub(crate) fn notes(&mut self, notes: Vec<Note>) {
         for note in notes {
             self.note(&note);
@@ -70,13 +70,13 @@ impl Watch {
         }
     }
 
-    /// A child is asked to stop with its group or its supervisor: whoever comes behind it is down.
+    /// Checks that all later siblings are down when a child is cancelled with its group or supervisor.
     fn asked(&mut self, note: &Note) {
         let path = note.path.as_str();
         let (parent, name) = split(path);
         let Some(rules) = self.plan.supervisors.get(parent) else { return };
         if !rules.dynamic && !self.plan.leaky {
-            // One that was down already may be started again by hand before all others are down.
+            // A call may start a child that was down already before all others are down.
             let later = self.lives.living_below(parent).find(|(it, life)| {
                 position(it) > position(name) && life.cause != StartCause::Manual
             });
@@ -97,7 +97,7 @@ impl Watch {
         }
     }
 
-    /// What a child is asked to stop for is told by an event, which may have come or not.
+    /// Checks a cancelled child whose cause is in an event that may not have arrived yet.
     fn suspect(&mut self, suspect: Suspect) {
         let (parent, name) = split(&suspect.path);
         let seen = self.supervisors.get(parent).and_then(|it| it.children.get(name));
@@ -109,7 +109,7 @@ impl Watch {
         }
     }
 
-    /// A child has come to a state: was it asked to stop for its group, or because it failed?
+    /// Decides pending checks when a child enters a state.
     pub(super) fn confirm(&mut self, path: &str, incarnation: u32, state: Lifecycle) {
         if matches!(state, Lifecycle::Activating | Lifecycle::Active) || self.suspects.is_empty() {
             return;
@@ -124,7 +124,7 @@ impl Watch {
         });
     }
 
-    /// Whether it is known what to make of a start; if it was out of turn, says so.
+    /// Decides a start, if its cause is known, and reports it if it was out of order.
     fn judge(&self, launch: &Launch) -> bool {
         let Launch { path, incarnation, at, since, sibling, earlier, grouped, .. } = launch;
         let by = *at + PATIENCE;
@@ -151,7 +151,7 @@ impl Watch {
     }
 }
 
-/// Where a supervisor comes in its zone.
+/// Returns the position of a supervisor in its zone.
 fn place(path: &str) -> [u64; 2] {
     let mut names = path.split('/').skip(2).map(position);
     [names.next().unwrap_or(0), names.next().unwrap_or(0)]
