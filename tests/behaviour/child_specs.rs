@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{End, World, settle, start};
+use crate::common::{End, FakeChildren, settle, start};
 use verger::{
     Backoff, Child, ChildKind, ChildSpec, Context, ControlError, DynamicSupervisor, Exit,
     FirstStart, Preset, RestartType, RunError, Shutdown, StartError, Supervisor, SupervisorBuilder,
@@ -47,12 +47,12 @@ async fn names(tree: &SupervisorHandle) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_constructor_can_be_used_twice_if_one_child_is_renamed() {
-    let (world, paths) = (World::new(), Paths::default());
+    let (fakes, paths) = (FakeChildren::new(), Paths::default());
     let tree = start(
         app()
             .child(noting("a", &paths).named("north"))
             .child(noting("a", &paths))
-            .child(world.child("a").named("b").named("south")),
+            .child(fakes.child("a").named("b").named("south")),
     )
     .await;
 
@@ -63,7 +63,7 @@ async fn a_constructor_can_be_used_twice_if_one_child_is_renamed() {
         let gone = tree.which_child(old).await;
         assert!(matches!(gone, Err(ControlError::NotFound { .. })), "the last name counts");
     }
-    world.end("a", End::Panic).await;
+    fakes.end("a", End::Panic).await;
     tree.wake("south").await.unwrap();
     assert_eq!(tree.which_child("south").await.unwrap().incarnation, 2);
 }
@@ -89,10 +89,10 @@ async fn a_renamed_clone_runs_the_same_and_leaves_the_original_unchanged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renamed_nested_supervisor_has_its_new_name_everywhere() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let paths = Paths::default();
     let pool = Supervisor::builder("pool").restarts(0, 60 * SECOND);
-    let pool = pool.child(world.child("db")).child(noting("log", &paths)).into_child();
+    let pool = pool.child(fakes.child("db")).child(noting("log", &paths)).into_child();
     let twin = Supervisor::builder("pool").child(noting("log", &paths)).into_child();
     let tree = app().restarts(0, 60 * SECOND).child(twin.clone()).child(twin.named("twin"));
     let tree = start(tree.child(pool.named("north"))).await;
@@ -106,7 +106,7 @@ async fn a_renamed_nested_supervisor_has_its_new_name_everywhere() {
     assert_eq!(lines[1], "pool");
     assert!(lines.contains(&"twin") && lines.contains(&"north"), "{lines:?}");
 
-    world.end("db", End::Error).await;
+    fakes.end("db", End::Error).await;
     let first = events.next().await.unwrap().path;
     assert_eq!(first.as_str(), "app/north/db");
     match tree.wait().await {
@@ -324,10 +324,10 @@ async fn a_spec_is_a_component_except_for_its_name() {
 /// If the pool counted as a worker, it would have a grace of five seconds for all its descendants.
 #[tokio::test(start_paused = true)]
 async fn a_supervisor_from_a_factory_or_a_value_is_recognized_as_a_supervisor() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let pool = |deaf: &str| {
-        world.deafen(deaf);
-        let deaf = world.child(deaf).shutdown(60 * SECOND);
+        fakes.ignore_cancellation(deaf);
+        let deaf = fakes.child(deaf).shutdown(60 * SECOND);
         Supervisor::builder("pool").child(deaf).build().unwrap()
     };
     let (made, value) = (pool("a"), pool("b"));
@@ -337,9 +337,9 @@ async fn a_supervisor_from_a_factory_or_a_value_is_recognized_as_a_supervisor() 
     for name in ["made", "value"] {
         let spec = tree.child_spec(name).await.unwrap();
         assert_eq!((spec.kind, spec.shutdown), (ChildKind::Supervisor, Shutdown::Infinity));
-        let asked = tokio::time::Instant::now();
+        let called = tokio::time::Instant::now();
         tree.terminate_child(name).await.unwrap();
-        assert_eq!(asked.elapsed(), 45 * SECOND, "{name}: the last quarter is for `deactivate`");
+        assert_eq!(called.elapsed(), 45 * SECOND, "{name}: the last quarter is for `deactivate`");
     }
 }
 

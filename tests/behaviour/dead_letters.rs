@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::common::{End, World, settle, start};
+use crate::common::{End, FakeChildren, settle, start};
 use verger::{
     DeadLetterReason, DeadLetterStore, DynamicSupervisor, OnExhausted, ReplayError, Supervisor,
     SupervisorBuilder,
@@ -17,11 +17,11 @@ fn strict(name: &str) -> SupervisorBuilder {
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_reaches_its_ancestors_only() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let minute = Duration::from_secs(60);
-    let mid = Supervisor::builder("mid").restarts(0, minute).child(world.child("leaf"));
+    let mid = Supervisor::builder("mid").restarts(0, minute).child(fakes.child("leaf"));
     let top = Supervisor::builder("top").restarts(0, minute).child(mid);
-    let beside = Supervisor::builder("beside").child(world.child("other"));
+    let beside = Supervisor::builder("beside").child(fakes.child("other"));
     let app = Supervisor::builder("app").child(top).child(beside);
     let app = app.build().unwrap().start().await.unwrap();
     let mut at_app = app.dead_letters();
@@ -29,7 +29,7 @@ async fn a_dead_letter_reaches_its_ancestors_only() {
     let mut at_mid = app.supervisor("top/mid").await.unwrap().dead_letters();
     let mut at_beside = app.supervisor("beside").await.unwrap().dead_letters();
 
-    world.end("leaf", End::Error).await;
+    fakes.end("leaf", End::Error).await;
     settle().await;
 
     let leaf = ("app/top/mid/leaf", "failed: leaf failed");
@@ -53,11 +53,11 @@ async fn a_dead_letter_reaches_its_ancestors_only() {
 
 #[tokio::test(start_paused = true)]
 async fn seed3_03_every_subscriber_receives_every_dead_letter() {
-    let world = World::new();
-    let app = start(strict("app").child(world.child("a")).child(world.child("b"))).await;
+    let fakes = FakeChildren::new();
+    let app = start(strict("app").child(fakes.child("a")).child(fakes.child("b"))).await;
     let mut both = [app.dead_letters(), app.dead_letters()];
-    world.end("a", End::Error).await;
-    world.end("b", End::Panic).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("b", End::Panic).await;
     for letters in &mut both {
         for (target, error) in [("app/a", "failed: a failed"), ("app/b", "panicked: b panicked")] {
             let letter = letters.try_next().expect("a letter");
@@ -73,10 +73,10 @@ async fn seed3_03_every_subscriber_receives_every_dead_letter() {
 
 #[tokio::test(start_paused = true)]
 async fn seed3_04_a_serialised_dead_letter_has_all_its_fields() {
-    let world = World::new();
-    let app = start(strict("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let app = start(strict("app").child(fakes.child("a"))).await;
     let mut letters = app.dead_letters();
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     let mut json = serde_json::to_value(letters.try_next().unwrap()).unwrap();
     assert!(json["at_ms"].as_u64().unwrap() > 1_700_000_000_000, "of this age: {json}");
     json.as_object_mut().unwrap().remove("at_ms");
@@ -94,16 +94,16 @@ async fn seed3_04_a_serialised_dead_letter_has_all_its_fields() {
 
 #[tokio::test(start_paused = true)]
 async fn seed3_06_a_panicking_subscriber_affects_no_other_subscriber() {
-    let world = World::new();
-    let app = start(strict("app").child(world.child("a")).child(world.child("b"))).await;
+    let fakes = FakeChildren::new();
+    let app = start(strict("app").child(fakes.child("a")).child(fakes.child("b"))).await;
     let (mut clumsy, mut other) = (app.dead_letters(), app.dead_letters());
     let clumsy = tokio::spawn(async move {
         let letter = clumsy.next().await.unwrap();
         panic!("what is this: {letter:?}");
     });
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert!(clumsy.await.unwrap_err().is_panic());
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     let targets: Vec<_> =
         std::iter::from_fn(|| other.try_next()).map(|letter| letter.target.to_string()).collect();
     assert_eq!(targets, ["app/a", "app/b"], "and no letter about it");
@@ -112,15 +112,15 @@ async fn seed3_06_a_panicking_subscriber_affects_no_other_subscriber() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_131_a_store_keeps_the_letters_of_its_supervisor_and_descendants() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let (all, some, counted) =
         (DeadLetterStore::default(), DeadLetterStore::ring(1), DeadLetterStore::metrics_only());
     let a = strict("a").dead_letter_store(&some).dead_letter_store(&counted);
-    let a = a.child(world.child("x")).child(world.child("y"));
-    let ab = strict("ab").child(world.child("z"));
+    let a = a.child(fakes.child("x")).child(fakes.child("y"));
+    let ab = strict("ab").child(fakes.child("z"));
     let app = start(strict("app").dead_letter_store(&all).child(a).child(ab)).await;
     for child in ["x", "z", "y"] {
-        world.end(child, End::Error).await;
+        fakes.end(child, End::Error).await;
     }
     app.stop("enough").await.unwrap();
 
@@ -142,14 +142,14 @@ async fn kin_131_a_store_keeps_the_letters_of_its_supervisor_and_descendants() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_132_a_letter_without_a_message_can_not_be_replayed() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let store = DeadLetterStore::default();
     let conns = DynamicSupervisor::builder("conns").dead_letter_store(&store);
     let conns = conns.restarts(0, Duration::from_secs(60)).on_exhausted(OnExhausted::StopChild);
     let app = start(Supervisor::builder("app").child(conns)).await;
     let handle = app.supervisor("conns").await.unwrap();
-    handle.start_child(world.child("conn")).await.unwrap();
-    world.end("conn", End::Error).await;
+    handle.start_child(fakes.child("conn")).await.unwrap();
+    fakes.end("conn", End::Error).await;
     let entry = store.entry(1).expect("a letter");
     assert_eq!((entry.replays, entry.quarantined), (0, false));
     let error = store.replay(entry.id).unwrap_err();
@@ -164,9 +164,9 @@ async fn kin_132_a_letter_without_a_message_can_not_be_replayed() {
 async fn a_store_outlives_its_tree_and_serves_the_next_tree() {
     let store = DeadLetterStore::default();
     for _ in 0..2 {
-        let world = World::new();
-        let app = start(strict("app").dead_letter_store(&store).child(world.child("a"))).await;
-        world.end("a", End::Error).await;
+        let fakes = FakeChildren::new();
+        let app = start(strict("app").dead_letter_store(&store).child(fakes.child("a"))).await;
+        fakes.end("a", End::Error).await;
         app.stop("enough").await.unwrap();
     }
     let numbers: Vec<_> = store.entries().iter().map(|entry| entry.id.number()).collect();

@@ -67,18 +67,18 @@ async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
 }
 
 /// Returns the health events so far.
-fn told(events: &mut Subscription<Event>) -> Vec<String> {
-    let mut told = Vec::new();
+fn health_events(events: &mut Subscription<Event>) -> Vec<String> {
+    let mut texts = Vec::new();
     while let Some(Event { path, incarnation, kind, .. }) = events.try_next() {
         match kind {
             EventKind::Unhealthy { problem } => {
-                told.push(format!("{}#{incarnation} unhealthy: {problem}", path.name()));
+                texts.push(format!("{}#{incarnation} unhealthy: {problem}", path.name()));
             }
-            EventKind::Healthy => told.push(format!("{}#{incarnation} healthy", path.name())),
+            EventKind::Healthy => texts.push(format!("{}#{incarnation} healthy", path.name())),
             _ => {}
         }
     }
-    told
+    texts
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,7 +86,7 @@ async fn seed3_34_unhealthy_is_reported_and_nothing_is_restarted() {
     let checks = Checks::new("+---------");
     let tree = start(eager().child(idle("a").health_check(checks.check()))).await;
     let mut events = tree.events();
-    assert_eq!(seen(&tree, "a").await.healthy, None, "nobody has looked yet");
+    assert_eq!(seen(&tree, "a").await.healthy, None, "no check has run yet");
 
     sleep(secs(10)).await;
     assert_eq!(seen(&tree, "a").await.healthy, Some(true));
@@ -99,12 +99,12 @@ async fn seed3_34_unhealthy_is_reported_and_nothing_is_restarted() {
     assert!(text.contains("permanent    active       up 40s  UNHEALTHY"), "{text}");
     sleep(secs(50)).await;
     assert_eq!(seen(&tree, "a").await.incarnation, 1, "it is not restarted");
-    assert_eq!(told(&mut events), ["a#1 unhealthy: no ping"]);
+    assert_eq!(health_events(&mut events), ["a#1 unhealthy: no ping"]);
 
     sleep(secs(20)).await;
     let child = seen(&tree, "a").await;
     assert_eq!((child.healthy, child.restarts, child.last_exit.is_some()), (Some(true), 0, false));
-    assert_eq!(told(&mut events), ["a#1 healthy"]);
+    assert_eq!(health_events(&mut events), ["a#1 healthy"]);
     tree.stop("done").await.unwrap();
 }
 
@@ -125,11 +125,15 @@ async fn seed3_34_with_the_opt_in_an_unhealthy_child_is_restarted() {
     );
     assert!(!last.is_clean());
     assert_eq!(seen(&tree, "b").await.incarnation, 1);
-    assert_eq!(told(&mut events), ["a#1 unhealthy: no ping"]);
+    assert_eq!(health_events(&mut events), ["a#1 unhealthy: no ping"]);
     sleep(secs(10)).await;
     assert_eq!(seen(&tree, "a").await.healthy, Some(true));
     assert_eq!(checks.at(), [(10, 1), (20, 1), (30, 1), (40, 2)]);
-    assert_eq!(told(&mut events), Vec::<String>::new(), "that the next one is well is no news");
+    assert_eq!(
+        health_events(&mut events),
+        Vec::<String>::new(),
+        "a healthy next incarnation is not reported"
+    );
     tree.stop("done").await.unwrap();
 }
 
@@ -227,7 +231,7 @@ async fn an_error_a_panic_and_a_timeout_of_a_check_are_failures() {
     let tree = start(tree).await;
     let mut events = tree.events();
     sleep(secs(10)).await;
-    let mut problems = told(&mut events);
+    let mut problems = health_events(&mut events);
     problems.sort();
     let expected = [
         "c0#1 unhealthy: no ping",
@@ -236,7 +240,7 @@ async fn an_error_a_panic_and_a_timeout_of_a_check_are_failures() {
     ];
     assert_eq!(problems, expected);
     sleep(secs(3)).await;
-    assert_eq!(told(&mut events), ["c2#1 unhealthy: no answer within 3s"]);
+    assert_eq!(health_events(&mut events), ["c2#1 unhealthy: no answer within 3s"]);
     tree.stop("done").await.unwrap();
 }
 
@@ -253,8 +257,8 @@ impl Drop for Touchy {
 
 #[tokio::test(start_paused = true)]
 async fn a_check_that_panics_on_drop_runs_again() {
-    let asked = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&asked);
+    let calls = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&calls);
     let check = HealthCheck::new(move |_: Context| {
         let first = count.fetch_add(1, Ordering::Relaxed) == 0;
         async move {
@@ -274,8 +278,8 @@ async fn a_check_that_panics_on_drop_runs_again() {
 
 #[tokio::test(start_paused = true)]
 async fn an_undetermined_check_does_not_count() {
-    let asked = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&asked);
+    let calls = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&calls);
     let check = HealthCheck::new(move |_: Context| {
         let number = count.fetch_add(1, Ordering::Relaxed);
         async move {
@@ -329,9 +333,9 @@ impl Drop for Gone {
 async fn a_running_check_ends_with_its_child_and_with_its_supervisor() {
     for way in ["child", "supervisor", "dropped"] {
         let gone = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&gone);
+        let flag = Arc::clone(&gone);
         let check = HealthCheck::new(move |_: Context| {
-            let gone = Gone(Arc::clone(&told));
+            let gone = Gone(Arc::clone(&flag));
             async move {
                 let _gone = gone;
                 std::future::pending::<()>().await;

@@ -1,16 +1,16 @@
 //! Children that require a sibling, and calls that start them.
 
-use crate::common::{End, World, settle};
+use crate::common::{End, FakeChildren, settle};
 use verger::{Lifecycle, Supervisor};
 
 #[tokio::test(start_paused = true)]
 async fn a_start_returns_although_its_requirement_is_terminated() {
-    let world = World::new();
-    let app = Supervisor::builder("app").child(world.child("db"));
+    let fakes = FakeChildren::new();
+    let app = Supervisor::builder("app").child(fakes.child("db"));
     let app = app.build().unwrap().start().await.unwrap();
     app.terminate_child("db").await.unwrap();
 
-    let api = app.start_child(world.child("api").requires("db")).await.unwrap();
+    let api = app.start_child(fakes.child("api").requires("db")).await.unwrap();
     assert!(api.is_gated() && !api.declined());
     assert_eq!(api.incarnation(), None);
     let seen = app.which_child("api").await.unwrap();
@@ -22,28 +22,28 @@ async fn a_start_returns_although_its_requirement_is_terminated() {
     app.restart_child("db").await.unwrap();
     settle().await;
     assert_eq!(app.which_child("api").await.unwrap().lifecycle, Lifecycle::Active);
-    assert_eq!(world.acts(), ["start db", "stop db", "start db", "start api"]);
+    assert_eq!(fakes.actions(), ["start db", "stop db", "start db", "start api"]);
     app.stop("enough").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_of_a_requirement_does_not_stop_its_dependants_but_gates_their_next_start() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let app = Supervisor::builder("app")
-        .child(world.child("db"))
-        .child(world.child("api").requires("db"));
+        .child(fakes.child("db"))
+        .child(fakes.child("api").requires("db"));
     let app = app.build().unwrap().start().await.unwrap();
-    assert_eq!(world.acts(), ["start db", "start api"]);
+    assert_eq!(fakes.actions(), ["start db", "start api"]);
 
-    world.end("db", End::Error).await;
+    fakes.end("db", End::Error).await;
     assert_eq!(app.which_child("api").await.unwrap().lifecycle, Lifecycle::Active);
-    world.end("api", End::Error).await;
+    fakes.end("api", End::Error).await;
     app.wake("api").await.unwrap();
     settle().await;
     assert_eq!(app.which_child("api").await.unwrap().lifecycle, Lifecycle::Discovered);
 
     app.wake("db").await.unwrap();
     settle().await;
-    assert_eq!(world.acts(), ["end db", "end api", "start db", "start api"]);
+    assert_eq!(fakes.actions(), ["end db", "end api", "start db", "start api"]);
     app.stop("enough").await.unwrap();
 }

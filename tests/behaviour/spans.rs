@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::log::ask_every_log;
+use crate::log::register_second_subscriber;
 use tracing::span::Id;
 use tracing::subscriber::set_default;
 use tracing_subscriber::layer::{Context as LayerContext, Layer, SubscriberExt};
@@ -43,7 +43,7 @@ async fn a_childs_span_is_entered_for_each_poll_and_closed_at_its_exit_even_if_i
 {
     let spans = Spans::default();
     let _reading = set_default(tracing_subscriber::registry().with(spans.clone()));
-    ask_every_log();
+    register_second_subscriber();
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&kept);
     let child = worker("child", move |ctx: Context| {
@@ -87,7 +87,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Broken {
 async fn a_subscriber_that_panics_in_a_childs_span_panics_the_child() {
     for at_enter in [true, false] {
         let _reading = set_default(tracing_subscriber::registry().with(Broken { at_enter }));
-        ask_every_log();
+        register_second_subscriber();
         let child = worker("child", async |ctx: Context| ctx.cancelled().await);
         let app = Supervisor::builder("app").restarts(0, Duration::from_secs(1)).child(child);
         let error = app.build().unwrap().run().await.unwrap_err();

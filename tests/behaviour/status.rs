@@ -8,7 +8,7 @@ use verger::{
     SupervisorBuilder, SupervisorHandle, worker,
 };
 
-use crate::common::{End, NextStart, World, settle};
+use crate::common::{End, FakeChildren, NextStart, settle};
 
 const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -37,17 +37,17 @@ async fn text(handle: &SupervisorHandle) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_healthy_tree_is_one_line_per_child() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let ingest = Supervisor::builder("ingest")
         .strategy(Strategy::RestForOne)
         .restarts(3, secs(90))
-        .child(world.child("mqtt"))
-        .child(world.child("writer").restart(RestartType::Transient));
+        .child(fakes.child("mqtt"))
+        .child(fakes.child("writer").restart(RestartType::Transient));
     let app = app()
         .child(says("db", "pool 8/10"))
-        .child(world.child("http"))
+        .child(fakes.child("http"))
         .child(ingest)
-        .child(world.child("migrate").restart(RestartType::Temporary));
+        .child(fakes.child("migrate").restart(RestartType::Temporary));
     let app = start(app).await;
     sleep(secs(8_100)).await;
 
@@ -77,20 +77,20 @@ async fn a_healthy_tree_is_one_line_per_child() {
 /// The example in the documentation of `Status`.
 #[tokio::test(start_paused = true)]
 async fn a_waiting_child_shows_delay_reason_and_attempt() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let ingest = Supervisor::builder("ingest")
         .strategy(Strategy::RestForOne)
-        .child(world.child("writer").backoff(Backoff::none()))
-        .child(world.child("mqtt").backoff(Backoff::constant(secs(5))));
-    let app = app().child(says("db", "pool 8/10")).child(ingest).child(world.child("http"));
+        .child(fakes.child("writer").backoff(Backoff::none()))
+        .child(fakes.child("mqtt").backoff(Backoff::constant(secs(5))));
+    let app = app().child(says("db", "pool 8/10")).child(ingest).child(fakes.child("http"));
     let app = start(app).await;
     sleep(secs(8_062)).await;
     for _ in 0..2 {
-        world.end("writer", End::Panic).await;
+        fakes.end("writer", End::Panic).await;
     }
     sleep(secs(23)).await;
-    world.next_starts("mqtt", [NextStart::Error; 4]);
-    world.end("mqtt", End::Error).await;
+    fakes.next_starts("mqtt", [NextStart::Error; 4]);
+    fakes.end("mqtt", End::Error).await;
     sleep(Duration::from_millis(15_800)).await;
 
     assert_eq!(
@@ -111,21 +111,21 @@ async fn a_waiting_child_shows_delay_reason_and_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_child_and_the_siblings_down_with_it_are_marked() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let app = app()
         .restarts(1, secs(60))
         .on_exhausted(OnExhausted::Park)
         .strategy(Strategy::RestForOne)
-        .child(world.child("a"))
-        .child(world.child("b"))
-        .child(world.child("c"))
-        .child(world.child("d").requires("c"));
+        .child(fakes.child("a"))
+        .child(fakes.child("b"))
+        .child(fakes.child("c"))
+        .child(fakes.child("d").requires("c"));
     let app = start(app).await;
-    world.end("b", End::Panic).await;
+    fakes.end("b", End::Panic).await;
     let waiting = text(&app).await;
     sleep(secs(5)).await;
     settle().await;
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     sleep(secs(61)).await;
 
     assert_eq!(
@@ -157,10 +157,10 @@ async fn a_parked_child_and_the_siblings_down_with_it_are_marked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_manually_stopped_child_is_not_shown_as_failed() {
-    let world = World::new();
-    let ingest = Supervisor::builder("ingest").child(world.child("mqtt"));
-    let app = start(app().child(ingest).child(world.child("http"))).await;
-    world.end("http", End::Error).await;
+    let fakes = FakeChildren::new();
+    let ingest = Supervisor::builder("ingest").child(fakes.child("mqtt"));
+    let app = start(app().child(ingest).child(fakes.child("http"))).await;
+    fakes.end("http", End::Error).await;
     sleep(secs(6)).await;
     app.terminate_child("ingest").await.unwrap();
     app.terminate_child("http").await.unwrap();
@@ -180,10 +180,10 @@ async fn a_manually_stopped_child_is_not_shown_as_failed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_supervisor_that_gave_up_names_the_child_while_it_waits() {
-    let world = World::new();
-    let ingest = Supervisor::builder("ingest").restarts(0, secs(5)).child(world.child("mqtt"));
+    let fakes = FakeChildren::new();
+    let ingest = Supervisor::builder("ingest").restarts(0, secs(5)).child(fakes.child("mqtt"));
     let app = start(app().child(ingest)).await;
-    world.end("mqtt", End::Error).await;
+    fakes.end("mqtt", End::Error).await;
     sleep(Duration::from_millis(4_500)).await;
 
     assert_eq!(
@@ -276,9 +276,9 @@ async fn long_names_and_long_words_are_cut_to_80_columns() {
 #[cfg(feature = "json")]
 #[tokio::test(start_paused = true)]
 async fn every_time_in_json_is_a_number_of_milliseconds() {
-    let world = World::new();
-    let app = start(app().restarts(3, secs(90)).child(world.child("mqtt"))).await;
-    world.end("mqtt", End::Error).await;
+    let fakes = FakeChildren::new();
+    let app = start(app().restarts(3, secs(90)).child(fakes.child("mqtt"))).await;
+    fakes.end("mqtt", End::Error).await;
     sleep(Duration::from_millis(800)).await;
 
     let json = app.status().await.unwrap().json();

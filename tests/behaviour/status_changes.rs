@@ -12,7 +12,7 @@ use verger::{
     StatusStream, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
-use crate::common::{End, World, settle};
+use crate::common::{End, FakeChildren, settle};
 
 /// The number of children in one page of a listing.
 const PAGE: usize = 16;
@@ -47,19 +47,19 @@ async fn children_are_listed_in_start_order() {
         let children = handle.which_children().await.unwrap();
         children.iter().map(|child| child.path.name().to_owned()).collect()
     }
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let app = Supervisor::builder("app")
         .start(Start::Concurrent)
-        .child(world.child("z").requires("m"))
-        .child(world.child("m"))
-        .child(Supervisor::builder("k").child(world.child("x")))
-        .child(world.child("b").restart(RestartType::Temporary));
+        .child(fakes.child("z").requires("m"))
+        .child(fakes.child("m"))
+        .child(Supervisor::builder("k").child(fakes.child("x")))
+        .child(fakes.child("b").restart(RestartType::Temporary));
     let app = start(app).await;
     assert_eq!(names(&app).await, ["m", "z", "k", "b"]);
 
-    app.start_child(world.child("a")).await.unwrap();
+    app.start_child(fakes.child("a")).await.unwrap();
     app.restart("m").await.unwrap();
-    world.end("b", End::Normal).await;
+    fakes.end("b", End::Normal).await;
     assert_eq!(names(&app).await, ["m", "z", "k", "a"], "a restart changes nothing");
     let status = app.status().await.unwrap();
     let seen = status.root.children.iter().map(|node| node.child.path.name());
@@ -111,7 +111,7 @@ async fn a_supervisor_of_100_000_children_answers_calls_between_the_pages_of_a_s
 
 #[tokio::test(start_paused = true)]
 async fn events_arrive_in_order_and_are_numbered() {
-    fn told(event: &Event) -> String {
+    fn text_of(event: &Event) -> String {
         let what = match &event.kind {
             EventKind::Moved { from, to, after, reason, wait } => {
                 let reason = reason.as_ref().map(|reason| format!(", {reason}"));
@@ -123,14 +123,14 @@ async fn events_arrive_in_order_and_are_numbered() {
         };
         format!("{} {}#{} {what}", event.seq, event.path, event.incarnation)
     }
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::constant(secs(5));
-    let mid = Supervisor::builder("mid").child(world.child("a").backoff(backoff));
+    let mid = Supervisor::builder("mid").child(fakes.child("a").backoff(backoff));
     let app = start(Supervisor::builder("app").child(mid)).await;
     let (mut here, mut below) = (app.events(), app.supervisor("mid").await.unwrap().events());
     let began = app.status().await.unwrap().captured_at;
     sleep(secs(2)).await;
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     sleep(secs(5)).await;
     settle().await;
     app.terminate_child("mid/a").await.unwrap();
@@ -147,27 +147,28 @@ async fn events_arrive_in_order_and_are_numbered() {
         "7 app/mid/a#2 deactivating → stopped after 0ns, shut down",
         "8 app/mid/a#2 Removed",
     ];
-    assert_eq!(events.iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(events.iter().map(text_of).collect::<Vec<_>>(), expected);
     let at: Vec<_> = events.iter().map(|event| event.at.duration_since(began).unwrap()).collect();
     assert_eq!(at, [2, 2, 7, 7, 7, 7, 7, 7].map(secs));
-    let below: Vec<_> = std::iter::from_fn(|| below.try_next()).map(|event| told(&event)).collect();
-    assert_eq!(below, expected, "the same ones, told to who listens further down");
+    let below: Vec<_> =
+        std::iter::from_fn(|| below.try_next()).map(|event| text_of(&event)).collect();
+    assert_eq!(below, expected, "a subscriber further down receives the same events");
     assert_eq!((here.missed(), app.status().await.unwrap().seq), (0, 8));
     app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn serialised_events_and_dead_letters_have_every_time_in_milliseconds() {
-    let world = World::new();
-    let flaky = world.child("a").backoff(Backoff::constant(secs(5)));
+    let fakes = FakeChildren::new();
+    let flaky = fakes.child("a").backoff(Backoff::constant(secs(5)));
     let app = start(Supervisor::builder("app").restarts(1, secs(60)).child(flaky)).await;
     let (mut events, mut letters) = (app.events(), app.dead_letters());
     let began = serde_json::to_value(app.status().await.unwrap()).unwrap()["captured_at_ms"]
         .as_u64()
         .unwrap();
     sleep(secs(2)).await;
-    world.end("a", End::Error).await;
-    let told: Vec<_> = std::iter::from_fn(|| events.try_next()).collect();
+    fakes.end("a", End::Error).await;
+    let received: Vec<_> = std::iter::from_fn(|| events.try_next()).collect();
     let reason = serde_json::json!({ "kind": "failed", "message": "failed: a failed" });
 
     let expected = serde_json::json!([
@@ -181,11 +182,11 @@ async fn serialised_events_and_dead_letters_have_every_time_in_milliseconds() {
             "wait": { "attempt": 1, "delay_ms": 5_000 },
         },
     ]);
-    assert_eq!(serde_json::to_value(told).unwrap(), expected);
+    assert_eq!(serde_json::to_value(received).unwrap(), expected);
 
     sleep(secs(5)).await;
     settle().await;
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     let letter = letters.try_next().unwrap();
     let expected = serde_json::json!({
         "reason": "gave_up", "target": "app/a", "incarnation": 2, "error": reason,
@@ -235,11 +236,11 @@ async fn a_subscriber_receives_each_change_once_whenever_it_subscribes() {
     let states = ["active", "errored", "resolved", "activating", "active"];
     let mut seen_at_once = BTreeSet::new();
     for steps in 0..30 {
-        let world = World::new();
-        let mid = Supervisor::builder("mid").child(world.child("b")).child(world.child("c"));
+        let fakes = FakeChildren::new();
+        let mid = Supervisor::builder("mid").child(fakes.child("b")).child(fakes.child("c"));
         let app = Supervisor::builder("app")
             .defaults(|child| child.backoff(Backoff::none()))
-            .child(world.child("a"))
+            .child(fakes.child("a"))
             .child(mid.defaults(|child| child.backoff(Backoff::none())));
         let app = start(app).await;
 
@@ -248,7 +249,7 @@ async fn a_subscriber_receives_each_change_once_whenever_it_subscribes() {
         let mut stream = None;
         for step in 0..60 {
             if step == steps {
-                world.end_unobserved("b", End::Error);
+                fakes.end_without_settling("b", End::Error);
             }
             if stream.is_none() {
                 stream = poll_once(subscribing.as_mut()).await;
@@ -274,13 +275,13 @@ async fn a_subscriber_receives_each_change_once_whenever_it_subscribes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_added_later_is_reported_from_its_first_state_to_its_last() {
-    let world = World::new();
-    let app = start(Supervisor::builder("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let app = start(Supervisor::builder("app").child(fakes.child("a"))).await;
     let mut stream = app.subscribe_status().await.unwrap();
-    app.start_child(world.child("b")).await.unwrap();
+    app.start_child(fakes.child("b")).await.unwrap();
     app.terminate_child("b").await.unwrap();
     app.delete_child("b").await.unwrap();
-    app.start_child(world.child("b")).await.unwrap();
+    app.start_child(fakes.child("b")).await.unwrap();
 
     let changes = drain(&mut stream).await;
     assert_eq!(of(&changes, "a"), ["active"]);

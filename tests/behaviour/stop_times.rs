@@ -48,7 +48,7 @@ impl Diary {
     }
 
     /// Returns a child that ignores its cancellation.
-    fn deaf(&self, name: &'static str) -> ChildSpec {
+    fn ignores_cancellation(&self, name: &'static str) -> ChildSpec {
         worker_with(name, self.clone(), async |ctx: Context, diary| -> Exit {
             let _guard = diary.guard(&name_of(&ctx));
             pending().await
@@ -99,19 +99,19 @@ async fn start(builder: SupervisorBuilder) -> SupervisorHandle {
 
 /// Stops the tree, and returns how long that took.
 async fn stop(handle: &SupervisorHandle) -> Duration {
-    let asked = Instant::now();
+    let called = Instant::now();
     handle.stop("the test is over").await.unwrap();
-    asked.elapsed()
+    called.elapsed()
 }
 
 #[tokio::test(start_paused = true)]
 async fn children_that_ignore_their_cancellation_cost_the_sum_of_their_graces_in_reverse_order() {
     let diary = Diary::new();
     let app = app()
-        .child(diary.deaf("a").shutdown(secs(1)))
-        .child(diary.deaf("b").shutdown(secs(2)))
-        .child(diary.deaf("default"))
-        .child(diary.deaf("killed").shutdown(Shutdown::BrutalKill))
+        .child(diary.ignores_cancellation("a").shutdown(secs(1)))
+        .child(diary.ignores_cancellation("b").shutdown(secs(2)))
+        .child(diary.ignores_cancellation("default"))
+        .child(diary.ignores_cancellation("killed").shutdown(Shutdown::BrutalKill))
         .child(diary.slow("slow", ms(700)));
     let app = start(app).await;
     assert_eq!(stop(&app).await, ms(700) + secs(5 + 2 + 1));
@@ -212,18 +212,20 @@ async fn a_value_has_three_quarters_of_its_grace_for_run_and_the_rest_for_deacti
     // `run` returns in time, and `deactivate` has the rest of the grace.
     let (took, ending, diary) = stop_staged(secs(4), None, ms(500), ms(3400)).await;
     assert_eq!((took, ending), (ms(3900), "shutdown"));
-    let told = [(500, "run is over"), (500, "deactivate begins"), (3900, "deactivate is done")];
-    assert_eq!(diary[..3], at(&told));
+    let entries = [(500, "run is over"), (500, "deactivate begins"), (3900, "deactivate is done")];
+    assert_eq!(diary[..3], at(&entries));
     // `run` doesn't return in time, and `deactivate` does.
     let (took, ending, diary) = stop_staged(secs(4), None, never, ms(900)).await;
     assert_eq!((took, ending), (ms(3900), "killed"));
-    let told = [(3000, "run is over"), (3000, "deactivate begins"), (3900, "deactivate is done")];
-    assert_eq!(diary[..3], at(&told));
+    let entries =
+        [(3000, "run is over"), (3000, "deactivate begins"), (3900, "deactivate is done")];
+    assert_eq!(diary[..3], at(&entries));
     // Neither returns in time.
     let (took, ending, diary) = stop_staged(secs(4), None, never, never).await;
     assert_eq!((took, ending), (secs(4), "killed"));
-    let told = [(3000, "run is over"), (3000, "deactivate begins"), (4000, "deactivate is over")];
-    assert_eq!(diary, at(&told));
+    let entries =
+        [(3000, "run is over"), (3000, "deactivate begins"), (4000, "deactivate is over")];
+    assert_eq!(diary, at(&entries));
     // At exactly the limit, it is too late.
     let (took, ending, _) = stop_staged(secs(4), None, secs(3), ms(0)).await;
     assert_eq!((took, ending), (secs(3), "shutdown"), "done in the instant in which it is late");
@@ -253,9 +255,9 @@ async fn the_deadline_of_a_stop_aborts_the_remaining_children_in_reverse_order()
     let diary = Diary::new();
     let tree = app()
         .stop_deadline(secs(3))
-        .child(diary.deaf("a").shutdown(Shutdown::Infinity))
-        .child(Supervisor::builder("mid").child(diary.deaf("b")))
-        .child(diary.deaf("c").shutdown(secs(2)));
+        .child(diary.ignores_cancellation("a").shutdown(Shutdown::Infinity))
+        .child(Supervisor::builder("mid").child(diary.ignores_cancellation("b")))
+        .child(diary.ignores_cancellation("c").shutdown(secs(2)));
     let app = start(tree).await;
     assert_eq!(stop(&app).await, secs(3));
     let mut entries = diary.entries();
@@ -269,15 +271,16 @@ async fn the_deadline_of_a_stop_aborts_the_remaining_children_in_reverse_order()
 async fn a_graceful_shutdown_takes_at_most_45_s_and_a_stop_is_unbounded() {
     for (deadline, bound) in [(None, secs(45)), (Some(secs(10)), secs(10))] {
         let diary = Diary::new();
-        let tree = app().child(diary.deaf("a").shutdown(Shutdown::Infinity));
+        let tree = app().child(diary.ignores_cancellation("a").shutdown(Shutdown::Infinity));
         let tree = deadline.into_iter().fold(tree, SupervisorBuilder::stop_deadline);
-        let asked = sleep(secs(7));
-        tree.build().unwrap().with_graceful_shutdown(asked).await.unwrap();
+        let signal = sleep(secs(7));
+        tree.build().unwrap().with_graceful_shutdown(signal).await.unwrap();
         assert_eq!(diary.began.elapsed(), secs(7) + bound);
         assert_eq!(diary.entries(), at(&[(diary.began.elapsed().as_millis(), "a")]));
     }
     let diary = Diary::new();
-    let app = start(app().child(diary.deaf("a").shutdown(Shutdown::Infinity))).await;
+    let app =
+        start(app().child(diary.ignores_cancellation("a").shutdown(Shutdown::Infinity))).await;
     let hour = timeout(secs(3600), app.stop("please")).await;
     assert!(hour.is_err(), "nothing bounds it");
     assert_eq!(diary.entries(), []);
@@ -286,12 +289,13 @@ async fn a_graceful_shutdown_takes_at_most_45_s_and_a_stop_is_unbounded() {
 #[tokio::test(start_paused = true)]
 async fn a_supervisors_grace_is_the_sum_of_its_childrens_unless_it_has_its_own() {
     let tree = |diary: &Diary, grace: Shutdown| {
-        let low = Supervisor::builder("low").child(diary.deaf("l").shutdown(secs(2)));
+        let low =
+            Supervisor::builder("low").child(diary.ignores_cancellation("l").shutdown(secs(2)));
         let mid = Supervisor::builder("mid")
-            .child(diary.deaf("m").shutdown(secs(1)))
+            .child(diary.ignores_cancellation("m").shutdown(secs(1)))
             .child(low)
-            .child(diary.deaf("n").shutdown(secs(3)));
-        let top = diary.deaf("a").shutdown(secs(4));
+            .child(diary.ignores_cancellation("n").shutdown(secs(3)));
+        let top = diary.ignores_cancellation("a").shutdown(secs(4));
         app().child(top).child(mid.into_child().shutdown(grace))
     };
     let diary = Diary::new();
@@ -314,15 +318,15 @@ async fn dynamic_children_stop_in_parallel() {
     let app = start(app().child(DynamicSupervisor::builder("conns"))).await;
     let conns = app.supervisor("conns").await.unwrap();
     for _ in 0..100 {
-        conns.start_child(diary.deaf("short").shutdown(secs(1))).await.unwrap();
+        conns.start_child(diary.ignores_cancellation("short").shutdown(secs(1))).await.unwrap();
         conns.start_child(diary.slow("slow", ms(1500)).shutdown(secs(2))).await.unwrap();
-        conns.start_child(diary.deaf("long").shutdown(secs(4))).await.unwrap();
+        conns.start_child(diary.ignores_cancellation("long").shutdown(secs(4))).await.unwrap();
     }
     settle().await;
     assert_eq!(stop(&app).await, secs(4), "the longest grace, not their sum");
-    let ended = |at, who: &str| {
+    let ended = |at, name: &str| {
         let entries = diary.entries();
-        entries.iter().filter(|entry| **entry == (at, who.to_owned())).count()
+        entries.iter().filter(|entry| **entry == (at, name.to_owned())).count()
     };
     assert_eq!([ended(1000, "short"), ended(1500, "slow"), ended(4000, "long")], [100; 3]);
 }
@@ -350,7 +354,7 @@ async fn a_stop_during_a_group_restart_continues_from_its_position() {
         let tree = app()
             .strategy(Strategy::OneForAll)
             .child(worker("a", fail).backoff(Backoff::constant(secs(60))))
-            .child(diary.deaf("b").shutdown(secs(3)));
+            .child(diary.ignores_cancellation("b").shutdown(secs(3)));
         let app = start(tree).await;
         sleep(secs(1) + into).await;
         assert_eq!(stop(&app).await, left);
@@ -368,9 +372,9 @@ async fn a_stop_during_the_first_start_stops_the_started_children_and_starts_no_
         pending().await
     };
     let tree = app()
-        .child(diary.deaf("a").shutdown(secs(2)))
+        .child(diary.ignores_cancellation("a").shutdown(secs(2)))
         .child(worker("b", stopper).readiness(Readiness::Signal).shutdown(secs(3)))
-        .child(diary.deaf("never"));
+        .child(diary.ignores_cancellation("never"));
     let error = tree.build().unwrap().start().await.unwrap_err();
     assert!(matches!(error, StartError::Stopped { .. }), "{error}");
     assert_eq!(error.to_string(), "`app` was stopped before it was up");
@@ -386,9 +390,9 @@ async fn children_that_exit_during_a_stop_are_neither_restarted_nor_waited_for()
         Err("no".into())
     };
     let tree = app()
-        .child(diary.deaf("a").shutdown(secs(1)))
+        .child(diary.ignores_cancellation("a").shutdown(secs(1)))
         .child(worker("b", fail).backoff(Backoff::none()).shutdown(secs(10)))
-        .child(diary.deaf("c").shutdown(secs(3)));
+        .child(diary.ignores_cancellation("c").shutdown(secs(3)));
     let app = start(tree).await;
     let mut events = app.events();
     assert_eq!(stop(&app).await, secs(3 + 1), "`b` failed while `c` was stopping");
@@ -402,7 +406,7 @@ async fn children_that_exit_during_a_stop_are_neither_restarted_nor_waited_for()
 #[tokio::test(start_paused = true)]
 async fn every_caller_of_stop_returns_when_the_stop_is_complete() {
     let diary = Diary::new();
-    let app = start(app().child(diary.deaf("a").shutdown(secs(3)))).await;
+    let app = start(app().child(diary.ignores_cancellation("a").shutdown(secs(3)))).await;
     let late = async {
         sleep(secs(1)).await;
         app.stop("again").await

@@ -68,7 +68,7 @@ pub(crate) fn slow(name: &str, time: Duration) -> ChildSpec {
 }
 
 /// Returns a function that ignores its cancellation.
-pub(crate) fn deaf(name: &str) -> ChildSpec {
+pub(crate) fn ignores_cancellation(name: &str) -> ChildSpec {
     worker_with(name, (), async |_ctx, ()| -> Exit { std::future::pending().await })
 }
 

@@ -38,7 +38,7 @@ impl Log {
             .with_writer(move || writer.clone())
             .finish();
         let log = Self { text, _guard: tracing::subscriber::set_default(subscriber) };
-        ask_every_log();
+        register_second_subscriber();
         log
     }
 
@@ -56,7 +56,7 @@ impl Log {
 /// With a single subscriber in the process, tracing asks only the thread that reaches a callsite
 /// first, and caches the answer. A test without a subscriber could so disable the callsite for a
 /// test with one. A second subscriber avoids that.
-pub(crate) fn ask_every_log() {
+pub(crate) fn register_second_subscriber() {
     static SECOND: OnceLock<Dispatch> = OnceLock::new();
     SECOND.get_or_init(|| Dispatch::new(NoSubscriber::new()));
 }

@@ -32,7 +32,7 @@ pub(crate) enum End {
 
 /// The scripted children of a test, by name.
 #[derive(Clone, Default)]
-pub(crate) struct World {
+pub(crate) struct FakeChildren {
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -44,7 +44,7 @@ struct Inner {
     deaf: HashMap<String, bool>,
 }
 
-impl World {
+impl FakeChildren {
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -52,8 +52,8 @@ impl World {
     /// Returns a child that idles until its scripted end or its cancellation. It is ready once
     /// `activate` returns.
     pub(crate) fn child(&self, name: &str) -> ChildSpec {
-        let (world, name) = (self.clone(), name.to_owned());
-        child(name.clone(), move || Scripted { world: world.clone(), name: name.clone() })
+        let (fakes, name) = (self.clone(), name.to_owned());
+        child(name.clone(), move || FakeChild { fakes: fakes.clone(), name: name.clone() })
     }
 
     /// Sets the results of the child's next starts, in order; later starts succeed.
@@ -63,18 +63,18 @@ impl World {
     }
 
     /// Makes later incarnations of the child ignore their cancellation.
-    pub(crate) fn deafen(&self, name: &str) {
+    pub(crate) fn ignore_cancellation(&self, name: &str) {
         self.inner.lock().unwrap().deaf.insert(name.to_owned(), true);
     }
 
     /// Ends a running child, and lets every task react that needs no timer.
     pub(crate) async fn end(&self, name: &str, end: End) {
-        self.end_unobserved(name, end);
+        self.end_without_settling(name, end);
         settle().await;
     }
 
     /// Ends a running child, and lets no task react yet.
-    pub(crate) fn end_unobserved(&self, name: &str, end: End) {
+    pub(crate) fn end_without_settling(&self, name: &str, end: End) {
         let inner = self.inner.lock().unwrap();
         let running = inner.running.get(name).unwrap_or_else(|| panic!("`{name}` never ran"));
         running.send(end).unwrap_or_else(|_| panic!("`{name}` is not running"));
@@ -87,7 +87,7 @@ impl World {
     }
 
     /// Returns the entries since the last call, without `dead`.
-    pub(crate) fn acts(&self) -> Vec<String> {
+    pub(crate) fn actions(&self) -> Vec<String> {
         let mut log = self.log();
         log.retain(|entry| !entry.starts_with("dead"));
         log
@@ -123,20 +123,20 @@ pub(crate) async fn settle() {
     }
 }
 
-struct Scripted {
-    world: World,
+struct FakeChild {
+    fakes: FakeChildren,
     name: String,
 }
 
 #[async_trait]
-impl Child for Scripted {
+impl Child for FakeChild {
     async fn activate(&mut self, _ctx: &Context) -> Exit {
         let next = {
-            let mut inner = self.world.inner.lock().unwrap();
+            let mut inner = self.fakes.inner.lock().unwrap();
             let next = inner.next_starts.get_mut(&self.name).and_then(VecDeque::pop_front);
             next.unwrap_or(NextStart::Ok)
         };
-        self.world.note(if next == NextStart::Ok { "start" } else { "try" }, &self.name);
+        self.fakes.note(if next == NextStart::Ok { "start" } else { "try" }, &self.name);
         match next {
             NextStart::Ok => Ok(()),
             NextStart::Error => Err("no start".into()),
@@ -149,7 +149,7 @@ impl Child for Scripted {
     async fn run(&mut self, ctx: &Context) -> Exit {
         let (sender, mut ends) = mpsc::unbounded_channel();
         let deaf = {
-            let mut inner = self.world.inner.lock().unwrap();
+            let mut inner = self.fakes.inner.lock().unwrap();
             inner.running.insert(self.name.clone(), sender);
             inner.deaf.get(&self.name).copied().unwrap_or_default()
         };
@@ -160,11 +160,11 @@ impl Child for Scripted {
         };
         match end {
             None => {
-                self.world.note("stop", &self.name);
+                self.fakes.note("stop", &self.name);
                 Ok(())
             }
             Some(end) => {
-                self.world.note("end", &self.name);
+                self.fakes.note("end", &self.name);
                 match end {
                     End::Normal => Ok(()),
                     End::Error => Err(format!("{} failed", self.name).into()),
@@ -175,8 +175,8 @@ impl Child for Scripted {
     }
 }
 
-impl Drop for Scripted {
+impl Drop for FakeChild {
     fn drop(&mut self) {
-        self.world.note("dead", &self.name);
+        self.fakes.note("dead", &self.name);
     }
 }

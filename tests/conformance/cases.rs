@@ -71,9 +71,9 @@ fn otps_own_cases_have_the_recorded_traces() {
 fn each_of_the_subtlest_rows_has_a_case_or_a_test() {
     let cases = cases();
     for row in SUBTLE {
-        let told = cases.iter().any(|case| case.row == row);
+        let has_case = cases.iter().any(|case| case.row == row);
         let tests = ELSEWHERE.iter().find(|(elsewhere, ..)| *elsewhere == row);
-        assert!(told != tests.is_some(), "row {row}");
+        assert!(has_case != tests.is_some(), "row {row}");
         if let Some((_, _, _, file)) = tests {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
             let source = fs::read_to_string(path).unwrap();

@@ -14,20 +14,20 @@ use crate::scenario::{End, Outcome};
 
 /// The state that the workers of a scenario share.
 #[derive(Clone, Default)]
-pub(crate) struct World {
+pub(crate) struct Workers {
     inner: Arc<Mutex<Inner>>,
 }
 
 #[derive(Default)]
 struct Inner {
-    told: Vec<String>,
+    lines: Vec<String>,
     next_starts: HashMap<String, VecDeque<Outcome>>,
     running: HashMap<String, UnboundedSender<End>>,
 }
 
-impl World {
+impl Workers {
     pub(crate) fn worker(&self, path: &str) -> Worker {
-        Worker { world: self.clone(), path: path.to_owned(), runs: false }
+        Worker { workers: self.clone(), path: path.to_owned(), runs: false }
     }
 
     pub(crate) fn next_starts(&self, path: &str, outcomes: &[Outcome]) {
@@ -41,27 +41,27 @@ impl World {
         inner.running.get(path).is_some_and(|worker| worker.send(end).is_ok())
     }
 
-    pub(crate) fn tell(&self, what: &str, path: &str) {
-        self.inner.lock().unwrap().told.push(format!("{what} {path}"));
+    pub(crate) fn record(&self, what: &str, path: &str) {
+        self.inner.lock().unwrap().lines.push(format!("{what} {path}"));
     }
 
     /// Returns the lines since the last call.
-    pub(crate) fn told(&self) -> Vec<String> {
-        std::mem::take(&mut self.inner.lock().unwrap().told)
+    pub(crate) fn take_lines(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner.lock().unwrap().lines)
     }
 }
 
 /// One incarnation of a worker.
 pub(crate) struct Worker {
-    world: World,
+    workers: Workers,
     path: String,
     /// Whether the worker has started and hasn't recorded its end.
     runs: bool,
 }
 
 impl Worker {
-    fn tell(&self, what: &str) {
-        self.world.tell(what, &self.path);
+    fn record(&self, what: &str) {
+        self.workers.record(what, &self.path);
     }
 }
 
@@ -69,12 +69,12 @@ impl Worker {
 impl Child for Worker {
     async fn activate(&mut self, _ctx: &Context) -> Exit {
         let next = {
-            let mut inner = self.world.inner.lock().unwrap();
+            let mut inner = self.workers.inner.lock().unwrap();
             inner.next_starts.get_mut(&self.path).and_then(VecDeque::pop_front)
         };
         let outcome = next.unwrap_or(Outcome::Ok);
         self.runs = outcome == Outcome::Ok;
-        self.tell(if self.runs { "start" } else { "try" });
+        self.record(if self.runs { "start" } else { "try" });
         match outcome {
             Outcome::Ok => Ok(()),
             Outcome::Error => Err("no start".into()),
@@ -86,14 +86,14 @@ impl Child for Worker {
 
     async fn run(&mut self, ctx: &Context) -> Exit {
         let (sender, mut ends) = unbounded_channel();
-        self.world.inner.lock().unwrap().running.insert(self.path.clone(), sender);
+        self.workers.inner.lock().unwrap().running.insert(self.path.clone(), sender);
         let end = tokio::select! {
             biased;
             Some(end) = ends.recv() => Some(end),
             () = ctx.cancelled() => None,
         };
         self.runs = false;
-        self.tell(if end.is_some() { "end" } else { "stop" });
+        self.record(if end.is_some() { "end" } else { "stop" });
         match end {
             None | Some(End::Normal | End::Shutdown) => Ok(()),
             Some(End::StopSelf) => {
@@ -110,7 +110,7 @@ impl Child for Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         if self.runs {
-            self.tell("kill");
+            self.record("kill");
         }
     }
 }

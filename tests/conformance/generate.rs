@@ -171,7 +171,7 @@ impl Generator {
                     (2, Self::stop),
                     (8, Self::start_child),
                     (9, Self::start_dynamic),
-                    (14, Self::by_hand),
+                    (14, Self::manual),
                     (5, Self::look),
                     (8, Self::start),
                 ],
@@ -328,7 +328,7 @@ impl Generator {
         }
     }
 
-    fn by_hand(&mut self) {
+    fn manual(&mut self) {
         let Some(path) = self.any_child() else { return };
         let dynamic = is_dynamic(split(&path).0);
         let calls: [fn(String) -> Step; 3] =

@@ -23,7 +23,7 @@ const SHOWN: usize = 3;
 const KNOWN_PERCENT: usize = 5;
 
 #[test]
-#[expect(clippy::print_stdout, reason = "a summary for whoever asks for it with `--nocapture`")]
+#[expect(clippy::print_stdout, reason = "a summary for `--nocapture`")]
 fn live() {
     let number = |name| env::var(name).ok().map(|text| text.parse().expect(name));
     let seed = number("VERGER_CONFORMANCE_SEED");

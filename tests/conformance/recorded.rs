@@ -41,7 +41,7 @@ fn read(file: &[u8]) -> (String, Vec<Recorded>) {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "a summary for whoever asks for it with `--nocapture`")]
+#[expect(clippy::print_stdout, reason = "a summary for `--nocapture`")]
 fn recorded_scenarios_have_the_same_traces() {
     let (otp, recorded) = read(include_bytes!("recorded.zlib"));
     assert!(recorded.len() >= 2000, "there are {} scenarios", recorded.len());

@@ -15,7 +15,7 @@ use verger::{
     child,
 };
 
-use crate::child::World;
+use crate::child::Workers;
 use crate::compare::Trace;
 use crate::scenario::{
     self, Auto, Grace, Restart, Scenario, Spec, Step, Sup, is_dynamic, is_worker, join, split,
@@ -43,7 +43,7 @@ async fn trace(scenario: &Scenario) -> Trace {
 
 /// A tree that a scenario is played on.
 struct Runner {
-    world: World,
+    workers: Workers,
     root: Spec,
     /// The extra root above that of the scenario.
     top: SupervisorHandle,
@@ -58,14 +58,14 @@ impl Runner {
     async fn new(scenario: &Scenario) -> Self {
         let top = Supervisor::builder("top").build().unwrap().start().await.unwrap();
         let events = Arc::<Mutex<Vec<Event>>>::default();
-        let (mut told, kept) = (top.events(), Arc::clone(&events));
+        let (mut stream, kept) = (top.events(), Arc::clone(&events));
         tokio::spawn(async move {
-            while let Some(event) = told.next().await {
-                assert_eq!(told.missed(), 0);
+            while let Some(event) = stream.next().await {
+                assert_eq!(stream.missed(), 0);
                 kept.lock().unwrap().push(event);
             }
         });
-        let (world, templates, addresses) = Default::default();
+        let (workers, templates, addresses) = Default::default();
         let root = Spec {
             id: "s".to_owned(),
             restart: Restart::Temporary,
@@ -73,7 +73,7 @@ impl Runner {
             shutdown: Grace::Default,
             sup: Some(scenario.tree.clone()),
         };
-        let mut runner = Self { world, root, top, events, templates, addresses };
+        let mut runner = Self { workers, root, top, events, templates, addresses };
         runner.learn("s", &scenario.tree);
         for step in &scenario.steps {
             if let Step::StartChild(path, spec) = step
@@ -83,7 +83,7 @@ impl Runner {
             }
         }
         for (path, outcomes) in &scenario.starts {
-            runner.world.next_starts(path, outcomes);
+            runner.workers.next_starts(path, outcomes);
         }
         runner
     }
@@ -117,11 +117,11 @@ impl Runner {
                 });
             }
             Step::NextStarts(path, outcomes) => {
-                self.world.next_starts(path, outcomes);
+                self.workers.next_starts(path, outcomes);
                 return None;
             }
             Step::Ends(ends) => {
-                let ended = ends.iter().filter(|(path, end)| self.world.end(path, *end)).count();
+                let ended = ends.iter().filter(|(path, end)| self.workers.end(path, *end)).count();
                 return (ended == 0).then(|| "nobody".to_owned());
             }
             Step::Kill(path) => {
@@ -211,7 +211,7 @@ impl Runner {
     /// Waits until every task is idle, and returns the lines so far.
     async fn settle(&self, replies: Vec<String>) -> Vec<String> {
         sleep(Duration::from_millis(1)).await;
-        let mut lines = self.world.told();
+        let mut lines = self.workers.take_lines();
         let events = std::mem::take(&mut *self.events.lock().unwrap());
         for event in &events {
             lines.extend(fact(event, &events));
@@ -237,8 +237,8 @@ impl Runner {
     fn child_spec(&self, path: &str, spec: &Spec) -> ChildSpec {
         let made = match &spec.sup {
             None => {
-                let (world, path) = (self.world.clone(), path.to_owned());
-                child(spec.id.clone(), move || world.worker(&path))
+                let (workers, path) = (self.workers.clone(), path.to_owned());
+                child(spec.id.clone(), move || workers.worker(&path))
             }
             Some(sup) => self.supervisor_spec(path, &spec.id, sup),
         };

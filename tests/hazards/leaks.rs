@@ -15,7 +15,7 @@ use verger::{
 type Release = mpsc::Sender<()>;
 
 /// A child whose first incarnation blocks its thread until it is released. Later incarnations idle.
-fn stubborn(name: &str) -> (ChildSpec, Release) {
+fn blocks_thread(name: &str) -> (ChildSpec, Release) {
     let (release, blocked) = mpsc::channel();
     let blocked = Arc::new(Mutex::new(Some(blocked)));
     let spec = worker_with(name, blocked, async |ctx: Context, blocked| -> Exit {
@@ -55,7 +55,7 @@ const LEAK_ENDED: fn(&EventKind) -> bool = |kind| matches!(kind, EventKind::Leak
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_leaked_by_a_stop_is_named() {
     let ((a, release_a), (b, release_b), (c, release_c)) =
-        (stubborn("a"), stubborn("b"), stubborn("c"));
+        (blocks_thread("a"), blocks_thread("b"), blocks_thread("c"));
     let [a, b, c] = [a, b, c].map(|spec| spec.shutdown(Shutdown::BrutalKill));
     let tree = supervisor("app").child(a).child(supervisor("mid").child(b)).child(c);
     let app = start(tree).await;
@@ -71,20 +71,20 @@ async fn a_child_leaked_by_a_stop_is_named() {
     assert!(error.to_string().starts_with(text), "{error}");
     assert!(error.to_string().ends_with("`app/mid/b`, `app/a`"), "{error}");
 
-    let mut told = Vec::new();
+    let mut paths = Vec::new();
     while let Some(event) = events.next().await {
         if LEAKED(&event.kind) && event.path.name() != "c" {
-            told.push(event.path.to_string());
+            paths.push(event.path.to_string());
         }
     }
-    assert_eq!(told, ["app/mid/b", "app/a"]);
-    assert!(app.wait().await.is_err(), "whoever asks later hears the same");
+    assert_eq!(paths, ["app/mid/b", "app/a"]);
+    assert!(app.wait().await.is_err(), "later calls return the same");
     drop((release_a, release_b));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_exit_of_a_leaked_child_is_reported_and_clears_the_leak() {
-    let (a, release) = stubborn("a");
+    let (a, release) = blocks_thread("a");
     let mid = supervisor("mid").child(a.shutdown(Shutdown::BrutalKill));
     let app = start(supervisor("app").child(mid)).await;
     let mut events = app.events();
@@ -102,7 +102,7 @@ async fn a_late_exit_of_a_leaked_child_is_reported_and_clears_the_leak() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_supervisor_with_a_leaked_child_can_be_terminated_and_is_not_itself_leaked() {
-    let (a, release) = stubborn("a");
+    let (a, release) = blocks_thread("a");
     let mid = supervisor("mid").child(a).into_child().shutdown(Shutdown::BrutalKill);
     let app = start(supervisor("app").leak_timeout(Duration::from_secs(60)).child(mid)).await;
     let mut events = app.events();
@@ -118,7 +118,7 @@ async fn a_supervisor_with_a_leaked_child_can_be_terminated_and_is_not_itself_le
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leaked_child_set_to_park_stays_down_in_its_group_until_a_retry() {
-    let ((a, release), (b, gone)) = (stubborn("a"), stubborn("b"));
+    let ((a, release), (b, gone)) = (blocks_thread("a"), blocks_thread("b"));
     drop(gone);
     let tree = supervisor("app").strategy(Strategy::OneForAll);
     let app = start(tree.child(a.on_leak(OnLeak::Park)).child(b)).await;
@@ -146,7 +146,7 @@ async fn a_leaked_child_set_to_park_stays_down_in_its_group_until_a_retry() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_set_to_park_that_leaks_in_a_group_stop_stays_down() {
-    let ((a, release), (b, gone)) = (stubborn("a"), stubborn("b"));
+    let ((a, release), (b, gone)) = (blocks_thread("a"), blocks_thread("b"));
     drop(gone);
     let tree = supervisor("app").strategy(Strategy::OneForAll);
     let a = a.on_leak(OnLeak::Park).shutdown(Shutdown::BrutalKill);

@@ -84,16 +84,17 @@ async fn end_of(faulty: ChildSpec) -> String {
     let child = app.which_child("mid/faulty").await.unwrap();
     assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Errored, 1));
     let text = child.last_exit.unwrap().to_string();
-    let mut told = Vec::new();
+    let mut reasons = Vec::new();
     while let Some(event) = events.try_next() {
         match event.kind {
-            EventKind::Moved { reason: Some(reason), .. } => told.push(("ended", reason)),
-            EventKind::GaveUp { reason } => told.push(("gave up", reason)),
+            EventKind::Moved { reason: Some(reason), .. } => reasons.push(("ended", reason)),
+            EventKind::GaveUp { reason } => reasons.push(("gave up", reason)),
             _ => {}
         }
     }
-    let told: Vec<_> = told.iter().map(|(what, reason)| format!("{what}: {reason}")).collect();
-    assert_eq!(told, [format!("ended: {text}"), format!("gave up: {text}")]);
+    let reasons: Vec<_> =
+        reasons.iter().map(|(what, reason)| format!("{what}: {reason}")).collect();
+    assert_eq!(reasons, [format!("ended: {text}"), format!("gave up: {text}")]);
     let letter = letters.try_next().unwrap();
     assert_eq!((letter.target.as_str(), letter.incarnation), ("app/mid/faulty", 1));
     assert_eq!(letter.reason.to_string(), "gave_up");
@@ -238,12 +239,12 @@ async fn an_error_that_panics_on_drop_affects_no_sibling() {
 async fn a_caller_waiting_for_a_supervisor_is_answered_despite_pending_events() {
     type Tree = Option<Pin<Box<dyn Future<Output = Result<(), RunError>> + Send>>>;
     let tree = Arc::<Mutex<Tree>>::default();
-    let (tells, told) = oneshot::channel();
-    let own = (Arc::clone(&tree), Arc::new(Mutex::new(Some(tells))));
+    let (tx, rx) = oneshot::channel();
+    let own = (Arc::clone(&tree), Arc::new(Mutex::new(Some(tx))));
     // It aborts its whole tree, and ends when no receiver is left.
-    let last = worker_with("last", own, async |ctx, (tree, tells)| -> Exit {
-        let tells = tells.lock().unwrap().take().expect("it runs once");
-        tells.send(ctx.parent()).expect("the test waits for it");
+    let last = worker_with("last", own, async |ctx, (tree, tx)| -> Exit {
+        let tx = tx.lock().unwrap().take().expect("it runs once");
+        tx.send(ctx.parent()).expect("the test waits for it");
         drop(tree.lock().unwrap().take());
         Err(Bomb.into())
     });
@@ -255,7 +256,7 @@ async fn a_caller_waiting_for_a_supervisor_is_answered_despite_pending_events() 
         Poll::Ready(())
     })
     .await;
-    let app = told.await.unwrap();
+    let app = rx.await.unwrap();
     let end = app.wait().await;
     assert!(matches!(end, Err(RunError::Aborted { .. })), "{end:?}");
 }
@@ -291,7 +292,7 @@ async fn a_failed_deactivate_is_reported_and_changes_nothing() {
         assert_eq!(failures, [("app/faulty".to_owned(), 1, text.to_owned())]);
         let child = app.which_child("faulty").await.unwrap();
         assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("finished")));
-        assert_eq!(child.incarnation, 1, "its run had ended well");
+        assert_eq!(child.incarnation, 1, "its run had ended normally");
         app.stop("done").await.unwrap();
     }
 }

@@ -212,7 +212,7 @@ mod waiting {
 type Release = mpsc::Sender<()>;
 
 /// A child whose first `blocking` incarnations block their thread, each until it is released.
-fn stubborn(name: &str, blocking: usize) -> (ChildSpec, Vec<Release>) {
+fn blocks_thread(name: &str, blocking: usize) -> (ChildSpec, Vec<Release>) {
     let (releases, mut blocked): (Vec<_>, Vec<_>) = (0..blocking).map(|_| mpsc::channel()).unzip();
     blocked.reverse();
     let blocked = Arc::new(Mutex::new(blocked));
@@ -229,7 +229,7 @@ fn stubborn(name: &str, blocking: usize) -> (ChildSpec, Vec<Release>) {
     (spec.shutdown(Shutdown::BrutalKill), releases)
 }
 
-fn impatient(name: &str) -> SupervisorBuilder {
+fn short_leak_timeout(name: &str) -> SupervisorBuilder {
     Supervisor::builder(name).leak_timeout(Duration::from_millis(1))
 }
 
@@ -247,8 +247,8 @@ const LEAK_ENDED: fn(&EventKind) -> bool = |kind| matches!(kind, EventKind::Leak
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_that_exits_after_its_supervisor_is_not_leaked() {
-    let (a, releases) = stubborn("a", 1);
-    let app = start(impatient("app").child(impatient("mid").child(a))).await;
+    let (a, releases) = blocks_thread("a", 1);
+    let app = start(short_leak_timeout("app").child(short_leak_timeout("mid").child(a))).await;
     let mut events = app.events();
 
     app.terminate_child("mid").await.unwrap();
@@ -256,13 +256,13 @@ async fn a_child_that_exits_after_its_supervisor_is_not_leaked() {
     drop(releases);
     assert_eq!(next(&mut events, LEAK_ENDED).await, 1);
 
-    app.stop("done").await.expect("nobody is left behind");
+    app.stop("done").await.expect("no child has leaked");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leaked_incarnations_of_one_child_are_told_apart() {
-    let (a, mut releases) = stubborn("a", 2);
-    let app = start(impatient("app").child(a)).await;
+    let (a, mut releases) = blocks_thread("a", 2);
+    let app = start(short_leak_timeout("app").child(a)).await;
     let mut events = app.events();
     for incarnation in [1, 2] {
         app.kill_child("a").await.unwrap();
@@ -281,10 +281,10 @@ async fn leaked_incarnations_of_one_child_are_told_apart() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_that_blocks_below_a_leaked_supervisor_is_named() {
-    let (a, releases) = stubborn("a", 1);
+    let (a, releases) = blocks_thread("a", 1);
     let conns = DynamicSupervisor::builder("conns").leak_timeout(Duration::from_millis(1));
     let conns = conns.into_child().restart(RestartType::Temporary);
-    let app = start(impatient("app").child(conns)).await;
+    let app = start(short_leak_timeout("app").child(conns)).await;
     // It waits longer than its parents account for, because it was added after their start.
     let patient = Supervisor::builder("mid").leak_timeout(secs(3600)).child(a);
     app.supervisor("conns").await.unwrap().start_child(patient).await.unwrap();
@@ -347,9 +347,9 @@ async fn terminating_a_failed_child_keeps_its_reason() {
     // The child fails at 1 s, reaches its timeout at 4 s, and reacts to its cancellation at 6 s.
     sleep(secs(5)).await;
     assert_eq!(app.which_child("slow").await.unwrap().lifecycle, Lifecycle::Errored);
-    let asked = tokio::time::Instant::now();
+    let called = tokio::time::Instant::now();
     app.terminate_child("slow").await.unwrap();
-    assert_eq!(asked.elapsed(), secs(1));
+    assert_eq!(called.elapsed(), secs(1));
 
     let slow = app.which_child("slow").await.unwrap();
     assert_eq!((slow.lifecycle, slow.why), (Lifecycle::Stopped, Some("stopped by hand")));

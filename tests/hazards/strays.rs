@@ -10,7 +10,7 @@ use verger::{
     worker, worker_with,
 };
 
-use crate::common::{NextStart, World, settle};
+use crate::common::{FakeChildren, NextStart, settle};
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -92,18 +92,19 @@ async fn a_childs_own_tasks_are_cancelled_however_it_ended() {
     type End = fn(u32) -> Exit;
     let ends: [End; 3] = [|_| Err("refused".into()), |_| panic!("broken"), |_| Ok(())];
     for end in ends {
-        let told = Arc::new(AtomicU32::new(0));
-        let shared = (Arc::clone(&told), end);
-        let child = worker_with("child", shared, async |ctx: Context, (told, end)| {
+        let notified = Arc::new(AtomicU32::new(0));
+        let shared = (Arc::clone(&notified), end);
+        let child = worker_with("child", shared, async |ctx: Context, (notified, end)| {
             let (token, context) = (ctx.token(), ctx.clone());
             for heard in 0..2 {
-                let (told, token, context) = (Arc::clone(&told), token.clone(), context.clone());
+                let (notified, token, context) =
+                    (Arc::clone(&notified), token.clone(), context.clone());
                 tokio::spawn(async move {
                     match heard {
                         0 => token.cancelled().await,
                         _ => context.cancelled().await,
                     }
-                    told.fetch_add(1, Ordering::Relaxed);
+                    notified.fetch_add(1, Ordering::Relaxed);
                 });
             }
             drop((token, context));
@@ -112,16 +113,16 @@ async fn a_childs_own_tasks_are_cancelled_however_it_ended() {
         });
         let app = Supervisor::builder("app").child(child).build().unwrap().start().await.unwrap();
         sleep(Duration::from_millis(999)).await;
-        assert_eq!(told.load(Ordering::Relaxed), 0);
+        assert_eq!(notified.load(Ordering::Relaxed), 0);
         sleep(Duration::from_millis(1)).await;
         settle().await;
-        assert_eq!(told.load(Ordering::Relaxed), 2);
+        assert_eq!(notified.load(Ordering::Relaxed), 2);
 
         // The next incarnation hasn't ended.
         sleep(Duration::from_millis(500)).await;
         app.kill_child("child").await.unwrap();
         settle().await;
-        assert_eq!(told.load(Ordering::Relaxed), 4, "it was aborted");
+        assert_eq!(notified.load(Ordering::Relaxed), 4, "it was aborted");
         app.stop("done").await.unwrap();
     }
 }
@@ -139,17 +140,17 @@ async fn a_child_that_waits_for_the_end_of_its_own_tree_is_aborted_after_its_gra
 
 #[tokio::test(start_paused = true)]
 async fn requests_are_served_while_the_tree_starts() {
-    let world = World::new();
-    world.next_starts("slow", [NextStart::Hang]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("slow", [NextStart::Hang]);
     let handle: Arc<Mutex<Option<SupervisorHandle>>> = Arc::default();
     let first = worker_with("first", Arc::clone(&handle), async |ctx: Context, handle| -> Exit {
         *handle.lock().unwrap() = Some(ctx.parent());
         ctx.cancelled().await;
         Ok(())
     });
-    let tree = Supervisor::builder("app").child(first).child(world.child("slow"));
+    let tree = Supervisor::builder("app").child(first).child(fakes.child("slow"));
     let began = Instant::now();
-    let starting = tokio::spawn(tree.child(world.child("last")).build().unwrap().start());
+    let starting = tokio::spawn(tree.child(fakes.child("last")).build().unwrap().start());
     settle().await;
     let app = handle.lock().unwrap().clone().unwrap();
 
@@ -164,13 +165,13 @@ async fn requests_are_served_while_the_tree_starts() {
     assert_eq!(app.count_children().await.unwrap().active, 2);
     assert_eq!(app.child_spec("last").await.unwrap().name, "last");
     app.restart("first").await.unwrap();
-    app.start_child(world.child("added")).await.unwrap();
-    let error = app.start_child(world.child("last")).await.unwrap_err();
+    app.start_child(fakes.child("added")).await.unwrap();
+    let error = app.start_child(fakes.child("last")).await.unwrap_err();
     assert!(matches!(error, ControlError::AlreadyPresent { .. }), "{error}");
     assert!(!starting.is_finished());
 
     app.terminate_child("slow").await.unwrap();
-    assert!(starting.await.unwrap().is_ok(), "the others do not wait for one stopped by hand");
+    assert!(starting.await.unwrap().is_ok(), "siblings do not wait for a manually stopped child");
     let up = ["app/first active", "app/slow stopped", "app/last active", "app/added active"];
     assert_eq!(states(&app).await, up);
     assert_eq!(began.elapsed(), secs(5), "the grace of the child that did not hear");

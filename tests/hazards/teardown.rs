@@ -40,7 +40,7 @@ impl Watch {
     }
 
     /// A child that ignores its cancellation.
-    fn deaf(&self, name: &str) -> ChildSpec {
+    fn ignores_cancellation(&self, name: &str) -> ChildSpec {
         let spec = worker_with(name, self.clone(), async |ctx: Context, watch| -> Exit {
             let _guard = Guard(watch.dropped.clone(), ctx.path().to_string());
             if ctx.path().as_str() == "app/a" {
@@ -56,10 +56,10 @@ impl Watch {
     /// supervisor.
     fn tree(&self) -> Supervisor {
         let failing = worker("failing", async |_ctx: Context| -> Exit { Err("no".into()) });
-        let low = Supervisor::builder("low").child(self.deaf("c"));
+        let low = Supervisor::builder("low").child(self.ignores_cancellation("c"));
         Supervisor::builder("app")
-            .child(self.deaf("a"))
-            .child(Supervisor::builder("mid").child(self.deaf("b")).child(low))
+            .child(self.ignores_cancellation("a"))
+            .child(Supervisor::builder("mid").child(self.ignores_cancellation("b")).child(low))
             .child(failing.backoff(Backoff::constant(1000 * SECOND)))
             .child(DynamicSupervisor::builder("conns"))
             .build()
@@ -120,7 +120,7 @@ where
     settle().await;
     let handle = watch.handle();
     let conns = handle.supervisor("conns").await.unwrap();
-    conns.start_child(watch.deaf("d")).await.unwrap();
+    conns.start_child(watch.ignores_cancellation("d")).await.unwrap();
     let callers = callers(&handle);
     settle().await;
     assert!(drops.try_recv().is_err());
@@ -130,7 +130,7 @@ where
     assert!(user.await.unwrap_err().is_cancelled());
     check(callers.await.unwrap());
     settle().await;
-    assert_eq!(began.elapsed(), Duration::ZERO, "nobody was given a grace");
+    assert_eq!(began.elapsed(), Duration::ZERO, "no child was given a grace");
     assert_eq!(all_dropped(&drops), ALL);
     let error = handle.status().await.unwrap_err();
     assert_eq!(error.to_string(), "`app` has ended");
@@ -172,9 +172,9 @@ async fn dropping_the_start_of_a_tree_aborts_every_child() {
     let (watch, drops) = Watch::new();
     let never = worker("never", async |ctx: Context| ctx.cancelled().await);
     let tree = Supervisor::builder("app")
-        .child(watch.deaf("a"))
+        .child(watch.ignores_cancellation("a"))
         .child(never.readiness(Readiness::Signal))
-        .child(watch.deaf("b"));
+        .child(watch.ignores_cancellation("b"));
     assert!(timeout(SECOND, tree.build().unwrap().start()).await.is_err());
     settle().await;
     assert_eq!(drops.try_iter().collect::<Vec<_>>(), ["app/a"]);
@@ -199,7 +199,7 @@ fn without_runtime(mut builder: runtime::Builder, end: impl FnOnce(Runtime)) {
     let handle = own.block_on(async {
         let handle = watch.tree().start().await.unwrap();
         let conns = handle.supervisor("conns").await.unwrap();
-        conns.start_child(watch.deaf("d")).await.unwrap();
+        conns.start_child(watch.ignores_cancellation("d")).await.unwrap();
         while *watch.began.lock().unwrap() < ALL.len() {
             tokio::task::yield_now().await;
         }
@@ -236,13 +236,13 @@ fn ending_the_runtime_aborts_every_child_and_answers_every_caller() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_through_a_childs_context_ends_when_the_tree_is_dropped() {
-    let (tell, told) = mpsc::channel();
-    let child = worker_with("child", tell, async |ctx: Context, tell: mpsc::Sender<()>| -> Exit {
+    let (tx, rx) = mpsc::channel();
+    let child = worker_with("child", tx, async |ctx: Context, tx: mpsc::Sender<()>| -> Exit {
         let cancelled = ctx.cancelled();
-        #[expect(clippy::disallowed_methods, reason = "somebody whom no supervisor knows")]
+        #[expect(clippy::disallowed_methods, reason = "a task outside of every supervisor")]
         tokio::spawn(async move {
             cancelled.await;
-            tell.send(()).unwrap();
+            tx.send(()).unwrap();
         });
         drop(ctx);
         pending().await
@@ -250,5 +250,5 @@ async fn a_wait_through_a_childs_context_ends_when_the_tree_is_dropped() {
     let app = Supervisor::builder("app").child(child).build().unwrap();
     assert!(timeout(SECOND, app.run()).await.is_err());
     settle().await;
-    assert_eq!(told.try_recv(), Ok(()));
+    assert_eq!(rx.try_recv(), Ok(()));
 }

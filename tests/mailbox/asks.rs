@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn a_request_is_answered_by_the_current_incarnation() {
     let tree = Tree::new(|mailbox| mailbox).await;
-    assert_eq!(told(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
+    assert_eq!(text_of(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
 }
 
 #[tokio::test(start_paused = true)]
@@ -22,7 +22,7 @@ async fn a_request_fails_at_once_when_its_child_fails() {
 
     assert_eq!(
         error.to_string(),
-        "`app/reader` has read the question and dropped its `Reply` without an answer"
+        "`app/reader` has read the question, and dropped it or failed without an answer"
     );
     assert_eq!(began.elapsed(), Duration::ZERO);
     tree.stop("enough").await.unwrap();
@@ -59,7 +59,7 @@ async fn a_request_to_a_full_mailbox_fails_at_once() {
     let answer = tree.address.ask(|reply| Ask(2, reply)).await;
 
     assert_eq!(
-        told(answer),
+        text_of(answer),
         "the mailbox of `app/reader` is full (capacity 1); wait for room with `send`, or raise the capacity"
     );
     assert!(tree.letters().is_empty(), "it was never sent");
@@ -71,15 +71,15 @@ async fn a_request_fails_when_it_is_evicted() {
     let tree = Tree::with(Reader::new(), 1, change, |spec| spec).await;
     tree.fail().await;
 
-    let asked = tokio::spawn({
+    let request = tokio::spawn({
         let address = tree.address.clone();
-        async move { told(address.ask(|reply| Ask(1, reply)).await) }
+        async move { text_of(address.ask(|reply| Ask(1, reply)).await) }
     });
     settle().await;
     tree.send([Note(2)]);
 
     assert_eq!(
-        asked.await.unwrap(),
+        request.await.unwrap(),
         "the question to `app/reader` was not delivered: stash_overflow"
     );
 }
@@ -89,9 +89,9 @@ async fn seed0_55_at_a_stop_messages_become_dead_letters_and_requests_fail() {
     let mut tree = Tree::new(|mailbox| mailbox).await;
     tree.fail().await;
     tree.send([Note(1)]);
-    let asked = tokio::spawn({
+    let request = tokio::spawn({
         let address = tree.address.clone();
-        async move { told(address.ask(|reply| Ask(2, reply)).await) }
+        async move { text_of(address.ask(|reply| Ask(2, reply)).await) }
     });
     settle().await;
 
@@ -99,7 +99,7 @@ async fn seed0_55_at_a_stop_messages_become_dead_letters_and_requests_fail() {
 
     assert_eq!(tree.letters(), ["undelivered_at_stop: 1", "undelivered_at_stop: 2?"]);
     assert_eq!(
-        asked.await.unwrap(),
+        request.await.unwrap(),
         "the question to `app/reader` was not delivered: undelivered_at_stop"
     );
 }
@@ -107,26 +107,26 @@ async fn seed0_55_at_a_stop_messages_become_dead_letters_and_requests_fail() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_knows_that_its_caller_is_gone() {
     let (address, mailbox) = mailbox::<Reply<u32>>(10);
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<Reply<u32>>| {
-        let tell = tell.clone();
+        let tx = tx.clone();
         async move {
             while let Some(reply) = inbox.recv().await {
-                let _ = tell.send(reply.is_wanted());
+                let _ = tx.send(reply.is_wanted());
                 reply.send(1);
                 reply.send(2);
-                let _ = tell.send(reply.is_wanted());
+                let _ = tx.send(reply.is_wanted());
             }
         }
     });
     let tree = app().child(spec).build().unwrap().start().await.unwrap();
 
     assert_eq!(address.ask(|reply| reply).await, Ok(1), "the first answer counts");
-    assert_eq!((told.recv().await, told.recv().await), (Some(true), Some(false)));
+    assert_eq!((rx.recv().await, rx.recv().await), (Some(true), Some(false)));
     let mut asking = Box::pin(address.ask(|reply| reply));
     assert!(futures_poll(&mut asking).is_none());
     drop(asking);
-    assert_eq!(told.recv().await, Some(false), "the asker is gone");
+    assert_eq!(rx.recv().await, Some(false), "the asker is gone");
     tree.stop("enough").await.unwrap();
 }
 

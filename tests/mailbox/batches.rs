@@ -5,16 +5,16 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn queued_messages_are_delivered_without_waiting_and_redelivered_if_not_acknowledged() {
     let (address, mailbox) = mailbox::<u32>(1000);
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("batcher", mailbox, move |ctx: Context, mut inbox: Inbox<_>| {
-        let tell = tell.clone();
+        let tx = tx.clone();
         async move {
             while let Some(first) = inbox.deliver().await {
                 let mut batch = vec![first];
                 while let Some(next) = inbox.try_deliver() {
                     batch.push(next);
                 }
-                let _ = tell.send(batch.iter().map(|it| (**it, it.attempt())).collect::<Vec<_>>());
+                let _ = tx.send(batch.iter().map(|it| (**it, it.attempt())).collect::<Vec<_>>());
                 if ctx.incarnation() == 1 {
                     return Err("acknowledged nothing".into());
                 }
@@ -30,10 +30,10 @@ async fn queued_messages_are_delivered_without_waiting_and_redelivered_if_not_ac
     for n in 1..=3 {
         address.try_send(n).unwrap();
     }
-    assert_eq!(told.recv().await.unwrap(), [(1, 1), (2, 1), (3, 1)]);
+    assert_eq!(rx.recv().await.unwrap(), [(1, 1), (2, 1), (3, 1)]);
     address.try_send(4).unwrap();
 
-    assert_eq!(told.recv().await.unwrap(), [(1, 2), (2, 2), (3, 2), (4, 1)]);
+    assert_eq!(rx.recv().await.unwrap(), [(1, 2), (2, 2), (3, 2), (4, 1)]);
     settle().await;
     assert!(address.is_empty());
     tree.stop("enough").await.unwrap();
@@ -42,14 +42,14 @@ async fn queued_messages_are_delivered_without_waiting_and_redelivered_if_not_ac
 #[tokio::test(start_paused = true)]
 async fn a_held_message_is_not_in_the_batch() {
     let (address, mailbox) = mailbox::<u32>(1000);
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("eager", mailbox, move |ctx: Context, mut inbox: Inbox<u32>| {
-        let tell = tell.clone();
+        let tx = tx.clone();
         async move {
             let early = inbox.try_deliver().map(|it| it.ack());
             ctx.ready();
             let late = inbox.try_deliver().map(|it| it.ack());
-            let _ = tell.send((early, late, inbox.try_deliver().map(|it| it.ack())));
+            let _ = tx.send((early, late, inbox.try_deliver().map(|it| it.ack())));
             ctx.cancelled().await;
             Exit::Ok(())
         }
@@ -58,6 +58,6 @@ async fn a_held_message_is_not_in_the_batch() {
     let spec = spec.readiness(Readiness::Signal);
     let tree = app().child(spec).build().unwrap().start().await.unwrap();
 
-    assert_eq!(told.recv().await, Some((None, Some(7), None)));
+    assert_eq!(rx.recv().await, Some((None, Some(7), None)));
     tree.stop("enough").await.unwrap();
 }

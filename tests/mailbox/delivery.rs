@@ -20,14 +20,14 @@ async fn seed2_11_a_crash_ends_the_child_and_a_new_one_gets_the_message() {
 #[tokio::test(start_paused = true)]
 async fn seed2_12_each_message_has_a_number_of_its_own_and_an_attempt() {
     let (address, mailbox) = mailbox::<&str>(1000);
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox: Inbox<_>| {
-        let tell = tell.clone();
+        let tx = tx.clone();
         async move {
             let mut held = Vec::new();
             for _ in 0..3 {
                 let delivery = inbox.deliver().await.unwrap();
-                let _ = tell.send((delivery.id(), *delivery, delivery.attempt()));
+                let _ = tx.send((delivery.id(), *delivery, delivery.attempt()));
                 held.push(delivery);
             }
             if ctx.incarnation() == 1 {
@@ -46,12 +46,12 @@ async fn seed2_12_each_message_has_a_number_of_its_own_and_an_attempt() {
     tokio::time::sleep(secs(2)).await;
     settle().await;
 
-    let told: Vec<_> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+    let received: Vec<_> = std::iter::from_fn(|| rx.try_recv().ok()).collect();
     let expected: Vec<_> = [1, 2]
         .into_iter()
         .flat_map(|attempt| [(0, "same", attempt), (1, "same", attempt), (2, "other", attempt)])
         .collect();
-    assert_eq!(told, expected, "in their order, twins apart");
+    assert_eq!(received, expected, "in their order, twins apart");
     assert!(address.is_empty());
     tree.stop("enough").await.unwrap();
 }
@@ -161,7 +161,7 @@ async fn seed2_17_unacknowledged_messages_are_redelivered_in_order() {
 async fn seed2_19_a_request_is_answered_after_any_number_of_crashes() {
     let tree = fails_first(8, |mailbox| mailbox.unlimited_attempts()).await;
     let answer = tree.0.ask(|reply| (1, reply)).await;
-    assert_eq!(told(answer), "1 by 9");
+    assert_eq!(text_of(answer), "1 by 9");
     tree.1.stop("enough").await.unwrap();
 }
 
@@ -191,21 +191,21 @@ async fn fails_first(
 #[tokio::test(start_paused = true)]
 async fn kin_96_a_request_is_answered_after_eight_failures() {
     let (address, tree) = fails_first(8, |mailbox| mailbox.max_attempts(9)).await;
-    assert_eq!(told(address.ask(|reply| (1, reply)).await), "1 by 9");
+    assert_eq!(text_of(address.ask(|reply| (1, reply)).await), "1 by 9");
     tree.stop("enough").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_97_ten_requests_of_which_one_fails_get_ten_matching_replies() {
     let (address, tree) = fails_first(2, |mailbox| mailbox).await;
-    let asked: Vec<_> = (1..=10)
+    let requests: Vec<_> = (1..=10)
         .map(|n| {
             let address = address.clone();
-            tokio::spawn(async move { told(address.ask(|reply| (n, reply)).await) })
+            tokio::spawn(async move { text_of(address.ask(|reply| (n, reply)).await) })
         })
         .collect();
-    for (n, asked) in (1..).zip(asked) {
-        assert_eq!(asked.await.unwrap(), format!("{n} by 3"));
+    for (n, request) in (1..).zip(requests) {
+        assert_eq!(request.await.unwrap(), format!("{n} by 3"));
     }
     assert!(address.is_empty());
     tree.stop("enough").await.unwrap();
@@ -260,7 +260,7 @@ async fn seed2_20_an_address_stays_valid_across_incarnations() {
 async fn seed2_21_a_message_is_acknowledged_before_its_request_is_answered() {
     // `ack` returns the message, and with it the reply, so the order can't be reversed.
     let tree = tree().await;
-    assert_eq!(told(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
+    assert_eq!(text_of(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
     assert!(tree.address.is_empty());
 }
 
@@ -310,15 +310,15 @@ async fn a_returned_message_is_redelivered_to_the_same_incarnation() {
 #[tokio::test(start_paused = true)]
 async fn attempts_ended_by_a_stop_do_not_count_towards_poison() {
     let (address, mailbox) = mailbox::<u32>(1000);
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox(
         "reader",
         mailbox.max_attempts(2),
         move |ctx: Context, mut inbox: Inbox<u32>| {
-            let tell = tell.clone();
+            let tx = tx.clone();
             async move {
                 let delivery = inbox.deliver().await.unwrap();
-                let _ = tell.send((*delivery, delivery.attempt()));
+                let _ = tx.send((*delivery, delivery.attempt()));
                 ctx.cancelled().await;
             }
         },
@@ -327,7 +327,7 @@ async fn attempts_ended_by_a_stop_do_not_count_towards_poison() {
     let mut letters = tree.dead_letters();
     address.try_send(1).unwrap();
     for attempt in 1..=5 {
-        assert_eq!(told.recv().await, Some((1, attempt)));
+        assert_eq!(rx.recv().await, Some((1, attempt)));
         tree.restart("reader").await.unwrap();
     }
     assert!(letters.try_next().is_none());

@@ -182,7 +182,7 @@ async fn kin_90_requests_wait_for_a_start_that_survives() {
         tree.address.ask(|reply| Ask(3, reply)),
     );
 
-    let answers = [told(answers.0), told(answers.1), told(answers.2)];
+    let answers = [text_of(answers.0), text_of(answers.1), text_of(answers.2)];
     assert_eq!(answers, ["1 by 4", "2 by 4", "3 by 4"]);
 }
 

@@ -175,7 +175,7 @@ async fn a_mailbox_may_have_any_capacity_and_wait_for_ever() {
         let asker = address.clone();
         let asking =
             tokio::spawn(
-                async move { told(asker.ask_within(Duration::MAX, |to| Ask(1, to)).await) },
+                async move { text_of(asker.ask_within(Duration::MAX, |to| Ask(1, to)).await) },
             );
         settle().await;
         assert_eq!(address.len(), 1);

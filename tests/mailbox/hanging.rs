@@ -74,19 +74,20 @@ async fn a_delivery_open_when_the_tree_is_dropped_does_not_count_as_failed_if_it
  {
     for (to_stop, reason) in [(true, "undelivered_at_stop"), (false, "poison")] {
         let (address, mailbox) = mailbox::<Message>(1000);
-        let (tell, mut told_of) = tokio::sync::mpsc::unbounded_channel();
+        let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
         let run = move |ctx: Context, mut inbox: Inbox<Message>| {
-            let tell = tell.clone();
+            let tx = tx.clone();
             async move {
                 let _in_hand = inbox.deliver().await;
-                let _ = tell.send(ctx.parent());
+                let _ = tx.send(ctx.parent());
                 std::future::pending::<Exit>().await
             }
         };
         let spec = worker_with_mailbox("reader", mailbox.max_attempts(1), run).shutdown(secs(100));
         let running = tokio::spawn(app().child(spec).build().unwrap().run());
-        let asked = tokio::spawn(async move { told(address.ask(|reply| Ask(1, reply)).await) });
-        let app = told_of.recv().await.expect("the reader has the question");
+        let request =
+            tokio::spawn(async move { text_of(address.ask(|reply| Ask(1, reply)).await) });
+        let app = rx.recv().await.expect("the reader has the question");
         if to_stop {
             let stopping = async move { app.terminate_child("reader").await };
             tokio::spawn(stopping);
@@ -96,6 +97,6 @@ async fn a_delivery_open_when_the_tree_is_dropped_does_not_count_as_failed_if_it
         running.abort();
 
         let text = format!("the question to `app/reader` was not delivered: {reason}");
-        assert_eq!(asked.await.unwrap(), text);
+        assert_eq!(request.await.unwrap(), text);
     }
 }

@@ -40,15 +40,15 @@ async fn kin_129_messages_left_at_a_childs_end_are_dead_letters_and_later_sends_
 
     // Including a mailbox that belongs to no child.
     let (address, mailbox) = verger::mailbox::<Message>(1000);
-    let asked = tokio::spawn({
+    let request = tokio::spawn({
         let address = address.clone();
-        async move { told(address.ask(|reply| Ask(1, reply)).await) }
+        async move { text_of(address.ask(|reply| Ask(1, reply)).await) }
     });
     settle().await;
     drop(mailbox);
     let text =
         "the question to a child whose tree was not started was not delivered: mailbox_closed";
-    assert_eq!(asked.await.unwrap(), text);
+    assert_eq!(request.await.unwrap(), text);
     assert!(address.is_closed() && address.try_send(Note(2)).is_err());
 }
 

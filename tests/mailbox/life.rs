@@ -56,8 +56,8 @@ async fn seed0_10_a_restart_cycle_is_spawn_fail_wait_stash_spawn_drain() {
     tree.pass(ms(1000)).await;
 
     assert_eq!(tree.log(), ["start#1", "1000: start#2", "1050: 1#2"]);
-    let told = std::iter::from_fn(|| events.try_next());
-    let moves = told.filter_map(|event| match event.kind {
+    let received = std::iter::from_fn(|| events.try_next());
+    let moves = received.filter_map(|event| match event.kind {
         verger::EventKind::Moved { from, to, .. } => {
             Some(format!("{from} → {to} #{}", event.incarnation))
         }
@@ -147,7 +147,7 @@ async fn a_manually_restarted_child_has_its_mailbox_again() {
     settle().await;
 
     assert_eq!(tree.log(), ["start#1", "none#1", "start#2", "2#2"]);
-    assert!(tree.letters().is_empty(), "whoever was refused has his message");
+    assert!(tree.letters().is_empty(), "a refused message stays with its sender");
 }
 
 /// A supervisor `ingest` with the reader, below `app`, that gives up at its first failure.
@@ -195,7 +195,7 @@ async fn a_request_waits_for_the_next_incarnation_of_the_supervisor_above() {
     let tree = nested(&Reader::new(), app(), |ingest| ingest).await;
     tree.send([Fail]);
     settle().await;
-    assert_eq!(told(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
+    assert_eq!(text_of(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 1");
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,7 +294,7 @@ async fn messages_below_an_added_supervisor_end_with_its_parent() {
     tree.send([Fail, Note(1)]);
     settle().await;
 
-    assert!(tree.address.is_closed(), "`outer` comes back without it");
+    assert!(tree.address.is_closed(), "`outer` restarts without it");
     let letters = ["gave_up: nothing", "gave_up: nothing", "undelivered_at_stop: 1"];
     assert_eq!(tree.letters(), letters);
     drop(inner);
@@ -320,9 +320,9 @@ async fn a_dropped_tree_leaves_no_message_behind() {
     settle().await;
     address.try_send(Fail).unwrap();
     settle().await;
-    let asked = tokio::spawn({
+    let request = tokio::spawn({
         let address = address.clone();
-        async move { told(address.ask(|reply| Ask(1, reply)).await) }
+        async move { text_of(address.ask(|reply| Ask(1, reply)).await) }
     });
     settle().await;
 
@@ -330,7 +330,7 @@ async fn a_dropped_tree_leaves_no_message_behind() {
     assert!(running.await.unwrap_err().is_cancelled());
 
     let text = "the question to `app/ingest/reader` was not delivered: undelivered_at_stop";
-    assert_eq!(asked.await.unwrap(), text);
+    assert_eq!(request.await.unwrap(), text);
     assert!(address.try_send(Note(2)).is_err());
 }
 
@@ -398,9 +398,9 @@ async fn a_sender_to_a_child_that_never_started_is_refused_after_the_tree_ends()
     let tree = app().child(db.readiness(Readiness::Signal)).child(outer).child(calm);
     let tree = tree.build().unwrap().start().await.unwrap();
     deep.try_send(Note(1)).unwrap();
-    let asked = tokio::spawn({
+    let request = tokio::spawn({
         let deep = deep.clone();
-        async move { told(deep.ask(|reply| Ask(1, reply)).await) }
+        async move { text_of(deep.ask(|reply| Ask(1, reply)).await) }
     });
     settle().await;
 
@@ -408,7 +408,7 @@ async fn a_sender_to_a_child_that_never_started_is_refused_after_the_tree_ends()
 
     assert!(deep.is_closed() && instead.is_closed());
     assert!(deep.try_send(Note(2)).is_err());
-    assert!(asked.await.unwrap().ends_with("was not delivered: undelivered_at_stop"));
+    assert!(request.await.unwrap().ends_with("was not delivered: undelivered_at_stop"));
     assert!(reader.log().is_empty());
 }
 

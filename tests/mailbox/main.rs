@@ -261,7 +261,7 @@ impl Tree {
 }
 
 /// Returns the answer or the error of a request as text.
-fn told<T: std::fmt::Display, E: std::fmt::Display>(result: Result<T, E>) -> String {
+fn text_of<T: std::fmt::Display, E: std::fmt::Display>(result: Result<T, E>) -> String {
     match result {
         Ok(answer) => answer.to_string(),
         Err(error) => error.to_string(),

@@ -21,7 +21,10 @@ async fn a_sender_waits_for_room_also_while_the_child_is_down() {
     let (third, fourth) = (sending(&tree, 3), sending(&tree, 4));
     settle().await;
     assert!(!third.is_finished() && !fourth.is_finished());
-    assert!(tree.address.try_send(Note(5)).is_err(), "nobody gets ahead of them");
+    assert!(
+        tree.address.try_send(Note(5)).is_err(),
+        "a later send does not overtake waiting senders"
+    );
 
     tree.pass(WAIT + ms(50)).await;
 
@@ -117,18 +120,18 @@ async fn delivered_messages_count_until_they_are_acknowledged() {
 async fn a_cancelled_receive_loses_no_message() {
     // Each receive is cancelled before a message arrives, at the moment it arrives, and after that.
     let (address, mailbox) = mailbox::<u32>(1000);
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<u32>| {
-        let tell = tell.clone();
+        let tx = tx.clone();
         async move {
-            while !tell.is_closed() {
+            while !tx.is_closed() {
                 let found = tokio::select! {
                     biased;
                     () = tokio::time::sleep(ms(10)) => None,
                     taken = inbox.recv() => taken,
                 };
                 if let Some(n) = found {
-                    let _ = tell.send(n);
+                    let _ = tx.send(n);
                 }
                 let lent = tokio::select! {
                     biased;
@@ -136,7 +139,7 @@ async fn a_cancelled_receive_loses_no_message() {
                     lent = inbox.deliver() => lent,
                 };
                 if let Some(delivery) = lent {
-                    let _ = tell.send(delivery.ack());
+                    let _ = tx.send(delivery.ack());
                 }
             }
         }
@@ -150,8 +153,8 @@ async fn a_cancelled_receive_loses_no_message() {
     tokio::time::sleep(ms(20)).await;
     settle().await;
 
-    let told: Vec<_> = std::iter::from_fn(|| told.try_recv().ok()).collect();
-    assert_eq!(told, (0..100).collect::<Vec<_>>());
+    let received: Vec<_> = std::iter::from_fn(|| rx.try_recv().ok()).collect();
+    assert_eq!(received, (0..100).collect::<Vec<_>>());
     assert!(address.is_empty());
     tree.kill_child("reader").await.unwrap();
     tree.stop("enough").await.unwrap();

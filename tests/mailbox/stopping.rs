@@ -112,7 +112,7 @@ async fn a_child_that_stops_with_its_group_leaves_the_rest_to_its_next_incarnati
 
     fail.send(()).await.unwrap();
     settle().await;
-    assert_eq!(reader.log(), ["none#1"], "it is told that there is no more for it");
+    assert_eq!(reader.log(), ["none#1"], "its mailbox has ended");
     address.try_send(Note(1)).unwrap();
     tokio::time::sleep(WAIT + ms(50)).await;
     settle().await;

@@ -53,7 +53,7 @@ async fn kin_75_a_child_that_has_ended_is_started_by_a_message() {
     assert_eq!(tree.log(), ["start#1"]);
     assert!(!tree.address.is_closed());
 
-    assert_eq!(told(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 2");
+    assert_eq!(text_of(tree.address.ask(|reply| Ask(1, reply)).await), "1 by 2");
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,9 +119,9 @@ async fn kin_77_a_child_sees_whether_its_supervisor_a_message_or_a_restart_start
 /// Returns the start causes of a child that fails once.
 async fn causes_of(on_message: bool) -> Vec<StartCause> {
     let (address, mailbox) = mailbox::<()>(1000);
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox: Inbox<()>| {
-        let _ = tell.send(ctx.start_cause());
+        let _ = tx.send(ctx.start_cause());
         async move {
             inbox.recv().await;
             if ctx.incarnation() == 1 { Exit::Err("once".into()) } else { Ok(()) }
@@ -133,7 +133,7 @@ async fn causes_of(on_message: bool) -> Vec<StartCause> {
     tokio::time::sleep(WAIT + ms(50)).await;
     settle().await;
     tree.stop("enough").await.unwrap();
-    std::iter::from_fn(|| told.try_recv().ok()).collect()
+    std::iter::from_fn(|| rx.try_recv().ok()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,20 +144,20 @@ async fn a_child_that_fails_without_reading_is_started_once_per_message() {
     let treat = |spec: ChildSpec| spec.restart(never).start_on_message();
     let mut tree = Tree::with(Reader::new(), 1000, |it| it, treat).await;
     tree.reader.starts([Begin::Fail(Duration::ZERO); 2]);
-    let asked = tokio::spawn({
+    let request = tokio::spawn({
         let address = tree.address.clone();
-        async move { told(address.ask(|reply| Ask(1, reply)).await) }
+        async move { text_of(address.ask(|reply| Ask(1, reply)).await) }
     });
     settle().await;
 
     assert_eq!(tree.log(), ["start#1"]);
     assert_eq!(tree.letters(), ["handler_error: 1?"]);
     let text = "the question to `app/reader` was not delivered: handler_error";
-    assert_eq!(asked.await.unwrap(), text, "who asked is told");
+    assert_eq!(request.await.unwrap(), text, "the caller gets the error");
     for (n, log) in [(2, vec!["start#2"]), (3, vec!["start#3", "3#3"])] {
         tree.send([Note(n)]);
         tree.pass(ms(50)).await;
-        assert_eq!(tree.log(), log, "the next message is another chance");
+        assert_eq!(tree.log(), log, "the next message starts it again");
     }
 }
 

@@ -83,7 +83,7 @@ async fn seed0_36_a_stashed_request_keeps_its_reply_channel() {
         tree.address.ask(|reply| Ask(2, reply)),
     );
 
-    assert_eq!((told(first), told(second)), ("1 by 2".into(), "2 by 2".into()));
+    assert_eq!((text_of(first), text_of(second)), ("1 by 2".into(), "2 by 2".into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +108,10 @@ async fn seed0_38_a_dropped_request_fails_at_once() {
     let answer = tree.address.ask(|reply| Ask(1, reply)).await;
 
     assert_eq!(began.elapsed(), Duration::ZERO);
-    assert_eq!(told(answer), "the question to `app/reader` was not delivered: dropped_while_down");
+    assert_eq!(
+        text_of(answer),
+        "the question to `app/reader` was not delivered: dropped_while_down"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +122,10 @@ async fn seed4_23_unanswerable_requests_fail_when_the_child_fails() {
     tree.send([Fail]);
     let answer = tree.address.ask(|reply| Ask(1, reply)).await;
 
-    assert_eq!(told(answer), "the question to `app/reader` was not delivered: dropped_while_down");
+    assert_eq!(
+        text_of(answer),
+        "the question to `app/reader` was not delivered: dropped_while_down"
+    );
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
@@ -183,7 +189,7 @@ async fn kin_88_a_stashed_request_keeps_its_caller() {
 
     let answer = tree.address.ask_within(secs(1), |reply| Ask(42, reply)).await;
 
-    assert_eq!(told(answer), "42 by 2");
+    assert_eq!(text_of(answer), "42 by 2");
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,7 +200,7 @@ async fn kin_89_a_dropped_request_fails_and_later_requests_are_answered() {
 
     tree.pass(WAIT).await;
 
-    assert_eq!(told(tree.address.ask(|reply| Ask(99, reply)).await), "99 by 2");
+    assert_eq!(text_of(tree.address.ask(|reply| Ask(99, reply)).await), "99 by 2");
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,7 +215,7 @@ async fn kin_92_a_request_to_a_child_that_is_down_gets_a_fixed_answer_a_substitu
     let mut tree = Tree::new(|mailbox| mailbox.while_down(fixed)).await;
     tree.fail().await;
     let answer = tree.address.ask(|reply| Ask(1, reply)).await;
-    assert_eq!(told(answer), "closed until further notice");
+    assert_eq!(text_of(answer), "closed until further notice");
     assert!(tree.letters().is_empty(), "it was dealt with");
 
     // A substitute child, which answers the caller.
@@ -218,7 +224,7 @@ async fn kin_92_a_request_to_a_child_that_is_down_gets_a_fixed_answer_a_substitu
     let mut tree = Tree::new(|mailbox| mailbox.while_down(elsewhere)).await;
     tree.fail().await;
     let answer = tree.address.ask(|reply| Ask(2, reply)).await;
-    assert_eq!(told(answer), "2 by 1");
+    assert_eq!(text_of(answer), "2 by 1");
     assert_eq!(second.log(), ["start#1", "2?#1"]);
     assert!(tree.letters().is_empty());
 
@@ -287,7 +293,7 @@ async fn a_panic_in_the_answer_for_the_child_makes_a_dead_letter() {
 
     let answer = tree.address.ask(|reply| Ask(1, reply)).await;
 
-    let text = told(answer);
+    let text = text_of(answer);
     assert!(text.starts_with("`app/reader` has read the question"), "{text}");
     assert_eq!(tree.letters(), ["handler_error: nothing"]);
 }

@@ -1,6 +1,6 @@
 //! Calls to a supervisor and their answers: rules 26 to 33, 40 and 123.
 
-use crate::common::{World, counts, settle, start};
+use crate::common::{FakeChildren, counts, settle, start};
 use verger::{
     BuildError, ControlError, DynamicSupervisor, Lifecycle, Supervisor, SupervisorHandle,
 };
@@ -13,51 +13,51 @@ async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
 
 #[tokio::test(start_paused = true)]
 async fn otp_26_a_running_child_is_already_started() {
-    let world = World::new();
-    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
 
-    let answer = tree.start_child(world.child("a")).await;
+    let answer = tree.start_child(fakes.child("a")).await;
 
     assert!(matches!(
         answer,
         Err(ControlError::AlreadyStarted { path }) if path.as_str() == "app/a"
     ));
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
-    assert_eq!(world.acts(), ["start a"]);
+    assert_eq!(fakes.actions(), ["start a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_27_a_stopped_child_is_already_present() {
-    let world = World::new();
-    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
     tree.terminate_child("a").await.unwrap();
 
-    let answer = tree.start_child(world.child("a")).await;
+    let answer = tree.start_child(fakes.child("a")).await;
 
     assert!(matches!(
         answer,
         Err(ControlError::AlreadyPresent { path, state: Lifecycle::Stopped })
             if path.as_str() == "app/a"
     ));
-    assert_eq!(world.acts(), ["start a", "stop a"]);
+    assert_eq!(fakes.actions(), ["start a", "stop a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_28_terminating_a_stopped_child_succeeds() {
-    let world = World::new();
-    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
 
     tree.terminate_child("a").await.unwrap();
     tree.terminate_child("a").await.unwrap();
 
     assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
-    assert_eq!(world.acts(), ["start a", "stop a"]);
+    assert_eq!(fakes.actions(), ["start a", "stop a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_child_not_found() {
-    let world = World::new();
-    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
 
     let restarted = tree.restart_child("a").await.unwrap_err();
     let deleted = tree.delete_child("a").await.unwrap_err();
@@ -84,26 +84,26 @@ async fn otp_29_a_running_child_is_neither_restarted_nor_deleted_and_an_unknown_
 /// OTP means a pid; here, it is the name of a dynamic child's incarnation.
 #[tokio::test(start_paused = true)]
 async fn otp_30_a_dynamic_childs_handle_is_not_found_under_a_static_supervisor() {
-    let world = World::new();
-    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
 
     let answer = tree.terminate_child("a#1").await;
 
     assert!(matches!(answer, Err(ControlError::NotFound { .. })));
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
-    assert_eq!(world.log(), ["start a"]);
+    assert_eq!(fakes.log(), ["start a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_31_a_call_to_a_missing_supervisor_is_an_error() {
-    let world = World::new();
-    let sub = Supervisor::builder("sub").child(world.child("a"));
+    let fakes = FakeChildren::new();
+    let sub = Supervisor::builder("sub").child(fakes.child("a"));
     let tree = start(Supervisor::builder("app").child(sub)).await;
     let sub = tree.supervisor("sub").await.unwrap();
 
     tree.terminate_child("sub").await.unwrap();
     let answers = [
-        sub.start_child(world.child("b")).await.map(drop),
+        sub.start_child(fakes.child("b")).await.map(drop),
         sub.terminate_child("a").await,
         sub.restart_child("a").await.map(drop),
         sub.delete_child("a").await,
@@ -122,7 +122,7 @@ async fn otp_31_a_call_to_a_missing_supervisor_is_an_error() {
 
     tree.stop("the test is over").await.unwrap();
     let answers = [
-        tree.start_child(world.child("b")).await.map(drop),
+        tree.start_child(fakes.child("b")).await.map(drop),
         tree.terminate_child("sub").await,
         tree.count_children().await.map(drop),
         sub.which_child("a").await.map(drop),
@@ -135,29 +135,32 @@ async fn otp_31_a_call_to_a_missing_supervisor_is_an_error() {
 /// For the second call, OTP returns `ok` and Elixir `not_found`; verger returns the latter.
 #[tokio::test(start_paused = true)]
 async fn otp_32_a_dynamic_child_is_terminated_by_its_handle_only() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let others = DynamicSupervisor::builder("others");
     let conns = DynamicSupervisor::builder("conns");
     let tree = start(Supervisor::builder("app").child(conns).child(others)).await;
     let conns = tree.supervisor("conns").await.unwrap();
     let others = tree.supervisor("others").await.unwrap();
-    let a = conns.start_child(world.child("a")).await.unwrap();
-    let stranger = others.start_child(world.child("stranger")).await.unwrap();
+    let a = conns.start_child(fakes.child("a")).await.unwrap();
+    let stranger = others.start_child(fakes.child("stranger")).await.unwrap();
 
     let not_found = |answer| matches!(answer, Err(ControlError::NotFound { .. }));
     assert!(not_found(conns.terminate_child("a").await), "by its id");
     assert_eq!(state(&conns, a.name()).await, (Lifecycle::Active, 1));
     conns.terminate_child(a.name()).await.unwrap();
     assert!(not_found(conns.terminate_child(a.name()).await), "a dead handle");
-    assert!(not_found(conns.terminate_child(stranger.name()).await), "somebody else's");
+    assert!(
+        not_found(conns.terminate_child(stranger.name()).await),
+        "a handle of a different supervisor"
+    );
     assert_eq!(state(&others, stranger.name()).await, (Lifecycle::Active, 1));
-    assert_eq!(world.acts(), ["start a", "start stranger", "stop a"]);
+    assert_eq!(fakes.actions(), ["start a", "start stranger", "stop a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_33_a_child_is_terminated_restarted_terminated_and_deleted() {
-    let world = World::new();
-    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 1));
 
     tree.terminate_child("a").await.unwrap();
@@ -169,13 +172,13 @@ async fn otp_33_a_child_is_terminated_restarted_terminated_and_deleted() {
     tree.delete_child("a").await.unwrap();
     assert!(tree.which_children().await.unwrap().is_empty());
     assert!(matches!(tree.which_child("a").await, Err(ControlError::NotFound { .. })));
-    assert_eq!(world.acts(), ["start a", "stop a", "start a", "stop a"]);
+    assert_eq!(fakes.actions(), ["start a", "stop a", "start a", "stop a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_40_an_invalid_spec_is_refused_in_the_caller_even_without_a_supervisor() {
-    let world = World::new();
-    let sub = Supervisor::builder("sub").child(world.child("a"));
+    let fakes = FakeChildren::new();
+    let sub = Supervisor::builder("sub").child(fakes.child("a"));
     let tree = start(Supervisor::builder("app").child(sub)).await;
     let sub = tree.supervisor("sub").await.unwrap();
     let refused = |answer| {
@@ -186,21 +189,21 @@ async fn otp_40_an_invalid_spec_is_refused_in_the_caller_even_without_a_supervis
         )
     };
 
-    assert!(refused(sub.start_child(world.child("a/b")).await), "it runs");
+    assert!(refused(sub.start_child(fakes.child("a/b")).await), "it runs");
     tree.terminate_child("sub").await.unwrap();
-    assert!(refused(sub.start_child(world.child("a/b")).await), "it does not");
+    assert!(refused(sub.start_child(fakes.child("a/b")).await), "it does not");
     tree.stop("the test is over").await.unwrap();
-    assert!(refused(sub.start_child(world.child("a/b")).await), "nor does the tree");
-    let valid = sub.start_child(world.child("b")).await;
+    assert!(refused(sub.start_child(fakes.child("a/b")).await), "nor does the tree");
+    let valid = sub.start_child(fakes.child("b")).await;
     assert!(matches!(valid, Err(ControlError::Ended { .. })));
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_123_a_supervisor_whose_name_is_taken_is_refused_and_none_of_its_children_ran() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree = start(Supervisor::builder("app").child(Supervisor::builder("sub"))).await;
 
-    let second = Supervisor::builder("sub").child(world.child("a")).child(world.child("b"));
+    let second = Supervisor::builder("sub").child(fakes.child("a")).child(fakes.child("b"));
     let answer = tree.start_child(second).await;
 
     assert!(matches!(
@@ -208,6 +211,6 @@ async fn otp_123_a_supervisor_whose_name_is_taken_is_refused_and_none_of_its_chi
         Err(ControlError::AlreadyStarted { path }) if path.as_str() == "app/sub"
     ));
     settle().await;
-    assert_eq!(world.log(), [""; 0]);
+    assert_eq!(fakes.log(), [""; 0]);
     assert_eq!(counts(&tree.supervisor("sub").await.unwrap()).await, [0; 4]);
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::common::{End, World, settle, start};
+use crate::common::{End, FakeChildren, settle, start};
 use crate::journal::{Journal, seconds};
 use tokio::time::sleep;
 use verger::{
@@ -24,8 +24,8 @@ fn app(mode: AutoShutdown) -> SupervisorBuilder {
     builder.defaults(|child| child.backoff(Backoff::constant(WAIT)))
 }
 
-fn significant(world: &World, name: &str, restart: RestartType) -> ChildSpec {
-    world.child(name).restart(restart).significant()
+fn significant(fakes: &FakeChildren, name: &str, restart: RestartType) -> ChildSpec {
+    fakes.child(name).restart(restart).significant()
 }
 
 /// Asserts that the tree is running.
@@ -48,11 +48,11 @@ async fn otp_80_the_end_of_a_non_significant_child_ends_nothing() {
         for restart in TYPES {
             for end in ENDS {
                 let about = format!("{mode:?}, {restart}, {end:?}");
-                let world = World::new();
-                let builder = app(mode).child(world.child("a").restart(restart));
-                let tree = start(builder.child(world.child("b"))).await;
+                let fakes = FakeChildren::new();
+                let builder = app(mode).child(fakes.child("a").restart(restart));
+                let tree = start(builder.child(fakes.child("b"))).await;
 
-                world.end("a", end).await;
+                fakes.end("a", end).await;
                 sleep(WAIT).await;
 
                 assert_alive(&tree, &about).await;
@@ -60,7 +60,7 @@ async fn otp_80_the_end_of_a_non_significant_child_ends_nothing() {
                 if restart == RestartType::Transient && end != End::Normal {
                     acts.push("start a");
                 }
-                assert_eq!(world.acts(), acts, "{about}");
+                assert_eq!(fakes.actions(), acts, "{about}");
             }
         }
     }
@@ -70,23 +70,23 @@ async fn otp_80_the_end_of_a_non_significant_child_ends_nothing() {
 async fn otp_81_the_end_of_a_significant_temporary_child_ends_all_unless_it_is_terminated() {
     for end in ENDS.map(Some).into_iter().chain([None]) {
         let about = format!("{end:?}");
-        let world = World::new();
-        let spec = significant(&world, "a", RestartType::Temporary);
+        let fakes = FakeChildren::new();
+        let spec = significant(&fakes, "a", RestartType::Temporary);
         let builder = app(AutoShutdown::AnySignificant).child(spec.clone());
-        let tree = start(builder.child(world.child("b")).child(world.child("c"))).await;
+        let tree = start(builder.child(fakes.child("b")).child(fakes.child("c"))).await;
 
         tree.terminate_child("a").await.unwrap();
         assert_alive(&tree, &about).await;
-        assert_eq!(world.acts(), ["start a", "start b", "start c", "stop a"], "{about}");
+        assert_eq!(fakes.actions(), ["start a", "start b", "start c", "stop a"], "{about}");
 
         tree.start_child(spec).await.unwrap();
         match end {
-            Some(end) => world.end("a", end).await,
+            Some(end) => fakes.end("a", end).await,
             None => tree.kill_child("a").await.unwrap(),
         }
 
         assert_over(&tree, &about).await;
-        let mut acts = world.acts();
+        let mut acts = fakes.actions();
         acts.retain(|act| act != "end a");
         assert_eq!(acts, ["start a", "stop c", "stop b"], "{about}");
     }
@@ -96,13 +96,13 @@ async fn otp_81_the_end_of_a_significant_temporary_child_ends_all_unless_it_is_t
 async fn otp_82_a_significant_transient_child_is_restarted_when_it_fails_and_ends_all_when_done() {
     for end in [Some(End::Error), Some(End::Panic), None] {
         let about = format!("{end:?}");
-        let world = World::new();
-        let spec = significant(&world, "a", RestartType::Transient);
-        let builder = app(AutoShutdown::AnySignificant).child(world.child("b"));
+        let fakes = FakeChildren::new();
+        let spec = significant(&fakes, "a", RestartType::Transient);
+        let builder = app(AutoShutdown::AnySignificant).child(fakes.child("b"));
         let tree = start(builder.child(spec)).await;
 
         match end {
-            Some(end) => world.end("a", end).await,
+            Some(end) => fakes.end("a", end).await,
             None => tree.kill_child("a").await.unwrap(),
         }
         assert_alive(&tree, &about).await;
@@ -112,10 +112,10 @@ async fn otp_82_a_significant_transient_child_is_restarted_when_it_fails_and_end
         let a = tree.which_child("a").await.unwrap();
         assert_eq!((a.lifecycle, a.incarnation), (Lifecycle::Active, 2), "{about}");
 
-        world.acts();
-        world.end("a", End::Normal).await;
+        fakes.actions();
+        fakes.end("a", End::Normal).await;
         assert_over(&tree, &about).await;
-        assert_eq!(world.acts(), ["end a", "stop b"], "{about}");
+        assert_eq!(fakes.actions(), ["end a", "stop b"], "{about}");
     }
 }
 
@@ -125,23 +125,23 @@ async fn otp_83_with_all_significant_the_last_significant_child_ends_all() {
         for last in ["a", "c"] {
             let about = format!("{restart}, {last} last");
             let first = if last == "a" { "c" } else { "a" };
-            let world = World::new();
+            let fakes = FakeChildren::new();
             let builder = app(AutoShutdown::AllSignificant)
-                .child(significant(&world, "a", restart))
-                .child(world.child("b"))
-                .child(significant(&world, "c", restart))
-                .child(world.child("d"));
+                .child(significant(&fakes, "a", restart))
+                .child(fakes.child("b"))
+                .child(significant(&fakes, "c", restart))
+                .child(fakes.child("d"));
             let tree = start(builder).await;
-            world.acts();
+            fakes.actions();
 
-            world.end(first, End::Normal).await;
+            fakes.end(first, End::Normal).await;
             sleep(seconds(60)).await;
             assert_alive(&tree, &about).await;
-            assert_eq!(world.acts(), [format!("end {first}")], "{about}");
+            assert_eq!(fakes.actions(), [format!("end {first}")], "{about}");
 
-            world.end(last, End::Normal).await;
+            fakes.end(last, End::Normal).await;
             assert_over(&tree, &about).await;
-            assert_eq!(world.acts(), [&*format!("end {last}"), "stop d", "stop b"], "{about}");
+            assert_eq!(fakes.actions(), [&*format!("end {last}"), "stop d", "stop b"], "{about}");
         }
     }
 }
@@ -152,16 +152,16 @@ async fn otp_84_significant_children_stopped_by_a_group_restart_end_nothing() {
         for mode in MODES {
             for restart in TYPES {
                 let about = format!("{strategy}, {mode:?}, {restart}");
-                let world = World::new();
+                let fakes = FakeChildren::new();
                 let builder = app(mode)
                     .strategy(strategy)
-                    .child(world.child("culprit"))
-                    .child(significant(&world, "a", restart))
-                    .child(significant(&world, "b", restart));
+                    .child(fakes.child("culprit"))
+                    .child(significant(&fakes, "a", restart))
+                    .child(significant(&fakes, "b", restart));
                 let tree = start(builder).await;
-                world.acts();
+                fakes.actions();
 
-                world.end("culprit", End::Error).await;
+                fakes.end("culprit", End::Error).await;
                 assert_alive(&tree, &about).await;
                 sleep(WAIT).await;
 
@@ -170,7 +170,7 @@ async fn otp_84_significant_children_stopped_by_a_group_restart_end_nothing() {
                 if restart == RestartType::Transient {
                     acts.extend(["start a", "start b"]);
                 }
-                assert_eq!(world.acts(), acts, "{about}");
+                assert_eq!(fakes.actions(), acts, "{about}");
             }
         }
     }
@@ -179,28 +179,28 @@ async fn otp_84_significant_children_stopped_by_a_group_restart_end_nothing() {
 #[tokio::test(start_paused = true)]
 async fn otp_85_auto_shutdown_propagates_through_significant_supervisors_only() {
     for is_significant in [true, false] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let mode = AutoShutdown::AnySignificant;
         let below = Supervisor::builder("below").auto_shutdown(mode);
         let below = below
-            .child(world.child("x"))
-            .child(significant(&world, "done", RestartType::Transient))
+            .child(fakes.child("x"))
+            .child(significant(&fakes, "done", RestartType::Transient))
             .into_child()
             .restart(RestartType::Transient);
         let below = if is_significant { below.significant() } else { below };
-        let tree = start(app(mode).child(world.child("a")).child(below)).await;
+        let tree = start(app(mode).child(fakes.child("a")).child(below)).await;
         let mut journal = Journal::of(&tree);
-        world.acts();
+        fakes.actions();
 
-        world.end("done", End::Normal).await;
+        fakes.end("done", End::Normal).await;
 
         if is_significant {
             assert_over(&tree, "significant").await;
-            assert_eq!(world.acts(), ["end done", "stop x", "stop a"]);
+            assert_eq!(fakes.actions(), ["end done", "stop x", "stop a"]);
         } else {
             sleep(seconds(60)).await;
             assert_alive(&tree, "not significant").await;
-            assert_eq!(world.acts(), ["end done", "stop x"]);
+            assert_eq!(fakes.actions(), ["end done", "stop x"]);
             let below = tree.which_child("below").await.unwrap();
             assert_eq!((below.lifecycle, below.why), (Lifecycle::Stopped, Some("finished")));
         }
@@ -213,17 +213,17 @@ async fn otp_85_auto_shutdown_propagates_through_significant_supervisors_only() 
 #[tokio::test(start_paused = true)]
 async fn otp_86_a_dynamic_supervisor_refuses_significant_children() {
     for restart in TYPES {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let tree = DynamicSupervisor::builder("pool").build().unwrap().start().await.unwrap();
 
-        let refused = tree.start_child(significant(&world, "a", restart)).await.unwrap_err();
+        let refused = tree.start_child(significant(&fakes, "a", restart)).await.unwrap_err();
 
         let ControlError::InvalidSpec(BuildError::NotForDynamic { path, option, .. }) = &refused
         else {
             panic!("{refused:?}");
         };
         assert_eq!((path.as_str(), *option), ("pool/a", "significant"));
-        assert_eq!(world.log(), [""; 0]);
+        assert_eq!(fakes.log(), [""; 0]);
         assert_eq!(tree.count_children().await.unwrap().specs, 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{End, NextStart, World, counts, settle, start};
+use crate::common::{End, FakeChildren, NextStart, counts, settle, start};
 use verger::{
     Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, Preset, RestartType,
     Strategy, Supervisor, SupervisorHandle, async_trait, child, worker,
@@ -56,29 +56,29 @@ async fn otp_34_a_thousand_and_two_thousand_dynamic_children_are_counted_by_thei
 /// OTP restarts without a delay, so the state is brief; here, attempts are a second apart.
 #[tokio::test(start_paused = true)]
 async fn otp_35_children_that_are_being_restarted_count_but_not_as_active() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let (_tree, conns) = conns().await;
     let mut children = Vec::new();
     for name in ["a", "b", "c"] {
-        children.push(conns.start_child(world.child(name)).await.unwrap());
+        children.push(conns.start_child(fakes.child(name)).await.unwrap());
     }
     assert_eq!(counts(&conns).await, [3, 3, 0, 3]);
 
-    world.next_starts("b", [NextStart::Error]);
-    world.next_starts("c", [NextStart::Error]);
-    world.end("b", End::Error).await;
-    world.end("c", End::Error).await;
+    fakes.next_starts("b", [NextStart::Error]);
+    fakes.next_starts("c", [NextStart::Error]);
+    fakes.end("b", End::Error).await;
+    fakes.end("c", End::Error).await;
     assert_eq!(counts(&conns).await, [3, 1, 0, 3], "they wait");
     assert_eq!(conns.count_children().await.unwrap().restarting, 2);
 
     tokio::time::sleep(SECOND).await;
     settle().await;
-    assert_eq!(world.acts()[5..], ["try b", "try c"]);
+    assert_eq!(fakes.actions()[5..], ["try b", "try c"]);
     assert_eq!(counts(&conns).await, [3, 1, 0, 3], "they could not start");
 
     tokio::time::sleep(SECOND).await;
     settle().await;
-    assert_eq!(world.acts(), ["start b", "start c"]);
+    assert_eq!(fakes.actions(), ["start b", "start c"]);
     assert_eq!(counts(&conns).await, [3, 3, 0, 3], "they are back");
     assert_eq!(conns.count_children().await.unwrap().restarting, 0);
 
@@ -126,7 +126,7 @@ async fn otp_36_the_parts_of_a_spec_are_kept_once_and_dropped_with_its_last_chil
         conns.terminate_child(child.name()).await.unwrap();
     }
     settle().await;
-    assert_eq!(Arc::strong_count(&large), 1, "nobody can start it again");
+    assert_eq!(Arc::strong_count(&large), 1, "it can't be started again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,8 +143,8 @@ async fn otp_37_a_name_is_free_again_only_after_a_temporary_child_however_it_end
     let strategies = [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne];
     for (strategy, death) in strategies.into_iter().flat_map(|it| deaths.map(|death| (it, death))) {
         for restart in [RestartType::Permanent, RestartType::Transient, RestartType::Temporary] {
-            let world = World::new();
-            let spec = || world.child("a").restart(restart);
+            let fakes = FakeChildren::new();
+            let spec = || fakes.child("a").restart(restart);
             let tree = start(
                 Supervisor::builder("app").preset(Preset::otp()).strategy(strategy).child(spec()),
             )
@@ -153,7 +153,7 @@ async fn otp_37_a_name_is_free_again_only_after_a_temporary_child_however_it_end
             match death {
                 Terminated => tree.terminate_child("a").await.unwrap(),
                 Killed => tree.kill_child("a").await.unwrap(),
-                Ended(end) => world.end_unobserved("a", end),
+                Ended(end) => fakes.end_without_settling("a", end),
             }
             settle().await;
             let answer = tree.start_child(spec()).await;
@@ -179,24 +179,24 @@ async fn otp_37_a_name_is_free_again_only_after_a_temporary_child_however_it_end
 
 #[tokio::test(start_paused = true)]
 async fn otp_38_children_start_and_stop_in_declaration_order_and_not_by_name() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let names = ["delta", "alpha", "echo", "bravo", "charlie"];
     let builder = Supervisor::builder("app").preset(Preset::otp()).strategy(Strategy::RestForOne);
-    let tree = start(names.iter().fold(builder, |it, name| it.child(world.child(name)))).await;
+    let tree = start(names.iter().fold(builder, |it, name| it.child(fakes.child(name)))).await;
     assert_eq!(
-        world.acts(),
+        fakes.actions(),
         ["start delta", "start alpha", "start echo", "start bravo", "start charlie"],
     );
 
-    world.end("echo", End::Error).await;
+    fakes.end("echo", End::Error).await;
     assert_eq!(
-        world.acts(),
+        fakes.actions(),
         ["end echo", "stop charlie", "stop bravo", "start echo", "start bravo", "start charlie"],
     );
 
     tree.stop("the test is over").await.unwrap();
     assert_eq!(
-        world.acts(),
+        fakes.actions(),
         ["stop charlie", "stop bravo", "stop echo", "stop alpha", "stop delta"],
     );
 }

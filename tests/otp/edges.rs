@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{End, NextStart, World, settle, start};
+use crate::common::{End, FakeChildren, NextStart, settle, start};
 use crate::journal::{Journal, seconds};
 use tokio::time::{Instant, sleep, sleep_until};
 use verger::{
@@ -32,17 +32,17 @@ fn stopped(name: &str, incarnation: u32) -> (String, Lifecycle, u32) {
 
 #[tokio::test(start_paused = true)]
 async fn otp_108_a_transient_supervisor_that_gave_up_stays_stopped_under_otps_rules() {
-    let world = World::new();
-    let below = Supervisor::builder("below").preset(Preset::otp()).child(world.child("a"));
+    let fakes = FakeChildren::new();
+    let below = Supervisor::builder("below").preset(Preset::otp()).child(fakes.child("a"));
     let below = below.into_child().restart(RestartType::Transient);
     let tree = start(app(Strategy::OneForOne).child(below)).await;
     let mut journal = Journal::of(&tree);
-    world.end("a", End::Error).await;
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     sleep(seconds(3600)).await;
 
     assert_eq!(seen(&tree).await, [stopped("below", 1)]);
-    assert_eq!(world.acts(), ["start a", "end a", "start a", "end a"]);
+    assert_eq!(fakes.actions(), ["start a", "end a", "start a", "end a"]);
     let reasons = ["a: failed: a failed", "a: failed: a failed", "below: shut down"];
     assert_eq!(journal.reasons(), reasons);
 }
@@ -50,13 +50,13 @@ async fn otp_108_a_transient_supervisor_that_gave_up_stays_stopped_under_otps_ru
 /// In verger the supervisor fails, so a transient supervisor is restarted.
 #[tokio::test(start_paused = true)]
 async fn otp_108_a_transient_supervisor_that_gave_up_is_restarted_by_default() {
-    let world = World::new();
-    let below = Supervisor::builder("below").restarts(0, seconds(5)).child(world.child("a"));
+    let fakes = FakeChildren::new();
+    let below = Supervisor::builder("below").restarts(0, seconds(5)).child(fakes.child("a"));
     let below = below.into_child().restart(RestartType::Transient);
     let below = below.backoff(Backoff::constant(seconds(3)));
     let tree = start(app(Strategy::OneForOne).child(below)).await;
     let mut journal = Journal::of(&tree);
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(tree.which_child("below").await.unwrap().next.unwrap().remaining, seconds(3));
     sleep(seconds(3)).await;
     settle().await;
@@ -69,24 +69,24 @@ async fn otp_108_a_transient_supervisor_that_gave_up_is_restarted_by_default() {
 #[tokio::test(start_paused = true)]
 async fn otp_109_a_group_restart_restarts_finished_and_terminated_children_of_its_range() {
     for strategy in [Strategy::OneForAll, Strategy::RestForOne] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let tree = start(
             app(strategy)
                 .preset(Preset::otp())
-                .child(world.child("done-before").restart(RestartType::Transient))
-                .child(world.child("stopped-before"))
-                .child(world.child("culprit"))
-                .child(world.child("done-after").restart(RestartType::Transient))
-                .child(world.child("stopped-after")),
+                .child(fakes.child("done-before").restart(RestartType::Transient))
+                .child(fakes.child("stopped-before"))
+                .child(fakes.child("culprit"))
+                .child(fakes.child("done-after").restart(RestartType::Transient))
+                .child(fakes.child("stopped-after")),
         )
         .await;
         for place in ["before", "after"] {
-            world.end(&format!("done-{place}"), End::Normal).await;
+            fakes.end(&format!("done-{place}"), End::Normal).await;
             tree.terminate_child(&format!("stopped-{place}")).await.unwrap();
         }
-        world.acts();
+        fakes.actions();
 
-        world.end("culprit", End::Error).await;
+        fakes.end("culprit", End::Error).await;
 
         let before = if strategy == Strategy::OneForAll { active } else { stopped };
         let incarnation = if strategy == Strategy::OneForAll { 2 } else { 1 };
@@ -103,24 +103,24 @@ async fn otp_109_a_group_restart_restarts_finished_and_terminated_children_of_it
         if strategy == Strategy::OneForAll {
             acts.splice(1..1, ["start done-before", "start stopped-before"]);
         }
-        assert_eq!(world.acts(), acts, "{strategy}");
+        assert_eq!(fakes.actions(), acts, "{strategy}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_110_two_children_that_fail_together_cost_a_group_one_restart() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let builder = app(Strategy::OneForAll).preset(Preset::otp());
-    let tree = start(builder.child(world.child("a")).child(world.child("b"))).await;
+    let tree = start(builder.child(fakes.child("a")).child(fakes.child("b"))).await;
     let mut journal = Journal::of(&tree);
-    world.acts();
+    fakes.actions();
 
-    world.end_unobserved("a", End::Error);
-    world.end_unobserved("b", End::Panic);
+    fakes.end_without_settling("a", End::Error);
+    fakes.end_without_settling("b", End::Panic);
     settle().await;
 
     assert_eq!(seen(&tree).await, [active("a", 2), active("b", 2)]);
-    assert_eq!(world.acts(), ["end a", "end b", "start a", "start b"]);
+    assert_eq!(fakes.actions(), ["end a", "end b", "start a", "start b"]);
     assert_eq!(journal.reasons(), ["a: failed: a failed", "b: panicked: b panicked"]);
     let status = tree.status().await.unwrap();
     assert_eq!(status.root.supervisor.unwrap().restarts_in_period, 1);
@@ -128,12 +128,12 @@ async fn otp_110_two_children_that_fail_together_cost_a_group_one_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_110_two_children_that_fail_together_cost_two_restarts_one_for_one() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let builder = app(Strategy::OneForOne).preset(Preset::otp());
-    let tree = start(builder.child(world.child("a")).child(world.child("b"))).await;
+    let tree = start(builder.child(fakes.child("a")).child(fakes.child("b"))).await;
 
-    world.end_unobserved("a", End::Error);
-    world.end_unobserved("b", End::Error);
+    fakes.end_without_settling("a", End::Error);
+    fakes.end_without_settling("b", End::Error);
 
     let ended = tree.wait().await.unwrap_err();
     assert_eq!(ended.to_string(), "`app` gave up on `app/b`: failed: b failed");
@@ -144,34 +144,34 @@ async fn otp_110_two_children_that_fail_together_cost_two_restarts_one_for_one()
 async fn otp_111_an_earlier_childs_failure_replaces_the_pending_retry_of_a_later_child() {
     let tick = Duration::from_millis(1);
     for (wait, due) in [(Duration::from_millis(500), seconds(10)), (seconds(20), seconds(29))] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let tree = start(
             app(Strategy::RestForOne)
-                .child(world.child("zero"))
-                .child(world.child("a").backoff(Backoff::constant(wait)))
-                .child(world.child("b"))
-                .child(world.child("c").backoff(Backoff::constant(seconds(5)))),
+                .child(fakes.child("zero"))
+                .child(fakes.child("a").backoff(Backoff::constant(wait)))
+                .child(fakes.child("b"))
+                .child(fakes.child("c").backoff(Backoff::constant(seconds(5)))),
         )
         .await;
-        world.acts();
+        fakes.actions();
         let began = Instant::now();
-        world.next_starts("c", [NextStart::Error]);
-        world.end("c", End::Error).await;
+        fakes.next_starts("c", [NextStart::Error]);
+        fakes.end("c", End::Error).await;
         sleep_until(began + seconds(9)).await;
-        assert_eq!(world.acts(), ["end c", "try c"], "its next attempt would be at 10 s");
+        assert_eq!(fakes.actions(), ["end c", "try c"], "its next attempt would be at 10 s");
 
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
 
-        assert_eq!(world.acts(), ["end a", "stop b"]);
+        assert_eq!(fakes.actions(), ["end a", "stop b"]);
         sleep_until(began + due - tick).await;
         settle().await;
-        assert_eq!(world.acts(), [""; 0], "too early");
+        assert_eq!(fakes.actions(), [""; 0], "too early");
         sleep_until(began + due).await;
         settle().await;
-        assert_eq!(world.acts(), ["start a", "start b", "start c"]);
+        assert_eq!(fakes.actions(), ["start a", "start b", "start c"]);
 
         sleep(seconds(3600)).await;
-        assert_eq!(world.acts(), [""; 0], "a stale retry");
+        assert_eq!(fakes.actions(), [""; 0], "a stale retry");
         let expected = [active("zero", 1), active("a", 2), active("b", 2), active("c", 3)];
         assert_eq!(seen(&tree).await, expected);
     }
@@ -180,36 +180,36 @@ async fn otp_111_an_earlier_childs_failure_replaces_the_pending_retry_of_a_later
 #[tokio::test(start_paused = true)]
 async fn otp_112_a_significant_child_in_a_retry_loop_is_not_gone_and_a_terminated_child_is() {
     for terminated in [false, true] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let child = |name| {
-            let child = world.child(name).restart(RestartType::Transient).significant();
+            let child = fakes.child(name).restart(RestartType::Transient).significant();
             child.backoff(Backoff::constant(seconds(10)))
         };
         let mode = AutoShutdown::AllSignificant;
-        let builder = app(Strategy::OneForOne).auto_shutdown(mode).child(world.child("worker"));
+        let builder = app(Strategy::OneForOne).auto_shutdown(mode).child(fakes.child("worker"));
         let tree = start(builder.child(child("a")).child(child("b"))).await;
-        world.next_starts("a", [NextStart::Error]);
-        world.end("a", End::Error).await;
+        fakes.next_starts("a", [NextStart::Error]);
+        fakes.end("a", End::Error).await;
         sleep(seconds(15)).await;
         assert_eq!(tree.which_child("a").await.unwrap().lifecycle, Lifecycle::Restarting);
         if terminated {
             tree.terminate_child("a").await.unwrap();
             assert_eq!(tree.count_children().await.unwrap().active, 2, "that alone ends nothing");
         }
-        world.acts();
+        fakes.actions();
 
-        world.end("b", End::Normal).await;
+        fakes.end("b", End::Normal).await;
 
         if terminated {
             tree.wait().await.unwrap();
-            assert_eq!(world.acts(), ["end b", "stop worker"]);
+            assert_eq!(fakes.actions(), ["end b", "stop worker"]);
         } else {
             sleep(seconds(5)).await;
             settle().await;
-            assert_eq!(world.acts(), ["end b", "start a"]);
-            world.end("a", End::Normal).await;
+            assert_eq!(fakes.actions(), ["end b", "start a"]);
+            fakes.end("a", End::Normal).await;
             tree.wait().await.unwrap();
-            assert_eq!(world.acts(), ["end a", "stop worker"]);
+            assert_eq!(fakes.actions(), ["end a", "stop worker"]);
         }
     }
 }
@@ -218,23 +218,23 @@ async fn otp_112_a_significant_child_in_a_retry_loop_is_not_gone_and_a_terminate
 async fn otp_113_with_no_restarts_allowed_the_first_failure_ends_the_supervisor() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         for is_otp in [true, false] {
-            let world = World::new();
+            let fakes = FakeChildren::new();
             let below = Supervisor::builder("below").strategy(strategy).restarts(0, seconds(5));
             let below = if is_otp { below.preset(Preset::otp()) } else { below };
             let below = below
-                .child(world.child("a"))
-                .child(world.child("b"))
-                .child(world.child("c"))
+                .child(fakes.child("a"))
+                .child(fakes.child("b"))
+                .child(fakes.child("c"))
                 .into_child();
             let below = below.restart(RestartType::Temporary);
             let tree = start(app(Strategy::OneForOne).child(below)).await;
             let mut journal = Journal::of(&tree);
-            world.acts();
+            fakes.actions();
 
             let began = Instant::now();
-            world.end("b", End::Error).await;
+            fakes.end("b", End::Error).await;
 
-            assert_eq!(world.acts(), ["end b", "stop c", "stop a"], "{strategy}");
+            assert_eq!(fakes.actions(), ["end b", "stop c", "stop a"], "{strategy}");
             let escalated = "below: escalated: child app/below/b: failed: b failed";
             let last = if is_otp { "below: shut down" } else { escalated };
             assert_eq!(journal.reasons().pop().unwrap(), last, "{strategy}");
@@ -247,15 +247,15 @@ async fn otp_113_with_no_restarts_allowed_the_first_failure_ends_the_supervisor(
 async fn otp_114_a_child_that_never_starts_again_is_attempted_up_to_the_limit() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         for max in [0, 1, 2, 5] {
-            let world = World::new();
+            let fakes = FakeChildren::new();
             let builder = app(strategy).preset(Preset::otp()).restarts(max, seconds(5));
-            let tree = start(builder.child(world.child("a"))).await;
-            world.next_starts("a", vec![NextStart::Error; 100]);
+            let tree = start(builder.child(fakes.child("a"))).await;
+            fakes.next_starts("a", vec![NextStart::Error; 100]);
 
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
 
             assert!(matches!(tree.wait().await, Err(RunError::GaveUp { .. })));
-            let tries = world.acts().iter().filter(|act| *act == "try a").count();
+            let tries = fakes.actions().iter().filter(|act| *act == "try a").count();
             assert_eq!(tries, max as usize, "{strategy}");
         }
     }
@@ -265,12 +265,12 @@ async fn otp_114_a_child_that_never_starts_again_is_attempted_up_to_the_limit() 
 /// active.
 #[tokio::test(start_paused = true)]
 async fn otp_114_a_child_with_a_delay_between_attempts_is_retried_until_it_starts() {
-    let world = World::new();
-    let child = world.child("a").backoff(Backoff::constant(seconds(1)));
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").backoff(Backoff::constant(seconds(1)));
     let tree = start(app(Strategy::OneForOne).restarts(1, seconds(3600)).child(child)).await;
-    world.next_starts("a", vec![NextStart::Error; 100]);
+    fakes.next_starts("a", vec![NextStart::Error; 100]);
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     sleep(seconds(101)).await;
     settle().await;
 
@@ -279,20 +279,20 @@ async fn otp_114_a_child_with_a_delay_between_attempts_is_retried_until_it_start
 
 #[tokio::test(start_paused = true)]
 async fn otp_115_a_group_restart_counts_once_however_many_children_it_has() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let mut builder = app(Strategy::OneForAll).preset(Preset::otp()).restarts(2, seconds(5));
     let names: Vec<_> = (0..10).map(|index| format!("child-{index}")).collect();
     for name in &names {
-        builder = builder.child(world.child(name));
+        builder = builder.child(fakes.child(name));
     }
     let tree = start(builder).await;
 
     for incarnation in [2, 3] {
-        world.end("child-7", End::Error).await;
+        fakes.end("child-7", End::Error).await;
         let expected: Vec<_> = names.iter().map(|name| active(name, incarnation)).collect();
         assert_eq!(seen(&tree).await, expected);
     }
-    world.end("child-3", End::Error).await;
+    fakes.end("child-3", End::Error).await;
     let ended = tree.wait().await.unwrap_err();
     assert_eq!(ended.to_string(), "`app` gave up on `app/child-3`: failed: child-3 failed");
 }
@@ -301,20 +301,20 @@ async fn otp_115_a_group_restart_counts_once_however_many_children_it_has() {
 async fn otp_116_a_child_that_declines_its_restart_stays_stopped() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         for wait in [Duration::ZERO, seconds(2)] {
-            let world = World::new();
+            let fakes = FakeChildren::new();
             let backoff = if wait.is_zero() { Backoff::none() } else { Backoff::constant(wait) };
-            let builder = app(strategy).child(world.child("a").backoff(backoff));
-            let tree = start(builder.child(world.child("b"))).await;
-            world.next_starts("a", [NextStart::Ignore]);
+            let builder = app(strategy).child(fakes.child("a").backoff(backoff));
+            let tree = start(builder.child(fakes.child("b"))).await;
+            fakes.next_starts("a", [NextStart::Ignore]);
 
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
             sleep(wait).await;
             sleep(seconds(3600)).await;
 
             let a = tree.which_child("a").await.unwrap();
             assert_eq!((a.lifecycle, a.incarnation), (Lifecycle::Stopped, 2), "{strategy}");
             assert_eq!((a.why, a.next), (Some("declined to start"), None), "{strategy}");
-            let tries = world.acts().iter().filter(|act| *act == "try a").count();
+            let tries = fakes.actions().iter().filter(|act| *act == "try a").count();
             assert_eq!(tries, 1, "{strategy}");
             assert_eq!(tree.which_child("b").await.unwrap().lifecycle, Lifecycle::Active);
         }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{End, NextStart, World, settle};
+use crate::common::{End, FakeChildren, NextStart, settle};
 use crate::journal::{Journal, seconds};
 use tokio::time::{Instant, sleep};
 use verger::{
@@ -21,15 +21,15 @@ fn pool() -> DynamicSupervisorBuilder {
 
 #[tokio::test(start_paused = true)]
 async fn otp_61_a_dynamic_child_whose_restart_fails_once_is_retried() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree = start(pool().preset(Preset::elixir())).await;
-    tree.start_child(world.child("a")).await.unwrap();
-    world.next_starts("a", [NextStart::Error]);
+    tree.start_child(fakes.child("a")).await.unwrap();
+    fakes.next_starts("a", [NextStart::Error]);
 
     let began = Instant::now();
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
 
-    assert_eq!(world.acts(), ["start a", "end a", "try a", "start a"]);
+    assert_eq!(fakes.actions(), ["start a", "end a", "try a", "start a"]);
     let child = tree.which_child("a#1").await.unwrap();
     assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Active, 3));
     assert_eq!(tree.count_children().await.unwrap().active, 1);
@@ -39,38 +39,38 @@ async fn otp_61_a_dynamic_child_whose_restart_fails_once_is_retried() {
 /// In verger, attempts are separated by a delay.
 #[tokio::test(start_paused = true)]
 async fn otp_61_each_restart_attempt_waits_for_its_backoff() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::exponential(seconds(1), seconds(8)).jitter(0.0);
     let tree = start(pool().defaults(|child| child.backoff(backoff))).await;
-    tree.start_child(world.child("a")).await.unwrap();
-    world.next_starts("a", [NextStart::Error, NextStart::Panic]);
-    world.end("a", End::Error).await;
-    assert_eq!(world.acts(), ["start a", "end a"]);
+    tree.start_child(fakes.child("a")).await.unwrap();
+    fakes.next_starts("a", [NextStart::Error, NextStart::Panic]);
+    fakes.end("a", End::Error).await;
+    assert_eq!(fakes.actions(), ["start a", "end a"]);
 
     for (wait, act) in [(seconds(1), "try a"), (seconds(2), "try a"), (seconds(4), "start a")] {
         sleep(wait - Duration::from_millis(1)).await;
         settle().await;
-        assert_eq!(world.acts(), [""; 0], "before {wait:?}");
+        assert_eq!(fakes.actions(), [""; 0], "before {wait:?}");
         sleep(Duration::from_millis(1)).await;
         settle().await;
-        assert_eq!(world.acts(), [act], "after {wait:?}");
+        assert_eq!(fakes.actions(), [act], "after {wait:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_62_a_child_that_never_restarts_ends_its_supervisor_whatever_the_limit() {
     for max in [1, 10] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let pool = pool().preset(Preset::otp()).restarts(max, seconds(5)).into_child();
         let builder = Supervisor::builder("app").child(pool.restart(RestartType::Temporary));
         let tree = builder.build().unwrap().start().await.unwrap();
         let pool = tree.supervisor("pool").await.unwrap();
-        pool.start_child(world.child("a")).await.unwrap();
-        world.next_starts("a", vec![NextStart::Error; 100]);
+        pool.start_child(fakes.child("a")).await.unwrap();
+        fakes.next_starts("a", vec![NextStart::Error; 100]);
         let mut journal = Journal::of(&tree);
 
         let began = Instant::now();
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
 
         let ended = pool.wait().await.unwrap_err();
         let RunError::GaveUp { path, child, reason } = ended else { panic!("{ended:?}") };
@@ -78,7 +78,7 @@ async fn otp_62_a_child_that_never_restarts_ends_its_supervisor_whatever_the_lim
         assert_eq!(reason.to_string(), "activation failed: no start");
         let mut acts = vec!["start a", "end a"];
         acts.extend(vec!["try a"; max as usize]);
-        assert_eq!(world.acts(), acts, "limit {max}");
+        assert_eq!(fakes.actions(), acts, "limit {max}");
         // The reason for the parent is OTP's.
         assert_eq!(journal.reasons().last().unwrap(), "pool: shut down", "limit {max}");
         assert_eq!(began.elapsed(), Duration::ZERO);
@@ -88,7 +88,7 @@ async fn otp_62_a_child_that_never_restarts_ends_its_supervisor_whatever_the_lim
 /// OTP's `{ok, Pid, Info}` has no counterpart here.
 #[tokio::test(start_paused = true)]
 async fn otp_63_the_result_of_its_restart_decides_about_a_dynamic_child() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree = start(pool().defaults(|child| child.backoff(Backoff::constant(seconds(1))))).await;
     let restarts = [
         ("fine#1", NextStart::Ok),
@@ -98,9 +98,9 @@ async fn otp_63_the_result_of_its_restart_decides_about_a_dynamic_child() {
     ];
     for (segment, outcome) in restarts {
         let (name, _) = segment.split_once('#').unwrap();
-        let child = tree.start_child(world.child(name)).await.unwrap();
+        let child = tree.start_child(fakes.child(name)).await.unwrap();
         assert_eq!(child.name(), segment);
-        world.next_starts(name, [outcome]);
+        fakes.next_starts(name, [outcome]);
     }
 
     for (segment, _) in restarts {
@@ -129,50 +129,50 @@ async fn otp_63_the_result_of_its_restart_decides_about_a_dynamic_child() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_64_with_max_children_zero_no_child_is_started() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree = start(pool().max_children(0)).await;
 
-    let refused = tree.start_child(world.child("a")).await.unwrap_err();
+    let refused = tree.start_child(fakes.child("a")).await.unwrap_err();
 
     let ControlError::MaxChildren { path, max } = &refused else { panic!("{refused:?}") };
     assert_eq!((path.as_str(), *max), ("pool", 0));
-    assert_eq!(world.log(), [""; 0]);
+    assert_eq!(fakes.log(), [""; 0]);
     assert_eq!(tree.count_children().await.unwrap().specs, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_65_a_restarting_child_counts_towards_max_children() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let builder = pool().max_children(1);
     let tree = start(builder.defaults(|child| child.backoff(Backoff::constant(seconds(10))))).await;
-    tree.start_child(world.child("a")).await.unwrap();
-    world.next_starts("a", [NextStart::Error]);
-    world.end("a", End::Error).await;
+    tree.start_child(fakes.child("a")).await.unwrap();
+    fakes.next_starts("a", [NextStart::Error]);
+    fakes.end("a", End::Error).await;
 
     for lifecycle in [Lifecycle::Restarting, Lifecycle::Restarting, Lifecycle::Active] {
         assert_eq!(tree.which_child("a#1").await.unwrap().lifecycle, lifecycle);
-        let refused = tree.start_child(world.child("b")).await;
+        let refused = tree.start_child(fakes.child("b")).await;
         assert!(matches!(refused, Err(ControlError::MaxChildren { max: 1, .. })), "{refused:?}");
         sleep(seconds(10)).await;
         settle().await;
     }
-    assert_eq!(world.acts(), ["start a", "end a", "try a", "start a"]);
+    assert_eq!(fakes.actions(), ["start a", "end a", "try a", "start a"]);
 
     tree.terminate_child("a#1").await.unwrap();
-    assert_eq!(tree.start_child(world.child("b")).await.unwrap().name(), "b#2");
+    assert_eq!(tree.start_child(fakes.child("b")).await.unwrap().name(), "b#2");
 }
 
 /// Arguments belong to the spec here, and not to the supervisor.
 #[tokio::test(start_paused = true)]
 async fn otp_66_a_restarted_child_gets_its_arguments_again() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&seen);
+    let sink = Arc::clone(&seen);
     let tree = start(pool().preset(Preset::elixir())).await;
 
     let spec = worker_with("a", vec!["argument"], move |ctx: Context, mut arguments: Vec<_>| {
-        let told = Arc::clone(&told);
+        let sink = Arc::clone(&sink);
         async move {
-            told.lock().unwrap().push((ctx.incarnation(), arguments.clone()));
+            sink.lock().unwrap().push((ctx.incarnation(), arguments.clone()));
             // The next incarnation must not see this change.
             arguments.push("changed");
             if ctx.incarnation() == 3 {
@@ -192,15 +192,15 @@ async fn otp_66_a_restarted_child_gets_its_arguments_again() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_67_each_kind_of_start_failure_has_its_own_error_and_the_supervisor_continues() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree = start(pool()).await;
-    tree.start_child(world.child("sibling")).await.unwrap();
+    tree.start_child(fakes.child("sibling")).await.unwrap();
     let began = Instant::now();
 
     let mut reasons = Vec::new();
     for outcome in [NextStart::Error, NextStart::Panic, NextStart::Hang] {
-        world.next_starts("a", [outcome]);
-        let spec = world.child("a").activation_timeout(seconds(2)).shutdown(seconds(3));
+        fakes.next_starts("a", [outcome]);
+        let spec = fakes.child("a").activation_timeout(seconds(2)).shutdown(seconds(3));
         let error = tree.start_child(spec).await.unwrap_err();
         let ControlError::ActivationFailed { path, reason } = error else { panic!("{error:?}") };
         assert!(path.as_str().starts_with("pool/a#"), "{path}");
@@ -217,7 +217,7 @@ async fn otp_67_each_kind_of_start_failure_has_its_own_error_and_the_supervisor_
     assert_eq!(began.elapsed(), seconds(5));
 
     assert_eq!(tree.count_children().await.unwrap().specs, 1);
-    let a = tree.start_child(world.child("a")).await.unwrap();
+    let a = tree.start_child(fakes.child("a")).await.unwrap();
     assert_eq!(tree.which_child(a.name()).await.unwrap().lifecycle, Lifecycle::Active);
     let sibling = tree.which_child("sibling#1").await.unwrap();
     assert_eq!((sibling.lifecycle, sibling.incarnation), (Lifecycle::Active, 1));

@@ -45,7 +45,7 @@ impl Loop {
         settle().await;
     }
 
-    fn mend(&self) {
+    fn recover(&self) {
         self.broken.store(false, Ordering::Relaxed);
     }
 }
@@ -91,20 +91,20 @@ async fn otp_76_a_child_in_a_restart_loop_can_be_terminated_and_started_manually
             let attempts = state.attempts();
             assert_eq!(attempts, if takes.is_zero() { 2 } else { 3 }, "{strategy} at {moment:?}");
 
-            let asked = Instant::now();
+            let called = Instant::now();
             tree.terminate_child("a").await.unwrap();
 
-            assert_eq!(asked.elapsed(), takes, "{strategy} at {moment:?}: what is left of it");
+            assert_eq!(called.elapsed(), takes, "{strategy} at {moment:?}: what is left of it");
             let stopped = tree.which_child("a").await.unwrap();
             assert_eq!(stopped.lifecycle, Lifecycle::Stopped);
             assert_eq!(stopped.why, Some("stopped by hand"));
             sleep(seconds(3600)).await;
             assert_eq!(state.attempts(), attempts, "{strategy} at {moment:?}: it went on");
 
-            state.mend();
-            let asked = Instant::now();
+            state.recover();
+            let called = Instant::now();
             tree.restart_child("a").await.unwrap();
-            assert_eq!(asked.elapsed(), ATTEMPT);
+            assert_eq!(called.elapsed(), ATTEMPT);
             assert_eq!(tree.which_child("a").await.unwrap().lifecycle, Lifecycle::Active);
         }
     }
@@ -123,11 +123,11 @@ async fn otp_77_a_supervisor_with_a_child_in_a_restart_loop_stops_promptly() {
                 sleep(moment).await;
                 let attempts = state.attempts();
 
-                let asked = Instant::now();
+                let called = Instant::now();
                 tree.stop("enough").await.unwrap();
 
                 let expected = if listens { Duration::ZERO } else { takes };
-                assert_eq!(asked.elapsed(), expected, "{strategy} at {moment:?}");
+                assert_eq!(called.elapsed(), expected, "{strategy} at {moment:?}");
                 sleep(seconds(3600)).await;
                 assert_eq!(state.attempts(), attempts, "{strategy} at {moment:?}: it went on");
             }
@@ -163,7 +163,7 @@ async fn otp_78_under_rest_for_one_children_before_a_restart_loop_run_and_later_
     let next = children[1].next.unwrap();
     assert_eq!((next.attempt, next.remaining), (2, Duration::from_millis(500)));
 
-    state.mend();
+    state.recover();
     sleep(next.remaining + ATTEMPT).await;
     settle().await;
     let incarnations: Vec<_> = tree
@@ -188,10 +188,10 @@ async fn otp_79_a_dynamic_child_in_a_restart_loop_can_be_terminated_by_its_old_n
         sleep(moment).await;
         let attempts = state.attempts();
 
-        let asked = Instant::now();
+        let called = Instant::now();
         tree.terminate_child("a#1").await.unwrap();
 
-        assert_eq!(asked.elapsed(), takes, "at {moment:?}");
+        assert_eq!(called.elapsed(), takes, "at {moment:?}");
         let gone = tree.which_child("a#1").await;
         assert!(matches!(gone, Err(ControlError::NotFound { .. })), "{gone:?}");
         assert_eq!(tree.count_children().await.unwrap().specs, 0);

@@ -93,8 +93,8 @@ async fn otp_23_the_child_spec_of_an_annotated_supervisor_has_its_options_and_ca
 
     let node = || Node { db: Db };
     let app = App { plain: node(), overridden: node() };
-    let by_hand = node().into_child().named("by_hand").restart(RestartType::Permanent);
-    let tree = start(app.builder().child(node()).child(by_hand)).await;
+    let manual = node().into_child().named("by_hand").restart(RestartType::Permanent);
+    let tree = start(app.builder().child(node()).child(manual)).await;
 
     let hour = Shutdown::Timeout(HOUR);
     let table = [

@@ -3,8 +3,8 @@
 //! OTP writes several lines with fields for each. verger emits events with fields, and their
 //! subscriber decides on length and size limits.
 
-use crate::common::{End, NextStart, World, settle, start};
-use crate::journal::{deaf, seconds};
+use crate::common::{End, FakeChildren, NextStart, settle, start};
+use crate::journal::{ignores_cancellation, seconds};
 use crate::log::Log;
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
@@ -21,8 +21,8 @@ fn app() -> SupervisorBuilder {
 #[tokio::test(start_paused = true)]
 async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
     let log = Log::at(LevelFilter::INFO);
-    let world = World::new();
-    let tree = start(app().child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(fakes.child("a"))).await;
     assert_eq!(
         log.lines(),
         [
@@ -31,9 +31,9 @@ async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
         ]
     );
 
-    world.next_starts("a", [NextStart::Error]);
+    fakes.next_starts("a", [NextStart::Error]);
     sleep(seconds(3)).await;
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(
         log.lines(),
         ["WARN verger::restart: restarting child=app/a incarnation=1 cause=\"failed: a failed\" \
@@ -65,14 +65,14 @@ async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
 #[tokio::test(start_paused = true)]
 async fn otp_92_a_restart_without_a_delay_is_the_same_line() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let builder = app().strategy(strategy).preset(Preset::otp());
         let builder = builder.defaults(|child| child.backoff(Backoff::none()));
-        let tree = start(builder.child(world.child("a"))).await;
+        let tree = start(builder.child(fakes.child("a"))).await;
         let log = Log::at(LevelFilter::WARN);
 
         sleep(seconds(1)).await;
-        world.end("a", End::Panic).await;
+        fakes.end("a", End::Panic).await;
 
         assert_eq!(
             log.lines(),
@@ -87,12 +87,12 @@ async fn otp_92_a_restart_without_a_delay_is_the_same_line() {
 #[tokio::test(start_paused = true)]
 async fn otp_92_a_permanent_childs_normal_end_is_logged_like_any_restart() {
     for (backoff, delay) in [(Backoff::none(), "0ns"), (Backoff::constant(seconds(2)), "2s")] {
-        let world = World::new();
-        let tree = start(app().child(world.child("a").backoff(backoff))).await;
+        let fakes = FakeChildren::new();
+        let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
         let log = Log::at(LevelFilter::WARN);
 
         sleep(seconds(1)).await;
-        world.end("a", End::Normal).await;
+        fakes.end("a", End::Normal).await;
 
         let line = format!(
             "WARN verger::restart: restarting child=app/a incarnation=1 cause=\"ended normally\" \
@@ -105,15 +105,15 @@ async fn otp_92_a_permanent_childs_normal_end_is_logged_like_any_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_92_children_that_end_for_good_are_logged_with_their_reason() {
-    let world = World::new();
-    let temporary = world.child("temporary").restart(RestartType::Temporary);
-    let transient = world.child("transient").restart(RestartType::Transient);
+    let fakes = FakeChildren::new();
+    let temporary = fakes.child("temporary").restart(RestartType::Temporary);
+    let transient = fakes.child("transient").restart(RestartType::Transient);
     let tree = start(app().child(temporary).child(transient)).await;
     let log = Log::at(LevelFilter::INFO);
     sleep(seconds(1)).await;
 
-    world.end("temporary", End::Error).await;
-    world.end("transient", End::Normal).await;
+    fakes.end("temporary", End::Error).await;
+    fakes.end("transient", End::Normal).await;
 
     assert_eq!(
         log.lines(),
@@ -128,11 +128,11 @@ async fn otp_92_children_that_end_for_good_are_logged_with_their_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
-    let world = World::new();
-    let tree = start(app().restarts(0, seconds(5)).child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app().restarts(0, seconds(5)).child(fakes.child("a"))).await;
     let log = Log::at(LevelFilter::WARN);
     sleep(seconds(1)).await;
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(
         log.lines(),
         ["ERROR verger::restart: giving up supervisor=app child=app/a incarnation=1 \
@@ -144,12 +144,12 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
     let gives_up = DynamicSupervisor::builder("gives-up");
     for builder in [parks, gives_up] {
         let tree = builder.restarts(0, seconds(5)).build().unwrap().start().await.unwrap();
-        tree.start_child(world.child("a")).await.unwrap();
+        tree.start_child(fakes.child("a")).await.unwrap();
         let (mut events, mut letters) = (tree.events(), tree.dead_letters());
         sleep(seconds(1)).await;
         log.lines();
 
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
 
         let path = tree.path();
         let line = format!(
@@ -170,10 +170,10 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_92_a_manual_retry_is_not_logged_as_a_restart() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let builder = app().restarts(0, seconds(5)).on_exhausted(OnExhausted::Park);
-    let tree = start(builder.child(world.child("a"))).await;
-    world.end("a", End::Error).await;
+    let tree = start(builder.child(fakes.child("a"))).await;
+    fakes.end("a", End::Error).await;
     let log = Log::at(LevelFilter::WARN);
 
     tree.retry("a").await.unwrap();
@@ -184,7 +184,7 @@ async fn otp_92_a_manual_retry_is_not_logged_as_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_92_a_configured_brutal_kill_logs_no_warning() {
-    let tree = start(app().child(deaf("a").shutdown(Shutdown::BrutalKill))).await;
+    let tree = start(app().child(ignores_cancellation("a").shutdown(Shutdown::BrutalKill))).await;
     let log = Log::at(LevelFilter::DEBUG);
     tree.terminate_child("a").await.unwrap();
     assert_eq!(
@@ -199,7 +199,7 @@ async fn otp_92_a_configured_brutal_kill_logs_no_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_92_an_aborted_child_is_logged_with_its_grace() {
-    let tree = start(app().child(deaf("deaf").shutdown(seconds(3)))).await;
+    let tree = start(app().child(ignores_cancellation("deaf").shutdown(seconds(3)))).await;
     let log = Log::at(LevelFilter::INFO);
 
     tree.stop("enough").await.unwrap();
@@ -247,8 +247,8 @@ async fn otp_92_a_childs_log_lines_are_in_a_span_with_its_path_and_incarnation()
 #[tokio::test(start_paused = true)]
 async fn otp_92_a_supervisors_log_lines_are_in_its_span() {
     let log = Log::at(LevelFilter::INFO);
-    let world = World::new();
-    let tree = start(app().child(Supervisor::builder("below").child(world.child("x")))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(Supervisor::builder("below").child(fakes.child("x")))).await;
     assert_eq!(
         log.lines(),
         [
@@ -276,12 +276,12 @@ async fn otp_92_a_supervisors_log_lines_are_in_its_span() {
 /// Rule 48: a child that a caller starts isn't logged at info.
 #[tokio::test(start_paused = true)]
 async fn otp_92_a_child_that_a_caller_starts_logs_no_line_at_info() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let ordered = start(app()).await;
     let dynamic = DynamicSupervisor::builder("pool").build().unwrap().start().await.unwrap();
     let log = Log::at(LevelFilter::INFO);
     for (tree, name) in [(&ordered, "a"), (&dynamic, "b")] {
-        tree.start_child(world.child(name)).await.unwrap();
+        tree.start_child(fakes.child(name)).await.unwrap();
         let function = worker("f", async |ctx| {
             ctx.cancelled().await;
         });
@@ -292,7 +292,7 @@ async fn otp_92_a_child_that_a_caller_starts_logs_no_line_at_info() {
     assert_eq!(log.lines(), [""; 0]);
 
     // A child that its supervisor restarts is logged.
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     sleep(seconds(2)).await;
     settle().await;
     let active = "INFO verger::lifecycle: active child=app/a incarnation=3";
@@ -300,7 +300,7 @@ async fn otp_92_a_child_that_a_caller_starts_logs_no_line_at_info() {
     assert_eq!((lines.len(), &*lines[1]), (2, active), "{lines:?}");
 
     let log = Log::at(LevelFilter::DEBUG);
-    ordered.start_child(world.child("c")).await.unwrap();
+    ordered.start_child(fakes.child("c")).await.unwrap();
     let lines = log.lines();
     let active = "DEBUG verger::lifecycle: active child=app/c incarnation=1";
     assert_eq!(lines.last().unwrap(), active, "{lines:?}");
@@ -309,9 +309,9 @@ async fn otp_92_a_child_that_a_caller_starts_logs_no_line_at_info() {
 #[tokio::test(start_paused = true)]
 async fn kin_71_repeated_failures_are_logged_at_a_higher_level_until_the_child_recovers() {
     let log = Log::at(LevelFilter::INFO);
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::constant(seconds(1)).reset_after(seconds(60));
-    let child = world.child("a").backoff(backoff);
+    let child = fakes.child("a").backoff(backoff);
     let child = child.failure_log(FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3));
     let tree = start(app().unlimited_restarts().child(child)).await;
     let levels = || {
@@ -334,8 +334,8 @@ async fn kin_71_repeated_failures_are_logged_at_a_higher_level_until_the_child_r
 #[tokio::test(start_paused = true)]
 async fn seed0_56_children_killed_together_are_logged_with_their_own_run_time() {
     let log = Log::at(LevelFilter::WARN);
-    let world = World::new();
-    let child = |name| world.child(name).backoff(Backoff::constant(seconds(1)));
+    let fakes = FakeChildren::new();
+    let child = |name| fakes.child(name).backoff(Backoff::constant(seconds(1)));
     let tree = start(app().child(child("a")).child(child("b"))).await;
     sleep(seconds(2)).await;
     let (a, b) = tokio::join!(tree.kill_child("a"), tree.kill_child("b"));
@@ -354,11 +354,11 @@ async fn seed0_56_children_killed_together_are_logged_with_their_own_run_time() 
 #[tokio::test(start_paused = true)]
 async fn seed0_56_a_decision_is_logged_with_child_cause_delay_count_and_run_time() {
     let log = Log::at(LevelFilter::WARN);
-    let world = World::new();
-    let child = world.child("a").backoff(Backoff::exponential(seconds(1), seconds(60)));
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").backoff(Backoff::exponential(seconds(1), seconds(60)));
     let tree = start(app().unlimited_restarts().child(child)).await;
     sleep(seconds(2)).await;
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     sleep(seconds(3)).await;
     settle().await;
     tree.kill_child("a").await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{End, NextStart, World, settle};
+use crate::common::{End, FakeChildren, NextStart, settle};
 use verger::{
     ControlError, DynamicSupervisor, Event, EventKind, ExitReason, Lifecycle, Preset, RestartType,
     RunError, Strategy, Subscription, Supervisor, SupervisorBuilder, SupervisorHandle,
@@ -16,16 +16,16 @@ fn otp(strategy: Strategy, restarts: u32) -> SupervisorBuilder {
 }
 
 /// Starts a root with these children, and discards the log of their start.
-async fn up(world: &World, builder: SupervisorBuilder, names: &[&str]) -> SupervisorHandle {
-    let builder = names.iter().fold(builder, |it, name| it.child(world.child(name)));
+async fn up(fakes: &FakeChildren, builder: SupervisorBuilder, names: &[&str]) -> SupervisorHandle {
+    let builder = names.iter().fold(builder, |it, name| it.child(fakes.child(name)));
     let tree = builder.build().unwrap().start().await.unwrap();
-    world.log();
+    fakes.log();
     tree
 }
 
 /// Returns a dynamic supervisor with OTP's settings and these children, below a root.
 async fn conns(
-    world: &World,
+    fakes: &FakeChildren,
     restarts: u32,
     names: &[&str],
 ) -> (SupervisorHandle, SupervisorHandle, Vec<String>) {
@@ -36,9 +36,9 @@ async fn conns(
     let conns = tree.supervisor("conns").await.unwrap();
     let mut children = Vec::new();
     for name in names {
-        children.push(conns.start_child(world.child(name)).await.unwrap().name().to_owned());
+        children.push(conns.start_child(fakes.child(name)).await.unwrap().name().to_owned());
     }
-    world.log();
+    fakes.log();
     (tree, conns, children)
 }
 
@@ -84,58 +84,58 @@ fn ends(events: &mut Subscription<Event>) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn otp_49_one_for_one_restarts_the_failed_child_alone_until_the_limit_is_exceeded() {
-    let world = World::new();
-    let tree = up(&world, otp(Strategy::OneForOne, 2), &["a", "b", "c"]).await;
+    let fakes = FakeChildren::new();
+    let tree = up(&fakes, otp(Strategy::OneForOne, 2), &["a", "b", "c"]).await;
 
-    world.end("b", End::Error).await;
-    world.end("b", End::Panic).await;
+    fakes.end("b", End::Error).await;
+    fakes.end("b", End::Panic).await;
     assert_eq!(active(&tree, ["a", "b", "c"]).await, [1, 3, 1]);
-    assert_eq!(world.acts(), ["end b", "start b", "end b", "start b"]);
+    assert_eq!(fakes.actions(), ["end b", "start b", "end b", "start b"]);
 
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     let reason = gave_up(&tree, "app/b").await;
     assert_eq!(reason.to_string(), "failed: b failed");
-    assert_eq!(world.acts(), ["end b", "stop c", "stop a"]);
+    assert_eq!(fakes.actions(), ["end b", "stop c", "stop a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_50_failed_restart_attempts_use_up_the_limit() {
-    let world = World::new();
-    let tree = up(&world, otp(Strategy::OneForOne, 4), &["a", "b"]).await;
-    world.next_starts("a", [NextStart::Error; 100]);
+    let fakes = FakeChildren::new();
+    let tree = up(&fakes, otp(Strategy::OneForOne, 4), &["a", "b"]).await;
+    fakes.next_starts("a", [NextStart::Error; 100]);
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
 
     let reason = gave_up(&tree, "app/a").await;
     assert_eq!(reason.to_string(), "activation failed: no start");
-    assert_eq!(world.acts(), ["end a", "try a", "try a", "try a", "try a", "stop b"]);
+    assert_eq!(fakes.actions(), ["end a", "try a", "try a", "try a", "try a", "stop b"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_51_one_for_all_replaces_every_child() {
-    let world = World::new();
-    let tree = up(&world, otp(Strategy::OneForAll, 2), &["a", "b"]).await;
+    let fakes = FakeChildren::new();
+    let tree = up(&fakes, otp(Strategy::OneForAll, 2), &["a", "b"]).await;
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(active(&tree, ["a", "b"]).await, [2, 2]);
-    assert_eq!(world.acts(), ["end a", "stop b", "start a", "start b"]);
+    assert_eq!(fakes.actions(), ["end a", "stop b", "start a", "start b"]);
 
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     assert_eq!(active(&tree, ["a", "b"]).await, [3, 3]);
-    assert_eq!(world.acts(), ["end b", "stop a", "start a", "start b"]);
+    assert_eq!(fakes.actions(), ["end b", "stop a", "start a", "start b"]);
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     gave_up(&tree, "app/a").await;
-    assert_eq!(world.acts(), ["end a", "stop b"]);
+    assert_eq!(fakes.actions(), ["end a", "stop b"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_52_a_sibling_that_cannot_restart_with_its_group_ends_the_supervisor() {
-    let world = World::new();
-    let tree = up(&world, otp(Strategy::OneForAll, 4), &["a", "b"]).await;
-    world.next_starts("b", [NextStart::Error; 100]);
+    let fakes = FakeChildren::new();
+    let tree = up(&fakes, otp(Strategy::OneForAll, 4), &["a", "b"]).await;
+    fakes.next_starts("b", [NextStart::Error; 100]);
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
 
     let reason = gave_up(&tree, "app/b").await;
     assert!(matches!(reason, ExitReason::ActivationFailed(_)));
@@ -144,20 +144,20 @@ async fn otp_52_a_sibling_that_cannot_restart_with_its_group_ends_the_supervisor
     for _ in 0..4 {
         expected.extend(round);
     }
-    assert_eq!(world.acts(), expected, "four rounds, one for each unit of the budget");
+    assert_eq!(fakes.actions(), expected, "four rounds, one for each unit of the budget");
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_53_a_group_whose_second_child_fails_to_restart_starts_over_from_the_first() {
-    let world = World::new();
-    let tree = up(&world, otp(Strategy::OneForAll, 2), &["a", "b"]).await;
+    let fakes = FakeChildren::new();
+    let tree = up(&fakes, otp(Strategy::OneForAll, 2), &["a", "b"]).await;
     let mut events = tree.events();
-    world.next_starts("b", [NextStart::Error]);
+    fakes.next_starts("b", [NextStart::Error]);
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
 
     assert_eq!(
-        world.acts(),
+        fakes.actions(),
         ["end a", "stop b", "start a", "try b", "stop a", "start a", "start b"],
     );
     assert_eq!(ends(&mut events), ["a failed", "b shutdown", "b activation_failed", "a shutdown"],);
@@ -168,43 +168,43 @@ async fn otp_53_a_group_whose_second_child_fails_to_restart_starts_over_from_the
 
 #[tokio::test(start_paused = true)]
 async fn otp_54_rest_for_one_restarts_the_failed_child_and_all_later_children() {
-    let world = World::new();
-    let tree = up(&world, otp(Strategy::RestForOne, 2), &["a", "b", "c"]).await;
+    let fakes = FakeChildren::new();
+    let tree = up(&fakes, otp(Strategy::RestForOne, 2), &["a", "b", "c"]).await;
 
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
 
     assert_eq!(active(&tree, ["a", "b", "c"]).await, [1, 2, 2]);
-    assert_eq!(world.acts(), ["end b", "stop c", "start b", "start c"]);
+    assert_eq!(fakes.actions(), ["end b", "stop c", "start b", "start c"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_55_under_rest_for_one_a_later_child_that_fails_to_restart_is_retried_alone() {
-    let world = World::new();
-    let tree = up(&world, otp(Strategy::RestForOne, 2), &["a", "b", "c"]).await;
+    let fakes = FakeChildren::new();
+    let tree = up(&fakes, otp(Strategy::RestForOne, 2), &["a", "b", "c"]).await;
     let mut events = tree.events();
-    world.next_starts("c", [NextStart::Error]);
+    fakes.next_starts("c", [NextStart::Error]);
 
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
 
-    assert_eq!(world.acts(), ["end b", "stop c", "start b", "try c", "start c"]);
+    assert_eq!(fakes.actions(), ["end b", "stop c", "start b", "try c", "start c"]);
     assert_eq!(ends(&mut events), ["b failed", "c shutdown", "c activation_failed"]);
     assert_eq!(active(&tree, ["a", "b", "c"]).await, [1, 2, 3]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_56_a_dynamic_child_is_replaced_alone_and_beyond_the_limit_all_end_with_shutdown() {
-    let world = World::new();
-    let (tree, dynamic, children) = conns(&world, 2, &["a", "b", "c"]).await;
+    let fakes = FakeChildren::new();
+    let (tree, dynamic, children) = conns(&fakes, 2, &["a", "b", "c"]).await;
     let mut events = tree.events();
 
-    world.end("b", End::Error).await;
-    world.end("b", End::Normal).await;
+    fakes.end("b", End::Error).await;
+    fakes.end("b", End::Normal).await;
     let names = [children[0].as_str(), &children[1], &children[2]];
     assert_eq!(active(&dynamic, names).await, [1, 3, 1]);
-    assert_eq!(world.acts(), ["end b", "start b", "end b", "start b"]);
+    assert_eq!(fakes.actions(), ["end b", "start b", "end b", "start b"]);
     assert_eq!(ends(&mut events), ["b#2 failed", "b#2 normal"]);
 
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     let mut ended = ends(&mut events);
     ended[1..3].sort();
     assert_eq!(ended, ["b#2 failed", "a#1 shutdown", "c#3 shutdown", "conns shutdown"]);
@@ -215,15 +215,15 @@ async fn otp_56_a_dynamic_child_is_replaced_alone_and_beyond_the_limit_all_end_w
 /// restarted.
 #[tokio::test(start_paused = true)]
 async fn otp_56_a_dynamic_supervisor_that_gives_up_fails_unless_set_to_end_cleanly() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let conns = DynamicSupervisor::builder("conns").restarts(0, SECOND).into_child();
     let conns = conns.restart(RestartType::Transient);
-    let tree = up(&world, Supervisor::builder("app").child(conns), &[]).await;
+    let tree = up(&fakes, Supervisor::builder("app").child(conns), &[]).await;
     let dynamic = tree.supervisor("conns").await.unwrap();
-    dynamic.start_child(world.child("a")).await.unwrap();
+    dynamic.start_child(fakes.child("a")).await.unwrap();
     let mut events = tree.events();
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(ends(&mut events), ["a#1 failed", "conns escalated"]);
     assert_eq!(state(&tree, "conns").await, (Lifecycle::Restarting, 1));
 
@@ -234,30 +234,33 @@ async fn otp_56_a_dynamic_supervisor_that_gives_up_fails_unless_set_to_end_clean
 
 #[tokio::test(start_paused = true)]
 async fn otp_57_a_dynamic_child_that_declines_its_restart_is_removed() {
-    let world = World::new();
-    let (tree, dynamic, children) = conns(&world, 10, &["a", "b"]).await;
-    world.end("a", End::Error).await;
-    world.end("a", End::Error).await;
+    let fakes = FakeChildren::new();
+    let (tree, dynamic, children) = conns(&fakes, 10, &["a", "b"]).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(active(&dynamic, [&children[0]]).await, [3]);
-    world.next_starts("a", [NextStart::Ignore]);
+    fakes.next_starts("a", [NextStart::Ignore]);
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
 
     let left = dynamic.which_children().await.unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].path.name(), children[1]);
     assert_eq!(dynamic.count_children().await.unwrap().specs, 1);
     tree.stop("the test is over").await.unwrap();
-    assert_eq!(world.acts(), ["end a", "start a", "end a", "start a", "end a", "try a", "stop b"],);
+    assert_eq!(
+        fakes.actions(),
+        ["end a", "start a", "end a", "start a", "end a", "try a", "stop b"],
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_58_restarts_leave_the_window_so_that_a_rare_crash_never_ends_the_supervisor() {
-    let world = World::new();
-    let tree = up(&world, otp(Strategy::OneForOne, 1), &["a"]).await;
+    let fakes = FakeChildren::new();
+    let tree = up(&fakes, otp(Strategy::OneForOne, 1), &["a"]).await;
 
     for incarnation in 2..=20 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         assert_eq!(active(&tree, ["a"]).await, [incarnation]);
         tokio::time::sleep(Duration::from_millis(2100)).await;
     }
@@ -267,12 +270,12 @@ async fn otp_58_restarts_leave_the_window_so_that_a_rare_crash_never_ends_the_su
 #[tokio::test(start_paused = true)]
 async fn otp_58_a_restart_counts_for_exactly_its_period() {
     for (pause, survives) in [(SECOND, false), (SECOND + Duration::from_millis(1), true)] {
-        let world = World::new();
-        let tree = up(&world, otp(Strategy::OneForOne, 1), &["a"]).await;
+        let fakes = FakeChildren::new();
+        let tree = up(&fakes, otp(Strategy::OneForOne, 1), &["a"]).await;
 
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         tokio::time::sleep(pause).await;
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
 
         if survives {
             assert_eq!(active(&tree, ["a"]).await, [3]);
@@ -284,33 +287,33 @@ async fn otp_58_a_restart_counts_for_exactly_its_period() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_59_a_restarted_subtree_has_its_static_children_only() {
-    let world = World::new();
-    let inner = Supervisor::builder("inner").child(world.child("leaf"));
+    let fakes = FakeChildren::new();
+    let inner = Supervisor::builder("inner").child(fakes.child("leaf"));
     let sub = Supervisor::builder("sub")
         .preset(Preset::otp())
         .strategy(Strategy::OneForAll)
         .restarts(1, SECOND)
-        .child(world.child("a"))
-        .child(world.child("b"))
+        .child(fakes.child("a"))
+        .child(fakes.child("b"))
         .child(inner.into_child().restart(RestartType::Transient));
-    let tree = up(&world, otp(Strategy::OneForOne, 2).child(sub), &["other"]).await;
+    let tree = up(&fakes, otp(Strategy::OneForOne, 2).child(sub), &["other"]).await;
 
     tree.terminate_child("sub/inner").await.unwrap();
     assert_eq!(state(&tree, "sub/inner").await, (Lifecycle::Stopped, 1));
     let added = tree.supervisor("sub").await.unwrap();
-    added.start_child(world.child("added")).await.unwrap();
-    assert_eq!(world.acts(), ["stop leaf", "start added"]);
+    added.start_child(fakes.child("added")).await.unwrap();
+    assert_eq!(fakes.actions(), ["stop leaf", "start added"]);
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(active(&tree, ["sub/a", "sub/b", "sub/inner", "sub/added"]).await, [2; 4]);
     assert_eq!(active(&tree, ["sub", "sub/inner/leaf"]).await, [1; 2]);
     assert_eq!(
-        world.acts(),
+        fakes.actions(),
         ["end a", "stop added", "stop b", "start a", "start b", "start leaf", "start added"],
         "the stopped subtree came back with its group",
     );
 
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     assert_eq!(active(&tree, ["sub", "other"]).await, [2, 1]);
     assert_eq!(active(&tree, ["sub/a", "sub/b", "sub/inner", "sub/inner/leaf"]).await, [1; 4]);
     let lost = tree.which_child("sub/added").await;
@@ -319,7 +322,7 @@ async fn otp_59_a_restarted_subtree_has_its_static_children_only() {
         Err(ControlError::NotFound { path }) if path.as_str() == "app/sub/added"
     ));
     assert_eq!(
-        world.acts(),
+        fakes.actions(),
         ["end b", "stop added", "stop leaf", "stop a", "start a", "start b", "start leaf"],
     );
 }
@@ -327,19 +330,19 @@ async fn otp_59_a_restarted_subtree_has_its_static_children_only() {
 /// There are no registered names; a path leads to the current incarnation.
 #[tokio::test(start_paused = true)]
 async fn otp_60_a_killed_supervisor_and_a_killed_worker_return_under_their_paths() {
-    let world = World::new();
-    let sub = Supervisor::builder("sub").preset(Preset::otp()).child(world.child("a"));
-    let tree = up(&world, otp(Strategy::OneForOne, 2).child(sub), &[]).await;
+    let fakes = FakeChildren::new();
+    let sub = Supervisor::builder("sub").preset(Preset::otp()).child(fakes.child("a"));
+    let tree = up(&fakes, otp(Strategy::OneForOne, 2).child(sub), &[]).await;
     let handle = tree.supervisor("sub").await.unwrap();
 
     tree.kill_child("sub/a").await.unwrap();
     settle().await;
     assert_eq!(active(&tree, ["sub", "sub/a"]).await, [1, 2]);
-    assert_eq!(world.log(), ["dead a", "start a"]);
+    assert_eq!(fakes.log(), ["dead a", "start a"]);
 
     tree.kill_child("sub").await.unwrap();
     settle().await;
     assert_eq!(active(&tree, ["sub", "sub/a"]).await, [2, 1]);
-    assert_eq!(world.log(), ["dead a", "start a"], "nobody of the old ones is left");
+    assert_eq!(fakes.log(), ["dead a", "start a"], "no earlier incarnation is left");
     assert_eq!(active(&handle, ["a"]).await, [1], "an old handle leads there, too");
 }

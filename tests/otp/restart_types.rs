@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{End, World, settle, start};
+use crate::common::{End, FakeChildren, settle, start};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context as LayerContext, Layer, SubscriberExt};
 use verger::{
@@ -20,9 +20,9 @@ fn otp() -> SupervisorBuilder {
 
 /// A child that ends with `Shutdown` as soon as `fuse` fails: a supervisor with OTP's settings that
 /// gives up. There is no tagged shutdown.
-fn ends_with_shutdown(world: &World) -> ChildSpec {
+fn ends_with_shutdown(fakes: &FakeChildren) -> ChildSpec {
     let sub = Supervisor::builder("sub").preset(Preset::otp()).restarts(0, SECOND);
-    sub.child(world.child("fuse")).into_child()
+    sub.child(fakes.child("fuse")).into_child()
 }
 
 /// Returns a child's state and incarnation.
@@ -50,24 +50,24 @@ fn ends_of(path: &str, events: &mut Subscription<Event>) -> Vec<&'static str> {
 
 #[tokio::test(start_paused = true)]
 async fn otp_41_a_permanent_child_that_ends_normally_is_restarted() {
-    let world = World::new();
-    let tree = start(otp().child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(otp().child(fakes.child("a"))).await;
     let mut events = tree.events();
 
-    world.end("a", End::Normal).await;
+    fakes.end("a", End::Normal).await;
 
     assert_eq!(ends_of("app/a", &mut events), ["normal"]);
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
-    assert_eq!(world.acts(), ["start a", "end a", "start a"]);
+    assert_eq!(fakes.actions(), ["start a", "end a", "start a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_41_without_the_preset_a_normal_end_waits_like_a_failure() {
-    let world = World::new();
-    let child = world.child("a").backoff(Backoff::constant(SECOND));
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").backoff(Backoff::constant(SECOND));
     let tree = start(Supervisor::builder("app").child(child)).await;
 
-    world.end("a", End::Normal).await;
+    fakes.end("a", End::Normal).await;
     let waiting = tree.which_child("a").await.unwrap();
     assert_eq!((waiting.lifecycle, waiting.incarnation), (Lifecycle::Restarting, 1));
     assert_eq!(waiting.next.unwrap().remaining, SECOND);
@@ -81,60 +81,60 @@ async fn otp_41_without_the_preset_a_normal_end_waits_like_a_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_42_a_permanent_child_that_ends_with_shutdown_is_restarted() {
-    let world = World::new();
-    let tree = start(otp().child(ends_with_shutdown(&world))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(otp().child(ends_with_shutdown(&fakes))).await;
     let mut events = tree.events();
 
-    world.end("fuse", End::Error).await;
+    fakes.end("fuse", End::Error).await;
 
     assert_eq!(ends_of("app/sub", &mut events), ["shutdown"]);
     assert_eq!(state(&tree, "sub").await, (Lifecycle::Active, 2));
     assert_eq!(state(&tree, "sub/fuse").await, (Lifecycle::Active, 1));
-    assert_eq!(world.acts(), ["start fuse", "end fuse", "start fuse"]);
+    assert_eq!(fakes.actions(), ["start fuse", "end fuse", "start fuse"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_43_a_transient_child_that_ends_normally_is_kept_as_stopped() {
     for builder in [otp(), Supervisor::builder("app")] {
-        let world = World::new();
-        let tree = start(builder.child(world.child("a").restart(RestartType::Transient))).await;
+        let fakes = FakeChildren::new();
+        let tree = start(builder.child(fakes.child("a").restart(RestartType::Transient))).await;
 
-        world.end("a", End::Normal).await;
+        fakes.end("a", End::Normal).await;
         tokio::time::sleep(Duration::from_secs(3600)).await;
 
         assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
         assert_eq!(tree.which_child("a").await.unwrap().why, Some("finished"));
         let counts = tree.count_children().await.unwrap();
         assert_eq!((counts.specs, counts.active), (1, 0));
-        assert_eq!(world.acts(), ["start a", "end a"]);
+        assert_eq!(fakes.actions(), ["start a", "end a"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_44_a_transient_child_that_ends_with_shutdown_is_kept_and_can_be_restarted_manually() {
-    let world = World::new();
-    let tree = start(otp().child(ends_with_shutdown(&world).restart(RestartType::Transient))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(otp().child(ends_with_shutdown(&fakes).restart(RestartType::Transient))).await;
     let mut events = tree.events();
 
-    world.end("fuse", End::Error).await;
+    fakes.end("fuse", End::Error).await;
     assert_eq!(ends_of("app/sub", &mut events), ["shutdown"]);
     assert_eq!(state(&tree, "sub").await, (Lifecycle::Stopped, 1));
-    assert_eq!(world.acts(), ["start fuse", "end fuse"]);
+    assert_eq!(fakes.actions(), ["start fuse", "end fuse"]);
 
     assert_eq!(tree.restart_child("sub").await.unwrap().incarnation(), Some(2));
     assert_eq!(state(&tree, "sub/fuse").await, (Lifecycle::Active, 1));
-    assert_eq!(world.acts(), ["start fuse"]);
+    assert_eq!(fakes.actions(), ["start fuse"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_45_a_transient_child_that_ends_abnormally_is_restarted() {
-    let world = World::new();
-    let tree = start(otp().child(world.child("a").restart(RestartType::Transient))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(otp().child(fakes.child("a").restart(RestartType::Transient))).await;
     let mut events = tree.events();
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
-    world.end("a", End::Panic).await;
+    fakes.end("a", End::Panic).await;
     assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 3));
     tree.kill_child("a").await.unwrap();
     settle().await;
@@ -146,19 +146,19 @@ async fn otp_45_a_transient_child_that_ends_abnormally_is_restarted() {
 #[tokio::test(start_paused = true)]
 async fn otp_46_a_temporary_child_is_gone_however_it_ended() {
     for builder in [otp(), Supervisor::builder("app")] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let temporary = |spec: ChildSpec| spec.restart(RestartType::Temporary);
         let names = ["normal", "failed", "panicked", "killed"];
         let builder =
-            names.into_iter().fold(builder, |it, name| it.child(temporary(world.child(name))));
-        let tree = start(builder.child(temporary(ends_with_shutdown(&world)))).await;
+            names.into_iter().fold(builder, |it, name| it.child(temporary(fakes.child(name))));
+        let tree = start(builder.child(temporary(ends_with_shutdown(&fakes)))).await;
         assert_eq!(tree.count_children().await.unwrap().specs, 5);
 
-        world.end("normal", End::Normal).await;
-        world.end("failed", End::Error).await;
-        world.end("panicked", End::Panic).await;
+        fakes.end("normal", End::Normal).await;
+        fakes.end("failed", End::Error).await;
+        fakes.end("panicked", End::Panic).await;
         tree.kill_child("killed").await.unwrap();
-        world.end("fuse", End::Error).await;
+        fakes.end("fuse", End::Error).await;
         tokio::time::sleep(Duration::from_secs(3600)).await;
 
         for name in names.into_iter().chain(["sub"]) {
@@ -167,8 +167,8 @@ async fn otp_46_a_temporary_child_is_gone_however_it_ended() {
         assert!(tree.which_children().await.unwrap().is_empty());
         let counts = tree.count_children().await.unwrap();
         assert_eq!((counts.specs, counts.active, counts.workers, counts.supervisors), (0, 0, 0, 0));
-        let starts = world.acts().iter().filter(|act| act.starts_with("start")).count();
-        assert_eq!(starts, 5, "nobody was restarted");
+        let starts = fakes.actions().iter().filter(|act| act.starts_with("start")).count();
+        assert_eq!(starts, 5, "no child was restarted");
     }
 }
 
@@ -176,17 +176,17 @@ async fn otp_46_a_temporary_child_is_gone_however_it_ended() {
 async fn otp_47_a_temporary_sibling_in_a_group_restart_is_stopped_and_removed() {
     for strategy in [Strategy::OneForAll, Strategy::RestForOne] {
         for end in [End::Normal, End::Error] {
-            let world = World::new();
-            let temporary = world.child("bystander").restart(RestartType::Temporary);
-            let tree = otp().strategy(strategy).child(world.child("a")).child(temporary);
+            let fakes = FakeChildren::new();
+            let temporary = fakes.child("bystander").restart(RestartType::Temporary);
+            let tree = otp().strategy(strategy).child(fakes.child("a")).child(temporary);
             let tree = start(tree).await;
-            world.log();
+            fakes.log();
             let mut events = tree.events();
 
-            world.end("a", end).await;
+            fakes.end("a", end).await;
 
             assert_eq!(ends_of("app/bystander", &mut events), ["shutdown"]);
-            assert_eq!(world.acts(), ["end a", "stop bystander", "start a"]);
+            assert_eq!(fakes.actions(), ["end a", "stop bystander", "start a"]);
             assert!(is_unknown(&tree, "bystander").await);
             assert_eq!(tree.count_children().await.unwrap().specs, 1);
             assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
@@ -230,20 +230,20 @@ async fn otp_48_a_child_that_a_caller_starts_makes_no_progress_record_at_info() 
     let lines = Lines::default();
     let subscriber = tracing_subscriber::registry().with(lines.clone());
     let _guard = tracing::subscriber::set_default(subscriber);
-    crate::log::ask_every_log();
+    crate::log::register_second_subscriber();
     let logged = || std::mem::take(&mut *lines.0.lock().unwrap());
-    let world = World::new();
+    let fakes = FakeChildren::new();
 
-    let tree = start(otp().child(world.child("a"))).await;
+    let tree = start(otp().child(fakes.child("a"))).await;
     assert_eq!(logged(), ["INFO app/a active"], "by its supervisor");
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(logged(), ["INFO app/a active"], "by its supervisor, again");
 
-    tree.start_child(world.child("b")).await.unwrap();
+    tree.start_child(fakes.child("b")).await.unwrap();
     assert_eq!(logged(), ["DEBUG app/b active"], "by start_child");
     tree.terminate_child("b").await.unwrap();
     tree.restart_child("b").await.unwrap();
     assert_eq!(logged(), ["DEBUG app/b active"], "by restart_child");
-    world.end("b", End::Error).await;
-    assert_eq!(logged(), ["INFO app/b active"], "by its supervisor, whoever added it");
+    fakes.end("b", End::Error).await;
+    assert_eq!(logged(), ["INFO app/b active"], "by its supervisor, although a caller added it");
 }

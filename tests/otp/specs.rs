@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{End, World, conns, counts, start};
+use crate::common::{End, FakeChildren, conns, counts, start};
 use verger::{
     AutoShutdown, BuildError, Child, ChildKind, ChildSpec, Context, ControlError,
     DynamicSupervisor, Exit, Preset, RestartType, RunError, Shutdown, Supervisor,
@@ -151,9 +151,9 @@ fn otp_17_a_period_of_zero_is_refused_and_an_endless_one_is_not() {
 /// Elixir requires a strategy; verger defaults to `one_for_one`.
 #[tokio::test(start_paused = true)]
 async fn otp_21_elixirs_preset_alone_means_three_restarts_in_five_seconds() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree =
-        start(Supervisor::builder("app").preset(Preset::elixir()).child(world.child("a"))).await;
+        start(Supervisor::builder("app").preset(Preset::elixir()).child(fakes.child("a"))).await;
 
     let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
     assert_eq!(supervisor.strategy, "one_for_one");
@@ -161,10 +161,10 @@ async fn otp_21_elixirs_preset_alone_means_three_restarts_in_five_seconds() {
     assert_eq!(supervisor.period, Duration::from_secs(5));
 
     for incarnation in 2..=4 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         assert_eq!(tree.which_child("a").await.unwrap().incarnation, incarnation);
     }
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     let ended = tokio::time::timeout(HOUR, tree.wait()).await.expect("it has not given up");
     assert!(matches!(ended, Err(RunError::GaveUp { .. })));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{NextStart, World, conns, counts, settle, start};
+use crate::common::{FakeChildren, NextStart, conns, counts, settle, start};
 use verger::{
     Child, Context, ControlError, EventKind, Exit, ExitReason, Lifecycle, Preset, RestartType,
     StartError, Supervisor, async_trait, child,
@@ -29,11 +29,11 @@ async fn otp_1_a_supervisor_without_children_starts_and_ends_with_shutdown() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_3_a_permanent_child_that_declines_is_kept_without_a_process() {
-    let world = World::new();
-    world.next_starts("b", [NextStart::Ignore]);
-    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    fakes.next_starts("b", [NextStart::Ignore]);
+    let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
 
-    let added = tree.start_child(world.child("b")).await.unwrap();
+    let added = tree.start_child(fakes.child("b")).await.unwrap();
 
     assert!(added.declined());
     assert_eq!(counts(&tree).await, [2, 1, 0, 2]);
@@ -43,29 +43,29 @@ async fn otp_3_a_permanent_child_that_declines_is_kept_without_a_process() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_4_a_temporary_child_that_declines_at_first_is_removed_and_the_next_child_starts() {
-    let world = World::new();
-    world.next_starts("a", [NextStart::Ignore]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("a", [NextStart::Ignore]);
 
     let tree = start(
         Supervisor::builder("app")
             .preset(Preset::otp())
-            .child(world.child("a").restart(RestartType::Temporary))
-            .child(world.child("b")),
+            .child(fakes.child("a").restart(RestartType::Temporary))
+            .child(fakes.child("b")),
     )
     .await;
 
-    assert_eq!(world.acts(), ["try a", "start b"]);
+    assert_eq!(fakes.actions(), ["try a", "start b"]);
     assert_eq!(counts(&tree).await, [1, 1, 0, 1]);
     assert!(matches!(tree.which_child("a").await, Err(ControlError::NotFound { .. })));
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_5_a_temporary_child_that_declines_when_added_is_not_listed() {
-    let world = World::new();
-    world.next_starts("a", [NextStart::Ignore]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("a", [NextStart::Ignore]);
     let tree = start(Supervisor::builder("app")).await;
 
-    let added = tree.start_child(world.child("a").restart(RestartType::Temporary)).await.unwrap();
+    let added = tree.start_child(fakes.child("a").restart(RestartType::Temporary)).await.unwrap();
 
     assert!(added.declined());
     assert_eq!(added.incarnation(), None);
@@ -74,25 +74,25 @@ async fn otp_5_a_temporary_child_that_declines_when_added_is_not_listed() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_6_a_dynamic_child_that_declines_leaves_nothing_behind() {
-    let world = World::new();
-    world.next_starts("a", [NextStart::Ignore]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("a", [NextStart::Ignore]);
     let (tree, conns) = conns().await;
 
-    assert!(conns.start_child(world.child("a")).await.unwrap().declined());
+    assert!(conns.start_child(fakes.child("a")).await.unwrap().declined());
 
     assert_eq!(counts(&conns).await, [0; 4]);
     assert!(conns.which_children().await.unwrap().is_empty());
     tree.stop("the test is over").await.unwrap();
-    assert_eq!(world.acts(), ["try a"]);
+    assert_eq!(fakes.actions(), ["try a"]);
 }
 
 /// OTP's `init` may return what verger's types exclude; only invalid values remain.
 #[tokio::test(start_paused = true)]
 async fn otp_7_an_invalid_tree_is_one_error_value_and_nothing_starts() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let nonsense = || {
-        let inner = Supervisor::builder("inner").child(world.child("b")).child(world.child("b"));
-        Supervisor::builder("outer").child(world.child("a")).child(inner)
+        let inner = Supervisor::builder("inner").child(fakes.child("b")).child(fakes.child("b"));
+        Supervisor::builder("outer").child(fakes.child("a")).child(inner)
     };
 
     let error = nonsense().build().unwrap_err();
@@ -109,23 +109,23 @@ async fn otp_7_an_invalid_tree_is_one_error_value_and_nothing_starts() {
         "`app/outer/inner` has two children named `b`; give one of them another name",
     );
     settle().await;
-    assert_eq!(world.log(), [""; 0]);
+    assert_eq!(fakes.log(), [""; 0]);
     assert_eq!(counts(&tree).await, [0; 4]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_8_a_panic_in_the_first_start_is_an_error_value_for_the_caller() {
-    let world = World::new();
-    world.next_starts("b", [NextStart::Panic]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("b", [NextStart::Panic]);
     let tree = Supervisor::builder("app").preset(Preset::otp());
-    let tree = tree.child(world.child("a")).child(world.child("b")).child(world.child("c"));
+    let tree = tree.child(fakes.child("a")).child(fakes.child("b")).child(fakes.child("c"));
 
     let error = tree.build().unwrap().start().await.unwrap_err();
 
     let StartError::ChildFailed { path, reason } = error else { panic!("{error}") };
     assert_eq!(path.as_str(), "app/b");
     assert!(matches!(reason, ExitReason::Panicked(text) if text == "panic at start"));
-    assert_eq!(world.acts(), ["start a", "try b", "stop a"]);
+    assert_eq!(fakes.actions(), ["start a", "try b", "stop a"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,31 +151,31 @@ async fn otp_8_a_panic_in_a_factory_is_an_error_value_for_the_caller() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_9_a_child_that_fails_when_added_is_an_error_and_leaves_no_spec() {
-    let world = World::new();
-    world.next_starts("b", [NextStart::Error, NextStart::Panic]);
-    let tree = start(Supervisor::builder("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    fakes.next_starts("b", [NextStart::Error, NextStart::Panic]);
+    let tree = start(Supervisor::builder("app").child(fakes.child("a"))).await;
 
-    let error = tree.start_child(world.child("b")).await.unwrap_err();
-    let odd = tree.start_child(world.child("b")).await.unwrap_err();
+    let error = tree.start_child(fakes.child("b")).await.unwrap_err();
+    let odd = tree.start_child(fakes.child("b")).await.unwrap_err();
 
     assert_eq!(error.to_string(), "`app/b` failed to start: activation failed: no start");
     assert_eq!(odd.to_string(), "`app/b` failed to start: panicked: panic at start");
     assert_eq!(counts(&tree).await, [1, 1, 0, 1]);
     tokio::time::sleep(HOUR).await;
-    assert_eq!(world.acts(), ["start a", "try b", "try b"], "nothing is retried");
+    assert_eq!(fakes.actions(), ["start a", "try b", "try b"], "nothing is retried");
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_10_a_failed_manual_restart_is_returned_to_the_caller_and_not_retried() {
     for preset in [None, Some(Preset::otp())] {
-        let world = World::new();
-        let mut builder = Supervisor::builder("app").child(world.child("a"));
+        let fakes = FakeChildren::new();
+        let mut builder = Supervisor::builder("app").child(fakes.child("a"));
         if let Some(preset) = preset {
             builder = builder.preset(preset);
         }
-        let tree = start(builder.child(world.child("b"))).await;
+        let tree = start(builder.child(fakes.child("b"))).await;
         tree.terminate_child("a").await.unwrap();
-        world.next_starts("a", [NextStart::Error]);
+        fakes.next_starts("a", [NextStart::Error]);
 
         let error = tree.restart_child("a").await.unwrap_err();
 
@@ -188,17 +188,17 @@ async fn otp_10_a_failed_manual_restart_is_returned_to_the_caller_and_not_retrie
         let a = tree.which_child("a").await.unwrap();
         assert_eq!((a.lifecycle, a.next), (Lifecycle::Stopped, None));
         assert_eq!(counts(&tree).await, [2, 1, 0, 2]);
-        assert_eq!(world.acts(), ["start a", "start b", "stop a", "try a"]);
+        assert_eq!(fakes.actions(), ["start a", "start b", "stop a", "try a"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_11_a_dynamic_child_that_fails_when_added_leaves_the_supervisor_empty() {
-    let world = World::new();
-    world.next_starts("a", [NextStart::Error]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("a", [NextStart::Error]);
     let (tree, conns) = conns().await;
 
-    let error = conns.start_child(world.child("a")).await.unwrap_err();
+    let error = conns.start_child(fakes.child("a")).await.unwrap_err();
 
     assert!(matches!(
         error,
@@ -207,18 +207,18 @@ async fn otp_11_a_dynamic_child_that_fails_when_added_leaves_the_supervisor_empt
     ));
     assert_eq!(counts(&conns).await, [0; 4]);
     tokio::time::sleep(HOUR).await;
-    assert_eq!(world.acts(), ["try a"], "nothing is retried");
+    assert_eq!(fakes.actions(), ["try a"], "nothing is retried");
     tree.stop("the test is over").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn otp_20_a_nested_child_that_cannot_start_is_named_with_its_cause_through_the_layers() {
-    let world = World::new();
-    world.next_starts("bad", [NextStart::Error]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("bad", [NextStart::Error]);
     let preset = Preset::otp;
-    let inner = Supervisor::builder("inner").preset(preset()).child(world.child("bad"));
-    let outer = Supervisor::builder("outer").preset(preset()).child(world.child("a")).child(inner);
-    let tree = Supervisor::builder("app").preset(preset()).child(world.child("first")).child(outer);
+    let inner = Supervisor::builder("inner").preset(preset()).child(fakes.child("bad"));
+    let outer = Supervisor::builder("outer").preset(preset()).child(fakes.child("a")).child(inner);
+    let tree = Supervisor::builder("app").preset(preset()).child(fakes.child("first")).child(outer);
 
     let error = tree.build().unwrap().start().await.unwrap_err();
 
@@ -233,5 +233,5 @@ async fn otp_20_a_nested_child_that_cannot_start_is_named_with_its_cause_through
          `app/outer/inner` could not be started: activation failed: \
          `app/outer/inner/bad` could not be started: activation failed: no start",
     );
-    assert_eq!(world.acts(), ["start first", "start a", "try bad", "stop a", "stop first"]);
+    assert_eq!(fakes.actions(), ["start first", "start a", "try bad", "stop a", "stop first"]);
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::common::{World, settle};
-use crate::journal::{Journal, deaf, seconds, slow};
+use crate::common::{FakeChildren, settle};
+use crate::journal::{Journal, ignores_cancellation, seconds, slow};
 use tokio::time::{Instant, sleep, sleep_until};
 use verger::{
     ChildSpec, DynamicSupervisor, Exit, Lifecycle, RestartType, Shutdown, Strategy, Supervisor,
@@ -47,14 +47,18 @@ async fn otp_68_an_infinite_shutdown_waits_for_worker_and_supervisor() {
 
 #[tokio::test(start_paused = true)]
 async fn otp_69_a_child_that_ignores_its_cancellation_is_aborted_after_its_grace() {
-    let tree = ordered([slow("good", Duration::ZERO), deaf("bad").shutdown(seconds(1))]).await;
+    let tree =
+        ordered([slow("good", Duration::ZERO), ignores_cancellation("bad").shutdown(seconds(1))])
+            .await;
     let mut journal = Journal::of(&tree);
     let began = Instant::now();
     tree.stop("enough").await.unwrap();
     assert_eq!(began.elapsed(), seconds(1));
     assert_eq!(journal.stops(), ["bad: killed after 1s", "good: shut down after 0ns"]);
 
-    let tree = dynamic([slow("good", Duration::ZERO), deaf("bad").shutdown(seconds(1))]).await;
+    let tree =
+        dynamic([slow("good", Duration::ZERO), ignores_cancellation("bad").shutdown(seconds(1))])
+            .await;
     let mut journal = Journal::of(&tree);
     let began = Instant::now();
     tree.stop("enough").await.unwrap();
@@ -65,9 +69,9 @@ async fn otp_69_a_child_that_ignores_its_cancellation_is_aborted_after_its_grace
 /// verger keeps the last quarter of the grace for `deactivate`.
 #[tokio::test(start_paused = true)]
 async fn otp_69_the_run_of_a_value_is_dropped_in_time_for_deactivate() {
-    let world = World::new();
-    world.deafen("bad");
-    let tree = ordered([world.child("good"), world.child("bad").shutdown(seconds(1))]).await;
+    let fakes = FakeChildren::new();
+    fakes.ignore_cancellation("bad");
+    let tree = ordered([fakes.child("good"), fakes.child("bad").shutdown(seconds(1))]).await;
     let mut journal = Journal::of(&tree);
 
     tree.stop("enough").await.unwrap();
@@ -108,7 +112,7 @@ enum How {
 }
 
 /// A function that ends by itself at an instant, and counts its starts.
-fn mortal(name: String, at: Instant, how: How, starts: &Arc<AtomicU32>) -> ChildSpec {
+fn ends_at(name: String, at: Instant, how: How, starts: &Arc<AtomicU32>) -> ChildSpec {
     let state = (at, how, Arc::clone(starts));
     worker_with(name, state, async |ctx, (at, how, starts)| -> Exit {
         starts.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +148,7 @@ async fn otp_71_children_that_end_by_themselves_during_a_shutdown_are_not_restar
                     How::Panic => format!("{name}: panicked: boom"),
                     How::StopSelf => format!("{name}: shut down"),
                 });
-                builder = builder.child(mortal(name, at, how, &starts).restart(restart));
+                builder = builder.child(ends_at(name, at, how, &starts).restart(restart));
             }
         }
         builder = builder.child(slow("last", seconds(2)));
@@ -180,7 +184,7 @@ async fn otp_72_dynamic_children_keep_their_exit_reasons() {
             ctx.cancelled().await;
             panic!("boom");
         }),
-        deaf("deaf").shutdown(Shutdown::BrutalKill),
+        ignores_cancellation("deaf").shutdown(Shutdown::BrutalKill),
     ])
     .await;
     settle().await;
@@ -224,12 +228,12 @@ async fn otp_73_dynamic_children_stop_in_parallel_within_one_grace() {
 #[tokio::test(start_paused = true)]
 async fn otp_74_each_dynamic_child_stops_by_its_own_shutdown_setting() {
     let tree = dynamic([
-        deaf("brutal").shutdown(Shutdown::BrutalKill),
-        deaf("short").shutdown(seconds(1)),
-        deaf("long").shutdown(seconds(3)),
+        ignores_cancellation("brutal").shutdown(Shutdown::BrutalKill),
+        ignores_cancellation("short").shutdown(seconds(1)),
+        ignores_cancellation("long").shutdown(seconds(3)),
         slow("patient", seconds(9)).shutdown(Shutdown::Infinity),
         slow("brief", seconds(2)).shutdown(seconds(3)),
-        deaf("shortest").shutdown(Duration::from_millis(500)),
+        ignores_cancellation("shortest").shutdown(Duration::from_millis(500)),
     ])
     .await;
     settle().await;
@@ -264,9 +268,9 @@ async fn otp_75_a_detached_child_delays_no_call() {
     ] {
         settle().await;
         let mut journal = Journal::of(&tree);
-        let (began, asked) = (Instant::now(), tree.clone());
+        let (began, caller) = (Instant::now(), tree.clone());
         let terminated = async move {
-            asked.terminate_child(name).await.unwrap();
+            caller.terminate_child(name).await.unwrap();
             began.elapsed()
         };
         let served = async {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{End, NextStart, World, settle, start};
+use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use verger::{
@@ -26,9 +26,9 @@ fn secs(secs: u64) -> Duration {
 
 /// A curve of one second each that records the indexes it was asked for.
 #[derive(Clone, Default)]
-struct Asked(Arc<Mutex<Vec<u32>>>);
+struct Recorder(Arc<Mutex<Vec<u32>>>);
 
-impl Asked {
+impl Recorder {
     fn indexes(&self) -> Vec<u32> {
         self.0.lock().unwrap().clone()
     }
@@ -38,7 +38,7 @@ impl Asked {
     }
 }
 
-impl Curve for Asked {
+impl Curve for Recorder {
     fn delay(&self, index: u32) -> Duration {
         self.0.lock().unwrap().push(index);
         SECOND
@@ -60,9 +60,9 @@ async fn pass(time: Duration) {
 }
 
 /// Fails the child, and waits for its delay.
-async fn fail(tree: &SupervisorHandle, world: &World, path: &str) -> Duration {
+async fn fail(tree: &SupervisorHandle, fakes: &FakeChildren, path: &str) -> Duration {
     let name = path.rsplit('/').next().unwrap_or(path);
-    world.end(name, End::Error).await;
+    fakes.end(name, End::Error).await;
     let wait = seen(tree, path).await.next.map_or(Duration::ZERO, |next| next.delay);
     pass(wait).await;
     wait
@@ -70,16 +70,16 @@ async fn fail(tree: &SupervisorHandle, world: &World, path: &str) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn seed0_2_there_is_never_more_than_one_live_child() {
-    let world = World::new();
-    let tree = start(app().child(world.child("a").backoff(Backoff::constant(SECOND)))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(fakes.child("a").backoff(Backoff::constant(SECOND)))).await;
     for _ in 0..3 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         assert_eq!(tree.count_children().await.unwrap().active, 0, "while it waits");
         pass(SECOND).await;
         assert_eq!(tree.count_children().await.unwrap().active, 1);
     }
     assert_eq!(
-        world.log().join(", "),
+        fakes.log().join(", "),
         "start a, end a, dead a, start a, end a, dead a, start a, end a, dead a, start a"
     );
 }
@@ -151,67 +151,67 @@ async fn seed0_15_the_factory_is_called_once_for_each_incarnation() {
 
 #[tokio::test(start_paused = true)]
 async fn seed0_6_each_failure_asks_for_the_next_index() {
-    let (world, asked) = (World::new(), Asked::default());
-    let child = world.child("a").backoff(asked.backoff().reset(Reset::Never));
+    let (fakes, recorder) = (FakeChildren::new(), Recorder::default());
+    let child = fakes.child("a").backoff(recorder.backoff().reset(Reset::Never));
     let tree = start(app().child(child)).await;
     for _ in 0..3 {
-        assert_eq!(fail(&tree, &world, "a").await, SECOND);
+        assert_eq!(fail(&tree, &fakes, "a").await, SECOND);
     }
-    assert_eq!(asked.indexes(), [0, 1, 2]);
+    assert_eq!(recorder.indexes(), [0, 1, 2]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_46_the_first_crash_waits_for_the_first_delay_and_the_second_for_the_next() {
-    let (world, asked) = (World::new(), Asked::default());
-    let child = world.child("a").backoff(asked.backoff().reset(Reset::Never));
+    let (fakes, recorder) = (FakeChildren::new(), Recorder::default());
+    let child = fakes.child("a").backoff(recorder.backoff().reset(Reset::Never));
     let tree = start(app().child(child)).await;
-    fail(&tree, &world, "a").await;
+    fail(&tree, &fakes, "a").await;
     pass(DAY).await;
-    fail(&tree, &world, "a").await;
-    assert_eq!(asked.indexes(), [0, 1]);
+    fail(&tree, &fakes, "a").await;
+    assert_eq!(recorder.indexes(), [0, 1]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_47_a_stable_run_resets_the_backoff() {
-    let (world, asked) = (World::new(), Asked::default());
-    let child = world.child("a").backoff(asked.backoff().reset_after(secs(5)));
+    let (fakes, recorder) = (FakeChildren::new(), Recorder::default());
+    let child = fakes.child("a").backoff(recorder.backoff().reset_after(secs(5)));
     let tree = start(app().child(child)).await;
-    fail(&tree, &world, "a").await;
+    fail(&tree, &fakes, "a").await;
     pass(secs(5)).await;
-    fail(&tree, &world, "a").await;
-    assert_eq!(asked.indexes(), [0, 0]);
+    fail(&tree, &fakes, "a").await;
+    assert_eq!(recorder.indexes(), [0, 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed0_7_a_failed_start_is_a_failure() {
-    let (world, asked) = (World::new(), Asked::default());
-    world.next_starts("a", [NextStart::Error, NextStart::Error]);
-    let child = world.child("a").backoff(asked.backoff());
+    let (fakes, recorder) = (FakeChildren::new(), Recorder::default());
+    fakes.next_starts("a", [NextStart::Error, NextStart::Error]);
+    let child = fakes.child("a").backoff(recorder.backoff());
     let tree = tokio::spawn(start(app().child(child)));
     pass(secs(2)).await;
     let tree = tree.await.unwrap();
-    assert_eq!(asked.indexes(), [0, 1]);
+    assert_eq!(recorder.indexes(), [0, 1]);
     assert_eq!(seen(&tree, "a").await.incarnation, 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_48_after_two_failed_starts_the_third_incarnation_answers() {
-    let (world, asked) = (World::new(), Asked::default());
-    world.next_starts("a", [NextStart::Panic, NextStart::Error]);
-    let tree = start(app().child(world.child("a").backoff(asked.backoff()))).await;
-    assert_eq!(asked.indexes(), [0, 1]);
-    assert_eq!(world.acts(), ["try a", "try a", "start a"]);
+    let (fakes, recorder) = (FakeChildren::new(), Recorder::default());
+    fakes.next_starts("a", [NextStart::Panic, NextStart::Error]);
+    let tree = start(app().child(fakes.child("a").backoff(recorder.backoff()))).await;
+    assert_eq!(recorder.indexes(), [0, 1]);
+    assert_eq!(fakes.actions(), ["try a", "try a", "start a"]);
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
 }
 
 /// The name stays the same, and the incarnation number distinguishes runs.
 #[tokio::test(start_paused = true)]
 async fn seed0_11_incarnations_are_numbered_from_one() {
-    let world = World::new();
-    let tree = start(app().child(world.child("db").backoff(Backoff::constant(SECOND)))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(fakes.child("db").backoff(Backoff::constant(SECOND)))).await;
     let mut events = tree.events();
     for _ in 0..2 {
-        fail(&tree, &world, "db").await;
+        fail(&tree, &fakes, "db").await;
     }
     tree.stop("enough").await.unwrap();
     let mut active = Vec::new();
@@ -226,8 +226,8 @@ async fn seed0_11_incarnations_are_numbered_from_one() {
 /// A child always has a name, and it can be changed.
 #[tokio::test(start_paused = true)]
 async fn seed0_16_a_childs_name_is_part_of_its_path() {
-    let world = World::new();
-    let tree = start(app().child(world.child("a").named("db"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(fakes.child("a").named("db"))).await;
     assert_eq!(seen(&tree, "db").await.path.to_string(), "app/db");
     assert!(matches!(tree.which_child("a").await, Err(ControlError::NotFound { .. })));
 }
@@ -255,10 +255,10 @@ fn seed0_18_a_maximum_delay_below_the_minimum_is_refused_with_both() {
 #[tokio::test(start_paused = true)]
 async fn seed0_19_by_default_jitter_adds_up_to_a_fifth() {
     for (drawn, expected) in [(0.0, 200), (0.5, 220)] {
-        let world = World::new();
-        let app = app().random(move || move || drawn).child(world.child("a"));
+        let fakes = FakeChildren::new();
+        let app = app().random(move || move || drawn).child(fakes.child("a"));
         let tree = start(app).await;
-        assert_eq!(fail(&tree, &world, "a").await, ms(expected));
+        assert_eq!(fail(&tree, &fakes, "a").await, ms(expected));
     }
     let text = refused(Backoff::default().jitter(1.5));
     assert!(text.contains("`jitter` of the backoff is 1.5"), "{text}");
@@ -266,19 +266,19 @@ async fn seed0_19_by_default_jitter_adds_up_to_a_fifth() {
 
 #[tokio::test(start_paused = true)]
 async fn seed0_20_a_custom_curve_replaces_the_default() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let linear = Backoff::linear(ms(500), ms(500), ms(1_200));
-    let tree = start(app().child(world.child("a").backoff(linear))).await;
+    let tree = start(app().child(fakes.child("a").backoff(linear))).await;
     for expected in [500, 1_000, 1_200, 1_200] {
-        assert_eq!(fail(&tree, &world, "a").await, ms(expected));
+        assert_eq!(fail(&tree, &fakes, "a").await, ms(expected));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed1_19_a_custom_curve_plugs_into_a_supervisor() {
-    let (world, asked) = (World::new(), Asked::default());
-    let tree = start(app().child(world.child("a").backoff(asked.backoff().cap(ms(400))))).await;
-    assert_eq!(fail(&tree, &world, "a").await, ms(400));
+    let (fakes, recorder) = (FakeChildren::new(), Recorder::default());
+    let tree = start(app().child(fakes.child("a").backoff(recorder.backoff().cap(ms(400))))).await;
+    assert_eq!(fail(&tree, &fakes, "a").await, ms(400));
 }
 
 /// The default reset is after the maximum delay, and after ten seconds at least. The preset keeps
@@ -286,31 +286,31 @@ async fn seed1_19_a_custom_curve_plugs_into_a_supervisor() {
 #[tokio::test(start_paused = true)]
 async fn seed0_21_by_default_a_run_as_long_as_the_maximum_delay_resets_the_backoff() {
     for (preset, enough) in [(None, secs(30)), (Some(Preset::actor_ts()), ms(200))] {
-        let world = World::new();
-        let mut app = app().random(|| || 0.0).child(world.child("a"));
+        let fakes = FakeChildren::new();
+        let mut app = app().random(|| || 0.0).child(fakes.child("a"));
         if let Some(preset) = preset {
             app = app.preset(preset);
         }
         let tree = start(app).await;
-        let first = fail(&tree, &world, "a").await;
+        let first = fail(&tree, &fakes, "a").await;
         pass(enough - ms(1)).await;
-        assert_eq!(fail(&tree, &world, "a").await, 2 * first);
+        assert_eq!(fail(&tree, &fakes, "a").await, 2 * first);
         pass(enough).await;
-        assert_eq!(fail(&tree, &world, "a").await, first);
+        assert_eq!(fail(&tree, &fakes, "a").await, first);
     }
 }
 
 /// The clock is tokio's, which a test can pause; the core reads no clock.
 #[tokio::test(start_paused = true)]
 async fn seed0_27_the_clock_can_be_replaced() {
-    let (world, began) = (World::new(), std::time::Instant::now());
+    let (fakes, began) = (FakeChildren::new(), std::time::Instant::now());
     let backoff = Backoff::exponential(DAY, 30 * DAY).reset_after(365 * DAY);
-    let tree = start(app().child(world.child("a").backoff(backoff))).await;
+    let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
     for expected in [1, 2, 4] {
-        assert_eq!(fail(&tree, &world, "a").await, expected * DAY);
+        assert_eq!(fail(&tree, &fakes, "a").await, expected * DAY);
     }
     pass(365 * DAY).await;
-    assert_eq!(fail(&tree, &world, "a").await, DAY);
+    assert_eq!(fail(&tree, &fakes, "a").await, DAY);
     assert!(began.elapsed() < DAY, "a year has passed, and not on the wall");
 }
 
@@ -329,32 +329,32 @@ async fn seed0_43_a_custom_curve_is_not_capped_and_has_its_own_reset() {
             secs(60)
         }
     }
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::custom(Minute).reset_after(ms(200));
-    let tree = start(app().child(world.child("a").backoff(backoff))).await;
-    assert_eq!(fail(&tree, &world, "a").await, secs(60));
+    let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
+    assert_eq!(fail(&tree, &fakes, "a").await, secs(60));
     pass(ms(200)).await;
     assert_eq!(seen(&tree, "a").await.failures, 0, "it has begun again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed2_1_limits_count_and_a_backoff_delays() {
-    let world = World::new();
-    let child = world.child("a").restarts(2, secs(60)).backoff(Backoff::none());
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").restarts(2, secs(60)).backoff(Backoff::none());
     let tree = start(app().child(child)).await;
-    assert_eq!(fail(&tree, &world, "a").await, Duration::ZERO, "a limit alone restarts at once");
+    assert_eq!(fail(&tree, &fakes, "a").await, Duration::ZERO, "a limit alone restarts at once");
 
-    let world = World::new();
-    let child = world.child("a").restarts(2, secs(60)).backoff(Backoff::constant(SECOND));
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").restarts(2, secs(60)).backoff(Backoff::constant(SECOND));
     let tree = start(app().child(child)).await;
-    assert_eq!(fail(&tree, &world, "a").await, SECOND);
+    assert_eq!(fail(&tree, &fakes, "a").await, SECOND);
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_22_the_status_of_a_crash_loop_matches_the_table_at_each_tick() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::exponential(SECOND, secs(10)).reset_after(secs(20) + ms(1));
-    let tree = start(app().child(world.child("a").backoff(backoff))).await;
+    let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
     // The child fails as soon as it is up, so it is only seen waiting, except at the ticks of its
     // starts.
     let mut table = Vec::new();
@@ -363,7 +363,7 @@ async fn kin_22_the_status_of_a_crash_loop_matches_the_table_at_each_tick() {
         table.push(info.next.map(|next| next.delay.as_secs()));
         // At its last start, it stays up.
         if info.lifecycle == Lifecycle::Active && tick < 35 {
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
         }
         if tick < 35 {
             pass(SECOND).await;
@@ -383,18 +383,18 @@ async fn kin_22_the_status_of_a_crash_loop_matches_the_table_at_each_tick() {
     assert_eq!(seen(&tree, "a").await.failures, 6, "tick 55: not for long enough");
     pass(SECOND).await;
     assert_eq!(seen(&tree, "a").await.failures, 0, "tick 56: more than twice the longest wait");
-    assert_eq!(fail(&tree, &world, "a").await, SECOND, "tick 57");
+    assert_eq!(fail(&tree, &fakes, "a").await, SECOND, "tick 57");
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_26_the_reported_delay_is_the_actual_delay() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::constant(SECOND).jitter(Jitter::AdditiveAbs(SECOND));
-    let app = app().random(|| fastrand_of(26)).child(world.child("a").backoff(backoff));
+    let app = app().random(|| fastrand_of(26)).child(fakes.child("a").backoff(backoff));
     let tree = start(app).await;
     let mut waits = Vec::new();
     for _ in 0..4 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         let wait = seen(&tree, "a").await.next.unwrap().delay;
         assert!((SECOND..2 * SECOND).contains(&wait), "{wait:?}");
         // tokio's timers have a resolution of a millisecond.
@@ -419,20 +419,20 @@ fn fastrand_of(seed: u64) -> impl FnMut() -> f64 + Send {
 
 #[tokio::test(start_paused = true)]
 async fn kin_49_a_stop_in_a_backoff_cancels_the_start_and_asks_the_backoff_no_more() {
-    let (world, asked) = (World::new(), Asked::default());
-    let tree = start(app().child(world.child("a").backoff(asked.backoff()))).await;
-    world.end("a", End::Error).await;
+    let (fakes, recorder) = (FakeChildren::new(), Recorder::default());
+    let tree = start(app().child(fakes.child("a").backoff(recorder.backoff()))).await;
+    fakes.end("a", End::Error).await;
     tree.stop("enough").await.unwrap();
     pass(DAY).await;
-    assert_eq!(world.acts(), ["start a", "end a"]);
-    assert_eq!(asked.indexes(), [0]);
+    assert_eq!(fakes.actions(), ["start a", "end a"]);
+    assert_eq!(recorder.indexes(), [0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_80_a_stop_during_the_backoff_succeeds_and_nothing_starts_afterwards() {
-    let world = World::new();
-    let tree = start(app().child(world.child("a").backoff(Backoff::constant(SECOND)))).await;
-    world.end("a", End::Error).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(fakes.child("a").backoff(Backoff::constant(SECOND)))).await;
+    fakes.end("a", End::Error).await;
     tree.terminate_child("a").await.unwrap();
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Stopped);
     pass(DAY).await;
@@ -441,11 +441,11 @@ async fn kin_80_a_stop_during_the_backoff_succeeds_and_nothing_starts_afterwards
 
 #[tokio::test(start_paused = true)]
 async fn kin_55_a_restart_increments_count_and_incarnation() {
-    let world = World::new();
-    let tree = start(app().child(world.child("a").backoff(Backoff::none()))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(fakes.child("a").backoff(Backoff::none()))).await;
     let before = seen(&tree, "a").await;
     assert_eq!((before.restarts, before.incarnation), (0, 1));
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     let after = seen(&tree, "a").await;
     assert_eq!((after.restarts, after.incarnation), (1, 2));
 }
@@ -477,11 +477,11 @@ async fn kin_56_a_child_can_report_itself_healthy() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_60_four_failures_wait_twice_as_long_each_and_incarnations_never_overlap() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::exponential(ms(200), secs(10));
-    let tree = start(app().child(world.child("a").backoff(backoff))).await;
+    let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
     for expected in [200, 400, 800, 1_600] {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         pass(ms(expected - 1)).await;
         assert_eq!(tree.count_children().await.unwrap().active, 0);
         pass(ms(1)).await;
@@ -529,44 +529,44 @@ async fn kin_63_a_failure_is_recorded_when_the_child_has_exited() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_67_after_the_reset_time_the_next_delay_is_the_first_again() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::exponential(ms(10), SECOND).reset_after(ms(100));
-    let tree = start(app().child(world.child("a").backoff(backoff))).await;
-    assert_eq!(fail(&tree, &world, "a").await, ms(10));
-    assert_eq!(fail(&tree, &world, "a").await, ms(20));
+    let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
+    assert_eq!(fail(&tree, &fakes, "a").await, ms(10));
+    assert_eq!(fail(&tree, &fakes, "a").await, ms(20));
     pass(ms(101)).await;
-    assert_eq!(fail(&tree, &world, "a").await, ms(10));
+    assert_eq!(fail(&tree, &fakes, "a").await, ms(10));
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_68_two_backoffs_keep_separate_state() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let short = Backoff::exponential(ms(10), SECOND).reset_after(ms(50));
     let long = Backoff::exponential(SECOND, secs(60)).reset(Reset::Never);
-    let inner = app().child(world.child("a").backoff(short.clone())).into_child();
+    let inner = app().child(fakes.child("a").backoff(short.clone())).into_child();
     let outer = Supervisor::builder("outer")
         .unlimited_restarts()
         .child(inner.named("inner").backoff(long.clone()))
-        .child(world.child("b").backoff(long));
+        .child(fakes.child("b").backoff(long));
     let tree = start(outer).await;
-    assert_eq!(fail(&tree, &world, "b").await, SECOND);
-    assert_eq!(fail(&tree, &world, "inner/a").await, ms(10));
+    assert_eq!(fail(&tree, &fakes, "b").await, SECOND);
+    assert_eq!(fail(&tree, &fakes, "inner/a").await, ms(10));
     pass(ms(60)).await;
     assert_eq!(seen(&tree, "inner/a").await.failures, 0);
-    assert_eq!(fail(&tree, &world, "b").await, secs(2), "the reset of `a` was its own");
+    assert_eq!(fail(&tree, &fakes, "b").await, secs(2), "the reset of `a` was its own");
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_69_typed_pekko_resets_after_the_mean_of_its_delays() {
-    let world = World::new();
-    let tree = start(app().preset(Preset::pekko_typed()).random(|| || 0.0).child(world.child("a")));
+    let fakes = FakeChildren::new();
+    let tree = start(app().preset(Preset::pekko_typed()).random(|| || 0.0).child(fakes.child("a")));
     let tree = tree.await;
     let mean = (ms(200) + secs(10)) / 2;
-    assert_eq!(fail(&tree, &world, "a").await, ms(200));
+    assert_eq!(fail(&tree, &fakes, "a").await, ms(200));
     pass(mean - ms(1)).await;
-    assert_eq!(fail(&tree, &world, "a").await, ms(400));
+    assert_eq!(fail(&tree, &fakes, "a").await, ms(400));
     pass(mean).await;
-    assert_eq!(fail(&tree, &world, "a").await, ms(200));
+    assert_eq!(fail(&tree, &fakes, "a").await, ms(200));
 }
 
 /// A failed start is a failure in all three cases: with a limit, with a backoff, and with neither.
@@ -576,23 +576,23 @@ async fn kin_70_a_failed_start_is_an_ordinary_failure() {
     let limited = |child: ChildSpec| child.backoff(Backoff::none()).restarts(2, secs(60));
     let delayed = |child: ChildSpec| child.backoff(Backoff::constant(SECOND));
     for spec in [plain, limited, delayed] {
-        let world = World::new();
-        world.next_starts("a", [NextStart::Error, NextStart::Error]);
-        let tree = start(app().child(spec(world.child("a")))).await;
+        let fakes = FakeChildren::new();
+        fakes.next_starts("a", [NextStart::Error, NextStart::Error]);
+        let tree = start(app().child(spec(fakes.child("a")))).await;
         assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
     }
-    let world = World::new();
-    world.next_starts("a", [NextStart::Error; 3]);
-    let error = app().child(limited(world.child("a"))).build().unwrap().run().await.unwrap_err();
+    let fakes = FakeChildren::new();
+    fakes.next_starts("a", [NextStart::Error; 3]);
+    let error = app().child(limited(fakes.child("a"))).build().unwrap().run().await.unwrap_err();
     assert!(error.to_string().contains("activation failed: no start"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_81_the_caller_of_a_start_learns_of_the_failure_and_of_the_next_step() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree = start(app()).await;
-    world.next_starts("a", [NextStart::Error]);
-    let error = tree.start_child(world.child("a")).await.unwrap_err();
+    fakes.next_starts("a", [NextStart::Error]);
+    let error = tree.start_child(fakes.child("a")).await.unwrap_err();
     assert!(matches!(error, ControlError::ActivationFailed { .. }));
     assert!(error.to_string().contains("activation failed: no start"), "{error}");
     let gone = tree.which_child("a").await.unwrap_err();
@@ -601,11 +601,11 @@ async fn kin_81_the_caller_of_a_start_learns_of_the_failure_and_of_the_next_step
 
 #[tokio::test(start_paused = true)]
 async fn kin_82_a_stop_while_the_start_is_pending_fails_the_start_and_succeeds_itself() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree = start(app()).await;
-    world.next_starts("a", [NextStart::Hang]);
+    fakes.next_starts("a", [NextStart::Hang]);
     let starter = tree.clone();
-    let spec = world.child("a").restart(RestartType::Permanent);
+    let spec = fakes.child("a").restart(RestartType::Permanent);
     let started = tokio::spawn(async move { starter.start_child(spec).await });
     settle().await;
     let stopper = tree.clone();
@@ -617,10 +617,10 @@ async fn kin_82_a_stop_while_the_start_is_pending_fails_the_start_and_succeeds_i
 
 #[tokio::test(start_paused = true)]
 async fn kin_84_a_manual_start_cuts_a_delay_of_a_day_short_and_keeps_the_count() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::constant(DAY).reset(Reset::ByHand);
-    let tree = start(app().child(world.child("a").backoff(backoff))).await;
-    world.end("a", End::Error).await;
+    let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
+    fakes.end("a", End::Error).await;
     tree.wake("a").await.unwrap();
     settle().await;
     let info = seen(&tree, "a").await;
@@ -631,10 +631,10 @@ async fn kin_84_a_manual_start_cuts_a_delay_of_a_day_short_and_keeps_the_count()
 
 #[tokio::test(start_paused = true)]
 async fn kin_86_a_child_whose_delayed_start_fails_is_listed_and_retried() {
-    let world = World::new();
-    let tree = start(app().child(world.child("a").backoff(Backoff::constant(SECOND)))).await;
-    world.next_starts("a", [NextStart::Error]);
-    assert_eq!(fail(&tree, &world, "a").await, SECOND);
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(fakes.child("a").backoff(Backoff::constant(SECOND)))).await;
+    fakes.next_starts("a", [NextStart::Error]);
+    assert_eq!(fail(&tree, &fakes, "a").await, SECOND);
     let info = seen(&tree, "a").await;
     assert_eq!((info.lifecycle, info.incarnation), (Lifecycle::Restarting, 2));
     pass(SECOND).await;
@@ -643,19 +643,19 @@ async fn kin_86_a_child_whose_delayed_start_fails_is_listed_and_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_87_a_waiting_child_can_be_stopped_deleted_or_started_manually_once() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::constant(SECOND);
-    let tree = start(app().child(world.child("a").backoff(backoff.clone()))).await;
-    world.end("a", End::Error).await;
+    let tree = start(app().child(fakes.child("a").backoff(backoff.clone()))).await;
+    fakes.end("a", End::Error).await;
     tree.terminate_child("a").await.unwrap();
     tree.delete_child("a").await.unwrap();
     pass(DAY).await;
-    assert_eq!(world.acts(), ["start a", "end a"]);
+    assert_eq!(fakes.actions(), ["start a", "end a"]);
 
-    tree.start_child(world.child("b").backoff(backoff)).await.unwrap();
-    world.end("b", End::Error).await;
+    tree.start_child(fakes.child("b").backoff(backoff)).await.unwrap();
+    fakes.end("b", End::Error).await;
     tree.terminate_child("b").await.unwrap();
     tree.restart_child("b").await.unwrap();
     pass(DAY).await;
-    assert_eq!(world.acts(), ["start b", "end b", "start b"]);
+    assert_eq!(fakes.actions(), ["start b", "end b", "start b"]);
 }

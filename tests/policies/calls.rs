@@ -104,12 +104,12 @@ async fn seed1_16_a_retry_does_not_wait_after_the_last_attempt() {
 #[tokio::test(start_paused = true)]
 async fn seed1_17_six_attempts_wait_five_times_each_twice_as_long_up_to_the_cap() {
     let calls = Calls::default();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let failures = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&failures);
     let policy = Retry::attempts(6).backoff(Backoff::exponential(ms(200), ms(5_000))).on_failure(
         move |error: &String, attempt, wait: Option<Duration>| {
             let wait = wait.map(|wait| wait.as_millis());
-            tell.lock().unwrap().push((error.clone(), attempt, wait));
+            sink.lock().unwrap().push((error.clone(), attempt, wait));
         },
     );
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
@@ -117,7 +117,7 @@ async fn seed1_17_six_attempts_wait_five_times_each_twice_as_long_up_to_the_cap(
     let waits = [Some(200), Some(400), Some(800), Some(1_600), Some(3_200), None];
     let expected: Vec<_> =
         (1..).zip(waits).map(|(attempt, wait)| (format!("no {attempt}"), attempt, wait)).collect();
-    assert_eq!(*told.lock().unwrap(), expected, "also of the last failure");
+    assert_eq!(*failures.lock().unwrap(), expected, "also of the last failure");
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,7 +133,7 @@ async fn jitter_can_use_a_custom_random_source_and_a_backoff_may_be_finite() {
 async fn a_delay_requested_by_an_error_replaces_the_backoffs_for_that_attempt() {
     let calls = Calls::default();
     let waits = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&waits);
+    let sink = Arc::clone(&waits);
     let policy = Retry::attempts(6)
         .backoff(Backoff::exponential(ms(100), ms(900)))
         .retry_after(|error: &String, attempt| {
@@ -145,7 +145,7 @@ async fn a_delay_requested_by_an_error_replaces_the_backoffs_for_that_attempt() 
                 _ => None,
             }
         })
-        .on_failure(move |_, attempt, wait| tell.lock().unwrap().push((attempt, wait)));
+        .on_failure(move |_, attempt, wait| sink.lock().unwrap().push((attempt, wait)));
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
     assert_eq!(
         calls.at(),
@@ -161,24 +161,24 @@ async fn a_delay_requested_by_an_error_replaces_the_backoffs_for_that_attempt() 
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_requested_by_an_error_changes_neither_attempts_nor_deadline() {
-    let asked = |_: &String, _| Some(ms(1_000));
+    let delay = |_: &String, _| Some(ms(1_000));
     let calls = Calls::default();
-    let policy = Retry::attempts(3).backoff(Backoff::none()).retry_after(asked);
+    let policy = Retry::attempts(3).backoff(Backoff::none()).retry_after(delay);
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
-    assert_eq!(calls.at(), [0, 1_000, 2_000], "and nobody waits after the last");
+    assert_eq!(calls.at(), [0, 1_000, 2_000], "there is no delay after the last attempt");
 
     let calls = Calls::default();
-    let policy = Retry::attempts(9).again_if(|_, attempt| attempt < 2).retry_after(asked);
+    let policy = Retry::attempts(9).again_if(|_, attempt| attempt < 2).retry_after(delay);
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
     assert_eq!(calls.at(), [0, 1_000]);
 
     let calls = Calls::default();
-    let policy = Retry::attempts(4).backoff(Backoff::iter(|| [ms(1)])).retry_after(asked);
+    let policy = Retry::attempts(4).backoff(Backoff::iter(|| [ms(1)])).retry_after(delay);
     assert!(retry(policy, || calls.works_from(NEVER)).await.is_err());
     assert_eq!(calls.at().len(), 4, "a backoff with an end isn't used up");
 
     let calls = Calls::default();
-    let policy = Retry::attempts(3).accept_if(|value| *value >= 2).retry_after(asked);
+    let policy = Retry::attempts(3).accept_if(|value| *value >= 2).retry_after(delay);
     assert_eq!(retry(policy, || calls.works_from(1)).await, Ok(2));
     assert_eq!(calls.at(), [0, 0], "a value that isn't accepted asks for nothing");
 }
@@ -188,11 +188,11 @@ type Changes = Arc<Mutex<Vec<(CircuitState, CircuitState)>>>;
 
 fn breaker() -> (CircuitBreaker<&'static str>, Changes) {
     let changes = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&changes);
+    let sink = Arc::clone(&changes);
     let breaker = CircuitBreaker::new("db")
         .max_failures(3)
         .reset_after(ms(10_000))
-        .on_change(move |from, to| tell.lock().unwrap().push((from, to)));
+        .on_change(move |from, to| sink.lock().unwrap().push((from, to)));
     (breaker, changes)
 }
 
@@ -281,7 +281,7 @@ async fn kin_166_calls_during_a_probe_are_refused() {
     });
     tokio::task::yield_now().await;
     let refused = work(&breaker).await.unwrap_err();
-    assert_eq!(refused.to_string(), "db: the circuit is half open and its probe is in progress");
+    assert_eq!(refused.to_string(), "db: the circuit is half open, and its one call is under way");
     assert_eq!(probe.await.unwrap(), Ok(()));
     assert_eq!(work(&breaker).await, Ok(7));
 }
@@ -306,10 +306,10 @@ async fn an_open_breaker_stays_open_as_long_as_the_error_requests() {
     let breaker = CircuitBreaker::new("vendor")
         .max_failures(2)
         .reset_after(ms(1_000))
-        .fails_if(|&asked: &Option<u64>| asked != Some(0))
-        .retry_after(|asked| asked.map(ms));
-    let fail = async |asked| {
-        let _ = breaker.call(async || Err::<(), _>(asked)).await;
+        .fails_if(|&requested: &Option<u64>| requested != Some(0))
+        .retry_after(|requested| requested.map(ms));
+    let fail = async |requested| {
+        let _ = breaker.call(async || Err::<(), _>(requested)).await;
         breaker.call(async || Err::<(), _>(Some(0))).await
     };
     let open = |millis| Err(CallError::Open { name: "vendor".to_owned(), retry_in: ms(millis) });
@@ -319,7 +319,7 @@ async fn an_open_breaker_stays_open_as_long_as_the_error_requests() {
     tokio::time::advance(ms(3_000)).await;
     assert_eq!(fail(Some(7_000)).await, open(7_000), "as does a probe");
     tokio::time::advance(ms(7_000)).await;
-    assert_eq!(fail(None).await, open(1_000), "who asks for nothing gets the reset time");
+    assert_eq!(fail(None).await, open(1_000), "without a request, the reset time applies");
     tokio::time::advance(ms(1_000)).await;
 }
 

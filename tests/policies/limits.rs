@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{End, NextStart, World, settle, start};
+use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::time::{Instant, advance};
 use verger::{
     Backoff, BuildError, BuildWarning, Child, ChildDefaults, ChildInfo, ChildSpec, Context,
@@ -33,21 +33,21 @@ async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
 }
 
 /// Fails the child, and returns whether it is up again without any time passing.
-async fn comes_back(tree: &SupervisorHandle, world: &World, name: &str) -> bool {
-    world.end(name, End::Error).await;
+async fn comes_back(tree: &SupervisorHandle, fakes: &FakeChildren, name: &str) -> bool {
+    fakes.end(name, End::Error).await;
     seen(tree, name).await.lifecycle == Lifecycle::Active
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed0_1_ten_restarts_a_minute_are_granted_and_the_eleventh_stops_the_child() {
-    let world = World::new();
-    let flaky = world.child("flaky").restarts(10, MINUTE).on_exhausted(OnExhausted::StopChild);
+    let fakes = FakeChildren::new();
+    let flaky = fakes.child("flaky").restarts(10, MINUTE).on_exhausted(OnExhausted::StopChild);
     let tree = start(patient().child(flaky)).await;
 
     for restart in 1..=10 {
-        assert!(comes_back(&tree, &world, "flaky").await, "restart {restart}");
+        assert!(comes_back(&tree, &fakes, "flaky").await, "restart {restart}");
     }
-    world.end("flaky", End::Error).await;
+    fakes.end("flaky", End::Error).await;
 
     let child = seen(&tree, "flaky").await;
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("given up")));
@@ -57,20 +57,20 @@ async fn seed0_1_ten_restarts_a_minute_are_granted_and_the_eleventh_stops_the_ch
     advance(MINUTE + ms(1)).await;
     tree.retry("flaky").await.unwrap();
     for _ in 1..=10 {
-        assert!(comes_back(&tree, &world, "flaky").await);
+        assert!(comes_back(&tree, &fakes, "flaky").await);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed0_52_one_child_has_a_limit_that_counts_and_a_backoff_that_waits() {
-    let world = World::new();
-    let child = world.child("broker").restarts(2, MINUTE).on_exhausted(OnExhausted::Park);
+    let fakes = FakeChildren::new();
+    let child = fakes.child("broker").restarts(2, MINUTE).on_exhausted(OnExhausted::Park);
     let backoff = Backoff::exponential(secs(1), secs(8)).reset_after(secs(30));
     let tree = start(patient().child(child.backoff(backoff))).await;
 
     for wait in [1, 2] {
         let failed = Instant::now();
-        world.end("broker", End::Error).await;
+        fakes.end("broker", End::Error).await;
         let next = seen(&tree, "broker").await.next.unwrap();
         assert_eq!((next.delay, next.remaining), (secs(wait), secs(wait)));
         while seen(&tree, "broker").await.lifecycle != Lifecycle::Active {
@@ -79,7 +79,7 @@ async fn seed0_52_one_child_has_a_limit_that_counts_and_a_backoff_that_waits() {
         }
         assert_eq!(failed.elapsed(), secs(wait));
     }
-    world.end("broker", End::Error).await;
+    fakes.end("broker", End::Error).await;
     assert_eq!(seen(&tree, "broker").await.lifecycle, Lifecycle::Errored);
 }
 
@@ -87,13 +87,13 @@ async fn seed0_52_one_child_has_a_limit_that_counts_and_a_backoff_that_waits() {
 #[tokio::test(start_paused = true)]
 async fn seed0_53_a_child_with_a_backoff_is_given_up_after_exactly_its_limit() {
     for max in [0, 1, 10] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let backoff = Backoff::exponential(ms(200), secs(10)).jitter(0.2);
-        let child = world.child("broker").restarts(max, Duration::MAX).backoff(backoff);
+        let child = fakes.child("broker").restarts(max, Duration::MAX).backoff(backoff);
         let tree = start(patient().child(child.on_exhausted(OnExhausted::StopChild))).await;
-        world.next_starts("broker", vec![NextStart::Error; 100]);
+        fakes.next_starts("broker", vec![NextStart::Error; 100]);
 
-        world.end("broker", End::Error).await;
+        fakes.end("broker", End::Error).await;
         advance(YEAR).await;
         for _ in 0..max {
             advance(secs(12)).await;
@@ -107,30 +107,30 @@ async fn seed0_53_a_child_with_a_backoff_is_given_up_after_exactly_its_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn seed2_24_without_a_limit_a_child_is_retried_for_ever_and_with_a_limit_it_is_not() {
-    let world = World::new();
-    let limited = world.child("limited").restarts(3, YEAR).on_exhausted(OnExhausted::Park);
-    let tree = start(patient().child(world.child("endless")).child(limited)).await;
+    let fakes = FakeChildren::new();
+    let limited = fakes.child("limited").restarts(3, YEAR).on_exhausted(OnExhausted::Park);
+    let tree = start(patient().child(fakes.child("endless")).child(limited)).await;
 
     for restart in 1..=100 {
-        assert!(comes_back(&tree, &world, "endless").await, "restart {restart}");
+        assert!(comes_back(&tree, &fakes, "endless").await, "restart {restart}");
     }
     let answers = [
-        comes_back(&tree, &world, "limited").await,
-        comes_back(&tree, &world, "limited").await,
-        comes_back(&tree, &world, "limited").await,
-        comes_back(&tree, &world, "limited").await,
+        comes_back(&tree, &fakes, "limited").await,
+        comes_back(&tree, &fakes, "limited").await,
+        comes_back(&tree, &fakes, "limited").await,
+        comes_back(&tree, &fakes, "limited").await,
     ];
     assert_eq!(answers, [true, true, true, false]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed3_25_with_a_limit_of_two_the_third_failure_escalates() {
-    let world = World::new();
-    let tree = start(patient().child(world.child("plugin").restarts(2, MINUTE))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(patient().child(fakes.child("plugin").restarts(2, MINUTE))).await;
     let mut events = tree.events();
 
     for _ in 0..3 {
-        world.end("plugin", End::Error).await;
+        fakes.end("plugin", End::Error).await;
     }
 
     let RunError::GaveUp { child, reason, .. } = tree.wait().await.unwrap_err() else {
@@ -151,49 +151,49 @@ async fn seed3_25_with_a_limit_of_two_the_third_failure_escalates() {
 #[tokio::test(start_paused = true)]
 async fn seed3_26_restarts_are_counted_per_child_or_per_supervisor() {
     let names = ["a", "b", "c"];
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let each = |child: ChildDefaults| {
         child.backoff(Backoff::none()).restarts(1, MINUTE).on_exhausted(OnExhausted::Park)
     };
     let mut tree = Supervisor::builder("app").unlimited_restarts().defaults(each);
     for name in names {
-        tree = tree.child(world.child(name));
+        tree = tree.child(fakes.child(name));
     }
     let tree = start(tree).await;
     for name in names {
-        assert!(comes_back(&tree, &world, name).await, "{name} has one of its own");
-        assert!(!comes_back(&tree, &world, name).await, "{name} has used it up");
+        assert!(comes_back(&tree, &fakes, name).await, "{name} has one of its own");
+        assert!(!comes_back(&tree, &fakes, name).await, "{name} has used it up");
     }
 
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
     let mut tree = Supervisor::builder("app").restarts(2, MINUTE).defaults(at_once);
     for name in names {
-        tree = tree.child(world.child(name));
+        tree = tree.child(fakes.child(name));
     }
     let tree = start(tree.on_exhausted(OnExhausted::Park)).await;
     let mut answers = Vec::new();
     for name in names {
-        answers.push(comes_back(&tree, &world, name).await);
+        answers.push(comes_back(&tree, &fakes, name).await);
     }
     assert_eq!(answers, [true, true, false], "two for all of them");
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed4_34_with_a_limit_of_three_the_fourth_failure_is_final_and_by_default_no_failure_is() {
-    let world = World::new();
-    let child = world.child("a").consecutive_restarts(3).on_exhausted(OnExhausted::StopChild);
-    let tree = start(patient().child(child).child(world.child("b"))).await;
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").consecutive_restarts(3).on_exhausted(OnExhausted::StopChild);
+    let tree = start(patient().child(child).child(fakes.child("b"))).await;
     for _ in 0..3 {
-        assert!(comes_back(&tree, &world, "a").await);
+        assert!(comes_back(&tree, &fakes, "a").await);
     }
-    assert!(!comes_back(&tree, &world, "a").await);
+    assert!(!comes_back(&tree, &fakes, "a").await);
     advance(YEAR).await;
     settle().await;
     assert_eq!(seen(&tree, "a").await.why, Some("given up"));
 
     for restart in 1..=1_000 {
-        assert!(comes_back(&tree, &world, "b").await, "restart {restart}");
+        assert!(comes_back(&tree, &fakes, "b").await, "restart {restart}");
     }
 }
 
@@ -222,17 +222,17 @@ fn seed4_37_a_backoff_that_resets_at_once_needs_a_limit_per_time() {
 
 #[tokio::test(start_paused = true)]
 async fn seed4_37_a_child_whose_backoff_resets_at_once_ends_by_the_limit_per_time() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::constant(ms(100)).reset_after(Duration::ZERO);
-    let child = world.child("a").backoff(backoff).restarts(3, MINUTE);
+    let child = fakes.child("a").backoff(backoff).restarts(3, MINUTE);
     let tree = start(patient().child(child.on_exhausted(OnExhausted::Park))).await;
     for _ in 0..3 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         assert_eq!(seen(&tree, "a").await.next.unwrap().attempt, 1, "each time the first");
         advance(ms(100)).await;
         settle().await;
     }
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(seen(&tree, "a").await.why, Some("given up"));
 }
 
@@ -268,10 +268,10 @@ async fn kin_33_children_of_one_spec_have_separate_limits() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_34_without_a_limit_a_child_answers_after_seven_kills() {
-    let world = World::new();
-    let tree = start(patient().child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(patient().child(fakes.child("a"))).await;
     for _ in 0..7 {
-        assert!(comes_back(&tree, &world, "a").await);
+        assert!(comes_back(&tree, &fakes, "a").await);
     }
     assert_eq!(seen(&tree, "a").await.incarnation, 8);
 }
@@ -291,45 +291,45 @@ fn kin_35_an_unlimited_policy_cannot_have_a_period() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_36_a_limit_with_an_endless_period_is_used_up_once() {
-    let world = World::new();
-    let child = world.child("a").restarts(3, Duration::MAX).on_exhausted(OnExhausted::Park);
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").restarts(3, Duration::MAX).on_exhausted(OnExhausted::Park);
     let tree = start(patient().child(child)).await;
     for _ in 0..3 {
-        assert!(comes_back(&tree, &world, "a").await);
+        assert!(comes_back(&tree, &fakes, "a").await);
         advance(10 * YEAR).await;
     }
-    assert!(!comes_back(&tree, &world, "a").await);
+    assert!(!comes_back(&tree, &fakes, "a").await);
 }
 
 /// The child is a value: `deactivate` runs after each failure, also the last, and `activate`
 /// doesn't run after the last.
 #[tokio::test(start_paused = true)]
 async fn kin_38_the_failure_beyond_the_limit_cleans_up_and_starts_nothing() {
-    let world = World::new();
-    let child = world.child("a").restarts(2, MINUTE).on_exhausted(OnExhausted::StopChild);
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").restarts(2, MINUTE).on_exhausted(OnExhausted::StopChild);
     let tree = start(patient().child(child)).await;
     for _ in 0..3 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
     }
     let cycle = ["start a", "end a", "dead a"];
-    assert_eq!(world.log(), cycle.repeat(3));
+    assert_eq!(fakes.log(), cycle.repeat(3));
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Stopped);
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_39_two_more_restarts_are_granted_after_the_window_and_the_next_is_not() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let two = Intensity::tumbling(2, secs(2));
-    let child = world.child("a").intensity(two).on_exhausted(OnExhausted::StopChild);
+    let child = fakes.child("a").intensity(two).on_exhausted(OnExhausted::StopChild);
     let tree = start(patient().child(child)).await;
     for _ in 0..2 {
-        assert!(comes_back(&tree, &world, "a").await);
+        assert!(comes_back(&tree, &fakes, "a").await);
     }
     advance(ms(2_100)).await;
     for _ in 0..2 {
-        assert!(comes_back(&tree, &world, "a").await);
+        assert!(comes_back(&tree, &fakes, "a").await);
     }
-    assert!(!comes_back(&tree, &world, "a").await);
+    assert!(!comes_back(&tree, &fakes, "a").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -341,31 +341,31 @@ async fn kin_40_with_a_limit_of_zero_the_first_failure_is_final() {
         |spec| spec.consecutive_restarts(0),
     ];
     for limit in limits {
-        let world = World::new();
-        let child = limit(world.child("a")).on_exhausted(OnExhausted::StopChild);
+        let fakes = FakeChildren::new();
+        let child = limit(fakes.child("a")).on_exhausted(OnExhausted::StopChild);
         let tree = start(patient().child(child)).await;
-        world.end("a", End::Error).await;
-        assert_eq!(world.acts(), ["start a", "end a"]);
+        fakes.end("a", End::Error).await;
+        assert_eq!(fakes.actions(), ["start a", "end a"]);
         assert_eq!(seen(&tree, "a").await.why, Some("given up"));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_44_quick_failures_before_and_after_a_quiet_time_are_all_restarted() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::exponential(ms(100), ms(300)).reset_after(secs(10));
-    let child = world.child("a").backoff(backoff).restarts(3, secs(1));
+    let child = fakes.child("a").backoff(backoff).restarts(3, secs(1));
     let tree = start(patient().child(child)).await;
     for quiet in [secs(1), Duration::ZERO] {
         for _ in 0..3 {
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
             advance(ms(300)).await;
             settle().await;
             assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
         }
         advance(quiet).await;
     }
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert!(tree.wait().await.is_err(), "the fourth within 900 ms");
 }
 
@@ -463,62 +463,62 @@ async fn kin_45_starts_that_wait_for_a_stop_are_not_charged() {
 async fn kin_57_with_a_limit_of_two_the_third_exit_ends_the_supervisor() {
     let ends = [(RestartType::Permanent, End::Normal), (RestartType::Transient, End::Error)];
     for (restart, end) in ends {
-        let world = World::new();
-        let child = world.child("a").restart(restart).restarts(2, Duration::MAX);
+        let fakes = FakeChildren::new();
+        let child = fakes.child("a").restart(restart).restarts(2, Duration::MAX);
         let tree = start(patient().child(child)).await;
         for _ in 0..2 {
-            world.end("a", end).await;
+            fakes.end("a", end).await;
             assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
         }
-        world.end("a", end).await;
+        fakes.end("a", end).await;
         assert!(matches!(tree.wait().await, Err(RunError::GaveUp { .. })));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_64_with_a_limit_of_five_in_thirty_seconds_the_sixth_failure_ends_the_supervisor() {
-    let world = World::new();
-    let tree = start(patient().child(world.child("a").restarts(5, secs(30)))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(patient().child(fakes.child("a").restarts(5, secs(30)))).await;
     for _ in 0..5 {
-        assert!(comes_back(&tree, &world, "a").await);
+        assert!(comes_back(&tree, &fakes, "a").await);
         advance(secs(6)).await;
     }
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert!(matches!(tree.wait().await, Err(RunError::GaveUp { .. })), "the first is 30 s old");
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_66_one_failure_and_two_failed_restarts_exceed_the_limit() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::constant(secs(1));
-    let tree = start(patient().child(world.child("a").backoff(backoff).consecutive_restarts(2)));
+    let tree = start(patient().child(fakes.child("a").backoff(backoff).consecutive_restarts(2)));
     let tree = tree.await;
-    world.next_starts("a", vec![NextStart::Error; 9]);
-    world.end("a", End::Error).await;
+    fakes.next_starts("a", vec![NextStart::Error; 9]);
+    fakes.end("a", End::Error).await;
     for _ in 0..9 {
         advance(secs(1)).await;
         settle().await;
     }
     let RunError::GaveUp { reason, .. } = tree.wait().await.unwrap_err() else { panic!() };
     assert_eq!(reason.to_string(), "activation failed: no start");
-    assert_eq!(world.acts(), ["start a", "end a", "try a", "try a"]);
+    assert_eq!(fakes.actions(), ["start a", "end a", "try a", "try a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn consecutive_restarts_reset_when_the_child_was_active_long_enough() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::constant(ms(1)).reset_after(secs(10));
-    let child = world.child("a").backoff(backoff).consecutive_restarts(1);
+    let child = fakes.child("a").backoff(backoff).consecutive_restarts(1);
     let tree = start(patient().child(child.on_exhausted(OnExhausted::Park))).await;
     for lived in [secs(0), secs(10), secs(10), secs(10)] {
         advance(lived).await;
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Restarting);
         advance(ms(1)).await;
         settle().await;
     }
     advance(secs(10) - ms(1)).await;
-    assert!(!comes_back(&tree, &world, "a").await);
+    assert!(!comes_back(&tree, &fakes, "a").await);
     assert_eq!(seen(&tree, "a").await.why, Some("given up"));
 }
 
@@ -539,65 +539,65 @@ async fn consecutive_restarts_reset_when_the_child_reports_itself_healthy() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_keeps_failing_past_its_deadline_is_given_up() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let backoff = Backoff::constant(secs(20)).reset_after(secs(30));
-    let child = world.child("a").backoff(backoff).failing_for(MINUTE);
+    let child = fakes.child("a").backoff(backoff).failing_for(MINUTE);
     let tree = start(patient().child(child.on_exhausted(OnExhausted::Park))).await;
     advance(YEAR).await;
-    world.next_starts("a", [NextStart::Error, NextStart::Error, NextStart::Error]);
+    fakes.next_starts("a", [NextStart::Error, NextStart::Error, NextStart::Error]);
 
     // It fails at 0, 20, 40 and 60 s; then it is up, and its next failure comes too late.
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     for _ in 0..4 {
         assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Restarting);
         advance(secs(20)).await;
         settle().await;
     }
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Errored);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_refused_by_one_limit_is_counted_by_none() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let builder = Supervisor::builder("app").restarts(3, MINUTE).on_exhausted(OnExhausted::Park);
     let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
-    let children = [world.child("a").restarts(1, MINUTE), world.child("b")];
+    let children = [fakes.child("a").restarts(1, MINUTE), fakes.child("b")];
     let builder = children.into_iter().fold(builder, SupervisorBuilder::child);
     let tree = start(builder.defaults(at_once)).await;
     let counted = async || tree.status().await.unwrap().root.supervisor.unwrap().restarts_in_period;
 
-    assert!(comes_back(&tree, &world, "a").await);
+    assert!(comes_back(&tree, &fakes, "a").await);
     assert_eq!(counted().await, 1);
-    assert!(!comes_back(&tree, &world, "a").await, "its own limit");
+    assert!(!comes_back(&tree, &fakes, "a").await, "its own limit");
     assert_eq!(counted().await, 1, "the supervisor's has two left");
-    assert!(comes_back(&tree, &world, "b").await);
-    assert!(comes_back(&tree, &world, "b").await);
-    assert!(!comes_back(&tree, &world, "b").await, "now it has none");
+    assert!(comes_back(&tree, &fakes, "b").await);
+    assert!(comes_back(&tree, &fakes, "b").await);
+    assert!(!comes_back(&tree, &fakes, "b").await, "now it has none");
 }
 
 #[tokio::test(start_paused = true)]
 async fn normal_ends_without_a_restart_are_not_counted() {
-    let world = World::new();
-    let child = world.child("a").restart(RestartType::Transient).restarts(1, YEAR);
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").restart(RestartType::Transient).restarts(1, YEAR);
     let child = child.on_exhausted(OnExhausted::Park);
     let tree = start(patient().child(child)).await;
     for _ in 0..5 {
-        world.end("a", End::Normal).await;
+        fakes.end("a", End::Normal).await;
         tree.restart_child("a").await.unwrap();
     }
-    assert!(comes_back(&tree, &world, "a").await, "the first that counts");
-    assert!(!comes_back(&tree, &world, "a").await);
+    assert!(comes_back(&tree, &fakes, "a").await, "the first that counts");
+    assert!(!comes_back(&tree, &fakes, "a").await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn failures_before_active_count_for_the_child_and_not_for_the_supervisor() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let wait = |child: ChildDefaults| child.backoff(Backoff::constant(secs(1)));
     let builder = Supervisor::builder("app").restarts(1, MINUTE).defaults(wait);
-    world.next_starts("a", vec![NextStart::Error; 9]);
-    let child = world.child("a").restarts(3, MINUTE).on_exhausted(OnExhausted::StopChild);
+    fakes.next_starts("a", vec![NextStart::Error; 9]);
+    let child = fakes.child("a").restarts(3, MINUTE).on_exhausted(OnExhausted::StopChild);
     let tree = start(builder.child(child)).await;
     let tree_counts = tree.status().await.unwrap().root.supervisor.unwrap().restarts_in_period;
     let child = seen(&tree, "a").await;
@@ -606,25 +606,25 @@ async fn failures_before_active_count_for_the_child_and_not_for_the_supervisor()
 
 #[tokio::test(start_paused = true)]
 async fn a_supervisor_whose_score_is_exceeded_gives_up() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let at_once = |child: ChildDefaults| child.backoff(Backoff::none());
     let score = Intensity::decaying(3.5, secs(30));
     let builder = Supervisor::builder("app").intensity(score).defaults(at_once);
-    let tree = start(builder.child(world.child("a"))).await;
+    let tree = start(builder.child(fakes.child("a"))).await;
     let shown = async || {
         let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
         (supervisor.restarts_in_period, supervisor.max_restarts, supervisor.period)
     };
     for _ in 0..3 {
-        assert!(comes_back(&tree, &world, "a").await);
+        assert!(comes_back(&tree, &fakes, "a").await);
     }
     assert_eq!(shown().await, (3, Some(3), secs(30)));
     advance(secs(30)).await;
     assert_eq!(shown().await, (1, Some(3), secs(30)), "1.5 leaves room for two");
     for _ in 0..2 {
-        assert!(comes_back(&tree, &world, "a").await);
+        assert!(comes_back(&tree, &fakes, "a").await);
     }
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert!(tree.wait().await.is_err());
 }
 

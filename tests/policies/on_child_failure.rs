@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{End, NextStart, World, settle, start};
+use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use verger::{
@@ -35,9 +35,9 @@ async fn lifecycle(handle: &SupervisorHandle, path: &str) -> Lifecycle {
 
 /// Records the failures that a callback was called with.
 #[derive(Clone, Default)]
-struct Asked(Arc<Mutex<Vec<ChildFailure>>>);
+struct Recorder(Arc<Mutex<Vec<ChildFailure>>>);
 
-impl Asked {
+impl Recorder {
     fn note(&self, failure: &ChildFailure) {
         self.0.lock().unwrap().push(failure.clone());
     }
@@ -57,9 +57,9 @@ impl Asked {
         &self,
         decision: FailureDecision,
     ) -> impl Fn(ChildFailure) -> FailureDecision + use<> {
-        let asked = self.clone();
+        let recorder = self.clone();
         move |failure| {
-            asked.note(&failure);
+            recorder.note(&failure);
             decision.clone()
         }
     }
@@ -68,29 +68,29 @@ impl Asked {
 /// SignalPy supervises no child without a callback. Here, the child's policy decides.
 #[tokio::test(start_paused = true)]
 async fn seed3_10_without_a_callback_the_policy_of_the_child_decides() {
-    let world = World::new();
-    let app = start(eager("app").child(world.child("a"))).await;
-    world.end("a", End::Error).await;
-    assert_eq!(world.acts(), ["start a", "end a", "start a"]);
+    let fakes = FakeChildren::new();
+    let app = start(eager("app").child(fakes.child("a"))).await;
+    fakes.end("a", End::Error).await;
+    assert_eq!(fakes.actions(), ["start a", "end a", "start a"]);
     assert!(!app.status().await.unwrap().root.supervisor.unwrap().on_child_failure);
     app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed3_11_the_nearest_supervisor_above_that_has_a_callback_decides() {
-    let world = World::new();
-    let (top, own) = (Asked::default(), Asked::default());
+    let fakes = FakeChildren::new();
+    let (top, own) = (Recorder::default(), Recorder::default());
     let restart = FailureDecision::restart;
     // The supervisor between has no callback; its sibling has its own.
-    let mid = eager("mid").child(eager("low").child(world.child("a")));
+    let mid = eager("mid").child(eager("low").child(fakes.child("a")));
     let conns = DynamicSupervisor::builder("conns");
-    let beside = eager("beside").on_child_failure(own.always(restart())).child(world.child("b"));
+    let beside = eager("beside").on_child_failure(own.always(restart())).child(fakes.child("b"));
     let app = eager("app").on_child_failure(top.always(restart())).child(mid);
     let app = start(app.child(beside).child(conns)).await;
-    app.supervisor("conns").await.unwrap().start_child(world.child("c")).await.unwrap();
+    app.supervisor("conns").await.unwrap().start_child(fakes.child("c")).await.unwrap();
 
     for name in ["a", "b", "c"] {
-        world.end(name, End::Error).await;
+        fakes.end(name, End::Error).await;
     }
     assert_eq!(top.paths(), ["app/mid/low/a of app/mid/low", "app/conns/c#1 of app/conns"]);
     assert_eq!(own.paths(), ["app/beside/b of app/beside"]);
@@ -99,23 +99,23 @@ async fn seed3_11_the_nearest_supervisor_above_that_has_a_callback_decides() {
 
 #[tokio::test(start_paused = true)]
 async fn seed3_11_the_childs_own_supervisor_carries_the_decision_out() {
-    let world = World::new();
-    let asked = Asked::default();
+    let fakes = FakeChildren::new();
+    let recorder = Recorder::default();
     let mid = limited("mid").strategy(Strategy::OneForAll).restarts(1, secs(60));
-    let mid = mid.child(world.child("a")).child(world.child("b"));
-    let app = eager("app").on_child_failure(asked.always(FailureDecision::restart()));
+    let mid = mid.child(fakes.child("a")).child(fakes.child("b"));
+    let app = eager("app").on_child_failure(recorder.always(FailureDecision::restart()));
     let app = start(app.child(mid)).await;
-    world.acts();
+    fakes.actions();
 
-    world.end("b", End::Error).await;
-    assert_eq!(world.acts(), ["end b", "stop a", "start a", "start b"], "its strategy");
-    let [failure] = &asked.taken()[..] else { panic!("it was asked once") };
+    fakes.end("b", End::Error).await;
+    assert_eq!(fakes.actions(), ["end b", "stop a", "start a", "start b"], "its strategy");
+    let [failure] = &recorder.taken()[..] else { panic!("it is called once") };
     assert_eq!(failure.strategy, Strategy::OneForAll);
     assert_eq!((failure.restarts_in_period, failure.max_restarts), (0, Some(1)));
 
     // Beyond its limit, its own failure is passed to the callback.
-    world.end("a", End::Error).await;
-    let failures = asked.taken();
+    fakes.end("a", End::Error).await;
+    let failures = recorder.taken();
     let paths: Vec<_> = failures.iter().map(|it| it.child.as_str()).collect();
     assert_eq!(paths, ["app/mid/a", "app/mid"]);
     assert_eq!(failures[0].restarts_in_period, 1);
@@ -127,14 +127,14 @@ async fn seed3_11_the_childs_own_supervisor_carries_the_decision_out() {
 /// SignalPy's defaults are 3 in 60 s, and one second doubled.
 #[tokio::test(start_paused = true)]
 async fn seed3_12_a_supervisor_with_a_callback_has_the_same_defaults_as_any() {
-    let world = World::new();
-    let asked = Asked::default();
-    let app = Supervisor::builder("app").on_child_failure(asked.always(true.into()));
-    let app = start(app.child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let recorder = Recorder::default();
+    let app = Supervisor::builder("app").on_child_failure(recorder.always(true.into()));
+    let app = start(app.child(fakes.child("a"))).await;
     let backoff = app.child_spec("a").await.unwrap().backoff;
     assert_eq!(backoff, Backoff::default());
-    world.end("a", End::Error).await;
-    let [failure] = &asked.taken()[..] else { panic!("it was asked once") };
+    fakes.end("a", End::Error).await;
+    let [failure] = &recorder.taken()[..] else { panic!("it is called once") };
     assert_eq!(failure.strategy, Strategy::OneForOne);
     assert_eq!((failure.max_restarts, failure.period), (Some(5), secs(60)));
     app.stop("done").await.unwrap();
@@ -197,10 +197,10 @@ async fn seed3_14_a_callback_is_a_function_an_async_function_or_a_closure() {
         }),
     ];
     for (number, app) in forms.into_iter().enumerate() {
-        let world = World::new();
-        let app = start(app.child(world.child("a"))).await;
+        let fakes = FakeChildren::new();
+        let app = start(app.child(fakes.child("a"))).await;
         for _ in 0..3 {
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
             sleep(Duration::from_millis(1)).await;
             settle().await;
         }
@@ -213,19 +213,19 @@ async fn seed3_14_a_callback_is_a_function_an_async_function_or_a_closure() {
 #[tokio::test(start_paused = true)]
 async fn seed3_15_a_child_that_is_given_up_stays_errored_and_its_siblings_run() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
-        let world = World::new();
-        let asked = Asked::default();
+        let fakes = FakeChildren::new();
+        let recorder = Recorder::default();
         let app = limited("app").strategy(strategy).restarts(1, secs(60));
-        let app = app.on_child_failure(asked.always(false.into()));
-        let app = app.child(world.child("a")).child(world.child("b")).child(world.child("c"));
+        let app = app.on_child_failure(recorder.always(false.into()));
+        let app = app.child(fakes.child("a")).child(fakes.child("b")).child(fakes.child("c"));
         let app = start(app).await;
         let (mut events, mut letters) = (app.events(), app.dead_letters());
-        world.acts();
+        fakes.actions();
 
-        world.end("b", End::Error).await;
+        fakes.end("b", End::Error).await;
         sleep(secs(3600)).await;
-        assert_eq!(asked.taken().len(), 1, "one call");
-        assert_eq!(world.acts(), ["end b"], "{strategy}");
+        assert_eq!(recorder.taken().len(), 1, "one call");
+        assert_eq!(fakes.actions(), ["end b"], "{strategy}");
         let b = app.which_child("b").await.unwrap();
         assert_eq!((b.lifecycle, b.why), (Lifecycle::Errored, Some("given up")));
         let supervisor = app.status().await.unwrap().root.supervisor.unwrap();
@@ -248,18 +248,18 @@ async fn seed3_29_a_callback_receives_every_field_of_the_failure() {
         Err("no network")?
     }
     struct Region(&'static str);
-    let asked = Asked::default();
+    let recorder = Recorder::default();
     let app = Supervisor::builder("app")
         .strategy(Strategy::RestForOne)
         .restarts(7, secs(30))
         .defaults(|child| child.backoff(Backoff::constant(secs(1))))
-        .on_child_failure(asked.always(FailureDecision::restart().with(Region("eu"))));
-    let world = World::new();
-    let app = start(app.child(worker("serve", serve)).child(world.child("writer"))).await;
+        .on_child_failure(recorder.always(FailureDecision::restart().with(Region("eu"))));
+    let fakes = FakeChildren::new();
+    let app = start(app.child(worker("serve", serve)).child(fakes.child("writer"))).await;
     sleep(secs(1)).await;
     settle().await;
 
-    let failures = asked.taken();
+    let failures = recorder.taken();
     let [first, second] = &failures[..] else { panic!("{failures:#?}") };
     assert_eq!((first.child.as_str(), first.name()), ("app/serve", "serve"));
     assert_eq!(first.supervisor.as_str(), "app");
@@ -278,18 +278,18 @@ async fn seed3_29_a_callback_receives_every_field_of_the_failure() {
     app.stop("done").await.unwrap();
 
     // A value has the name of its type, and a supervisor has none.
-    let app = eager("app").on_child_failure(asked.always(true.into()));
-    let app = start(app.child(world.child("writer"))).await;
-    world.end("writer", End::Error).await;
-    let name = asked.taken().last().unwrap().type_name.unwrap();
+    let app = eager("app").on_child_failure(recorder.always(true.into()));
+    let app = start(app.child(fakes.child("writer"))).await;
+    fakes.end("writer", End::Error).await;
+    let name = recorder.taken().last().unwrap().type_name.unwrap();
     assert!(name.ends_with("common::Scripted"), "{name}");
     app.stop("done").await.unwrap();
 
     let low = limited("low").restarts(0, secs(1)).on_child_failure(|_| true);
-    let app = eager("app").on_child_failure(asked.always(true.into()));
-    let app = start(app.child(low.child(world.child("x")))).await;
-    world.end("x", End::Error).await;
-    assert_eq!(asked.taken()[0].type_name, None);
+    let app = eager("app").on_child_failure(recorder.always(true.into()));
+    let app = start(app.child(low.child(fakes.child("x")))).await;
+    fakes.end("x", End::Error).await;
+    assert_eq!(recorder.taken()[0].type_name, None);
     app.stop("done").await.unwrap();
 }
 
@@ -303,7 +303,7 @@ fn client(seen: &Arc<Mutex<Vec<Option<u32>>>>) -> ChildSpec {
     worker("client", move |ctx: Context| {
         let property = ctx.property::<Endpoint>();
         seen.lock().unwrap().push(property.map(|endpoint| endpoint.0));
-        assert!(ctx.property::<u8>().is_none(), "nobody has set one of that type");
+        assert!(ctx.property::<u8>().is_none(), "no property of that type is set");
         async move { ctx.cancelled().await }
     })
 }
@@ -343,7 +343,7 @@ async fn a_context_that_outlives_its_incarnation_keeps_its_properties() {
 #[tokio::test(start_paused = true)]
 async fn seed3_30_changed_properties_persist_under_every_strategy() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
-        let (world, seen) = (World::new(), Arc::default());
+        let (fakes, seen) = (FakeChildren::new(), Arc::default());
         let app = eager("app").strategy(strategy).on_child_failure(|failure| {
             let decision = FailureDecision::restart();
             match (failure.name(), failure.incarnation) {
@@ -352,7 +352,7 @@ async fn seed3_30_changed_properties_persist_under_every_strategy() {
                 _ => decision,
             }
         });
-        let app = app.child(world.child("first")).child(client(&seen));
+        let app = app.child(fakes.child("first")).child(client(&seen));
         let app = start(app).await;
         for _ in 0..5 {
             app.kill_child("client").await.unwrap();
@@ -362,7 +362,7 @@ async fn seed3_30_changed_properties_persist_under_every_strategy() {
         app.restart("client").await.unwrap();
         app.terminate_child("client").await.unwrap();
         app.restart_child("client").await.unwrap();
-        world.end("first", End::Error).await;
+        fakes.end("first", End::Error).await;
         let mut expected = vec![None, None, Some(2), Some(2), Some(4), Some(4), Some(4), Some(4)];
         if strategy != Strategy::OneForOne {
             expected.push(Some(4));
@@ -423,16 +423,16 @@ async fn seed3_30_properties_set_with_a_refusal_apply_to_a_manual_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn seed3_31_a_decision_to_escalate_ends_the_supervisor_with_the_childs_reason() {
-    let world = World::new();
-    let decided = Asked::default();
+    let fakes = FakeChildren::new();
+    let decided = Recorder::default();
     let mid = eager("mid").on_child_failure(|_| FailureDecision::escalate());
-    let mid = mid.child(world.child("a")).child(world.child("b"));
+    let mid = mid.child(fakes.child("a")).child(fakes.child("b"));
     let app = eager("app").on_child_failure(decided.always(FailureDecision::restart()));
     let app = start(app.child(mid)).await;
-    world.acts();
-    world.end("b", End::Panic).await;
-    assert_eq!(world.acts(), ["end b", "stop a", "start a", "start b"]);
-    let [failure] = &decided.taken()[..] else { panic!("it was asked once") };
+    fakes.actions();
+    fakes.end("b", End::Panic).await;
+    assert_eq!(fakes.actions(), ["end b", "stop a", "start a", "start b"]);
+    let [failure] = &decided.taken()[..] else { panic!("it is called once") };
     let text = "escalated: child app/mid/b: panicked: b panicked";
     assert_eq!((failure.child.as_str(), &*failure.error.to_string()), ("app/mid", text));
     app.stop("done").await.unwrap();
@@ -442,15 +442,15 @@ async fn seed3_31_a_decision_to_escalate_ends_the_supervisor_with_the_childs_rea
 #[tokio::test(start_paused = true)]
 async fn an_escalation_is_a_failure_also_under_a_preset_that_gives_up_cleanly() {
     for (escalates, restarted) in [(true, 2), (false, 1)] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let mid = Supervisor::builder("mid").preset(Preset::otp()).restarts(0, secs(1));
         let mid = mid.on_child_failure(move |_| match escalates {
             true => FailureDecision::escalate(),
             false => FailureDecision::restart(),
         });
-        let mid = mid.child(world.child("a")).into_child().restart(RestartType::Transient);
+        let mid = mid.child(fakes.child("a")).into_child().restart(RestartType::Transient);
         let app = start(eager("app").child(mid)).await;
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         assert_eq!(app.which_child("mid").await.unwrap().incarnation, restarted);
         app.stop("done").await.unwrap();
     }
@@ -479,49 +479,49 @@ async fn seed3_32_status_shows_which_supervisors_have_a_callback_of_their_own() 
 
 #[tokio::test(start_paused = true)]
 async fn kin_104_a_failed_restart_consults_the_callback_again_and_the_child_starts() {
-    let world = World::new();
-    let asked = Asked::default();
-    let app = limited("app").restarts(3, secs(60)).on_child_failure(asked.always(true.into()));
-    let app = start(app.child(world.child("a"))).await;
-    world.next_starts("a", [NextStart::Panic]);
-    world.end("a", End::Error).await;
-    assert_eq!(world.acts(), ["start a", "end a", "try a", "start a"], "three in all");
-    let attempts: Vec<_> = asked.taken().iter().map(|it| (it.attempt, it.incarnation)).collect();
+    let fakes = FakeChildren::new();
+    let recorder = Recorder::default();
+    let app = limited("app").restarts(3, secs(60)).on_child_failure(recorder.always(true.into()));
+    let app = start(app.child(fakes.child("a"))).await;
+    fakes.next_starts("a", [NextStart::Panic]);
+    fakes.end("a", End::Error).await;
+    assert_eq!(fakes.actions(), ["start a", "end a", "try a", "start a"], "three in all");
+    let attempts: Vec<_> = recorder.taken().iter().map(|it| (it.attempt, it.incarnation)).collect();
     assert_eq!(attempts, [(1, 1), (2, 2)]);
     app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_110_an_escalation_names_the_child_and_a_declined_failure_is_not_restarted() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let app = limited("app").restarts(2, secs(60)).on_child_failure(|_| true);
-    let app = start(app.child(world.child("a"))).await;
+    let app = start(app.child(fakes.child("a"))).await;
     for _ in 0..3 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
     }
     let error = app.wait().await.unwrap_err();
     assert_eq!(error.to_string(), "`app` gave up on `app/a`: failed: a failed");
     assert!(matches!(error, RunError::GaveUp { ref child, .. } if child.as_str() == "app/a"));
 
-    let app = start(eager("app").on_child_failure(|_| false).child(world.child("a"))).await;
-    world.acts();
-    world.end("a", End::Error).await;
+    let app = start(eager("app").on_child_failure(|_| false).child(fakes.child("a"))).await;
+    fakes.actions();
+    fakes.end("a", End::Error).await;
     sleep(secs(60)).await;
-    assert_eq!(world.acts(), ["end a"]);
+    assert_eq!(fakes.actions(), ["end a"]);
     assert_eq!(lifecycle(&app, "a").await, Lifecycle::Errored);
     app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_111_a_child_is_errored_until_the_decision_and_restarting_until_it_starts() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let app = Supervisor::builder("app").defaults(|c| c.backoff(Backoff::constant(secs(3))));
     let app = app.on_child_failure(async |_: ChildFailure| {
         sleep(secs(1)).await;
         true
     });
-    let app = start(app.child(world.child("a"))).await;
-    world.end("a", End::Error).await;
+    let app = start(app.child(fakes.child("a"))).await;
+    fakes.end("a", End::Error).await;
     for (passed, expected) in
         [(500, Lifecycle::Errored), (1_000, Lifecycle::Restarting), (2_000, Lifecycle::Active)]
     {
@@ -533,23 +533,23 @@ async fn kin_111_a_child_is_errored_until_the_decision_and_restarting_until_it_s
 }
 
 /// A supervisor of `a` and `b` whose callback takes a second to decide on a restart.
-async fn slowly(world: &World) -> SupervisorHandle {
+async fn slowly(fakes: &FakeChildren) -> SupervisorHandle {
     let app = eager("app").on_child_failure(async |_: ChildFailure| {
         sleep(secs(1)).await;
         FailureDecision::restart().with(Endpoint(1))
     });
-    start(app.child(world.child("a")).child(world.child("b"))).await
+    start(app.child(fakes.child("a")).child(fakes.child("b"))).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn siblings_run_and_requests_are_served_while_a_callback_decides() {
-    let world = World::new();
-    let app = slowly(&world).await;
-    world.acts();
-    world.end("a", End::Error).await;
-    app.start_child(world.child("c")).await.unwrap();
+    let fakes = FakeChildren::new();
+    let app = slowly(&fakes).await;
+    fakes.actions();
+    fakes.end("a", End::Error).await;
+    app.start_child(fakes.child("c")).await.unwrap();
     app.restart("b").await.unwrap();
-    assert_eq!(world.acts(), ["end a", "start c", "stop b", "start b"]);
+    assert_eq!(fakes.actions(), ["end a", "start c", "stop b", "start b"]);
     let a = app.which_child("a").await.unwrap();
     assert_eq!((a.lifecycle, a.why), (Lifecycle::Errored, Some("being decided on")));
 
@@ -569,34 +569,34 @@ async fn siblings_run_and_requests_are_served_while_a_callback_decides() {
     }
     sleep(secs(1)).await;
     settle().await;
-    assert_eq!(world.acts(), ["start a"]);
+    assert_eq!(fakes.actions(), ["start a"]);
     app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_to_the_child_discards_a_pending_decision() {
-    let world = World::new();
-    let app = slowly(&world).await;
-    world.acts();
-    world.end("a", End::Error).await;
-    world.end("b", End::Error).await;
+    let fakes = FakeChildren::new();
+    let app = slowly(&fakes).await;
+    fakes.actions();
+    fakes.end("a", End::Error).await;
+    fakes.end("b", End::Error).await;
     app.terminate_child("a").await.unwrap();
     app.delete_child("b").await.unwrap();
     sleep(secs(9)).await;
     settle().await;
-    assert_eq!(world.acts(), ["end a", "end b"]);
+    assert_eq!(fakes.actions(), ["end a", "end b"]);
     assert_eq!(lifecycle(&app, "a").await, Lifecycle::Stopped);
     assert!(matches!(app.which_child("b").await, Err(ControlError::NotFound { .. })));
 
     // Also if the child runs again by then.
     app.restart_child("a").await.unwrap();
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     app.terminate_child("a").await.unwrap();
     app.restart_child("a").await.unwrap();
-    world.acts();
+    fakes.actions();
     sleep(secs(9)).await;
     settle().await;
-    assert_eq!(world.acts(), [""; 0]);
+    assert_eq!(fakes.actions(), [""; 0]);
     assert_eq!(app.which_child("a").await.unwrap().incarnation, 3);
     app.stop("done").await.unwrap();
 }
@@ -621,10 +621,10 @@ async fn a_stop_does_not_wait_for_a_decision_and_leaves_no_task() {
             pending::<bool>().await
         }
     });
-    let world = World::new();
-    let app = start(app.child(world.child("a")).child(world.child("b"))).await;
-    world.end("a", End::Error).await;
-    world.end("b", End::Error).await;
+    let fakes = FakeChildren::new();
+    let app = start(app.child(fakes.child("a")).child(fakes.child("b"))).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("b", End::Error).await;
     let began = Instant::now();
     app.stop("done").await.unwrap();
     assert_eq!(began.elapsed(), Duration::ZERO);
@@ -635,7 +635,7 @@ async fn a_stop_does_not_wait_for_a_decision_and_leaves_no_task() {
 
 #[tokio::test(start_paused = true)]
 async fn a_callback_of_a_dynamic_supervisor_decides_for_each_child_separately() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let conns = DynamicSupervisor::builder("conns")
         .defaults(|child| child.backoff(Backoff::none()))
         .on_child_failure(|failure| match failure.child.name() {
@@ -646,17 +646,17 @@ async fn a_callback_of_a_dynamic_supervisor_decides_for_each_child_separately() 
     let app = start(eager("app").child(conns)).await;
     let handle = app.supervisor("conns").await.unwrap();
     for name in ["a", "b", "c"] {
-        handle.start_child(world.child(name)).await.unwrap();
+        handle.start_child(fakes.child(name)).await.unwrap();
     }
-    world.end("a", End::Error).await;
-    world.end("b", End::Error).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("b", End::Error).await;
     let states: Vec<_> = handle.which_children().await.unwrap();
     let states: Vec<_> = states.iter().map(|it| (it.lifecycle, it.incarnation)).collect();
     let (active, errored) = (Lifecycle::Active, Lifecycle::Errored);
     assert_eq!(states, [(active, 2), (errored, 1), (active, 1)]);
     assert_eq!(handle.retry("b#2").await.unwrap().incarnation(), Some(2));
 
-    world.end("c", End::Error).await;
+    fakes.end("c", End::Error).await;
     let conns = app.which_child("conns").await.unwrap();
     assert_eq!(conns.incarnation, 2);
     let text = "escalated: child app/conns/c#3: failed: c failed";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::common::{End, World, settle, start};
+use crate::common::{End, FakeChildren, settle, start};
 use crate::log::Log;
 use tokio::time::{Instant, sleep};
 use tracing::level_filters::LevelFilter;
@@ -42,9 +42,9 @@ async fn seed3_16_a_callback_that_fails_or_panics_escalates() {
     ];
     for (app, problem) in table {
         let log = Log::at(LevelFilter::ERROR);
-        let world = World::new();
-        let app = start(app.child(world.child("a"))).await;
-        world.end("a", End::Error).await;
+        let fakes = FakeChildren::new();
+        let app = start(app.child(fakes.child("a"))).await;
+        fakes.end("a", End::Error).await;
         let error = app.wait().await.unwrap_err();
         assert_eq!(error.to_string(), "`app` gave up on `app/a`: failed: a failed");
         let lines = log.lines();
@@ -69,10 +69,10 @@ async fn seed3_16_a_callback_that_takes_longer_than_five_seconds_escalates() {
         }
     });
     let log = Log::at(LevelFilter::ERROR);
-    let world = World::new();
-    let app = start(app.child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let app = start(app.child(fakes.child("a"))).await;
     let began = Instant::now();
-    world.end("a", End::Panic).await;
+    fakes.end("a", End::Panic).await;
     let error = app.wait().await.unwrap_err();
 
     assert_eq!(began.elapsed(), secs(5));
@@ -87,15 +87,15 @@ async fn seed3_16_a_callback_that_takes_longer_than_five_seconds_escalates() {
 #[tokio::test(start_paused = true)]
 async fn a_decision_is_logged_with_the_run_time_of_the_child() {
     let log = Log::at(LevelFilter::ERROR);
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let app = eager("app").on_child_failure(async |failure: ChildFailure| {
         sleep(secs(1)).await;
         failure.name() == "b"
     });
-    let app = start(app.child(world.child("a")).child(world.child("b"))).await;
+    let app = start(app.child(fakes.child("a")).child(fakes.child("b"))).await;
     sleep(secs(7)).await;
-    world.end("a", End::Error).await;
-    world.end("b", End::Error).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("b", End::Error).await;
     sleep(secs(1)).await;
     settle().await;
     let lines = log.lines();

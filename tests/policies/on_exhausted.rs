@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::common::{End, NextStart, World, counts, settle, start};
+use crate::common::{End, FakeChildren, NextStart, counts, settle, start};
 use tokio::time::{Instant, advance, sleep};
 use verger::{
     Backoff, BuildError, ChildDefaults, ChildInfo, ChildKind, ChildSpec, Context,
@@ -24,8 +24,8 @@ fn app(max: u32) -> SupervisorBuilder {
     Supervisor::builder("app").restarts(max, MINUTE).defaults(at_once)
 }
 
-fn abc(world: &World, builder: SupervisorBuilder) -> SupervisorBuilder {
-    ["a", "b", "c"].into_iter().fold(builder, |builder, name| builder.child(world.child(name)))
+fn abc(fakes: &FakeChildren, builder: SupervisorBuilder) -> SupervisorBuilder {
+    ["a", "b", "c"].into_iter().fold(builder, |builder, name| builder.child(fakes.child(name)))
 }
 
 async fn seen(tree: &SupervisorHandle, name: &str) -> ChildInfo {
@@ -38,20 +38,20 @@ async fn lifecycles(tree: &SupervisorHandle) -> Vec<String> {
 }
 
 /// Returns the events other than transitions, each with its child.
-fn told(events: &mut Subscription<Event>) -> Vec<String> {
-    let mut told = Vec::new();
+fn limit_events(events: &mut Subscription<Event>) -> Vec<String> {
+    let mut texts = Vec::new();
     while let Some(Event { path, kind, .. }) = events.try_next() {
         let name = path.name();
         match kind {
-            EventKind::GaveUp { reason } => told.push(format!("{name} given up: {reason}")),
-            EventKind::FellBack { reason } => told.push(format!("{name} fell back: {reason}")),
+            EventKind::GaveUp { reason } => texts.push(format!("{name} given up: {reason}")),
+            EventKind::FellBack { reason } => texts.push(format!("{name} fell back: {reason}")),
             EventKind::Paused { reason, length } => {
-                told.push(format!("{name} pauses for {length:?}: {reason}"));
+                texts.push(format!("{name} pauses for {length:?}: {reason}"));
             }
             _ => {}
         }
     }
-    told
+    texts
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,15 +62,15 @@ async fn a_child_that_is_given_up_stops_with_its_range_and_its_other_siblings_ru
         (Strategy::OneForAll, ["a stopped", "b stopped", "c stopped"]),
     ];
     for (strategy, expected) in table {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let builder = app(0).strategy(strategy).on_exhausted(OnExhausted::StopChild);
-        let tree = start(abc(&world, builder)).await;
+        let tree = start(abc(&fakes, builder)).await;
         let mut events = tree.events();
-        world.end("b", End::Error).await;
+        fakes.end("b", End::Error).await;
 
         assert_eq!(lifecycles(&tree).await, expected, "{strategy}");
         assert_eq!(seen(&tree, "b").await.why, Some("given up"));
-        assert_eq!(told(&mut events), ["b given up: failed: b failed"]);
+        assert_eq!(limit_events(&mut events), ["b given up: failed: b failed"]);
         advance(secs(3600)).await;
         settle().await;
         assert_eq!(lifecycles(&tree).await, expected, "{strategy}: and it stays so");
@@ -85,13 +85,13 @@ async fn a_child_that_is_given_up_stops_with_its_range_and_its_other_siblings_ru
 #[tokio::test(start_paused = true)]
 async fn a_retry_clears_the_limits_and_is_not_charged() {
     for what in [OnExhausted::Park, OnExhausted::StopChild] {
-        let world = World::new();
-        let child = world.child("a").restarts(1, MINUTE).consecutive_restarts(1).on_exhausted(what);
+        let fakes = FakeChildren::new();
+        let child = fakes.child("a").restarts(1, MINUTE).consecutive_restarts(1).on_exhausted(what);
         let tree = start(app(1).child(child)).await;
         for _ in 0..3 {
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
             assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active, "{what}");
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
             assert_eq!(seen(&tree, "a").await.why, Some("given up"), "{what}");
             tree.retry("a").await.unwrap();
             let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
@@ -102,12 +102,12 @@ async fn a_retry_clears_the_limits_and_is_not_charged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dynamic_child_that_is_stopped_is_kept_for_a_retry() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let pool = DynamicSupervisor::builder("app").restarts(0, MINUTE);
     let pool = pool.on_exhausted(OnExhausted::StopChild).build().unwrap();
     let tree = pool.start().await.unwrap();
-    tree.start_child(world.child("a")).await.unwrap();
-    world.end("a", End::Error).await;
+    tree.start_child(fakes.child("a")).await.unwrap();
+    fakes.end("a", End::Error).await;
     let child = seen(&tree, "a#1").await;
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("given up")));
     tree.retry("a#1").await.unwrap();
@@ -117,23 +117,23 @@ async fn a_dynamic_child_that_is_stopped_is_kept_for_a_retry() {
 #[tokio::test(start_paused = true)]
 async fn a_childs_setting_wins_over_the_defaults_and_the_defaults_over_the_supervisor() {
     let defaults = |child: ChildDefaults| child.on_exhausted(OnExhausted::StopChild);
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree = app(0).on_exhausted(OnExhausted::Escalate).defaults(defaults);
-    let tree = tree.child(world.child("a")).child(world.child("b").on_exhausted(OnExhausted::Park));
+    let tree = tree.child(fakes.child("a")).child(fakes.child("b").on_exhausted(OnExhausted::Park));
     let tree = start(tree).await;
-    world.end("a", End::Error).await;
-    world.end("b", End::Error).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("b", End::Error).await;
     assert_eq!(lifecycles(&tree).await, ["a stopped", "b errored"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed3_27_an_escalation_climbs_one_supervisor_at_a_time() {
-    let world = World::new();
-    let leaf = world.child("leaf");
+    let fakes = FakeChildren::new();
+    let leaf = fakes.child("leaf");
     let mid = app(0).child(leaf).into_child().named("mid");
     let tree = start(app(0).child(mid).on_exhausted(OnExhausted::Park)).await;
     let mut events = tree.events();
-    world.end("leaf", End::Error).await;
+    fakes.end("leaf", End::Error).await;
 
     let child = seen(&tree, "mid").await;
     assert_eq!(child.lifecycle, Lifecycle::Errored);
@@ -141,10 +141,10 @@ async fn seed3_27_an_escalation_climbs_one_supervisor_at_a_time() {
     assert_eq!(
         reason.to_string(),
         "escalated: child app/mid/leaf: failed: leaf failed",
-        "who it was is named on the way up"
+        "the child is named at each level"
     );
     assert_eq!(
-        told(&mut events),
+        limit_events(&mut events),
         [
             "leaf given up: failed: leaf failed",
             "mid given up: escalated: child app/mid/leaf: failed: leaf failed",
@@ -154,38 +154,38 @@ async fn seed3_27_an_escalation_climbs_one_supervisor_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn seed3_28_a_failure_that_reaches_the_root_waits_for_a_manual_retry() {
-    let world = World::new();
-    let mid = app(0).child(world.child("leaf")).into_child().named("mid");
+    let fakes = FakeChildren::new();
+    let mid = app(0).child(fakes.child("leaf")).into_child().named("mid");
     let tree = start(app(0).child(mid).on_exhausted(OnExhausted::Park)).await;
-    world.end("leaf", End::Error).await;
-    let starts = world.acts();
+    fakes.end("leaf", End::Error).await;
+    let starts = fakes.actions();
     advance(Duration::from_secs(365 * 24 * 3600)).await;
     settle().await;
     assert_eq!(seen(&tree, "mid").await.lifecycle, Lifecycle::Errored);
-    assert_eq!((starts.len(), world.acts()), (2, vec![]), "nothing by itself");
+    assert_eq!((starts.len(), fakes.actions()), (2, vec![]), "nothing by itself");
 
     tree.retry("mid").await.unwrap();
     assert_eq!(seen(&tree, "mid").await.lifecycle, Lifecycle::Active);
-    assert_eq!(world.acts(), ["start leaf"]);
+    assert_eq!(fakes.actions(), ["start leaf"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_limits_are_reset_after_a_pause() {
-    let world = World::new();
-    let tree = start(app(2).on_exhausted(PAUSE).child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app(2).on_exhausted(PAUSE).child(fakes.child("a"))).await;
     let mut events = tree.events();
     for _ in 0..2 {
         for _ in 0..2 {
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
             assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
         }
         let failed = Instant::now();
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         let child = seen(&tree, "a").await;
         let next = child.next.unwrap();
         assert_eq!(child.lifecycle, Lifecycle::Restarting);
         assert_eq!((next.delay, next.remaining), (secs(15), secs(15)));
-        assert_eq!(told(&mut events), ["a pauses for 15s: failed: a failed"]);
+        assert_eq!(limit_events(&mut events), ["a pauses for 15s: failed: a failed"]);
 
         sleep(secs(15) - Duration::from_millis(1)).await;
         settle().await;
@@ -201,12 +201,12 @@ async fn all_limits_are_reset_after_a_pause() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sibling_that_fails_in_a_pause_waits_for_its_end_and_is_not_counted() {
-    let world = World::new();
-    let tree = start(abc(&world, app(1).on_exhausted(PAUSE))).await;
-    world.end("a", End::Error).await;
-    world.end("a", End::Error).await;
+    let fakes = FakeChildren::new();
+    let tree = start(abc(&fakes, app(1).on_exhausted(PAUSE))).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     sleep(secs(5)).await;
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
 
     let next = seen(&tree, "b").await.next.unwrap();
     assert_eq!((next.delay, next.remaining), (secs(10), secs(10)));
@@ -218,77 +218,77 @@ async fn a_sibling_that_fails_in_a_pause_waits_for_its_end_and_is_not_counted() 
     assert_eq!(supervisor.restarts_in_period, 0);
 
     // After the pause, failures count again.
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     assert_eq!(seen(&tree, "b").await.lifecycle, Lifecycle::Active);
-    world.end("c", End::Error).await;
+    fakes.end("c", End::Error).await;
     assert_eq!(seen(&tree, "c").await.lifecycle, Lifecycle::Restarting);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_group_pauses_together() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let builder = app(0).strategy(Strategy::RestForOne).on_exhausted(PAUSE);
-    let tree = start(abc(&world, builder)).await;
-    world.log();
-    world.end("b", End::Error).await;
+    let tree = start(abc(&fakes, builder)).await;
+    fakes.log();
+    fakes.end("b", End::Error).await;
     assert_eq!(lifecycles(&tree).await, ["a active", "b restarting", "c stopped"]);
-    assert_eq!(world.acts(), ["end b", "stop c"]);
+    assert_eq!(fakes.actions(), ["end b", "stop c"]);
 
     sleep(secs(5)).await;
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(lifecycles(&tree).await, ["a restarting", "b stopped", "c stopped"]);
     sleep(secs(10)).await;
     settle().await;
-    assert_eq!(world.acts(), ["end a", "start a", "start b", "start c"]);
+    assert_eq!(fakes.actions(), ["end a", "start a", "start b", "start c"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_for_a_childs_own_limit_affects_only_that_child() {
-    let world = World::new();
-    let a = world.child("a").consecutive_restarts(1).on_exhausted(PAUSE);
-    let tree = start(app(3).child(a).child(world.child("b"))).await;
-    world.end("a", End::Error).await;
-    world.end("a", End::Error).await;
-    world.end("b", End::Error).await;
+    let fakes = FakeChildren::new();
+    let a = fakes.child("a").consecutive_restarts(1).on_exhausted(PAUSE);
+    let tree = start(app(3).child(a).child(fakes.child("b"))).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("b", End::Error).await;
     assert_eq!(lifecycles(&tree).await, ["a restarting", "b active"]);
     let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
     assert_eq!(supervisor.restarts_in_period, 2, "one of each");
 
     sleep(secs(15)).await;
     settle().await;
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active, "it counts from none");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_manual_retry_and_a_stop_cut_a_pause_short() {
-    let world = World::new();
-    let tree = start(app(0).on_exhausted(PAUSE).child(world.child("a"))).await;
-    world.end("a", End::Error).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app(0).on_exhausted(PAUSE).child(fakes.child("a"))).await;
+    fakes.end("a", End::Error).await;
     tree.wake("a").await.unwrap();
     settle().await;
     assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Active);
 
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     let began = Instant::now();
     tree.stop("the test is over").await.unwrap();
     assert_eq!(began.elapsed(), Duration::ZERO);
-    assert_eq!(world.acts(), ["start a", "end a", "start a", "end a"]);
+    assert_eq!(fakes.actions(), ["start a", "end a", "start a", "end a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dynamic_supervisor_pauses_too() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let pool = DynamicSupervisor::builder("app").restarts(0, MINUTE).on_exhausted(PAUSE);
     // Jitter would make the pause longer.
     let pool = pool.defaults(|child| child.backoff(Backoff::none()));
     let tree = pool.build().unwrap().start().await.unwrap();
     for name in ["a", "b"] {
-        tree.start_child(world.child(name)).await.unwrap();
+        tree.start_child(fakes.child(name)).await.unwrap();
     }
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     sleep(secs(5)).await;
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     assert_eq!(lifecycles(&tree).await, ["a#1 restarting", "b#2 restarting"]);
     sleep(secs(10)).await;
     settle().await;
@@ -304,11 +304,11 @@ fn exit_code(code: ExitCode) -> String {
 async fn kin_83_the_program_ends_with_the_code_that_was_set_and_not_by_how_the_child_ended() {
     for end in [End::Error, End::Normal, End::Panic] {
         for code in [0, 3] {
-            let world = World::new();
-            let builder = app(0).child(world.child("a")).on_exhausted(OnExhausted::Exit(code));
+            let fakes = FakeChildren::new();
+            let builder = app(0).child(fakes.child("a")).on_exhausted(OnExhausted::Exit(code));
             let run = tokio::spawn(builder.build().unwrap().run_to_exit_code());
             settle().await;
-            world.end("a", end).await;
+            fakes.end("a", end).await;
             let ended = exit_code(run.await.unwrap());
             assert_eq!(ended, exit_code(ExitCode::from(code)), "{end:?}");
         }
@@ -318,12 +318,12 @@ async fn kin_83_the_program_ends_with_the_code_that_was_set_and_not_by_how_the_c
 #[tokio::test(start_paused = true)]
 async fn an_exit_stops_the_children_in_order_and_is_an_error_unless_it_is_0() {
     for code in [0, 3] {
-        let world = World::new();
-        let builder = abc(&world, app(0).on_exhausted(OnExhausted::Exit(code)));
+        let fakes = FakeChildren::new();
+        let builder = abc(&fakes, app(0).on_exhausted(OnExhausted::Exit(code)));
         let tree = start(builder).await;
-        world.log();
-        world.end("b", End::Error).await;
-        assert_eq!(world.acts(), ["end b", "stop c", "stop a"]);
+        fakes.log();
+        fakes.end("b", End::Error).await;
+        assert_eq!(fakes.actions(), ["end b", "stop c", "stop a"]);
 
         let Err(error) = tree.wait().await else {
             assert_eq!(code, 0);
@@ -340,19 +340,19 @@ async fn an_exit_stops_the_children_in_order_and_is_an_error_unless_it_is_0() {
 
 #[tokio::test(start_paused = true)]
 async fn an_exit_goes_through_every_supervisor_whatever_its_policies_are() {
-    let world = World::new();
-    let inner = app(0).child(world.child("leaf")).on_exhausted(OnExhausted::Exit(4));
+    let fakes = FakeChildren::new();
+    let inner = app(0).child(fakes.child("leaf")).on_exhausted(OnExhausted::Exit(4));
     let inner = inner.into_child().named("inner").restart(RestartType::Temporary);
-    let mid = app(100).child(world.child("before")).child(inner).child(world.child("beside"));
+    let mid = app(100).child(fakes.child("before")).child(inner).child(fakes.child("beside"));
     let mid = mid.on_exhausted(OnExhausted::Park).into_child().named("mid");
-    let fallback = world.child("instead");
+    let fallback = fakes.child("instead");
     let root = Supervisor::builder("app").unlimited_restarts().strategy(Strategy::OneForAll);
-    let tree = start(root.child(mid.fallback(fallback)).child(world.child("other"))).await;
-    world.log();
+    let tree = start(root.child(mid.fallback(fallback)).child(fakes.child("other"))).await;
+    fakes.log();
     let mut events = tree.events();
-    world.end("leaf", End::Error).await;
+    fakes.end("leaf", End::Error).await;
 
-    assert_eq!(world.acts(), ["end leaf", "stop beside", "stop before", "stop other"]);
+    assert_eq!(fakes.actions(), ["end leaf", "stop beside", "stop before", "stop other"]);
     let RunError::Exited { path, code, child, reason } = tree.wait().await.unwrap_err() else {
         panic!("it ended otherwise")
     };
@@ -377,21 +377,21 @@ async fn an_exit_goes_through_every_supervisor_whatever_its_policies_are() {
 
 #[tokio::test(start_paused = true)]
 async fn an_exit_during_the_first_start_ends_the_program() {
-    let world = World::new();
-    world.next_starts("a", [NextStart::Error]);
-    let builder = app(0).child(world.child("a")).on_exhausted(OnExhausted::Exit(9));
+    let fakes = FakeChildren::new();
+    fakes.next_starts("a", [NextStart::Error]);
+    let builder = app(0).child(fakes.child("a")).on_exhausted(OnExhausted::Exit(9));
     let code = builder.build().unwrap().run_to_exit_code().await;
     assert_eq!(exit_code(code), exit_code(ExitCode::from(9)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_exit_of_a_dynamic_supervisor_ends_the_one_above() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let pool = DynamicSupervisor::builder("pool").restarts(0, MINUTE);
     let pool = pool.on_exhausted(OnExhausted::Exit(5));
-    let tree = start(app(9).child(pool).child(world.child("other"))).await;
-    tree.start_child_below(&world).await;
-    world.end("a", End::Error).await;
+    let tree = start(app(9).child(pool).child(fakes.child("other"))).await;
+    tree.start_child_below(&fakes).await;
+    fakes.end("a", End::Error).await;
     let RunError::Exited { code: 5, child, .. } = tree.wait().await.unwrap_err() else {
         panic!("it ended otherwise")
     };
@@ -399,13 +399,13 @@ async fn an_exit_of_a_dynamic_supervisor_ends_the_one_above() {
 }
 
 trait StartBelow {
-    async fn start_child_below(&self, world: &World);
+    async fn start_child_below(&self, fakes: &FakeChildren);
 }
 
 impl StartBelow for SupervisorHandle {
-    async fn start_child_below(&self, world: &World) {
+    async fn start_child_below(&self, fakes: &FakeChildren) {
         let pool = self.supervisor("pool").await.unwrap();
-        pool.start_child(world.child("a")).await.unwrap();
+        pool.start_child(fakes.child("a")).await.unwrap();
     }
 }
 
@@ -419,78 +419,78 @@ fn a_pause_of_zero_is_refused() {
     assert_eq!(error.to_string(), "the pause of `app` is zero; write a duration such as `15s`");
 }
 
-fn with_fallback(world: &World) -> ChildSpec {
-    let fallback = world.child("simple").consecutive_restarts(1).on_exhausted(OnExhausted::Park);
-    world.child("usual").consecutive_restarts(1).fallback(fallback.backoff(Backoff::none()))
+fn with_fallback(fakes: &FakeChildren) -> ChildSpec {
+    let fallback = fakes.child("simple").consecutive_restarts(1).on_exhausted(OnExhausted::Park);
+    fakes.child("usual").consecutive_restarts(1).fallback(fallback.backoff(Backoff::none()))
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed2_22_a_fallback_replaces_a_child_that_failed_too_often() {
-    let world = World::new();
-    let tree = start(app(9).child(with_fallback(&world)).child(world.child("other"))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app(9).child(with_fallback(&fakes)).child(fakes.child("other"))).await;
     let mut events = tree.events();
-    world.end("usual", End::Error).await;
+    fakes.end("usual", End::Error).await;
     assert_eq!(seen(&tree, "usual").await.why, None, "one restart it has");
-    world.end("usual", End::Error).await;
+    fakes.end("usual", End::Error).await;
 
     let child = seen(&tree, "usual").await;
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Active, Some("fallback")));
     assert_eq!((child.incarnation, child.next), (3, None));
-    assert_eq!(told(&mut events), ["usual fell back: failed: usual failed"]);
+    assert_eq!(limit_events(&mut events), ["usual fell back: failed: usual failed"]);
     let supervisor = tree.status().await.unwrap().root.supervisor.unwrap();
     assert_eq!(supervisor.restarts_in_period, 1, "the fallback is not charged");
     assert_eq!(
-        world.acts(),
+        fakes.actions(),
         ["start usual", "start other", "end usual", "start usual", "end usual", "start simple"]
     );
 
     // It has its own limits, which start from zero, and then it is given up.
-    world.end("simple", End::Error).await;
+    fakes.end("simple", End::Error).await;
     assert_eq!(seen(&tree, "usual").await.lifecycle, Lifecycle::Active);
-    world.end("simple", End::Error).await;
+    fakes.end("simple", End::Error).await;
     let child = seen(&tree, "usual").await;
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Errored, Some("given up")));
-    assert_eq!(told(&mut events), ["usual given up: failed: simple failed"]);
+    assert_eq!(limit_events(&mut events), ["usual given up: failed: simple failed"]);
     tree.retry("usual").await.unwrap();
     assert_eq!(seen(&tree, "usual").await.why, Some("fallback"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fallback_also_follows_on_the_limit_of_the_supervisor() {
-    let world = World::new();
-    let child = world.child("usual").fallback(world.child("simple"));
+    let fakes = FakeChildren::new();
+    let child = fakes.child("usual").fallback(fakes.child("simple"));
     let tree = start(app(0).child(child)).await;
-    world.end("usual", End::Error).await;
+    fakes.end("usual", End::Error).await;
     assert_eq!(seen(&tree, "usual").await.why, Some("fallback"));
-    world.end("simple", End::Error).await;
+    fakes.end("simple", End::Error).await;
     assert!(matches!(tree.wait().await, Err(RunError::GaveUp { .. })), "what all say follows");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fallback_takes_the_childs_position_and_starts_with_its_range() {
-    let world = World::new();
-    let b = world.child("b").consecutive_restarts(0).fallback(world.child("simple"));
-    let builder = app(9).strategy(Strategy::RestForOne).child(world.child("a")).child(b);
-    let tree = start(builder.child(world.child("c").requires("b"))).await;
-    world.log();
-    world.end("b", End::Error).await;
-    assert_eq!(world.acts(), ["end b", "stop c", "start simple", "start c"]);
+    let fakes = FakeChildren::new();
+    let b = fakes.child("b").consecutive_restarts(0).fallback(fakes.child("simple"));
+    let builder = app(9).strategy(Strategy::RestForOne).child(fakes.child("a")).child(b);
+    let tree = start(builder.child(fakes.child("c").requires("b"))).await;
+    fakes.log();
+    fakes.end("b", End::Error).await;
+    assert_eq!(fakes.actions(), ["end b", "stop c", "start simple", "start c"]);
     assert_eq!(lifecycles(&tree).await, ["a active", "b active", "c active"]);
     tree.stop("the test is over").await.unwrap();
-    assert_eq!(world.acts(), ["stop c", "stop simple", "stop a"]);
+    assert_eq!(fakes.actions(), ["stop c", "stop simple", "stop a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fallback_of_a_fallback_follows_it() {
-    let world = World::new();
-    let last = world.child("third");
-    let second = world.child("second").consecutive_restarts(0).fallback(last);
-    let first = world.child("first").consecutive_restarts(0).fallback(second);
+    let fakes = FakeChildren::new();
+    let last = fakes.child("third");
+    let second = fakes.child("second").consecutive_restarts(0).fallback(last);
+    let first = fakes.child("first").consecutive_restarts(0).fallback(second);
     let tree = start(app(9).child(first)).await;
-    world.end("first", End::Error).await;
-    world.end("second", End::Error).await;
+    fakes.end("first", End::Error).await;
+    fakes.end("second", End::Error).await;
     assert_eq!(
-        world.acts(),
+        fakes.actions(),
         ["start first", "end first", "start second", "end second", "start third"]
     );
     assert_eq!(seen(&tree, "first").await.lifecycle, Lifecycle::Active);
@@ -498,20 +498,20 @@ async fn a_fallback_of_a_fallback_follows_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_supervisor_can_be_a_fallback_and_can_have_one() {
-    let world = World::new();
-    let inner = app(0).child(world.child("leaf")).into_child();
-    let inner = inner.consecutive_restarts(0).fallback(world.child("last"));
-    let child = world.child("node").consecutive_restarts(0).fallback(inner);
+    let fakes = FakeChildren::new();
+    let inner = app(0).child(fakes.child("leaf")).into_child();
+    let inner = inner.consecutive_restarts(0).fallback(fakes.child("last"));
+    let child = fakes.child("node").consecutive_restarts(0).fallback(inner);
     let tree = start(app(9).child(child)).await;
     assert_eq!(counts(&tree).await, [1, 1, 0, 1]);
 
-    world.end("node", End::Error).await;
+    fakes.end("node", End::Error).await;
     let node = seen(&tree, "node").await;
     assert_eq!((node.kind, node.why), (ChildKind::Supervisor, Some("fallback")));
     assert_eq!(counts(&tree).await, [1, 1, 1, 0]);
     assert_eq!(seen(&tree, "node/leaf").await.lifecycle, Lifecycle::Active);
 
-    world.end("leaf", End::Error).await;
+    fakes.end("leaf", End::Error).await;
     assert_eq!(seen(&tree, "node").await.kind, ChildKind::Worker);
     assert_eq!(counts(&tree).await, [1, 1, 0, 1]);
     tree.stop("the test is over").await.unwrap();
@@ -519,12 +519,12 @@ async fn a_supervisor_can_be_a_fallback_and_can_have_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dynamic_child_has_a_fallback_under_its_own_name() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let pool = DynamicSupervisor::builder("app").build().unwrap();
     let tree = pool.start().await.unwrap();
-    let child = world.child("job").consecutive_restarts(0).fallback(world.child("simple"));
+    let child = fakes.child("job").consecutive_restarts(0).fallback(fakes.child("simple"));
     tree.start_child(child).await.unwrap();
-    world.end("job", End::Error).await;
+    fakes.end("job", End::Error).await;
     let child = seen(&tree, "job#1").await;
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Active, Some("fallback")));
     tree.terminate_child("job#1").await.unwrap();
@@ -533,17 +533,17 @@ async fn a_dynamic_child_has_a_fallback_under_its_own_name() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_child_returns_without_its_fallback() {
-    let world = World::new();
-    let tree = start(app(9).child(with_fallback(&world))).await;
+    let fakes = FakeChildren::new();
+    let tree = start(app(9).child(with_fallback(&fakes))).await;
     for _ in 0..2 {
-        world.end("usual", End::Error).await;
+        fakes.end("usual", End::Error).await;
     }
     tree.terminate_child("usual").await.unwrap();
     tree.delete_child("usual").await.unwrap();
-    world.log();
-    tree.start_child(with_fallback(&world)).await.unwrap();
+    fakes.log();
+    tree.start_child(with_fallback(&fakes)).await.unwrap();
     assert_eq!(seen(&tree, "usual").await.why, None);
-    assert_eq!(world.acts(), ["start usual"]);
+    assert_eq!(fakes.actions(), ["start usual"]);
 }
 
 #[test]

@@ -121,7 +121,7 @@ async fn json_writes_each_part_as_in_a_file_and_omits_absent_limits() {
     assert_eq!(json["restart"], "transient", "what the spec says is still there");
     assert_eq!(json["healthy"], json!(null));
     let status = serde_json::to_value(tree.status().await.unwrap()).unwrap();
-    assert_eq!(status["root"]["policy"], json!(null), "nobody is above the root");
+    assert_eq!(status["root"]["policy"], json!(null), "the root has no parent");
     assert_eq!(status["root"]["children"][0]["policy"], json["policy"]);
     tree.stop("done").await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{End, World, settle, start};
+use crate::common::{End, FakeChildren, settle, start};
 use tokio::time::{Instant, sleep};
 use verger::{
     ChildSpec, Context, ExitError, Jitter, Lifecycle, Preset, Readiness, RunError, Supervisor,
@@ -212,20 +212,22 @@ async fn a_stop_ends_the_delay_of_each_preset() {
 /// Returns the incarnations of a child that ended in these ways, each after the preceding delay,
 /// and whether its supervisor still runs.
 async fn after(preset: Preset, trigger: Option<Trigger>, ends: &[End]) -> (u32, bool) {
-    let world = World::new();
-    let mut child = world.child("child");
+    let fakes = FakeChildren::new();
+    let mut child = fakes.child("child");
     if let Some(trigger) = trigger {
         child = child.restart(trigger);
     }
     let tree = start(builder(preset).child(child)).await;
     for &end in ends {
-        world.end("child", end).await;
+        fakes.end("child", end).await;
         sleep(Duration::from_secs(60)).await;
         settle().await;
     }
     match tree.which_child("child").await {
         Ok(info) => (info.incarnation, true),
-        Err(_) => (world.acts().iter().filter(|act| *act == "start child").count() as u32, false),
+        Err(_) => {
+            (fakes.actions().iter().filter(|act| *act == "start child").count() as u32, false)
+        }
     }
 }
 

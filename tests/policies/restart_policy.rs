@@ -170,12 +170,12 @@ async fn a_dynamic_supervisor_removes_a_child_that_overrides_its_restart_to_neve
 #[tokio::test(start_paused = true)]
 async fn an_invalid_backoff_is_refused_with_the_path() {
     let said: Arc<Mutex<String>> = Arc::default();
-    let told = Arc::clone(&said);
+    let sink = Arc::clone(&said);
     let app = start(eager("app").child(saying(move |ctx| {
         let backoff = Backoff::exponential(secs(2), secs(1));
         let policy = never().backoff(backoff);
         let refused = ctx.set_restart_policy(Some(policy)).unwrap_err();
-        *told.lock().unwrap() = refused.to_string();
+        *sink.lock().unwrap() = refused.to_string();
         Ok(())
     })));
     let app = app.await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::common::{End, NextStart, World, settle, start};
+use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::time::Instant;
 use verger::{
     AutoShutdown, Backoff, BuildError, ChildSpec, Context, ControlError, DynamicSupervisor, Event,
@@ -37,12 +37,12 @@ async fn later() {
 }
 
 /// A child with this trigger, and a sibling started before it.
-async fn with(trigger: impl Into<Trigger>) -> (World, SupervisorHandle) {
-    let world = World::new();
-    let children = app().child(world.child("z")).child(world.child("a").restart(trigger));
+async fn with(trigger: impl Into<Trigger>) -> (FakeChildren, SupervisorHandle) {
+    let fakes = FakeChildren::new();
+    let children = app().child(fakes.child("z")).child(fakes.child("a").restart(trigger));
     let tree = start(children).await;
-    world.log();
-    (world, tree)
+    fakes.log();
+    (fakes, tree)
 }
 
 /// A child that fails with an error of this kind as soon as it is active.
@@ -75,12 +75,13 @@ const RESTARTED: [(Lifecycle, u32); 2] = [(Lifecycle::Restarting, 1), (Lifecycle
 const LEFT: [(Lifecycle, u32); 2] = [(Lifecycle::Errored, 1); 2];
 
 fn gave_up(events: &mut Subscription<Event>) -> Vec<String> {
-    let told = std::iter::from_fn(|| events.try_next());
-    told.filter_map(|event| match event.kind {
-        EventKind::GaveUp { reason } => Some(format!("{}: {reason}", event.path)),
-        _ => None,
-    })
-    .collect()
+    let received = std::iter::from_fn(|| events.try_next());
+    received
+        .filter_map(|event| match event.kind {
+            EventKind::GaveUp { reason } => Some(format!("{}: {reason}", event.path)),
+            _ => None,
+        })
+        .collect()
 }
 
 mod what_ends {
@@ -89,10 +90,10 @@ mod what_ends {
     #[tokio::test(start_paused = true)]
     async fn seed0_23_by_default_both_a_failure_and_a_normal_end_restart() {
         for end in [End::Error, End::Normal] {
-            let world = World::new();
-            let tree = start(app().child(world.child("a"))).await;
+            let fakes = FakeChildren::new();
+            let tree = start(app().child(fakes.child("a"))).await;
 
-            world.end("a", end).await;
+            fakes.end("a", end).await;
             assert_eq!(state(&tree, "a").await, (Lifecycle::Restarting, 1));
             later().await;
             assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2), "{end:?}");
@@ -101,39 +102,39 @@ mod what_ends {
 
     #[tokio::test(start_paused = true)]
     async fn seed0_29_any_exit_restarts() {
-        let (world, tree) = with(Trigger::any()).await;
+        let (fakes, tree) = with(Trigger::any()).await;
         for (incarnation, end) in (2..).zip([End::Error, End::Normal, End::Panic, End::Normal]) {
-            world.end("a", end).await;
+            fakes.end("a", end).await;
             later().await;
             assert_eq!(state(&tree, "a").await, (Lifecycle::Active, incarnation));
         }
-        assert_eq!(world.acts(), ["end a", "start a"].repeat(4), "and nobody else is concerned");
+        assert_eq!(fakes.actions(), ["end a", "start a"].repeat(4), "siblings are not affected");
     }
 
     #[tokio::test(start_paused = true)]
     async fn seed0_30_on_failure_a_failure_restarts_and_a_normal_end_ends_all() {
-        let (world, tree) = with(Trigger::failure()).await;
-        world.end("a", End::Error).await;
+        let (fakes, tree) = with(Trigger::failure()).await;
+        fakes.end("a", End::Error).await;
         later().await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
-        world.log();
+        fakes.log();
 
         let ended = Instant::now();
-        world.end("a", End::Normal).await;
+        fakes.end("a", End::Normal).await;
         tree.wait().await.unwrap();
-        assert_eq!(ended.elapsed(), Duration::ZERO, "nobody waits for a restart");
-        assert_eq!(world.acts(), ["end a", "stop z"]);
+        assert_eq!(ended.elapsed(), Duration::ZERO, "there is no delay");
+        assert_eq!(fakes.actions(), ["end a", "stop z"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn seed0_30_the_supervisor_above_sees_a_normal_end() {
-        let world = World::new();
-        let sub = Supervisor::builder("sub").child(world.child("a").restart(Trigger::failure()));
+        let fakes = FakeChildren::new();
+        let sub = Supervisor::builder("sub").child(fakes.child("a").restart(Trigger::failure()));
         let sub = sub.into_child().restart(RestartType::Transient);
-        let tree = start(app().child(sub).child(world.child("b"))).await;
+        let tree = start(app().child(sub).child(fakes.child("b"))).await;
         let mut events = tree.events();
 
-        world.end("a", End::Normal).await;
+        fakes.end("a", End::Normal).await;
 
         assert_eq!(state(&tree, "sub").await, (Lifecycle::Stopped, 1));
         let mut ends = Vec::new();
@@ -150,18 +151,18 @@ mod what_ends {
     #[tokio::test(start_paused = true)]
     async fn seed0_31_on_stop_a_normal_end_restarts_and_a_failure_fails_the_supervisor() {
         for trigger in [Trigger::stop(), RestartType::OnStop.into()] {
-            let (world, tree) = with(trigger).await;
+            let (fakes, tree) = with(trigger).await;
             let mut events = tree.events();
-            world.end("a", End::Normal).await;
+            fakes.end("a", End::Normal).await;
             later().await;
             assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
-            world.log();
+            fakes.log();
 
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
             let error = tree.wait().await.unwrap_err();
             assert_eq!(error.to_string(), "`app` gave up on `app/a`: failed: a failed");
             assert_eq!(error.exit_code(), 1);
-            assert_eq!(world.acts(), ["end a", "stop z"]);
+            assert_eq!(fakes.actions(), ["end a", "stop z"]);
             assert_eq!(gave_up(&mut events), ["app/a: failed: a failed"]);
         }
     }
@@ -169,8 +170,8 @@ mod what_ends {
     #[tokio::test(start_paused = true)]
     async fn seed0_31_the_parents_policy_treats_the_supervisors_failure_like_a_childs() {
         for preset in [None, Some(Preset::otp())] {
-            let world = World::new();
-            let sub = Supervisor::builder("sub").child(world.child("a").restart(Trigger::stop()));
+            let fakes = FakeChildren::new();
+            let sub = Supervisor::builder("sub").child(fakes.child("a").restart(Trigger::stop()));
             let sub = match preset {
                 Some(preset) => sub.preset(preset),
                 None => sub,
@@ -178,7 +179,7 @@ mod what_ends {
             let sub = sub.into_child().restart(RestartType::Transient);
             let tree = start(app().child(sub)).await;
 
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
 
             let sub = tree.which_child("sub").await.unwrap();
             assert_eq!(sub.lifecycle, Lifecycle::Restarting);
@@ -191,13 +192,13 @@ mod what_ends {
 
     #[tokio::test(start_paused = true)]
     async fn seed0_32_each_exit_is_judged_by_itself() {
-        let (world, tree) = with(Trigger::failure()).await;
+        let (fakes, tree) = with(Trigger::failure()).await;
         for incarnation in [2, 3] {
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
             later().await;
             assert_eq!(state(&tree, "a").await, (Lifecycle::Active, incarnation));
         }
-        world.end("a", End::Normal).await;
+        fakes.end("a", End::Normal).await;
         tree.wait().await.unwrap();
     }
 
@@ -206,14 +207,14 @@ mod what_ends {
     async fn seed0_33_any_and_failure_differ_only_in_a_normal_end() {
         for trigger in [Trigger::any(), Trigger::failure()] {
             for end in [End::Error, End::Panic] {
-                let (world, tree) = with(trigger.clone()).await;
-                world.end("a", end).await;
+                let (fakes, tree) = with(trigger.clone()).await;
+                fakes.end("a", end).await;
                 later().await;
                 assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2), "{trigger:?}");
             }
         }
-        let (world, tree) = with(Trigger::any()).await;
-        world.end("a", End::Normal).await;
+        let (fakes, tree) = with(Trigger::any()).await;
+        fakes.end("a", End::Normal).await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Restarting, 1));
     }
 
@@ -225,15 +226,15 @@ mod what_ends {
         tokio::time::sleep(10 * SECOND).await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
         // After it was active.
-        let (world, tree) = with(RestartType::Transient).await;
-        world.end("a", End::Normal).await;
+        let (fakes, tree) = with(RestartType::Transient).await;
+        fakes.end("a", End::Normal).await;
         tokio::time::sleep(10 * SECOND).await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 1));
         // After a restart.
-        let (world, tree) = with(RestartType::Transient).await;
-        world.end("a", End::Error).await;
+        let (fakes, tree) = with(RestartType::Transient).await;
+        fakes.end("a", End::Error).await;
         later().await;
-        world.end("a", End::Normal).await;
+        fakes.end("a", End::Normal).await;
         tokio::time::sleep(10 * SECOND).await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 2));
     }
@@ -243,8 +244,8 @@ mod what_ends {
         let restarted = |restart: &'static str| async move {
             let mut after = Vec::new();
             for end in [End::Normal, End::Error, End::Panic] {
-                let (world, tree) = with(restart.parse::<RestartType>().unwrap()).await;
-                world.end("a", end).await;
+                let (fakes, tree) = with(restart.parse::<RestartType>().unwrap()).await;
+                fakes.end("a", end).await;
                 after.push(match tree.which_child("a").await {
                     Ok(child) => child.lifecycle.to_string(),
                     Err(ControlError::NotFound { .. }) => "forgotten".to_owned(),
@@ -359,14 +360,14 @@ mod errors {
 
     #[tokio::test(start_paused = true)]
     async fn a_panicking_predicate_counts_as_false_and_affects_no_sibling() {
-        let asked = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&asked);
+        let calls = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&calls);
         let spec = failing(ErrorKind::TimedOut).stop_if(move |_: &io::Error| {
             count.fetch_add(1, Relaxed);
             panic!("on purpose")
         });
         assert_eq!(becomes(spec).await, RESTARTED);
-        assert_eq!(asked.load(Relaxed), 1);
+        assert_eq!(calls.load(Relaxed), 1);
     }
 }
 
@@ -375,24 +376,24 @@ mod what_is_left {
 
     #[tokio::test(start_paused = true)]
     async fn seed3_33_supervision_of_the_activation_only_shows_a_later_failure() {
-        let world = World::new();
-        world.next_starts("a", [NextStart::Error, NextStart::Panic]);
-        let a = world.child("a").restart(Trigger::any().activation_only());
-        let tree = app().child(a).child(world.child("b")).build().unwrap().start();
+        let fakes = FakeChildren::new();
+        fakes.next_starts("a", [NextStart::Error, NextStart::Panic]);
+        let a = fakes.child("a").restart(Trigger::any().activation_only());
+        let tree = app().child(a).child(fakes.child("b")).build().unwrap().start();
         let tree = tree.await.unwrap();
         assert_eq!(
-            world.acts(),
+            fakes.actions(),
             ["try a", "try a", "start a", "start b"],
             "supervised until it is up"
         );
         assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 3));
 
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         tokio::time::sleep(60 * SECOND).await;
         let a = tree.which_child("a").await.unwrap();
         assert_eq!((a.lifecycle, a.why), (Lifecycle::Errored, Some("not restarted")));
         assert_eq!(a.last_exit.unwrap().to_string(), "failed: a failed");
-        assert_eq!(world.acts(), ["end a"], "the others run on");
+        assert_eq!(fakes.actions(), ["end a"], "siblings run");
 
         tree.retry("a").await.unwrap();
         assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 4));
@@ -401,18 +402,18 @@ mod what_is_left {
     #[tokio::test(start_paused = true)]
     async fn a_child_that_is_never_restarted_can_be_started_manually() {
         let kept = Trigger::from(RestartType::Transient).on_failure(OnExit::Leave);
-        let (world, tree) = with(kept).await;
+        let (fakes, tree) = with(kept).await;
         for (incarnation, end, lifecycle) in [
             (1, End::Error, Lifecycle::Errored),
             (2, End::Panic, Lifecycle::Errored),
             (3, End::Normal, Lifecycle::Stopped),
         ] {
-            world.end("a", end).await;
+            fakes.end("a", end).await;
             later().await;
             assert_eq!(state(&tree, "a").await, (lifecycle, incarnation));
             tree.restart_child("a").await.unwrap();
         }
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         tree.terminate_child("a").await.unwrap();
         assert_eq!(state(&tree, "a").await, (Lifecycle::Stopped, 4));
         tree.delete_child("a").await.unwrap();
@@ -426,20 +427,20 @@ mod what_is_left {
             (OnExit::EndSupervisor, Some(Ok(()))),
             (OnExit::FailSupervisor, Some(Err("`app` gave up on `app/a#1`: failed: a failed"))),
         ] {
-            let world = World::new();
+            let fakes = FakeChildren::new();
             let tree = DynamicSupervisor::builder("app").build().unwrap().start().await.unwrap();
-            let spec = world.child("a").on_exit(ExitKind::Failed, then);
+            let spec = fakes.child("a").on_exit(ExitKind::Failed, then);
             tree.start_child(spec).await.unwrap();
-            tree.start_child(world.child("b")).await.unwrap();
+            tree.start_child(fakes.child("b")).await.unwrap();
 
-            world.end("a", End::Error).await;
+            fakes.end("a", End::Error).await;
 
             match result {
                 None => assert_eq!(tree.count_children().await.unwrap().specs, 1),
                 Some(expected) => {
                     let ended = tree.wait().await.map_err(|error: RunError| error.to_string());
                     assert_eq!(ended, expected.map_err(str::to_owned));
-                    assert_eq!(world.acts().last().unwrap(), "stop b");
+                    assert_eq!(fakes.actions().last().unwrap(), "stop b");
                 }
             }
         }
@@ -447,8 +448,8 @@ mod what_is_left {
 
     #[tokio::test(start_paused = true)]
     async fn a_normal_end_may_fail_the_supervisor() {
-        let (world, tree) = with(Trigger::any().on(ExitKind::Normal, OnExit::FailSupervisor)).await;
-        world.end("a", End::Normal).await;
+        let (fakes, tree) = with(Trigger::any().on(ExitKind::Normal, OnExit::FailSupervisor)).await;
+        fakes.end("a", End::Normal).await;
         let error = tree.wait().await.unwrap_err();
         assert_eq!(error.to_string(), "`app` gave up on `app/a`: ended normally");
         assert!(matches!(error, RunError::GaveUp { reason: ExitReason::Normal, .. }));
@@ -553,16 +554,16 @@ mod how_it_is_said {
 
     #[tokio::test(start_paused = true)]
     async fn a_significant_child_whose_failure_is_ignored_has_ended() {
-        let world = World::new();
-        let a = world.child("a").restart(RestartType::OnSuccess).significant();
+        let fakes = FakeChildren::new();
+        let a = fakes.child("a").restart(RestartType::OnSuccess).significant();
         let app =
-            app().auto_shutdown(AutoShutdown::AnySignificant).child(a).child(world.child("b"));
+            app().auto_shutdown(AutoShutdown::AnySignificant).child(a).child(fakes.child("b"));
         let tree = start(app).await;
 
-        world.end("a", End::Normal).await;
+        fakes.end("a", End::Normal).await;
         later().await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
         tree.wait().await.unwrap();
     }
 }

@@ -23,7 +23,7 @@ struct TooMany {
     retry_after: Option<Duration>,
 }
 
-fn asked(error: &TooMany) -> Option<Duration> {
+fn retry_after(error: &TooMany) -> Option<Duration> {
     error.retry_after
 }
 
@@ -54,7 +54,7 @@ fn poller(fails: impl Fn(u32) -> Option<Refused> + Send + Sync + 'static) -> Chi
 }
 
 /// A child whose first failures request five seconds each, and whose backoff is a minute.
-fn told(times: u32) -> ChildSpec {
+fn throttled(times: u32) -> ChildSpec {
     poller(move |incarnation| (incarnation <= times).then(|| refused(Some(secs(5)))))
         .backoff(Backoff::constant(secs(60)))
 }
@@ -76,7 +76,7 @@ async fn charged(tree: &SupervisorHandle) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_waits_for_the_delay_its_error_requests_and_status_shows_it() {
-    let tree = start(app().child(told(1).retry_after(asked))).await;
+    let tree = start(app().child(throttled(1).retry_after(retry_after))).await;
     assert_eq!(state(&tree, "poller").await, (Lifecycle::Restarting, 1));
     sleep(secs(2)).await;
     let next = tree.which_child("poller").await.unwrap().next.unwrap();
@@ -84,13 +84,13 @@ async fn a_child_waits_for_the_delay_its_error_requests_and_status_shows_it() {
 
     sleep(secs(3)).await;
     assert_eq!(state(&tree, "poller").await, (Lifecycle::Active, 2));
-    assert_eq!(charged(&tree).await, 1, "the wait is one thing, what it costs another");
+    assert_eq!(charged(&tree).await, 1, "the delay does not change the charge");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dynamic_child_waits_for_the_requested_delay() {
     let conns = DynamicSupervisor::builder("conns").build().unwrap().start().await.unwrap();
-    let child = conns.start_child(told(1).retry_after(asked)).await.unwrap();
+    let child = conns.start_child(throttled(1).retry_after(retry_after)).await.unwrap();
     assert_eq!(state(&conns, child.name()).await, (Lifecycle::Restarting, 1));
     sleep(secs(5)).await;
     assert_eq!(state(&conns, child.name()).await, (Lifecycle::Active, 2));
@@ -102,7 +102,7 @@ async fn an_error_without_a_requested_delay_uses_the_backoff() {
     let fails = move |incarnation: u32| Some(refused(*answers.get(incarnation as usize - 1)?));
     let backoff = Backoff::linear(secs(60), secs(60), secs(600));
     let tree = Supervisor::builder("app").restarts(9, secs(3_600));
-    let tree = start(tree.child(poller(fails).backoff(backoff).retry_after(asked))).await;
+    let tree = start(tree.child(poller(fails).backoff(backoff).retry_after(retry_after))).await;
     let mut waits = Vec::new();
     for _ in answers {
         settle().await;
@@ -117,11 +117,11 @@ async fn an_error_without_a_requested_delay_uses_the_backoff() {
 #[tokio::test(start_paused = true)]
 async fn a_panicking_delay_function_uses_the_backoff_and_is_called_again() {
     let panics = |_: &TooMany| -> Option<Duration> { panic!("on purpose") };
-    let tree = start(app().child(told(1).retry_after(panics))).await;
+    let tree = start(app().child(throttled(1).retry_after(panics))).await;
     settle().await;
     assert_eq!(tree.which_child("poller").await.unwrap().next.unwrap().delay, secs(60));
 
-    let tree = start(app().child(told(1).retry_after(panics).retry_after(asked))).await;
+    let tree = start(app().child(throttled(1).retry_after(panics).retry_after(retry_after))).await;
     settle().await;
     assert_eq!(tree.which_child("poller").await.unwrap().next.unwrap().delay, secs(5));
 }
@@ -134,7 +134,7 @@ async fn a_supervisor_waits_for_the_delay_its_childs_error_requests() {
         move |_| (count.fetch_add(1, Relaxed) < 1).then(|| refused(Some(secs(5))))
     };
     let vendor = Supervisor::builder("vendor").restarts(0, secs(1)).child(poller(fails));
-    let vendor = vendor.into_child().backoff(Backoff::constant(secs(60))).retry_after(asked);
+    let vendor = vendor.into_child().backoff(Backoff::constant(secs(60))).retry_after(retry_after);
     let tree = start(app().child(vendor)).await;
     assert_eq!(state(&tree, "vendor").await, (Lifecycle::Restarting, 1));
     sleep(secs(5)).await;
@@ -145,9 +145,11 @@ async fn a_supervisor_waits_for_the_delay_its_childs_error_requests() {
 async fn the_childs_delay_function_precedes_the_default() {
     let ten = |_: &TooMany| Some(secs(10));
     let nine = |_: &io::Error| Some(secs(9));
-    for (spec, wait) in
-        [(told(1), 10), (told(1).retry_after(asked), 5), (told(1).retry_after(nine), 10)]
-    {
+    for (spec, wait) in [
+        (throttled(1), 10),
+        (throttled(1).retry_after(retry_after), 5),
+        (throttled(1).retry_after(nine), 10),
+    ] {
         let tree = app().defaults(|child| child.retry_after(ten)).child(spec);
         let tree = start(tree).await;
         settle().await;
@@ -157,12 +159,14 @@ async fn the_childs_delay_function_precedes_the_default() {
 
 #[tokio::test(start_paused = true)]
 async fn a_requested_delay_can_be_cut_short_and_ends_at_a_stop() {
-    let tree = start(app().child(told(1).retry_after(|_: &TooMany| Some(Duration::MAX)))).await;
+    let tree =
+        start(app().child(throttled(1).retry_after(|_: &TooMany| Some(Duration::MAX)))).await;
     settle().await;
     tree.wake("poller").await.unwrap();
     assert_eq!(state(&tree, "poller").await, (Lifecycle::Active, 2));
 
-    let tree = start(app().child(told(1).retry_after(|_: &TooMany| Some(Duration::MAX)))).await;
+    let tree =
+        start(app().child(throttled(1).retry_after(|_: &TooMany| Some(Duration::MAX)))).await;
     settle().await;
     let before = Instant::now();
     tree.stop("done").await.unwrap();
@@ -173,10 +177,10 @@ async fn a_requested_delay_can_be_cut_short_and_ends_at_a_stop() {
 #[tokio::test]
 async fn no_limit_is_reported_as_unreachable_where_errors_request_delays() {
     let app = || Supervisor::builder("app").restarts(9, secs(60));
-    assert_eq!(app().child(told(0)).build().unwrap().warnings().len(), 1);
-    assert_eq!(app().child(told(0).retry_after(asked)).build().unwrap().warnings(), []);
-    let defaults = app().defaults(|child| child.retry_after(asked));
-    assert_eq!(defaults.child(told(0)).build().unwrap().warnings(), []);
+    assert_eq!(app().child(throttled(0)).build().unwrap().warnings().len(), 1);
+    assert_eq!(app().child(throttled(0).retry_after(retry_after)).build().unwrap().warnings(), []);
+    let defaults = app().defaults(|child| child.retry_after(retry_after));
+    assert_eq!(defaults.child(throttled(0)).build().unwrap().warnings(), []);
 }
 
 // --- Charging ------------------------------------------------------------------------------------
@@ -189,7 +193,7 @@ fn excepted(spec: ChildSpec) -> ChildSpec {
 #[tokio::test(start_paused = true)]
 async fn an_uncharged_exit_uses_up_no_limit_of_the_supervisor() {
     let began = Instant::now();
-    let tree = start(app().child(excepted(told(20).retry_after(asked)))).await;
+    let tree = start(app().child(excepted(throttled(20).retry_after(retry_after)))).await;
     sleep(secs(100)).await;
     assert_eq!(state(&tree, "poller").await, (Lifecycle::Active, 21));
     assert_eq!((charged(&tree).await, began.elapsed()), (0, secs(100)));
@@ -203,7 +207,8 @@ async fn an_uncharged_exit_uses_up_no_limit_of_the_supervisor() {
 async fn an_uncharged_restart_of_a_dynamic_child_uses_up_no_limit() {
     let conns = DynamicSupervisor::builder("conns").restarts(1, secs(3_600));
     let conns = conns.build().unwrap().start().await.unwrap();
-    let spec = told(3).retry_after(asked).on_exit(ExitKind::Failed, OnExit::RestartUncharged);
+    let spec =
+        throttled(3).retry_after(retry_after).on_exit(ExitKind::Failed, OnExit::RestartUncharged);
     let child = conns.start_child(spec).await.unwrap();
     sleep(secs(15)).await;
     assert_eq!(state(&conns, child.name()).await, (Lifecycle::Active, 4));
@@ -212,7 +217,7 @@ async fn an_uncharged_restart_of_a_dynamic_child_uses_up_no_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_without_a_delay_is_charged_so_that_no_loop_is_endless() {
-    let at_once = || excepted(told(u32::MAX));
+    let at_once = || excepted(throttled(u32::MAX));
     let limited = |max| Supervisor::builder("app").restarts(max, secs(3_600));
     let every_second = || at_once().backoff(Backoff::constant(secs(1)));
     let table = [
@@ -231,7 +236,7 @@ async fn a_restart_without_a_delay_is_charged_so_that_no_loop_is_endless() {
 
 #[tokio::test(start_paused = true)]
 async fn the_limits_of_the_child_itself_count_an_uncharged_restart() {
-    let spec = excepted(told(9).retry_after(asked)).consecutive_restarts(2);
+    let spec = excepted(throttled(9).retry_after(retry_after)).consecutive_restarts(2);
     let tree = start(app().child(spec)).await;
     let before = Instant::now();
     let ended = tree.wait().await;

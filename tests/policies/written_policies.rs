@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::common::{End, World, settle, start};
+use crate::common::{End, FakeChildren, settle, start};
 use tokio::time::{Instant, advance};
 use verger::{
     Backoff, BuildError, ChildDefaults, Context, Exit, ExitKind, Intensity, Lifecycle, OnExhausted,
@@ -29,9 +29,9 @@ fn eager() -> SupervisorBuilder {
 async fn runs(text: &str) -> [u32; 3] {
     let mut runs = [0; 3];
     for (runs, end) in runs.iter_mut().zip([End::Normal, End::Error, End::Panic]) {
-        let world = World::new();
-        let app = start(eager().child(world.child("a").policy(read(text)))).await;
-        world.end("a", end).await;
+        let fakes = FakeChildren::new();
+        let app = start(eager().child(fakes.child("a").policy(read(text)))).await;
+        fakes.end("a", end).await;
         *runs = app.which_child("a").await.map_or(0, |child| child.incarnation);
         app.stop("done").await.unwrap();
     }
@@ -110,11 +110,11 @@ async fn a_file_has_a_table_per_child_and_every_setting_reaches_the_spec() {
         on_exhausted = "park"
     "#;
     let mut file: BTreeMap<String, RestartPolicy> = toml::from_str(file).unwrap();
-    let world = World::new();
-    let mqtt = world.child("mqtt").policy(file.remove("mqtt").unwrap());
+    let fakes = FakeChildren::new();
+    let mqtt = fakes.child("mqtt").policy(file.remove("mqtt").unwrap());
     let db = file.remove("db").unwrap();
     let app = eager().defaults(|child: ChildDefaults| child.policy(db));
-    let app = start(app.child(mqtt).child(world.child("db"))).await;
+    let app = start(app.child(mqtt).child(fakes.child("db"))).await;
 
     let mqtt = app.child_spec("mqtt").await.unwrap();
     let trigger = Trigger::from(RestartType::Transient);
@@ -140,7 +140,7 @@ async fn a_file_has_a_table_per_child_and_every_setting_reaches_the_spec() {
 
 #[tokio::test(start_paused = true)]
 async fn limits_from_a_file_are_enforced() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let policy = read(
         r#"
         max_restarts = 1
@@ -148,10 +148,10 @@ async fn limits_from_a_file_are_enforced() {
         on_exhausted = "park"
         "#,
     );
-    let app = start(eager().child(world.child("a").policy(policy))).await;
-    world.end("a", End::Error).await;
+    let app = start(eager().child(fakes.child("a").policy(policy))).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(app.which_child("a").await.unwrap().lifecycle, Lifecycle::Active);
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     let child = app.which_child("a").await.unwrap();
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Errored, Some("given up")));
     app.stop("done").await.unwrap();

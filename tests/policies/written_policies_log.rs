@@ -54,9 +54,9 @@ async fn a_child_can_set_the_log_level_of_its_exit() {
 #[tokio::test(start_paused = true)]
 async fn seed3_34_an_unhealthy_child_and_its_recovery_are_logged() {
     let log = Log::at(LevelFilter::INFO);
-    let asked = Arc::new(AtomicU32::new(0));
+    let calls = Arc::new(AtomicU32::new(0));
     let check = HealthCheck::new(move |_: Context| {
-        let well = asked.fetch_add(1, Ordering::Relaxed) == 2;
+        let well = calls.fetch_add(1, Ordering::Relaxed) == 2;
         async move { if well { Ok(()) } else { Err("no ping") } }
     });
     let child = worker("child", async |ctx: Context| ctx.cancelled().await);

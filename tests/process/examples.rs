@@ -61,7 +61,7 @@ fn lines(name: &str) -> Vec<String> {
 
 /// Asserts that these lines are printed, in any order, and returns all lines. A `*` matches any
 /// text.
-fn assert_told(name: &str, expected: &[&str]) -> Vec<String> {
+fn assert_printed(name: &str, expected: &[&str]) -> Vec<String> {
     let lines = lines(name);
     for pattern in expected {
         let came = lines.iter().any(|line| matches(line, pattern));
@@ -91,7 +91,7 @@ fn backoff_broker_answers_every_request_of_the_outage() {
         "outage: the broker is back; * answers are due",
         "client: asks the broker again: question * of *",
     ];
-    let lines = assert_told("backoff_broker", &expected);
+    let lines = assert_printed("backoff_broker", &expected);
 
     let pairs = lines.last().unwrap().split(' ').map(|pair| pair.split_once('=').unwrap());
     let (keys, values): (Vec<&str>, Vec<u32>) =
@@ -113,7 +113,7 @@ fn seed0_50_broker_retries_until_the_broker_is_back_and_loses_nothing() {
         "the broker is back",
         "60 of 60 messages are done, by * incarnations",
     ];
-    assert_told("broker", &expected);
+    assert_printed("broker", &expected);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn seed0_50_database_pool_replaces_one_connection_and_later_all_at_spread_times(
         "the database is back; the connections came after, in ms, [*]",
         "the api runs as incarnation 1, its queries: Tally { answered: *, unavailable: * }",
     ];
-    assert_told("database_pool", &expected);
+    assert_printed("database_pool", &expected);
 }
 
 #[test]
@@ -140,13 +140,13 @@ fn failing_vendor_retries_after_a_500_and_not_after_a_400_and_not_for_ever() {
         "orders: given up",
         "the program ends: `app` gave up on `app/orders`: failed: the vendor fails with 500",
     ];
-    assert_told("failing_vendor", &expected);
+    assert_printed("failing_vendor", &expected);
 }
 
 #[test]
 fn flaky_is_started_until_it_is_active() {
     let expected = ["connection: attempt 1: refused", "app * active *", "active after * failures"];
-    assert_told("flaky", &expected);
+    assert_printed("flaky", &expected);
 }
 
 #[test]
@@ -157,5 +157,5 @@ fn seed0_50_rate_limited_clients_spread_their_requests() {
         "3 of 3 orders are placed; the poller runs as incarnation *",
         "with verger, by second: [Second { served: 10, refused: * }*]",
     ];
-    assert_told("rate_limited", &expected);
+    assert_printed("rate_limited", &expected);
 }

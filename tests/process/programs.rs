@@ -79,10 +79,10 @@ static LISTENING: Notify = Notify::const_new();
 /// Waits for a signal, and prints a line once signals are handled.
 fn listening() -> impl Future<Output = OsSignal> + Send + 'static {
     let mut signals = Box::pin(verger::signals());
-    let mut told = false;
+    let mut printed = false;
     poll_fn(move |cx| {
         let poll = signals.as_mut().poll(cx);
-        if poll == Poll::Pending && !std::mem::replace(&mut told, true) {
+        if poll == Poll::Pending && !std::mem::replace(&mut printed, true) {
             eprintln!("listening");
             LISTENING.notify_one();
         }
@@ -267,8 +267,8 @@ fn a_signal_stops_the_tree_in_order_and_the_program_exits_with_0() {
             let mut program = Program::start("polite", threads);
             program.wait_for(&["listening", "a up", "b up"]);
             program.signal(signal);
-            let told = ["b stopping", "b stopped", "a stopping", "a stopped"].map(str::to_owned);
-            assert_eq!(program.end(), (Some(0), told.to_vec()), "{signal}, {threads}");
+            let lines = ["b stopping", "b stopped", "a stopping", "a stopped"].map(str::to_owned);
+            assert_eq!(program.end(), (Some(0), lines.to_vec()), "{signal}, {threads}");
         }
     }
 }
@@ -323,8 +323,8 @@ fn an_immediately_repeated_signal_counts_once() {
         program.wait_for(&["listening", "a up", "b up"]);
         program.signal(signal);
         program.signal(signal);
-        let told = ["b stopping", "b stopped", "a stopping", "a stopped"].map(str::to_owned);
-        assert_eq!(program.end(), (Some(0), told.to_vec()), "{signal}");
+        let lines = ["b stopping", "b stopped", "a stopping", "a stopped"].map(str::to_owned);
+        assert_eq!(program.end(), (Some(0), lines.to_vec()), "{signal}");
     }
 }
 
@@ -340,8 +340,8 @@ const GAVE_UP: &str = "Error: `app` gave up on `app/mid`: escalated: child app/m
 fn the_exit_code_reflects_how_the_tree_ended() {
     assert_eq!(outcome("finishing"), (Some(0), vec![]));
     assert_eq!(outcome("failing"), (Some(1), vec![GAVE_UP.to_owned()]));
-    let told = vec!["listening".to_owned(), GAVE_UP.to_owned()];
-    assert_eq!(outcome("failing, with signals"), (Some(1), told));
+    let lines = vec!["listening".to_owned(), GAVE_UP.to_owned()];
+    assert_eq!(outcome("failing, with signals"), (Some(1), lines));
 }
 
 #[test]
@@ -362,8 +362,8 @@ fn a_program_with_a_leak_exits_and_names_the_leak() {
 
 #[test]
 fn a_main_that_returns_the_error_prints_the_whole_chain() {
-    let told = vec!["listening".to_owned(), GAVE_UP.to_owned()];
-    assert_eq!(outcome("main that fails"), (Some(1), told));
+    let lines = vec!["listening".to_owned(), GAVE_UP.to_owned()];
+    assert_eq!(outcome("main that fails"), (Some(1), lines));
     let twice = "Error: `app` has two children named `db`; give one of them another name";
     assert_eq!(outcome("main that cannot be built"), (Some(1), vec![twice.to_owned()]));
     assert_eq!(outcome("main that ends well"), (Some(0), vec![]));

@@ -11,21 +11,21 @@ use verger::{
 };
 
 use super::{eager, endings, lifecycle, limited, runs, secs, start};
-use crate::common::{End, NextStart, World, settle};
+use crate::common::{End, FakeChildren, NextStart, settle};
 
 #[tokio::test(start_paused = true)]
 async fn kin_99_the_children_of_a_restarted_supervisor_stop_and_return_by_name() {
-    let world = World::new();
-    let mid = eager("mid").child(world.child("a")).child(world.child("b"));
+    let fakes = FakeChildren::new();
+    let mid = eager("mid").child(fakes.child("a")).child(fakes.child("b"));
     let app = start(eager("app").child(mid)).await;
     let mid = app.supervisor("mid").await.unwrap();
-    mid.start_child(world.child("added")).await.unwrap();
-    world.acts();
+    mid.start_child(fakes.child("added")).await.unwrap();
+    fakes.actions();
 
     app.restart("mid").await.unwrap();
-    assert_eq!(world.acts(), ["stop added", "stop b", "stop a", "start a", "start b"]);
+    assert_eq!(fakes.actions(), ["stop added", "stop b", "stop a", "start a", "start b"]);
     // A child added to the old incarnation isn't declared, so its name is free.
-    mid.start_child(world.child("added")).await.unwrap();
+    mid.start_child(fakes.child("added")).await.unwrap();
     assert_eq!(runs(&mid).await, [1, 1, 1]);
     app.stop("done").await.unwrap();
 }
@@ -34,14 +34,14 @@ async fn kin_99_the_children_of_a_restarted_supervisor_stop_and_return_by_name()
 /// a child sets everything else.
 #[tokio::test(start_paused = true)]
 async fn kin_100_a_childs_own_option_beats_the_supervisors_default() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let own = Backoff::constant(secs(7));
     let defaults = Backoff::constant(secs(3));
     let tree = Supervisor::builder("app").defaults(|child| {
         child.restart(RestartType::Transient).shutdown(secs(2)).backoff(defaults.clone())
     });
-    let special = world.child("special").restart(RestartType::Temporary).shutdown(secs(9));
-    let app = start(tree.child(world.child("plain")).child(special.backoff(own.clone()))).await;
+    let special = fakes.child("special").restart(RestartType::Temporary).shutdown(secs(9));
+    let app = start(tree.child(fakes.child("plain")).child(special.backoff(own.clone()))).await;
 
     let plain = app.child_spec("plain").await.unwrap();
     assert_eq!(plain.restart, RestartType::Transient);
@@ -55,22 +55,22 @@ async fn kin_100_a_childs_own_option_beats_the_supervisors_default() {
 #[tokio::test(start_paused = true)]
 async fn kin_102_a_failure_stays_within_its_supervisor() {
     for (strategy, group) in [(Strategy::OneForOne, [1, 2, 1]), (Strategy::OneForAll, [2, 2, 2])] {
-        let world = World::new();
-        let below = eager("below").child(world.child("x")).child(world.child("y"));
+        let fakes = FakeChildren::new();
+        let below = eager("below").child(fakes.child("x")).child(fakes.child("y"));
         let mid = eager("mid").strategy(strategy);
-        let mid = mid.child(world.child("a")).child(world.child("b")).child(below);
+        let mid = mid.child(fakes.child("a")).child(fakes.child("b")).child(below);
         let app = eager("app").strategy(Strategy::OneForAll);
-        let app = start(app.child(world.child("top")).child(mid)).await;
-        world.end("b", End::Error).await;
+        let app = start(app.child(fakes.child("top")).child(mid)).await;
+        fakes.end("b", End::Error).await;
 
         assert_eq!(runs(&app).await, [1, 1], "{strategy}: not above");
         assert_eq!(runs(&app.supervisor("mid").await.unwrap()).await, group, "{strategy}");
-        world.end("x", End::Panic).await;
+        fakes.end("x", End::Panic).await;
         assert_eq!(runs(&app.supervisor("mid/below").await.unwrap()).await, [2, 1]);
         assert_eq!(runs(&app.supervisor("mid").await.unwrap()).await, group, "not above");
         // Several fail at once.
-        world.end_unobserved("a", End::Error);
-        world.end_unobserved("b", End::Panic);
+        fakes.end_without_settling("a", End::Error);
+        fakes.end_without_settling("b", End::Panic);
         settle().await;
         let mid = runs(&app.supervisor("mid").await.unwrap()).await;
         let expected = if strategy == Strategy::OneForOne { [2, 3, 1] } else { [3, 3, 3] };
@@ -82,15 +82,15 @@ async fn kin_102_a_failure_stays_within_its_supervisor() {
 #[tokio::test(start_paused = true)]
 async fn kin_103_a_temporary_child_ends_for_good() {
     for end in [End::Normal, End::Error, End::Panic] {
-        let world = World::new();
-        let job = world.child("job").restart(RestartType::Temporary);
+        let fakes = FakeChildren::new();
+        let job = fakes.child("job").restart(RestartType::Temporary);
         let tree = eager("app").strategy(Strategy::OneForAll);
-        let app = start(tree.child(world.child("a")).child(job)).await;
-        world.acts();
-        world.end("job", end).await;
+        let app = start(tree.child(fakes.child("a")).child(job)).await;
+        fakes.actions();
+        fakes.end("job", end).await;
         sleep(secs(1000)).await;
 
-        assert_eq!(world.acts(), ["end job"]);
+        assert_eq!(fakes.actions(), ["end job"]);
         assert_eq!(runs(&app).await, [1], "and is forgotten");
         app.stop("done").await.unwrap();
     }
@@ -139,14 +139,14 @@ async fn kin_104_a_child_starts_after_two_failed_restarts() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_105_a_failed_first_start_is_retried() {
-    let world = World::new();
-    world.next_starts("a", [NextStart::Error, NextStart::Panic]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("a", [NextStart::Error, NextStart::Panic]);
     let tree =
-        Supervisor::builder("app").child(world.child("a").backoff(Backoff::constant(secs(1))));
+        Supervisor::builder("app").child(fakes.child("a").backoff(Backoff::constant(secs(1))));
     let began = Instant::now();
     let app = start(tree).await;
     assert_eq!(began.elapsed(), secs(2));
-    assert_eq!(world.acts(), ["try a", "try a", "start a"]);
+    assert_eq!(fakes.actions(), ["try a", "try a", "start a"]);
     app.stop("done").await.unwrap();
 }
 
@@ -162,12 +162,12 @@ fn slow(name: &str, takes: u64) -> verger::ChildSpec {
 
 #[tokio::test(start_paused = true)]
 async fn kin_106_a_failed_supervisor_restarts_when_all_its_children_have_exited() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let mid = Supervisor::builder("mid").restarts(0, secs(60));
-    let mid = mid.child(slow("a", 3)).child(slow("b", 2)).child(world.child("c"));
+    let mid = mid.child(slow("a", 3)).child(slow("b", 2)).child(fakes.child("c"));
     let app = start(eager("app").child(mid)).await;
     let handle = app.supervisor("mid").await.unwrap();
-    world.end("c", End::Error).await;
+    fakes.end("c", End::Error).await;
 
     sleep(secs(4)).await;
     assert_eq!(lifecycle(&app, "mid").await, Lifecycle::Active, "it is still busy with its end");
@@ -183,18 +183,18 @@ async fn kin_106_a_failed_supervisor_restarts_when_all_its_children_have_exited(
 /// Pekko's variants about messages, watching and children that stay have no counterpart.
 #[tokio::test(start_paused = true)]
 async fn kin_107_a_supervisor_that_fails_to_start_first_stops_its_started_children() {
-    let world = World::new();
-    world.next_starts("b", [NextStart::Error, NextStart::Error, NextStart::Ok, NextStart::Error]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("b", [NextStart::Error, NextStart::Error, NextStart::Ok, NextStart::Error]);
     let mid = limited("mid", 0).first_start(FirstStart::Fail);
-    let mid = mid.child(world.child("a")).child(world.child("b"));
+    let mid = mid.child(fakes.child("a")).child(fakes.child("b"));
     let app = start(eager("app").child(mid)).await;
     let attempt = ["start a", "try b", "stop a"];
-    assert_eq!(world.acts(), [&attempt[..], &attempt, &["start a", "start b"]].concat());
+    assert_eq!(fakes.actions(), [&attempt[..], &attempt, &["start a", "start b"]].concat());
 
     // Later starts behave the same.
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     let again = ["end b", "stop a", "start a", "try b", "stop a", "start a", "start b"];
-    assert_eq!(world.acts(), again);
+    assert_eq!(fakes.actions(), again);
     app.stop("done").await.unwrap();
 }
 
@@ -205,11 +205,11 @@ async fn kin_109_each_strategy_restarts_exactly_these_children() {
         (Strategy::OneForAll, [2, 2, 2]),
         (Strategy::RestForOne, [1, 2, 2]),
     ] {
-        let world = World::new();
+        let fakes = FakeChildren::new();
         let tree = eager("app").strategy(strategy);
-        let tree = tree.child(world.child("a")).child(world.child("b")).child(world.child("c"));
+        let tree = tree.child(fakes.child("a")).child(fakes.child("b")).child(fakes.child("c"));
         let app = start(tree).await;
-        world.end("b", End::Error).await;
+        fakes.end("b", End::Error).await;
         assert_eq!(runs(&app).await, expected, "{strategy}");
         app.stop("done").await.unwrap();
     }
@@ -217,12 +217,12 @@ async fn kin_109_each_strategy_restarts_exactly_these_children() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_110_a_supervisor_that_gives_up_names_the_child() {
-    let world = World::new();
-    let mid = limited("mid", 2).child(world.child("leaf"));
+    let fakes = FakeChildren::new();
+    let mid = limited("mid", 2).child(fakes.child("leaf"));
     let app = start(Supervisor::builder("app").child(mid)).await;
     let mut letters = app.dead_letters();
     for _ in 0..3 {
-        world.end("leaf", End::Error).await;
+        fakes.end("leaf", End::Error).await;
     }
     let mid = app.which_child("mid").await.unwrap();
     assert_eq!((mid.lifecycle, mid.incarnation), (Lifecycle::Restarting, 1));
@@ -235,11 +235,11 @@ async fn kin_110_a_supervisor_that_gives_up_names_the_child() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_111_restarting_is_transient_and_status_tells_supervisors_from_workers() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let wait = Backoff::constant(secs(1));
-    let tree = eager("app").child(world.child("a").backoff(wait)).child(eager("mid"));
+    let tree = eager("app").child(fakes.child("a").backoff(wait)).child(eager("mid"));
     let app = start(tree.child(DynamicSupervisor::builder("conns"))).await;
-    world.end("a", End::Error).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(lifecycle(&app, "a").await, Lifecycle::Restarting);
     sleep(secs(1)).await;
     settle().await;
@@ -254,13 +254,13 @@ async fn kin_111_restarting_is_transient_and_status_tells_supervisors_from_worke
 
 #[tokio::test(start_paused = true)]
 async fn kin_112_supervision_ends_with_the_third_failure_and_with_the_supervisor() {
-    let world = World::new();
-    let app = start(limited("app", 2).child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let app = start(limited("app", 2).child(fakes.child("a"))).await;
     let waiting = app.clone();
     let end = tokio::spawn(async move { waiting.wait().await });
     for _ in 0..3 {
         assert!(!end.is_finished());
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
     }
     let error = end.await.unwrap().unwrap_err();
     let RunError::GaveUp { reason: ExitReason::Failed(_), child, .. } = &error else {
@@ -268,13 +268,13 @@ async fn kin_112_supervision_ends_with_the_third_failure_and_with_the_supervisor
     };
     assert_eq!(child.as_str(), "app/a");
 
-    let world = World::new();
-    let mid = eager("mid").child(world.child("a"));
+    let fakes = FakeChildren::new();
+    let mid = eager("mid").child(fakes.child("a"));
     let app = start(eager("app").child(mid)).await;
     app.terminate_child("mid").await.unwrap();
-    world.acts();
+    fakes.actions();
     sleep(secs(1000)).await;
-    assert_eq!(world.acts(), [""; 0]);
+    assert_eq!(fakes.actions(), [""; 0]);
     let error = app.which_child("mid/a").await.unwrap_err();
     assert!(matches!(error, ControlError::NotRunning { .. }), "{error}");
     app.stop("done").await.unwrap();
@@ -282,16 +282,16 @@ async fn kin_112_supervision_ends_with_the_third_failure_and_with_the_supervisor
 
 #[tokio::test(start_paused = true)]
 async fn kin_113_a_dynamic_supervisor_restarts_like_one_for_one() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let app = start(eager("app").child(DynamicSupervisor::builder("conns").unlimited_restarts()));
     let conns = app.await.supervisor("conns").await.unwrap();
     for name in ["a", "b", "c"] {
-        conns.start_child(world.child(name).backoff(Backoff::none())).await.unwrap();
+        conns.start_child(fakes.child(name).backoff(Backoff::none())).await.unwrap();
     }
-    world.end("b", End::Error).await;
+    fakes.end("b", End::Error).await;
     assert_eq!(runs(&conns).await, [1, 2, 1]);
-    world.end("b", End::Panic).await;
-    world.end("c", End::Error).await;
+    fakes.end("b", End::Panic).await;
+    fakes.end("c", End::Error).await;
     assert_eq!(runs(&conns).await, [1, 3, 2]);
 }
 
@@ -310,12 +310,12 @@ async fn kin_114_exactly_these_exits_restart_a_child() {
         (Temporary, Error, false),
         (Temporary, Panic, false),
     ] {
-        let world = World::new();
-        let app = start(eager("app").child(world.child("a").restart(restart))).await;
-        world.end("a", end).await;
+        let fakes = FakeChildren::new();
+        let app = start(eager("app").child(fakes.child("a").restart(restart))).await;
+        fakes.end("a", end).await;
         let expected: &[&str] =
             if restarts { &["start a", "end a", "start a"] } else { &["start a", "end a"] };
-        assert_eq!(world.acts(), expected, "{restart}, {end:?}");
+        assert_eq!(fakes.actions(), expected, "{restart}, {end:?}");
         app.stop("done").await.unwrap();
     }
 }
@@ -325,12 +325,12 @@ async fn kin_115_each_strategy_stops_exactly_these_siblings() {
     let names = ["a", "b", "c", "d"];
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
         for (index, offender) in names.into_iter().enumerate() {
-            let world = World::new();
+            let fakes = FakeChildren::new();
             let tree = eager("app").strategy(strategy);
-            let tree = names.iter().fold(tree, |tree, name| tree.child(world.child(name)));
+            let tree = names.iter().fold(tree, |tree, name| tree.child(fakes.child(name)));
             let app = start(tree).await;
-            world.acts();
-            world.end(offender, End::Error).await;
+            fakes.actions();
+            fakes.end(offender, End::Error).await;
 
             let siblings = names.iter().enumerate().rev().filter(|&(at, _)| at != index);
             let stopped = siblings.filter(|&(at, _)| match strategy {
@@ -339,7 +339,7 @@ async fn kin_115_each_strategy_stops_exactly_these_siblings() {
                 _ => false,
             });
             let expected: Vec<_> = stopped.map(|(_, name)| format!("stop {name}")).collect();
-            let mut acts = world.acts();
+            let mut acts = fakes.actions();
             acts.retain(|act| act.starts_with("stop"));
             assert_eq!(acts, expected, "{strategy}, {offender}");
             let error = app.kill_child("nobody").await.unwrap_err();

@@ -45,12 +45,13 @@ async fn lifecycle(handle: &SupervisorHandle, path: &str) -> Lifecycle {
 
 /// Returns the exits so far, as in `app/a#1 killed`.
 fn endings(events: &mut Subscription<Event>) -> Vec<String> {
-    let told = std::iter::from_fn(|| events.try_next());
-    told.filter_map(|event| match event.kind {
-        EventKind::Moved { reason: Some(reason), .. } => {
-            Some(format!("{}#{} {}", event.path, event.incarnation, reason.kind()))
-        }
-        _ => None,
-    })
-    .collect()
+    let received = std::iter::from_fn(|| events.try_next());
+    received
+        .filter_map(|event| match event.kind {
+            EventKind::Moved { reason: Some(reason), .. } => {
+                Some(format!("{}#{} {}", event.path, event.incarnation, reason.kind()))
+            }
+            _ => None,
+        })
+        .collect()
 }

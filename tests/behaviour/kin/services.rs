@@ -10,49 +10,49 @@ use verger::{
 };
 
 use super::{eager, endings, lifecycle, limited, runs, secs, start};
-use crate::common::{End, World, settle};
+use crate::common::{End, FakeChildren, settle};
 
 #[tokio::test(start_paused = true)]
 async fn kin_116_a_transient_child_that_has_finished_can_be_deleted_from_its_group() {
-    let world = World::new();
-    let job = world.child("job").restart(RestartType::Transient);
+    let fakes = FakeChildren::new();
+    let job = fakes.child("job").restart(RestartType::Transient);
     let tree = eager("app").strategy(Strategy::OneForAll);
-    let app = start(tree.child(world.child("a")).child(job)).await;
-    world.end("job", End::Normal).await;
+    let app = start(tree.child(fakes.child("a")).child(job)).await;
+    fakes.end("job", End::Normal).await;
     app.delete_child("job").await.unwrap();
-    world.acts();
+    fakes.actions();
 
-    world.end("a", End::Error).await;
-    assert_eq!(world.acts(), ["end a", "start a"], "the group goes on without it");
+    fakes.end("a", End::Error).await;
+    assert_eq!(fakes.actions(), ["end a", "start a"], "the group goes on without it");
     assert_eq!(runs(&app).await, [2]);
     app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_117_a_child_that_ignores_its_cancellation_is_aborted_and_reported() {
-    let world = World::new();
-    world.deafen("hung");
-    let app = start(eager("app").child(world.child("hung").shutdown(secs(3)))).await;
+    let fakes = FakeChildren::new();
+    fakes.ignore_cancellation("hung");
+    let app = start(eager("app").child(fakes.child("hung").shutdown(secs(3)))).await;
     let mut events = app.events();
-    let asked = Instant::now();
+    let called = Instant::now();
     app.stop("done").await.unwrap();
     // A value that ignores its cancellation has three quarters of its grace.
-    assert_eq!(asked.elapsed(), secs(3) / 4 * 3);
+    assert_eq!(called.elapsed(), secs(3) / 4 * 3);
     assert_eq!(endings(&mut events), ["app/hung#1 killed"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_118_each_refusal_has_its_own_error() {
-    let world = World::new();
-    let app = start(eager("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let app = start(eager("app").child(fakes.child("a"))).await;
     app.terminate_child("a").await.unwrap();
     app.terminate_child("a").await.unwrap();
     let error = app.terminate_child("b").await.unwrap_err();
     assert!(matches!(error, ControlError::NotFound { .. }), "{error}");
-    let error = app.start_child(world.child("a")).await.unwrap_err();
+    let error = app.start_child(fakes.child("a")).await.unwrap_err();
     assert!(matches!(error, ControlError::AlreadyPresent { .. }), "{error}");
     app.restart_child("a").await.unwrap();
-    let error = app.start_child(world.child("a")).await.unwrap_err();
+    let error = app.start_child(fakes.child("a")).await.unwrap_err();
     assert!(matches!(error, ControlError::AlreadyStarted { .. }), "{error}");
     let error = app.restart_child("a").await.unwrap_err();
     assert!(matches!(error, ControlError::Running { .. }), "{error}");
@@ -62,7 +62,7 @@ async fn kin_118_each_refusal_has_its_own_error() {
     app.stop("done").await.unwrap();
     for error in [
         app.terminate_child("a").await.unwrap_err(),
-        app.start_child(world.child("b")).await.unwrap_err(),
+        app.start_child(fakes.child("b")).await.unwrap_err(),
         app.which_children().await.unwrap_err(),
         app.supervisor("a").await.unwrap_err(),
     ] {
@@ -73,10 +73,10 @@ async fn kin_118_each_refusal_has_its_own_error() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_119_an_unlimited_supervisor_never_gives_up_and_a_tree_ends_with_its_last_child() {
-    let world = World::new();
-    let app = start(eager("app").child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    let app = start(eager("app").child(fakes.child("a"))).await;
     for _ in 0..10 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
     }
     assert_eq!(runs(&app).await, [11]);
     app.stop("done").await.unwrap();
@@ -97,15 +97,15 @@ async fn kin_119_an_unlimited_supervisor_never_gives_up_and_a_tree_ends_with_its
 /// Suture pauses for a time; verger parks until a manual retry.
 #[tokio::test(start_paused = true)]
 async fn kin_120_a_service_that_fails_too_often_is_parked_while_its_sibling_runs() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let tree = limited("app", 3).on_exhausted(OnExhausted::Park);
-    let app = start(tree.child(world.child("a")).child(world.child("b"))).await;
+    let app = start(tree.child(fakes.child("a")).child(fakes.child("b"))).await;
     let mut events = app.events();
     for _ in 0..4 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
     }
-    let told = std::iter::from_fn(|| events.try_next());
-    let given_up = told.filter(|event| matches!(event.kind, EventKind::GaveUp { .. })).count();
+    let received = std::iter::from_fn(|| events.try_next());
+    let given_up = received.filter(|event| matches!(event.kind, EventKind::GaveUp { .. })).count();
     assert_eq!(given_up, 1);
     sleep(secs(1000)).await;
     assert_eq!(lifecycle(&app, "a").await, Lifecycle::Errored);
@@ -114,7 +114,7 @@ async fn kin_120_a_service_that_fails_too_often_is_parked_while_its_sibling_runs
 
     app.retry("a").await.unwrap();
     for _ in 0..3 {
-        world.end("a", End::Error).await;
+        fakes.end("a", End::Error).await;
     }
     assert_eq!(lifecycle(&app, "a").await, Lifecycle::Active, "the count began anew");
     assert_eq!(runs(&app).await, [8, 1]);
@@ -123,63 +123,63 @@ async fn kin_120_a_service_that_fails_too_often_is_parked_while_its_sibling_runs
 
 #[tokio::test(start_paused = true)]
 async fn kin_121_a_service_can_be_added_while_the_supervisor_runs_and_not_afterwards() {
-    let world = World::new();
-    world.deafen("slow");
-    let app = start(eager("app").child(world.child("slow"))).await;
-    app.start_child(world.child("added")).await.unwrap();
-    assert_eq!(world.acts(), ["start slow", "start added"]);
+    let fakes = FakeChildren::new();
+    fakes.ignore_cancellation("slow");
+    let app = start(eager("app").child(fakes.child("slow"))).await;
+    app.start_child(fakes.child("added")).await.unwrap();
+    assert_eq!(fakes.actions(), ["start slow", "start added"]);
 
     let stopping = app.clone();
     let stop = tokio::spawn(async move { stopping.stop("done").await });
     settle().await;
-    let error = app.start_child(world.child("late")).await.unwrap_err();
+    let error = app.start_child(fakes.child("late")).await.unwrap_err();
     assert_eq!(error.to_string(), "`app` is shutting down");
     stop.await.unwrap().unwrap();
-    let error = app.start_child(world.child("later")).await.unwrap_err();
+    let error = app.start_child(fakes.child("later")).await.unwrap_err();
     assert_eq!(error.to_string(), "`app` has ended");
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_122_a_removal_returns_when_the_service_is_gone_however_it_ended() {
-    let world = World::new();
-    world.deafen("hung");
+    let fakes = FakeChildren::new();
+    fakes.ignore_cancellation("hung");
     let late = worker("late", async |ctx: Context| {
         ctx.cancelled().await;
         sleep(secs(1000)).await;
     });
     let app = start(
         eager("app")
-            .child(world.child("good"))
-            .child(world.child("hung").shutdown(secs(8)))
+            .child(fakes.child("good"))
+            .child(fakes.child("hung").shutdown(secs(8)))
             .child(late.shutdown(Shutdown::Infinity))
-            .child(world.child("other").shutdown(secs(8))),
+            .child(fakes.child("other").shutdown(secs(8))),
     );
     let app = app.await;
     settle().await;
     for (name, takes) in [("good", 0), ("good", 0), ("hung", 6), ("late", 1000)] {
-        let asked = Instant::now();
+        let called = Instant::now();
         app.terminate_child(name).await.unwrap();
-        assert_eq!(asked.elapsed(), secs(takes), "{name}");
+        assert_eq!(called.elapsed(), secs(takes), "{name}");
     }
     // The supervisor is stopped while a caller waits for a child; then the child is gone, too.
-    world.deafen("other");
+    fakes.ignore_cancellation("other");
     app.restart("other").await.unwrap();
-    let asked = Instant::now();
+    let called = Instant::now();
     let (removed, stopped) = tokio::join!(app.terminate_child("other"), async {
         sleep(secs(1)).await;
         app.stop("done").await
     });
-    assert_eq!(asked.elapsed(), secs(6));
+    assert_eq!(called.elapsed(), secs(6));
     stopped.unwrap();
     removed.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_123_only_its_own_supervisor_removes_a_service_and_a_hung_service_blocks_no_sibling() {
-    let world = World::new();
-    world.deafen("hung");
-    let mid = eager("mid").child(world.child("hung").shutdown(secs(4)));
-    let app = start(eager("app").child(mid).child(world.child("b"))).await;
+    let fakes = FakeChildren::new();
+    fakes.ignore_cancellation("hung");
+    let mid = eager("mid").child(fakes.child("hung").shutdown(secs(4)));
+    let app = start(eager("app").child(mid).child(fakes.child("b"))).await;
     let mid = app.supervisor("mid").await.unwrap();
     let mut events = app.events();
     let error = mid.terminate_child("b").await.unwrap_err();
@@ -189,18 +189,18 @@ async fn kin_123_only_its_own_supervisor_removes_a_service_and_a_hung_service_bl
 
     mid.terminate_child("hung").await.unwrap();
     assert_eq!(endings(&mut events), ["app/mid/hung#1 killed"]);
-    mid.start_child(world.child("next")).await.unwrap();
+    mid.start_child(fakes.child("next")).await.unwrap();
     assert_eq!(lifecycle(&mid, "next").await, Lifecycle::Active);
     app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn kin_124_a_stop_names_exactly_the_aborted_children() {
-    let world = World::new();
-    world.deafen("hung1");
-    world.deafen("hung2");
-    let mid = eager("mid").child(world.child("hung2")).child(world.child("b"));
-    let app = start(eager("app").child(world.child("hung1")).child(world.child("a")).child(mid));
+    let fakes = FakeChildren::new();
+    fakes.ignore_cancellation("hung1");
+    fakes.ignore_cancellation("hung2");
+    let mid = eager("mid").child(fakes.child("hung2")).child(fakes.child("b"));
+    let app = start(eager("app").child(fakes.child("hung1")).child(fakes.child("a")).child(mid));
     let app = app.await;
     let mut events = app.events();
     app.stop("done").await.unwrap();
@@ -211,27 +211,27 @@ async fn kin_124_a_stop_names_exactly_the_aborted_children() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_125_a_service_can_end_itself_or_its_tree_up_to_a_boundary() {
-    let tree = |world: &World, name: &str| -> SupervisorBuilder {
-        let job = |name| world.child(name).restart(RestartType::Transient);
+    let tree = |fakes: &FakeChildren, name: &str| -> SupervisorBuilder {
+        let job = |name| fakes.child(name).restart(RestartType::Transient);
         eager(name)
             .auto_shutdown(AutoShutdown::AnySignificant)
-            .child(world.child("a"))
+            .child(fakes.child("a"))
             .child(job("only"))
             .child(job("all").significant())
     };
-    let world = World::new();
-    let app = start(tree(&world, "app")).await;
-    world.end("only", End::Normal).await;
+    let fakes = FakeChildren::new();
+    let app = start(tree(&fakes, "app")).await;
+    fakes.end("only", End::Normal).await;
     assert_eq!(app.count_children().await.unwrap().active, 2);
-    world.acts();
-    world.end("all", End::Normal).await;
+    fakes.actions();
+    fakes.end("all", End::Normal).await;
     app.wait().await.unwrap();
-    assert_eq!(world.acts(), ["end all", "stop a"]);
+    assert_eq!(fakes.actions(), ["end all", "stop a"]);
 
-    let world = World::new();
-    let mid = tree(&world, "mid").into_child().restart(RestartType::Transient);
-    let app = start(eager("app").child(world.child("top")).child(mid)).await;
-    world.end("all", End::Normal).await;
+    let fakes = FakeChildren::new();
+    let mid = tree(&fakes, "mid").into_child().restart(RestartType::Transient);
+    let app = start(eager("app").child(fakes.child("top")).child(mid)).await;
+    fakes.end("all", End::Normal).await;
     assert_eq!(lifecycle(&app, "top").await, Lifecycle::Active);
     let mid = app.which_child("mid").await.unwrap();
     assert_eq!((mid.lifecycle, mid.why), (Lifecycle::Stopped, Some("finished")));
@@ -287,27 +287,27 @@ async fn kin_126_a_hundred_nested_supervisors_can_be_cancelled_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_126_a_removed_child_does_not_appear_again_when_the_tree_stops() {
-    let world = World::new();
-    world.deafen("hung");
-    let app = start(eager("app").child(world.child("hung")).child(world.child("a"))).await;
+    let fakes = FakeChildren::new();
+    fakes.ignore_cancellation("hung");
+    let app = start(eager("app").child(fakes.child("hung")).child(fakes.child("a"))).await;
     app.terminate_child("hung").await.unwrap();
     app.delete_child("hung").await.unwrap();
     let mut events = app.events();
-    let asked = Instant::now();
+    let called = Instant::now();
     app.stop("done").await.unwrap();
-    assert_eq!(asked.elapsed(), secs(0));
+    assert_eq!(called.elapsed(), secs(0));
     assert_eq!(endings(&mut events), ["app/a#1 shutdown"]);
 }
 
 /// Running a tree consumes it, so it can't run twice. A clone of it is a separate tree.
 #[tokio::test(start_paused = true)]
 async fn kin_127_a_subscriber_receives_the_events_of_all_descendants() {
-    let world = World::new();
-    let mid = eager("mid").child(eager("low").child(world.child("leaf")));
+    let fakes = FakeChildren::new();
+    let mid = eager("mid").child(eager("low").child(fakes.child("leaf")));
     let tree = eager("app").child(mid).build().unwrap();
     let app = tree.clone().start().await.unwrap();
     let (mut above, mut below) = (app.events(), app.supervisor("mid").await.unwrap().events());
-    world.end("leaf", End::Error).await;
+    fakes.end("leaf", End::Error).await;
     assert_eq!(endings(&mut above), ["app/mid/low/leaf#1 failed"]);
     assert_eq!(endings(&mut below), ["app/mid/low/leaf#1 failed"]);
 

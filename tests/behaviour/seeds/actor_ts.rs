@@ -7,17 +7,17 @@ use tokio::time::Instant;
 use verger::{Backoff, Context, EventKind, Lifecycle, Readiness, Supervisor, worker};
 
 use super::{MINUTE, app, edges, lifecycle, secs, start};
-use crate::common::{End, World, settle};
+use crate::common::{End, FakeChildren, settle};
 
 #[tokio::test(start_paused = true)]
 async fn seed0_05_an_external_abort_is_handled_like_a_failure() {
     for (how, kind) in [(0, "failed"), (1, "panicked"), (2, "aborted")] {
-        let world = World::new();
-        let app = start(app().child(world.child("a"))).await;
+        let fakes = FakeChildren::new();
+        let app = start(app().child(fakes.child("a"))).await;
         let mut events = app.events();
         match how {
-            0 => world.end("a", End::Error).await,
-            1 => world.end("a", End::Panic).await,
+            0 => fakes.end("a", End::Error).await,
+            1 => fakes.end("a", End::Panic).await,
             _ => app.kill_child("a").await.unwrap(),
         }
         settle().await;
@@ -48,7 +48,7 @@ async fn seed0_05_an_external_abort_is_handled_like_a_failure() {
 async fn seed0_12_a_late_exit_of_an_older_incarnation_changes_nothing() {
     let (release, blocked) = mpsc::channel::<()>();
     let blocked = Arc::new(Mutex::new(Some(blocked)));
-    let stubborn = worker("a", move |ctx: Context| {
+    let blocking = worker("a", move |ctx: Context| {
         let blocked = blocked.lock().unwrap().take();
         async move {
             ctx.ready();
@@ -60,16 +60,16 @@ async fn seed0_12_a_late_exit_of_an_older_incarnation_changes_nothing() {
         }
     });
     let app = Supervisor::builder("app").leak_timeout(Duration::from_millis(1));
-    let app = app.child(stubborn.readiness(Readiness::Signal).backoff(Backoff::none()));
+    let app = app.child(blocking.readiness(Readiness::Signal).backoff(Backoff::none()));
     let app = start(app).await;
     let mut events = app.events();
 
     app.kill_child("a").await.unwrap();
-    let mut told = Vec::new();
-    while !matches!(told.last(), Some(EventKind::Moved { to: Lifecycle::Active, .. })) {
-        told.push(events.next().await.unwrap().kind);
+    let mut kinds = Vec::new();
+    while !matches!(kinds.last(), Some(EventKind::Moved { to: Lifecycle::Active, .. })) {
+        kinds.push(events.next().await.unwrap().kind);
     }
-    assert!(told.iter().any(|kind| matches!(kind, EventKind::Leaked)), "{told:?}");
+    assert!(kinds.iter().any(|kind| matches!(kind, EventKind::Leaked)), "{kinds:?}");
     drop(release);
     let late = events.next().await.unwrap();
     assert!(matches!(late.kind, EventKind::LeakEnded), "{late:?}");
@@ -88,17 +88,17 @@ async fn seed0_12_a_late_exit_of_an_older_incarnation_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn seed0_13_a_backoff_cut_short_starts_no_second_incarnation() {
-    let world = World::new();
-    let app = start(app().child(world.child("a"))).await;
-    world.end("a", End::Error).await;
+    let fakes = FakeChildren::new();
+    let app = start(app().child(fakes.child("a"))).await;
+    fakes.end("a", End::Error).await;
 
     tokio::time::sleep(secs(1)).await;
     app.wake("a").await.unwrap();
     settle().await;
-    assert_eq!(world.acts(), ["start a", "end a", "start a"]);
+    assert_eq!(fakes.actions(), ["start a", "end a", "start a"]);
     tokio::time::sleep(MINUTE).await;
 
-    assert_eq!(world.acts(), [""; 0]);
+    assert_eq!(fakes.actions(), [""; 0]);
     let alive = app.which_child("a").await.unwrap();
     assert_eq!((alive.lifecycle, alive.incarnation), (Lifecycle::Active, 2));
     let error = app.wake("a").await.unwrap_err();
@@ -108,15 +108,15 @@ async fn seed0_13_a_backoff_cut_short_starts_no_second_incarnation() {
 
 #[tokio::test(start_paused = true)]
 async fn seed0_14_stopping_the_supervisor_cancels_the_pending_restart() {
-    let world = World::new();
-    let app = start(app().child(world.child("a"))).await;
-    world.end("a", End::Error).await;
+    let fakes = FakeChildren::new();
+    let app = start(app().child(fakes.child("a"))).await;
+    fakes.end("a", End::Error).await;
     assert_eq!(lifecycle(&app, "a").await, Lifecycle::Restarting);
-    world.log();
+    fakes.log();
 
-    let asked = Instant::now();
+    let called = Instant::now();
     app.stop("done").await.unwrap();
-    assert_eq!(asked.elapsed(), Duration::ZERO, "there is nobody to wait for");
+    assert_eq!(called.elapsed(), Duration::ZERO, "there is no child to wait for");
     tokio::time::sleep(MINUTE).await;
-    assert_eq!(world.log(), [""; 0]);
+    assert_eq!(fakes.log(), [""; 0]);
 }

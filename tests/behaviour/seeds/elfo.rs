@@ -3,7 +3,7 @@
 use verger::{Context, Exit, RestartType, Supervisor, worker};
 
 use super::{app, start};
-use crate::common::{End, World};
+use crate::common::{End, FakeChildren};
 
 #[tokio::test(start_paused = true)]
 async fn seed4_51_a_subscriber_first_receives_every_childs_state_and_then_each_change() {
@@ -12,17 +12,17 @@ async fn seed4_51_a_subscriber_first_receives_every_childs_state_and_then_each_c
         let state = change.lifecycle.map_or("gone".to_owned(), |state| state.to_string());
         format!("{}#{} {state}", change.path, change.incarnation)
     }
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let speaking = worker("speaking", async |ctx: Context| -> Exit {
         ctx.set_status("lag 12 ms");
         ctx.cancelled().await;
         Ok(())
     });
-    let job = world.child("job").restart(RestartType::Temporary);
+    let job = fakes.child("job").restart(RestartType::Temporary);
     let mid = Supervisor::builder("mid").child(speaking);
-    let app = start(app().child(world.child("a")).child(job).child(mid)).await;
-    world.end("a", End::Error).await;
-    world.end("job", End::Normal).await;
+    let app = start(app().child(fakes.child("a")).child(job).child(mid)).await;
+    fakes.end("a", End::Error).await;
+    fakes.end("job", End::Normal).await;
 
     let expected = ["app/a#1 restarting", "app/mid#1 active", "app/mid/speaking#1 active"];
     let mut first = app.subscribe_status().await.unwrap();

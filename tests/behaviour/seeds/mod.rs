@@ -41,15 +41,17 @@ async fn lifecycle(handle: &SupervisorHandle, path: &str) -> Lifecycle {
 
 /// Returns the transitions so far, as in `app/a#2 active → errored (panicked)`.
 fn edges(events: &mut Subscription<Event>) -> Vec<String> {
-    let told = std::iter::from_fn(|| events.try_next());
-    told.filter_map(|event| match event.kind {
-        EventKind::Moved { from, to, reason, wait, .. } => {
-            let reason = reason.map(|reason| format!(" ({})", reason.kind())).unwrap_or_default();
-            let wait =
-                wait.map(|(n, wait)| format!(", attempt {n} in {wait:?}")).unwrap_or_default();
-            Some(format!("{}#{} {from} → {to}{reason}{wait}", event.path, event.incarnation))
-        }
-        _ => None,
-    })
-    .collect()
+    let received = std::iter::from_fn(|| events.try_next());
+    received
+        .filter_map(|event| match event.kind {
+            EventKind::Moved { from, to, reason, wait, .. } => {
+                let reason =
+                    reason.map(|reason| format!(" ({})", reason.kind())).unwrap_or_default();
+                let wait =
+                    wait.map(|(n, wait)| format!(", attempt {n} in {wait:?}")).unwrap_or_default();
+                Some(format!("{}#{} {from} → {to}{reason}{wait}", event.path, event.incarnation))
+            }
+            _ => None,
+        })
+        .collect()
 }

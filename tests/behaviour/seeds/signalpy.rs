@@ -10,19 +10,19 @@ use verger::{
 };
 
 use super::{MINUTE, app, edges, lifecycle, limited, secs, start};
-use crate::common::{End, NextStart, World, settle};
+use crate::common::{End, FakeChildren, NextStart, settle};
 
 #[tokio::test(start_paused = true)]
 async fn seed3_08_a_child_parked_at_boot_is_retried_only_manually() {
-    let world = World::new();
-    world.next_starts("b", [NextStart::Error, NextStart::Error]);
+    let fakes = FakeChildren::new();
+    fakes.next_starts("b", [NextStart::Error, NextStart::Error]);
     let app = limited(0).on_exhausted(OnExhausted::Park);
-    let app = start(app.child(world.child("a")).child(world.child("b")).child(world.child("c")));
+    let app = start(app.child(fakes.child("a")).child(fakes.child("b")).child(fakes.child("c")));
     let app = app.await;
-    assert_eq!(world.acts(), ["start a", "try b", "start c"], "the boot goes on");
+    assert_eq!(fakes.actions(), ["start a", "try b", "start c"], "the boot goes on");
     assert_eq!(lifecycle(&app, "b").await, Lifecycle::Errored);
     tokio::time::sleep(MINUTE).await;
-    assert_eq!(world.acts(), [""; 0], "nothing is tried by itself");
+    assert_eq!(fakes.actions(), [""; 0], "nothing is tried by itself");
 
     let error = app.retry("b").await.unwrap_err();
     let text = "`app/b` failed to start: activation failed: no start";
@@ -43,12 +43,12 @@ async fn seed3_08_a_child_parked_at_boot_is_retried_only_manually() {
 #[tokio::test(start_paused = true)]
 async fn seed3_09_a_child_can_follow_its_parents_up_to_the_root() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-    let told = Arc::clone(&seen);
+    let sink = Arc::clone(&seen);
     let leaf = worker("leaf", move |ctx: Context| {
         let mut chain = vec![ctx.path().to_string(), ctx.parent().path().to_string()];
         let above = std::iter::successors(ctx.parent().path().parent(), verger::Path::parent);
         chain.extend(above.map(|path| path.to_string()));
-        *told.lock().unwrap() = chain;
+        *sink.lock().unwrap() = chain;
         async move { ctx.cancelled().await }
     });
     let mid = Supervisor::builder("top").child(Supervisor::builder("mid").child(leaf));
@@ -60,15 +60,15 @@ async fn seed3_09_a_child_can_follow_its_parents_up_to_the_root() {
 
 /// Returns what three children do when the middle one fails, until its backoff is over.
 async fn fail_the_middle_of_three(strategy: Strategy) -> (Vec<String>, Vec<u32>) {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     let app = app().strategy(strategy);
-    let app = app.child(world.child("a")).child(world.child("b")).child(world.child("c"));
+    let app = app.child(fakes.child("a")).child(fakes.child("b")).child(fakes.child("c"));
     let app = start(app).await;
-    world.acts();
-    world.end("b", End::Error).await;
+    fakes.actions();
+    fakes.end("b", End::Error).await;
     tokio::time::sleep(secs(2)).await;
     settle().await;
-    let acts = world.acts();
+    let acts = fakes.actions();
     let children = app.which_children().await.unwrap();
     app.stop("done").await.unwrap();
     (acts, children.iter().map(|child| child.incarnation).collect())
@@ -115,11 +115,11 @@ fn seed3_20_the_states_have_these_names() {
 
 #[tokio::test(start_paused = true)]
 async fn seed3_21_a_child_passes_through_exactly_these_states() {
-    let world = World::new();
+    let fakes = FakeChildren::new();
     // The child is added later, so that a subscriber sees it from its start.
     let app = start(limited(1).on_exhausted(OnExhausted::Park)).await;
     let mut events = app.events();
-    app.start_child(world.child("a")).await.unwrap();
+    app.start_child(fakes.child("a")).await.unwrap();
     assert_eq!(
         edges(&mut events),
         [
@@ -128,8 +128,8 @@ async fn seed3_21_a_child_passes_through_exactly_these_states() {
             "app/a#1 activating → active",
         ],
     );
-    world.next_starts("a", [NextStart::Error]);
-    world.end("a", End::Error).await;
+    fakes.next_starts("a", [NextStart::Error]);
+    fakes.end("a", End::Error).await;
     tokio::time::sleep(secs(6)).await;
     settle().await;
     assert_eq!(
@@ -146,7 +146,7 @@ async fn seed3_21_a_child_passes_through_exactly_these_states() {
             "app/a#3 activating → active",
         ],
     );
-    world.end("a", End::Panic).await;
+    fakes.end("a", End::Panic).await;
     app.retry("a").await.unwrap();
     app.terminate_child("a").await.unwrap();
     assert_eq!(
@@ -165,9 +165,9 @@ async fn seed3_21_a_child_passes_through_exactly_these_states() {
 
 #[tokio::test(start_paused = true)]
 async fn seed3_22_a_waiting_child_shows_its_remaining_delay() {
-    let world = World::new();
-    let app = start(app().child(world.child("a"))).await;
-    world.end("a", End::Error).await;
+    let fakes = FakeChildren::new();
+    let app = start(app().child(fakes.child("a"))).await;
+    fakes.end("a", End::Error).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
 
     let child = app.which_child("a").await.unwrap();
@@ -192,10 +192,10 @@ async fn seed3_22_a_waiting_child_shows_its_remaining_delay() {
 /// ended.
 #[tokio::test(start_paused = true)]
 async fn seed3_27_a_supervisor_that_gives_up_is_a_failure_for_its_parent() {
-    let world = World::new();
-    let mid = Supervisor::builder("mid").restarts(0, MINUTE).child(world.child("leaf"));
+    let fakes = FakeChildren::new();
+    let mid = Supervisor::builder("mid").restarts(0, MINUTE).child(fakes.child("leaf"));
     let app = start(limited(1).child(mid)).await;
-    world.end("leaf", End::Error).await;
+    fakes.end("leaf", End::Error).await;
 
     let mid = app.which_child("mid").await.unwrap();
     assert_eq!(mid.lifecycle, Lifecycle::Restarting);
@@ -209,7 +209,7 @@ async fn seed3_27_a_supervisor_that_gives_up_is_a_failure_for_its_parent() {
         let app = app.clone();
         async move { app.wait().await }
     });
-    world.end("leaf", End::Error).await;
+    fakes.end("leaf", End::Error).await;
     let error = end.await.unwrap().unwrap_err();
     let RunError::GaveUp { path, child, reason } = &error else { panic!("{error}") };
     assert_eq!((path.as_str(), child.as_str(), reason.kind()), ("app", "app/mid", "escalated"));
@@ -221,21 +221,21 @@ async fn seed3_27_a_supervisor_that_gives_up_is_a_failure_for_its_parent() {
 
 #[tokio::test(start_paused = true)]
 async fn seed3_28_a_root_that_parks_does_nothing_until_a_manual_retry() {
-    let world = World::new();
-    let mid = Supervisor::builder("mid").restarts(0, MINUTE).child(world.child("leaf"));
+    let fakes = FakeChildren::new();
+    let mid = Supervisor::builder("mid").restarts(0, MINUTE).child(fakes.child("leaf"));
     let app = limited(0).on_exhausted(OnExhausted::Park);
-    let app = start(app.child(mid).child(world.child("other"))).await;
-    world.end("leaf", End::Error).await;
-    world.acts();
+    let app = start(app.child(mid).child(fakes.child("other"))).await;
+    fakes.end("leaf", End::Error).await;
+    fakes.actions();
     tokio::time::sleep(100 * MINUTE).await;
 
-    assert_eq!(world.acts(), [""; 0]);
+    assert_eq!(fakes.actions(), [""; 0]);
     let mid = app.which_child("mid").await.unwrap();
     assert_eq!((mid.lifecycle, mid.why), (Lifecycle::Errored, Some("given up")));
     let error = app.which_child("mid/leaf").await.unwrap_err();
     assert_eq!(error.to_string(), "the supervisor of `app/mid/leaf` is not running; `app` is");
     app.retry("mid").await.unwrap();
-    assert_eq!(world.acts(), ["start leaf"]);
+    assert_eq!(fakes.actions(), ["start leaf"]);
     assert_eq!(lifecycle(&app, "mid/leaf").await, Lifecycle::Active);
     app.stop("done").await.unwrap();
 }
@@ -243,23 +243,23 @@ async fn seed3_28_a_root_that_parks_does_nothing_until_a_manual_retry() {
 #[tokio::test(start_paused = true)]
 async fn seed3_37_a_waiting_child_delays_only_the_siblings_that_start_after_it() {
     for (order, at_once) in [(Start::Concurrent, true), (Start::Sequential, false)] {
-        let world = World::new();
-        world.next_starts("a", [NextStart::Error]);
-        let tree = app().start(order).child(world.child("a")).child(world.child("b"));
+        let fakes = FakeChildren::new();
+        fakes.next_starts("a", [NextStart::Error]);
+        let tree = app().start(order).child(fakes.child("a")).child(fakes.child("b"));
         let began = Instant::now();
         let starting = tokio::spawn(tree.build().unwrap().start());
         settle().await;
         let acts: &[&str] = if at_once { &["try a", "start b"] } else { &["try a"] };
-        assert_eq!(world.acts(), acts);
+        assert_eq!(fakes.actions(), acts);
         let app = starting.await.unwrap().unwrap();
         assert_eq!(began.elapsed(), secs(2), "up when all have had their turn");
 
         // Once the tree is up, no child delays a sibling.
-        world.end("a", End::Error).await;
-        let asked = Instant::now();
-        app.start_child(world.child("c")).await.unwrap();
+        fakes.end("a", End::Error).await;
+        let called = Instant::now();
+        app.start_child(fakes.child("c")).await.unwrap();
         app.restart("b").await.unwrap();
-        assert_eq!(asked.elapsed(), Duration::ZERO);
+        assert_eq!(called.elapsed(), Duration::ZERO);
         assert_eq!(lifecycle(&app, "a").await, Lifecycle::Restarting);
         app.stop("done").await.unwrap();
     }
@@ -268,11 +268,11 @@ async fn seed3_37_a_waiting_child_delays_only_the_siblings_that_start_after_it()
 #[tokio::test(start_paused = true)]
 async fn seed3_38_a_child_that_fails_again_after_a_group_restart_is_retried_again() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
-        let world = World::new();
-        let app = app().strategy(strategy).child(world.child("a")).child(world.child("b"));
+        let fakes = FakeChildren::new();
+        let app = app().strategy(strategy).child(fakes.child("a")).child(fakes.child("b"));
         let app = start(app).await;
-        world.next_starts("a", [NextStart::Error, NextStart::Panic]);
-        world.end("a", End::Error).await;
+        fakes.next_starts("a", [NextStart::Error, NextStart::Panic]);
+        fakes.end("a", End::Error).await;
         tokio::time::sleep(secs(2 + 4 + 8)).await;
         settle().await;
 
