@@ -5,13 +5,13 @@
 //! ├─ archive       rest_for_one   the writer starts the uploads
 //! │  ├─ uploads    dynamic        one for each batch of readings
 //! │  └─ writer
-//! ├─ sensors       one_for_one    they don't know each other
+//! ├─ sensors       one_for_one    independent of each other
 //! │  ├─ north
 //! │  └─ south                     its line drops once
-//! └─ shift         significant    is over after four seconds
+//! └─ shift         significant    ends after four seconds
 //! ```
 //!
-//! With `-- --builder`, the same tree is built by hand: see `components/by_builder.rs`.
+//! With `-- --builder`, the builder makes the same tree: see `components/by_builder.rs`.
 
 #[path = "components/by_builder.rs"]
 pub(crate) mod by_builder;
@@ -60,7 +60,7 @@ struct Sensors {
 struct Writer {
     /// Shared by all incarnations.
     readings: Arc<Mutex<mpsc::Receiver<f64>>>,
-    /// Each incarnation begins with an empty one.
+    /// Empty at the start of each incarnation.
     batch: Vec<f64>,
 }
 
@@ -93,14 +93,14 @@ impl Writer {
     }
 }
 
-/// Takes a moment, as networks do.
+/// Uploads one batch, which takes half a second.
 #[worker(restart = "temporary")]
 async fn upload(batch: Vec<f64>) {
     sleep(Duration::from_millis(500)).await;
     info!("uploaded {} readings, the last is {} °C", batch.len(), batch[batch.len() - 1]);
 }
 
-/// Passes on what comes over a line.
+/// Passes the readings of a line to the writer.
 #[worker(restart = "transient")]
 async fn sensor(ctx: Context, line: Line, readings: mpsc::Sender<f64>) -> Exit {
     while let Some(reading) = ctx.run_until_cancelled(line.read()).await {
@@ -109,9 +109,9 @@ async fn sensor(ctx: Context, line: Line, readings: mpsc::Sender<f64>) -> Exit {
     Ok(())
 }
 
-/// Shows the tree when its time is over.
+/// Prints the tree when its time is over.
 #[worker(restart = "transient")]
-#[expect(clippy::print_stdout, reason = "it is meant to be seen without a log, too")]
+#[expect(clippy::print_stdout, reason = "the output is visible without a log")]
 async fn shift(ctx: Context, length: Duration) -> Exit {
     if ctx.run_until_cancelled(sleep(length)).await.is_some() {
         println!("{}", ctx.parent().status().await?);
@@ -119,7 +119,7 @@ async fn shift(ctx: Context, length: Duration) -> Exit {
     Ok(())
 }
 
-/// A line to a sensor, which outlives whoever reads from it.
+/// A line to a sensor, which outlives the incarnations that read from it.
 #[derive(Clone)]
 struct Line {
     reads: Arc<AtomicU32>,
@@ -155,7 +155,7 @@ pub(crate) fn by_macro() -> SupervisorBuilder {
 #[tokio::main]
 async fn main() -> Result<(), RunError> {
     tracing_subscriber::fmt().init();
-    let by_hand = std::env::args().any(|arg| arg == "--builder");
-    let station = if by_hand { by_builder::station() } else { by_macro() };
+    let builder = std::env::args().any(|arg| arg == "--builder");
+    let station = if builder { by_builder::station() } else { by_macro() };
     station.build()?.with_graceful_shutdown(signals()).await
 }

@@ -1,12 +1,14 @@
-//! The macros, which are made elsewhere, and documented here, where what they write is known.
+//! The macros, with their documentation, whose links need the items of this crate.
 
 /// Makes a struct a supervisor, whose fields are its children.
 ///
 /// The struct gets three methods, as visible as itself:
 ///
-/// * `builder(self)`, a [`SupervisorBuilder`](crate::SupervisorBuilder), to go on by hand,
-/// * `into_child(self)`, a [`ChildSpec`](crate::ChildSpec), for another supervisor; also by `From`,
-/// * `run(self)`, which builds the tree and runs it until it ends.
+/// * `builder(self)` returns a [`SupervisorBuilder`](crate::SupervisorBuilder), to which more can be
+///   added.
+/// * `into_child(self)` returns a [`ChildSpec`](crate::ChildSpec) for another supervisor, as does
+///   `From`.
+/// * `run(self)` builds the tree and runs it until it ends.
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,116 +81,116 @@
 /// | attribute | type of the field |
 /// | --- | --- |
 /// | `#[child]` | a [`Component`](crate::Component): a [`Child`](trait@crate::Child) that is `Clone` and `Sync`, cloned for each incarnation; or a [`ChildSpec`](crate::ChildSpec), such as the constructor of a [`#[worker]`](macro@worker) function returns |
-/// | `#[supervisor]` | another annotated struct, or anything else that is `Into<ChildSpec>`, such as a builder |
+/// | `#[supervisor]` | another annotated struct, or any other `Into<ChildSpec>`, such as a builder |
 /// | `#[dynamic]` | [`DynamicSupervisor`](crate::DynamicSupervisor) |
-/// | none | any: data of the struct, which keys may use, as in `max_restarts = self.limit` |
+/// | none | any type: data of the struct, which keys may use, as in `max_restarts = self.limit` |
 ///
-/// Children start in the order of the fields. A field that has a `cfg` is a child only where that
-/// holds. A child is called like its field, the root like the struct, in snake case. Type
-/// parameters may have any bounds, and get those that the fields need; there can be no lifetime
-/// parameters, since children outlive whoever starts them.
+/// Children start in the order of the fields. A field with a `cfg` is a child only where that holds.
+/// A child is named after its field, and the root after the struct, in snake case. A `ChildSpec`
+/// without an attribute is an error unless a key uses it as `self.field`, because it would never
+/// start.
+///
+/// Type parameters get the bounds that the fields need. Lifetime parameters are an error, because
+/// children outlive the function that starts them.
 ///
 /// # Keys
 ///
-/// Words and durations stand in quotes and are checked when the program is compiled; instead of
-/// one there may be an expression of the type that the method takes. It may use the data of the
-/// struct, which is moved out of it: what is needed twice is written `self.x.clone()`. What isn't
-/// set is as in the builder.
+/// Words and durations are written in quotes and checked at compile time. Each may be an expression
+/// of the method's type instead. Expressions may use the data of the struct, which is moved out of
+/// it: write `self.x.clone()` for a value that is used twice. Keys that aren't set have the builder's
+/// defaults.
 ///
-/// Of the struct, each as the method of [`SupervisorBuilder`](crate::SupervisorBuilder) of the same
-/// name unless something else is said:
+/// Keys of the struct. Each sets the option of [`SupervisorBuilder`](crate::SupervisorBuilder) with
+/// the same name, unless the table names another one:
 ///
-/// | key | |
+/// | key | value |
 /// | --- | --- |
 /// | `strategy` | `"one_for_one"`, `"one_for_all"`, `"rest_for_one"` |
-/// | `max_restarts`, `period` | a number and a duration, both or none: `restarts` |
-/// | `intensity(…)` | another kind of window, see below |
-/// | `unlimited_restarts` | stands alone |
+/// | `max_restarts`, `period` | a number and a duration, both or neither: `restarts` |
+/// | `intensity` | an [`Intensity`](crate::Intensity): `Intensity::tumbling(5, Duration::from_secs(60))` |
+/// | `unlimited_restarts` | none |
 /// | `auto_shutdown` | `"never"`, `"any_significant"`, `"all_significant"` |
 /// | `start` | `"sequential"`, `"concurrent"` |
 /// | `first_start` | `"retry"`, `"fail"` |
-/// | `on_exhausted` | `"escalate"`, `"park"`, `"stop_child"`; or `on_exhausted(pause = "15s")`, `on_exhausted(exit = 3)` |
-/// | `on_child_failure` | a function, also an async one or one of the struct's own: `Self::failed` |
+/// | `on_exhausted` | `"escalate"`, `"park"`, `"stop_child"`, or another [`OnExhausted`](crate::OnExhausted): `OnExhausted::Pause(Duration::from_secs(15))` |
+/// | `on_child_failure` | a function, async or not, or a method of the struct: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
-/// | `preset` | one of [`Preset`](crate::Preset) by its name: `"otp"`, `"elixir"`, `"actor_ts"`, `"pekko_on_stop"`, `"pekko_on_failure"`, `"pekko_typed"`, `"xebia"`, `"signalpy"`, `"elfo"`, `"suture"`, `"oversight"`, `"systemd"`, `"kubelet"`, `"pebble"` |
-/// | `defaults(…)` | what children get that don't say otherwise: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits of their own: `max_restarts` and `period`, `intensity(…)`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
-/// | `backoff(…)` | short for `defaults(backoff(…))` |
-/// | `child(…)` | how it is treated by a supervisor above: any key of a child |
-/// | `name` | what it is called if it is the root, or made a child by hand |
+/// | `preset` | a [`Preset`](crate::Preset): `Preset::otp()` |
+/// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `max_restarts` and `period`, `intensity`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
+/// | `backoff` | short for `defaults(backoff(…))` |
+/// | `child(…)` | options of this supervisor as a child: any key of a child |
+/// | `name` | the name of the root, or of a child that is added without a field |
 /// | `crate` | the path to verger, if it isn't `::verger` |
 ///
-/// Of a `#[child]`, a `#[supervisor]` field and a `#[dynamic]` one, as the methods of
-/// [`ChildSpec`](crate::ChildSpec). They win over what the type says itself.
+/// Keys of a `#[child]`, a `#[supervisor]` field and a `#[dynamic]` field, for
+/// [`ChildSpec`](crate::ChildSpec). They win over what the type sets itself.
 ///
-/// | key | |
+/// | key | value |
 /// | --- | --- |
-/// | `name` | instead of the field's |
+/// | `name` | the child's name, instead of the field's |
 /// | `restart` | `"permanent"` (`"always"`), `"transient"` (`"on_failure"`), `"temporary"` (`"never"`, `"no"`), `"on_stop"`, `"on_success"`, `"on_abnormal"`, `"on_abort"`, `"on_watchdog"` |
 /// | `shutdown` | a duration, `"brutal_kill"`, `"infinity"` |
-/// | `backoff(…)` | see below |
-/// | `significant` | stands alone |
-/// | `requires` | a sibling, or several: `["db", "cache"]` |
+/// | `backoff` | a curve in parentheses, see below, or a [`Backoff`](crate::Backoff): `Backoff::fibonacci(MIN, MAX)` |
+/// | `significant` | none |
+/// | `requires` | the name of a sibling, or several: `["db", "cache"]` |
 /// | `readiness` | `"on_start"`, `"signal"` |
 /// | `activation_timeout` | a duration |
 /// | `on_leak` | `"restart"`, `"park"` |
-/// | `restart_if`, `stop_if` | a function of an error, or several in brackets: `restart_if = [refused, \|error: &Slow\| error.often]` |
-/// | `retry_after` | a function of an error that says how long to wait, or several |
-/// | `max_restarts`, `period` | how often this child alone may be restarted: `restarts` |
-/// | `intensity(…)` | the same with another kind of window, see below |
+/// | `restart_if`, `stop_if` | a function of an error, or several in brackets: `[refused, \|error: &Slow\| error.often]` |
+/// | `retry_after` | a function of an error that returns how long to wait, or several |
+/// | `max_restarts`, `period` | a number and a duration, both or neither: `restarts` for this child alone |
+/// | `intensity` | an [`Intensity`](crate::Intensity) for this child alone |
 /// | `consecutive_restarts` | a number |
 /// | `failing_for` | a duration |
 /// | `on_exhausted` | as above, for this child |
-/// | `fallback` | a child spec, such as the constructor of a worker function returns: `fallback = bestsellers()` |
-/// | `policy` | a [`RestartPolicy`](crate::RestartPolicy): an expression, such as a field that was read from a file |
-/// | `health_check` | a [`HealthCheck`](crate::HealthCheck): an expression |
-/// | `failure_log` | `"trace"`, `"debug"`, `"info"`, `"warn"`, `"error"`; or `failure_log(level = "info", critical = "error", after = 3)` |
+/// | `fallback` | a child spec, such as the constructor of a worker function returns: `bestsellers()` |
+/// | `policy` | a [`RestartPolicy`](crate::RestartPolicy), such as a field that is read from a file |
+/// | `health_check` | a [`HealthCheck`](crate::HealthCheck) |
+/// | `failure_log` | a [`FailureLog`](crate::FailureLog): `FailureLog::at(LogLevel::Info)` |
 ///
-/// A `#[dynamic]` field has those of a builder as well: `max_children`, `max_restarts` and
-/// `period`, `intensity(…)`, `unlimited_restarts`, `on_exhausted`, `on_child_failure`,
-/// `leak_timeout`, `stop_deadline`, `preset`, `defaults(…)`. Where a key is one of both, it is the
-/// builder's; how often the dynamic supervisor itself may be restarted stands in `child(…)`. Above a
-/// `#[supervisor]` field all keys are about that supervisor as a child; what concerns its own
-/// children stands above its struct.
+/// A `#[dynamic]` field also has the keys of its builder: `max_children`, `max_restarts` and
+/// `period`, `intensity`, `unlimited_restarts`, `on_exhausted`, `on_child_failure`, `leak_timeout`,
+/// `stop_deadline`, `preset`, `defaults(…)`. A key of both is the builder's. The limits of the
+/// dynamic supervisor as a child are written in `child(…)`.
 ///
-/// A [`Backoff`](crate::Backoff) is written as its curve and what belongs to that, or as an
-/// expression: `backoff = Backoff::default()`.
+/// Above a `#[supervisor]` field, all keys are options of that supervisor as a child. The options of
+/// its own children are written above its struct.
 ///
-/// | curve | |
+/// # Backoff
+///
+/// A backoff in parentheses begins with its curve. The table has the defaults in parentheses:
+///
+/// | curve | settings |
 /// | --- | --- |
-/// | `backoff(exponential)` | `min` (200 ms), `max` (30 s), `factor` (2), `compounding` |
-/// | `backoff(linear, base = "2s")` | `base`, `step` (the same as `base`), `max` (30 s) |
-/// | `backoff(constant, delay = "5s")` | `delay` |
-/// | `backoff(geometric, steps = 5)` | `min` (200 ms), `max` (30 s), `steps` |
-/// | `backoff(fibonacci)` | `min` (200 ms), `max` (30 s) |
-/// | `backoff(binary_slots, slot = "100ms")` | `slot`, `ceiling` (10), `stay_at_ceiling` |
-/// | `backoff(none)` | |
+/// | `backoff(exponential)` | `min` (200 ms), `max` (30 s), `factor` (2), `jitter`, `reset_after` |
+/// | `backoff(linear, base = "2s")` | `base`, `step` (the same as `base`), `max` (30 s), `jitter`, `reset_after` |
+/// | `backoff(constant, delay = "5s")` | `delay`, `jitter`, `reset_after` |
+/// | `backoff(none)` | none |
 ///
-/// Any of these may follow, in any order; after `none`, only the last two rows:
+/// `jitter` is a number from 0 to 1, or a [`Jitter`](crate::Jitter). Other curves and settings take
+/// an expression:
 ///
-/// | setting | |
-/// | --- | --- |
-/// | `jitter` | a fraction, `"none"`, `"full"`, `"equal"`; or `jitter(symmetric = 0.2)`, `jitter(additive = 0.2)`, `jitter(additive_abs = "1s")` |
-/// | `cap` | a duration |
-/// | `jitter_before_cap`, `soft_cap`, `hard_floor`, `first_at_once`, `at_once_after_reset` | stand alone |
-/// | `reset` | `"never"`, `"by_hand"`, `"on_ready"`, `"on_ack"`, or several: `["on_ready", "on_ack"]` |
-/// | `reset_after`, `half_life` | a duration |
+/// ```
+/// use std::time::Duration;
 ///
-/// An [`Intensity`](crate::Intensity) is written as its kind and what belongs to that, or as an
-/// expression:
+/// use verger::{Backoff, Context, Jitter, worker};
 ///
-/// | kind | |
-/// | --- | --- |
-/// | `intensity(sliding, max = 5, period = "60s")` | the same as `max_restarts` and `period` |
-/// | `intensity(tumbling, max = 5, period = "60s")` | |
-/// | `intensity(decaying, max = 5.0, half_life = "30s")` | `max` need not be whole |
+/// const SECOND: Duration = Duration::from_secs(1);
+///
+/// #[worker(backoff = Backoff::fibonacci(SECOND, 13 * SECOND).jitter(Jitter::Full))]
+/// async fn poll(ctx: Context) {
+///     ctx.cancelled().await;
+/// }
+/// # drop(poll());
+/// ```
 #[doc(inline)]
 pub use verger_macros::supervisor;
 
-/// Makes a struct a supervisor, like [`#[supervisor]`](macro@supervisor), and leaves the struct as
-/// it is.
+/// Makes a struct a supervisor, as a derive macro.
 ///
-/// The keys and the methods are the same. The attributes are called `#[tree(…)]` above the struct
-/// and above a field that is a supervisor, `#[child(…)]` and `#[dynamic(…)]`.
+/// It has the keys and generates the methods of [`#[supervisor]`](macro@supervisor). The attribute
+/// above the struct, and above a field that is a supervisor, is named `#[tree(…)]`. The others are
+/// `#[child(…)]` and `#[dynamic(…)]`.
 ///
 /// ```
 /// use verger::{ChildSpec, Context, Supervisor, worker};
@@ -226,11 +228,11 @@ pub use verger_macros::Supervisor;
 ///
 /// # On an `async fn`
 ///
-/// What is left has the function's name, its documentation and its visibility, and returns a
-/// [`ChildSpec`](crate::ChildSpec) of that name. Its first parameter, if it is a
-/// [`Context`](crate::Context), is what each incarnation gets from its supervisor. The others are
-/// the constructor's, and are cloned for each incarnation: they have to be `Clone + Send + Sync`.
-/// The function may return what any worker may: see [`Outcome`](crate::Outcome).
+/// The constructor has the name, the documentation and the visibility of the function, and returns a
+/// [`ChildSpec`](crate::ChildSpec) of that name. A first parameter of type
+/// [`Context`](crate::Context) is the context of the incarnation. The other parameters are the
+/// constructor's, and are cloned for each incarnation: they have to be `Clone + Send + Sync`. The
+/// function may return any [`Outcome`](crate::Outcome).
 ///
 /// ```
 /// use std::time::Duration;
@@ -259,18 +261,17 @@ pub use verger_macros::Supervisor;
 /// # }
 /// ```
 ///
-/// Attributes of the function stay with it, except for `cfg`, `deprecated` and `must_use`, which
-/// concern the constructor; levels of lints concern both. Within the function, its name means the
-/// constructor, as elsewhere, and the function itself is called `__poll`, which is what a span of
-/// `#[instrument]` is called unless it is given a name. Parameters whose types depend on type
-/// parameters get the bounds that they need.
+/// Attributes stay with the function, except for `cfg`, `deprecated` and `must_use`, which apply to
+/// the constructor. Lint levels apply to both. The function itself is renamed to `__poll`, which is
+/// also the name of a span of `#[instrument]`, unless you set one; inside the function, its name
+/// means the constructor. Parameters of generic types get the bounds that they need.
 ///
 /// # On an `async fn` with a mailbox
 ///
-/// One of the parameters may be an [`Inbox<M>`](crate::Inbox), at any place but before the context;
-/// it is recognised by that name, also as `verger::Inbox<M>`. It is not the constructor's: each
-/// incarnation is lent it. The constructor returns the spec and the [`Address<M>`](crate::Address)
-/// that sends to it, `(ChildSpec, Address<M>)`. Messages have to be `Send`.
+/// One parameter after the context may be an [`Inbox<M>`](crate::Inbox), recognised by that name. It
+/// isn't the constructor's: each incarnation borrows the inbox from the supervisor. The constructor
+/// returns the spec and the [`Address<M>`](crate::Address) that sends to it, as
+/// `(ChildSpec, Address<M>)`. Messages have to be `Send`.
 ///
 /// ```
 /// use verger::{Exit, Inbox, Overflow, Supervisor, worker};
@@ -294,21 +295,20 @@ pub use verger_macros::Supervisor;
 /// # }
 /// ```
 ///
-/// Two more keys say what its mailbox is like. Both may use the constructor's parameters.
+/// Two more keys set the options of the mailbox. Both may use the constructor's parameters.
 ///
-/// | key | |
+/// | key | value |
 /// | --- | --- |
-/// | `capacity` | a number of messages, at least 1; without it, 1000 |
-/// | `mailbox` | a function of the [`Mailbox<M>`](crate::Mailbox) that returns it: a path to one, or a closure, as above |
+/// | `capacity` | a number of messages, at least 1; by default 1000 |
+/// | `mailbox` | a function that takes the [`Mailbox<M>`](crate::Mailbox) and returns it: a path or a closure |
 ///
-/// There is one mailbox for each call of the constructor, and a spec with a mailbox is for one
-/// child at a time.
+/// Each call of the constructor makes a mailbox. A spec with a mailbox is for one child at a time.
 ///
 /// # On an `impl` block
 ///
-/// `run`, and `activate` and `deactivate` if they are there, become those of the trait. They may
-/// leave out the context and the result, and may take `&self`. Other methods stay what they are.
-/// They get no inbox: such a value has it in a field, and becomes a child by
+/// `run`, and `activate` and `deactivate` if they exist, become the methods of the trait. They may
+/// leave out the context and the result, and may take `&self`. Other methods stay as they are. A
+/// type that reads messages keeps its inbox in a field: make such a child with
 /// [`child_with_mailbox`](crate::child_with_mailbox).
 ///
 /// ```
@@ -341,9 +341,9 @@ pub use verger_macros::Supervisor;
 ///
 /// # Keys
 ///
-/// Those of a `#[child]` and `crate`: see [`#[supervisor]`](macro@supervisor). Above an `impl`
-/// block there is no `name`, because a value is named where it becomes a child. What is set where
-/// the child is added, on the spec or above a field, wins. Whether there is a sibling that a worker
-/// `requires` is checked above a field by the macro; here it is when the tree is built.
+/// The keys of a `#[child]`, and `crate`: see [`#[supervisor]`](macro@supervisor). An `impl` block
+/// has no `name`, because a value is named where it becomes a child. Options that are set where the
+/// child is added, on the spec or above a field, win. A sibling that a worker `requires` is checked
+/// when the tree is built.
 #[doc(inline)]
 pub use verger_macros::worker;

@@ -1,5 +1,5 @@
-//! The example `components`: its tree is the same whether macros make it or the builder. And workers
-//! with mailboxes, which macros make.
+//! The example `components`: the macros and the builder make the same tree. Also workers with
+//! mailboxes, made by the macros.
 
 #![cfg(all(feature = "macros", feature = "signal"))]
 
@@ -19,13 +19,13 @@ mod components;
 
 use components::{by_builder, by_macro};
 
-/// Just started; while `south` waits; after it has come back and something was uploaded.
+/// After the start; while `south` waits for its restart; after its restart and an upload.
 const MOMENTS: [Duration; 3] =
     [Duration::ZERO, Duration::from_millis(1_300), Duration::from_millis(3_500)];
 
-/// What can be seen of a tree while it runs, and how its children are treated.
+/// The statuses of a running tree, and the specs of its children.
 struct Seen {
-    /// One for each moment.
+    /// The status at each moment.
     statuses: Vec<Value>,
     specs: Vec<(String, ChildSpecInfo)>,
 }
@@ -47,8 +47,8 @@ async fn start(tree: SupervisorBuilder) -> SupervisorHandle {
     tree.build().unwrap().start().await.unwrap()
 }
 
-/// The serialised status. Points in time are counted back from when it was taken, because the two
-/// trees run one after the other; nothing is left out.
+/// Returns the whole status, serialised. Its points in time are relative to the capture, because the
+/// two trees run one after the other.
 async fn status(tree: &SupervisorHandle) -> Value {
     let mut status = serde_json::to_value(tree.status().await.unwrap()).unwrap();
     let captured_at = status["captured_at_ms"].take();
@@ -71,7 +71,7 @@ fn count_back(value: &mut Value, from: i64) {
     }
 }
 
-/// How each child is treated, by path.
+/// Returns the spec of each child, by path.
 async fn specs(tree: &SupervisorHandle) -> Vec<(String, ChildSpecInfo)> {
     let root = tree.path().to_string();
     let mut paths = Vec::new();
@@ -114,8 +114,7 @@ async fn macros_and_builder_make_the_same_tree() {
     );
 }
 
-/// What neither status nor specs show: how many uploads there may be, and that the writer starts
-/// only with them.
+/// Neither status nor specs show how many uploads are allowed, and that the writer requires them.
 #[tokio::test(start_paused = true)]
 async fn macros_and_builder_set_the_same_limits() {
     assert_eq!(format!("{:?}", by_macro()), format!("{:?}", by_builder::station()));
@@ -140,7 +139,7 @@ async fn macros_and_builder_set_the_same_limits() {
     }
 }
 
-/// What each incarnation of the writer has read.
+/// The rows that each incarnation of the writer has read.
 type Rows = UnboundedSender<(u32, String)>;
 
 #[worker(backoff(constant, delay = "1s"), capacity = 3)]
@@ -176,7 +175,7 @@ fn row(incarnation: u32, text: &str) -> (u32, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_reads_what_was_sent_before_its_start_and_during_a_restart_in_order() {
+async fn a_worker_reads_messages_from_before_its_start_and_during_a_restart_in_order() {
     let (sender, mut rows) = unbounded_channel();
     let (other_sender, mut other_rows) = unbounded_channel();
     let (writer_spec, address) = writer(sender);
@@ -191,7 +190,7 @@ async fn a_worker_reads_what_was_sent_before_its_start_and_during_a_restart_in_o
     let began = tokio::time::Instant::now();
     let tree = start(tree).await;
     assert_eq!(read(&mut rows, 2).await, [row(1, "a"), row(1, "bad")]);
-    assert_eq!(began.elapsed(), Duration::from_millis(50), "what came before it waits so long");
+    assert_eq!(began.elapsed(), Duration::from_millis(50), "the queue drains after this grace");
     assert_eq!(address.path().unwrap().as_str(), "archive/writer");
 
     for text in ["c", "d"] {
@@ -200,14 +199,14 @@ async fn a_worker_reads_what_was_sent_before_its_start_and_during_a_restart_in_o
     other_address.try_send("of the other".to_owned()).unwrap();
     assert_eq!(read(&mut other_rows, 1).await, [row(1, "of the other")]);
     assert_eq!(read(&mut rows, 3).await, [row(2, "b"), row(2, "c"), row(2, "d")]);
-    assert_eq!(began.elapsed(), Duration::from_millis(1_100), "the same again after a second");
+    assert_eq!(began.elapsed(), Duration::from_millis(1_100), "the backoff and the grace");
 
     tree.stop("seen").await.unwrap();
     let closed = address.try_send("e".to_owned());
     assert!(matches!(closed, Err(SendError::Closed { .. })), "{closed:?}");
 }
 
-/// It acknowledges nothing.
+/// A worker that acknowledges no message.
 #[worker(
     backoff(constant, delay = "1s"),
     capacity = room,
@@ -226,7 +225,7 @@ async fn reader(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_of_the_mailbox_of_a_worker_holds() {
+async fn the_mailbox_options_of_a_worker_hold() {
     let (sender, mut rows) = unbounded_channel();
     let (spec, address) = reader(2, 2, sender);
     let tree = start(Supervisor::builder("app").child(spec)).await;
@@ -237,7 +236,7 @@ async fn what_is_said_of_the_mailbox_of_a_worker_holds() {
     for text in ["b", "c"] {
         address.try_send(text.to_owned()).unwrap();
     }
-    assert_eq!(address.len(), 2, "there is no room for `a`, which was the oldest");
+    assert_eq!(address.len(), 2, "`a`, the oldest message, is dropped");
     let twice = [row(2, "b"), row(3, "b"), row(4, "c"), row(5, "c")];
     assert_eq!(read(&mut rows, 4).await, twice);
 

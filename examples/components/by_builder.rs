@@ -1,4 +1,4 @@
-//! The tree of `components.rs` by hand, child for child.
+//! The tree of `components.rs`, made with the builder.
 //!
 //! The writer is the same: an `impl` block under `#[worker]` is a `Child` like any other.
 
@@ -53,7 +53,7 @@ fn sensor(name: &str, line: Line, readings: mpsc::Sender<f64>) -> ChildSpec {
     worker_with(name, (line, readings), sensor).restart(RestartType::Transient)
 }
 
-#[expect(clippy::print_stdout, reason = "it is meant to be seen without a log, too")]
+#[expect(clippy::print_stdout, reason = "the output is visible without a log")]
 fn shift(length: Duration) -> ChildSpec {
     async fn shift(ctx: Context, length: Duration) -> Exit {
         if ctx.run_until_cancelled(sleep(length)).await.is_some() {

@@ -1,9 +1,8 @@
-//! Attributes that are not ours, but concern what is written.
+//! Attributes of the item that the expansion has to respect.
 
 use syn::{Attribute, Generics, parse_quote};
 
-/// Removes an attribute that is called like the one that is expanded, so that it doesn't write
-/// everything once more.
+/// Removes an attribute with the name of the macro, so that it isn't expanded a second time.
 pub(crate) fn take_second(name: &str, attributes: &mut Vec<Attribute>) -> Option<Attribute> {
     let is_ours = |attribute: &Attribute| {
         let mut path = attribute.path().segments.iter().rev();
@@ -13,11 +12,11 @@ pub(crate) fn take_second(name: &str, attributes: &mut Vec<Attribute>) -> Option
     attributes.extract_if(.., |attribute| is_ours(attribute)).last()
 }
 
-/// Whether an attribute is a `derive` of something that is called like this.
+/// Returns whether an attribute derives a trait of this name.
 pub(crate) fn derives(name: &str, attribute: &Attribute) -> bool {
     let mut found = false;
     if attribute.path().is_ident("derive") {
-        // What isn't a list of paths is the compiler's business.
+        // The compiler reports a derive that is no list of paths.
         let _ = attribute.parse_nested_meta(|derived| {
             found |= derived.path.segments.last().is_some_and(|last| last.ident == name);
             Ok(())
@@ -26,28 +25,28 @@ pub(crate) fn derives(name: &str, attribute: &Attribute) -> bool {
     found
 }
 
-/// Those that decide whether something is there.
+/// Returns the conditions under which an item exists.
 pub(crate) fn cfgs(attributes: &[Attribute]) -> Vec<Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
 }
 
-/// What allows code to use what has these attributes.
+/// Returns the lint level that lets generated code use a deprecated item.
 pub(crate) fn allow_deprecated<'a>(
     attributes: impl IntoIterator<Item = &'a Attribute>,
 ) -> Option<Attribute> {
     attributes.into_iter().find(|attribute| attribute.path().is_ident("deprecated")).map(
-        |_| parse_quote!(#[allow(deprecated, reason = "it is deprecated for whoever uses it")]),
+        |_| parse_quote!(#[allow(deprecated, reason = "the generated code uses the item itself")]),
     )
 }
 
-/// What allows bounds to be added to those that are there, which may be the same.
+/// Returns the lint level that lets generated code repeat bounds.
 pub(crate) fn allow_added_bounds(generics: &Generics) -> Option<Attribute> {
     generics.type_params().next().map(|_| {
         parse_quote! {
             #[allow(
                 clippy::trait_duplication_in_bounds,
                 clippy::type_repetition_in_bounds,
-                reason = "some bounds are added, whether they are there already or not"
+                reason = "bounds are added whether or not they exist already"
             )]
         }
     })

@@ -1,4 +1,4 @@
-//! The book shows what the macros really write and say: its page about them is held against them.
+//! The book's page about the macros shows their real expansions and errors.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -9,33 +9,33 @@ use crate::{supervisor, worker};
 const PAGE: &str = include_str!("../../book/src/components.md");
 
 #[test]
-fn the_book_shows_what_the_macros_write() {
+fn the_book_shows_the_real_expansions() {
     for (input, shown) in
         [("rust,input", "rust,expansion"), ("rust,input,mailbox", "rust,expansion,mailbox")]
     {
         let expansion = syn::parse2(expand(&listing(input))).expect("macros write items");
         let expansion = prettyplease::unparse(&expansion);
-        // Not `assert_eq`, so that it can be copied from here.
+        // The message has the whole listing, so that it can be copied into the book.
         assert!(
             listing(shown) == expansion,
-            "in book/src/components.md, what becomes of the listing `{input}` is not shown as\n\n{expansion}",
+            "in book/src/components.md, the expansion of the listing `{input}` is\n\n{expansion}",
         );
     }
 }
 
 #[test]
-fn the_book_shows_what_the_macros_say() {
+fn the_book_shows_the_real_errors() {
     let expansion = expand(&listing("rust,compile_fail,mistake")).to_string();
-    let told = listing("text,told");
-    let messages: Vec<_> = told.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
-    assert!(!messages.is_empty(), "in book/src/components.md, the listing `told` tells nothing");
+    let shown = listing("text,errors");
+    let messages: Vec<_> = shown.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
+    assert!(!messages.is_empty(), "in book/src/components.md, the listing `errors` has none");
     assert_eq!(expansion.matches("compile_error").count(), messages.len(), "{expansion}");
     for message in messages {
         assert!(expansion.contains(message), "{message}\n\n{expansion}");
     }
 }
 
-/// The listing that begins with this, without the lines that are hidden.
+/// Returns the listing that begins with this, without its hidden lines.
 fn listing(info: &str) -> String {
     let begin = format!("```{info}");
     let lines = PAGE.lines().skip_while(|line| **line != begin).skip(1);
@@ -44,7 +44,7 @@ fn listing(info: &str) -> String {
     shown.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// What becomes of a listing's items.
+/// Expands the items of a listing.
 fn expand(listing: &str) -> TokenStream {
     let items = syn::parse_file(listing).expect("it is Rust").items;
     items.into_iter().map(expand_item).collect()

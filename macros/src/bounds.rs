@@ -1,4 +1,4 @@
-//! Bounds that are added to those that somebody has written, where they stand already.
+//! Bounds that an expansion adds, beside the bounds of the same type.
 
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
@@ -6,11 +6,11 @@ use syn::{
     GenericParam, Generics, Ident, Token, Type, TypeParamBound, WherePredicate, parse_quote,
 };
 
-use crate::shown::repeated;
+use crate::span::repeat;
 
 pub(crate) type Bounds = Punctuated<TypeParamBound, Token![+]>;
 
-/// Requires something of a type, which may be a parameter or consist of some.
+/// Adds bounds to a type, which is a type parameter or contains some.
 pub(crate) fn require(generics: &mut Generics, ty: &Type, bounds: Bounds) {
     let ident = match ty {
         Type::Path(path) if path.qself.is_none() => path.path.get_ident(),
@@ -20,11 +20,11 @@ pub(crate) fn require(generics: &mut Generics, ty: &Type, bounds: Bounds) {
         own.extend(bounds);
         return;
     }
-    let ty = repeated(ty);
+    let ty = repeat(ty);
     generics.make_where_clause().predicates.push(parse_quote!(#ty: #bounds));
 }
 
-/// Where the bounds of a type parameter are.
+/// Returns the bounds of a type parameter.
 fn own<'a>(generics: &'a mut Generics, ident: &Ident) -> Option<&'a mut Bounds> {
     let param = generics.params.iter_mut().find_map(|param| match param {
         GenericParam::Type(param) if param.ident == *ident => Some(param),

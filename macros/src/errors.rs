@@ -1,4 +1,4 @@
-//! Mistakes, collected, so that each is told once and none hides another.
+//! The errors of one expansion, collected so that each mistake is reported once.
 
 use std::fmt::Display;
 
@@ -10,12 +10,12 @@ use syn::Error;
 pub(crate) struct Errors(Option<Error>);
 
 impl Errors {
-    /// A mistake in these tokens.
+    /// Adds an error that underlines these tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Display) {
         self.push(Error::new_spanned(tokens, message));
     }
 
-    /// A mistake at this place.
+    /// Adds an error that underlines this span.
     pub(crate) fn at_span(&mut self, span: Span, message: impl Display) {
         self.push(Error::new(span, message));
     }
@@ -35,7 +35,7 @@ impl Errors {
         self.0.iter().flatten().count()
     }
 
-    /// Nothing if there are none.
+    /// Returns one `compile_error!` for each error.
     pub(crate) fn into_tokens(self) -> TokenStream {
         self.0.map(Error::into_compile_error).unwrap_or_default()
     }

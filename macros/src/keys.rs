@@ -1,12 +1,11 @@
-//! The keys there are, where each may stand, and what it takes.
+//! The keys of the attributes: where each may be written, and what it takes.
 //!
-//! This is the one place where a key is added. A key that takes a value of one of the kinds below,
-//! and is named like the builder's method that it becomes, is a single entry; everything else
-//! about it (unknown words, wrong values, doubles, the call) follows.
+//! A new key is one entry in [`KEYS`], if it has the name of the builder's method that it becomes and
+//! takes one of the kinds of values in [`Takes`]. Its errors and its call follow from the entry.
 
 use crate::words::{
-    AUTO_SHUTDOWN, FIRST_START, ON_EXHAUSTED, ON_LEAK, PRESET, READINESS, RESTART, SHUTDOWN, START,
-    STRATEGY, Words,
+    AUTO_SHUTDOWN, FIRST_START, ON_EXHAUSTED, ON_LEAK, READINESS, RESTART, SHUTDOWN, START,
+    STRATEGY, WordTable,
 };
 
 /// Where keys are written.
@@ -22,345 +21,172 @@ pub(crate) enum Place {
     Function,
     /// `#[worker(…)]` above an `impl` block.
     Block,
-    /// `defaults(…)` of a supervisor: what its children get.
+    /// `defaults(…)` of a supervisor: the options of its children.
     Defaults,
-    /// `child(…)` of a supervisor: how it is treated as a child itself.
+    /// `child(…)` of a supervisor: its own options as a child.
     Itself,
 }
 
 use Place::{Block, Defaults, Dynamic, Field, Function, Itself, Supervisor};
 
 impl Place {
-    /// The keys that may stand here.
+    /// Returns the keys that are allowed here.
     pub(crate) fn keys(self) -> impl Iterator<Item = &'static Key> {
         KEYS.iter().filter(move |key| key.places.contains(&self))
     }
 }
 
-/// A key, as it is written and as the builder's method is called.
+/// A key: its name is also the name of the builder's method.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) places: &'static [Place],
     pub(crate) takes: Takes,
-    /// A correct use, for whoever wrote an incorrect one.
+    /// A correct use, for errors.
     pub(crate) example: &'static str,
 }
 
 impl Key {
-    /// Whether it is said of a dynamic supervisor as a child, and not of its builder.
+    /// Returns whether it is an option of a dynamic supervisor's child spec, and not of its builder.
     ///
-    /// Limits are said of the builder: as a child it has those that are written in `child(…)`.
+    /// Limits are options of the builder. Those of the spec are written in `child(…)`.
     pub(crate) fn is_of_child(&self) -> bool {
         self.places.contains(&Field) && self.places != LIMITED
     }
+
+    pub(crate) fn usage(&self) -> Usage {
+        Usage { name: self.name, example: self.example }
+    }
 }
 
-/// What stands behind a key.
+/// What an error about a value says: the key's name, and a correct use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    pub(crate) name: &'static str,
+    pub(crate) example: &'static str,
+}
+
+/// What a key takes.
 #[derive(Debug)]
 pub(crate) enum Takes {
-    /// Nothing.
+    /// No value.
     Flag,
     /// A word in quotes, or an expression of the words' type.
-    Word(&'static Words),
+    Word(&'static WordTable),
     /// A duration in quotes, or an expression of type `Duration`.
     Duration { zero: bool },
-    /// Either of these, in quotes, or an expression of the words' type.
-    DurationOrWord(&'static Words),
-    /// A whole number from this on, or an expression.
+    /// A duration or a word in quotes, or an expression of the words' type.
+    DurationOrWord(&'static WordTable),
+    /// A whole number of at least `min`, or an expression.
     Number { min: u32 },
-    /// The name of a child.
+    /// The name of a child, in quotes.
     Name,
-    /// Names of siblings: one, or several in brackets.
+    /// The names of siblings: one, or several in brackets.
     Names,
     /// `backoff(curve, …)`, or an expression of type `Backoff`.
     Backoff,
-    /// `intensity(kind, …)`, or an expression of type `Intensity`.
-    Intensity,
-    /// A word in quotes, something in parentheses, or an expression of type `OnExhausted`.
-    OnExhausted,
-    /// A level in quotes, `failure_log(…)`, or an expression of type `FailureLog`.
-    FailureLog,
-    /// The name of one in quotes, or an expression of type `Preset`.
-    Preset,
     /// More keys, in parentheses.
     Group(Place),
     /// A path to a crate.
     Path,
-    /// A function: a path to one, or a closure, checked by the compiler alone.
-    Function,
     /// Functions of an error: one, or several in brackets.
-    Questions,
-    /// An expression, of what this says.
-    Value(&'static str),
+    Functions,
+    /// An expression, whose type the compiler checks. The text names the type in errors.
+    Expression(&'static str),
 }
 
 impl Takes {
-    /// The words that may stand behind it.
-    pub(crate) fn words(&self) -> Option<&'static Words> {
+    pub(crate) fn words(&self) -> Option<&'static WordTable> {
         match self {
             Self::Word(words) | Self::DurationOrWord(words) => Some(words),
-            Self::OnExhausted => Some(&ON_EXHAUSTED),
-            Self::Preset => Some(&PRESET),
-            Self::Flag
-            | Self::Duration { .. }
-            | Self::Number { .. }
-            | Self::Name
-            | Self::Names
-            | Self::Backoff
-            | Self::Intensity
-            | Self::FailureLog
-            | Self::Group(_)
-            | Self::Path
-            | Self::Function
-            | Self::Questions
-            | Self::Value(_) => None,
+            _ => None,
         }
     }
 }
 
-/// Who has a child spec that options of a child can be set on.
+/// The places of options of one child.
 const CHILD: &[Place] = &[Field, Dynamic, Function, Block, Itself];
 /// The same, and the defaults for all children.
 const CHILD_OR_DEFAULT: &[Place] = &[Field, Dynamic, Function, Block, Itself, Defaults];
+/// The same, and a supervisor, where it is short for `defaults(…)`.
+const CHILD_OR_SUPERVISOR: &[Place] =
+    &[Field, Dynamic, Function, Block, Itself, Defaults, Supervisor];
 const ANY_SUPERVISOR: &[Place] = &[Supervisor, Dynamic];
-/// Who may fail too often: all children together, or one of them.
+/// The places of limits: for all children together, or for one of them.
 const LIMITED: &[Place] = &[Supervisor, Dynamic, Field, Function, Block, Itself, Defaults];
+const NAMED: &[Place] = &[Field, Supervisor, Dynamic, Function];
+const OUTERMOST: &[Place] = &[Supervisor, Function, Block];
 
-pub(crate) const KEYS: &[Key] = &[
-    // Options of both kinds of child and supervisor.
-    Key {
-        name: "name",
-        places: &[Field, Supervisor, Dynamic, Function],
-        takes: Takes::Name,
-        example: r#"name = "db""#,
-    },
-    Key {
-        name: "crate",
-        places: &[Supervisor, Function, Block],
-        takes: Takes::Path,
-        example: "crate = other::verger",
-    },
-    // Options of a supervisor.
-    Key {
-        name: "strategy",
-        places: &[Supervisor],
-        takes: Takes::Word(&STRATEGY),
-        example: r#"strategy = "rest_for_one""#,
-    },
-    Key {
-        name: "unlimited_restarts",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Flag,
-        example: "unlimited_restarts",
-    },
-    Key {
-        name: "auto_shutdown",
-        places: &[Supervisor],
-        takes: Takes::Word(&AUTO_SHUTDOWN),
-        example: r#"auto_shutdown = "any_significant""#,
-    },
-    Key {
-        name: "start",
-        places: &[Supervisor],
-        takes: Takes::Word(&START),
-        example: r#"start = "concurrent""#,
-    },
-    Key {
-        name: "first_start",
-        places: &[Supervisor],
-        takes: Takes::Word(&FIRST_START),
-        example: r#"first_start = "fail""#,
-    },
-    Key {
-        name: "on_child_failure",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Function,
-        example: "on_child_failure = Self::failed",
-    },
-    Key {
-        name: "leak_timeout",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Duration { zero: false },
-        example: r#"leak_timeout = "1s""#,
-    },
-    Key {
-        name: "stop_deadline",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Duration { zero: true },
-        example: r#"stop_deadline = "30s""#,
-    },
-    Key {
-        name: "max_children",
-        places: &[Dynamic],
-        takes: Takes::Number { min: 0 },
-        example: "max_children = 1000",
-    },
-    Key {
-        name: "preset",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Preset,
-        example: r#"preset = "otp""#,
-    },
-    Key {
-        name: "defaults",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Group(Defaults),
-        example: r#"defaults(shutdown = "20s")"#,
-    },
-    Key {
-        name: "child",
-        places: ANY_SUPERVISOR,
-        takes: Takes::Group(Itself),
-        example: r#"child(restart = "transient")"#,
-    },
-    // Options of a child.
-    Key {
-        name: "restart",
-        places: CHILD_OR_DEFAULT,
-        takes: Takes::Word(&RESTART),
-        example: r#"restart = "transient""#,
-    },
-    Key {
-        name: "shutdown",
-        places: CHILD_OR_DEFAULT,
-        takes: Takes::DurationOrWord(&SHUTDOWN),
-        example: r#"shutdown = "20s""#,
-    },
-    Key {
-        name: "backoff",
-        // Above a supervisor it is short for `defaults(backoff(…))`.
-        places: &[Field, Dynamic, Function, Block, Itself, Defaults, Supervisor],
-        takes: Takes::Backoff,
-        example: r#"backoff(exponential, min = "200ms", max = "30s")"#,
-    },
-    Key { name: "significant", places: CHILD, takes: Takes::Flag, example: "significant" },
-    Key { name: "requires", places: CHILD, takes: Takes::Names, example: r#"requires = "db""# },
-    Key {
-        name: "readiness",
-        places: CHILD,
-        takes: Takes::Word(&READINESS),
-        example: r#"readiness = "signal""#,
-    },
-    Key {
-        name: "activation_timeout",
-        places: CHILD_OR_DEFAULT,
-        takes: Takes::Duration { zero: false },
-        example: r#"activation_timeout = "10s""#,
-    },
-    Key {
-        name: "on_leak",
-        places: CHILD_OR_DEFAULT,
-        takes: Takes::Word(&ON_LEAK),
-        example: r#"on_leak = "park""#,
-    },
-    Key {
-        name: "restart_if",
-        places: CHILD,
-        takes: Takes::Questions,
-        example: "restart_if = |error: &io::Error| error.kind() == TimedOut",
-    },
-    Key {
-        name: "stop_if",
-        places: CHILD,
-        takes: Takes::Questions,
-        example: "stop_if = |error: &io::Error| error.kind() == NotFound",
-    },
-    Key {
-        name: "retry_after",
-        places: CHILD_OR_DEFAULT,
-        takes: Takes::Questions,
-        example: "retry_after = |error: &TooManyRequests| error.retry_after",
-    },
-    Key {
-        name: "failure_log",
-        places: CHILD_OR_DEFAULT,
-        takes: Takes::FailureLog,
-        example: r#"failure_log = "info""#,
-    },
-    // Limits, of a supervisor and of a child, and what follows.
-    Key {
-        name: "max_restarts",
-        places: LIMITED,
-        takes: Takes::Number { min: 0 },
-        example: "max_restarts = 5",
-    },
-    Key {
-        name: "period",
-        places: LIMITED,
-        takes: Takes::Duration { zero: false },
-        example: r#"period = "60s""#,
-    },
-    Key {
-        name: "intensity",
-        places: LIMITED,
-        takes: Takes::Intensity,
-        example: r#"intensity(tumbling, max = 5, period = "60s")"#,
-    },
-    Key {
-        name: "consecutive_restarts",
-        places: CHILD_OR_DEFAULT,
-        takes: Takes::Number { min: 0 },
-        example: "consecutive_restarts = 3",
-    },
-    Key {
-        name: "failing_for",
-        places: CHILD_OR_DEFAULT,
-        takes: Takes::Duration { zero: false },
-        example: r#"failing_for = "10m""#,
-    },
-    Key {
-        name: "on_exhausted",
-        places: LIMITED,
-        takes: Takes::OnExhausted,
-        example: r#"on_exhausted = "park""#,
-    },
-    Key {
-        name: "fallback",
-        places: CHILD,
-        takes: Takes::Value("a child spec"),
-        example: "fallback = bestsellers()",
-    },
-    Key {
-        name: "policy",
-        places: CHILD_OR_DEFAULT,
-        takes: Takes::Value("a restart policy"),
-        example: "policy = self.policies.mqtt.clone()",
-    },
-    Key {
-        name: "health_check",
-        places: CHILD,
-        takes: Takes::Value("a health check"),
-        example: "health_check = HealthCheck::new(answers)",
-    },
-    // Options of a mailbox.
-    Key {
-        name: "capacity",
-        places: &[Function],
-        takes: Takes::Number { min: 1 },
-        example: "capacity = 1000",
-    },
-    Key {
-        name: "mailbox",
-        places: &[Function],
-        takes: Takes::Function,
-        example: "mailbox = |it| it.max_attempts(3)",
-    },
-];
+const FUNCTION: Takes = Takes::Expression("a function");
 
-/// Whether there is a key of some name in some place.
-pub(crate) enum Found {
-    Here(&'static Key),
-    /// In other places only.
-    Elsewhere(&'static Key),
-    Nowhere,
+const fn key(
+    name: &'static str,
+    places: &'static [Place],
+    takes: Takes,
+    example: &'static str,
+) -> Key {
+    Key { name, places, takes, example }
 }
 
-pub(crate) fn find(place: Place, name: &str) -> Found {
+#[rustfmt::skip]
+pub(crate) const KEYS: &[Key] = &[
+    // Options of supervisors and of children.
+    key("name", NAMED, Takes::Name, r#"name = "db""#),
+    key("crate", OUTERMOST, Takes::Path, "crate = other::verger"),
+    // Options of a supervisor.
+    key("strategy", &[Supervisor], Takes::Word(&STRATEGY), r#"strategy = "rest_for_one""#),
+    key("unlimited_restarts", ANY_SUPERVISOR, Takes::Flag, "unlimited_restarts"),
+    key("auto_shutdown", &[Supervisor], Takes::Word(&AUTO_SHUTDOWN), r#"auto_shutdown = "any_significant""#),
+    key("start", &[Supervisor], Takes::Word(&START), r#"start = "concurrent""#),
+    key("first_start", &[Supervisor], Takes::Word(&FIRST_START), r#"first_start = "fail""#),
+    key("on_child_failure", ANY_SUPERVISOR, FUNCTION, "on_child_failure = Self::failed"),
+    key("leak_timeout", ANY_SUPERVISOR, Takes::Duration { zero: false }, r#"leak_timeout = "1s""#),
+    key("stop_deadline", ANY_SUPERVISOR, Takes::Duration { zero: true }, r#"stop_deadline = "30s""#),
+    key("max_children", &[Dynamic], Takes::Number { min: 0 }, "max_children = 1000"),
+    key("preset", ANY_SUPERVISOR, Takes::Expression("a preset"), "preset = Preset::otp()"),
+    key("defaults", ANY_SUPERVISOR, Takes::Group(Defaults), r#"defaults(shutdown = "20s")"#),
+    key("child", ANY_SUPERVISOR, Takes::Group(Itself), r#"child(restart = "transient")"#),
+    // Options of a child.
+    key("restart", CHILD_OR_DEFAULT, Takes::Word(&RESTART), r#"restart = "transient""#),
+    key("shutdown", CHILD_OR_DEFAULT, Takes::DurationOrWord(&SHUTDOWN), r#"shutdown = "20s""#),
+    key("backoff", CHILD_OR_SUPERVISOR, Takes::Backoff, r#"backoff(exponential, min = "200ms", max = "30s")"#),
+    key("significant", CHILD, Takes::Flag, "significant"),
+    key("requires", CHILD, Takes::Names, r#"requires = "db""#),
+    key("readiness", CHILD, Takes::Word(&READINESS), r#"readiness = "signal""#),
+    key("activation_timeout", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"activation_timeout = "10s""#),
+    key("on_leak", CHILD_OR_DEFAULT, Takes::Word(&ON_LEAK), r#"on_leak = "park""#),
+    key("restart_if", CHILD, Takes::Functions, "restart_if = |error: &io::Error| error.kind() == TimedOut"),
+    key("stop_if", CHILD, Takes::Functions, "stop_if = |error: &io::Error| error.kind() == NotFound"),
+    key("retry_after", CHILD_OR_DEFAULT, Takes::Functions, "retry_after = |error: &TooManyRequests| error.retry_after"),
+    key("failure_log", CHILD_OR_DEFAULT, Takes::Expression("a failure log"), "failure_log = FailureLog::at(LogLevel::Info)"),
+    // Limits of a supervisor and of a child.
+    key("max_restarts", LIMITED, Takes::Number { min: 0 }, "max_restarts = 5"),
+    key("period", LIMITED, Takes::Duration { zero: false }, r#"period = "60s""#),
+    key("intensity", LIMITED, Takes::Expression("an intensity"), "intensity = Intensity::tumbling(5, Duration::from_secs(60))"),
+    key("consecutive_restarts", CHILD_OR_DEFAULT, Takes::Number { min: 0 }, "consecutive_restarts = 3"),
+    key("failing_for", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"failing_for = "10m""#),
+    key("on_exhausted", LIMITED, Takes::Word(&ON_EXHAUSTED), r#"on_exhausted = "park""#),
+    key("fallback", CHILD, Takes::Expression("a child spec"), "fallback = bestsellers()"),
+    key("policy", CHILD_OR_DEFAULT, Takes::Expression("a restart policy"), "policy = self.policies.mqtt.clone()"),
+    key("health_check", CHILD, Takes::Expression("a health check"), "health_check = HealthCheck::new(answers)"),
+    // Options of a mailbox.
+    key("capacity", &[Function], Takes::Number { min: 1 }, "capacity = 1000"),
+    key("mailbox", &[Function], FUNCTION, "mailbox = |it| it.max_attempts(3)"),
+];
+
+/// The result of looking a key up.
+pub(crate) enum Lookup {
+    Here(&'static Key),
+    /// The key exists, in other places only.
+    Elsewhere(&'static Key),
+    Unknown,
+}
+
+pub(crate) fn find(place: Place, name: &str) -> Lookup {
     match KEYS.iter().find(|key| key.name == name) {
-        Some(key) if key.places.contains(&place) => Found::Here(key),
-        Some(key) => Found::Elsewhere(key),
-        None => Found::Nowhere,
+        Some(key) if key.places.contains(&place) => Lookup::Here(key),
+        Some(key) => Lookup::Elsewhere(key),
+        None => Lookup::Unknown,
     }
 }
 
@@ -369,14 +195,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_found_only_where_it_may_stand() {
-        assert!(matches!(find(Supervisor, "strategy"), Found::Here(key) if key.name == "strategy"));
-        assert!(matches!(find(Field, "strategy"), Found::Elsewhere(_)));
-        assert!(matches!(find(Supervisor, "stratgy"), Found::Nowhere));
+    fn a_key_is_found_only_where_it_is_allowed() {
+        assert!(
+            matches!(find(Supervisor, "strategy"), Lookup::Here(key) if key.name == "strategy")
+        );
+        assert!(matches!(find(Field, "strategy"), Lookup::Elsewhere(_)));
+        assert!(matches!(find(Supervisor, "stratgy"), Lookup::Unknown));
     }
 
     #[test]
-    fn no_key_stands_twice_in_the_table() {
+    fn no_key_is_in_the_table_twice() {
         for (index, key) in KEYS.iter().enumerate() {
             assert!(KEYS[..index].iter().all(|other| other.name != key.name), "{}", key.name);
         }

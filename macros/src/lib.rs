@@ -1,34 +1,30 @@
-//! The macros of verger. Use them through `verger`, which re-exports them and shows what they do.
+//! The macros of verger. Use them through `verger`, which re-exports and documents them.
 //!
-//! Each goes through the same stages: `args` reads the keys, `node` or `worker` takes the item
-//! apart, `check` looks at what concerns several keys, and what is left can be expanded without
-//! failing. The expansion is what somebody would have written by hand with the public builder.
+//! An attribute passes four stages: `parse` reads its keys, `model` describes the item under it,
+//! `check` finds the mistakes, and `expand` writes the calls of the public builder, which can't fail.
+//! `supervisor` and `worker` connect the stages.
 //!
-//! A mistake is told once, with what to write instead, where it can be mended; the item is still
-//! there, so that what uses it is not wrong as well. What only the compiler can find, it tells where
-//! `shown` says.
+//! 1. A mistake is reported once, at the token that has to change, with what to write instead.
+//! 2. An item with a mistake is still there, with its methods, so that no further errors follow.
+//! 3. Errors that only the compiler can find underline the user's tokens: see `span`.
 
-mod advice;
-mod args;
 mod attributes;
-mod backoff;
 #[cfg(test)]
 mod book;
 mod bounds;
 mod check;
 mod errors;
-mod failure_log;
+mod expand;
+mod hints;
 mod keys;
-mod limits;
-mod made;
-mod node;
-mod number;
-mod settings;
-mod shown;
+mod model;
+mod parse;
+mod paths;
+mod span;
+mod suggestion;
 mod supervisor;
 #[cfg(test)]
 mod tests;
-mod value;
 mod words;
 mod worker;
 

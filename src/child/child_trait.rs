@@ -48,6 +48,11 @@ use crate::exit::Exit;
 /// let spec = child("pool", || Pool { connections: Vec::new() });
 /// # drop(spec);
 /// ```
+///
+/// An implementation needs `#[async_trait]`. Without it, the compiler reports E0195 for each method:
+/// "lifetime parameters or bounds on method `run` do not match the trait declaration". Write
+/// `#[async_trait]` above the `impl` block, or use `#[worker]` on an `impl` block of the type, which
+/// needs neither.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be run as a child",

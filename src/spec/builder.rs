@@ -125,6 +125,13 @@ impl Supervisor {
     }
 }
 
+/// Never implemented: its bound reports a call of `with_graceful_shutdown` on a builder.
+#[diagnostic::on_unimplemented(
+    message = "a builder can't run a tree; call `build()` first",
+    label = "write `.build()?.with_graceful_shutdown(…)`"
+)]
+pub trait Built<'a> {}
+
 /// The methods that both builders have.
 macro_rules! common_options {
     () => {
@@ -287,6 +294,17 @@ macro_rules! common_options {
         /// [`BuildError`].
         pub fn build(self) -> Result<Supervisor, BuildError> {
             check::root(&self)
+        }
+
+        #[doc(hidden)]
+        pub fn with_graceful_shutdown<F>(
+            self,
+            _: F,
+        ) -> std::future::Pending<Result<(), crate::error::RunError>>
+        where
+            for<'a> Self: Built<'a>,
+        {
+            std::future::pending()
         }
     };
 }

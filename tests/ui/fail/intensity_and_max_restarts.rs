@@ -1,8 +1,12 @@
+use std::time::Duration;
+
 use verger::{ChildSpec, supervisor, worker};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 #[supervisor]
 struct App {
-    #[child(max_restarts = 5, period = "60s", intensity(tumbling, max = 3, period = "10s"))]
+    #[child(max_restarts = 5, period = "60s", intensity = verger::Intensity::tumbling(3, SECOND))]
     clock: ChildSpec,
 }
 

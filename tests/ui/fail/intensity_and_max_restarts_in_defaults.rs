@@ -1,6 +1,10 @@
+use std::time::Duration;
+
 use verger::{ChildSpec, supervisor, worker};
 
-#[supervisor(defaults(intensity(tumbling, max = 3, period = "10s"), max_restarts = 5, period = "60s"))]
+const SECOND: Duration = Duration::from_secs(1);
+
+#[supervisor(defaults(intensity = verger::Intensity::tumbling(3, SECOND), max_restarts = 5, period = "60s"))]
 struct App {
     #[child]
     clock: ChildSpec,

@@ -1,6 +1,10 @@
+use std::time::Duration;
+
 use verger::{ChildSpec, supervisor, worker};
 
-#[supervisor(intensity(tumbling, max = 3, period = "10s"), unlimited_restarts)]
+const SECOND: Duration = Duration::from_secs(1);
+
+#[supervisor(intensity = verger::Intensity::tumbling(3, SECOND), unlimited_restarts)]
 struct App {
     #[child]
     clock: ChildSpec,

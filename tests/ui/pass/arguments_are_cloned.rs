@@ -1,4 +1,4 @@
-//! Each incarnation gets clones of the arguments as they were, and of a prototype.
+//! Each incarnation gets clones of the original arguments, or of the prototype.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Attributes above and below ours do what they always do.
+//! Attributes above and below the macro's keep their effect.
 
 #![deny(missing_docs, warnings)]
 

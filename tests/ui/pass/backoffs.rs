@@ -1,13 +1,12 @@
-//! Each curve, with what belongs to it and with what it is without.
+//! Each curve with its settings and defaults, and expressions for the other curves.
 
 use std::time::Duration;
 
-use verger::{Backoff, BinarySlots, Jitter, Reset, worker};
+use verger::{Backoff, Jitter, worker};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
 const FRACTION: f64 = 0.1;
-const STEPS: u32 = 3;
 
 macro_rules! same {
     ($($backoff:tt is $value:expr),+ $(,)?) => {$({
@@ -19,7 +18,7 @@ macro_rules! same {
     })+};
 }
 
-#[worker(backoff = Backoff::default())]
+#[worker(backoff = Backoff::fibonacci(SECOND, 13 * SECOND).jitter(Jitter::Equal).cap(5 * SECOND))]
 async fn any() {}
 
 fn main() {
@@ -41,50 +40,10 @@ fn main() {
             is Backoff::linear(SECOND, SECOND / 2, 9 * SECOND),
         (linear, base = "1s", reset_after = "0s", jitter = 0.5)
             is Backoff::linear(SECOND, SECOND, 30 * SECOND).reset_after(Duration::ZERO).jitter(0.5),
-        (exponential, compounding, first_at_once, at_once_after_reset)
-            is Backoff::exponential(200 * MILLI, 30 * SECOND)
-                .compounding()
-                .first_at_once()
-                .at_once_after_reset(),
-        (geometric, steps = 5) is Backoff::geometric(200 * MILLI, 30 * SECOND, 5),
-        (geometric, max = "8s", steps = STEPS, min = "1s")
-            is Backoff::geometric(SECOND, 8 * SECOND, 3),
-        (fibonacci) is Backoff::fibonacci(200 * MILLI, 30 * SECOND),
-        (fibonacci, min = SECOND, max = "13s") is Backoff::fibonacci(SECOND, 13 * SECOND),
-        (binary_slots, slot = "10ms") is Backoff::binary_slots(BinarySlots::new(10 * MILLI)),
-        (binary_slots, jitter = 0.5, stay_at_ceiling, slot = "10ms", cap = "1s", ceiling = 6)
-            is Backoff::binary_slots(BinarySlots::new(10 * MILLI).ceiling(6).stay_at_ceiling())
-                .jitter(0.5)
-                .cap(SECOND),
-        (binary_slots, slot = "10ms", ceiling = 1, stay_at_ceiling)
-            is Backoff::binary_slots(BinarySlots::new(10 * MILLI).ceiling(1).stay_at_ceiling()),
-        (fibonacci, jitter = "none") is Backoff::fibonacci(200 * MILLI, 30 * SECOND),
-        (fibonacci, jitter = "full")
-            is Backoff::fibonacci(200 * MILLI, 30 * SECOND).jitter(Jitter::Full),
-        (fibonacci, jitter = "equal")
-            is Backoff::fibonacci(200 * MILLI, 30 * SECOND).jitter(Jitter::Equal),
-        (fibonacci, jitter = Jitter::Equal)
-            is Backoff::fibonacci(200 * MILLI, 30 * SECOND).jitter(Jitter::Equal),
-        (fibonacci, jitter(symmetric = 0.2))
-            is Backoff::fibonacci(200 * MILLI, 30 * SECOND).jitter(Jitter::Symmetric(0.2)),
-        (fibonacci, jitter(additive = 1))
-            is Backoff::fibonacci(200 * MILLI, 30 * SECOND).jitter(1.0),
-        (fibonacci, jitter(symmetric = FRACTION),)
-            is Backoff::fibonacci(200 * MILLI, 30 * SECOND).jitter(Jitter::Symmetric(0.1)),
-        (fibonacci, jitter(additive_abs = "1s",))
-            is Backoff::fibonacci(200 * MILLI, 30 * SECOND).jitter(Jitter::AdditiveAbs(SECOND)),
-        (constant, delay = "5s", cap = "6s", soft_cap, hard_floor, jitter_before_cap)
-            is Backoff::constant(5 * SECOND).cap(6 * SECOND).soft_cap().hard_floor().jitter_before_cap(),
-        (fibonacci, reset = "never")
-            is Backoff::fibonacci(200 * MILLI, 30 * SECOND).reset(Reset::Never),
-        (none, reset = "by_hand") is Backoff::none().reset(Reset::ByHand),
-        (none, reset = ["on_ready", "on_ack"], half_life = "30s", reset_after = "1m")
-            is Backoff::none()
-                .reset(Reset::OnReady)
-                .reset(Reset::OnAck)
-                .reset(Reset::Decay { half_life: 30 * SECOND })
-                .reset_after(60 * SECOND),
+        (constant, delay = "5s", jitter = Jitter::Full)
+            is Backoff::constant(5 * SECOND).jitter(Jitter::Full),
     }
-    let by_hand = worker("any", async |_| {}).backoff(Backoff::default());
+    let fibonacci = Backoff::fibonacci(SECOND, 13 * SECOND).jitter(Jitter::Equal).cap(5 * SECOND);
+    let by_hand = worker("any", async |_| {}).backoff(fibonacci);
     assert_eq!(format!("{:?}", any()), format!("{by_hand:?}"));
 }

@@ -1,4 +1,4 @@
-//! What isn't there is no child, and nothing is written for it.
+//! A field or method that is configured out is no child and has no generated code.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The crate may have another name, or come from elsewhere; then nothing else is written.
+//! The crate may have another name or path; the expansion then uses only that path.
 
 extern crate verger as sup;
 

@@ -1,4 +1,4 @@
-//! What is written keeps to the lints that somebody may have turned on.
+//! The expansions pass the lints that a crate may have turned on.
 
 #![deny(
     future_incompatible,
@@ -43,8 +43,9 @@ pub mod service {
     use std::time::Duration;
 
     use verger::{
-        Address, Backoff, Child, ChildSpec, Component, Context, DynamicSupervisor, Exit, Inbox,
-        Mailbox, Outcome, RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder,
+        Address, Backoff, Child, ChildSpec, Component, Context, DynamicSupervisor, Exit,
+        FailureLog, Inbox, Intensity, Jitter, LogLevel, Mailbox, OnExhausted, Outcome, Preset,
+        RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder,
         async_trait, component, mailbox, supervisor, worker, worker_with, worker_with_mailbox,
     };
 
@@ -84,8 +85,8 @@ pub mod service {
     #[worker(
         restart = "transient",
         shutdown = "infinity",
-        backoff(linear, base = "1s", jitter = "full", reset = "on_ack"),
-        failure_log(critical = "error", after = 3)
+        backoff(linear, base = "1s", jitter = Jitter::Full, reset_after = "1m"),
+        failure_log = FailureLog::at(LogLevel::Info)
     )]
     pub async fn clock(ctx: Context, every: Duration, zone: String) -> Exit {
         drop(zone);
@@ -134,10 +135,10 @@ pub mod service {
         auto_shutdown = "any_significant",
         start = "concurrent",
         first_start = "fail",
-        on_exhausted(pause = "15s"),
+        on_exhausted = OnExhausted::Pause(Duration::from_secs(15)),
         max_restarts = self.limit,
         period = "60s",
-        preset = "kubelet",
+        preset = Preset::kubelet(),
         defaults(restart = "transient", on_leak = "park", failing_for = "1h"),
         backoff(exponential, jitter = 0.5),
         child(readiness = "signal")
@@ -149,7 +150,7 @@ pub mod service {
             significant,
             restart = "temporary",
             restart_if = |error: &std::fmt::Error| error.to_string().is_empty(),
-            intensity(decaying, max = 5, half_life = "30s"),
+            intensity = Intensity::tumbling(5, Duration::from_secs(60)),
             fallback = clock(Duration::from_secs(1), String::new())
         )]
         pub clock: ChildSpec,

@@ -1,4 +1,4 @@
-//! What is written makes no warning, also where parts of it are not used.
+//! The expansions cause no warnings, also where parts of them are unused.
 
 #![deny(warnings)]
 #![forbid(unsafe_code)]

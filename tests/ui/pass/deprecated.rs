@@ -1,4 +1,4 @@
-//! What is deprecated is so for those who use it, and not for what is written for it.
+//! A deprecated item causes warnings at its uses, and none in its own expansion.
 
 #![deny(deprecated, warnings)]
 

@@ -1,4 +1,4 @@
-//! The derive with everything, with little and with nothing, beside other derives.
+//! The derive macro with all options, few and none, beside other derives.
 
 use verger::{
     ChildSpec, DynamicSupervisor, Preset, RestartType, Strategy, Supervisor, SupervisorBuilder,

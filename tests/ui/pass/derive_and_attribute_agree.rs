@@ -1,4 +1,4 @@
-//! Both forms make the same tree.
+//! The attribute and the derive macro make the same tree.
 
 use verger::{ChildSpec, DynamicSupervisor, Supervisor, supervisor, worker};
 

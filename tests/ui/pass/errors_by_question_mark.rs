@@ -1,4 +1,4 @@
-//! `?` works with any error, and what a worker returns may be any result that is one.
+//! `?` works with any error, and a worker may return any `Outcome`.
 
 use std::time::Duration;
 

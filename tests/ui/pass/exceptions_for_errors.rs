@@ -1,4 +1,4 @@
-//! Which errors make an exception to the restart type: functions, closures, and several of them.
+//! Exceptions to the restart type: functions, closures, and several of them.
 
 use std::fmt;
 use std::io::{self, ErrorKind};

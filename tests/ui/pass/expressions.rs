@@ -1,5 +1,4 @@
-//! Instead of a word, a number or a duration there may be an expression, also one of the struct's
-//! own data.
+//! A word, a number or a duration may be an expression, which may use the struct's data.
 
 use std::time::Duration;
 

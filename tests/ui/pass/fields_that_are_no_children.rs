@@ -1,4 +1,4 @@
-//! Fields without an attribute are data, of any type; a struct needs no fields at all.
+//! Fields without an attribute are data, of any type. A struct may have no fields.
 
 use std::rc::Rc;
 
@@ -20,6 +20,14 @@ struct Data {
     _unused: std::cell::Cell<u32>,
 }
 
+/// A child spec is data if a key uses it.
+#[supervisor]
+struct Shop {
+    #[child(fallback = self.spare)]
+    offers: ChildSpec,
+    spare: ChildSpec,
+}
+
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
     assert_eq!(Unit.into_child().name(), "unit");
@@ -33,6 +41,8 @@ async fn main() {
         _unused: std::cell::Cell::new(0),
     };
     assert_eq!((data.function)(data.borrowed), 0);
+    let (offers, spare) = (worker("x", async |_| {}), worker("y", async |_| {}));
+    assert!(Shop { offers, spare }.builder().build().is_ok());
     let tree = data.builder().build().unwrap().start().await.unwrap();
     assert_eq!(tree.status().await.unwrap().root.supervisor.unwrap().max_restarts, Some(4));
     tree.stop("the test is over").await.unwrap();

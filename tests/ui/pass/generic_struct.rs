@@ -1,5 +1,4 @@
-//! A struct may have type parameters and constants, with bounds of its own; what the fields need
-//! is added.
+//! A struct may have type parameters and constants. The bounds that the fields need are added.
 
 use std::fmt::Display;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! A worker may have type parameters and constants; those of its arguments get the bounds that a
-//! restart needs.
+//! A worker may have type parameters and constants. The bounds that a restart needs are added.
 
 use std::fmt::Display;
 use std::sync::Arc;

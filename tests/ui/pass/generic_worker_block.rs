@@ -1,4 +1,4 @@
-//! A generic type is a worker for as many types as it can be.
+//! A generic type is a worker for each of its arguments.
 
 use std::fmt::Display;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! An argument may be of a type without a name.
+//! A parameter may have the type `impl Trait`.
 
 use std::time::Duration;
 

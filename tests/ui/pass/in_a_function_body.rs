@@ -1,4 +1,4 @@
-//! Items in a function see what is around them.
+//! Items in a function see the items around them.
 
 use std::time::Duration;
 

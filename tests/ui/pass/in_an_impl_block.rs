@@ -1,4 +1,4 @@
-//! A constructor may belong to a type, and a worker may use its own name for another of its kind.
+//! A constructor may belong to a type, and a worker may use its own name.
 
 use std::time::Duration;
 

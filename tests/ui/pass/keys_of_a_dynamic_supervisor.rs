@@ -1,4 +1,4 @@
-//! A dynamic supervisor is told what belongs to its builder, and what belongs to its spec.
+//! Keys of a dynamic supervisor are calls of its builder or of its spec.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! `child(…)` says how a supervisor is treated by the one above, and what stands above the field
-//! wins.
+//! `child(…)` sets the options of a supervisor as a child; the attribute above the field wins.
 
 use std::time::Duration;
 

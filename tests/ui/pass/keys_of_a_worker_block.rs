@@ -1,4 +1,4 @@
-//! Each key above an `impl` block is said of every child of that type.
+//! Keys above an `impl` block hold for every child of that type.
 
 use std::time::Duration;
 

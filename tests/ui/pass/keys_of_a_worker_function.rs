@@ -1,4 +1,4 @@
-//! Each key above a function is a call of the spec that it makes, and the field wins.
+//! Each key above a function is a call of the spec that it makes; the field wins.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How often is too often, of a supervisor, of a child and of all children, and what follows.
+//! Limits of a supervisor, of a child and of all children, and what happens when one is exceeded.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ const SECOND: Duration = Duration::from_secs(1);
 const SCORE: f64 = 2.5;
 
 #[supervisor(
-    intensity(tumbling, max = 100, period = "60s"),
-    on_exhausted(exit = 3),
+    intensity = Intensity::tumbling(100, 60 * SECOND),
+    on_exhausted = OnExhausted::Exit(3),
     defaults(
-        intensity(decaying, max = SCORE, half_life = "30s"),
+        intensity = Intensity::decaying(SCORE, 30 * SECOND),
         consecutive_restarts = 9,
         failing_for = "1h",
         on_exhausted = "stop_child"
@@ -23,13 +23,13 @@ const SCORE: f64 = 2.5;
 struct App {
     #[child]
     plain: ChildSpec,
-    #[child(max_restarts = 1, period = "10s", on_exhausted(pause = "15s"))]
+    #[child(max_restarts = 1, period = "10s", on_exhausted = OnExhausted::Pause(15 * SECOND))]
     paused: ChildSpec,
     #[child(
-        intensity(sliding, max = self.most, period = SECOND),
+        intensity = Intensity::sliding(self.most, SECOND),
         consecutive_restarts = 3,
         failing_for = "10m",
-        on_exhausted = OnExhausted::Park
+        on_exhausted = "park"
     )]
     parked: ChildSpec,
     #[child(max_restarts = 0, period = "1s", fallback = simple(self.answer))]
@@ -38,7 +38,7 @@ struct App {
         max_restarts = 7,
         period = "7s",
         on_exhausted = "park",
-        child(intensity = Intensity::tumbling(2, SECOND), on_exhausted(exit = 0))
+        child(intensity = Intensity::tumbling(2, SECOND), on_exhausted = OnExhausted::Exit(0))
     )]
     conns: DynamicSupervisor,
     most: u32,

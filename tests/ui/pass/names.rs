@@ -1,4 +1,4 @@
-//! A child is called like its field, a root like its struct, unless they are named.
+//! A child is named after its field, and a root after its struct, unless `name` is set.
 
 use verger::{ChildSpec, Supervisor, SupervisorBuilder, supervisor, worker};
 

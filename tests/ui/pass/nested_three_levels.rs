@@ -1,4 +1,4 @@
-//! Supervisors of supervisors of workers; each has its own rules.
+//! Supervisors of supervisors of workers, each with its own rules.
 
 use verger::{ChildSpec, Context, Supervisor, supervisor, worker};
 

@@ -1,4 +1,4 @@
-//! Nothing is taken from the prelude.
+//! The expansions use no name of the prelude.
 
 #![no_implicit_prelude]
 
@@ -6,14 +6,8 @@ use ::verger::{Supervisor, supervisor, worker};
 
 #[worker(
     restart = "transient",
-    backoff(
-        binary_slots,
-        slot = "1s",
-        jitter(symmetric = 0.5),
-        reset = "on_ack",
-        half_life = "1m"
-    ),
-    failure_log(critical = "error", after = 3)
+    backoff(exponential, jitter = 0.5, reset_after = "1m"),
+    failure_log = ::verger::FailureLog::at(::verger::LogLevel::Info)
 )]
 async fn clock(ctx: ::verger::Context, zone: u32, hour: u32) -> ::verger::Exit {
     let _ = (zone, hour);
@@ -49,10 +43,10 @@ impl Db {
 
 #[supervisor(
     strategy = "one_for_all",
-    defaults(shutdown = "1s", on_exhausted(pause = "5s")),
+    defaults(shutdown = "1s", on_exhausted = "park"),
     backoff(none),
-    intensity(tumbling, max = 5, period = "1s"),
-    preset = "otp"
+    max_restarts = 5,
+    period = "1s"
 )]
 struct App {
     #[child(fallback = clock(1, 2), stop_if = |error: &::std::io::Error| error.raw_os_error() == NONE)]

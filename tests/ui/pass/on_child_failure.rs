@@ -1,4 +1,4 @@
-//! A supervisor decides on failures by a function of its own, async or not, or by any other.
+//! `on_child_failure` takes a method, a function or a closure, async or not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A constructor makes any number of children, each called like its field or as it is told.
+//! A constructor makes any number of children, each named after its field.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Children start in the order of the fields, or as what they require is there.
+//! Children start in the order of the fields, or as their requirements are met.
 
 use std::time::Duration;
 

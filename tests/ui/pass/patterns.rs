@@ -1,4 +1,4 @@
-//! A parameter may be any pattern, as of every function.
+//! A parameter may be any pattern that a function's may be.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

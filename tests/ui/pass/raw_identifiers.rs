@@ -1,4 +1,4 @@
-//! Names that are keywords are known without `r#`.
+//! Names that are keywords lose their `r#`.
 
 use verger::{ChildSpec, Context, DynamicSupervisor, component, supervisor, worker};
 

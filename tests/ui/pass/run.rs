@@ -1,4 +1,4 @@
-//! `run` builds the tree and runs it until it ends, well or not.
+//! `run` builds the tree and runs it until it ends, with and without an error.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Items that are called like those of the standard library don't get in the way.
+//! Items with the names of those of the standard library and of verger.
 
-#![allow(dead_code, non_camel_case_types, unused_macros, reason = "they only stand in the way")]
+#![allow(dead_code, non_camel_case_types, unused_macros, reason = "they exist for their names")]
 
 use verger::{ChildSpec, Context, Supervisor as Derive, supervisor, worker};
 
@@ -35,7 +35,7 @@ trait Default {}
 mod std {}
 mod core {}
 
-/// Also the one that is a worker itself.
+/// A worker with such a name.
 #[derive(::std::clone::Clone)]
 struct Box<T = ()>(T);
 
@@ -51,14 +51,8 @@ async fn clock(ctx: Context, zone: u32, hour: u32) {
 
 #[worker(
     activation_timeout = "5s",
-    backoff(
-        binary_slots,
-        slot = "1s",
-        jitter(additive_abs = "1s"),
-        reset = "on_ack",
-        half_life = "1m"
-    ),
-    failure_log(critical = "error", after = 3)
+    backoff(linear, base = "1s", jitter = 0.5, reset_after = "1m"),
+    on_leak = "park"
 )]
 impl Box {
     async fn activate(&mut self, _: &Context) {}
@@ -82,9 +76,8 @@ impl Db {
 #[supervisor(
     max_restarts = 5,
     period = "5s",
-    preset = "otp",
-    on_exhausted(exit = 3),
-    defaults(restart = "transient", intensity(decaying, max = 5, half_life = "1s")),
+    on_exhausted = "park",
+    defaults(restart = "transient", on_exhausted = "stop_child"),
     child(shutdown = "1s")
 )]
 struct App {

@@ -1,4 +1,4 @@
-//! Constants, statics and functions that are called like what is written don't get in the way.
+//! Constants, statics and functions with the names that the expansions use.
 
 #![allow(non_upper_case_globals, dead_code, reason = "they only stand in the way")]
 

@@ -1,4 +1,4 @@
-//! What borrows from nobody, or when it is called, can be an argument.
+//! Arguments may have the lifetime `'static`, or borrow when they are called.
 
 use std::borrow::Cow;
 use std::time::Duration;

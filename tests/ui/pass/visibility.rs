@@ -1,4 +1,4 @@
-//! What is written is as visible as what it is written for.
+//! Generated items are as visible as the annotated ones.
 
 mod deep {
     pub(crate) mod inner {

@@ -1,4 +1,4 @@
-//! Errors say how long to wait: to a child's own function first, then to that of its supervisor.
+//! Errors say how long to wait: a child's own function comes before that of its supervisor.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,13 +1,13 @@
-//! Every word there is, synonyms included.
+//! Every word, synonyms included.
 
 use std::time::Duration;
 
 use verger::{
-    AutoShutdown, FailureLog, FirstStart, LogLevel, OnExhausted, OnLeak, Preset, Readiness,
-    RestartType, Shutdown, Start, Strategy, Supervisor, SupervisorBuilder, supervisor, worker,
+    AutoShutdown, FirstStart, OnExhausted, OnLeak, Readiness, RestartType, Shutdown, Start,
+    Strategy, Supervisor, SupervisorBuilder, supervisor, worker,
 };
 
-/// Whether the supervisors and workers that words make are what values make.
+/// Asserts that a word makes the same supervisor or worker as the value.
 macro_rules! same {
     ($method:ident: $($word:literal is $value:expr),+ => above struct) => {$({
         #[supervisor($method = $word)]
@@ -51,29 +51,6 @@ fn main() {
         "park" is OnExhausted::Park,
         "stop_child" is OnExhausted::StopChild
         => above function);
-    same!(failure_log:
-        "trace" is FailureLog::at(LogLevel::Trace),
-        "debug" is FailureLog::at(LogLevel::Debug),
-        "info" is FailureLog::at(LogLevel::Info),
-        "warn" is FailureLog::at(LogLevel::Warn),
-        "error" is FailureLog::at(LogLevel::Error)
-        => above function);
-    same!(preset:
-        "otp" is Preset::otp(),
-        "elixir" is Preset::elixir(),
-        "actor_ts" is Preset::actor_ts(),
-        "pekko_on_stop" is Preset::pekko_on_stop(),
-        "pekko_on_failure" is Preset::pekko_on_failure(),
-        "pekko_typed" is Preset::pekko_typed(),
-        "xebia" is Preset::xebia(),
-        "signalpy" is Preset::signalpy(),
-        "elfo" is Preset::elfo(),
-        "suture" is Preset::suture(),
-        "oversight" is Preset::oversight(),
-        "systemd" is Preset::systemd(),
-        "kubelet" is Preset::kubelet(),
-        "pebble" is Preset::pebble()
-        => above struct);
     same!(restart:
         "permanent" is RestartType::Permanent,
         "transient" is RestartType::Transient,

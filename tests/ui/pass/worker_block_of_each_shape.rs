@@ -1,4 +1,4 @@
-//! The three methods, with and without the context, by `&self` and `&mut self`, with any result.
+//! The three methods with and without the context, by `&self` and `&mut self`, with any outcome.
 
 use std::fmt;
 use std::time::Duration;
@@ -34,8 +34,13 @@ struct Least {
 #[worker]
 impl Least {
     async fn run(&self) {
-        self.log.say("least runs");
+        self.activated().await;
         std::future::pending().await
+    }
+
+    /// A method of its own, in spite of its name.
+    async fn activated(&self) {
+        self.log.say("least runs");
     }
 }
 

@@ -1,4 +1,4 @@
-//! With and without the context, with no, one and several arguments.
+//! Functions with and without the context, with no, one and several arguments.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! An inbox may stand anywhere behind the context, be of any name, and go with any other parameter.
+//! An inbox may be any parameter after the context, and have any name.
 
 #![deny(warnings)]
 

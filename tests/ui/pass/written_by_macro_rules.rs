@@ -1,4 +1,4 @@
-//! What another macro writes can be annotated, whoever its parts are from.
+//! Items that another macro writes, with parts of the macro and of its caller.
 
 use std::time::Duration;
 
@@ -53,8 +53,7 @@ macro_rules! service {
         #[worker(
             shutdown = $grace,
             backoff(exponential, jitter = $jitter, reset_after = $grace),
-            failure_log = "info",
-            on_exhausted(pause = $grace)
+            on_exhausted = "park"
         )]
         impl $name {
             async fn run(&mut self, $ctx: &Context) {

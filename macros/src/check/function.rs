@@ -1,0 +1,114 @@
+//! Rules for an `async fn` under `#[worker]`.
+
+use quote::quote;
+use syn::{Expr, ItemFn, Signature, Type};
+
+use super::options;
+use super::worker::{BORROWS, output, qualifiers};
+use crate::errors::Errors;
+use crate::model::{
+    UnknownMessage, is_context, is_inbox, message_type, typed_params, undeclared_lifetime,
+};
+use crate::parse::{Args, Value};
+
+/// The keys of a mailbox.
+const MAILBOX_KEYS: [&str; 2] = ["capacity", "mailbox"];
+
+/// Checks a worker function.
+pub(crate) fn function(args: &Args, function: &ItemFn, errors: &mut Errors) {
+    let signature = &function.sig;
+    options::child(args, errors);
+    if let Some(receiver) = signature.receiver() {
+        errors.at(
+            receiver,
+            "a worker function can't take `self`, because each incarnation begins from nothing; \
+             put `#[worker]` on the `impl` block instead",
+        );
+    }
+    if signature.asyncness.is_none() {
+        errors.at(
+            signature.fn_token,
+            "a worker must be an `async fn`, so that it can be cancelled; write `async fn`",
+        );
+    }
+    qualifiers(signature, errors);
+    if let Some(lifetime) = signature.generics.lifetimes().next() {
+        errors.at(lifetime, BORROWS);
+    }
+    for (index, param) in typed_params(&signature.inputs).enumerate() {
+        parameter(index, &param.ty, errors);
+    }
+    output("a worker", signature, errors);
+    mailbox(args, signature, errors);
+}
+
+fn parameter(index: usize, ty: &Type, errors: &mut Errors) {
+    match ty {
+        Type::Reference(reference) if is_context(&reference.elem) => {
+            errors.at(reference.and_token, "a worker owns its `Context`; remove the `&`");
+        }
+        Type::Reference(reference) if is_inbox(&reference.elem) => {}
+        ty if index > 0 && is_context(ty) => {
+            errors.at(ty, "`Context` must be the first parameter; move it there");
+        }
+        ty => {
+            if let Some(lifetime) = undeclared_lifetime(ty) {
+                errors.at(lifetime, BORROWS);
+            }
+        }
+    }
+}
+
+fn mailbox(args: &Args, signature: &Signature, errors: &mut Errors) {
+    let mut inboxes = typed_params(&signature.inputs).filter(|param| is_inbox(&param.ty));
+    let Some(first) = inboxes.next() else { return no_inbox(args, signature, errors) };
+    inbox(&first.ty, errors);
+    for second in inboxes {
+        errors.at(
+            second,
+            "a worker has one mailbox; put both kinds of messages into one `enum`, and remove this",
+        );
+    }
+    if let Some(Value::Expression(Expr::Closure(closure))) = args.value("mailbox")
+        && closure.inputs.len() != 1
+    {
+        let example = "mailbox = |it| it.max_attempts(3)";
+        let message = format!("this takes the mailbox and returns it; write `{example}`");
+        errors.at(closure, message);
+    }
+}
+
+/// Reports all keys of a missing mailbox as one mistake.
+fn no_inbox(args: &Args, signature: &Signature, errors: &mut Errors) {
+    if let Some(arg) = args.iter().find(|arg| MAILBOX_KEYS.contains(&arg.key.name)) {
+        let function = &signature.ident;
+        let message = format!(
+            "`{function}` has no mailbox; add a parameter `inbox: Inbox<M>`, where `M` is the type \
+             of the messages"
+        );
+        errors.at(&arg.ident, message);
+    }
+}
+
+fn inbox(ty: &Type, errors: &mut Errors) {
+    if let Type::Reference(reference) = ty {
+        let (and, mutability) = (&reference.and_token, &reference.mutability);
+        let borrow = if mutability.is_some() { "&mut" } else { "&" };
+        let message = format!("a worker owns its `Inbox`; remove the `{borrow}`");
+        errors.at(quote!(#and #mutability), message);
+    }
+    match message_type(ty) {
+        Ok(_) => {}
+        Err(UnknownMessage::Missing) => {
+            errors.at(
+                ty,
+                "an inbox needs the type of its messages; write `Inbox<String>`, for example",
+            );
+        }
+        Err(UnknownMessage::Anonymous(anonymous)) => errors.at(
+            anonymous,
+            "the type of the messages needs a name, because the address has it, too; write a type \
+             parameter, as in `fn relay<M: Send>(inbox: Inbox<M>)`",
+        ),
+    }
+}

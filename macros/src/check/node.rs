@@ -1,0 +1,152 @@
+//! Rules that concern several children, or a child and its supervisor.
+
+use syn::LitStr;
+
+use super::options;
+use crate::errors::Errors;
+use crate::model::{ChildField, FieldKind, Node};
+use crate::suggestion::instead;
+
+/// Checks an annotated struct.
+pub(crate) fn node(node: &Node, errors: &mut Errors) {
+    options::supervisor(&node.args, errors);
+    for child in &node.children {
+        match child.kind {
+            FieldKind::Dynamic => options::dynamic(&child.args, errors),
+            FieldKind::Child | FieldKind::Supervisor => options::child(&child.args, errors),
+        }
+    }
+    auto_shutdown(node, errors);
+    names(&node.children, errors);
+    requirements(node, errors);
+}
+
+fn auto_shutdown(node: &Node, errors: &mut Errors) {
+    let ignored = match node.args.get("auto_shutdown") {
+        None => true,
+        Some(_) => node.args.word("auto_shutdown") == Some("Never"),
+    };
+    let significant = node.children.iter().filter_map(|child| child.args.get("significant"));
+    for significant in significant.filter(|_| ignored) {
+        errors.at(
+            &significant.ident,
+            format!(
+                "`{}` doesn't end when a significant child does; add `auto_shutdown = \
+                 \"any_significant\"` to it, or remove `significant`",
+                node.ident,
+            ),
+        );
+    }
+}
+
+fn names(children: &[ChildField], errors: &mut Errors) {
+    for (index, child) in children.iter().enumerate() {
+        let name = child.name.value();
+        let same = |other: &&ChildField| other.name.value() == name && !other.may_exclude(child);
+        if !child.args.is_invalid("name") && children[..index].iter().any(|other| same(&other)) {
+            errors.at(
+                &child.name,
+                format!("there is a child named `{name}` already; give one of them another name"),
+            );
+        }
+    }
+}
+
+fn requirements(node: &Node, errors: &mut Errors) {
+    let children = &node.children;
+    if children.iter().any(|child| child.args.is_invalid("name")) {
+        return;
+    }
+    let position =
+        |name: &LitStr| children.iter().position(|child| child.name.value() == name.value());
+    let before = errors.count();
+    for (index, child) in children.iter().enumerate() {
+        for required in child.args.requires() {
+            match position(required) {
+                None => errors.at(required, no_sibling(required, child, children)),
+                Some(required_index) if required_index == index => {
+                    let value = required.value();
+                    errors.at(required, format!("`{value}` can't require itself; remove this"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    if errors.count() > before {
+        return;
+    }
+    // An expression may be either, so both rules are left to `build()`.
+    match (node.args.get("start"), node.args.word("start")) {
+        (None, _) | (_, Some("Sequential")) => in_order(children, position, errors),
+        _ => no_circle(children, position, errors),
+    }
+}
+
+fn no_sibling(required: &LitStr, child: &ChildField, children: &[ChildField]) -> String {
+    let required = required.value();
+    let names = children.iter().map(|other| other.name.value());
+    let names: Vec<_> = names.filter(|name| *name != child.name.value()).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    match &*names {
+        [] => {
+            format!("there is no sibling `{required}`, since there is no other child; remove this")
+        }
+        names => format!("there is no sibling `{required}`; {}", instead(&required, names)),
+    }
+}
+
+/// Refuses a requirement that is declared later, where children start one after the other.
+fn in_order(
+    children: &[ChildField],
+    position: impl Fn(&LitStr) -> Option<usize>,
+    errors: &mut Errors,
+) {
+    for (index, child) in children.iter().enumerate() {
+        let later = |required: &&LitStr| position(required).is_some_and(|at| at > index);
+        for required in child.args.requires().iter().filter(later) {
+            let value = required.value();
+            errors.at(
+                required,
+                format!(
+                    "`{value}` is declared after `{}`, so it would start later; declare it first, \
+                     or let the supervisor `start = \"concurrent\"`",
+                    child.name.value(),
+                ),
+            );
+        }
+    }
+}
+
+/// Reports one circle, at the requirement that closes it.
+fn no_circle(
+    children: &[ChildField],
+    position: impl Fn(&LitStr) -> Option<usize>,
+    errors: &mut Errors,
+) {
+    for start in 0..children.len() {
+        let mut done = vec![false; children.len()];
+        let mut walk = vec![(start, children[start].args.requires().iter())];
+        while let Some((_, requires)) = walk.last_mut() {
+            let Some(required) = requires.next() else {
+                walk.pop();
+                continue;
+            };
+            let Some(next) = position(required) else { continue };
+            if next == start {
+                let names = walk.iter().map(|(index, _)| children[*index].name.value());
+                let names: Vec<_> = names.chain([children[start].name.value()]).collect();
+                let circle = names.join(" → ");
+                errors.at(
+                    required,
+                    format!(
+                        "these children require each other in a circle: {circle}; remove one of the requirements"
+                    ),
+                );
+                return;
+            }
+            if next > start && !std::mem::replace(&mut done[next], true) {
+                walk.push((next, children[next].args.requires().iter()));
+            }
+        }
+    }
+}

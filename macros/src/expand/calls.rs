@@ -1,0 +1,60 @@
+//! Keys become the calls of a builder's or a spec's methods.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::values;
+use crate::keys::Place;
+use crate::parse::{Arg, Args, Setting, Value};
+use crate::paths::Krate;
+
+/// Returns the calls for all keys.
+pub(super) fn calls(args: &Args, krate: &Krate) -> TokenStream {
+    args.iter().map(|arg| call(args, arg, krate)).collect()
+}
+
+/// Returns the calls on a dynamic supervisor's builder, and those on the spec that it becomes.
+pub(super) fn split(args: &Args, krate: &Krate) -> (TokenStream, TokenStream) {
+    let calls_of = |of_child| -> TokenStream {
+        let args_of = args.iter().filter(move |arg| arg.key.is_of_child() == of_child);
+        args_of.map(|arg| call(args, arg, krate)).collect()
+    };
+    let mut of_child = calls_of(true);
+    of_child.extend(args.group("child").map(|itself| calls(itself, krate)));
+    (calls_of(false), of_child)
+}
+
+fn call(args: &Args, arg: &Arg, krate: &Krate) -> TokenStream {
+    let ident = &arg.ident;
+    match (&arg.setting, arg.key.name) {
+        (Setting::Flag, _) => quote!(.#ident()),
+        (Setting::Group(defaults), "defaults") => {
+            let calls = calls(defaults, krate);
+            quote!(.#ident(|__child| __child #calls))
+        }
+        // Not calls of their own: the name goes to the constructor, the period to `restarts`,
+        // `child(…)` to the spec, and the rest to the mailbox and to all paths.
+        (_, "name" | "crate" | "period" | "child" | "capacity" | "mailbox")
+        | (Setting::Group(_) | Setting::Invalid, _) => TokenStream::new(),
+        (Setting::Value(Value::Names(names)), _) => {
+            names.iter().map(|name| quote!(.#ident(#name))).collect()
+        }
+        (Setting::Value(Value::Functions(functions)), _) => {
+            functions.iter().map(|function| quote!(.#ident(#function))).collect()
+        }
+        (Setting::Value(max), "max_restarts") => {
+            let max = values::value(max, krate);
+            let period = args.value("period").map(|period| values::value(period, krate));
+            let restarts = Ident::new("restarts", ident.span());
+            quote!(.#restarts(#max, #period))
+        }
+        (Setting::Value(value), "backoff") if args.place == Place::Supervisor => {
+            let value = values::value(value, krate);
+            quote!(.defaults(|__child| __child.#ident(#value)))
+        }
+        (Setting::Value(value), _) => {
+            let value = values::value(value, krate);
+            quote!(.#ident(#value))
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! An `async fn` becomes a constructor of the same name.
+//!
+//! The parameters besides the `Context` and the `Inbox` are the constructor's. They are cloned for
+//! each incarnation.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, FnArg, GenericParam, ItemFn, LitStr, Pat, PatType, ReturnType, Signature, Type,
+    Visibility, parse_quote,
+};
+
+use super::calls::calls;
+use super::mailbox;
+use super::worker_call::{Argument, WorkerCall};
+use crate::attributes::allow_added_bounds;
+use crate::bounds::{Bounds, require};
+use crate::model::{Bodies, InboxParam, is_context_or_borrow, is_generic, is_inbox, typed_params};
+use crate::parse::Args;
+use crate::paths::{self, Krate};
+use crate::span::{SpanRange, generated_at};
+
+/// The special parameters of a function, and the arguments of its constructor.
+struct Params {
+    /// The name of the context.
+    context: Option<Ident>,
+    inbox: Option<InboxParam>,
+    arguments: Vec<Argument>,
+}
+
+/// Returns the constructor, which contains the function.
+pub(crate) fn function(
+    args: &Args,
+    mut function: ItemFn,
+    bodies: Bodies,
+    correct: bool,
+) -> TokenStream {
+    let krate = &args.krate();
+    let (outer, inner) = split(std::mem::take(&mut function.attrs));
+    function.attrs = inner;
+    let vis = std::mem::replace(&mut function.vis, Visibility::Inherited);
+    let bounded = allow_added_bounds(&function.sig.generics);
+    require_clones(&mut function.sig);
+    let mut signature = function.sig.clone();
+    let ident = signature.ident.clone();
+    function.sig.ident = format_ident!("__{}", ident.unraw(), span = generated_at(ident.span()));
+
+    let params = params(&signature);
+    constructor_signature(&mut signature, &params, krate, correct);
+    // The function of an inbox without a type of messages would be reported a second time.
+    let is_kept = params.inbox.as_ref().is_none_or(|inbox| inbox.message.is_some());
+    let result =
+        if correct { result(args, &function, &ident, params, krate) } else { quote!(loop {}) };
+    let span = function.block.brace_token.span.join();
+    let function = is_kept.then(|| {
+        let function = bodies.put_back(function.into_token_stream());
+        quote! {
+            #[allow(clippy::unused_async, reason = "a worker has to be an `async fn`")]
+            #function
+        }
+    });
+    // With the span of the user's body, the compiler reports a worker that is never used.
+    let mut body = Group::new(Delimiter::Brace, quote!(#function #result));
+    body.set_span(span);
+    quote! {
+        #(#outer)*
+        #bounded
+        #vis #signature #body
+    }
+}
+
+fn params(signature: &Signature) -> Params {
+    let mut params = typed_params(&signature.inputs).cloned().peekable();
+    let first = params.next_if(|first| is_context_or_borrow(&first.ty));
+    // A context in another place is reported.
+    let params: Vec<_> = params.filter(|param| !is_context_or_borrow(&param.ty)).collect();
+    let inbox = InboxParam::find(&params);
+    let params = params.into_iter().filter(|param| !is_inbox(&param.ty));
+    Params {
+        context: first.map(|first| context(&first)),
+        inbox,
+        arguments: params.enumerate().map(argument).collect(),
+    }
+}
+
+/// Turns the function's signature into the constructor's.
+fn constructor_signature(signature: &mut Signature, params: &Params, krate: &Krate, correct: bool) {
+    let inputs = params.arguments.iter().map(|Argument { name, ty }| -> FnArg {
+        if correct { parse_quote!(#name: #ty) } else { parse_quote!(_: #ty) }
+    });
+    signature.inputs = inputs.collect();
+    signature.asyncness = None;
+    let child_spec = krate.item(paths::CHILD_SPEC);
+    signature.output = match &params.inbox {
+        None => parse_quote!(-> #child_spec),
+        Some(inbox) => {
+            let address = mailbox::address(inbox, krate, &mut signature.generics);
+            parse_quote!(-> (#child_spec, #address))
+        }
+    };
+}
+
+/// Returns the expression that the constructor returns.
+fn result(
+    args: &Args,
+    function: &ItemFn,
+    ident: &Ident,
+    params: Params,
+    krate: &Krate,
+) -> TokenStream {
+    let name = args.name().cloned();
+    let name = name.unwrap_or_else(|| LitStr::new(&ident.unraw().to_string(), ident.span()));
+    let range = match &function.sig.output {
+        ReturnType::Default => SpanRange::of(ident),
+        ReturnType::Type(_, ty) => SpanRange::of(ty),
+    };
+    let (run, turbofish) = (&function.sig.ident, turbofish(function));
+    let run = quote!(#run #turbofish);
+    let Params { context, inbox, arguments } = params;
+    let mailbox = inbox.as_ref().map(|inbox| mailbox::mailbox(inbox, args, krate));
+    let call = WorkerCall { krate, name, run, context, inbox, arguments, range };
+    let options = calls(args, krate);
+    match mailbox {
+        None => quote!(#call #options),
+        Some(mailbox) => quote!(#mailbox let __spec = #call #options; (__spec, __address)),
+    }
+}
+
+/// Splits attributes into those of the constructor and those of the function.
+///
+/// Documentation, conditions and lint levels go to the constructor; what changes how the function
+/// runs stays with the function.
+fn split(attributes: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribute>) {
+    const OUTER: [&str; 9] =
+        ["doc", "cfg", "deprecated", "must_use", "allow", "expect", "warn", "deny", "forbid"];
+    let is_outer = |attribute: &Attribute| OUTER.iter().any(|name| attribute.path().is_ident(name));
+    attributes.into_iter().partition(is_outer)
+}
+
+/// Returns the name of the context: the parameter's, which can't be taken for a constant.
+fn context(param: &PatType) -> Ident {
+    let mut name = match &*param.pat {
+        Pat::Ident(pat) => pat.ident.clone(),
+        _ => Ident::new("__ctx", Span::call_site()),
+    };
+    name.set_span(generated_at(name.span()));
+    name
+}
+
+fn argument((index, param): (usize, PatType)) -> Argument {
+    let mut name = match &*param.pat {
+        Pat::Ident(pat) => pat.ident.clone(),
+        pat => Ident::new(&format!("argument_{}", index + 1), pat.span()),
+    };
+    // Hygiene keeps it apart from the function's parameter of the same name.
+    name.set_span(generated_at(name.span()));
+    Argument { name, ty: *param.ty }
+}
+
+/// Adds the bounds that a restart needs to parameters of generic types.
+fn require_clones(signature: &mut Signature) {
+    let bounds: Bounds =
+        parse_quote!(::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static);
+    for param in signature.inputs.iter_mut() {
+        let FnArg::Typed(PatType { ty, .. }) = param else { continue };
+        if is_inbox(ty) {
+            mailbox::require_send(ty, &mut signature.generics);
+        } else if let Type::ImplTrait(anonymous) = &mut **ty {
+            // A type without a name can't have bounds in a `where` clause.
+            anonymous.bounds.extend(bounds.clone());
+        } else if is_generic(ty, &signature.generics) {
+            require(&mut signature.generics, ty, bounds.clone());
+        }
+    }
+}
+
+/// Returns the generic arguments, which the compiler couldn't infer.
+fn turbofish(function: &ItemFn) -> TokenStream {
+    let params = function.sig.generics.params.iter().filter_map(|param| match param {
+        GenericParam::Type(param) => Some(&param.ident),
+        GenericParam::Const(param) => Some(&param.ident),
+        GenericParam::Lifetime(_) => None,
+    });
+    let params: Vec<_> = params.collect();
+    if params.is_empty() { TokenStream::new() } else { quote!(::<#(#params),*>) }
+}

@@ -1,0 +1,146 @@
+//! An annotated struct gets the methods `builder`, `into_child` and `run`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Generics, parse_quote};
+
+use super::calls::{calls, split};
+use crate::bounds::require;
+use crate::model::{ChildField, FieldKind, Node, is_generic};
+use crate::paths::{self, Krate};
+use crate::span::{SpanRange, repeat};
+
+/// Returns the methods. They do nothing unless the struct is correct.
+pub(crate) fn node(node: &Node, correct: bool) -> TokenStream {
+    let Node { vis, ident, args, attributes, .. } = node;
+    let krate = &args.krate();
+    let [child_spec, supervisor_builder, run_error] =
+        krate.items([paths::CHILD_SPEC, paths::SUPERVISOR_BUILDER, paths::RUN_ERROR]);
+    let generics = generics(node, krate);
+    let (impl_generics, ty_generics, bounds) = generics.split_for_impl();
+    let (builder, into_child, run) = if correct {
+        let itself = args.group("child").map(|itself| calls(itself, krate));
+        (
+            builder(node, krate),
+            quote!(self.builder().into_child() #itself),
+            quote!(self.builder().build()?.run().await),
+        )
+    } else {
+        (quote!(loop {}), quote!(loop {}), quote!(loop {}))
+    };
+    let about = format!(" Returns the builder of the supervisor `{}`.", node.name.value());
+    quote! {
+        #(#attributes)*
+        impl #impl_generics #ident #ty_generics #bounds {
+            #[doc = #about]
+            #vis fn builder(self) -> #supervisor_builder {
+                #builder
+            }
+
+            /// Returns the spec of this supervisor as a child.
+            #vis fn into_child(self) -> #child_spec {
+                #into_child
+            }
+
+            /// Builds the tree and runs it until it ends.
+            ///
+            /// # Errors
+            ///
+            /// If the tree can't be built, gives up, or leaves something behind.
+            #[allow(clippy::future_not_send, reason = "the future is `Send` if the struct is")]
+            #vis async fn run(self) -> ::core::result::Result<(), #run_error> {
+                #run
+            }
+        }
+
+        #(#attributes)*
+        impl #impl_generics ::core::convert::From<#ident #ty_generics> for #child_spec #bounds {
+            fn from(__node: #ident #ty_generics) -> Self {
+                __node.into_child()
+            }
+        }
+    }
+}
+
+/// Returns the struct's generics, with the bounds that the fields need.
+fn generics(node: &Node, krate: &Krate) -> Generics {
+    let [component, child_spec] = krate.items([paths::COMPONENT_TRAIT, paths::CHILD_SPEC]);
+    let mut generics = node.generics.clone();
+    for child in node.children.iter().filter(|child| is_generic(&child.ty, &node.generics)) {
+        match child.kind {
+            FieldKind::Child => require(&mut generics, &child.ty, parse_quote!(#component)),
+            FieldKind::Supervisor => {
+                let ty = repeat(&child.ty);
+                let from = parse_quote!(#child_spec: ::core::convert::From<#ty>);
+                generics.make_where_clause().predicates.push(from);
+            }
+            FieldKind::Dynamic => {}
+        }
+    }
+    generics
+}
+
+/// Returns the calls of the builder. A field with a `cfg` needs a statement, the others are one chain.
+fn builder(node: &Node, krate: &Krate) -> TokenStream {
+    let name = &node.name;
+    let supervisor = krate.item(paths::SUPERVISOR);
+    let options = calls(&node.args, krate);
+    let mut checks = TokenStream::new();
+    let mut statements = TokenStream::new();
+    let mut builder = quote!(#supervisor::builder(#name) #options);
+    for child in &node.children {
+        let cfgs = &child.cfgs;
+        let spec = spec(child, krate);
+        if child.kind == FieldKind::Dynamic {
+            let check = check_dynamic(child, krate);
+            checks.extend(quote!(#(#cfgs)* #check));
+        }
+        if cfgs.is_empty() {
+            builder.extend(quote!(.child(#spec)));
+        } else {
+            statements.extend(quote! {
+                let __builder = #builder;
+                #(#cfgs)*
+                let __builder = __builder.child(#spec);
+            });
+            builder = quote!(__builder);
+        }
+    }
+    quote!(#checks #statements #builder)
+}
+
+fn spec(child: &ChildField, krate: &Krate) -> TokenStream {
+    let ChildField { ident, ty, name, args, .. } = child;
+    // Errors about the value underline the field's type.
+    let range = SpanRange::of(ty);
+    let value = range.field(ident);
+    match child.kind {
+        FieldKind::Child => {
+            let component = krate.item(paths::COMPONENT_FN);
+            let component = range.call(component, quote!(#name, #value));
+            let calls = calls(args, krate);
+            quote!(#component #calls)
+        }
+        FieldKind::Supervisor => {
+            let child_spec = krate.item(paths::CHILD_SPEC);
+            let from = quote!(<#child_spec as ::core::convert::From<_>>::from);
+            let from = range.call(from, value);
+            let calls = calls(args, krate);
+            quote!(#from.named(#name) #calls)
+        }
+        FieldKind::Dynamic => {
+            let dynamic = krate.item(paths::DYNAMIC_SUPERVISOR);
+            let (of_builder, of_child) = split(args, krate);
+            let builder = quote!(#dynamic::builder(#name) #of_builder);
+            if of_child.is_empty() { builder } else { quote!(#builder.into_child() #of_child) }
+        }
+    }
+}
+
+/// Returns a statement that checks the field's type, whose value isn't needed.
+fn check_dynamic(child: &ChildField, krate: &Krate) -> TokenStream {
+    let range = SpanRange::of(&child.ty);
+    let dynamic = range.locate(krate.item(paths::DYNAMIC_SUPERVISOR));
+    let value = range.field(&child.ident);
+    quote!(let _: #dynamic = #value;)
+}

@@ -1,0 +1,191 @@
+//! What an error says about a key that is unknown or misplaced: the key that was meant, or its place.
+
+use crate::keys::Place::{self, Block, Defaults, Dynamic, Field, Function, Itself, Supervisor};
+use crate::keys::{Key, Takes};
+use crate::suggestion::{closest, instead, list};
+
+/// Returns the error for keys in the wrong place that belong to the same one.
+pub(crate) fn misplaced(place: Place, keys: &[&Key]) -> String {
+    let names: Vec<_> = keys.iter().map(|key| key.name).collect();
+    let (options, it) = if names.len() == 1 { ("option", "it") } else { ("options", "them") };
+    let names = list(&names, "and");
+    let belongs = keys.first().map_or("", |key| belongs(place, key)).replace("{it}", it);
+    format!("{} has no {options} {names}{belongs}", subject(place))
+}
+
+/// Returns where a key belongs that is written in `place`.
+pub(crate) fn belongs(place: Place, key: &Key) -> &'static str {
+    let may_be = |place| key.places.contains(&place);
+    match place {
+        // The option may be meant for the supervisor as a child, or for its children.
+        Supervisor if may_be(Itself) && may_be(Defaults) => {
+            "; write {it} in `child(…)` if it is about this supervisor itself, or in `defaults(…)` \
+             if it is about its children"
+        }
+        Supervisor if may_be(Itself) => {
+            "; write {it} in `child(…)` if it is about this supervisor itself, or above a field if \
+             it is about that child"
+        }
+        Dynamic if key.places == [Supervisor] && key.name != "crate" => {
+            ", because its children have no order and are not known beforehand; remove {it}"
+        }
+        Block if key.name == "name" => {
+            ", because a value is named where it becomes a child: by its field, or as in \
+             `component(\"db\", …)`; remove {it}"
+        }
+        Block if key.places == [Function] => {
+            ", because a value gets its mailbox where it becomes a child, as in \
+             `child_with_mailbox(\"db\", mailbox, |inbox| …)`; remove {it}"
+        }
+        _ if key.places == [Function] => {
+            "; write {it} in `#[worker(…)]` above a function with a parameter `inbox: Inbox<M>`"
+        }
+        _ if may_be(Supervisor) => "; write {it} above the supervisor's struct",
+        _ if may_be(Field) => "; write {it} in `#[child(…)]` above the field",
+        _ => "; write {it} in `#[dynamic(…)]` above a field",
+    }
+}
+
+/// Returns the error for an unknown key, and the key that was probably meant.
+pub(crate) fn unknown(place: Place, name: &str) -> (String, Option<&'static Key>) {
+    let text = format!("{} has no option `{name}`", subject(place));
+    if let Some(key) = with_word(place, name) {
+        return (format!("{text}; write `{} = \"{name}\"`", key.name), Some(key));
+    }
+    let names: Vec<_> = place.keys().map(|key| key.name).collect();
+    let meant = closest(name, &names);
+    let key = place.keys().find(|key| meant == Some(key.name));
+    (format!("{text}; {}", instead(name, &names)), key)
+}
+
+/// Returns the error for a text in quotes in the place of a key.
+pub(crate) fn quoted(place: Place, text: &str) -> String {
+    if place.keys().any(|key| key.name == text) {
+        return format!("an option has no quotes; write `{text}`");
+    }
+    match with_word(place, text) {
+        Some(key) => format!("an option begins with its name; write `{} = \"{text}\"`", key.name),
+        None => no_name(place),
+    }
+}
+
+/// Returns the error for anything else in the place of a key.
+pub(crate) fn no_name(place: Place) -> String {
+    format!("an option begins with its name, as in `{}`", example(place))
+}
+
+/// Returns a correct use of a key that is allowed here.
+pub(crate) fn example(place: Place) -> &'static str {
+    let key = place.keys().find(|key| matches!(key.takes, Takes::Word(_)));
+    key.map_or("", |key| key.example)
+}
+
+/// Returns the subject of the sentence "… has no such option".
+fn subject(place: Place) -> &'static str {
+    match place {
+        Supervisor => "a supervisor",
+        Field | Itself => "a child",
+        Dynamic => "a dynamic supervisor",
+        Function | Block => "a worker",
+        Defaults => "`defaults`",
+    }
+}
+
+/// Returns the key that takes this word.
+fn with_word(place: Place, word: &str) -> Option<&'static Key> {
+    place.keys().find(|key| key.takes.words().is_some_and(|words| words.variant(word).is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::KEYS;
+
+    fn key(name: &str) -> &'static Key {
+        KEYS.iter().find(|key| key.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_place_is_answered_with_the_right_one() {
+        let table: [(_, &[_], _); 10] = [
+            (
+                Field,
+                &["strategy"],
+                "a child has no option `strategy`; write it above the supervisor's struct",
+            ),
+            (
+                Function,
+                &["first_start", "stop_deadline"],
+                "a worker has no options `first_start` and `stop_deadline`; write them above the \
+                 supervisor's struct",
+            ),
+            (
+                Supervisor,
+                &["restart"],
+                "a supervisor has no option `restart`; write it in `child(…)` if it is about this \
+                 supervisor itself, or in `defaults(…)` if it is about its children",
+            ),
+            (
+                Supervisor,
+                &["requires"],
+                "a supervisor has no option `requires`; write it in `child(…)` if it is about this \
+                 supervisor itself, or above a field if it is about that child",
+            ),
+            (
+                Supervisor,
+                &["max_children"],
+                "a supervisor has no option `max_children`; write it in `#[dynamic(…)]` above a field",
+            ),
+            (
+                Defaults,
+                &["significant"],
+                "`defaults` has no option `significant`; write it in `#[child(…)]` above the field",
+            ),
+            (
+                Dynamic,
+                &["strategy"],
+                "a dynamic supervisor has no option `strategy`, because its children have no order \
+                 and are not known beforehand; remove it",
+            ),
+            (
+                Block,
+                &["name"],
+                "a worker has no option `name`, because a value is named where it becomes a child: \
+                 by its field, or as in `component(\"db\", …)`; remove it",
+            ),
+            (
+                Field,
+                &["capacity"],
+                "a child has no option `capacity`; write it in `#[worker(…)]` above a function with \
+                 a parameter `inbox: Inbox<M>`",
+            ),
+            (
+                Block,
+                &["capacity", "mailbox"],
+                "a worker has no options `capacity` and `mailbox`, because a value gets its mailbox \
+                 where it becomes a child, as in `child_with_mailbox(\"db\", mailbox, |inbox| …)`; \
+                 remove them",
+            ),
+        ];
+        for (place, names, text) in table {
+            let keys: Vec<_> = names.iter().map(|name| key(name)).collect();
+            assert_eq!(misplaced(place, &keys), text);
+        }
+    }
+
+    #[test]
+    fn a_word_that_stands_alone_is_answered_with_its_key() {
+        let (text, meant) = unknown(Field, "transient");
+        assert_eq!(text, "a child has no option `transient`; write `restart = \"transient\"`");
+        assert_eq!(meant.unwrap().name, "restart");
+        assert_eq!(
+            quoted(Supervisor, "one_for_all"),
+            "an option begins with its name; write `strategy = \"one_for_all\"`",
+        );
+        assert_eq!(quoted(Field, "restart"), "an option has no quotes; write `restart`");
+        assert_eq!(
+            quoted(Dynamic, "x"),
+            "an option begins with its name, as in `restart = \"transient\"`",
+        );
+    }
+}

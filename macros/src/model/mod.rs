@@ -1,0 +1,15 @@
+//! The annotated item: which fields are children, and which parameters are special.
+
+mod bodies;
+mod inbox;
+mod methods;
+mod node;
+mod signature;
+
+pub(crate) use bodies::Bodies;
+pub(crate) use inbox::{InboxParam, UnknownMessage, is_inbox, message_type};
+pub(crate) use methods::{METHODS, child_methods, child_methods_mut};
+pub(crate) use node::{ChildField, FieldKind, Form, Node};
+pub(crate) use signature::{
+    is_context, is_context_or_borrow, is_generic, typed_params, undeclared_lifetime,
+};

@@ -1,0 +1,285 @@
+//! An annotated struct: its name, its options, and which of its fields are children.
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::{Attribute, Data, DeriveInput, Field, Fields, Generics, Ident, LitStr, Type, Visibility};
+
+use super::signature::last_segment;
+use crate::attributes::{allow_added_bounds, allow_deprecated, cfgs};
+use crate::errors::Errors;
+use crate::keys::Place;
+use crate::parse::Args;
+
+/// A supervisor as its struct declares it.
+pub(crate) struct Node {
+    pub(crate) vis: Visibility,
+    pub(crate) ident: Ident,
+    pub(crate) generics: Generics,
+    pub(crate) name: LitStr,
+    pub(crate) args: Args,
+    pub(crate) children: Vec<ChildField>,
+    /// The attributes of the generated `impl` blocks.
+    pub(crate) attributes: Vec<Attribute>,
+}
+
+/// A field that is a child.
+pub(crate) struct ChildField {
+    pub(crate) kind: FieldKind,
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    pub(crate) name: LitStr,
+    pub(crate) args: Args,
+    /// The conditions under which the field exists.
+    pub(crate) cfgs: Vec<Attribute>,
+}
+
+impl ChildField {
+    /// Returns whether conditions may exclude one of the two fields.
+    pub(crate) fn may_exclude(&self, other: &Self) -> bool {
+        !self.cfgs.is_empty() || !other.cfgs.is_empty()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    /// A value that is a child, or a child spec.
+    Child,
+    /// Another annotated struct, or a builder.
+    Supervisor,
+    /// A dynamic supervisor, which the attribute describes.
+    Dynamic,
+}
+
+/// Which macro reads the attributes above fields.
+///
+/// `#[supervisor]` removes the attributes, so a field may have an attribute of the macro's own name.
+/// A derive macro leaves them in place, where `#[supervisor]` would be ambiguous.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Attribute,
+    Derive,
+}
+
+impl Form {
+    fn kind(self, attribute: &Attribute) -> Option<FieldKind> {
+        let ident = attribute.path().get_ident()?;
+        match self {
+            _ if ident == "child" => Some(FieldKind::Child),
+            _ if ident == "dynamic" => Some(FieldKind::Dynamic),
+            Self::Attribute if ident == "supervisor" => Some(FieldKind::Supervisor),
+            // A mistake, which is reported with the right name.
+            Self::Attribute if ident == "tree" => Some(FieldKind::Supervisor),
+            Self::Attribute if ident == "worker" => Some(FieldKind::Child),
+            Self::Derive if ident == "tree" => Some(FieldKind::Supervisor),
+            Self::Attribute | Self::Derive => None,
+        }
+    }
+
+    /// Removes the attributes that belong to the macro.
+    fn take(self, attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
+        attributes.extract_if(.., |attribute| self.kind(attribute).is_some()).collect()
+    }
+}
+
+impl Node {
+    /// Reads an item, and removes the attributes of its fields that belong to the macro.
+    ///
+    /// `options` are the tokens of `args`.
+    pub(crate) fn of(
+        form: Form,
+        args: Args,
+        options: &TokenStream,
+        item: &mut DeriveInput,
+        errors: &mut Errors,
+    ) -> Self {
+        if let Some(lifetime) = item.generics.lifetimes().next() {
+            errors.at(
+                lifetime,
+                "a supervisor can't borrow, because it restarts its children for as long as it \
+                 runs; let it own the data, or share it in an `Arc`",
+            );
+        }
+        let children = match &mut item.data {
+            Data::Struct(data) => {
+                let expressions = expressions(form, options, &data.fields);
+                children(form, &expressions, &mut data.fields, errors)
+            }
+            Data::Enum(data) => {
+                errors.at(data.enum_token, NOT_A_STRUCT);
+                for variant in &mut data.variants {
+                    form.take(&mut variant.attrs);
+                    forget(form, &mut variant.fields);
+                }
+                Vec::new()
+            }
+            Data::Union(data) => {
+                errors.at(data.union_token, NOT_A_STRUCT);
+                for field in &mut data.fields.named {
+                    form.take(&mut field.attrs);
+                }
+                Vec::new()
+            }
+        };
+        let name = args.name().cloned();
+        let name = name.unwrap_or_else(|| LitStr::new(&snake_case(&item.ident), item.ident.span()));
+        Self {
+            vis: item.vis.clone(),
+            ident: item.ident.clone(),
+            generics: item.generics.clone(),
+            name,
+            args,
+            children,
+            attributes: inherited(item),
+        }
+    }
+}
+
+const NOT_A_STRUCT: &str =
+    "a supervisor is a struct, whose fields are its children; write `struct`";
+
+/// Returns the attributes of the generated `impl` blocks.
+fn inherited(item: &DeriveInput) -> Vec<Attribute> {
+    let fields = match &item.data {
+        Data::Struct(data) => data.fields.iter().collect(),
+        Data::Enum(_) | Data::Union(_) => Vec::new(),
+    };
+    let all = fields.iter().flat_map(|field| &field.attrs).chain(&item.attrs);
+    let allowed = allow_deprecated(all).into_iter().chain(allow_added_bounds(&item.generics));
+    cfgs(&item.attrs).into_iter().chain(allowed).collect()
+}
+
+fn children(
+    form: Form,
+    expressions: &TokenStream,
+    fields: &mut Fields,
+    errors: &mut Errors,
+) -> Vec<ChildField> {
+    match fields {
+        Fields::Named(fields) => {
+            let fields = fields.named.iter_mut();
+            fields.filter_map(|field| child(form, expressions, field, errors)).collect()
+        }
+        Fields::Unnamed(_) => {
+            errors.at(
+                &*fields,
+                "a supervisor's fields need names, because a child is named after its field; \
+                 write `{ db: Db }`",
+            );
+            forget(form, fields);
+            Vec::new()
+        }
+        Fields::Unit => Vec::new(),
+    }
+}
+
+fn forget(form: Form, fields: &mut Fields) {
+    for field in fields {
+        form.take(&mut field.attrs);
+    }
+}
+
+/// Returns the tokens in which keys may use the data of the struct.
+fn expressions(form: Form, options: &TokenStream, fields: &Fields) -> TokenStream {
+    let attributes = fields.iter().flat_map(|field| &field.attrs);
+    let ours = attributes.filter(|attribute| form.kind(attribute).is_some());
+    quote!(#options #(#ours)*)
+}
+
+/// Returns whether `self.field` occurs in these tokens.
+fn mention(tokens: TokenStream, field: &Ident) -> bool {
+    let tokens: Vec<_> = tokens.into_iter().collect();
+    let is_use = |tokens: &[TokenTree]| match tokens {
+        [TokenTree::Ident(this), TokenTree::Punct(dot), TokenTree::Ident(ident)] => {
+            this == "self" && dot.as_char() == '.' && ident == field
+        }
+        _ => false,
+    };
+    let is_in_group = |token: &TokenTree| match token {
+        TokenTree::Group(group) => mention(group.stream(), field),
+        _ => false,
+    };
+    tokens.windows(3).any(is_use) || tokens.iter().any(is_in_group)
+}
+
+/// Refuses a child spec that is no child, unless a key uses it as data.
+fn check_data(ident: &Ident, field: &Field, expressions: &TokenStream, errors: &mut Errors) {
+    let is_spec = last_segment(&field.ty).is_some_and(|last| last.ident == "ChildSpec");
+    if is_spec && !mention(expressions.clone(), ident) {
+        let message = format!("`{ident}` is a child spec, but no child; write `#[child]` above it");
+        errors.at(ident, message);
+    }
+}
+
+fn child(
+    form: Form,
+    expressions: &TokenStream,
+    field: &mut Field,
+    errors: &mut Errors,
+) -> Option<ChildField> {
+    let ident = field.ident.clone()?;
+    let ours = form.take(&mut field.attrs);
+    if let Some(second) = ours.get(1) {
+        errors.at(second, format!("`{ident}` can be only one child; remove one of the attributes"));
+    } else if form == Form::Attribute {
+        for (wrong, right) in [("tree", "supervisor"), ("worker", "child")] {
+            for attribute in ours.iter().filter(|attribute| attribute.path().is_ident(wrong)) {
+                let message = format!("above a field of a `#[supervisor]`, write `#[{right}]`");
+                errors.at(attribute.path(), message);
+            }
+        }
+    }
+    let Some(attribute) = ours.first() else {
+        check_data(&ident, field, expressions, errors);
+        return None;
+    };
+    let kind = form.kind(attribute)?;
+    let place = if kind == FieldKind::Dynamic { Place::Dynamic } else { Place::Field };
+    let args = Args::of(place, attribute, errors);
+    let name = args.name().cloned();
+    let name = name.unwrap_or_else(|| LitStr::new(&ident.unraw().to_string(), ident.span()));
+    let cfgs = cfgs(&field.attrs);
+    Some(ChildField { kind, ident, ty: field.ty.clone(), name, args, cfgs })
+}
+
+/// Returns the name in snake case: `http_api` for `HttpApi`.
+fn snake_case(ident: &Ident) -> String {
+    let ident = ident.unraw().to_string();
+    let mut snake = String::new();
+    let mut chars = ident.chars().peekable();
+    let mut before = None::<char>;
+    while let Some(c) = chars.next() {
+        // A word begins at a capital after a small letter, and at the last of several capitals.
+        let after_small = before.is_some_and(|before| before.is_lowercase() || before.is_numeric());
+        let before_small = before.is_some_and(char::is_uppercase)
+            && chars.peek().is_some_and(|next| next.is_lowercase());
+        if c.is_uppercase() && (after_small || before_small) {
+            snake.push('_');
+        }
+        snake.extend(c.to_lowercase());
+        before = Some(c);
+    }
+    snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_named_as_a_field_would_be() {
+        let table = [
+            ("App", "app"),
+            ("HttpApi", "http_api"),
+            ("HTTPServer", "http_server"),
+            ("V2Reader", "v2_reader"),
+            ("Mqtt5", "mqtt5"),
+            ("r#Type", "type"),
+            ("snake_already", "snake_already"),
+        ];
+        for (ident, name) in table {
+            let ident: Ident = syn::parse_str(ident).unwrap();
+            assert_eq!(snake_case(&ident), name);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The keys of one attribute: known, allowed where they are written, and set once.
+//!
+//! A key with a mistake is reported and kept as [`Setting::Invalid`]: the other keys still count, and
+//! the key isn't reported as missing.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, Error, Ident, LitStr, Meta, Result, Token, token};
+
+use super::backoff::Backoff;
+use super::input::{is_over, parentheses, skip};
+use super::value::Value;
+use crate::errors::Errors;
+use crate::hints;
+use crate::keys::{self, Key, Lookup, Place, Takes};
+use crate::paths::Krate;
+
+/// A key that is written, with its value.
+pub(crate) struct Arg {
+    pub(crate) key: &'static Key,
+    /// The key as it is written, which becomes the name of the method.
+    pub(crate) ident: Ident,
+    pub(crate) setting: Setting,
+}
+
+pub(crate) enum Setting {
+    Flag,
+    Value(Value),
+    Group(Args),
+    /// A mistake, which is reported.
+    Invalid,
+}
+
+pub(crate) struct Args {
+    pub(crate) place: Place,
+    args: Vec<Arg>,
+}
+
+impl Args {
+    /// Parses the keys in the parentheses of an attribute macro.
+    pub(crate) fn parse(place: Place, tokens: TokenStream, errors: &mut Errors) -> Self {
+        let mut args = Self::none(place);
+        let parser = |input: ParseStream<'_>| {
+            args.read(input, errors);
+            Ok(())
+        };
+        // `read` reports all errors itself.
+        let _ = parser.parse2(tokens);
+        args
+    }
+
+    pub(crate) fn none(place: Place) -> Self {
+        Self { place, args: Vec::new() }
+    }
+
+    /// Parses the keys of a helper attribute, which may have no parentheses.
+    pub(crate) fn of(place: Place, attribute: &Attribute, errors: &mut Errors) -> Self {
+        match &attribute.meta {
+            Meta::Path(_) => Self::none(place),
+            Meta::List(list) => Self::parse(place, list.tokens.clone(), errors),
+            Meta::NameValue(pair) => {
+                let (path, example) = (pair.path.to_token_stream(), hints::example(place));
+                let message = format!("options stand in parentheses, as in `#[{path}({example})]`");
+                errors.at(pair, message);
+                Self::none(place)
+            }
+        }
+    }
+
+    fn read(&mut self, input: ParseStream<'_>, errors: &mut Errors) {
+        let mut misplaced = Vec::new();
+        while !input.is_empty() {
+            if let Err(error) = self.read_one(input, &mut misplaced, errors) {
+                errors.push(error);
+                skip(input, |input| input.peek(Token![,]));
+            }
+            if !input.is_empty() && input.parse::<Token![,]>().is_err() {
+                errors.push(input.error("a comma is missing before this"));
+                // Parsing goes on at the next token that can be a key.
+                skip(input, |input| input.peek(Ident::peek_any) || input.peek(Token![,]));
+                let _ = input.parse::<Token![,]>();
+            }
+        }
+        self.report_misplaced(&misplaced, errors);
+    }
+
+    fn read_one(
+        &mut self,
+        input: ParseStream<'_>,
+        misplaced: &mut Vec<(Ident, &'static Key)>,
+        errors: &mut Errors,
+    ) -> Result<()> {
+        let ident = self.key(input)?;
+        let key = match keys::find(self.place, &ident.to_string()) {
+            Lookup::Here(key) => key,
+            Lookup::Elsewhere(key) => {
+                misplaced.push((ident, key));
+                skip(input, |input| input.peek(Token![,]));
+                return Ok(());
+            }
+            Lookup::Unknown => {
+                let (message, meant) = hints::unknown(self.place, &ident.to_string());
+                let error = Error::new(ident.span(), message);
+                self.args.extend(meant.map(|key| Arg { key, ident, setting: Setting::Invalid }));
+                return Err(error);
+            }
+        };
+        let before = self.get(key.name).map(|arg| !matches!(arg.setting, Setting::Invalid));
+        let setting = setting(key, &ident, input, errors).unwrap_or_else(|error| {
+            errors.push(error);
+            skip(input, |input| input.peek(Token![,]));
+            Setting::Invalid
+        });
+        match before {
+            None => self.args.push(Arg { key, ident, setting }),
+            Some(true) => {
+                errors.at(&ident, format!("`{ident}` is already set; remove one of the two"));
+            }
+            Some(false) => {}
+        }
+        Ok(())
+    }
+
+    fn key(&self, input: ParseStream<'_>) -> Result<Ident> {
+        if input.peek(Ident::peek_any) {
+            return Ident::parse_any(input);
+        }
+        let message = match input.fork().parse::<LitStr>() {
+            Ok(text) => match self.args.last().map(|arg| &arg.setting) {
+                Some(Setting::Value(Value::Names(names))) => {
+                    let names = names.iter().map(LitStr::value).chain([text.value()]);
+                    let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
+                    format!("put several names in brackets: `[{}]`", names.join(", "))
+                }
+                _ => hints::quoted(self.place, &text.value()),
+            },
+            Err(_) => hints::no_name(self.place),
+        };
+        Err(input.error(message))
+    }
+
+    /// Reports neighbouring keys that belong to the same place as one mistake.
+    fn report_misplaced(&self, misplaced: &[(Ident, &'static Key)], errors: &mut Errors) {
+        let belongs = |key| hints::belongs(self.place, key);
+        for together in misplaced.chunk_by(|(_, one), (_, next)| belongs(one) == belongs(next)) {
+            let keys: Vec<_> = together.iter().map(|(_, key)| *key).collect();
+            errors.at(&together[0].0, hints::misplaced(self.place, &keys));
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arg> {
+        self.args.iter()
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Arg> {
+        self.args.iter().find(|arg| arg.key.name == key)
+    }
+
+    pub(crate) fn value(&self, key: &str) -> Option<&Value> {
+        match &self.get(key)?.setting {
+            Setting::Value(value) => Some(value),
+            Setting::Flag | Setting::Group(_) | Setting::Invalid => None,
+        }
+    }
+
+    /// Returns the keys in the parentheses of a key.
+    pub(crate) fn group(&self, key: &str) -> Option<&Self> {
+        match &self.get(key)?.setting {
+            Setting::Group(args) => Some(args),
+            Setting::Flag | Setting::Value(_) | Setting::Invalid => None,
+        }
+    }
+
+    /// Returns whether the key is set to something invalid.
+    pub(crate) fn is_invalid(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|arg| matches!(arg.setting, Setting::Invalid))
+    }
+
+    /// Returns the variant that a key's word stands for.
+    pub(crate) fn word(&self, key: &str) -> Option<&'static str> {
+        match self.value(key)? {
+            Value::Word { variant, .. } => Some(variant),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(&self) -> Option<&LitStr> {
+        match self.value("name")? {
+            Value::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn requires(&self) -> &[LitStr] {
+        match self.value("requires") {
+            Some(Value::Names(names)) => names,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn krate(&self) -> Krate {
+        match self.value("crate") {
+            Some(Value::Path(path)) => Krate::new(Some(path)),
+            _ => Krate::new(None),
+        }
+    }
+}
+
+/// Parses what follows a key.
+fn setting(
+    key: &'static Key,
+    ident: &Ident,
+    input: ParseStream<'_>,
+    errors: &mut Errors,
+) -> Result<Setting> {
+    let example = key.example;
+    let wrong = |text: String| Err(Error::new(ident.span(), text));
+    let in_parentheses = input.peek(token::Paren);
+    match &key.takes {
+        Takes::Flag if is_over(input) => Ok(Setting::Flag),
+        Takes::Flag => wrong(format!("`{ident}` takes no value; write `{ident}` alone")),
+        Takes::Group(place) if in_parentheses => parentheses(input, |group| {
+            let mut args = Args::none(*place);
+            args.read(group, errors);
+            Ok(Setting::Group(args))
+        }),
+        Takes::Group(_) => wrong(format!("`{ident}` takes options; write `{example}`")),
+        Takes::Backoff if in_parentheses => {
+            let backoff = parentheses(input, |group| Backoff::parse(group, ident.span()))?;
+            Ok(Setting::Value(Value::Backoff(backoff)))
+        }
+        takes if in_parentheses => {
+            let expression = takes.words().and_then(|words| words.expression);
+            let or = expression.map(|expression| format!(", or `{ident} = {expression}`"));
+            let or = or.unwrap_or_default();
+            wrong(format!("`{ident}` takes no parentheses; write `{example}`{or}"))
+        }
+        _ if input.parse::<Token![=]>().is_err() || is_over(input) => {
+            wrong(format!("`{ident}` needs a value; write `{example}`"))
+        }
+        _ => Value::parse(key, input).map(Setting::Value),
+    }
+}

@@ -1,0 +1,15 @@
+//! Parsing: the tokens of an attribute become keys with values.
+
+mod args;
+mod backoff;
+mod input;
+mod name;
+mod scalar;
+mod value;
+
+pub(crate) use args::{Arg, Args, Setting};
+#[cfg(test)]
+pub(crate) use backoff::CURVES;
+pub(crate) use backoff::{Backoff, Fallback};
+pub(crate) use scalar::Scalar;
+pub(crate) use value::Value;
