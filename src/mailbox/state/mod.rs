@@ -172,7 +172,7 @@ impl<M> MailboxState<M> {
     pub(super) fn terminate(&self, fx: &mut MailboxEffects) {
         fx.notify = self.binding.supervisor().map(|(owner, key)| {
             let request = Request::Terminate;
-            (owner, Event::Request { ticket: NO_TICKET, key, request })
+            Box::new((owner, Event::Request { ticket: NO_TICKET, key, request }))
         });
     }
 
@@ -188,7 +188,7 @@ impl<M> MailboxState<M> {
             && (new || self.progress);
         if pending && !std::mem::replace(&mut self.notified, true) {
             let supervisor = self.binding.supervisor();
-            fx.notify = supervisor.map(|(owner, key)| (owner, Event::Wanted { key }));
+            fx.notify = supervisor.map(|(owner, key)| Box::new((owner, Event::Wanted { key })));
         }
     }
 }
