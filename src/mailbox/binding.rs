@@ -59,10 +59,8 @@ pub(crate) struct MailboxLoan {
 }
 
 /// The place of a mailbox in the tree.
-#[derive(Default)]
 pub(super) enum Binding {
     /// Its tree was not started.
-    #[default]
     Unbound,
     Child(ChildBinding),
     /// Its supervisor has ended and may be restarted.

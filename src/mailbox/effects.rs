@@ -6,7 +6,7 @@ use std::task::Waker;
 use super::binding::{Binding, MailboxOwner};
 use crate::core::MachineEvent;
 
-/// See the [module](self).
+/// See the [module](self). What is rare is boxed.
 #[must_use]
 #[derive(Default)]
 pub(super) struct MailboxEffects {
@@ -17,19 +17,26 @@ pub(super) struct MailboxEffects {
     /// Wakes all senders that were released.
     pub(super) senders: Vec<Waker>,
     /// An event for the child's supervisor.
-    pub(super) notify: Option<(Arc<dyn MailboxOwner>, MachineEvent)>,
+    pub(super) notify: Option<Box<(Arc<dyn MailboxOwner>, MachineEvent)>>,
     /// A waker and a binding that were replaced. Dropping either may run foreign code.
     pub(super) stale: Option<Waker>,
-    pub(super) unbound: Binding,
+    pub(super) unbound: Option<Box<Binding>>,
 }
 
 impl MailboxEffects {
     /// Runs the effects. The mailbox must not be locked.
     pub(super) fn apply(self) {
-        let Self { receiver, sender, senders, notify, stale, unbound } = self;
-        drop((stale, unbound));
-        receiver.into_iter().chain(sender).chain(senders).for_each(Waker::wake);
-        if let Some((owner, event)) = notify {
+        if let Some(waker) = self.receiver {
+            waker.wake();
+        }
+        if let Some(waker) = self.sender {
+            waker.wake();
+        }
+        for waker in self.senders {
+            waker.wake();
+        }
+        if let Some(notify) = self.notify {
+            let (owner, event) = *notify;
             owner.notify(event);
         }
     }

@@ -20,13 +20,13 @@ pub(super) struct Envelope<M> {
 }
 
 /// How a message came to its mailbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MessageOrigin {
     Sent,
     /// By the mailbox of a child that was down.
     Forwarded,
-    /// From a dead letter store.
-    Replayed(EntryId),
+    /// From a dead letter store. Boxed, since it is rare and larger than most messages.
+    Replayed(Box<EntryId>),
 }
 
 impl<M> Envelope<M> {

@@ -24,7 +24,8 @@ pub(super) struct MessageQueue<M> {
     lent: usize,
     /// How many messages, queued or lent, have failed before.
     failed_before: usize,
-    senders: WaitingSenders,
+    /// Boxed, since few mailboxes are ever full.
+    senders: Option<Box<WaitingSenders>>,
 }
 
 impl<M> MessageQueue<M> {
@@ -35,7 +36,7 @@ impl<M> MessageQueue<M> {
             queued: VecDeque::new(),
             lent: 0,
             failed_before: 0,
-            senders: WaitingSenders::default(),
+            senders: None,
         }
     }
 
@@ -54,7 +55,8 @@ impl<M> MessageQueue<M> {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.len() + self.senders.admitted() >= self.capacity
+        let reserved = self.senders.as_ref().map_or(0, |senders| senders.admitted());
+        self.len() + reserved >= self.capacity
     }
 
     /// Returns the number that the next message will get.
@@ -153,7 +155,7 @@ impl<M> MessageQueue<M> {
     /// Adds a sender that waits for room. Returns its number.
     pub(super) fn wait(&mut self, waker: Waker) -> u64 {
         debug_assert!(self.is_full());
-        self.senders.wait(waker)
+        self.senders.get_or_insert_default().wait(waker)
     }
 
     /// Reserves room for the sender that has waited longest, if there is any room. Returns its waker.
@@ -161,24 +163,26 @@ impl<M> MessageQueue<M> {
         if self.is_full() {
             return None;
         }
-        self.senders.admit()
+        self.senders.as_mut()?.admit()
     }
 
     /// Returns `Ready` if a waiting sender may send. It must do so at once: its reservation has ended.
     ///
     /// Also returns the waker that was replaced, which must be dropped outside of the lock.
     pub(super) fn poll_wait(&mut self, number: u64, waker: &Waker) -> (Poll<()>, Option<Waker>) {
-        self.senders.poll(number, waker)
+        let admitted = (Poll::Ready(()), None);
+        self.senders.as_mut().map_or(admitted, |senders| senders.poll(number, waker))
     }
 
     /// Removes a sender. Returns its waker, and the waker of the sender that gets its reserved room.
     pub(super) fn leave(&mut self, number: u64) -> (Option<Waker>, Option<Waker>) {
-        let (was_admitted, waker) = self.senders.leave(number);
+        let Some(senders) = &mut self.senders else { return (None, None) };
+        let (was_admitted, waker) = senders.leave(number);
         (waker, if was_admitted { self.admit() } else { None })
     }
 
     /// Removes all waiting senders. Returns their wakers.
     pub(super) fn release_senders(&mut self) -> Vec<Waker> {
-        self.senders.release()
+        self.senders.as_mut().map(|senders| senders.release()).unwrap_or_default()
     }
 }

@@ -261,7 +261,7 @@ impl<M: Send + 'static> MailboxShared<M> {
             error: None,
             quiet,
             entry: match envelope.origin {
-                MessageOrigin::Replayed(entry) => Some(entry),
+                MessageOrigin::Replayed(entry) => Some(*entry),
                 MessageOrigin::Sent | MessageOrigin::Forwarded => None,
             },
             origin,
@@ -323,7 +323,7 @@ impl<M: Send + 'static> Redeliver for MailboxShared<M> {
         now: Instant,
     ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
         let message = payload.downcast::<M>().map_err(|payload| (payload, Refused::OtherType))?;
-        let envelope = Envelope::new(*message, MessageOrigin::Replayed(entry));
+        let envelope = Envelope::new(*message, MessageOrigin::Replayed(Box::new(entry)));
         match self.send(envelope, WhenFull::Reject) {
             Ok(Sent::Undeliverable(undeliverable)) => self.dispose(undeliverable, now),
             Ok(Sent::Queued | Sent::Waiting(..)) => {}

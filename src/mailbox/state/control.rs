@@ -15,10 +15,10 @@ impl<M> MailboxState<M> {
     /// Binds the mailbox to a child, unless it is bound to one.
     pub(in crate::mailbox) fn bind(&mut self, child: ChildBinding, fx: &mut MailboxEffects) {
         if self.binding.is_child() {
-            fx.unbound = Binding::Child(child);
+            fx.unbound = Some(Box::new(Binding::Child(child)));
             return;
         }
-        fx.unbound = std::mem::replace(&mut self.binding, Binding::Child(child));
+        self.rebind(Binding::Child(child), fx);
         self.notified = false;
         self.reopen_if(|phase| matches!(phase, MailboxPhase::Closed(_)));
         self.notify_pending(true, fx);
@@ -27,7 +27,7 @@ impl<M> MailboxState<M> {
     /// Ends the binding of a child that was removed.
     pub(in crate::mailbox) fn unbind(&mut self, fx: &mut MailboxEffects) {
         let binding = self.binding.path().map_or(Binding::Unbound, Binding::Ended);
-        fx.unbound = std::mem::replace(&mut self.binding, binding);
+        self.rebind(binding, fx);
     }
 
     /// The supervisor of the child has ended; `owner`, the one above, knows whether it is restarted.
@@ -39,7 +39,11 @@ impl<M> MailboxState<M> {
         let Some(path) = self.binding.path() else { return };
         let start_on_message = self.binding.start_on_message();
         let orphaned = Binding::Orphaned { owner, path, start_on_message };
-        fx.unbound = std::mem::replace(&mut self.binding, orphaned);
+        self.rebind(orphaned, fx);
+    }
+
+    fn rebind(&mut self, binding: Binding, fx: &mut MailboxEffects) {
+        fx.unbound = Some(Box::new(std::mem::replace(&mut self.binding, binding)));
     }
 
     pub(in crate::mailbox) fn delay_delivery(&mut self, until: Instant) {

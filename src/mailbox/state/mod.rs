@@ -27,7 +27,7 @@ use super::options::{Diversion, MailboxOptions, Overflow};
 use super::outcome::{Sent, Undeliverable, Unsent, WhenFull};
 use super::phase::MailboxPhase;
 use super::queue::MessageQueue;
-use crate::core::{ChildRequest, MachineEvent, Ticket};
+use crate::core::{MachineEvent, ChildRequest, Ticket};
 use crate::dead_letter::DeadLetterReason;
 
 /// The ticket of a request whose answer is not awaited.
@@ -172,7 +172,7 @@ impl<M> MailboxState<M> {
     pub(super) fn terminate(&self, fx: &mut MailboxEffects) {
         fx.notify = self.binding.supervisor().map(|(owner, key)| {
             let request = ChildRequest::Terminate;
-            (owner, MachineEvent::Request { ticket: NO_TICKET, key, request })
+            Box::new((owner, MachineEvent::Request { ticket: NO_TICKET, key, request }))
         });
     }
 
@@ -188,8 +188,7 @@ impl<M> MailboxState<M> {
             && (new || self.progress);
         if pending && !std::mem::replace(&mut self.notified, true) {
             let supervisor = self.binding.supervisor();
-            fx.notify =
-                supervisor.map(|(owner, key)| (owner, MachineEvent::MessagePending { key }));
+            fx.notify = supervisor.map(|(owner, key)| Box::new((owner, MachineEvent::MessagePending { key })));
         }
     }
 }
