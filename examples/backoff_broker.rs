@@ -28,10 +28,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{interval, sleep, timeout};
-use verger::{
-    Address, Backoff, Context, Event, EventKind, Inbox, Lifecycle, Readiness, Reply, Subscription,
-    Supervisor, mailbox, worker_with_mailbox,
-};
+use verger::mailbox::{Address, Inbox, Reply};
+use verger::status::{Event, EventKind, Subscription};
+use verger::{Backoff, Context, Lifecycle, Readiness, Supervisor, mailbox, worker_with_mailbox};
 
 /// How many users ask, and how often each of them does, with or without an answer.
 const ASKERS: usize = 4;

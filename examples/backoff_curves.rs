@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use verger::{ChildSpec, Context, ExitError, Jitter, Preset, Readiness, Supervisor, worker};
+use verger::policy::{Jitter, Preset};
+use verger::{ChildSpec, Context, ExitError, Readiness, Supervisor, worker};
 
 #[path = "backoff_curves/plot.rs"]
 mod plot;

@@ -22,7 +22,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
-use verger::{Backoff, Context, EventKind, Lifecycle, Supervisor, child, worker};
+use verger::status::EventKind;
+use verger::{Backoff, Context, Lifecycle, Supervisor, child, worker};
 
 /// A set of message numbers that tasks can wait on.
 type Messages = watch::Sender<BTreeSet<u32>>;

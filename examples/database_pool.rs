@@ -31,10 +31,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
-use verger::{
-    Backoff, Context, Event, EventKind, Jitter, Lifecycle, Readiness, Reset, Start, Subscription,
-    Supervisor, SupervisorBuilder, worker_with,
-};
+use verger::policy::{Jitter, Reset, Start};
+use verger::status::{Event, EventKind, Subscription};
+use verger::{Backoff, Context, Lifecycle, Readiness, Supervisor, SupervisorBuilder, worker_with};
 
 const SIZE: u32 = 6;
 

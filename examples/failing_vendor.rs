@@ -26,9 +26,11 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use verger::policy::Trigger;
+use verger::status::{Event, EventKind, Subscription};
 use verger::{
-    Backoff, Context, Event, EventKind, ExitReason, Lifecycle, RestartType, RunError, Subscription,
-    Supervisor, SupervisorBuilder, Trigger, worker_with,
+    Backoff, Context, ExitReason, Lifecycle, RestartType, RunError, Supervisor, SupervisorBuilder,
+    worker_with,
 };
 
 #[derive(Debug, thiserror::Error)]

@@ -20,10 +20,9 @@ use anyhow::{Context as _, ensure};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
-use verger::{
-    Backoff, CallError, CircuitBreaker, Context, OnExit, Readiness, RestartType, Retry, Supervisor,
-    retry, worker_with,
-};
+use verger::policy::OnExit;
+use verger::resilience::{CallError, CircuitBreaker, Retry, retry};
+use verger::{Backoff, Context, Readiness, RestartType, Supervisor, worker_with};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -81,24 +81,23 @@ mod app;
 mod child;
 mod clock;
 mod core;
-mod dead_letter;
+pub mod dead_letter;
 mod error;
 mod exit;
-mod failure;
 mod handle;
 mod lifecycle;
 #[cfg(feature = "macros")]
 mod macros;
-mod mailbox;
+pub mod mailbox;
 mod millis;
 mod panic;
 mod path;
-mod policy;
+pub mod policy;
 mod properties;
-mod resilience;
+pub mod resilience;
 mod runtime;
 mod spec;
-mod status;
+pub mod status;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -113,35 +112,20 @@ pub use crate::child::{
     Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child,
     child_with_mailbox, component, worker, worker_with, worker_with_mailbox,
 };
-pub use crate::dead_letter::{
-    DeadLetter, DeadLetterCounts, DeadLetterEntry, DeadLetterReason, DeadLetterStore, EntryId,
-    Refused, ReplayError,
-};
 pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};
 pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
-pub use crate::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOutcome};
-pub use crate::handle::{ChildRef, StatusChange, StatusStream, SupervisorHandle};
+pub use crate::handle::{ChildRef, SupervisorHandle};
 pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
-pub use crate::mailbox::{
-    Address, AskError, Closing, Delay, Delivery, Drain, Handler, Inbox, Mailbox, Overflow, Reply,
-    SendError, WhileDown, mailbox,
-};
+pub use crate::mailbox::constructor::mailbox;
 pub use crate::path::{NameProblem, Path};
-pub use crate::policy::{
-    AutoShutdown, Backoff, BackoffProblem, BinarySlots, CircuitState, Curve, DeadLetterLog, Delays,
-    Effective, EffectivePolicy, FailureLog, FirstStart, Intensity, Jitter, LogLevel, OnExhausted,
-    OnExit, OnLeak, PolicySource, PolicySources, Preset, Random, Readiness, Reset, RestartPolicy,
-    RestartType, Shutdown, Start, StartCause, Strategy, Trigger, UnknownShutdown, UnknownWord,
-};
-pub use crate::resilience::{CallError, CircuitBreaker, Retry, retry};
-pub use crate::runtime::Subscription;
+pub use crate::policy::backoff::Backoff;
+pub use crate::policy::restart::RestartType;
+pub use crate::policy::shutdown::Shutdown;
+pub use crate::policy::start::Readiness;
+pub use crate::policy::strategy::Strategy;
 pub use crate::spec::{DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
-pub use crate::status::{
-    ChildInfo, ChildKind, ChildSpecInfo, Counts, Event, EventKind, MailboxInfo, NextAttempt, Node,
-    Status, SupervisorInfo,
-};
 
 /// Compiles and runs the listings of the book and the README.
 #[cfg(doctest)]

@@ -107,15 +107,15 @@
 /// | --- | --- |
 /// | `strategy` | `"one_for_one"`, `"one_for_all"`, `"rest_for_one"` |
 /// | `max_restarts`, `period` | a number and a duration, both or neither: `restarts` |
-/// | `intensity` | an [`Intensity`](crate::Intensity): `Intensity::tumbling(5, Duration::from_secs(60))` |
+/// | `intensity` | an [`Intensity`](crate::policy::Intensity): `Intensity::tumbling(5, Duration::from_secs(60))` |
 /// | `unlimited_restarts` | none |
 /// | `auto_shutdown` | `"never"`, `"any_significant"`, `"all_significant"` |
 /// | `start` | `"sequential"`, `"concurrent"` |
 /// | `first_start` | `"retry"`, `"fail"` |
-/// | `on_exhausted` | `"escalate"`, `"park"`, `"stop_child"`, or another [`OnExhausted`](crate::OnExhausted): `OnExhausted::Pause(Duration::from_secs(15))` |
+/// | `on_exhausted` | `"escalate"`, `"park"`, `"stop_child"`, or another [`OnExhausted`](crate::policy::OnExhausted): `OnExhausted::Pause(Duration::from_secs(15))` |
 /// | `on_child_failure` | a function, async or not, or a method of the struct: `Self::failed` |
 /// | `leak_timeout`, `stop_deadline` | a duration |
-/// | `preset` | a [`Preset`](crate::Preset): `Preset::otp()` |
+/// | `preset` | a [`Preset`](crate::policy::Preset): `Preset::otp()` |
 /// | `defaults(…)` | options of all children that don't set them: `restart`, `shutdown`, `backoff`, `activation_timeout`, `on_leak`, `failure_log`, `retry_after`, `policy`, and limits for each child: `max_restarts` and `period`, `intensity`, `consecutive_restarts`, `failing_for`, `on_exhausted` |
 /// | `backoff` | short for `defaults(backoff(…))` |
 /// | `child(…)` | options of this supervisor as a child: any key of a child |
@@ -139,14 +139,14 @@
 /// | `restart_if`, `stop_if` | a function of an error, or several in brackets: `[refused, \|error: &Slow\| error.often]` |
 /// | `retry_after` | a function of an error that returns how long to wait, or several |
 /// | `max_restarts`, `period` | a number and a duration, both or neither: `restarts` for this child alone |
-/// | `intensity` | an [`Intensity`](crate::Intensity) for this child alone |
+/// | `intensity` | an [`Intensity`](crate::policy::Intensity) for this child alone |
 /// | `consecutive_restarts` | a number |
 /// | `failing_for` | a duration |
 /// | `on_exhausted` | as above, for this child |
 /// | `fallback` | a child spec, such as the constructor of a worker function returns: `bestsellers()` |
-/// | `policy` | a [`RestartPolicy`](crate::RestartPolicy), such as a field that is read from a file |
+/// | `policy` | a [`RestartPolicy`](crate::policy::RestartPolicy), such as a field that is read from a file |
 /// | `health_check` | a [`HealthCheck`](crate::HealthCheck) |
-/// | `failure_log` | a [`FailureLog`](crate::FailureLog): `FailureLog::at(LogLevel::Info)` |
+/// | `failure_log` | a [`FailureLog`](crate::policy::FailureLog): `FailureLog::at(LogLevel::Info)` |
 ///
 /// A `#[dynamic]` field also has the keys of its builder: `max_children`, `max_restarts` and
 /// `period`, `intensity`, `unlimited_restarts`, `on_exhausted`, `on_child_failure`, `leak_timeout`,
@@ -167,13 +167,14 @@
 /// | `backoff(constant, delay = "5s")` | `delay`, `jitter`, `reset_after` |
 /// | `backoff(none)` | none |
 ///
-/// `jitter` is a number from 0 to 1, or a [`Jitter`](crate::Jitter). Other curves and settings take
+/// `jitter` is a number from 0 to 1, or a [`Jitter`](crate::policy::Jitter). Other curves and settings take
 /// an expression:
 ///
 /// ```
 /// use std::time::Duration;
 ///
-/// use verger::{Backoff, Context, Jitter, worker};
+/// use verger::policy::Jitter;
+/// use verger::{Backoff, Context, worker};
 ///
 /// const SECOND: Duration = Duration::from_secs(1);
 ///
@@ -268,13 +269,14 @@ pub use verger_macros::Supervisor;
 ///
 /// # On an `async fn` with a mailbox
 ///
-/// One parameter after the context may be an [`Inbox<M>`](crate::Inbox), recognised by that name. It
+/// One parameter after the context may be an [`Inbox<M>`](crate::mailbox::Inbox), recognised by that name. It
 /// isn't the constructor's: each incarnation borrows the inbox from the supervisor. The constructor
-/// returns the spec and the [`Address<M>`](crate::Address) that sends to it, as
+/// returns the spec and the [`Address<M>`](crate::mailbox::Address) that sends to it, as
 /// `(ChildSpec, Address<M>)`. Messages have to be `Send`.
 ///
 /// ```
-/// use verger::{Exit, Inbox, Overflow, Supervisor, worker};
+/// use verger::mailbox::{Inbox, Overflow};
+/// use verger::{Exit, Supervisor, worker};
 ///
 /// #[worker(capacity = 50, mailbox = |it| it.overflow(Overflow::DropOldest).max_attempts(3))]
 /// async fn greeter(mut inbox: Inbox<String>, greeting: &'static str) -> Exit {
@@ -300,7 +302,7 @@ pub use verger_macros::Supervisor;
 /// | key | value |
 /// | --- | --- |
 /// | `capacity` | a number of messages, at least 1; by default 1000 |
-/// | `mailbox` | a function that takes the [`Mailbox<M>`](crate::Mailbox) and returns it: a path or a closure |
+/// | `mailbox` | a function that takes the [`Mailbox<M>`](crate::mailbox::Mailbox) and returns it: a path or a closure |
 ///
 /// Each call of the constructor makes a mailbox. A spec with a mailbox is for one child at a time.
 ///

@@ -8,9 +8,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
+use verger::mailbox::{Inbox, Overflow, SendError};
+use verger::status::{ChildSpecInfo, Node};
 use verger::{
-    ChildSpec, ChildSpecInfo, Context, ControlError, Exit, Inbox, Node, Overflow, SendError,
-    Supervisor, SupervisorBuilder, SupervisorHandle, supervisor, worker,
+    ChildSpec, Context, ControlError, Exit, Supervisor, SupervisorBuilder, SupervisorHandle,
+    supervisor, worker,
 };
 
 #[allow(dead_code, reason = "its `main` is the example's")]

@@ -4,9 +4,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
-use verger::{
-    ChildSpec, Exit, Inbox, Reply, Supervisor, SupervisorHandle, mailbox, worker_with_mailbox,
-};
+use verger::mailbox::{Inbox, Reply};
+use verger::{ChildSpec, Exit, Supervisor, SupervisorHandle, mailbox, worker_with_mailbox};
 
 use crate::measure::{Side, percentile, runtime};
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Builder;
 use tokio::task::yield_now;
-use verger::{Status, SupervisorHandle};
+use verger::SupervisorHandle;
+use verger::status::Status;
 
 use crate::measure::{Side, nanos, runtime};
 use crate::start::tree;

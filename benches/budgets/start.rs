@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use verger::mailbox::Inbox;
 use verger::{
-    CancellationToken, ChildSpec, Exit, Inbox, Supervisor, SupervisorHandle, mailbox, worker,
+    CancellationToken, ChildSpec, Exit, Supervisor, SupervisorHandle, mailbox, worker,
     worker_with_mailbox,
 };
 

@@ -19,10 +19,11 @@ use gungraun::{
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
+use verger::mailbox::{Address, AskError, Reply};
+use verger::status::Status;
 use verger::{
-    Address, AskError, Backoff, BuildError, Context, DynamicSupervisor, Exit, Reply, Status,
-    Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, mailbox, worker, worker_with,
-    worker_with_mailbox,
+    Backoff, BuildError, Context, DynamicSupervisor, Exit, Strategy, Supervisor, SupervisorBuilder,
+    SupervisorHandle, mailbox, worker, worker_with, worker_with_mailbox,
 };
 
 /// Events in each benchmark, so many that what happens only once hardly counts.

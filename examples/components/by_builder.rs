@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::sleep;
+use verger::policy::AutoShutdown;
 use verger::{
-    AutoShutdown, Backoff, ChildSpec, Context, DynamicSupervisor, Exit, RestartType, Shutdown,
-    Strategy, Supervisor, SupervisorBuilder, component, worker_with,
+    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, RestartType, Shutdown, Strategy,
+    Supervisor, SupervisorBuilder, component, worker_with,
 };
 
 use super::{Line, Writer};

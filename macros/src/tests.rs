@@ -109,7 +109,10 @@ fn a_worker_with_a_mailbox() {
 
 #[test]
 fn a_worker_with_a_mailbox_and_nothing_else() {
-    assert_expansion!(work("", "async fn log(ctx: Context, inbox: verger::Inbox<String>) {}"));
+    assert_expansion!(work(
+        "",
+        "async fn log(ctx: Context, inbox: verger::mailbox::Inbox<String>) {}"
+    ));
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Supervisor {
     ///
     /// # Errors
     ///
-    /// * [`StartError::ChildFailed`] with [`FirstStart::Fail`](crate::FirstStart::Fail), if the
+    /// * [`StartError::ChildFailed`] with [`FirstStart::Fail`](crate::policy::FirstStart::Fail), if the
     ///   first start of a child failed. The children before it were stopped in reverse order.
     /// * [`StartError::Ended`] if the tree ended with an error during the start.
     /// * [`StartError::Stopped`] if the tree was stopped during the start.
@@ -80,7 +80,7 @@ impl Supervisor {
     /// | 3 | the tree was stopped, but a child leaked |
     /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`] |
     ///
-    /// [`OnExhausted::Exit`]: crate::OnExhausted::Exit
+    /// [`OnExhausted::Exit`]: crate::policy::OnExhausted::Exit
     ///
     /// A child that blocks its thread would keep the runtime, and so the process, from ending.
     /// If a child has leaked, this method exits the process instead of returning.

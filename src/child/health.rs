@@ -23,7 +23,7 @@ use crate::policy::Rhythm;
 /// that state. Each incarnation starts afresh.
 ///
 /// By default a check **only reports**. After a few consecutive failures the child is *unhealthy*:
-/// this is an event ([`EventKind::Unhealthy`](crate::EventKind::Unhealthy)), a warning in the log, and
+/// this is an event ([`EventKind::Unhealthy`](crate::status::EventKind::Unhealthy)), a warning in the log, and
 /// shown by the status. After the next check that passes, the child is healthy again. With
 /// [`restarts`](Self::restarts), an unhealthy child is stopped and treated as failed.
 ///

@@ -119,7 +119,7 @@ impl ChildSpec {
 
     /// Sets what an exit of this kind leads to, regardless of the restart type.
     ///
-    /// See [`Trigger::on`](crate::Trigger::on).
+    /// See [`Trigger::on`](crate::policy::Trigger::on).
     pub fn on_exit(mut self, kind: ExitKind, then: OnExit) -> Self {
         self.edit().exceptions.on_exit(kind, then);
         self
@@ -127,7 +127,7 @@ impl ChildSpec {
 
     /// Sets what an error leads to for which `matches` returns `true`.
     ///
-    /// See [`Trigger::on_error`](crate::Trigger::on_error).
+    /// See [`Trigger::on_error`](crate::policy::Trigger::on_error).
     pub fn on_error<E: Error + 'static>(
         mut self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,
@@ -139,7 +139,7 @@ impl ChildSpec {
 
     /// Restarts the child after an error for which `matches` returns `true`.
     ///
-    /// See [`Trigger::restart_if`](crate::Trigger::restart_if).
+    /// See [`Trigger::restart_if`](crate::policy::Trigger::restart_if).
     ///
     /// ```
     /// use std::io;
@@ -165,7 +165,7 @@ impl ChildSpec {
 
     /// Leaves the child down after an error for which `matches` returns `true`.
     ///
-    /// See [`Trigger::stop_if`](crate::Trigger::stop_if).
+    /// See [`Trigger::stop_if`](crate::policy::Trigger::stop_if).
     pub fn stop_if<E: Error + 'static>(
         self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,
@@ -210,7 +210,7 @@ impl ChildSpec {
 
     /// Makes the child significant: its end can end its supervisor.
     ///
-    /// The supervisor must have an [`AutoShutdown`](crate::AutoShutdown). A child that is restarted
+    /// The supervisor must have an [`AutoShutdown`](crate::policy::AutoShutdown). A child that is restarted
     /// after every exit, such as a permanent one, can't be significant.
     pub fn significant(mut self) -> Self {
         self.edit().significant = true;
@@ -236,7 +236,7 @@ impl ChildSpec {
     /// down, after a clean exit as well as after a failure. A message that arrived while it was
     /// running counts. Such a start isn't a restart: it has no backoff, and no limit counts it. Its
     /// [start cause](crate::Context::start_cause) is
-    /// [`StartCause::OnMessage`](crate::StartCause::OnMessage).
+    /// [`StartCause::OnMessage`](crate::policy::StartCause::OnMessage).
     ///
     /// If a child exits without having handled any of its messages, and isn't restarted, the same
     /// messages don't start it again. They become dead letters with the reason `handler_error`.
@@ -246,7 +246,7 @@ impl ChildSpec {
     ///
     /// A permanent child is restarted after each exit, so a message starts it only once. A child
     /// that should run only while there is work should be
-    /// [transient](crate::RestartType::Transient), or have a [`Trigger`](crate::Trigger) that leaves
+    /// [transient](crate::RestartType::Transient), or have a [`Trigger`](crate::policy::Trigger) that leaves
     /// it down. A temporary child is removed at its first exit, with its mailbox. A dynamic
     /// supervisor keeps all other children with this option after their exit, and they count
     /// towards its limit of children.

@@ -97,7 +97,8 @@ pub fn child<C: Child>(
 ///
 /// ```
 /// use std::sync::Arc;
-/// use verger::{Context, Exit, Inbox, mailbox, worker_with_mailbox};
+/// use verger::mailbox::Inbox;
+/// use verger::{Context, Exit, mailbox, worker_with_mailbox};
 ///
 /// async fn greeter(_ctx: Context, mut inbox: Inbox<String>, greeting: Arc<str>) -> Exit {
 ///     while let Some(name) = inbox.recv().await {
@@ -136,7 +137,8 @@ where
 /// mailbox belongs to one child, so the spec is for one child at a time.
 ///
 /// ```
-/// use verger::{Child, Context, Exit, Inbox, async_trait, child_with_mailbox, mailbox};
+/// use verger::mailbox::Inbox;
+/// use verger::{Child, Context, Exit, async_trait, child_with_mailbox, mailbox};
 ///
 /// struct Greeter {
 ///     inbox: Inbox<String>,

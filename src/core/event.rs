@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::arena::Key;
 use crate::exit::ExitReason;
-use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
+use crate::policy::FailureDecision;
 use crate::policy::RestartPolicy;
 
 /// The number of one run of a child, from 1. It is 0 until the first run.

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Serialize, Serializer};
 
-/// Identifies an entry of a [`DeadLetterStore`](crate::DeadLetterStore).
+/// Identifies an entry of a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore).
 ///
 /// Displayed and serialised as its [number](Self::number).
 // While a replayed message is in a mailbox its entry is gone, so the id carries the count of replays.

@@ -95,11 +95,11 @@ impl DeadLetter {
     /// Takes the message out of the letter.
     ///
     /// Returns `None` if the message is not an `M`, if a clone of the letter has taken it, or if it was
-    /// replayed from a [`DeadLetterStore`](crate::DeadLetterStore). A message that is never taken is
+    /// replayed from a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). A message that is never taken is
     /// dropped with the last clone of its letter.
     ///
     /// ```
-    /// # fn look(letter: verger::DeadLetter) {
+    /// # fn look(letter: verger::dead_letter::DeadLetter) {
     /// struct Order(u32);
     ///
     /// if let Some(Order(number)) = letter.take() {

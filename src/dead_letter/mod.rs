@@ -37,3 +37,4 @@ pub use self::reason::DeadLetterReason;
 pub use self::store::{DeadLetterCounts, DeadLetterEntry, DeadLetterStore, ReplayError};
 pub use self::undelivered::Refused;
 pub(crate) use self::undelivered::{Redeliver, Undelivered};
+pub use crate::policy::dead_letter_log::DeadLetterLog;

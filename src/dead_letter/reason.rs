@@ -2,7 +2,7 @@
 
 use crate::policy::string_enum;
 
-/// The reason of a [`DeadLetter`](crate::DeadLetter).
+/// The reason of a [`DeadLetter`](crate::dead_letter::DeadLetter).
 ///
 /// Displayed and serialised in snake case, such as `mailbox_full`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,23 +10,23 @@ use crate::policy::string_enum;
 pub enum DeadLetterReason {
     /// The message caused a failure and is not tried again.
     ///
-    /// A [`WhileDown::reply`](crate::WhileDown::reply) handler panicked, or the message had a child
+    /// A [`WhileDown::reply`](crate::mailbox::WhileDown::reply) handler panicked, or the message had a child
     /// [started](crate::ChildSpec::start_on_message) that ended without making progress.
     HandlerError,
-    /// The mailbox was full, and the [overflow policy](crate::Overflow) dropped the message; or the
+    /// The mailbox was full, and the [overflow policy](crate::mailbox::Overflow) dropped the message; or the
     /// mailbox that it was forwarded to was full.
     MailboxFull,
     /// The mailbox that the message was forwarded to was closed.
     MailboxClosed,
-    /// The mailbox was full while the child was down, and the [overflow policy](crate::Overflow) dropped
+    /// The mailbox was full while the child was down, and the [overflow policy](crate::mailbox::Overflow) dropped
     /// the message.
     StashOverflow,
-    /// The child was down, and [`WhileDown`](crate::WhileDown) dropped the message; or it was forwarded
+    /// The child was down, and [`WhileDown`](crate::mailbox::WhileDown) dropped the message; or it was forwarded
     /// twice.
     DroppedWhileDown,
     /// The message was delivered before and had to make room for a newer one.
     Evicted,
-    /// All [attempts](crate::Mailbox::max_attempts) to deliver the message have failed.
+    /// All [attempts](crate::mailbox::Mailbox::max_attempts) to deliver the message have failed.
     Poison,
     /// The message was queued or held by the child when the child was down for good.
     UndeliveredAtStop,

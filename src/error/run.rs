@@ -12,7 +12,7 @@ use crate::path::Path;
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A child failed its first start under [`FirstStart::Fail`](crate::FirstStart::Fail).
+    /// A child failed its first start under [`FirstStart::Fail`](crate::policy::FirstStart::Fail).
     #[error("`{path}` could not be started: {reason}")]
     ChildFailed {
         /// The child.
@@ -45,7 +45,7 @@ pub enum RunError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// A supervisor gave up: a child exceeded its restart limit, or its exit fails the supervisor
-    /// ([`OnExit::FailSupervisor`](crate::OnExit::FailSupervisor)).
+    /// ([`OnExit::FailSupervisor`](crate::policy::OnExit::FailSupervisor)).
     #[error("`{path}` gave up on `{child}`: {reason}")]
     GaveUp {
         /// The supervisor.
@@ -55,7 +55,7 @@ pub enum RunError {
         /// The reason of its last exit.
         reason: ExitReason,
     },
-    /// A child exceeded its limit under [`OnExhausted::Exit`](crate::OnExhausted::Exit), which
+    /// A child exceeded its limit under [`OnExhausted::Exit`](crate::policy::OnExhausted::Exit), which
     /// ends the program.
     #[error("`{path}` ended the program with code {code} because of `{child}`: {reason}")]
     Exited {

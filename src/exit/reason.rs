@@ -192,7 +192,7 @@ pub enum ExitReason {
     /// supervisor was aborted itself.
     Killed,
     /// The child is a supervisor and gave up: one of its children exceeded a restart limit, or its
-    /// exit fails the supervisor ([`OnExit::FailSupervisor`](crate::OnExit::FailSupervisor)).
+    /// exit fails the supervisor ([`OnExit::FailSupervisor`](crate::policy::OnExit::FailSupervisor)).
     ///
     /// In OTP this is `shutdown`, a clean exit, so a transient supervisor that gives up isn't
     /// restarted there.
@@ -203,7 +203,7 @@ pub enum ExitReason {
         source: Arc<ExitReason>,
     },
     /// The child is a supervisor below which a child exceeded its limit under
-    /// [`OnExhausted::Exit`](crate::OnExhausted::Exit), which ends the program with this code.
+    /// [`OnExhausted::Exit`](crate::policy::OnExhausted::Exit), which ends the program with this code.
     ///
     /// Each supervisor above ends with the same reason. It is clean if the code is 0.
     Exit {

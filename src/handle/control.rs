@@ -6,10 +6,11 @@ use crate::child::ChildSpec;
 use crate::core;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
+use crate::runtime::SupervisorShared;
 use crate::runtime::inbox::StopRequest;
 use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
-use crate::runtime::{Subscription, SupervisorShared};
+use crate::status::Subscription;
 use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts, Event};
 
 impl SupervisorHandle {
@@ -135,7 +136,7 @@ impl SupervisorHandle {
     /// restarts with it are restarted, too. The restarts so far no longer count, neither against the
     /// supervisor's limit nor against the child's own ones.
     ///
-    /// Also starts a child, alone, that stayed errored because of its [`Trigger`](crate::Trigger).
+    /// Also starts a child, alone, that stayed errored because of its [`Trigger`](crate::policy::Trigger).
     ///
     /// # Errors
     ///
@@ -147,9 +148,9 @@ impl SupervisorHandle {
     ///
     /// and the common errors.
     ///
-    /// [`OnExhausted::Park`]: crate::OnExhausted::Park
-    /// [`OnExhausted::StopChild`]: crate::OnExhausted::StopChild
-    /// [`OnLeak::Park`]: crate::OnLeak::Park
+    /// [`OnExhausted::Park`]: crate::policy::OnExhausted::Park
+    /// [`OnExhausted::StopChild`]: crate::policy::OnExhausted::StopChild
+    /// [`OnLeak::Park`]: crate::policy::OnLeak::Park
     /// [`on_child_failure`]: crate::SupervisorBuilder::on_child_failure
     pub async fn retry(&self, path: &str) -> Result<ChildRef, ControlError> {
         self.act(path, "retry", core::ChildRequest::Retry).await

@@ -9,4 +9,3 @@ mod snapshot;
 pub use self::child_ref::ChildRef;
 pub(crate) use self::root::{request_stop, root, supervisor_below, until_up};
 pub use self::route::SupervisorHandle;
-pub use self::snapshot::{StatusChange, StatusStream};

@@ -11,11 +11,12 @@ use crate::error::ControlError;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
+use crate::runtime::SupervisorShared;
 use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
-use crate::runtime::{Subscription, SupervisorShared};
-use crate::status::{ChildInfo, ChildKind, Node, Status, SupervisorInfo};
-use crate::status::{Event, EventKind};
+use crate::status::{
+    ChildInfo, ChildKind, Node, Status, StatusChange, StatusStream, SupervisorInfo,
+};
 
 /// How many supervisors are assembled before the task yields.
 const SUPERVISORS: usize = 256;
@@ -196,62 +197,5 @@ fn as_root(root: &SupervisorShared) -> ChildInfo {
         status: None,
         healthy: None,
         mailbox: None,
-    }
-}
-
-/// A child's current state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StatusChange {
-    /// The path of the child.
-    pub path: Path,
-    /// The number of its incarnation.
-    pub incarnation: u32,
-    /// Its state, or `None` if the child was forgotten.
-    pub lifecycle: Option<Lifecycle>,
-}
-
-/// A stream of the current state of every child, followed by each change; see
-/// [`SupervisorHandle::subscribe_status`].
-#[derive(Debug)]
-pub struct StatusStream {
-    /// In reverse order.
-    replay: Vec<StatusChange>,
-    /// The sequence number of the last event that the replay of each child reflects.
-    reflected: HashMap<Path, u64>,
-    events: Subscription<Event>,
-}
-
-impl StatusStream {
-    /// Waits for the next change, or returns `None` if the supervisor has ended.
-    ///
-    /// # Cancel safety
-    ///
-    /// This method is cancel safe: no change is lost if the future is dropped.
-    pub async fn next(&mut self) -> Option<StatusChange> {
-        if let Some(change) = self.replay.pop() {
-            return Some(change);
-        }
-        loop {
-            let event = self.events.next().await?;
-            let lifecycle = match event.kind {
-                _ if self.reflected.get(&event.path).is_some_and(|&seq| event.seq <= seq) => {
-                    continue;
-                }
-                EventKind::Moved { to, .. } => Some(to),
-                EventKind::Removed => None,
-                _ => continue,
-            };
-            let Event { path, incarnation, .. } = event;
-            // Later events of the child are newer than the replay. The child may be gone for good.
-            self.reflected.remove(&path);
-            return Some(StatusChange { path, incarnation, lifecycle });
-        }
-    }
-
-    /// Returns how many changes were missed because this subscriber lagged behind.
-    #[must_use]
-    pub fn missed(&self) -> u64 {
-        self.events.missed()
     }
 }

@@ -43,7 +43,7 @@ impl<M: Send + 'static> Address<M> {
     ///
     /// `Ok` means that the mailbox has accepted the message, not that the child has received it; use
     /// [`ask`](Self::ask) to learn that. An accepted message that can't be delivered becomes a
-    /// [dead letter](crate::DeadLetter).
+    /// [dead letter](crate::dead_letter::DeadLetter).
     ///
     /// # Errors
     ///
@@ -60,13 +60,13 @@ impl<M: Send + 'static> Address<M> {
 
     /// Sends a message without waiting.
     ///
-    /// If the mailbox is full, its [overflow policy](crate::Mailbox::overflow) applies. `Ok` means the
+    /// If the mailbox is full, its [overflow policy](crate::mailbox::Mailbox::overflow) applies. `Ok` means the
     /// same as for [`send`](Self::send).
     ///
     /// # Errors
     ///
     /// * [`SendError::Full`] with the message, if the mailbox is full and its policy is
-    ///   [`Overflow::Reject`](crate::Overflow::Reject).
+    ///   [`Overflow::Reject`](crate::mailbox::Overflow::Reject).
     /// * [`SendError::Closed`] with the message, if the child is stopping, or is down and will not be
     ///   restarted.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
@@ -83,12 +83,12 @@ impl<M: Send + 'static> Address<M> {
     /// Sends a question and waits for the answer.
     ///
     /// The question is sent as with [`try_send`](Self::try_send): it doesn't wait for room. A child that
-    /// is down answers after its restart, unless [`while_down`](crate::Mailbox::while_down) says
+    /// is down answers after its restart, unless [`while_down`](crate::mailbox::Mailbox::while_down) says
     /// otherwise. The call fails as soon as it is known that the question will not be answered. There is
     /// no time limit; [`ask_within`](Self::ask_within) has one.
     ///
     /// ```
-    /// # use verger::{Address, AskError, Reply};
+    /// # use verger::mailbox::{Address, AskError, Reply};
     /// enum Message {
     ///     Add(u64),
     ///     Sum(Reply<u64>),
@@ -160,7 +160,7 @@ impl<M: Send + 'static> Address<M> {
 
     /// Returns the number of messages in the mailbox.
     ///
-    /// It includes messages that the child holds as [deliveries](crate::Delivery).
+    /// It includes messages that the child holds as [deliveries](crate::mailbox::Delivery).
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.load().0

@@ -25,8 +25,8 @@ use crate::sync::Mutex;
 /// It is a part of the message. Dropping it without an answer fails the question with
 /// [`AskError::NoReply`].
 ///
-/// [`Address::ask`]: crate::Address::ask
-/// [`AskError::NoReply`]: crate::AskError::NoReply
+/// [`Address::ask`]: crate::mailbox::Address::ask
+/// [`AskError::NoReply`]: crate::mailbox::AskError::NoReply
 pub struct Reply<R> {
     cell: Arc<AnswerCell<R>>,
     /// Saves `drop` the lock after an answer. Only `drop` reads it.

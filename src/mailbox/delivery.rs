@@ -15,7 +15,7 @@ use crate::clock::now;
 /// delivery without an acknowledgement puts the message back in its old place. It is then delivered
 /// again, to this incarnation or, if that ends, to the next one.
 ///
-/// Such a drop counts as a failed attempt. After [`max_attempts`](crate::Mailbox::max_attempts) failed
+/// Such a drop counts as a failed attempt. After [`max_attempts`](crate::mailbox::Mailbox::max_attempts) failed
 /// attempts the message becomes a dead letter with the reason `poison`. If the child was cancelled for a
 /// reason other than its own failure, the attempt doesn't count, and this incarnation receives no more
 /// messages.
@@ -24,7 +24,8 @@ use crate::clock::now;
 /// also after the child has ended.
 ///
 /// ```
-/// use verger::{Context, Exit, Inbox};
+/// use verger::mailbox::Inbox;
+/// use verger::{Context, Exit};
 ///
 /// # async fn store(_: &str) -> std::io::Result<()> { Ok(()) }
 /// async fn orders(_ctx: Context, mut inbox: Inbox<String>) -> Exit {
@@ -37,7 +38,7 @@ use crate::clock::now;
 /// }
 /// ```
 ///
-/// [`Inbox::deliver`]: crate::Inbox::deliver
+/// [`Inbox::deliver`]: crate::mailbox::Inbox::deliver
 pub struct Delivery<M: Send + 'static> {
     /// `None` once it was acknowledged.
     envelope: Option<Envelope<M>>,
@@ -58,7 +59,7 @@ impl<M: Send + 'static> Delivery<M> {
 
     /// Acknowledges the message and returns it.
     ///
-    /// It resets a backoff with [`Reset::OnAck`](crate::Reset::OnAck), unless the mailbox still has a
+    /// It resets a backoff with [`Reset::OnAck`](crate::policy::Reset::OnAck), unless the mailbox still has a
     /// message that has failed before.
     pub fn ack(mut self) -> M {
         let Some(envelope) = self.envelope.take() else { unreachable!("acknowledged once") };

@@ -11,12 +11,12 @@ use crate::path::Path;
 /// The error contains the message; [`into_message`](Self::into_message) takes it out. `Debug` prints
 /// the same text as `Display`, without the message, so that `M` need not be `Debug`.
 ///
-/// [`Address::send`]: crate::Address::send
-/// [`Address::try_send`]: crate::Address::try_send
+/// [`Address::send`]: crate::mailbox::Address::send
+/// [`Address::try_send`]: crate::mailbox::Address::try_send
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// The mailbox has no room, and its [overflow policy](crate::Mailbox::overflow) is to reject.
+    /// The mailbox has no room, and its [overflow policy](crate::mailbox::Mailbox::overflow) is to reject.
     #[error(
         "the mailbox of {} is full (capacity {capacity}); wait for room with `send`, or raise the \
          capacity",
@@ -63,12 +63,12 @@ impl<M> fmt::Debug for SendError<M> {
 ///
 /// `Debug` prints the same text as `Display`.
 ///
-/// [`Address::ask`]: crate::Address::ask
-/// [`Address::ask_within`]: crate::Address::ask_within
+/// [`Address::ask`]: crate::mailbox::Address::ask
+/// [`Address::ask_within`]: crate::mailbox::Address::ask_within
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The mailbox has no room, and its [overflow policy](crate::Mailbox::overflow) is to reject.
+    /// The mailbox has no room, and its [overflow policy](crate::mailbox::Mailbox::overflow) is to reject.
     #[error(
         "the mailbox of {} is full (capacity {capacity}); wait for room with `send`, or raise the \
          capacity",
@@ -89,7 +89,7 @@ pub enum AskError {
         /// The child that the mailbox belongs to. `None` if its tree was never started.
         child: Option<Path>,
     },
-    /// The question became a [dead letter](crate::DeadLetter) before the child received it.
+    /// The question became a [dead letter](crate::dead_letter::DeadLetter) before the child received it.
     #[error("the question to {} was not delivered: {reason}", Addressee(.child))]
     Undelivered {
         /// The child that the mailbox belongs to.
@@ -97,17 +97,17 @@ pub enum AskError {
         /// The reason of the dead letter.
         reason: DeadLetterReason,
     },
-    /// The question was received, and its [`Reply`](crate::Reply) was dropped without an answer.
+    /// The question was received, and its [`Reply`](crate::mailbox::Reply) was dropped without an answer.
     ///
     /// That happens if the child fails while it handles the question, and if a
-    /// [`WhileDown::reply`](crate::WhileDown::reply) handler drops the reply. The question may have
+    /// [`WhileDown::reply`](crate::mailbox::WhileDown::reply) handler drops the reply. The question may have
     /// had an effect.
     #[error("{} has read the question and dropped its `Reply` without an answer", Addressee(.child))]
     NoReply {
         /// The child that the mailbox belongs to.
         child: Option<Path>,
     },
-    /// The time limit of [`ask_within`](crate::Address::ask_within) has passed.
+    /// The time limit of [`ask_within`](crate::mailbox::Address::ask_within) has passed.
     ///
     /// The child may still receive the question. A later answer is dropped.
     #[error("{} did not answer within {:?}", Addressee(.child), .within)]

@@ -32,7 +32,7 @@ use crate::dead_letter::DeadLetterReason;
 /// inbox.recv().await` loop need not watch [`Context::cancelled`](crate::Context::cancelled). If the
 /// child is stopped for good, it first receives the messages that are queued. If it is restarted with
 /// its group, it receives `None` at once, and the queued messages are kept for the next incarnation.
-/// [`Closing`](crate::Closing) changes that.
+/// [`Closing`](crate::mailbox::Closing) changes that.
 ///
 /// An inbox that is kept after the end of its incarnation receives `None` as soon as the next incarnation
 /// has started.
@@ -85,7 +85,7 @@ impl<M: Send + 'static> Inbox<M> {
 
     /// Receives the next message if one is available.
     ///
-    /// Messages that are held back, see [`Drain`](crate::Drain), are not available.
+    /// Messages that are held back, see [`Drain`](crate::mailbox::Drain), are not available.
     pub fn try_recv(&mut self) -> Option<M> {
         match self.poll_recv(&mut TaskContext::from_waker(Waker::noop())) {
             Poll::Ready(next) => next,
@@ -112,13 +112,13 @@ impl<M: Send + 'static> Inbox<M> {
     /// Receives the next message, until it is acknowledged, if one is available.
     ///
     /// Use it to handle several messages as a batch. A failure of the child then counts as a failed
-    /// attempt for each of them: see [`max_attempts`](crate::Mailbox::max_attempts).
+    /// attempt for each of them: see [`max_attempts`](crate::mailbox::Mailbox::max_attempts).
     ///
     /// It also returns `None` if the task has used up its tokio budget, so that the next
     /// [`deliver`](Self::deliver) yields to other tasks.
     ///
     /// ```
-    /// use verger::{Delivery, Inbox};
+    /// use verger::mailbox::{Delivery, Inbox};
     ///
     /// async fn batch(inbox: &mut Inbox<String>) -> Vec<Delivery<String>> {
     ///     let mut batch: Vec<_> = inbox.deliver().await.into_iter().collect();
@@ -192,7 +192,7 @@ impl<M: Send + 'static> Inbox<M> {
 
     /// Closes the mailbox for this incarnation.
     ///
-    /// Sending then fails with [`SendError::Closed`](crate::SendError::Closed). The queued messages can
+    /// Sending then fails with [`SendError::Closed`](crate::mailbox::SendError::Closed). The queued messages can
     /// still be received, followed by `None`. The mailbox is open again for the next incarnation, if
     /// there is one.
     pub fn close(&mut self) {

@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use super::ask::Refuse;
 use crate::dead_letter::DeadLetterReason;
 
-/// What [`try_send`](crate::Address::try_send) and [`ask`](crate::Address::ask) do with a message if
+/// What [`try_send`](crate::mailbox::Address::try_send) and [`ask`](crate::mailbox::Address::ask) do with a message if
 /// the mailbox is full.
 ///
-/// [`send`](crate::Address::send) waits for room, whatever the policy.
+/// [`send`](crate::mailbox::Address::send) waits for room, whatever the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// Returns the message to the sender as [`SendError::Full`](crate::SendError::Full). The default.
+    /// Returns the message to the sender as [`SendError::Full`](crate::mailbox::SendError::Full). The default.
     #[default]
     Reject,
     /// Turns the oldest queued message into a dead letter and queues the new one.
     ///
     /// The new message is queued ahead of senders that wait for room. A message that the child holds
-    /// as a [`Delivery`](crate::Delivery) is never dropped: if only such messages are left, the new one
+    /// as a [`Delivery`](crate::mailbox::Delivery) is never dropped: if only such messages are left, the new one
     /// is rejected.
     DropOldest,
     /// Turns the new message into a dead letter.
@@ -53,9 +53,9 @@ pub enum Closing {
     /// When the stop begins. The child still receives the queued messages, then `None`. The default.
     #[default]
     AtOnce,
-    /// When the child calls [`Inbox::close`](crate::Inbox::close) or exits.
+    /// When the child calls [`Inbox::close`](crate::mailbox::Inbox::close) or exits.
     ///
-    /// Until then the mailbox accepts messages, and [`recv`](crate::Inbox::recv) doesn't return `None`.
+    /// Until then the mailbox accepts messages, and [`recv`](crate::mailbox::Inbox::recv) doesn't return `None`.
     /// The child has to watch [`Context::cancelled`](crate::Context::cancelled) itself.
     Manually,
 }
@@ -75,7 +75,7 @@ pub enum Delay {
 }
 
 /// Takes a message in place of a child that is down; created by
-/// [`WhileDown::reply`](crate::WhileDown::reply).
+/// [`WhileDown::reply`](crate::mailbox::WhileDown::reply).
 pub struct Handler<M>(Arc<dyn Fn(M) + Send + Sync>);
 
 impl<M> Handler<M> {
@@ -115,7 +115,7 @@ pub(super) trait ForwardTarget<M>: Send + Sync {
     ) -> Result<(), (M, DeadLetterReason)>;
 }
 
-/// Where messages go while the child is down: a [`WhileDown`](crate::WhileDown) that doesn't name the
+/// Where messages go while the child is down: a [`WhileDown`](crate::mailbox::WhileDown) that doesn't name the
 /// type of an address.
 #[derive(Default)]
 pub(super) enum Diversion<M> {

@@ -11,10 +11,11 @@ use super::shared::MailboxShared;
 ///
 /// It applies to messages sent during that time, and to messages that the last incarnation has not
 /// received. Before the first start, messages are always queued. Once the child is down for good,
-/// sending fails with [`SendError::Closed`](crate::SendError::Closed).
+/// sending fails with [`SendError::Closed`](crate::mailbox::SendError::Closed).
 ///
 /// ```
-/// use verger::{Reply, WhileDown, mailbox};
+/// use verger::mailbox::{Reply, WhileDown};
+/// use verger::mailbox;
 ///
 /// enum Message {
 ///     Order(u32),
@@ -54,8 +55,8 @@ impl<M> WhileDown<M> {
     /// Passes each message to `handler`, which may answer questions.
     ///
     /// The handler is called in the task of the sender, or in the child's own task for messages that
-    /// the child has not received. It must not block. Dropping a [`Reply`](crate::Reply) in the handler
-    /// fails the question with [`AskError::NoReply`](crate::AskError::NoReply). If the handler panics,
+    /// the child has not received. It must not block. Dropping a [`Reply`](crate::mailbox::Reply) in the handler
+    /// fails the question with [`AskError::NoReply`](crate::mailbox::AskError::NoReply). If the handler panics,
     /// the loss is reported as a dead letter with the reason `handler_error` and without the message.
     pub fn reply(handler: impl Fn(M) + Send + Sync + 'static) -> Self {
         Self::Reply(Handler::new(handler))

@@ -1,7 +1,7 @@
 //! The state machine of a circuit breaker.
 //!
 //! Instants are arguments. The machine makes no calls and has no timers: see
-//! [`CircuitBreaker`](crate::CircuitBreaker).
+//! [`CircuitBreaker`](crate::resilience::CircuitBreaker).
 //!
 //! # Invariants
 //!
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::later;
 
-/// Whether a [`CircuitBreaker`](crate::CircuitBreaker) lets calls through.
+/// Whether a [`CircuitBreaker`](crate::resilience::CircuitBreaker) lets calls through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CircuitState {

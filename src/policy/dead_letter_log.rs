@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 ///
 /// ```
 /// use std::time::Duration;
-/// use verger::{DeadLetterLog, Supervisor};
+/// use verger::dead_letter::DeadLetterLog;
+/// use verger::Supervisor;
 ///
 /// let log = DeadLetterLog::default().first(100).pause(Duration::from_secs(30));
 /// let builder = Supervisor::builder("app").dead_letter_log(log);

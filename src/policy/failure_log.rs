@@ -34,7 +34,7 @@ string_enum!(
 /// quiet one for occasional failures, and a loud one for a child that keeps failing.
 ///
 /// ```
-/// use verger::{FailureLog, LogLevel};
+/// use verger::policy::{FailureLog, LogLevel};
 ///
 /// let log = FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3);
 /// # let spec = verger::worker("poll", async |_| {});

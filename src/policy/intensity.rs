@@ -20,7 +20,8 @@ use humantime_serde::re::humantime::format_duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use verger::{Intensity, Supervisor, worker};
+/// use verger::policy::Intensity;
+/// use verger::{Supervisor, worker};
 ///
 /// let minute = Duration::from_secs(60);
 /// let db = worker("db", async |ctx| ctx.cancelled().await);

@@ -43,7 +43,7 @@ pub enum OnExhausted {
     /// range pauses.
     ///
     /// The child is [`Restarting`](crate::Lifecycle::Restarting) meanwhile, with its next attempt in
-    /// the status. The pause counts from the failure, and the [jitter](crate::Jitter) of the child's
+    /// the status. The pause counts from the failure, and the [jitter](crate::policy::Jitter) of the child's
     /// backoff extends it. It must be longer than zero. The behaviour is that of suture.
     Pause(Duration),
     /// Ends the program with this exit code.

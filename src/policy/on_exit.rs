@@ -27,7 +27,7 @@ pub enum OnExit {
     Leave,
     /// Ends the supervisor as `Normal`, after it has stopped the other children in reverse order.
     ///
-    /// This is what an [`AutoShutdown`](crate::AutoShutdown) does.
+    /// This is what an [`AutoShutdown`](crate::policy::AutoShutdown) does.
     EndSupervisor,
     /// Fails the supervisor, after it has stopped the other children in reverse order.
     ///

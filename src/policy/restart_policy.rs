@@ -16,7 +16,8 @@ use super::{Backoff, ChildOptions, FailureLog, OnExhausted, Trigger, WrittenLimi
 /// ```
 /// use std::time::Duration;
 ///
-/// use verger::{Backoff, Context, Exit, RestartPolicy, RestartType};
+/// use verger::policy::RestartPolicy;
+/// use verger::{Backoff, Context, Exit, RestartType};
 ///
 /// async fn migrate(ctx: Context) -> Exit {
 ///     ctx.set_restart_policy(Some(RestartPolicy::new().restart(RestartType::Temporary)))?;
@@ -36,7 +37,8 @@ use super::{Backoff, ChildOptions, FailureLog, OnExhausted, Trigger, WrittenLimi
 /// `intensity`.
 ///
 /// ```
-/// use verger::{RestartPolicy, worker};
+/// use verger::policy::RestartPolicy;
+/// use verger::worker;
 ///
 /// let policy: RestartPolicy = toml::from_str(
 ///     r#"

@@ -8,7 +8,7 @@ macro_rules! policy_setters {
     ($self:ident => $values:expr) => {
         /// Sets which exits of the child are followed by a restart.
         ///
-        /// Takes a [`RestartType`](crate::RestartType) or a [`Trigger`](crate::Trigger). Default:
+        /// Takes a [`RestartType`](crate::RestartType) or a [`Trigger`](crate::policy::Trigger). Default:
         /// [`RestartType::Permanent`](crate::RestartType::Permanent), after every exit.
         ///
         /// The value of a spec replaces the supervisor's default as a whole. The exceptions that
@@ -101,7 +101,7 @@ macro_rules! child_setters {
         /// Sets all values of a policy at once.
         ///
         /// Values that the policy leaves open are unchanged. A limit that is set in both is an
-        /// error when the tree is built. See [`RestartPolicy`](crate::RestartPolicy), which can be
+        /// error when the tree is built. See [`RestartPolicy`](crate::policy::RestartPolicy), which can be
         /// read from a file.
         pub fn policy(mut $self, policy: $crate::policy::RestartPolicy) -> Self {
             $values.merge(policy);
@@ -130,7 +130,7 @@ macro_rules! child_setters {
 
         /// Sets what happens to a child that is still running after it was aborted.
         ///
-        /// Default: [`OnLeak::Restart`](crate::OnLeak::Restart).
+        /// Default: [`OnLeak::Restart`](crate::policy::OnLeak::Restart).
         pub fn on_leak(mut $self, on_leak: $crate::policy::OnLeak) -> Self {
             $values.on_leak = Some(on_leak);
             $self
@@ -145,9 +145,9 @@ macro_rules! child_setters {
         /// doesn't advance: the next failure without a delay of its own continues where the backoff
         /// was. A delay of zero restarts the child at once, which is always charged to the
         /// supervisor. To exempt the restart from the supervisor's limit, see
-        /// [`OnExit::RestartUncharged`](crate::OnExit::RestartUncharged).
+        /// [`OnExit::RestartUncharged`](crate::policy::OnExit::RestartUncharged).
         ///
-        /// The error is found as for [`Trigger`](crate::Trigger#errors-as-a-criterion): the error
+        /// The error is found as for [`Trigger`](crate::policy::Trigger#errors-as-a-criterion): the error
         /// that the child returned, or one of its causes. If several functions are set, the first
         /// answer counts, and those of a spec are called before those of the defaults. Each is
         /// called at most once for a failure, in the task of the supervisor, so it must not block.
@@ -156,7 +156,8 @@ macro_rules! child_setters {
         /// ```
         /// use std::time::Duration;
         ///
-        /// use verger::{Context, OnExit, worker};
+        /// use verger::policy::OnExit;
+        /// use verger::{Context, worker};
         ///
         /// #[derive(Debug, thiserror::Error)]
         /// #[error("too many requests")]

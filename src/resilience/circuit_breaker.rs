@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::now;
-use crate::policy::{Change, Circuit, CircuitState, Permit};
+use crate::policy::circuit::CircuitState;
+use crate::policy::{Change, Circuit, Permit};
 use crate::sync::Mutex;
 
 /// Refuses calls to a service that keeps failing, so that callers fail fast and it can recover.
@@ -26,7 +27,7 @@ use crate::sync::Mutex;
 /// ```
 /// use std::time::Duration;
 ///
-/// use verger::{CallError, CircuitBreaker};
+/// use verger::resilience::{CallError, CircuitBreaker};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {

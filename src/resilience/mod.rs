@@ -7,3 +7,4 @@ mod retry;
 
 pub use self::circuit_breaker::{CallError, CircuitBreaker};
 pub use self::retry::{Retry, retry};
+pub use crate::policy::circuit::CircuitState;

@@ -92,7 +92,7 @@ impl<T, E> Retry<T, E> {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use verger::Retry;
+    /// use verger::resilience::Retry;
     ///
     /// struct TooManyRequests {
     ///     retry_after: Option<Duration>,
@@ -132,7 +132,8 @@ impl<T, E> Retry<T, E> {
 /// ```
 /// use std::time::Duration;
 ///
-/// use verger::{Backoff, Retry, retry};
+/// use verger::resilience::{Retry, retry};
+/// use verger::Backoff;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::child::ChildSpec;
 use crate::dead_letter::DeadLetterOptions;
 use crate::error::{BuildError, BuildWarning};
-use crate::failure::FailureCallback;
 use crate::path::Path;
+use crate::policy::FailureCallback;
 use crate::policy::{
     AutoShutdown, ChildOptions, EffectivePolicy, Reset, RestartPolicy, Rules, Shutdown, unreachable,
 };

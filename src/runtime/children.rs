@@ -239,7 +239,8 @@ impl ChildTable {
 
 #[cfg(all(test, not(verger_loom)))]
 mod tests {
-    use crate::{ChildSpec, Context, ControlError, Start, Supervisor, worker};
+    use crate::policy::Start;
+    use crate::{ChildSpec, Context, ControlError, Supervisor, worker};
 
     fn child(number: usize) -> ChildSpec {
         worker(format!("child-{number}"), async |ctx: Context| ctx.cancelled().await)

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use super::channel::Channel;
-use super::subscription::Subscription;
 use crate::dead_letter::{
     DeadLetter, DeadLetterOptions, DeadLetterStore, Provenance, Undelivered, drop_afterwards, log,
 };
 use crate::policy::Throttle;
+use crate::status::Subscription;
 use crate::sync::Mutex;
 
 /// See the [module](self).

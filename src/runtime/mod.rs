@@ -8,7 +8,7 @@
 //! | `shared` | what a supervisor shares with its children, its handles and the supervisors above |
 //! | `tree`, `registry`, `leaks` | what all supervisors of a tree share |
 //! | `inbox`, `request` | events, calls, and how calls are answered |
-//! | `channel`, `subscription` | broadcast channels, for events and for dead letters |
+//! | `channel` | a broadcast channel, for events and for dead letters |
 //! | `dead_letters` | where dead letters go: stores, subscribers, log |
 //! | `orphaned_mailboxes`, `mailbox_owner` | mailboxes whose supervisor has ended, and a supervisor as mailboxes see it |
 //! | `stop_chain` | children of an ordered stop that cancel each other |
@@ -32,12 +32,10 @@ mod registry;
 pub(crate) mod request;
 mod shared;
 mod stop_chain;
-mod subscription;
 mod task;
 mod tree;
 
 pub(crate) use self::blueprint::Blueprint;
 pub(crate) use self::outcome::End;
 pub(crate) use self::shared::SupervisorShared;
-pub use self::subscription::Subscription;
 pub(crate) use self::task::supervise;

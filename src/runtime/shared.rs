@@ -17,15 +17,15 @@ use super::outcome::End;
 use super::phase::Progress;
 use super::request::Request;
 use super::stop_chain::StopChain;
-use super::subscription::Subscription;
 use super::tree::Tree;
 use crate::child::{Incarnation, Parent};
 use crate::clock::now;
 use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
-use crate::failure::FailureCallback;
 use crate::panic::catch_panic;
 use crate::path::Path;
+use crate::policy::FailureCallback;
+use crate::status::Subscription;
 use crate::status::{Event, EventKind};
 
 /// See the [module](self).

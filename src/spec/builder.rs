@@ -8,12 +8,12 @@ use super::check;
 use crate::child::{ChildDefaults, ChildSpec, FactoryKind, Nested, Resolved};
 use crate::dead_letter::DeadLetterOptions;
 use crate::error::{BuildError, BuildWarning};
-use crate::failure::{ChildFailure, FailureAnswer, FailureCallback};
 use crate::path::Trail;
 use crate::policy::{
     self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, RandomFactory,
     SetTwice, Start, Strategy,
 };
+use crate::policy::{ChildFailure, FailureAnswer, FailureCallback};
 
 /// The options that both kinds of supervisors have.
 #[derive(Clone, Debug, Default)]
@@ -176,7 +176,7 @@ macro_rules! common_options {
         /// Sets a callback that decides what happens to a child that has failed. Default: none.
         ///
         /// `decide` is a function or an async function. It returns a
-        /// [`FailureDecision`](crate::FailureDecision), a `bool` (`true` restarts, `false` gives up), or a
+        /// [`FailureDecision`](crate::policy::FailureDecision), a `bool` (`true` restarts, `false` gives up), or a
         /// `Result` of one of them. An async closure that captures a value must not move it into its future:
         /// see [`worker`](fn@crate::worker).
         ///
@@ -196,7 +196,8 @@ macro_rules! common_options {
         /// * The restart limits are checked when the decision arrives. The backoff counts from the failure.
         ///
         /// ```
-        /// use verger::{ChildFailure, FailureDecision, Supervisor};
+        /// use verger::policy::{ChildFailure, FailureDecision};
+        /// use verger::Supervisor;
         ///
         /// async fn failed(failure: ChildFailure) -> FailureDecision {
         ///     if failure.error.to_string().contains("bad credentials") {
@@ -210,7 +211,7 @@ macro_rules! common_options {
         /// # drop((by_function, by_closure));
         /// ```
         ///
-        /// [`FirstStart::Fail`]: crate::FirstStart::Fail
+        /// [`FirstStart::Fail`]: crate::policy::FirstStart::Fail
         /// [`start_child`]: crate::SupervisorHandle::start_child
         /// [`restart_child`]: crate::SupervisorHandle::restart_child
         /// [`retry`]: crate::SupervisorHandle::retry
@@ -266,7 +267,7 @@ macro_rules! common_options {
             self
         }
 
-        /// Sets the factory of random sources for [jitter](crate::Jitter). It is called at each start.
+        /// Sets the factory of random sources for [jitter](crate::policy::Jitter). It is called at each start.
         ///
         /// Default: a newly seeded generator at each start. Use it in tests that need the same delays each
         /// time. Supervisors below have their own source.

@@ -10,7 +10,7 @@ use crate::policy::DeadLetterLog;
 macro_rules! letter_options {
     ($($builder:ty),+) => {$(
         impl $builder {
-            /// Limits how many [dead letters](crate::DeadLetter) from here and below are logged.
+            /// Limits how many [dead letters](crate::dead_letter::DeadLetter) from here and below are logged.
             ///
             /// Default: the nearest supervisor above that sets it counts these letters with its own; for the
             /// root, [`DeadLetterLog::default`]. A supervisor that sets it starts the count at each start.
@@ -22,7 +22,7 @@ macro_rules! letter_options {
                 self
             }
 
-            /// Keeps the [dead letters](crate::DeadLetter) from here and below in this store.
+            /// Keeps the [dead letters](crate::dead_letter::DeadLetter) from here and below in this store.
             ///
             /// Call it once for each store. Default: no store.
             pub fn dead_letter_store(mut self, store: &DeadLetterStore) -> Self {
@@ -35,7 +35,7 @@ macro_rules! letter_options {
             /// They aren't logged, and subscribers to [`dead_letters`](crate::SupervisorHandle::dead_letters)
             /// don't receive them, here and above. Use it for messages that can be lost, such as heartbeats.
             /// Stores still keep and count them, and a subscriber can ask for them with
-            /// [`with_suppressed`](crate::Subscription::with_suppressed).
+            /// [`with_suppressed`](crate::status::Subscription::with_suppressed).
             pub fn suppress_dead_letters<M: 'static>(mut self) -> Self {
                 self.options.dead_letters.suppressed.push(TypeId::of::<M>());
                 self

@@ -64,7 +64,7 @@ pub enum EventKind {
         reason: Arc<ExitReason>,
     },
     /// The child failed too often, and is started again after a pause: see
-    /// [`OnExhausted::Pause`](crate::OnExhausted::Pause).
+    /// [`OnExhausted::Pause`](crate::policy::OnExhausted::Pause).
     Paused {
         /// How the child's last incarnation ended.
         reason: Arc<ExitReason>,

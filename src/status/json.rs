@@ -8,7 +8,7 @@ impl Status {
     /// The fields are those that `serde` writes. Durations are in milliseconds, and points in time
     /// in milliseconds since the Unix epoch, in fields whose names end in `_ms`. Values that aren't
     /// known are `null`. The `policy` of a child is written as in a configuration file, each part
-    /// with its `source`: see [`EffectivePolicy`](crate::EffectivePolicy).
+    /// with its `source`: see [`EffectivePolicy`](crate::policy::EffectivePolicy).
     #[must_use]
     pub fn json(&self) -> String {
         let json = serde_json::to_string_pretty(self);

@@ -5,6 +5,8 @@
 mod event;
 #[cfg(feature = "json")]
 mod json;
+mod stream;
+mod subscription;
 mod text;
 
 use std::time::{Duration, SystemTime};
@@ -12,6 +14,8 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 pub use self::event::{Event, EventKind};
+pub use self::stream::{StatusChange, StatusStream};
+pub use self::subscription::Subscription;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::millis;
@@ -55,7 +59,7 @@ use crate::policy::{
 #[non_exhaustive]
 pub struct Status {
     /// The number of the last event that the whole snapshot includes; see
-    /// [`Event::seq`](crate::Event::seq). It is 0 as long as there was no subscriber to events.
+    /// [`Event::seq`](crate::status::Event::seq). It is 0 as long as there was no subscriber to events.
     pub seq: u64,
     /// When the snapshot was taken.
     #[serde(rename = "captured_at_ms", serialize_with = "millis::since_epoch")]
@@ -164,7 +168,7 @@ pub struct SupervisorInfo {
     pub strategy: &'static str,
     /// How many restarts count against the intensity now.
     ///
-    /// For a [decaying](crate::Intensity::decaying) intensity: `max_restarts`, less the restarts
+    /// For a [decaying](crate::policy::Intensity::decaying) intensity: `max_restarts`, less the restarts
     /// that its score still allows at once.
     pub restarts_in_period: usize,
     /// How many restarts are allowed within the period; `None` if there is no limit.

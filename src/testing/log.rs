@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
-use crate::runtime::Subscription;
+use crate::status::Subscription;
 use crate::status::{Event, EventKind};
 use crate::sync::{Mutex, MutexGuard};
 

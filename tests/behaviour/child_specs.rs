@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::{End, FakeChildren, settle, start};
+use verger::policy::{FirstStart, Preset};
+use verger::status::ChildKind;
 use verger::{
-    Backoff, Child, ChildKind, ChildSpec, Context, ControlError, DynamicSupervisor, Exit,
-    FirstStart, Preset, RestartType, RunError, Shutdown, StartError, Supervisor, SupervisorBuilder,
-    SupervisorHandle, async_trait, child, component, worker, worker_with,
+    Backoff, Child, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, RestartType,
+    RunError, Shutdown, StartError, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait,
+    child, component, worker, worker_with,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use crate::common::{End, FakeChildren, settle, start};
-use verger::{
-    DeadLetterReason, DeadLetterStore, DynamicSupervisor, OnExhausted, ReplayError, Supervisor,
-    SupervisorBuilder,
-};
+use verger::dead_letter::{DeadLetterReason, DeadLetterStore, ReplayError};
+use verger::policy::OnExhausted;
+use verger::{DynamicSupervisor, Supervisor, SupervisorBuilder};
 
 /// A supervisor that gives up on a child at its first failure and continues without it.
 fn strict(name: &str) -> SupervisorBuilder {
@@ -125,7 +124,7 @@ async fn kin_131_a_store_keeps_the_letters_of_its_supervisor_and_descendants() {
     app.stop("enough").await.unwrap();
 
     // A store can be read after its tree has ended.
-    let targets = |entries: Vec<verger::DeadLetterEntry>| {
+    let targets = |entries: Vec<verger::dead_letter::DeadLetterEntry>| {
         let targets = entries.iter().map(|entry| entry.letter.target.to_string());
         targets.collect::<Vec<_>>()
     };

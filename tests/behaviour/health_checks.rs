@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use crate::common::{conns, settle, start};
 use tokio::time::Instant;
+use verger::policy::OnExhausted;
+use verger::status::{ChildInfo, Event, EventKind, Subscription};
 use verger::{
-    Backoff, BuildError, ChildInfo, ChildSpec, Context, DynamicSupervisor, Event, EventKind, Exit,
-    ExitError, ExitKind, HealthCheck, Lifecycle, OnExhausted, Readiness, Subscription, Supervisor,
-    SupervisorBuilder, SupervisorHandle, worker,
+    Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, Exit, ExitError, ExitKind,
+    HealthCheck, Lifecycle, Readiness, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
 fn secs(secs: u64) -> Duration {

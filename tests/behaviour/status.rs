@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use verger::policy::OnExhausted;
 use verger::{
-    Backoff, ChildSpec, Context, DynamicSupervisor, OnExhausted, RestartType, Strategy, Supervisor,
+    Backoff, ChildSpec, Context, DynamicSupervisor, RestartType, Strategy, Supervisor,
     SupervisorBuilder, SupervisorHandle, worker,
 };
 

@@ -7,9 +7,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
+use verger::policy::Start;
+use verger::status::{Event, EventKind, StatusStream};
 use verger::{
-    Backoff, ChildSpec, Context, DynamicSupervisor, Event, EventKind, RestartType, Start,
-    StatusStream, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Backoff, ChildSpec, Context, DynamicSupervisor, RestartType, Supervisor, SupervisorBuilder,
+    SupervisorHandle, worker,
 };
 
 use crate::common::{End, FakeChildren, settle};

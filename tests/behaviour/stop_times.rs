@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
+use verger::status::EventKind;
 use verger::{
-    Backoff, Child, ChildSpec, Context, DynamicSupervisor, EventKind, Exit, Readiness, RunError,
-    Shutdown, StartError, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait,
-    child, worker, worker_with,
+    Backoff, Child, ChildSpec, Context, DynamicSupervisor, Exit, Readiness, RunError, Shutdown,
+    StartError, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child,
+    worker, worker_with,
 };
 
 use crate::common::settle;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use verger::{
-    ChildSpec, Event, EventKind, Exit, Lifecycle, Subscription, SupervisorHandle, worker_with,
-};
+use verger::status::{Event, EventKind, Subscription};
+use verger::{ChildSpec, Exit, Lifecycle, SupervisorHandle, worker_with};
 
 /// The exits of incarnations below one supervisor, from its creation on.
 pub(crate) struct Journal {

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
+use verger::policy::{AutoShutdown, Preset};
+use verger::status::{ChildInfo, ChildKind, Event, EventKind};
 use verger::{
-    AutoShutdown, ChildInfo, ChildKind, ChildSpec, ControlError, DynamicSupervisor, Event,
-    EventKind, Lifecycle, Preset, RestartType, Shutdown, Strategy, Supervisor, SupervisorHandle,
-    child,
+    ChildSpec, ControlError, DynamicSupervisor, Lifecycle, RestartType, Shutdown, Strategy,
+    Supervisor, SupervisorHandle, child,
 };
 
 use crate::child::Workers;

@@ -6,9 +6,11 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use verger::policy::OnLeak;
+use verger::status::{Event, EventKind, Subscription};
 use verger::{
-    Backoff, ChildSpec, Context, Event, EventKind, Exit, Lifecycle, OnLeak, Readiness, RunError,
-    Shutdown, Strategy, Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, worker_with,
+    Backoff, ChildSpec, Context, Exit, Lifecycle, Readiness, RunError, Shutdown, Strategy,
+    Supervisor, SupervisorBuilder, SupervisorHandle, worker_with,
 };
 
 /// Releases a blocked child on drop.

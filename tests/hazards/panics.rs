@@ -10,9 +10,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::level_filters::LevelFilter;
 
+use verger::policy::{Jitter, OnExhausted};
+use verger::status::EventKind;
 use verger::{
-    Backoff, Child, ChildSpec, Context, EventKind, Exit, Jitter, Lifecycle, OnExhausted,
-    RestartType, RunError, Supervisor, async_trait, child, worker, worker_with,
+    Backoff, Child, ChildSpec, Context, Exit, Lifecycle, RestartType, RunError, Supervisor,
+    async_trait, child, worker, worker_with,
 };
 
 use crate::common::settle;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::sleep;
+use verger::status::{ChildInfo, Event, EventKind, Subscription};
 use verger::{
-    Backoff, Child, ChildInfo, ChildSpec, Context, ControlError, DynamicSupervisor, Event,
-    EventKind, Exit, ExitError, ExitReason, Lifecycle, Readiness, RestartType, RunError, Shutdown,
-    Strategy, Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child,
-    worker, worker_with,
+    Backoff, Child, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, ExitError,
+    ExitReason, Lifecycle, Readiness, RestartType, RunError, Shutdown, Strategy, Supervisor,
+    SupervisorBuilder, SupervisorHandle, async_trait, child, worker, worker_with,
 };
 
 const fn secs(secs: u64) -> Duration {

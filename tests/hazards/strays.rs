@@ -47,7 +47,7 @@ fn keeper(kept: &Arc<Mutex<Vec<Context>>>) -> verger::ChildSpec {
 async fn calls_through_the_context_of_an_earlier_incarnation_are_ignored() {
     let kept = Arc::default();
     let backoff = Backoff::exponential(secs(1), secs(60));
-    let tree = Supervisor::builder("app").start(verger::Start::Concurrent);
+    let tree = Supervisor::builder("app").start(verger::policy::Start::Concurrent);
     let tree = tree.child(keeper(&kept).backoff(backoff)).build().unwrap();
     let starting = tokio::spawn(tree.start());
     sleep(secs(11)).await;

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::Id;
+use verger::policy::OnExhausted;
 use verger::{
     Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, DynamicSupervisorBuilder, Exit,
-    Lifecycle, OnExhausted, Readiness, RestartType, Strategy, Supervisor, SupervisorBuilder,
-    SupervisorHandle, mailbox, worker, worker_with_mailbox,
+    Lifecycle, Readiness, RestartType, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle,
+    mailbox, worker, worker_with_mailbox,
 };
 
 /// The task of each incarnation, by the name of the child.

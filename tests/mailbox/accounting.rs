@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use verger::RestartType;
+use verger::mailbox::{Overflow, WhileDown};
+use verger::policy::Random;
 use verger::testing::Lcg;
-use verger::{Overflow, Random, RestartType, WhileDown};
 
 use super::*;
 

@@ -22,7 +22,7 @@ async fn a_request_fails_at_once_when_its_child_fails() {
 
     assert_eq!(
         error.to_string(),
-        "`app/reader` has read the question, and dropped it or failed without an answer"
+        "`app/reader` has read the question and dropped its `Reply` without an answer"
     );
     assert_eq!(began.elapsed(), Duration::ZERO);
     tree.stop("enough").await.unwrap();
@@ -67,7 +67,8 @@ async fn a_request_to_a_full_mailbox_fails_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_fails_when_it_is_evicted() {
-    let change = |mailbox: Mailbox<Message>| mailbox.overflow(verger::Overflow::DropOldest);
+    let change =
+        |mailbox: Mailbox<Message>| mailbox.overflow(verger::mailbox::Overflow::DropOldest);
     let tree = Tree::with(Reader::new(), 1, change, |spec| spec).await;
     tree.fail().await;
 

@@ -266,7 +266,8 @@ async fn seed2_21_a_message_is_acknowledged_before_its_request_is_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn seed2_23_recorded_messages_are_limited_and_the_oldest_is_evicted() {
-    let change = |mailbox: Mailbox<Message>| mailbox.overflow(verger::Overflow::DropOldest);
+    let change =
+        |mailbox: Mailbox<Message>| mailbox.overflow(verger::mailbox::Overflow::DropOldest);
     let mut tree = Tree::with(Reader::that_acks(), 3, change, |spec| spec).await;
     tree.send([Poison(1), Note(2), Note(3)]);
     settle().await;

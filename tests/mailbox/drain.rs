@@ -1,6 +1,6 @@
 //! When an incarnation gets the messages that arrived before its start.
 
-use verger::Drain;
+use verger::mailbox::Drain;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 
 use std::sync::mpsc;
 
-use verger::{AskError, Drain, SendError, WhileDown};
+use verger::mailbox::{AskError, Drain, SendError, WhileDown};
 
 use super::*;
 
@@ -115,7 +115,8 @@ impl Drop for Echo {
 async fn a_message_may_send_a_message_on_drop() {
     for while_down in [WhileDown::Drop, WhileDown::DeadLetter, WhileDown::reply(drop)] {
         let (address, mailbox) = mailbox::<Echo>(2);
-        let mailbox = mailbox.while_down(while_down).overflow(verger::Overflow::DropOldest);
+        let mailbox =
+            mailbox.while_down(while_down).overflow(verger::mailbox::Overflow::DropOldest);
         let spec = worker_with_mailbox("reader", mailbox, |_, mut inbox: Inbox<Echo>| async move {
             let first = inbox.deliver().await;
             tokio::time::sleep(ms(1)).await;

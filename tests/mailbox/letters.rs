@@ -1,6 +1,7 @@
 //! Dead letters of messages, from end to end.
 
-use verger::{DeadLetterStore, ReplayError, WhileDown};
+use verger::dead_letter::{DeadLetterStore, ReplayError};
+use verger::mailbox::WhileDown;
 
 use super::*;
 

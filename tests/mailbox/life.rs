@@ -58,7 +58,7 @@ async fn seed0_10_a_restart_cycle_is_spawn_fail_wait_stash_spawn_drain() {
     assert_eq!(tree.log(), ["start#1", "1000: start#2", "1050: 1#2"]);
     let received = std::iter::from_fn(|| events.try_next());
     let moves = received.filter_map(|event| match event.kind {
-        verger::EventKind::Moved { from, to, .. } => {
+        verger::status::EventKind::Moved { from, to, .. } => {
             Some(format!("{from} → {to} #{}", event.incarnation))
         }
         _ => None,
@@ -390,7 +390,7 @@ async fn a_sender_to_a_child_that_never_started_is_refused_after_the_tree_ends()
     let (instead, second) = mailbox::<Message>(1000);
     // One mailbox belongs below two supervisors that wait for `db`; the other child would take it.
     let db = verger::worker("db", async |_ctx| Exit::Err("no".into()));
-    let db = db.consecutive_restarts(0).on_exhausted(verger::OnExhausted::Park);
+    let db = db.consecutive_restarts(0).on_exhausted(verger::policy::OnExhausted::Park);
     let inner = Supervisor::builder("inner").child(reader.spec(first));
     let outer = Supervisor::builder("outer").child(inner).into_child().requires("db");
     let calm = verger::worker("calm", async |ctx: Context| ctx.cancelled().await);

@@ -23,9 +23,12 @@ use std::time::Duration;
 
 use common::settle;
 use tokio::time::Instant;
+use verger::dead_letter::DeadLetter;
+use verger::mailbox::{Address, Inbox, Mailbox, Reply};
+use verger::status::Subscription;
 use verger::{
-    Address, Backoff, ChildSpec, Context, DeadLetter, Exit, Inbox, Mailbox, Readiness, Reply,
-    Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, mailbox, worker_with_mailbox,
+    Backoff, ChildSpec, Context, Exit, Readiness, Supervisor, SupervisorBuilder, SupervisorHandle,
+    mailbox, worker_with_mailbox,
 };
 
 fn ms(ms: u64) -> Duration {

@@ -64,7 +64,8 @@ async fn a_waiting_sender_is_refused_when_the_child_will_not_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_sender_has_sent_when_messages_are_diverted() {
-    let change = |mailbox: Mailbox<Message>| mailbox.while_down(verger::WhileDown::DeadLetter);
+    let change =
+        |mailbox: Mailbox<Message>| mailbox.while_down(verger::mailbox::WhileDown::DeadLetter);
     let mut tree = Tree::with(Reader::new(), 1, change, |spec| spec).await;
     // The reader fails before it has read the second, so that the third waits.
     tree.send([Fail]);

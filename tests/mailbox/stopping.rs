@@ -1,6 +1,7 @@
 //! Mailboxes of children that are stopping.
 
-use verger::{Closing, Strategy, worker};
+use verger::mailbox::Closing;
+use verger::{Strategy, worker};
 
 use super::*;
 
@@ -124,7 +125,8 @@ async fn a_child_that_stops_with_its_group_leaves_the_rest_to_its_next_incarnati
 
 #[tokio::test(start_paused = true)]
 async fn a_manually_renewed_child_leaves_the_rest_to_its_next_incarnation() {
-    let change = |mailbox: Mailbox<Message>| mailbox.hold_until(verger::Drain::After(secs(9)));
+    let change =
+        |mailbox: Mailbox<Message>| mailbox.hold_until(verger::mailbox::Drain::After(secs(9)));
     let tree = Tree::with(Reader::new(), 1000, change, |spec| spec).await;
     tree.send([Note(1), Note(2)]);
     tree.handle.restart("reader").await.unwrap();
@@ -206,7 +208,7 @@ async fn messages_left_for_a_child_that_is_given_up_become_dead_letters() {
     let (address, mailbox) = mailbox(1000);
     let stays = Supervisor::builder("app")
         .restarts(0, secs(60))
-        .on_exhausted(verger::OnExhausted::StopChild)
+        .on_exhausted(verger::policy::OnExhausted::StopChild)
         .child(reader.spec(mailbox));
     let handle = stays.build().unwrap().start().await.unwrap();
     let letters = handle.dead_letters();

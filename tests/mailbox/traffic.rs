@@ -1,6 +1,7 @@
 //! The child restarts at once, and its messages are delayed.
 
-use verger::{Delay, Preset, Reset};
+use verger::mailbox::Delay;
+use verger::policy::{Preset, Reset};
 
 use super::*;
 

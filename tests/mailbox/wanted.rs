@@ -1,6 +1,7 @@
 //! Children that are started by a message.
 
-use verger::{Lifecycle, RestartType, StartCause};
+use verger::policy::StartCause;
+use verger::{Lifecycle, RestartType};
 
 use super::*;
 
@@ -28,8 +29,8 @@ async fn seed4_20_a_child_that_is_never_restarted_is_started_by_the_next_message
     for end in [End, Fail] {
         let (address, mailbox) = mailbox(1000);
         let reader = Reader::new();
-        let never = verger::Trigger::from(RestartType::Transient)
-            .on(verger::ExitKind::Failed, verger::OnExit::Leave);
+        let never = verger::policy::Trigger::from(RestartType::Transient)
+            .on(verger::ExitKind::Failed, verger::policy::OnExit::Leave);
         let spec = reader.spec(mailbox).restart(never).start_on_message();
         let tree = app().child(spec).build().unwrap().start().await.unwrap();
         address.try_send(end).unwrap();
@@ -139,8 +140,8 @@ async fn causes_of(on_message: bool) -> Vec<StartCause> {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_fails_without_reading_is_started_once_per_message() {
     // The child isn't restarted, and the message would start it again and again, at once.
-    let never = verger::Trigger::from(RestartType::Transient)
-        .on(verger::ExitKind::Failed, verger::OnExit::Leave);
+    let never = verger::policy::Trigger::from(RestartType::Transient)
+        .on(verger::ExitKind::Failed, verger::policy::OnExit::Leave);
     let treat = |spec: ChildSpec| spec.restart(never).start_on_message();
     let mut tree = Tree::with(Reader::new(), 1000, |it| it, treat).await;
     tree.reader.starts([Begin::Fail(Duration::ZERO); 2]);
@@ -212,7 +213,7 @@ async fn a_child_started_by_messages_gets_messages_sent_while_its_supervisor_is_
     // Whatever the rule for messages that arrive while the child is down.
     let (address, mailbox) = mailbox(1000);
     let reader = Reader::new();
-    let spec = reader.spec(mailbox.while_down(verger::WhileDown::Drop)).start_on_message();
+    let spec = reader.spec(mailbox.while_down(verger::mailbox::WhileDown::Drop)).start_on_message();
     let ingest = Supervisor::builder("ingest").restarts(0, secs(60)).child(spec);
     let handle = app().child(ingest).build().unwrap().start().await.unwrap();
     let letters = handle.dead_letters();

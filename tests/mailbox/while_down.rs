@@ -1,6 +1,6 @@
 //! Messages that arrive while the child is down.
 
-use verger::{Overflow, WhileDown};
+use verger::mailbox::{Overflow, WhileDown};
 
 use super::*;
 

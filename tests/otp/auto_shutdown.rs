@@ -8,9 +8,10 @@ use std::time::Duration;
 use crate::common::{End, FakeChildren, settle, start};
 use crate::journal::{Journal, seconds};
 use tokio::time::sleep;
+use verger::policy::AutoShutdown;
 use verger::{
-    AutoShutdown, Backoff, BuildError, ChildSpec, ControlError, DynamicSupervisor, Lifecycle,
-    RestartType, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle,
+    Backoff, BuildError, ChildSpec, ControlError, DynamicSupervisor, Lifecycle, RestartType,
+    Strategy, Supervisor, SupervisorBuilder, SupervisorHandle,
 };
 
 const MODES: [AutoShutdown; 2] = [AutoShutdown::AnySignificant, AutoShutdown::AllSignificant];

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{End, FakeChildren, NextStart, counts, settle, start};
+use verger::policy::Preset;
 use verger::{
-    Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, Preset, RestartType,
+    Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, Lifecycle, RestartType,
     Strategy, Supervisor, SupervisorHandle, async_trait, child, worker,
 };
 

@@ -5,9 +5,11 @@ use std::time::Duration;
 use crate::common::{End, FakeChildren, NextStart, settle, start};
 use crate::journal::{Journal, seconds};
 use tokio::time::{Instant, sleep, sleep_until};
+use verger::policy::{AutoShutdown, Preset};
+use verger::status::ChildInfo;
 use verger::{
-    AutoShutdown, Backoff, ChildInfo, Lifecycle, Preset, RestartType, RunError, Strategy,
-    Supervisor, SupervisorBuilder, SupervisorHandle,
+    Backoff, Lifecycle, RestartType, RunError, Strategy, Supervisor, SupervisorBuilder,
+    SupervisorHandle,
 };
 
 fn app(strategy: Strategy) -> SupervisorBuilder {

@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::common::{End, FakeChildren, NextStart, settle, start};
 use crate::journal::{Journal, seconds, slow};
 use tokio::time::{Instant, sleep};
+use verger::policy::{AutoShutdown, Preset};
 use verger::{
-    AutoShutdown, ControlError, DynamicSupervisor, Lifecycle, Preset, RestartType, StartError,
-    Strategy, Supervisor, SupervisorBuilder, worker,
+    ControlError, DynamicSupervisor, Lifecycle, RestartType, StartError, Strategy, Supervisor,
+    SupervisorBuilder, worker,
 };
 
 fn app() -> SupervisorBuilder {

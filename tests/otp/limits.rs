@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::common::{End, FakeChildren, NextStart, settle};
 use crate::journal::{Journal, seconds};
 use tokio::time::{Instant, sleep};
+use verger::policy::Preset;
 use verger::{
     Backoff, Context, ControlError, DynamicSupervisor, DynamicSupervisorBuilder, Exit, ExitReason,
-    Lifecycle, Preset, RestartType, RunError, Supervisor, SupervisorHandle, worker_with,
+    Lifecycle, RestartType, RunError, Supervisor, SupervisorHandle, worker_with,
 };
 
 async fn start(builder: DynamicSupervisorBuilder) -> SupervisorHandle {

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use crate::common::start;
-use verger::{ChildKind, Context, Preset, RestartType, RunError, Shutdown, supervisor, worker};
+use verger::policy::Preset;
+use verger::status::ChildKind;
+use verger::{Context, RestartType, RunError, Shutdown, supervisor, worker};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

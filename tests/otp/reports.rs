@@ -8,9 +8,11 @@ use crate::journal::{ignores_cancellation, seconds};
 use crate::log::Log;
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
+use verger::policy::{FailureLog, LogLevel, OnExhausted, Preset};
+use verger::status::EventKind;
 use verger::{
-    Backoff, DynamicSupervisor, EventKind, FailureLog, LogLevel, OnExhausted, Preset, RestartType,
-    Shutdown, Strategy, Supervisor, SupervisorBuilder, worker,
+    Backoff, DynamicSupervisor, RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder,
+    worker,
 };
 
 fn app() -> SupervisorBuilder {

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use crate::common::{End, FakeChildren, NextStart, settle};
+use verger::policy::Preset;
+use verger::status::{Event, EventKind, Subscription};
 use verger::{
-    ControlError, DynamicSupervisor, Event, EventKind, ExitReason, Lifecycle, Preset, RestartType,
-    RunError, Strategy, Subscription, Supervisor, SupervisorBuilder, SupervisorHandle,
+    ControlError, DynamicSupervisor, ExitReason, Lifecycle, RestartType, RunError, Strategy,
+    Supervisor, SupervisorBuilder, SupervisorHandle,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -6,9 +6,11 @@ use std::time::Duration;
 use crate::common::{End, FakeChildren, settle, start};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context as LayerContext, Layer, SubscriberExt};
+use verger::policy::Preset;
+use verger::status::{Event, EventKind, Subscription};
 use verger::{
-    Backoff, ChildSpec, ControlError, Event, EventKind, Lifecycle, Preset, RestartType, Strategy,
-    Subscription, Supervisor, SupervisorBuilder, SupervisorHandle,
+    Backoff, ChildSpec, ControlError, Lifecycle, RestartType, Strategy, Supervisor,
+    SupervisorBuilder, SupervisorHandle,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::common::{End, FakeChildren, conns, counts, start};
+use verger::policy::{AutoShutdown, Preset};
+use verger::status::ChildKind;
 use verger::{
-    AutoShutdown, BuildError, Child, ChildKind, ChildSpec, Context, ControlError,
-    DynamicSupervisor, Exit, Preset, RestartType, RunError, Shutdown, Supervisor,
-    SupervisorBuilder, async_trait, child, component, worker,
+    BuildError, Child, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, RestartType,
+    RunError, Shutdown, Supervisor, SupervisorBuilder, async_trait, child, component, worker,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use crate::common::{FakeChildren, NextStart, conns, counts, settle, start};
+use verger::policy::Preset;
+use verger::status::EventKind;
 use verger::{
-    Child, Context, ControlError, EventKind, Exit, ExitReason, Lifecycle, Preset, RestartType,
-    StartError, Supervisor, async_trait, child,
+    Child, Context, ControlError, Exit, ExitReason, Lifecycle, RestartType, StartError, Supervisor,
+    async_trait, child,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);

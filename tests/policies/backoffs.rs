@@ -7,10 +7,11 @@ use std::time::Duration;
 use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
+use verger::policy::{Curve, Jitter, Preset, Reset};
+use verger::status::{ChildInfo, EventKind};
 use verger::{
-    Backoff, BuildError, Child, ChildInfo, ChildSpec, Context, ControlError, Curve, EventKind,
-    Exit, Jitter, Lifecycle, Preset, Reset, RestartType, Supervisor, SupervisorBuilder,
-    SupervisorHandle, async_trait, child, worker,
+    Backoff, BuildError, Child, ChildSpec, Context, ControlError, Exit, Lifecycle, RestartType,
+    Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use verger::{
-    Backoff, CallError, CircuitBreaker, CircuitState, Context, ExitError, Jitter, RestartType,
-    Retry, Supervisor, retry, worker,
-};
+use verger::policy::Jitter;
+use verger::resilience::{CallError, CircuitBreaker, CircuitState, Retry, retry};
+use verger::{Backoff, Context, ExitError, RestartType, Supervisor, worker};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -281,7 +280,7 @@ async fn kin_166_calls_during_a_probe_are_refused() {
     });
     tokio::task::yield_now().await;
     let refused = work(&breaker).await.unwrap_err();
-    assert_eq!(refused.to_string(), "db: the circuit is half open, and its one call is under way");
+    assert_eq!(refused.to_string(), "db: the circuit is half open and its probe is in progress");
     assert_eq!(probe.await.unwrap(), Ok(()));
     assert_eq!(work(&breaker).await, Ok(7));
 }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::time::{Instant, advance};
+use verger::policy::{Intensity, OnExhausted, Preset};
+use verger::status::{ChildInfo, EventKind};
 use verger::{
-    Backoff, BuildError, BuildWarning, Child, ChildDefaults, ChildInfo, ChildSpec, Context,
-    ControlError, DynamicSupervisor, EventKind, Exit, Intensity, Lifecycle, OnExhausted, Preset,
-    RestartType, RunError, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child,
-    worker,
+    Backoff, BuildError, BuildWarning, Child, ChildDefaults, ChildSpec, Context, ControlError,
+    DynamicSupervisor, Exit, Lifecycle, RestartType, RunError, Supervisor, SupervisorBuilder,
+    SupervisorHandle, async_trait, child, worker,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -9,10 +9,12 @@ use std::time::Duration;
 use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
+use verger::dead_letter::DeadLetterReason;
+use verger::policy::{ChildFailure, FailureDecision, Preset};
+use verger::status::EventKind;
 use verger::{
-    Backoff, ChildFailure, ChildSpec, Context, ControlError, DeadLetterReason, DynamicSupervisor,
-    EventKind, Exit, ExitReason, FailureDecision, Lifecycle, Preset, RestartType, RunError,
-    Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, ExitReason, Lifecycle,
+    RestartType, RunError, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
 fn secs(secs: u64) -> Duration {
@@ -282,7 +284,7 @@ async fn seed3_29_a_callback_receives_every_field_of_the_failure() {
     let app = start(app.child(fakes.child("writer"))).await;
     fakes.end("writer", End::Error).await;
     let name = recorder.taken().last().unwrap().type_name.unwrap();
-    assert!(name.ends_with("common::Scripted"), "{name}");
+    assert!(name.ends_with("common::FakeChild"), "{name}");
     app.stop("done").await.unwrap();
 
     let low = limited("low").restarts(0, secs(1)).on_child_failure(|_| true);

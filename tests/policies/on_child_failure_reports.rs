@@ -9,7 +9,8 @@ use crate::common::{End, FakeChildren, settle, start};
 use crate::log::Log;
 use tokio::time::{Instant, sleep};
 use tracing::level_filters::LevelFilter;
-use verger::{Backoff, ChildFailure, Supervisor, SupervisorBuilder};
+use verger::policy::ChildFailure;
+use verger::{Backoff, Supervisor, SupervisorBuilder};
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use crate::common::{End, FakeChildren, NextStart, counts, settle, start};
 use tokio::time::{Instant, advance, sleep};
+use verger::policy::OnExhausted;
+use verger::status::{ChildInfo, ChildKind, Event, EventKind, Subscription};
 use verger::{
-    Backoff, BuildError, ChildDefaults, ChildInfo, ChildKind, ChildSpec, Context,
-    DynamicSupervisor, Event, EventKind, Lifecycle, OnExhausted, RestartType, RunError, Strategy,
-    Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Backoff, BuildError, ChildDefaults, ChildSpec, Context, DynamicSupervisor, Lifecycle,
+    RestartType, RunError, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);

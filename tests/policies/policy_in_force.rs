@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use crate::common::{settle, start};
 use serde_json::json;
+use verger::policy::{
+    FailureLog, Intensity, LogLevel, OnExhausted, OnExit, PolicySource, Preset, RestartPolicy,
+};
+use verger::status::ChildInfo;
 use verger::{
-    Backoff, ChildInfo, ChildSpec, Context, DynamicSupervisor, Exit, ExitKind, FailureLog,
-    Intensity, LogLevel, OnExhausted, OnExit, PolicySource, Preset, RestartPolicy, RestartType,
-    Supervisor, SupervisorHandle, worker,
+    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, ExitKind, RestartType, Supervisor,
+    SupervisorHandle, worker,
 };
 
 fn secs(secs: u64) -> Duration {

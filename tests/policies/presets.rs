@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use crate::common::{End, FakeChildren, settle, start};
 use tokio::time::{Instant, sleep};
+use verger::policy::{Jitter, Preset, Trigger};
 use verger::{
-    ChildSpec, Context, ExitError, Jitter, Lifecycle, Preset, Readiness, RunError, Supervisor,
-    SupervisorBuilder, SupervisorHandle, Trigger, worker,
+    ChildSpec, Context, ExitError, Lifecycle, Readiness, RunError, Supervisor, SupervisorBuilder,
+    SupervisorHandle, worker,
 };
 
 fn ms(millis: u64) -> Duration {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use crate::common::{settle, start};
 use tokio::time::{Instant, sleep};
+use verger::policy::RestartPolicy;
 use verger::{
-    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, ExitError, Lifecycle, RestartPolicy,
-    RestartType, Supervisor, SupervisorBuilder, worker,
+    Backoff, ChildSpec, Context, DynamicSupervisor, Exit, ExitError, Lifecycle, RestartType,
+    Supervisor, SupervisorBuilder, worker,
 };
 
 fn secs(secs: u64) -> Duration {

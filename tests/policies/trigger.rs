@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::time::Instant;
+use verger::policy::{AutoShutdown, OnExit, Preset, Trigger};
+use verger::status::{Event, EventKind, Subscription};
 use verger::{
-    AutoShutdown, Backoff, BuildError, ChildSpec, Context, ControlError, DynamicSupervisor, Event,
-    EventKind, Exit, ExitKind, ExitReason, Lifecycle, OnExit, Preset, RestartType, RunError,
-    Subscription, Supervisor, SupervisorBuilder, SupervisorHandle, Trigger, worker,
+    Backoff, BuildError, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, ExitKind,
+    ExitReason, Lifecycle, RestartType, RunError, Supervisor, SupervisorBuilder, SupervisorHandle,
+    worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use crate::common::{settle, start};
 use tokio::time::{Instant, sleep};
+use verger::policy::{OnExit, Preset, RestartPolicy};
+use verger::resilience::CallError;
 use verger::{
-    Backoff, CallError, ChildSpec, Context, DynamicSupervisor, ExitKind, Lifecycle, OnExit, Preset,
-    RestartPolicy, RestartType, RunError, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Backoff, ChildSpec, Context, DynamicSupervisor, ExitKind, Lifecycle, RestartType, RunError,
+    Supervisor, SupervisorBuilder, SupervisorHandle, worker,
 };
 
 const fn secs(secs: u64) -> Duration {
@@ -252,7 +254,7 @@ async fn a_child_can_mark_its_own_restart_as_uncharged() {
             ctx.cancelled().await;
             return Ok(());
         }
-        let own = verger::Trigger::from(RestartType::Transient)
+        let own = verger::policy::Trigger::from(RestartType::Transient)
             .on_error(|_: &TooMany| true, OnExit::RestartUncharged);
         ctx.set_restart_policy(Some(RestartPolicy::new().restart(own))).unwrap();
         refused(None)

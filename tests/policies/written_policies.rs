@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use crate::common::{End, FakeChildren, settle, start};
 use tokio::time::{Instant, advance};
+use verger::policy::{Intensity, OnExhausted, OnExit, RestartPolicy, Trigger};
 use verger::{
-    Backoff, BuildError, ChildDefaults, Context, Exit, ExitKind, Intensity, Lifecycle, OnExhausted,
-    OnExit, RestartPolicy, RestartType, Supervisor, SupervisorBuilder, Trigger, worker,
+    Backoff, BuildError, ChildDefaults, Context, Exit, ExitKind, Lifecycle, RestartType,
+    Supervisor, SupervisorBuilder, worker,
 };
 
 fn secs(secs: u64) -> Duration {

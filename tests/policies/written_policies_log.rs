@@ -8,9 +8,8 @@ use crate::common::{settle, start};
 use crate::log::Log;
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
-use verger::{
-    Backoff, Context, Exit, FailureLog, HealthCheck, LogLevel, RestartPolicy, Supervisor, worker,
-};
+use verger::policy::{FailureLog, LogLevel, RestartPolicy};
+use verger::{Backoff, Context, Exit, HealthCheck, Supervisor, worker};
 
 /// Returns the lines that contain this text.
 fn lines(log: &Log, with: &str) -> Vec<String> {
@@ -42,7 +41,7 @@ async fn a_child_can_set_the_log_level_of_its_exit() {
     let lines = lines(&log, "restarting");
     assert_eq!(lines.len(), 2, "that of the second isn't read: {lines:#?}");
     let begins = |line: &str, level, incarnation| {
-        let incarnation = format!("child=app/child incarnation={incarnation} cause=failed");
+        let incarnation = format!("child=app/child incarnation={incarnation} cause=\"failed");
         line.starts_with(&format!("{level} verger::restart: restarting"))
             && line.contains(&incarnation)
     };

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use tokio::runtime::{self, Runtime};
 use tokio::sync::Notify;
+use verger::policy::AutoShutdown;
 use verger::{
-    AutoShutdown, Context, Exit, OsSignal, Readiness, RestartType, RunError, Shutdown, Supervisor,
+    Context, Exit, OsSignal, Readiness, RestartType, RunError, Shutdown, Supervisor,
     SupervisorBuilder, worker,
 };
 

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use verger::{Address, AskError, Status, SupervisorHandle};
+use verger::SupervisorHandle;
+use verger::mailbox::{Address, AskError};
+use verger::status::Status;
 
 use crate::chaos::Chaos;
 use crate::cli::Options;

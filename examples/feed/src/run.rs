@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
 
-use verger::{Node, RunError, SupervisorHandle};
+use verger::status::Node;
+use verger::{RunError, SupervisorHandle};
 
 use crate::app::App;
 use crate::storage::Mailboxes;

@@ -19,10 +19,10 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
+use verger::policy::AutoShutdown;
 use verger::{
-    AutoShutdown, Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, Exit, HealthCheck,
-    RestartType, Strategy, Supervisor, SupervisorBuilder, child_with_mailbox, worker_with,
-    worker_with_mailbox,
+    Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, Exit, HealthCheck, RestartType,
+    Strategy, Supervisor, SupervisorBuilder, child_with_mailbox, worker_with, worker_with_mailbox,
 };
 
 use crate::app::App;

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use verger::policy::StartCause;
+use verger::worker_with;
 use verger::{Child, ChildSpec, Context, Exit, ExitError, Path, Readiness, async_trait, child};
-use verger::{StartCause, worker_with};
 
 use crate::notes::{Fate, Notebook, What};
 use crate::tally::{Tally, count};

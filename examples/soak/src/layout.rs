@@ -19,9 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
+use verger::policy::{OnExhausted, Preset, Start};
 use verger::{
-    Backoff, ChildSpec, DynamicSupervisor, OnExhausted, Preset, RestartType, Shutdown, Start,
-    Strategy, Supervisor, SupervisorBuilder,
+    Backoff, ChildSpec, DynamicSupervisor, RestartType, Shutdown, Strategy, Supervisor,
+    SupervisorBuilder,
 };
 
 use crate::child::{Make, Post};

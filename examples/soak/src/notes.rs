@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use verger::{Path, StartCause};
+use verger::Path;
+use verger::policy::StartCause;
 
 /// The number of the last note.
 static SEQ: AtomicU64 = AtomicU64::new(0);

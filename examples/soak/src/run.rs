@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use tokio::task::JoinSet;
-use verger::{CancellationToken, Event, Subscription, Supervisor, SupervisorHandle};
+use verger::status::{Event, Subscription};
+use verger::{CancellationToken, Supervisor, SupervisorHandle};
 
 use crate::child::{Order, Post};
 use crate::cli::{Options, Plant};

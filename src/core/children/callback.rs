@@ -15,8 +15,8 @@ use crate::core::arena::Key;
 use crate::core::child::{ChildState, Timer};
 use crate::core::effect::{Effect, StepCx};
 use crate::exit::ExitReason;
-use crate::failure::{FailureDecision, Resolution};
 use crate::policy::later;
+use crate::policy::{FailureDecision, Resolution};
 
 /// How long the failure callback may take. After that the failure is escalated.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use crate::core::child::{DownState, RestartDecision, StopReason, Timer};
 use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
-use crate::failure::{FailureDecision, Resolution};
+use crate::policy::{FailureDecision, Resolution};
 use crate::policy::{OnExhausted, OnExit, StartCause};
 
 impl Dynamic {

@@ -7,9 +7,9 @@ use crate::core::child::{ChildState, DownState, Position, RestartDecision, StopR
 use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
-use crate::failure::{FailureDecision, Resolution};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, FirstStart, OnExhausted, OnExit, RestartType, StartCause};
+use crate::policy::{FailureDecision, Resolution};
 
 impl Ordered {
     /// A child has ended that was not stopped.

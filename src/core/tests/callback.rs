@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::core::ChildRequest;
 use crate::core::verify::simulation::{FakeChild, Script, Simulation, fake, ms, rules, secs};
 use crate::exit::{ExitKind, ExitReason};
-use crate::failure::FailureDecision;
-use crate::failure::Resolution::{Escalate, GiveUp, Restart};
 use crate::lifecycle::Lifecycle;
+use crate::policy::FailureDecision;
+use crate::policy::Resolution::{Escalate, GiveUp, Restart};
 use crate::policy::{
     Backoff, FirstStart, Intensity, OnExhausted, OnExit, RestartPolicy, RestartType, Rules,
     Strategy,

@@ -8,8 +8,8 @@ use crate::core::verify::simulation::{
 };
 use crate::core::{ChildRequest, MachineEvent, SLICE};
 use crate::exit::ExitReason;
-use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
+use crate::policy::FailureDecision;
 use crate::policy::{
     AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnLeak, RestartType, Rules,
     Shutdown, Start, Strategy,

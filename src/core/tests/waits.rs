@@ -10,9 +10,9 @@ use crate::core::verify::simulation::{
 };
 use crate::core::{ChildRequest, Machine, MachineEvent};
 use crate::exit::{ExitKind, ExitReason};
-use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
+use crate::policy::Resolution;
 use crate::policy::{
     Backoff, FirstStart, Intensity, OnExhausted, OnExit, Reset, RestartPolicy, RestartType, Rules,
     Strategy, Trigger,

@@ -15,7 +15,7 @@ use crate::core::verify::REQUESTS;
 use crate::core::verify::simulation::{FakeChild, Script, Simulation, fake, ms, secs};
 use crate::core::{ChildRequest, Key, MachineEvent};
 use crate::exit::{ExitError, ExitKind, ExitReason};
-use crate::failure::Resolution;
+use crate::policy::Resolution;
 use crate::policy::{
     AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, Reset,
     RestartPolicy, RestartType, Rules, Shutdown, Start, Strategy as Range,

@@ -11,7 +11,7 @@ use crate::dead_letter::reason::DeadLetterReason;
 use crate::dead_letter::undelivered::Refused;
 use crate::path::Path;
 
-/// A dead letter that is kept in a [`DeadLetterStore`](crate::DeadLetterStore).
+/// A dead letter that is kept in a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore).
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DeadLetterEntry {
@@ -22,11 +22,11 @@ pub struct DeadLetterEntry {
     /// How often the message was replayed and became a dead letter again.
     pub replays: u32,
     /// The message can't be replayed again; see
-    /// [`max_replays`](crate::DeadLetterStore::max_replays). It can still be [taken](DeadLetter::take).
+    /// [`max_replays`](crate::dead_letter::DeadLetterStore::max_replays). It can still be [taken](DeadLetter::take).
     pub quarantined: bool,
 }
 
-/// How many letters a [`DeadLetterStore`](crate::DeadLetterStore) has received.
+/// How many letters a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore) has received.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeadLetterCounts {
@@ -53,8 +53,8 @@ impl DeadLetterCounts {
     }
 }
 
-/// Error returned by [`DeadLetterStore::replay`](crate::DeadLetterStore::replay) and
-/// [`replay_to`](crate::DeadLetterStore::replay_to).
+/// Error returned by [`DeadLetterStore::replay`](crate::dead_letter::DeadLetterStore::replay) and
+/// [`replay_to`](crate::dead_letter::DeadLetterStore::replay_to).
 ///
 /// `Debug` prints the same text as `Display`.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]

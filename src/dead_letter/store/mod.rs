@@ -36,7 +36,8 @@ use crate::sync::Mutex;
 ///
 /// ```
 /// use std::time::Duration;
-/// use verger::{Context, DeadLetterReason, DeadLetterStore, Exit, Supervisor, worker};
+/// use verger::dead_letter::{DeadLetterReason, DeadLetterStore};
+/// use verger::{Context, Exit, Supervisor, worker};
 ///
 /// async fn broken(_: Context) -> Exit {
 ///     Err("out of order".into())

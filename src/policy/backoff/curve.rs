@@ -24,7 +24,8 @@ use crate::policy::random::Random;
 /// ```
 /// use std::time::Duration;
 ///
-/// use verger::{Backoff, Curve};
+/// use verger::policy::Curve;
+/// use verger::Backoff;
 ///
 /// /// One second three times, then a minute.
 /// #[derive(Debug)]

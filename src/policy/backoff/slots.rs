@@ -21,7 +21,7 @@ const HIGHEST: u32 = 63;
 /// ```
 /// use std::time::Duration;
 ///
-/// use verger::BinarySlots;
+/// use verger::policy::BinarySlots;
 ///
 /// let slot = Duration::from_millis(10);
 /// let first = BinarySlots::new(slot).next(&mut || 0.9);

@@ -26,7 +26,7 @@ use crate::exit::{ExitKind, ExitReason};
 /// A supervisor evaluates the trigger when a child exits by itself. A child that was cancelled (by
 /// a call, with its group, or because its supervisor ends) is never restarted. The trigger isn't
 /// evaluated either if the failure of a start is returned to the caller of `start_child` or
-/// `restart_child`, or fails the first start ([`FirstStart::Fail`](crate::FirstStart::Fail)).
+/// `restart_child`, or fails the first start ([`FirstStart::Fail`](crate::policy::FirstStart::Fail)).
 ///
 /// The first rule that matches decides. The order is that of systemd, from
 /// `RestartPreventExitStatus` over `RestartForceExitStatus` to `Restart`:
@@ -43,7 +43,8 @@ use crate::exit::{ExitKind, ExitReason};
 /// ```
 /// use std::io;
 ///
-/// use verger::{Context, Exit, ExitKind, OnExit, RestartType, Supervisor, Trigger, worker};
+/// use verger::policy::{OnExit, Trigger};
+/// use verger::{Context, Exit, ExitKind, RestartType, Supervisor, worker};
 ///
 /// async fn import(ctx: Context) -> Exit {
 ///     ctx.cancelled().await;
@@ -78,7 +79,8 @@ use crate::exit::{ExitKind, ExitReason};
 /// types, and can't be read.
 ///
 /// ```
-/// use verger::{ExitKind, OnExit, RestartType, Trigger};
+/// use verger::policy::{OnExit, Trigger};
+/// use verger::{ExitKind, RestartType};
 ///
 /// let word: Trigger = toml::Value::from("transient").try_into()?;
 /// assert_eq!(word, RestartType::Transient.into());

@@ -239,7 +239,10 @@ async fn kin_132_a_replay_that_ends_as_a_letter_again_is_the_same_entry() {
         let entries = store.entries();
         assert_eq!((entries.len(), entries[0].id, entries[0].replays), (1, id, replays));
     }
-    assert!(matches!(store.replay(id), Err(crate::ReplayError::Quarantined { replays: 3, .. })));
+    assert!(matches!(
+        store.replay(id),
+        Err(crate::dead_letter::ReplayError::Quarantined { replays: 3, .. })
+    ));
     assert_eq!(types(&mut letters), ["u32", "again", "again", "again"], "each is published");
     drop(dead);
     assert!(store.entries()[0].letter.take::<u32>().is_some());

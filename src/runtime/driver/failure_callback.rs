@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::state::{Driver, Step};
 use crate::core::{ANSWER_WITHIN, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
-use crate::failure::{ChildFailure, FailureCallback, FailureDecision};
 use crate::panic::CatchPanic;
 use crate::path::Path;
+use crate::policy::{ChildFailure, FailureCallback, FailureDecision};
 use crate::runtime::log;
 
 impl Driver {

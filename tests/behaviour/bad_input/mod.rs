@@ -5,9 +5,10 @@ mod warnings;
 
 use std::time::Duration;
 
+use verger::policy::{AutoShutdown, Start};
 use verger::{
-    AutoShutdown, Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, RestartType,
-    Start, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, RestartType, Supervisor,
+    SupervisorBuilder, SupervisorHandle, worker,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::time::{Instant, sleep};
+use verger::policy::FirstStart;
+use verger::status::ChildKind;
 use verger::{
-    Backoff, Child, ChildKind, Context, ControlError, DynamicSupervisor, Exit, ExitReason,
-    FirstStart, Lifecycle, RestartType, RunError, Shutdown, Strategy, Supervisor, async_trait,
-    child, worker_with,
+    Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, ExitReason, Lifecycle,
+    RestartType, RunError, Shutdown, Strategy, Supervisor, async_trait, child, worker_with,
 };
 
 use super::{eager, endings, lifecycle, limited, runs, secs, start};

@@ -6,10 +6,8 @@ mod services;
 
 use std::time::Duration;
 
-use verger::{
-    Backoff, Event, EventKind, Lifecycle, Subscription, Supervisor, SupervisorBuilder,
-    SupervisorHandle,
-};
+use verger::status::{Event, EventKind, Subscription};
+use verger::{Backoff, Lifecycle, Supervisor, SupervisorBuilder, SupervisorHandle};
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)

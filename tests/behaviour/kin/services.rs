@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::time::{Instant, sleep};
+use verger::policy::{AutoShutdown, OnExhausted};
+use verger::status::EventKind;
 use verger::{
-    AutoShutdown, Backoff, Context, ControlError, EventKind, Exit, Lifecycle, OnExhausted,
-    RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder, worker, worker_with,
+    Backoff, Context, ControlError, Exit, Lifecycle, RestartType, Shutdown, Strategy, Supervisor,
+    SupervisorBuilder, worker, worker_with,
 };
 
 use super::{eager, endings, lifecycle, limited, runs, secs, start};

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use verger::{Backoff, Context, EventKind, Lifecycle, Readiness, Supervisor, worker};
+use verger::status::EventKind;
+use verger::{Backoff, Context, Lifecycle, Readiness, Supervisor, worker};
 
 use super::{MINUTE, app, edges, lifecycle, secs, start};
 use crate::common::{End, FakeChildren, settle};

@@ -7,7 +7,7 @@ use crate::common::{End, FakeChildren};
 
 #[tokio::test(start_paused = true)]
 async fn seed4_51_a_subscriber_first_receives_every_childs_state_and_then_each_change() {
-    async fn next(stream: &mut verger::StatusStream) -> String {
+    async fn next(stream: &mut verger::status::StatusStream) -> String {
         let change = stream.next().await.unwrap();
         let state = change.lifecycle.map_or("gone".to_owned(), |state| state.to_string());
         format!("{}#{} {state}", change.path, change.incarnation)

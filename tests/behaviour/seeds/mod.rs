@@ -6,10 +6,8 @@ mod signalpy;
 
 use std::time::Duration;
 
-use verger::{
-    Backoff, Event, EventKind, Lifecycle, Subscription, Supervisor, SupervisorBuilder,
-    SupervisorHandle,
-};
+use verger::status::{Event, EventKind, Subscription};
+use verger::{Backoff, Lifecycle, Supervisor, SupervisorBuilder, SupervisorHandle};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

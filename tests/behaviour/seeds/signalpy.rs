@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use verger::policy::{OnExhausted, Start};
 use verger::{
-    Context, ControlError, ExitReason, Lifecycle, OnExhausted, RunError, Start, Strategy,
-    Supervisor, worker,
+    Context, ControlError, ExitReason, Lifecycle, RunError, Strategy, Supervisor, worker,
 };
 
 use super::{MINUTE, app, edges, lifecycle, limited, secs, start};

@@ -289,7 +289,7 @@ async fn a_tree_that_can_not_be_built_or_started_says_why() {
     assert_eq!(failure_now(|| TestTree::spawn(pair().child(idle("db")))), twice);
 
     let slow = idle("slow").readiness(verger::Readiness::Signal);
-    let fails = pair().child(slow.clone()).first_start(verger::FirstStart::Fail);
+    let fails = pair().child(slow.clone()).first_start(verger::policy::FirstStart::Fail);
     let tree = TestTree::spawn(fails);
     tree.fail_next_start("slow", "no route");
     let text = failure(tree.up()).await;

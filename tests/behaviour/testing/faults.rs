@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use verger::policy::Start;
 use verger::testing::{Expect, TestTree};
 use verger::{
     Backoff, Child, ChildSpec, Context, DynamicSupervisor, Exit, ExitError, Lifecycle, Readiness,
-    Start, Strategy, Supervisor, async_trait, child, worker,
+    Strategy, Supervisor, async_trait, child, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -155,7 +156,7 @@ async fn an_injected_start_failure_precedes_the_childs_own_code() {
     assert_eq!(began.elapsed(), 3 * SECOND, "one second, and then two");
     let failures = tree.expect(["db: activating -> errored (activation_failed)"; 2]).await;
     let texts = failures.iter().map(|event| match &event.kind {
-        verger::EventKind::Moved { reason, .. } => reason.as_ref().unwrap().to_string(),
+        verger::status::EventKind::Moved { reason, .. } => reason.as_ref().unwrap().to_string(),
         other => panic!("{other:?}"),
     });
     let texts: Vec<_> = texts.collect();

@@ -178,7 +178,8 @@ async fn the_result_of_a_tree_is_returned_and_its_dead_letters_are_kept() {
     assert_eq!((letters[0].target.as_str(), letters[0].incarnation), ("app/db", 1));
 
     let done = worker("done", async |_| ()).restart(RestartType::Transient).significant();
-    let app = Supervisor::builder("app").auto_shutdown(verger::AutoShutdown::AnySignificant);
+    let app =
+        Supervisor::builder("app").auto_shutdown(verger::policy::AutoShutdown::AnySignificant);
     let tree = TestTree::start(app.child(done)).await;
     assert!(tree.ended().await.is_ok());
 }
@@ -186,7 +187,7 @@ async fn the_result_of_a_tree_is_returned_and_its_dead_letters_are_kept() {
 #[tokio::test(start_paused = true)]
 async fn a_tree_that_fails_to_start_returns_its_error() {
     let db = child("db", || NoStart);
-    let app = Supervisor::builder("app").first_start(verger::FirstStart::Fail);
+    let app = Supervisor::builder("app").first_start(verger::policy::FirstStart::Fail);
 
     let error = TestTree::try_start(app.child(idle("cache")).child(db)).await.unwrap_err();
 

@@ -1,4 +1,5 @@
-use verger::{Context, Exit, Inbox, Supervisor, component, worker};
+use verger::mailbox::Inbox;
+use verger::{Context, Exit, Supervisor, component, worker};
 
 #[derive(Clone)]
 struct Writer;

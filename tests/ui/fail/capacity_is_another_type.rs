@@ -1,4 +1,5 @@
-use verger::{Inbox, Supervisor, worker};
+use verger::mailbox::Inbox;
+use verger::{Supervisor, worker};
 
 #[worker(capacity = many())]
 async fn writer(mut inbox: Inbox<String>) {

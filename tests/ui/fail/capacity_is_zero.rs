@@ -1,4 +1,5 @@
-use verger::{Inbox, Supervisor, worker};
+use verger::mailbox::Inbox;
+use verger::{Supervisor, worker};
 
 #[worker(capacity = 0)]
 async fn writer(mut inbox: Inbox<String>) {

@@ -1,4 +1,5 @@
-use verger::{ChildSpec, Inbox, supervisor, worker};
+use verger::mailbox::Inbox;
+use verger::{ChildSpec, supervisor, worker};
 
 #[worker]
 async fn writer(mut inbox: Inbox<String>) {

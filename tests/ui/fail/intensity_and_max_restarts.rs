@@ -6,7 +6,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[supervisor]
 struct App {
-    #[child(max_restarts = 5, period = "60s", intensity = verger::Intensity::tumbling(3, SECOND))]
+    #[child(max_restarts = 5, period = "60s", intensity = verger::policy::Intensity::tumbling(3, SECOND))]
     clock: ChildSpec,
 }
 

@@ -4,7 +4,7 @@ use verger::{ChildSpec, supervisor, worker};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-#[supervisor(defaults(intensity = verger::Intensity::tumbling(3, SECOND), max_restarts = 5, period = "60s"))]
+#[supervisor(defaults(intensity = verger::policy::Intensity::tumbling(3, SECOND), max_restarts = 5, period = "60s"))]
 struct App {
     #[child]
     clock: ChildSpec,

@@ -4,7 +4,7 @@ use verger::{ChildSpec, supervisor, worker};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-#[supervisor(intensity = verger::Intensity::tumbling(3, SECOND), unlimited_restarts)]
+#[supervisor(intensity = verger::policy::Intensity::tumbling(3, SECOND), unlimited_restarts)]
 struct App {
     #[child]
     clock: ChildSpec,

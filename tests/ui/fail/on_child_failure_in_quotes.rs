@@ -2,7 +2,7 @@
 struct App {}
 
 impl App {
-    fn failed(_: verger::ChildFailure) -> bool {
+    fn failed(_: verger::policy::ChildFailure) -> bool {
         true
     }
 }

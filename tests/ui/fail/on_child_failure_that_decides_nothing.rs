@@ -2,7 +2,7 @@
 struct App {}
 
 impl App {
-    async fn failed(_: verger::ChildFailure) {}
+    async fn failed(_: verger::policy::ChildFailure) {}
 }
 
 fn main() {

@@ -1,4 +1,5 @@
-use verger::{Context, Inbox, Supervisor, worker};
+use verger::mailbox::Inbox;
+use verger::{Context, Supervisor, worker};
 
 struct Db;
 

@@ -1,6 +1,7 @@
 use std::cell::Cell;
 
-use verger::{Context, Inbox, Supervisor, worker};
+use verger::mailbox::Inbox;
+use verger::{Context, Supervisor, worker};
 
 #[worker]
 async fn writer(ctx: Context, mut inbox: Inbox<String>, db: Cell<u32>) {

@@ -1,7 +1,7 @@
 use verger::{Supervisor, worker};
 
 #[worker]
-async fn writer(mut inbox: verger::Inbox<impl std::fmt::Display>) {
+async fn writer(mut inbox: verger::mailbox::Inbox<impl std::fmt::Display>) {
     while let Some(row) = inbox.recv().await {
         println!("{row}");
     }

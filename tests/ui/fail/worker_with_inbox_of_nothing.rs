@@ -1,7 +1,7 @@
 use verger::{Supervisor, worker};
 
 #[worker]
-async fn writer(mut inbox: verger::Inbox) {
+async fn writer(mut inbox: verger::mailbox::Inbox) {
     while let Some(row) = inbox.recv().await {
         println!("{row}");
     }

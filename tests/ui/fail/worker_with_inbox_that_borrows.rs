@@ -1,7 +1,7 @@
 use verger::{Supervisor, worker};
 
 #[worker]
-async fn writer(mut inbox: verger::Inbox<&str>) {
+async fn writer(mut inbox: verger::mailbox::Inbox<&str>) {
     while let Some(row) = inbox.recv().await {
         println!("{row}");
     }

@@ -1,4 +1,5 @@
-use verger::{Exit, Inbox, Supervisor, worker};
+use verger::mailbox::Inbox;
+use verger::{Exit, Supervisor, worker};
 
 #[worker]
 async fn writer(mut rows: Inbox<String>, mut commands: Inbox<u32>) -> Exit {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use verger::{Backoff, Jitter, worker};
+use verger::policy::Jitter;
+use verger::{Backoff, worker};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);

@@ -42,11 +42,12 @@ pub mod service {
 
     use std::time::Duration;
 
+    use verger::mailbox::{Address, Inbox, Mailbox};
+    use verger::policy::{FailureLog, Intensity, Jitter, LogLevel, OnExhausted, Preset};
     use verger::{
-        Address, Backoff, Child, ChildSpec, Component, Context, DynamicSupervisor, Exit,
-        FailureLog, Inbox, Intensity, Jitter, LogLevel, Mailbox, OnExhausted, Outcome, Preset,
-        RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder,
-        async_trait, component, mailbox, supervisor, worker, worker_with, worker_with_mailbox,
+        Backoff, Child, ChildSpec, Component, Context, DynamicSupervisor, Exit, Outcome,
+        RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder, async_trait, component,
+        mailbox, supervisor, worker, worker_with, worker_with_mailbox,
     };
 
     /// Uses everything that is imported, so that a path to it could be shorter.

@@ -1,8 +1,8 @@
 //! The derive macro with all options, few and none, beside other derives.
 
+use verger::policy::Preset;
 use verger::{
-    ChildSpec, DynamicSupervisor, Preset, RestartType, Strategy, Supervisor, SupervisorBuilder,
-    worker,
+    ChildSpec, DynamicSupervisor, RestartType, Strategy, Supervisor, SupervisorBuilder, worker,
 };
 
 #[derive(Clone, Debug, Supervisor)]

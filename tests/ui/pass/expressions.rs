@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use verger::{
-    Backoff, ChildSpec, Preset, RestartType, Shutdown, Strategy, Supervisor, supervisor, worker,
-};
+use verger::policy::Preset;
+use verger::{Backoff, ChildSpec, RestartType, Shutdown, Strategy, Supervisor, supervisor, worker};
 
 const GRACE: Duration = Duration::from_secs(9);
 const WAIT: Backoff = Backoff::constant(GRACE);

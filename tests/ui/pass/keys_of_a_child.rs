@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use verger::{
-    AutoShutdown, Backoff, ChildSpec, OnLeak, Readiness, RestartType, Shutdown, Supervisor,
-    supervisor, worker,
-};
+use verger::policy::{AutoShutdown, OnLeak};
+use verger::{Backoff, ChildSpec, Readiness, RestartType, Shutdown, Supervisor, supervisor, worker};
 
 const SECOND: Duration = Duration::from_secs(1);
 

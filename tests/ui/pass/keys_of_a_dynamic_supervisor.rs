@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use verger::policy::{OnExhausted, Preset};
 use verger::{
-    Backoff, ControlError, DynamicSupervisor, OnExhausted, Preset, RestartType, Shutdown,
-    Supervisor, supervisor, worker,
+    Backoff, ControlError, DynamicSupervisor, RestartType, Shutdown, Supervisor, supervisor, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use verger::{
-    AutoShutdown, Backoff, ChildFailure, FirstStart, OnExhausted, OnLeak, Preset, RestartType, Start, Strategy,
-    Supervisor, supervisor,
-};
+use verger::policy::{AutoShutdown, ChildFailure, FirstStart, OnExhausted, OnLeak, Preset, Start};
+use verger::{Backoff, RestartType, Strategy, Supervisor, supervisor};
 
 const SECOND: Duration = Duration::from_secs(1);
 

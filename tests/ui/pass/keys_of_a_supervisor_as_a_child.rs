@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use verger::{ChildKind, RestartType, Shutdown, Supervisor, supervisor};
+use verger::status::ChildKind;
+use verger::{RestartType, Shutdown, Supervisor, supervisor};
 
 #[supervisor(child(restart = "transient", shutdown = "30s"))]
 struct Pool {}

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use verger::{
-    AutoShutdown, Backoff, Context, OnLeak, RestartType, Shutdown, Supervisor, component,
-    supervisor, worker,
-};
+use verger::policy::{AutoShutdown, OnLeak};
+use verger::{Backoff, Context, RestartType, Shutdown, Supervisor, component, supervisor, worker};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use verger::{
-    Backoff, ChildSpec, Context, OnLeak, Readiness, RestartType, Shutdown, supervisor, worker,
-};
+use verger::policy::OnLeak;
+use verger::{Backoff, ChildSpec, Context, Readiness, RestartType, Shutdown, supervisor, worker};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use verger::policy::{Intensity, OnExhausted};
 use verger::{
-    ChildSpec, Context, DynamicSupervisor, Exit, Intensity, Lifecycle, OnExhausted, Supervisor,
-    SupervisorHandle, supervisor, worker,
+    ChildSpec, Context, DynamicSupervisor, Exit, Lifecycle, Supervisor, SupervisorHandle,
+    supervisor, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use ::verger::{Supervisor, supervisor, worker};
 #[worker(
     restart = "transient",
     backoff(exponential, jitter = 0.5, reset_after = "1m"),
-    failure_log = ::verger::FailureLog::at(::verger::LogLevel::Info)
+    failure_log = ::verger::policy::FailureLog::at(::verger::policy::LogLevel::Info)
 )]
 async fn clock(ctx: ::verger::Context, zone: u32, hour: u32) -> ::verger::Exit {
     let _ = (zone, hour);
@@ -16,7 +16,7 @@ async fn clock(ctx: ::verger::Context, zone: u32, hour: u32) -> ::verger::Exit {
 }
 
 #[worker(capacity = 5, mailbox = |it| it.max_attempts(3))]
-async fn writer(mut inbox: ::verger::Inbox<u32>, zone: u32) {
+async fn writer(mut inbox: ::verger::mailbox::Inbox<u32>, zone: u32) {
     inbox.recv().await;
     let _ = zone;
 }

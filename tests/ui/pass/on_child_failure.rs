@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use verger::policy::{ChildFailure, FailureDecision};
 use verger::{
-    ChildFailure, Context, DynamicSupervisor, Exit, FailureDecision, Lifecycle, Supervisor,
-    SupervisorHandle, supervisor, worker,
+    Context, DynamicSupervisor, Exit, Lifecycle, Supervisor, SupervisorHandle, supervisor, worker,
 };
 
 #[worker(backoff(none))]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use verger::{ChildSpec, Context, HealthCheck, RestartPolicy, RestartType, supervisor, worker};
+use verger::policy::RestartPolicy;
+use verger::{ChildSpec, Context, HealthCheck, RestartType, supervisor, worker};
 
 #[worker]
 async fn mqtt(ctx: Context) {

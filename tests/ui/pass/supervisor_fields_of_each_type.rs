@@ -1,8 +1,9 @@
 //! A `#[supervisor]` field is anything that turns into a spec.
 
+use verger::status::ChildKind;
 use verger::{
-    ChildKind, ChildSpec, DynamicSupervisor, DynamicSupervisorBuilder, Supervisor,
-    SupervisorBuilder, supervisor,
+    ChildSpec, DynamicSupervisor, DynamicSupervisorBuilder, Supervisor, SupervisorBuilder,
+    supervisor,
 };
 
 #[supervisor]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use verger::policy::{AutoShutdown, FirstStart, OnExhausted, OnLeak, Start};
 use verger::{
-    AutoShutdown, FirstStart, OnExhausted, OnLeak, Readiness, RestartType, Shutdown, Start,
-    Strategy, Supervisor, SupervisorBuilder, supervisor, worker,
+    Readiness, RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder, supervisor, worker,
 };
 
 /// Asserts that a word makes the same supervisor or worker as the value.

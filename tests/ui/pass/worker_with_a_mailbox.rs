@@ -5,10 +5,8 @@
 use std::fmt::Display;
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use verger::{
-    Address, ChildSpec, Context, Exit, Inbox, Mailbox, Overflow, SendError, WhileDown, supervisor,
-    worker,
-};
+use verger::mailbox::{Address, Inbox, Mailbox, Overflow, SendError, WhileDown};
+use verger::{ChildSpec, Context, Exit, supervisor, worker};
 
 type Log = UnboundedSender<String>;
 
@@ -18,7 +16,7 @@ async fn alone(mut inbox: Inbox<&'static str>) {
 }
 
 #[worker]
-async fn context(ctx: Context, _: verger::Inbox<u32>) {
+async fn context(ctx: Context, _: verger::mailbox::Inbox<u32>) {
     ctx.cancelled().await;
 }
 

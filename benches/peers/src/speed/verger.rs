@@ -4,8 +4,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use verger::mailbox::{Inbox, Reply};
 use verger::{
-    Backoff, ChildDefaults, ChildSpec, Context, DynamicSupervisor, Exit, Inbox, Reply, Supervisor,
+    Backoff, ChildDefaults, ChildSpec, Context, DynamicSupervisor, Exit, Supervisor,
     SupervisorBuilder, SupervisorHandle, mailbox, worker, worker_with_mailbox,
 };
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use rusqlite::Result;
 use tokio::task::spawn_blocking;
-use verger::{Child, Context, Exit, Inbox, async_trait};
+use verger::mailbox::Inbox;
+use verger::{Child, Context, Exit, async_trait};
 
 use super::Commit;
 use super::batch::{Batch, Receipt};

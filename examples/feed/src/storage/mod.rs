@@ -12,7 +12,8 @@ pub(crate) mod writer;
 
 use std::sync::Arc;
 
-use verger::{Address, Mailbox, Reply, mailbox};
+use verger::mailbox;
+use verger::mailbox::{Address, Mailbox, Reply};
 
 use self::batch::{Batch, Receipt};
 

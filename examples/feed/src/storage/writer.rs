@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use verger::{Context, Delivery, Exit, Inbox};
+use verger::mailbox::{Delivery, Inbox};
+use verger::{Context, Exit};
 
 use super::{Commit, Offer};
 use crate::app::App;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use verger::{ChildKind, Lifecycle, Node};
+use verger::Lifecycle;
+use verger::status::{ChildKind, Node};
 
 use super::Hand;
 use crate::layout::{GUEST, ROOT, crowd};

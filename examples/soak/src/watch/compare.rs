@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Instant, SystemTime};
 
-use verger::{ChildKind, Node};
+use verger::status::{ChildKind, Node};
 
 use super::budget::SLACK;
 use super::edges::is_up;

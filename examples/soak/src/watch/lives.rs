@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use verger::StartCause;
+use verger::policy::StartCause;
 
 use super::split;
 use crate::notes::{Fate, Note, What};

@@ -26,7 +26,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use verger::{Event, EventKind, Lifecycle};
+use verger::Lifecycle;
+use verger::status::{Event, EventKind};
 
 use self::budget::{Budget, SLACK};
 use self::lives::Lives;

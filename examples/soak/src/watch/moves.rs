@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use verger::{Event, EventKind, ExitReason, Lifecycle};
+use verger::status::{Event, EventKind};
+use verger::{ExitReason, Lifecycle};
 
 use super::budget::{SLACK, Sure};
 use super::edges::{is_legal, is_up};

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use verger::{Lifecycle, StartCause};
+use verger::Lifecycle;
+use verger::policy::StartCause;
 
 use super::budget::SLACK;
 use super::lives::Oddity;

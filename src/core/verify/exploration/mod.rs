@@ -29,7 +29,7 @@ use crate::core::verify::fingerprint::Fingerprint;
 use crate::core::verify::simulation::{Script, Simulation, fake, ms, rules};
 use crate::core::{ChildRequest, Machine, MachineEvent};
 use crate::exit::ExitReason;
-use crate::failure::Resolution;
+use crate::policy::Resolution;
 use crate::policy::{
     AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, RestartPolicy, RestartType, Rules,
     Start, Strategy,

@@ -16,8 +16,8 @@ use crate::core::verify::invariants::{
 use crate::core::verify::simulation::{FakeChild, Script};
 use crate::core::{ChildRequest, Key, Machine, MachineEvent, RequirementId};
 use crate::exit::ExitReason;
-use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
+use crate::policy::Resolution;
 use crate::policy::RestartType;
 
 /// The children of a plan, by number.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::core::ChildRequest;
-use crate::failure::Resolution;
+use crate::policy::Resolution;
 use crate::policy::{OnExhausted, RestartPolicy, RestartType};
 
 /// The unit of all explored times.

@@ -17,8 +17,8 @@ use super::{Invariants, QuestionState, Violation, ensure};
 use crate::core::ANSWER_WITHIN;
 use crate::core::{Decision, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
-use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
+use crate::policy::Resolution;
 
 impl Invariants {
     /// Notes decisions of the callback, and policies that children set.

@@ -6,8 +6,8 @@ use std::time::Instant;
 use super::grants::OwnGrants;
 use crate::core::IncarnationNumber;
 use crate::exit::ExitReason;
-use crate::failure::Resolution;
 use crate::lifecycle::Lifecycle;
+use crate::policy::Resolution;
 use crate::policy::{
     Backoff, ChildOptions, Exceptions, Limits, OnExhausted, OnExit, RestartPolicy, Rules,
     StartCause,

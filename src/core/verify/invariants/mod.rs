@@ -34,8 +34,8 @@ use crate::core::{
     Report, SLICE, Ticket,
 };
 use crate::exit::ExitReason;
-use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
+use crate::policy::FailureDecision;
 use crate::policy::{Rules, Strategy};
 pub(super) use child::{ChildRecord, Declaration, QuestionState};
 use grants::Grants;

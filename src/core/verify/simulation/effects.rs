@@ -6,7 +6,7 @@ use super::fake_child::Script;
 use super::{Happening, Simulation, TranscriptLine};
 use crate::core::{ChildAnswer, Decision, Effect, Finish, IncarnationNumber, Key, Report};
 use crate::exit::ExitReason;
-use crate::failure::Resolution;
+use crate::policy::Resolution;
 
 impl Simulation {
     pub(super) fn carry_out(&mut self, effect: Effect) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::core::verify::invariants::Declaration;
 use crate::exit::{ExitError, ExitKind, ExitReason};
-use crate::failure::Resolution;
 use crate::path::Path;
+use crate::policy::Resolution;
 use crate::policy::{
     Backoff, ChildOptions, Exceptions, Intensity, OnExhausted, OnExit, OnLeak, RestartType,
     Shutdown, Trigger, WrittenLimits,

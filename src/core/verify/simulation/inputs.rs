@@ -6,7 +6,7 @@ use super::fake_child::Script;
 use super::{Happening, Simulation, TranscriptLine};
 use crate::core::{ChildRequest, IncarnationNumber, Key, MachineEvent, Ticket};
 use crate::exit::ExitReason;
-use crate::failure::FailureDecision;
+use crate::policy::FailureDecision;
 use crate::policy::RestartPolicy;
 
 impl Simulation {

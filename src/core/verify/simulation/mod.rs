@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use crate::core::verify::invariants::Invariants;
 use crate::core::{ChildRequest, IncarnationNumber, Key, Machine, RequirementId, Ticket};
 use crate::exit::ExitReason;
-use crate::failure::FailureDecision;
 use crate::lifecycle::Lifecycle;
+use crate::policy::FailureDecision;
 use crate::policy::{Backoff, Intensity, Rules};
 
 pub(in crate::core) use self::fake_child::{Busy, FakeChild, Script, fake};

@@ -10,9 +10,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::strategy::Strategy;
 use crate::exit::{ExitError, ExitReason};
 use crate::path::Path;
-use crate::policy::Strategy;
 use crate::properties::Properties;
 
 /// A failure that [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) decides on.
@@ -105,7 +105,7 @@ impl FailureDecision {
     /// earlier one. Properties are kept until the child is removed, or its supervisor ends.
     ///
     /// ```
-    /// use verger::{ChildFailure, FailureDecision};
+    /// use verger::policy::{ChildFailure, FailureDecision};
     ///
     /// struct Endpoint(&'static str);
     ///

@@ -63,7 +63,7 @@ impl<T: Clone> Subscription<T> {
 
 impl<T> Subscription<T> {
     /// Skips the items that are not wanted.
-    pub(super) fn only(mut self, wanted: fn(&T) -> bool) -> Self {
+    pub(crate) fn only(mut self, wanted: fn(&T) -> bool) -> Self {
         self.wanted = wanted;
         self
     }
