@@ -282,7 +282,7 @@ async fn seed3_29_a_callback_receives_every_field_of_the_failure() {
     let app = start(app.child(fakes.child("writer"))).await;
     fakes.end("writer", End::Error).await;
     let name = recorder.taken().last().unwrap().type_name.unwrap();
-    assert!(name.ends_with("common::Scripted"), "{name}");
+    assert!(name.ends_with("common::FakeChild"), "{name}");
     app.stop("done").await.unwrap();
 
     let low = limited("low").restarts(0, secs(1)).on_child_failure(|_| true);
