@@ -1,19 +1,112 @@
 //! Child factories: how each incarnation of a child is made.
 //!
-//! A [`ChildFactory`] is a name and a [`FactoryKind`]. How the child is supervised is part of its
-//! spec.
+//! A [`ChildFactory`] is a name and a [`FactoryKind`]. A [`ChildSpec`] adds how the child is
+//! supervised; its setters are in `spec`. Both types are in one file, because a supervisor's factory
+//! holds the specs of its children.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::context::Context;
+use super::health::HealthCheck;
 use super::incarnation::ChildIdentity;
-use super::spec::ChildSpec;
 use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
 use crate::mailbox::MailboxControl;
 use crate::path::Trail;
+use crate::policy::{ChildOptions, WrittenLimits};
+
+/// A description of a child: the factory of its incarnations, and its options.
+///
+/// Created by [`worker`](fn@crate::worker), [`worker_with`](crate::worker_with),
+/// [`child`](crate::child), [`component`](crate::component) or the `into_child` of a supervisor's
+/// builder. A clone shares the factory and the options.
+///
+/// For an option that isn't set, the supervisor's
+/// [`defaults`](crate::SupervisorBuilder::defaults) apply. The options are checked when the tree is
+/// built, or when the child is added to a running supervisor.
+#[derive(Clone)]
+#[must_use = "a spec does nothing until it is given to a supervisor"]
+pub struct ChildSpec {
+    pub(crate) factory: Arc<ChildFactory>,
+    pub(crate) options: Arc<ChildOptions>,
+    pub(crate) requires: Vec<String>,
+    /// Replaces the child when it exceeds a limit.
+    pub(crate) fallback: Option<Arc<ChildSpec>>,
+    pub(crate) health: Option<Arc<HealthCheck>>,
+}
+
+impl ChildSpec {
+    pub(crate) fn new(name: String, kind: FactoryKind) -> Self {
+        // Most children share one of these until an option is set.
+        static OF_FUNCTION: LazyLock<Arc<ChildOptions>> = LazyLock::new(Arc::default);
+        static OF_OBJECT: LazyLock<Arc<ChildOptions>> =
+            LazyLock::new(|| Arc::new(ChildOptions { signals: true, ..ChildOptions::default() }));
+
+        let options = match kind {
+            FactoryKind::Function(_) => Arc::clone(&OF_FUNCTION),
+            FactoryKind::Value(_) => Arc::clone(&OF_OBJECT),
+            FactoryKind::Nested(_) => Arc::new(ChildOptions {
+                signals: true,
+                signals_itself: true,
+                supervisor: Some(Duration::ZERO),
+                ..ChildOptions::default()
+            }),
+        };
+        let mut spec = Self::of(ChildFactory::new(name.into(), kind), options);
+        if spec.factory.mailbox().is_some_and(|mailbox| mailbox.delays_delivery()) {
+            spec.edit().delays_traffic = true;
+        }
+        spec
+    }
+
+    /// Creates the spec of a supervisor that is checked; `abort_bound`: how long aborting everything
+    /// below it may take.
+    pub(crate) fn of_supervisor(factory: ChildFactory, abort_bound: Duration) -> Self {
+        Self::of(factory, Arc::default()).supervising(abort_bound)
+    }
+
+    /// Whether the child or its fallback has a mailbox, or has children.
+    pub(crate) fn lends(&self) -> bool {
+        self.factory.lends() || self.fallback.as_ref().is_some_and(|fallback| fallback.lends())
+    }
+
+    fn of(factory: ChildFactory, options: Arc<ChildOptions>) -> Self {
+        let factory = Arc::new(factory);
+        Self { factory, options, requires: Vec::new(), fallback: None, health: None }
+    }
+
+    /// Marks the limits so far as those of the child's type. Later limits take precedence.
+    pub(crate) fn layer(mut self) -> Self {
+        if self.options.limits != WrittenLimits::default() {
+            self.edit().limits.layer();
+        }
+        self
+    }
+
+    /// Makes it the spec of a supervisor, which signals readiness and has children to abort.
+    pub(crate) fn supervising(mut self, abort_bound: Duration) -> Self {
+        let options = self.edit();
+        (options.signals, options.signals_itself) = (true, true);
+        options.supervisor = Some(abort_bound);
+        self
+    }
+
+    pub(super) fn edit(&mut self) -> &mut ChildOptions {
+        Arc::make_mut(&mut self.options)
+    }
+}
+
+impl fmt::Debug for ChildSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildSpec")
+            .field("name", &self.factory.name)
+            .field("options", &self.options)
+            .field("requires", &self.requires)
+            .finish()
+    }
+}
 
 /// Makes the incarnations of a child.
 pub(crate) trait IncarnationFactory: Send + Sync {

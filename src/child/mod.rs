@@ -36,6 +36,7 @@ pub use self::child_trait::Child;
 pub use self::component::{Component, component};
 pub use self::context::Context;
 pub use self::defaults::ChildDefaults;
+pub use self::factory::ChildSpec;
 #[cfg(feature = "testing")]
 pub(crate) use self::factory::IncarnationFactory;
 pub(crate) use self::factory::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
@@ -44,7 +45,6 @@ pub use self::health::HealthCheck;
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
 pub(crate) use self::spawn::spawn;
-pub use self::spec::ChildSpec;
 pub(crate) use self::stop::StopLevel;
 #[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;
