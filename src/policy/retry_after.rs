@@ -48,10 +48,13 @@ impl RetryAfter {
     }
 }
 
+/// Returns the delay that an error requests, if any.
+type RequestedDelay = dyn Fn(&(dyn Error + 'static)) -> Option<Duration> + Send + Sync;
+
 #[derive(Clone)]
 struct DelayFunction {
     error_type: &'static str,
-    delay: Arc<dyn Fn(&(dyn Error + 'static)) -> Option<Duration> + Send + Sync>,
+    delay: Arc<RequestedDelay>,
 }
 
 impl fmt::Debug for DelayFunction {

@@ -76,11 +76,14 @@ pub(super) fn for_error(layers: [&Exceptions; 2], reason: &ExitReason) -> Option
     first(false).or_else(|| first(true)).map(|exception| exception.then)
 }
 
+/// Returns whether an exception applies to an error.
+type ErrorMatch = dyn Fn(&(dyn Error + 'static)) -> bool + Send + Sync;
+
 /// A predicate about errors of one type, and the answer if it matches.
 #[derive(Clone)]
 struct ErrorException {
     error_type: &'static str,
-    matches: Arc<dyn Fn(&(dyn Error + 'static)) -> bool + Send + Sync>,
+    matches: Arc<ErrorMatch>,
     then: OnExit,
 }
 
