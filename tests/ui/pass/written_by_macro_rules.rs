@@ -70,7 +70,7 @@ mod reexport {
 }
 
 poller!(clock(Context, hour: u32) { assert_eq!(hour, 12) });
-service!(Db(u32) "9s" "full" |this, ctx| { assert_eq!((this.0, ctx.is_cancelled()), (5, false)) });
+service!(Db(u32) "9s" 0.5 |this, ctx| { assert_eq!((this.0, ctx.is_cancelled()), (5, false)) });
 annotated! {
     /// Ticks.
     async fn watch(ctx: Context) {
