@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// The output of a future that triggers a graceful shutdown, which names the cause.
 ///
-/// The cause is logged when the stop begins: `shutting down supervisor=app cause=SIGTERM`. A future
+/// The cause is logged when the stop begins: `shutting down supervisor=app cause="SIGTERM"`. A future
 /// that resolves to `()` has the cause `graceful shutdown`. A future that resolves to a string, or
 /// to an [`OsSignal`](crate::OsSignal) as [`signals`](crate::signals) does, names its own. Implement
 /// this trait for a type that should do the same.
