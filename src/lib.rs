@@ -98,6 +98,7 @@ pub mod resilience;
 mod runtime;
 mod spec;
 pub mod status;
+mod string_enum;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -1,6 +1,6 @@
 //! Why a letter is dead.
 
-use crate::policy::string_enum;
+use crate::string_enum::string_enum;
 
 /// The reason of a [`DeadLetter`](crate::dead_letter::DeadLetter).
 ///

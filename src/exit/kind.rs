@@ -1,6 +1,6 @@
 //! Kinds of exits.
 
-use crate::policy::string_enum;
+use crate::string_enum::string_enum;
 
 /// The kind of an [`ExitReason`](crate::ExitReason): its variant without the values in it.
 ///

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::string_enum::string_enum;
+use crate::string_enum::string_enum;
 
 /// A log level of `tracing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

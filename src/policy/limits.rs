@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::string_enum::string_enum;
+use crate::string_enum::string_enum;
 use humantime_serde::re::humantime::format_duration;
 
 use super::Intensity;

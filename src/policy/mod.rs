@@ -27,7 +27,6 @@ mod setters;
 pub(crate) mod shutdown;
 pub(crate) mod start;
 pub(crate) mod strategy;
-mod string_enum;
 mod trigger;
 mod window;
 
@@ -62,8 +61,7 @@ pub(crate) use self::start::Readiness;
 pub use self::start::{FirstStart, Start, StartCause};
 pub use self::strategy::AutoShutdown;
 pub(crate) use self::strategy::Strategy;
-pub use self::string_enum::UnknownWord;
-pub(crate) use self::string_enum::string_enum;
 pub(crate) use self::trigger::Exceptions;
 pub use self::trigger::Trigger;
 pub(crate) use self::window::RestartWindow;
+pub use crate::string_enum::UnknownWord;

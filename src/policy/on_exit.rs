@@ -1,6 +1,6 @@
 //! The answers to an exit of a child.
 
-use super::string_enum::string_enum;
+use crate::string_enum::string_enum;
 
 /// What a supervisor does when a child exits by itself.
 ///

@@ -8,8 +8,8 @@
 //! Only [`Temporary`](RestartType::Temporary) children are removed when they have ended.
 
 use super::OnExit;
-use super::string_enum::string_enum;
 use crate::exit::ExitKind;
+use crate::string_enum::string_enum;
 
 /// Which exits of a child are followed by a restart.
 ///

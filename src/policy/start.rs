@@ -1,6 +1,6 @@
 //! Options of the start: its order, its failure, readiness, and the cause of a start.
 
-use super::string_enum::string_enum;
+use crate::string_enum::string_enum;
 
 /// Whether the children of a supervisor start one after another or concurrently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -10,7 +10,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::string_enum::string_enum;
+use crate::string_enum::string_enum;
 
 /// Which siblings are restarted together with a failed child.
 ///

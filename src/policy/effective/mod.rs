@@ -13,11 +13,11 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use super::serde::duration::HumanDuration;
-use super::string_enum::string_enum;
 use super::{
     Backoff, ChildOptions, FailureLog, Intensity, Limits, OnExhausted, RestartPolicy, Rules,
     Trigger,
 };
+use crate::string_enum::string_enum;
 
 /// The source of a value in the effective policy of a child. Later variants take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::duration::HumanDuration;
 use crate::policy::backoff::Shape;
-use crate::policy::{Backoff, BinarySlots, Jitter, Reset, string_enum};
+use crate::policy::{Backoff, BinarySlots, Jitter, Reset};
+use crate::string_enum::string_enum;
 
 /// The curves that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::duration::{self, HumanDuration};
 use crate::policy::intensity::{Intensity, Kind};
-use crate::policy::string_enum;
+use crate::string_enum::string_enum;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Window {

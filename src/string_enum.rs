@@ -73,12 +73,12 @@ macro_rules! string_enum {
         }
 
         impl std::str::FromStr for $type {
-            type Err = $crate::policy::UnknownWord;
+            type Err = $crate::string_enum::UnknownWord;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
                 match word {
                     $($word $(| $synonym)* => Ok(Self::$variant),)+
-                    _ => Err($crate::policy::UnknownWord::new(
+                    _ => Err($crate::string_enum::UnknownWord::new(
                         $what,
                         word,
                         &[$($word, $($synonym,)*)+],
