@@ -36,46 +36,54 @@
 //!
 //! # Overview
 //!
-//! * Describe: [`Supervisor::builder`], [`DynamicSupervisor::builder`], [`worker`](fn@worker),
-//!   [`worker_with`], [`child`], [`component`]; what is legal is checked once, by
-//!   [`build`](SupervisorBuilder::build).
-//! * Run: [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`], [`Supervisor::start`].
-//! * In a child: [`Context`] says when to stop, and tells the supervisor what it should know.
-//! * Messages: [`mailbox`](fn@mailbox) makes a queue that outlives each incarnation of a child
-//!   ([`worker_with_mailbox`]), and the [`Address`] that sends to it.
-//! * From outside: [`SupervisorHandle`] starts and stops children, shows the tree
-//!   ([`status`](SupervisorHandle::status)), and tells what happens
-//!   ([`events`](SupervisorHandle::events), [`dead_letters`](SupervisorHandle::dead_letters)).
-//! * What can't be delivered is a [`DeadLetter`], and a [`DeadLetterStore`] keeps and replays it.
+//! * Describe a tree with [`Supervisor::builder`], [`DynamicSupervisor::builder`],
+//!   [`worker`](fn@worker), [`worker_with`], [`child`] and [`component`].
+//!   [`build`](SupervisorBuilder::build) checks the whole tree once.
+//! * Run it with [`Supervisor::run`], [`Supervisor::with_graceful_shutdown`] or
+//!   [`Supervisor::start`].
+//! * A child gets a [`Context`], which is cancelled when the child has to stop, and through which the
+//!   child sends signals to its supervisor.
+//! * A [`SupervisorHandle`] starts and stops children of a running tree, takes snapshots
+//!   ([`status`](SupervisorHandle::status)), and subscribes to events
+//!   ([`events`](SupervisorHandle::events)).
 //!
-//! # What it promises
-//!
-//! The rules are Erlang/OTP's unless the book says otherwise, each deviation with its reason. Code
-//! that blocks its thread cannot be killed by anybody in a tokio program; it is reported as *leaked*
-//! instead, by name and within a bound.
-//!
-//! # The log
-//!
-//! It is written with `tracing`, so a program that sets up no subscriber doesn't see it.
-//!
-//! | target | what |
+//! | module | what you find there |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child or a supervisor is up, a child ends its supervisor or is healthy again (`INFO`), is [unhealthy](HealthCheck) (`WARN`); every step of a [`Lifecycle`] (`DEBUG`) |
-//! | `verger::restart` | a child will be started again, or won't (`WARN`); its supervisor gave up, or fails with it (`ERROR`) |
-//! | `verger::dead_letter` | a message was not delivered (`WARN`, [some of them](DeadLetterLog)), or was not to be (`DEBUG`) |
-//! | `verger::circuit` | a [`CircuitBreaker`] opens, lets a probe through, or closes (`INFO`) |
-//! | `verger::shutdown` | a supervisor stops (`INFO`), a child was killed (`WARN`) or leaked (`ERROR`) |
+//! | [`policy`] | restart policies, limits, presets, failure callbacks |
+//! | [`mod@mailbox`] | messages that survive restarts: addresses, inboxes, requests |
+//! | [`dead_letter`] | messages that were not delivered, and stores that keep and replay them |
+//! | [`status`] | snapshots of a tree, events, subscriptions |
+//! | [`resilience`] | retries and circuit breakers for calls |
+//! | `testing` | a kit for tests of trees (feature `testing`) |
 //!
-//! What is started or stopped by hand, through a handle, is at `DEBUG`. What a child logs itself
-//! comes in a span `child`, target `verger::child`, with its path and incarnation.
+//! # Guarantees
+//!
+//! The rules are Erlang/OTP's, except for the deviations that the book lists with their reasons. Code
+//! that blocks its thread can't be stopped in a tokio program. It is reported as *leaked*, by name and
+//! within a bound.
+//!
+//! # Log
+//!
+//! Log lines are `tracing` events, so they are visible once the program sets a subscriber.
+//!
+//! | target | lines |
+//! | --- | --- |
+//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again (`INFO`), a child is [unhealthy](HealthCheck) (`WARN`), each edge of a [`Lifecycle`] (`DEBUG`) |
+//! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
+//! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
+//! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
+//! | `verger::shutdown` | a supervisor shuts down (`INFO`), a child was killed (`WARN`) or leaked (`ERROR`) |
+//!
+//! Starts and stops that a handle requests are logged at `DEBUG`. The log lines of a child itself are
+//! in a span `child` with target `verger::child`, its path and its incarnation.
 //!
 //! # Crate features
 //!
 //! * `macros` (default): [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker) and
 //!   [`#[derive(Supervisor)]`](derive@Supervisor).
 //! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.
-//! * `json`: [`Status::json`].
-//! * `testing`: [`testing`], a kit for testing trees.
+//! * `json`: [`Status::json`](status::Status::json).
+//! * `testing`: the module `testing`.
 
 mod app;
 mod child;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::context::Context;
-use super::factory::ChildSpec;
+use super::spec::ChildSpec;
 use crate::exit::Exit;
 
 /// A child that is a value: what a supervisor can run.

@@ -1,7 +1,7 @@
 //! Children made from values, as the fields of a struct are.
 
 use super::child_trait::Child;
-use super::factory::ChildSpec;
+use super::spec::ChildSpec;
 use super::workers::child;
 
 /// A value that [`component`] turns into a child: of a type that is `Child + Clone + Sync`, or a

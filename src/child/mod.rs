@@ -6,9 +6,8 @@
 //! | `incarnation` | what a child's task, its contexts and its supervisor share |
 //! | `context`, `cancelled`, `own_policy` | what a child is given |
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
-//! | `factory` | how each incarnation is made |
 //! | `task`, `span`, `spawn` | the task of one incarnation |
-//! | `spec`, `defaults`, `health` | how a child is supervised |
+//! | `spec`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
 //! | `check`, `resolve` | whether a spec is valid, and how a nested one becomes runnable |
 
 mod cancelled;
@@ -17,7 +16,6 @@ mod child_trait;
 mod component;
 mod context;
 mod defaults;
-mod factory;
 mod health;
 mod incarnation;
 mod own_policy;
@@ -36,15 +34,15 @@ pub use self::child_trait::Child;
 pub use self::component::{Component, component};
 pub use self::context::Context;
 pub use self::defaults::ChildDefaults;
-pub use self::factory::ChildSpec;
-#[cfg(feature = "testing")]
-pub(crate) use self::factory::IncarnationFactory;
-pub(crate) use self::factory::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
 pub use self::health::HealthCheck;
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
 pub(crate) use self::spawn::spawn;
+pub use self::spec::ChildSpec;
+#[cfg(feature = "testing")]
+pub(crate) use self::spec::IncarnationFactory;
+pub(crate) use self::spec::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
 pub(crate) use self::stop::StopLevel;
 #[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::check::check_limits;
-use super::factory::ChildSpec;
-use super::factory::{FactoryKind, Nested, Resolved};
+use super::spec::ChildSpec;
+use super::spec::{FactoryKind, Nested, Resolved};
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{Path, Trail, check_name};
 

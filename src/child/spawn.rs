@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 use super::context::Context;
-use super::factory::{ChildFactory, Phases};
 use super::incarnation::Incarnation;
 use super::span::InSpan;
+use super::spec::{ChildFactory, Phases};
 use super::task::ChildTask;
 
 /// Spawns the task of an incarnation, in a span of its own if that is enabled.

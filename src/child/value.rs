@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::child_trait::Child;
 use super::context::Context;
-use super::factory::Phases;
 use super::incarnation::Signal;
+use super::spec::Phases;
 use super::task::{drop_after, panicked};
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::CatchPanic;

@@ -10,8 +10,8 @@ use pin_project_lite::pin_project;
 
 use super::child_trait::Child;
 use super::context::Context;
-use super::factory::ChildSpec;
-use super::factory::{ChildMeta, FactoryKind, IncarnationFactory, Phases};
+use super::spec::ChildSpec;
+use super::spec::{ChildMeta, FactoryKind, IncarnationFactory, Phases};
 use super::task::ExitFuture;
 use super::value::live;
 use crate::exit::{Exit, ExitError, Outcome};
