@@ -27,7 +27,7 @@ use super::options::{Diversion, MailboxOptions, Overflow};
 use super::outcome::{Sent, Undeliverable, Unsent, WhenFull};
 use super::phase::MailboxPhase;
 use super::queue::MessageQueue;
-use crate::core::{MachineEvent, ChildRequest, Ticket};
+use crate::core::{ChildRequest, MachineEvent, Ticket};
 use crate::dead_letter::DeadLetterReason;
 
 /// The ticket of a request whose answer is not awaited.
@@ -188,7 +188,8 @@ impl<M> MailboxState<M> {
             && (new || self.progress);
         if pending && !std::mem::replace(&mut self.notified, true) {
             let supervisor = self.binding.supervisor();
-            fx.notify = supervisor.map(|(owner, key)| Box::new((owner, MachineEvent::MessagePending { key })));
+            fx.notify = supervisor
+                .map(|(owner, key)| Box::new((owner, MachineEvent::MessagePending { key })));
         }
     }
 }
