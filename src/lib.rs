@@ -67,7 +67,8 @@
 //! | `verger::shutdown` | a supervisor stops (`INFO`), a child was killed (`WARN`) or leaked (`ERROR`) |
 //!
 //! What is started or stopped by hand, through a handle, is at `DEBUG`. What a child logs itself
-//! comes in a span `child`, target `verger::child`, with its path and incarnation.
+//! comes in a span `child`, target `verger::child`, with its path and incarnation. A supervisor has
+//! no span.
 //!
 //! # Crate features
 //!
