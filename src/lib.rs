@@ -75,7 +75,8 @@
 //! | `verger::shutdown` | a supervisor shuts down (`INFO`), a child was killed (`WARN`) or leaked (`ERROR`) |
 //!
 //! Starts and stops that a handle requests are logged at `DEBUG`. The log lines of a child itself are
-//! in a span `child` with target `verger::child`, its path and its incarnation.
+//! in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
+//! span.
 //!
 //! # Crate features
 //!

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
+use tracing::Span;
 
 use super::context::Context;
 use super::incarnation::Incarnation;
@@ -10,19 +11,24 @@ use super::span::InSpan;
 use super::spec::{ChildFactory, Phases};
 use super::task::ChildTask;
 
-/// Spawns the task of an incarnation, in a span of its own if that is enabled.
+/// Spawns the task of an incarnation, in a span of its own if that is enabled. The lines of a
+/// supervisor name it, so it has no span.
 pub(crate) fn spawn(
     incarnation: &Arc<Incarnation>,
     factory: &ChildFactory,
     phases: Phases,
 ) -> JoinHandle<()> {
-    let span = tracing::info_span!(
-        target: "verger::child",
-        parent: None,
-        "child",
-        path = %incarnation.path(),
-        incarnation = incarnation.number,
-    );
+    let span = if phases.is_supervisor {
+        Span::none()
+    } else {
+        tracing::info_span!(
+            target: "verger::child",
+            parent: None,
+            "child",
+            path = %incarnation.path(),
+            incarnation = incarnation.number,
+        )
+    };
     let mut future = factory.life(Context::new(Arc::clone(incarnation)), phases);
     if !span.is_disabled() {
         future = Box::pin(InSpan::new(future, span));

@@ -318,6 +318,8 @@ pub(crate) trait IncarnationFactory: Send + Sync {
 /// What the future of a child with `activate`, `run` and `deactivate` does between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Phases {
+    /// The child is a supervisor of this crate.
+    pub(crate) is_supervisor: bool,
     /// Sends [`Signal::Ready`](super::Signal::Ready) when `activate` has returned.
     pub(crate) signals_ready: bool,
     /// The child's shutdown grace, of which `deactivate` gets the last quarter.

@@ -62,6 +62,8 @@ pub(super) enum DownState {
     RestartsWithGroup,
     /// Stopped with its group, which stays down.
     DownWithGroup,
+    /// Stopped with its whole supervisor.
+    DownWithSupervisor,
     /// It declined to start.
     Ignored,
     /// The supervisor gave up on it.
@@ -240,10 +242,11 @@ impl ChildEntry {
         match self.state {
             ChildState::Down(DownState::Dormant) => Some("waits for a message"),
             ChildState::Down(DownState::Finished) => Some("finished"),
-            ChildState::Down(DownState::Terminated) => Some("stopped by hand"),
+            ChildState::Down(DownState::Terminated) => Some("stopped manually"),
             ChildState::Down(DownState::RestartsWithGroup | DownState::DownWithGroup) => {
                 Some("stopped with its group")
             }
+            ChildState::Down(DownState::DownWithSupervisor) => Some("stopped with its supervisor"),
             ChildState::Down(DownState::Ignored) => Some("declined to start"),
             ChildState::Down(DownState::GivenUp) => Some("given up"),
             ChildState::Down(DownState::NotRestarted) => Some("not restarted"),

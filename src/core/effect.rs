@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::arena::Key;
 use super::event::{ChildAnswer, IncarnationNumber, Ticket};
+use super::limits::ExceededLimit;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{FailureLog, StartCause};
+use crate::policy::{FailureLog, RestartType, StartCause};
 use crate::properties::Properties;
 
 /// Something the driver must do.
@@ -55,6 +56,7 @@ pub(crate) enum Effect {
         incarnation: IncarnationNumber,
         reason: Arc<ExitReason>,
         decision: Decision,
+        restart_type: RestartType,
         /// How loudly to log it.
         log: FailureLog,
     },
@@ -73,14 +75,14 @@ pub(crate) enum Effect {
 }
 
 /// What becomes of a child that has ended by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Decision {
     /// It is started again after `delay`, for the `attempt`th time since it was last healthy.
     Restart { attempt: u32, delay: Duration },
     /// It is not started again, because of its trigger.
     Leave,
-    /// It has exceeded a restart limit.
-    GiveUp,
+    /// It has exceeded a restart limit. `None`: it has failed in a first start that is not retried.
+    GiveUp { limit: Option<ExceededLimit> },
     /// Its end is the end of the supervisor.
     EndSupervisor,
     /// Its end is a failure of the supervisor.
@@ -101,7 +103,7 @@ impl Decision {
     /// Whether the child has failed for good.
     pub(crate) fn fails(self) -> bool {
         match self {
-            Self::GiveUp | Self::FailSupervisor | Self::Decline | Self::Escalate => true,
+            Self::GiveUp { .. } | Self::FailSupervisor | Self::Decline | Self::Escalate => true,
             Self::Restart { .. }
             | Self::Leave
             | Self::EndSupervisor

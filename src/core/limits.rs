@@ -10,9 +10,30 @@
 //!    incarnation may set its own limits, so they can differ from one exit to the next.)
 //! 2. A refused restart changes nothing.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::policy::{Limits, RestartWindow};
+use crate::policy::{Intensity, Limits, RestartWindow};
+
+/// A limit that has refused a restart, and how often it was hit. The refused restart counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ExceededLimit {
+    /// The intensity of the supervisor.
+    Supervisor { intensity: Intensity, restarts: usize },
+    /// The intensity of the child itself.
+    Own { intensity: Intensity, restarts: usize },
+    /// The restarts in a row.
+    Consecutive { max: u32, restarts: u32 },
+    /// The time since the first failure in a row.
+    FailingFor { max: Duration, failing: Duration },
+    /// The backoff has no more delays.
+    Delays { attempts: u32 },
+}
+
+/// The intensity of a window that refuses a restart at `now`, with the restarts in it.
+pub(super) fn exceeded_window(window: &RestartWindow, now: Instant) -> Option<(Intensity, usize)> {
+    let exceeded = || (window.intensity(), window.count(now).saturating_add(1));
+    (!window.admits(now)).then(exceeded)
+}
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -26,16 +47,38 @@ pub(crate) struct LimitTracker {
 }
 
 impl LimitTracker {
-    /// Whether a child that failed at `failed` may be restarted, as decided at `now`. Records nothing.
-    pub(crate) fn admits(&self, limits: &Limits, failed: Instant, now: Instant) -> bool {
-        let in_window = limits.intensity.is_none_or(|intensity| match &self.window {
-            Some(window) if window.counts(intensity) => window.admits(now),
-            _ => RestartWindow::new(intensity).admits(now),
+    /// The limit that refuses a restart of a child that failed at `failed`, as decided at `now`.
+    /// Records nothing.
+    pub(crate) fn exceeded(
+        &self,
+        limits: &Limits,
+        failed: Instant,
+        now: Instant,
+    ) -> Option<ExceededLimit> {
+        let kept = self.window.as_ref();
+        let by_window = limits.intensity.and_then(|intensity| {
+            match kept.filter(|window| window.counts(intensity)) {
+                Some(window) => exceeded_window(window, now),
+                None => exceeded_window(&RestartWindow::new(intensity), now),
+            }
         });
-        let since = self.failing_since.unwrap_or(failed);
-        in_window
-            && limits.consecutive.is_none_or(|max| self.consecutive < max)
-            && limits.failing_for.is_none_or(|max| failed.saturating_duration_since(since) <= max)
+        let own = by_window.map(|(intensity, restarts)| ExceededLimit::Own { intensity, restarts });
+        own.or_else(|| {
+            let max = limits.consecutive.filter(|&max| self.consecutive >= max)?;
+            let restarts = self.consecutive.saturating_add(1);
+            Some(ExceededLimit::Consecutive { max, restarts })
+        })
+        .or_else(|| {
+            let since = self.failing_since.unwrap_or(failed);
+            let failing = failed.saturating_duration_since(since);
+            let max = limits.failing_for.filter(|&max| failing > max)?;
+            Some(ExceededLimit::FailingFor { max, failing })
+        })
+    }
+
+    #[cfg(test)]
+    fn admits(&self, limits: &Limits, failed: Instant, now: Instant) -> bool {
+        self.exceeded(limits, failed, now).is_none()
     }
 
     /// Records a granted restart.
@@ -73,10 +116,7 @@ impl LimitTracker {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::policy::Intensity;
 
     const SECOND: Duration = Duration::from_secs(1);
     const TICK: Duration = Duration::from_nanos(1);

@@ -53,6 +53,7 @@ pub(crate) use self::arena::{Key, trim};
 pub(crate) use self::children::ANSWER_WITHIN;
 pub(crate) use self::effect::{Decision, Effect, Finish, Report};
 pub(crate) use self::event::{ChildAnswer, ChildRequest, IncarnationNumber, MachineEvent, Ticket};
+pub(crate) use self::limits::ExceededLimit;
 pub(crate) use self::machine::Machine;
 pub(crate) use self::requirements::RequirementId;
 #[cfg(test)]

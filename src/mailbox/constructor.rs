@@ -8,7 +8,7 @@ use super::shared::MailboxShared;
 
 /// Creates a mailbox for messages of type `M`, and an address that sends to it.
 ///
-/// The capacity counts queued messages and unacknowledged [deliveries](Delivery). A capacity of 0 is
+/// The capacity counts queued messages and unacknowledged [deliveries](super::Delivery). A capacity of 0 is
 /// treated as 1. If you have no better number, use 1000.
 ///
 /// Give the mailbox to a child with [`worker_with_mailbox`](crate::worker_with_mailbox) or

@@ -1,20 +1,22 @@
 //! Mailboxes: queues of messages that outlive the incarnations of a child.
 //!
-//! A mailbox belongs to a child's place in the tree and is lent to one incarnation after another.
-//! [`Address`] sends messages, [`Inbox`] receives them, and the supervisor uses [`MailboxControl`].
-//!
-//! | file | contents |
-//! | --- | --- |
-//! | `address`, `ask`, `error` | sending messages and questions |
-//! | `inbox`, `delivery` | receiving messages |
-//! | `options`, `while_down` | what users configure |
-//! | `control`, `binding` | what the supervisor does with a mailbox, and what the mailbox knows of it |
-//! | `state`, `phase`, `queue`, `senders`, `message` | the state: pure steps without clock and callbacks |
-//! | `outcome`, `effects` | what a step returns, and what it leaves to be done |
-//! | `shared` | runs the steps under a lock, and their effects afterwards |
-//!
-//! The module knows neither children nor supervisors. A mailbox is lent to a [`LoanHolder`], and its dead
-//! letters go to a [`MailboxOwner`].
+//! [`mailbox`](fn@crate::mailbox) creates a mailbox and its [`Address`]. The address sends messages,
+//! also while the child is down. The mailbox is lent to one incarnation of the child after another,
+//! which receives the messages through an [`Inbox`]. A message that can't be delivered becomes a
+//! [dead letter](crate::dead_letter).
+
+// | file | contents |
+// | --- | --- |
+// | `address`, `ask`, `error` | sending messages and questions |
+// | `inbox`, `delivery` | receiving messages |
+// | `options`, `while_down` | what users configure |
+// | `control`, `binding` | what the supervisor does with a mailbox, and what the mailbox knows of it |
+// | `state`, `phase`, `queue`, `senders`, `message` | the state: pure steps without clock and callbacks |
+// | `outcome`, `effects` | what a step returns, and what it leaves to be done |
+// | `shared` | runs the steps under a lock, and their effects afterwards |
+//
+// The module knows neither children nor supervisors. A mailbox is lent to a `LoanHolder`, and its dead
+// letters go to a `MailboxOwner`.
 
 mod address;
 mod ask;

@@ -108,6 +108,18 @@ impl Intensity {
         matches!(self.0, Kind::Tumbling { .. })
     }
 
+    /// The limit in the words of a log line: `5 in 1m`.
+    pub(crate) fn in_words(self) -> String {
+        match self.0 {
+            Kind::Sliding { max, period } | Kind::Tumbling { max, period } => {
+                format!("{max} in {}", time(period))
+            }
+            Kind::Decaying { max, half_life } => {
+                format!("score {max}, half-life {}", time(half_life))
+            }
+        }
+    }
+
     /// The maximum of a score, if it is negative, infinite or NaN.
     pub(crate) fn invalid_max(self) -> Option<f64> {
         self.decay().map(|(max, _)| max).filter(|max| !(max.is_finite() && *max >= 0.0))

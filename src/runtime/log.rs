@@ -9,9 +9,9 @@
 
 use std::time::Duration;
 
-use tracing::{Level, debug, error, info, warn};
+use tracing::{Level, debug, error, field, info, warn};
 
-use crate::core::{Decision, Report};
+use crate::core::{Decision, ExceededLimit, Report};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
@@ -29,7 +29,7 @@ pub(super) fn report(
     report: &Report,
     child: &Path,
     manual: bool,
-    brutal: bool,
+    expected: bool,
     cause: Option<&ExitReason>,
 ) {
     let incarnation = report.incarnation;
@@ -42,9 +42,9 @@ pub(super) fn report(
         (_, Lifecycle::Active) => {
             info!(target: "verger::lifecycle", %child, incarnation, "active");
         }
-        // A child with `BrutalKill` is always killed.
+        // A child with `BrutalKill` is always killed, and a leaked one has a line of its own.
         (Lifecycle::Deactivating, Lifecycle::Stopped)
-            if report.ending == Some("killed") && !brutal =>
+            if report.ending == Some("killed") && !expected =>
         {
             warn!(
                 target: "verger::shutdown",
@@ -64,19 +64,57 @@ pub(super) fn report(
     }
 }
 
+/// The end of an incarnation that a decision is about.
+#[derive(Clone, Copy)]
+pub(super) struct Ended<'a> {
+    pub(super) incarnation: u32,
+    pub(super) reason: &'a ExitReason,
+    /// How long it had been `Active`, if it was.
+    pub(super) lived: Option<Duration>,
+    /// It is permanent, and has returned `Ok`.
+    pub(super) returned: bool,
+}
+
+/// How often a limit was hit: the restarts with the refused one, or the time of failing.
+fn hits(limit: Option<ExceededLimit>) -> (Option<u64>, Option<field::DebugValue<Duration>>) {
+    match limit {
+        Some(ExceededLimit::Supervisor { restarts, .. } | ExceededLimit::Own { restarts, .. }) => {
+            (u64::try_from(restarts).ok(), None)
+        }
+        Some(
+            ExceededLimit::Consecutive { restarts, .. }
+            | ExceededLimit::Delays { attempts: restarts },
+        ) => (Some(restarts.into()), None),
+        Some(ExceededLimit::FailingFor { failing, .. }) => (None, Some(field::debug(failing))),
+        None => (None, None),
+    }
+}
+
+fn limit_text(limit: ExceededLimit) -> String {
+    match limit {
+        ExceededLimit::Supervisor { intensity, .. } => intensity.in_words(),
+        ExceededLimit::Own { intensity, .. } => {
+            format!("{} for this child", intensity.in_words())
+        }
+        ExceededLimit::Consecutive { max, .. } => format!("{max} consecutive"),
+        ExceededLimit::FailingFor { max, .. } => format!("failing for {max:?}"),
+        ExceededLimit::Delays { .. } => "the delays of the backoff".to_owned(),
+    }
+}
+
 /// What was decided of a child that has ended by itself.
 pub(super) fn decided(
     supervisor: &Path,
     child: &Path,
-    incarnation: u32,
-    reason: &ExitReason,
-    lifetime: Duration,
+    end: Ended<'_>,
     decision: Decision,
     log: FailureLog,
 ) {
     if !is_enabled() {
         return;
     }
+    let Ended { incarnation, reason, lived, returned } = end;
+    let lived = lived.map(field::debug);
     let text = reason.to_string();
     let cause = text.as_str();
     match decision {
@@ -86,7 +124,7 @@ pub(super) fn decided(
                 ($level:expr) => {
                     tracing::event!(
                         target: "verger::restart", $level,
-                        %child, incarnation, cause, attempt, ?delay, lived = ?lifetime, "restarting"
+                        %child, incarnation, cause, attempt, ?delay, lived, "restarting"
                     )
                 };
             }
@@ -99,42 +137,49 @@ pub(super) fn decided(
             }
         }
         Decision::Leave if reason.is_clean() => {
-            info!(target: "verger::lifecycle", %child, incarnation, lived = ?lifetime, "ended normally");
+            info!(target: "verger::lifecycle", %child, incarnation, lived, "ended normally");
         }
         Decision::Leave => {
-            warn!(target: "verger::restart", %child, incarnation, cause, lived = ?lifetime, "not restarted");
+            warn!(target: "verger::restart", %child, incarnation, cause, lived, "not restarted");
         }
         Decision::FallBack => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived = ?lifetime, "falling back"
+            %supervisor, %child, incarnation, cause, lived, "falling back"
         ),
         Decision::Pause { length } => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived = ?lifetime, ?length, "pausing"
+            %supervisor, %child, incarnation, cause, lived, ?length, "pausing"
         ),
         Decision::Exit => error!(
             target: "verger::restart",
             %supervisor, %child, incarnation, cause, "ending the program"
         ),
-        Decision::GiveUp => error!(
-            target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived = ?lifetime, "giving up"
-        ),
+        Decision::GiveUp { limit } => {
+            let (restarts, failing) = hits(limit);
+            let limit = limit.map(limit_text);
+            let limit = limit.as_deref();
+            let hint = if returned { "; did you mean restart type transient?" } else { "" };
+            error!(
+                target: "verger::restart",
+                %supervisor, %child, incarnation, cause, lived, restarts, failing, limit,
+                "giving up{hint}"
+            );
+        }
         Decision::EndSupervisor => info!(
             target: "verger::lifecycle",
-            %supervisor, %child, incarnation, cause, lived = ?lifetime, "ending its supervisor"
+            %supervisor, %child, incarnation, cause, lived, "ending its supervisor"
         ),
         Decision::FailSupervisor => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived = ?lifetime, "failing its supervisor"
+            %supervisor, %child, incarnation, cause, lived, "failing its supervisor"
         ),
         Decision::Decline => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived = ?lifetime, "given up by the callback"
+            %supervisor, %child, incarnation, cause, lived, "given up by the callback"
         ),
         Decision::Escalate => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived = ?lifetime, "escalated by the callback"
+            %supervisor, %child, incarnation, cause, lived, "escalated by the callback"
         ),
     }
 }

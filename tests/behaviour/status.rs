@@ -171,9 +171,9 @@ async fn a_manually_stopped_child_is_not_shown_as_failed() {
         text(&app).await,
         [
             "app  one_for_one 1/5 in 1m  active  up 9s  2 children, 2 stopped",
-            "├─ ingest              supervisor   stopped      for 3s  stopped by hand",
+            "├─ ingest              supervisor   stopped      for 3s  stopped manually",
             "└─ http                permanent    stopped      for 3s  restarts=1",
-            "      stopped by hand",
+            "      stopped manually",
         ]
     );
     app.stop("done").await.unwrap();

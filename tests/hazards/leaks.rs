@@ -6,6 +6,8 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use crate::log::Log;
+use tracing::level_filters::LevelFilter;
 use verger::policy::OnLeak;
 use verger::status::{Event, EventKind, Subscription};
 use verger::{
@@ -84,6 +86,27 @@ async fn a_child_leaked_by_a_stop_is_named() {
     drop((release_a, release_b));
 }
 
+#[test]
+fn a_leaked_child_is_not_logged_as_killed_too() {
+    let log = Log::at(LevelFilter::WARN);
+    let dispatch = tracing::dispatcher::get_default(Clone::clone);
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().on_thread_start(move || {
+        std::mem::forget(tracing::dispatcher::set_default(&dispatch));
+    });
+    builder.build().unwrap().block_on(async {
+        let (a, release) = blocks_thread("a");
+        let app = start(supervisor("app").child(a.shutdown(Duration::from_millis(20)))).await;
+        app.stop("done").await.unwrap_err();
+        drop(release);
+    });
+    assert_eq!(
+        log.lines(),
+        ["ERROR verger::shutdown: leaked: aborted, and still running; does it block its thread? \
+          child=app/a incarnation=1"]
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_exit_of_a_leaked_child_is_reported_and_clears_the_leak() {
     let (a, release) = blocks_thread("a");
@@ -93,7 +116,7 @@ async fn a_late_exit_of_a_leaked_child_is_reported_and_clears_the_leak() {
     app.terminate_child("mid/a").await.unwrap();
     assert_eq!(next(&mut events, LEAKED).await, ("app/mid/a".to_owned(), 1));
     let child = app.which_child("mid/a").await.unwrap();
-    assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("stopped by hand")));
+    assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("stopped manually")));
     assert_eq!(child.last_exit.unwrap().kind(), "killed");
 
     drop(release);

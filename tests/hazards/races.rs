@@ -352,7 +352,7 @@ async fn terminating_a_failed_child_keeps_its_reason() {
     assert_eq!(called.elapsed(), secs(1));
 
     let slow = app.which_child("slow").await.unwrap();
-    assert_eq!((slow.lifecycle, slow.why), (Lifecycle::Stopped, Some("stopped by hand")));
+    assert_eq!((slow.lifecycle, slow.why), (Lifecycle::Stopped, Some("stopped manually")));
     assert_eq!(slow.last_exit.unwrap().to_string(), "activation timed out");
     app.stop("enough").await.unwrap();
 }

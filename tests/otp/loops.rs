@@ -97,7 +97,7 @@ async fn otp_76_a_child_in_a_restart_loop_can_be_terminated_and_started_manually
             assert_eq!(called.elapsed(), takes, "{strategy} at {moment:?}: what is left of it");
             let stopped = tree.which_child("a").await.unwrap();
             assert_eq!(stopped.lifecycle, Lifecycle::Stopped);
-            assert_eq!(stopped.why, Some("stopped by hand"));
+            assert_eq!(stopped.why, Some("stopped manually"));
             sleep(seconds(3600)).await;
             assert_eq!(state.attempts(), attempts, "{strategy} at {moment:?}: it went on");
 

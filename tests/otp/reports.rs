@@ -8,7 +8,7 @@ use crate::journal::{ignores_cancellation, seconds};
 use crate::log::Log;
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
-use verger::policy::{FailureLog, LogLevel, OnExhausted, Preset};
+use verger::policy::{FailureLog, Intensity, LogLevel, OnExhausted, Preset};
 use verger::status::EventKind;
 use verger::{
     Backoff, DynamicSupervisor, RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder,
@@ -47,7 +47,7 @@ async fn otp_92_a_restart_is_one_line_with_every_input_of_the_decision() {
     assert_eq!(
         log.lines(),
         ["WARN verger::restart: restarting child=app/a incarnation=2 \
-          cause=\"activation failed: no start\" attempt=2 delay=2s lived=0ns"]
+          cause=\"activation failed: no start\" attempt=2 delay=2s"]
     );
 
     sleep(seconds(2)).await;
@@ -138,7 +138,7 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
     assert_eq!(
         log.lines(),
         ["ERROR verger::restart: giving up supervisor=app child=app/a incarnation=1 \
-          cause=\"failed: a failed\" lived=1s"]
+          cause=\"failed: a failed\" lived=1s restarts=1 limit=\"0 in 5s\""]
     );
     tree.wait().await.unwrap_err();
 
@@ -156,7 +156,7 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
         let path = tree.path();
         let line = format!(
             "ERROR verger::restart: giving up supervisor={path} child={path}/a#1 incarnation=1 \
-             cause=\"failed: a failed\" lived=1s"
+             cause=\"failed: a failed\" lived=1s restarts=1 limit=\"0 in 5s\""
         );
         assert_eq!(log.lines(), [line]);
         let letter = letters.try_next().unwrap();
@@ -168,6 +168,66 @@ async fn otp_92_giving_up_is_an_error_with_supervisor_child_and_cause() {
         });
         assert_eq!(gave_up.unwrap(), (1, "failed: a failed".to_owned()), "{path}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn giving_up_names_the_limit_and_how_often_it_was_hit() {
+    let minute = seconds(60);
+    let fakes = FakeChildren::new();
+    let child = || fakes.child("a").backoff(Backoff::none());
+    let app = |child| app().on_exhausted(OnExhausted::Park).child(child);
+    let cases = [
+        (app(child()).restarts(1, minute), "restarts=2 limit=\"1 in 1m\""),
+        (
+            app(child().intensity(Intensity::sliding(1, minute))).unlimited_restarts(),
+            "restarts=2 limit=\"1 in 1m for this child\"",
+        ),
+        (
+            app(child().consecutive_restarts(1)).unlimited_restarts(),
+            "restarts=2 limit=\"1 consecutive\"",
+        ),
+    ];
+    for (builder, hit) in cases {
+        let tree = start(builder).await;
+        let log = Log::at(LevelFilter::ERROR);
+        for _ in 0..2 {
+            sleep(seconds(1)).await;
+            fakes.end("a", End::Error).await;
+        }
+        let line = "ERROR verger::restart: giving up supervisor=app child=app/a incarnation=2 \
+                    cause=\"failed: a failed\" lived=1s";
+        assert_eq!(log.lines(), [format!("{line} {hit}")]);
+        tree.stop("enough").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn giving_up_on_a_permanent_child_that_returned_asks_for_its_restart_type() {
+    let fakes = FakeChildren::new();
+    let app = app().restarts(0, seconds(5)).on_exhausted(OnExhausted::Park);
+    let tree = start(app.child(fakes.child("a"))).await;
+    let log = Log::at(LevelFilter::ERROR);
+    sleep(seconds(1)).await;
+    fakes.end("a", End::Normal).await;
+    assert_eq!(
+        log.lines(),
+        ["ERROR verger::restart: giving up; did you mean restart type transient? supervisor=app \
+          child=app/a incarnation=1 cause=\"ended normally\" lived=1s restarts=1 limit=\"0 in 5s\""]
+    );
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_stopped_at_a_shutdown_is_shown_as_stopped_with_its_supervisor() {
+    let fakes = FakeChildren::new();
+    let deaf = ignores_cancellation("deaf").shutdown(seconds(3));
+    let tree = start(app().child(deaf).child(fakes.child("a"))).await;
+    let stopping = tree.clone();
+    let stop = tokio::spawn(async move { stopping.stop("enough").await });
+    sleep(seconds(1)).await;
+    let child = tree.which_child("a").await.unwrap();
+    assert_eq!(child.why, Some("stopped with its supervisor"));
+    stop.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -247,16 +307,16 @@ async fn otp_92_a_childs_log_lines_are_in_a_span_with_its_path_and_incarnation()
 }
 
 #[tokio::test(start_paused = true)]
-async fn otp_92_a_supervisors_log_lines_are_in_its_span() {
+async fn otp_92_a_supervisors_log_lines_name_it_and_have_no_span() {
     let log = Log::at(LevelFilter::INFO);
     let fakes = FakeChildren::new();
     let tree = start(app().child(Supervisor::builder("below").child(fakes.child("x")))).await;
     assert_eq!(
         log.lines(),
         [
-            "INFO child{path=app/below incarnation=1}: verger::lifecycle: active \
+            "INFO verger::lifecycle: active \
              child=app/below/x incarnation=1",
-            "INFO child{path=app/below incarnation=1}: verger::lifecycle: up supervisor=app/below",
+            "INFO verger::lifecycle: up supervisor=app/below",
             "INFO verger::lifecycle: active child=app/below incarnation=1",
             "INFO verger::lifecycle: up supervisor=app",
         ]
@@ -266,9 +326,9 @@ async fn otp_92_a_supervisors_log_lines_are_in_its_span() {
         log.lines(),
         [
             "INFO verger::shutdown: shutting down supervisor=app cause=\"enough\"",
-            "INFO child{path=app/below incarnation=1}: verger::shutdown: shutting down \
+            "INFO verger::shutdown: shutting down \
              supervisor=app/below cause=\"cancelled by its supervisor\"",
-            "INFO child{path=app/below incarnation=1}: verger::shutdown: stopped \
+            "INFO verger::shutdown: stopped \
              supervisor=app/below",
             "INFO verger::shutdown: stopped supervisor=app",
         ]

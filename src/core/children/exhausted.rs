@@ -12,6 +12,7 @@ use crate::core::arena::Key;
 use crate::core::child::{ChildState, DownState, RestartDecision};
 use crate::core::effect::{Decision, Effect, StepCx};
 use crate::core::history::FailureHistory;
+use crate::core::limits::ExceededLimit;
 use crate::exit::ExitReason;
 use crate::policy::{OnExhausted, RestartWindow, later};
 
@@ -22,6 +23,8 @@ pub(super) struct RefusedBy {
     pub(super) supervisor: bool,
     /// A limit of the child itself.
     pub(super) child: bool,
+    /// The limit that the log names.
+    pub(super) limit: ExceededLimit,
 }
 
 impl Children {
@@ -54,7 +57,7 @@ impl Children {
                 self.pause(key, failed, length, by, reason, cx)
             }
             on_exhausted => {
-                self.report_decision(key, reason, Decision::GiveUp, cx);
+                self.report_decision(key, reason, Decision::GiveUp { limit: Some(by.limit) }, cx);
                 RestartDecision::Exhausted(on_exhausted)
             }
         }

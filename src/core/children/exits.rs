@@ -121,8 +121,9 @@ impl Children {
     ) {
         let entry = self.entries.get(key).expect("the child that has ended");
         let (incarnation, log) = (entry.incarnation, entry.failure_log(&self.rules));
+        let restart_type = self.restart_type(key);
         let reason = Arc::new(reason.clone());
-        cx.push(Effect::Decided { key, incarnation, reason, decision, log });
+        cx.push(Effect::Decided { key, incarnation, reason, decision, restart_type, log });
     }
 
     fn push_ended(&mut self, key: Key, reason: &ExitReason, cx: &mut StepCx<'_>) {

@@ -16,9 +16,10 @@ use super::exhausted::RefusedBy;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, RestartDecision, Timer};
 use crate::core::effect::{Decision, StepCx};
+use crate::core::limits::{ExceededLimit, exceeded_window};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{OnExit, RestartWindow, StartCause, later};
+use crate::policy::{OnExit, StartCause, later};
 
 impl Children {
     /// Draws the delay after a failure, and charges the failure if the limits allow a restart.
@@ -43,7 +44,9 @@ impl Children {
             None => history.fail(backoff, random),
         });
         let Some(delay) = wait.flatten() else {
-            let by = RefusedBy { supervisor: false, child: true };
+            let attempts = entry.history_mut().consecutive_failures;
+            let limit = ExceededLimit::Delays { attempts };
+            let by = RefusedBy { supervisor: false, child: true, limit };
             return self.on_refused(key, failed, by, reason, cx);
         };
         let history = entry.history_mut();
@@ -63,11 +66,14 @@ impl Children {
             (RestartDecision::PauseUntil(at), at, at.saturating_duration_since(failed))
         } else {
             let tracker = &mut history.tracker;
-            let by_child = limits.is_some_and(|limits| !tracker.admits(&limits, failed, cx.now));
-            let in_window = |window: &RestartWindow| window.admits(cx.now);
-            let by_supervisor = charged && !self.window.as_ref().is_none_or(in_window);
-            if by_child || by_supervisor {
-                let by = RefusedBy { supervisor: by_supervisor, child: by_child };
+            let by_child = limits.and_then(|limits| tracker.exceeded(&limits, failed, cx.now));
+            let window = self.window.as_ref().filter(|_| charged);
+            let by_supervisor = window
+                .and_then(|window| exceeded_window(window, cx.now))
+                .map(|(intensity, restarts)| ExceededLimit::Supervisor { intensity, restarts });
+            if let Some(limit) = by_child.or(by_supervisor) {
+                let (supervisor, child) = (by_supervisor.is_some(), by_child.is_some());
+                let by = RefusedBy { supervisor, child, limit };
                 return self.on_refused(key, failed, by, reason, cx);
             }
             if let Some(window) = self.window.as_mut().filter(|_| charged) {

@@ -50,7 +50,7 @@ impl Ordered {
         let down = if self.is_excluded(key) {
             DownState::Terminated
         } else if self.is_finishing() {
-            DownState::DownWithGroup
+            DownState::DownWithSupervisor
         } else {
             DownState::RestartsWithGroup
         };
@@ -128,7 +128,7 @@ impl Ordered {
                 };
             }
             if self.children.rules.first_start == FirstStart::Fail && !self.up {
-                self.children.report_decision(key, reason, Decision::GiveUp, cx);
+                self.children.report_decision(key, reason, Decision::GiveUp { limit: None }, cx);
                 self.children.enter_stopped(key, cx);
                 self.set_down(key, DownState::GivenUp, cx);
                 return self.finish(Finish::StartFailed { key, reason: reason.clone() });

@@ -141,6 +141,7 @@ impl Ordered {
             DownState::Leaked => DownState::Leaked,
             _ if self.children.entry(key).is_message_startable() => down,
             _ if restarts => DownState::RestartsWithGroup,
+            DownState::New if self.is_finishing() => DownState::DownWithSupervisor,
             DownState::New | DownState::RestartsWithGroup => DownState::DownWithGroup,
             stays => stays,
         };

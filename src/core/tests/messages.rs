@@ -169,7 +169,7 @@ fn a_message_starts_no_child_that_was_terminated_declined_or_given_up() {
     }
     assert_eq!(sim.causes(), "");
     let why = ["fresh", "stopped", "declined", "parked", "leaky", "plain"].map(|it| sim.why(it));
-    let hand = Some("stopped by hand");
+    let hand = Some("stopped manually");
     assert_eq!(
         why,
         [hand, hand, Some("declined to start"), Some("given up"), Some("leaked"), Some("finished")]
@@ -425,7 +425,7 @@ mod who_returns {
             sim.ask("a", ChildRequest::RestartRunning);
             assert!(returns(&sim, "a"), "to be renewed");
             sim.ask("a", ChildRequest::Terminate);
-            assert!(!returns(&sim, "a"), "stopped by hand");
+            assert!(!returns(&sim, "a"), "stopped manually");
         }
         let rules = Rules { backoff: Backoff::constant(secs(1)), ..rules() };
         check(Simulation::running(rules.clone(), [fake("a").stops(secs(1))]));

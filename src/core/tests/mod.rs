@@ -29,8 +29,12 @@ fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {
         Decision::FallBack,
         Decision::Pause { length: Duration::ZERO },
     ];
-    let failed =
-        [Decision::GiveUp, Decision::FailSupervisor, Decision::Decline, Decision::Escalate];
+    let failed = [
+        Decision::GiveUp { limit: None },
+        Decision::FailSupervisor,
+        Decision::Decline,
+        Decision::Escalate,
+    ];
     assert!(told.iter().all(|it| !it.fails() && !it.is_accounted_for()));
     assert!(failed.iter().all(|it| it.fails() && it.is_accounted_for()));
     assert!(!Decision::Exit.fails() && Decision::Exit.is_accounted_for());

@@ -870,7 +870,7 @@ mod group {
         sim.advance(secs(5));
         assert_eq!(sim.timed(), "0ns cancel c, 0ns cancel b, 200ms start a#2, 200ms start c#2");
         assert_eq!(sim.answer(ticket), "started 2");
-        assert_eq!(sim.why("b"), Some("stopped by hand"));
+        assert_eq!(sim.why("b"), Some("stopped manually"));
         sim.fail("a");
         sim.advance(secs(5));
         assert!(sim.acts().ends_with("start b#2, start c#3"), "the next group brings it back");
@@ -888,7 +888,7 @@ mod group {
             let terminated = sim.ask("b", ChildRequest::Terminate);
             sim.advance(secs(2));
             assert_eq!(sim.answer(terminated), "done");
-            assert_eq!(sim.why("b"), Some("stopped by hand"), "{slow} is slow");
+            assert_eq!(sim.why("b"), Some("stopped manually"), "{slow} is slow");
             sim.skip();
             sim.fail("a");
             sim.advance(secs(5));
@@ -904,7 +904,7 @@ mod group {
         assert_eq!(sim.call("b", ChildRequest::Terminate), "done");
         sim.fail("a");
         sim.advance(secs(5));
-        assert_eq!(sim.why("b"), Some("stopped by hand"));
+        assert_eq!(sim.why("b"), Some("stopped manually"));
         assert!(sim.acts().ends_with("start a#2, start c#2"));
     }
 
@@ -984,7 +984,7 @@ mod group {
         sim.advance(secs(9));
         assert_eq!(sim.acts(), "cancel d, cancel c");
         assert_eq!(sim.alive(), "a#1");
-        assert_eq!(sim.why("b"), Some("stopped by hand"));
+        assert_eq!(sim.why("b"), Some("stopped manually"));
         assert_eq!(sim.why("c"), Some("stopped with its group"));
         assert_eq!(sim.call("c", ChildRequest::RestartStopped), "started 2");
     }

@@ -133,7 +133,7 @@ impl Preset {
     ///
     /// Slots of 10 ms, which start again after the tenth, and whenever a message was acknowledged. In the
     /// original the messages wait, and not the child: to get this, set
-    /// [`Delay::Traffic`](crate::mailbox::Delay::Traffic) on the mailbox.
+    /// [`Delay::Delivery`](crate::mailbox::Delay::Delivery) on the mailbox.
     #[must_use]
     pub fn xebia() -> Self {
         let backoff = Backoff::binary_slots(BinarySlots::new(ms(10))).reset(Reset::OnAck);

@@ -39,6 +39,10 @@ impl RestartWindow {
         Self { intensity, granted: VecDeque::new(), counted: None }
     }
 
+    pub(crate) fn intensity(&self) -> Intensity {
+        self.intensity
+    }
+
     /// Decides whether a restart is allowed at `now`, and records it if so.
     ///
     /// `max` restarts are allowed and the next one is refused. A restart that is exactly `period` old

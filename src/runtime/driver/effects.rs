@@ -9,7 +9,7 @@ use crate::core::{ANSWER_WITHIN, Decision, Effect, Finish, IncarnationNumber, Ke
 use crate::dead_letter::{DeadLetter, DeadLetterReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{ChildOptions, FailureLog, Rules, Shutdown, StartCause};
+use crate::policy::{ChildOptions, FailureLog, RestartType, Rules, Shutdown, StartCause};
 use crate::runtime::log;
 use crate::runtime::outcome::{Cause, End};
 use crate::runtime::stop_chain::Link;
@@ -57,8 +57,9 @@ impl Driver {
                 log::undecided(self.shared.path(), &path, incarnation, &problem);
             }
             Effect::Changed { key, changes } => self.children.change_properties(key, &changes),
-            Effect::Decided { key, incarnation, reason, decision, log } => {
-                self.decided((key, incarnation), &reason, decision, log, step);
+            Effect::Decided { key, incarnation, reason, decision, restart_type, log } => {
+                let of = (key, incarnation, restart_type);
+                self.decided(of, &reason, decision, log, step);
                 self.note_down(key, step);
             }
             Effect::Replaced { key } => self.replace(key, now),
@@ -204,8 +205,10 @@ impl Driver {
             let options = self.machine.options(report.key);
             let shutdown = options.map(|options| rules.shutdown(options));
             let manual = cause == Some(StartCause::Manual);
-            let brutal = shutdown == Some(Shutdown::BrutalKill);
-            log::report(report, &path, manual, brutal, reason.as_deref());
+            // A leak was logged when the child leaked.
+            let leaked = self.leaked.contains(&(report.key, report.incarnation));
+            let expected = shutdown == Some(Shutdown::BrutalKill) || leaked;
+            log::report(report, &path, manual, expected, reason.as_deref());
         }
         if published {
             let waits = report.to == Lifecycle::Restarting;
@@ -221,7 +224,7 @@ impl Driver {
     /// Logs and publishes what was decided of a child that has ended by itself.
     fn decided(
         &mut self,
-        (key, incarnation): (Key, IncarnationNumber),
+        (key, incarnation, restart_type): (Key, IncarnationNumber, RestartType),
         reason: &Arc<ExitReason>,
         decision: Decision,
         levels: FailureLog,
@@ -234,9 +237,12 @@ impl Driver {
         }
         let path = self.children.path(key);
         let lifetime = step.exit_of(key, incarnation).and_then(|exit| exit.lifetime);
-        let lifetime = lifetime.or(before.map(|(_, lifetime)| lifetime)).unwrap_or_default();
+        let lived = lifetime.or(before.map(|(_, lifetime)| lifetime));
+        let permanent = restart_type == RestartType::Permanent;
+        let returned = permanent && matches!(**reason, ExitReason::Normal);
         let supervisor = self.shared.path();
-        log::decided(supervisor, &path, incarnation, reason, lifetime, decision, levels);
+        let end = log::Ended { incarnation, reason, lived, returned };
+        log::decided(supervisor, &path, end, decision, levels);
         let publish = |kind| self.shared.publish(now, path.clone(), incarnation, || kind);
         if decision == Decision::FallBack {
             publish(EventKind::FellBack { reason: Arc::clone(reason) });
@@ -296,5 +302,9 @@ fn phases(rules: &Rules, options: &ChildOptions) -> Phases {
         Shutdown::Timeout(grace) if options.supervisor.is_none() => Some(grace),
         _ => None,
     };
-    Phases { signals_ready: !options.signals_itself, grace }
+    Phases {
+        signals_ready: !options.signals_itself,
+        is_supervisor: options.supervisor.is_some(),
+        grace,
+    }
 }

@@ -105,7 +105,7 @@ impl Invariants {
             Decision::Decline => answer == Some(Resolution::GiveUp),
             Decision::Escalate => answer == Some(Resolution::Escalate),
             Decision::Restart { .. }
-            | Decision::GiveUp
+            | Decision::GiveUp { .. }
             | Decision::FallBack
             | Decision::Pause { .. }
                 if asks =>
@@ -113,7 +113,7 @@ impl Invariants {
                 answer == Some(Resolution::Restart)
             }
             Decision::Restart { .. }
-            | Decision::GiveUp
+            | Decision::GiveUp { .. }
             | Decision::FallBack
             | Decision::Pause { .. }
             | Decision::Leave

@@ -45,7 +45,10 @@ impl Invariants {
         let first = ordered && !up && rules.first_start == FirstStart::Fail;
         if first && !child.was_active && !clean {
             self.ending = true;
-            return ensure(decision == Decision::GiveUp, "a first start is not tried again");
+            return ensure(
+                matches!(decision, Decision::GiveUp { .. }),
+                "a first start is not tried again",
+            );
         }
         let then = child.on_exit(&rules, reason);
         let right = match decision {
@@ -53,7 +56,7 @@ impl Invariants {
             Decision::EndSupervisor => then == OnExit::EndSupervisor,
             Decision::FailSupervisor => then == OnExit::FailSupervisor,
             Decision::Restart { .. }
-            | Decision::GiveUp
+            | Decision::GiveUp { .. }
             | Decision::FallBack
             | Decision::Pause { .. }
             | Decision::Decline
@@ -101,7 +104,7 @@ impl Invariants {
         let right = match decision {
             Decision::Restart { .. } => !refused,
             Decision::FallBack => falls_back,
-            Decision::GiveUp | Decision::Pause { .. } => refused && !falls_back,
+            Decision::GiveUp { .. } | Decision::Pause { .. } => refused && !falls_back,
             Decision::Leave
             | Decision::EndSupervisor
             | Decision::FailSupervisor
@@ -147,7 +150,7 @@ impl Invariants {
                 (child.consecutive_failures, child.drawn, child.held) = (0, 0, None);
                 self.goes_at(key, since);
             }
-            Decision::GiveUp => match on_exhausted {
+            Decision::GiveUp { .. } => match on_exhausted {
                 OnExhausted::Park | OnExhausted::StopChild => self.condemn(key, false),
                 OnExhausted::Escalate | OnExhausted::Exit(_) => self.ending = true,
                 OnExhausted::Pause(_) => return Err("who pauses is not given up".to_owned()),

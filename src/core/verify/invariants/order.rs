@@ -280,7 +280,8 @@ impl Invariants {
                         Some(ChildState::Down(
                             DownState::Terminated
                             | DownState::RestartsWithGroup
-                            | DownState::DownWithGroup,
+                            | DownState::DownWithGroup
+                            | DownState::DownWithSupervisor,
                         )) => child.told_failed,
                         _ => false,
                     };

@@ -38,7 +38,7 @@ impl Simulation {
             Effect::Leaked { key, incarnation } => {
                 self.act(format!("leaked {}#{incarnation}", self.fakes[&key].name));
             }
-            Effect::Decided { key, decision: Decision::GiveUp, .. } => {
+            Effect::Decided { key, decision: Decision::GiveUp { .. }, .. } => {
                 self.act(format!("gave up {}", self.fakes[&key].name));
             }
             Effect::Decided { key, decision: Decision::EndSupervisor, .. } => {
