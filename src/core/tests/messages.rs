@@ -491,7 +491,7 @@ fn a_child_awaits_a_message_while_it_is_down_and_none_is_pending() {
         sim.end("a");
         assert!(awaits(&sim, "a"), "it has ended well");
         sim.stop();
-        assert!(!awaits(&sim, "a"), "nobody starts it any more");
+        assert!(!awaits(&sim, "a"), "it is not started any more");
     }
     check(Simulation::running(rules(), [on_message("a"), fake("plain")]));
     check(Simulation::dynamic(rules(), [on_message("a"), fake("plain")]));

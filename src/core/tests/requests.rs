@@ -623,7 +623,7 @@ fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
     assert_eq!(sim.call("c", ChildRequest::RestartStopped), "started 2");
     sim.skip();
     assert_eq!(sim.call("d", ChildRequest::Retry), "-");
-    assert_eq!(sim.acts(), "", "who was started by hand runs on");
+    assert_eq!(sim.acts(), "", "a child that a call started keeps running");
     sim.advance(secs(99));
     assert_eq!(sim.acts(), "start d#3");
     assert_eq!(sim.alive(), "c#2 d#3");

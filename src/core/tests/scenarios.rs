@@ -1386,7 +1386,7 @@ mod leak {
             |name| fake(name).leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
         for rules in [one_for_all(), rest_for_one()] {
             for request in [ChildRequest::Retry, ChildRequest::RestartStopped] {
-                for (who, wait) in [("a", 500), ("a", 1_500), ("z", 500), ("z", 1_500)] {
+                for (name, wait) in [("a", 500), ("a", 1_500), ("z", 500), ("z", 1_500)] {
                     let rules = Rules { backoff: Backoff::constant(secs(2)), ..rules.clone() };
                     let fakes = [leaking("a"), fake("b"), fake("c").stops(secs(1)), leaking("z")];
                     let mut sim = Simulation::running(rules, fakes);
@@ -1394,13 +1394,13 @@ mod leak {
                         sim.ask(name, ChildRequest::Terminate);
                     }
                     sim.advance(secs(2));
-                    sim.fake(who).dies = Some(ms(1));
+                    sim.fake(name).dies = Some(ms(1));
                     sim.fail("b");
                     sim.advance(ms(wait));
                     sim.skip();
-                    let ticket = sim.ask(who, request);
+                    let ticket = sim.ask(name, request);
                     sim.advance(secs(9));
-                    assert_eq!(sim.answer(ticket), "started 2", "{request:?} {who} {wait}");
+                    assert_eq!(sim.answer(ticket), "started 2", "{request:?} {name} {wait}");
                     assert_eq!(sim.timed().matches("start").count(), 3);
                 }
             }

@@ -61,21 +61,21 @@ enum End {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let who = 0..8_usize;
+    let index = 0..8_usize;
     prop_oneof![
-        4 => who.clone().prop_map(Step::Crash),
-        1 => who.clone().prop_map(Step::Busy),
-        1 => who.clone().prop_map(Step::Panic),
-        2 => who.clone().prop_map(Step::End),
-        2 => who.clone().prop_map(Step::Ready),
-        1 => who.clone().prop_map(Step::Healthy),
-        1 => who.clone().prop_map(Step::StopSelf),
-        1 => who.clone().prop_map(Step::Acked),
-        2 => who.clone().prop_map(Step::Wanted),
-        1 => (who.clone(), a_word()).prop_map(|(who, word)| Step::Policy(who, Box::new(word))),
-        1 => (who.clone(), any::<bool>()).prop_map(|(who, well)| Step::Checked(who, well)),
-        2 => (who.clone(), select(&ANSWERS)).prop_map(|(who, answer)| Step::Decide(who, answer)),
-        6 => (who, select(&REQUESTS)).prop_map(|(who, request)| Step::Ask(who, request)),
+        4 => index.clone().prop_map(Step::Crash),
+        1 => index.clone().prop_map(Step::Busy),
+        1 => index.clone().prop_map(Step::Panic),
+        2 => index.clone().prop_map(Step::End),
+        2 => index.clone().prop_map(Step::Ready),
+        1 => index.clone().prop_map(Step::Healthy),
+        1 => index.clone().prop_map(Step::StopSelf),
+        1 => index.clone().prop_map(Step::Acked),
+        2 => index.clone().prop_map(Step::Wanted),
+        1 => (index.clone(), a_word()).prop_map(|(index, word)| Step::Policy(index, Box::new(word))),
+        1 => (index.clone(), any::<bool>()).prop_map(|(index, well)| Step::Checked(index, well)),
+        2 => (index.clone(), select(&ANSWERS)).prop_map(|(index, answer)| Step::Decide(index, answer)),
+        6 => (index, select(&REQUESTS)).prop_map(|(index, request)| Step::Ask(index, request)),
         1 => limited(9).prop_map(|fake| Step::Add(Box::new(fake))),
         6 => (0..400_u64).prop_map(Step::Wait),
         1 => Just(Step::Tick),
@@ -323,41 +323,42 @@ fn follow(sim: &mut Simulation, script: Vec<Step>) {
             return;
         }
         let present = sim.present();
-        let pick = |who: usize| present.get(who % present.len().max(1)).map(|(name, _)| &**name);
+        let pick =
+            |index: usize| present.get(index % present.len().max(1)).map(|(name, _)| &**name);
         match step {
-            Step::Busy(who) => {
-                if let Some(name) = pick(who) {
+            Step::Busy(index) => {
+                if let Some(name) = pick(index) {
                     sim.exit(name, Script::Busy.reason());
                 }
             }
-            Step::Crash(who) => {
-                if let Some(name) = pick(who) {
+            Step::Crash(index) => {
+                if let Some(name) = pick(index) {
                     sim.crash(name);
                 }
             }
-            Step::Panic(who) => {
+            Step::Panic(index) => {
                 let reason = ExitReason::Panicked("oh".to_owned());
-                if let Some(name) = pick(who) {
+                if let Some(name) = pick(index) {
                     sim.exit(name, reason);
                 }
             }
-            Step::End(who) => {
-                if let Some(name) = pick(who) {
+            Step::End(index) => {
+                if let Some(name) = pick(index) {
                     sim.exit(name, ExitReason::Normal);
                 }
             }
-            Step::Ready(who) => {
-                if let Some(name) = pick(who) {
+            Step::Ready(index) => {
+                if let Some(name) = pick(index) {
                     sim.ready(name);
                 }
             }
-            Step::Wanted(who) => {
-                if let Some(&key) = known.get(who % known.len().max(1)) {
+            Step::Wanted(index) => {
+                if let Some(&key) = known.get(index % known.len().max(1)) {
                     sim.event(MachineEvent::MessagePending { key });
                 }
             }
-            Step::Healthy(who) | Step::StopSelf(who) | Step::Acked(who) => {
-                let live = present.get(who % present.len().max(1));
+            Step::Healthy(index) | Step::StopSelf(index) | Step::Acked(index) => {
+                let live = present.get(index % present.len().max(1));
                 if let Some((key, incarnation)) =
                     live.and_then(|&(_, key)| sim.live(key).map(|live| (key, live)))
                 {
@@ -368,13 +369,13 @@ fn follow(sim: &mut Simulation, script: Vec<Step>) {
                     });
                 }
             }
-            Step::Policy(who, word) => {
-                if let Some(name) = pick(who) {
+            Step::Policy(index, word) => {
+                if let Some(name) = pick(index) {
                     sim.policy(name, *word);
                 }
             }
-            Step::Checked(who, well) => {
-                if let Some(name) = pick(who) {
+            Step::Checked(index, well) => {
+                if let Some(name) = pick(index) {
                     sim.says(
                         name,
                         match well {
@@ -392,13 +393,13 @@ fn follow(sim: &mut Simulation, script: Vec<Step>) {
                     );
                 }
             }
-            Step::Decide(who, resolution) => {
-                if let Some(name) = pick(who) {
+            Step::Decide(index, resolution) => {
+                if let Some(name) = pick(index) {
                     sim.decide(name, resolution.into());
                 }
             }
-            Step::Ask(who, request) => {
-                if let Some(&key) = known.get(who % known.len().max(1)) {
+            Step::Ask(index, request) => {
+                if let Some(&key) = known.get(index % known.len().max(1)) {
                     sim.ask_for(key, request);
                 }
             }
@@ -540,9 +541,9 @@ proptest! {
         let fakes = fakes.into_iter().map(|fake| fake.always_restarts().endless());
         let fakes: Vec<_> = fakes.collect();
         let mut sim = Simulation::ordered(rules, fakes);
-        for (who, wait) in crashes {
+        for (index, wait) in crashes {
             let present = sim.present();
-            let (name, _) = &present[who % present.len()];
+            let (name, _) = &present[index % present.len()];
             sim.exit(name, ExitReason::Failed(ExitError::from("no")));
             sim.advance(ms(wait));
         }

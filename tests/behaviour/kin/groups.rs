@@ -343,8 +343,8 @@ async fn kin_115_each_strategy_stops_exactly_these_siblings() {
             let mut acts = fakes.actions();
             acts.retain(|act| act.starts_with("stop"));
             assert_eq!(acts, expected, "{strategy}, {offender}");
-            let error = app.kill_child("nobody").await.unwrap_err();
-            assert_eq!(error.to_string(), "there is no `app/nobody`");
+            let error = app.kill_child("missing").await.unwrap_err();
+            assert_eq!(error.to_string(), "there is no `app/missing`");
             app.stop("done").await.unwrap();
         }
     }

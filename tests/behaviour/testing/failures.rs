@@ -82,11 +82,11 @@ async fn the_timeout_of_a_test_can_be_set() {
     let tree = TestTree::start(pair()).await.patience(2 * SECOND);
     let began = Instant::now();
 
-    let text = failure(tree.wait_for("nobody", Lifecycle::Active)).await;
+    let text = failure(tree.wait_for("missing", Lifecycle::Active)).await;
 
     assert_eq!(began.elapsed(), 2 * SECOND);
     let first = text.lines().next();
-    let expected = "`app/nobody` did not become active, there is no `app/nobody`: it did not \
+    let expected = "`app/missing` did not become active, there is no `app/missing`: it did not \
                     happen within 2s";
     assert_eq!(first, Some(expected));
 }
@@ -238,7 +238,7 @@ async fn a_child_that_is_not_running_can_neither_be_killed_nor_hang() {
     let table = [
         ("db", "`app/db` is stopped, so `kill_child` has nothing to do", "it is stopped"),
         ("job", "there is no `app/job`", "there is no such child"),
-        ("nobody", "there is no `app/nobody`", "there is no such child"),
+        ("missing", "there is no `app/missing`", "there is no such child"),
     ];
     for (path, kill, hang) in table {
         let text = failure(tree.kill(path)).await;
@@ -397,7 +397,7 @@ async fn a_failure_points_to_the_line_of_the_test() {
     failure(awaited).await;
     assert_eq!(LINE.replace(0), line);
 
-    failure_now(|| tree.hang("nobody"));
+    failure_now(|| tree.hang("missing"));
     assert_eq!(LINE.replace(0), line!() - 1);
 
     tree.stop().await;

@@ -3,7 +3,7 @@
 %% Takes a file of terms, one scenario each (`erlang.rs` says of what form), and writes lines: for
 %% each scenario `scenario N`, for each step `step` and what happened in it. It judges nothing.
 %%
-%% A step is over when nobody has anything to do; nothing here sleeps. What happens
+%% A step is over when no process has anything to do; nothing here sleeps. What happens
 %% goes into a table under strictly growing numbers, written by whom it happens to, so that causes
 %% come before their effects. A watcher alone notices what a process cannot say itself.
 -module(conformance).
@@ -17,7 +17,7 @@
 
 main([In, Out]) ->
     try
-        %% Whoever has something to do is in one queue, and nobody waits for code to be loaded.
+        %% All runnable processes are in one queue, and none waits for code to be loaded.
         1 = erlang:system_info(schedulers),
         embedded = code:get_mode(),
         setup(),
@@ -39,7 +39,7 @@ setup() ->
     register(watcher, spawn_link(?MODULE, watcher, [])),
     logger:set_primary_config(level, error),
     logger:remove_handler(default),
-    %% The first question for a module's level suspends whoever asks.
+    %% The first question for a module's level suspends the asking process.
     [logger:set_module_level(Module, none) || Module <- [gen_server, proc_lib]],
     ok = logger:set_module_level(supervisor, error),
     ok = logger:add_handler(?MODULE, ?MODULE, #{}).
@@ -320,7 +320,7 @@ log(#{msg := {report, #{label := {supervisor, shutdown}, report := Report}}}, _)
 log(_, _) ->
     ok.
 
-%%% Until nobody else could be run.
+%%% Until no other process could be run.
 
 settle() ->
     settle(?PATIENCE).

@@ -32,7 +32,7 @@ pub async fn clock(ctx: Context, zone: u32) {
 }
 
 /// Its lints are those of both, the constructor and the function.
-#[expect(dead_code, reason = "nobody wants it")]
+#[expect(dead_code, reason = "it is unused")]
 #[worker]
 async fn superfluous() {}
 

@@ -44,7 +44,7 @@ impl<T: Clone + Send + Sync + 'static> Later<T> {
     }
 }
 
-fn nobody(_: ChildFailure) -> FailureDecision {
+fn give_up(_: ChildFailure) -> FailureDecision {
     FailureDecision::give_up()
 }
 
@@ -56,7 +56,7 @@ struct App {
     later: Later<u8>,
     #[child]
     child: verger::ChildSpec,
-    #[dynamic(on_child_failure = nobody)]
+    #[dynamic(on_child_failure = give_up)]
     conns: DynamicSupervisor,
     limit: u32,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::plan::{Flavour, Plan};
-use super::step::{BEAT, End, Step, Who, Word};
+use super::step::{BEAT, ChildIndex, End, Step, Word};
 use crate::core::verify::REQUESTS;
 use crate::core::verify::fingerprint::Fingerprint;
 use crate::core::verify::invariants::{
@@ -78,8 +78,8 @@ impl Scene {
             for declaration in &cast.declarations {
                 scene.insert(declaration);
             }
-            for who in 0..count {
-                scene.link(who, cast);
+            for index in 0..count {
+                scene.link(index, cast);
             }
         }
         scene
@@ -90,19 +90,19 @@ impl Scene {
         self.invariants.added(key, Arc::clone(declaration), self.now);
     }
 
-    fn link(&mut self, who: usize, cast: &Cast) {
+    fn link(&mut self, index: usize, cast: &Cast) {
         let key =
-            |who: usize, invariants: &Invariants| invariants.key(&cast.declarations[who].name);
-        for &required in &cast.requires[who] {
+            |index: usize, invariants: &Invariants| invariants.key(&cast.declarations[index].name);
+        for &required in &cast.requires[index] {
             let provider = key(required, &self.invariants).expect("it was declared before");
             self.provided[required].get_or_insert_with(|| self.machine.provided_by(provider));
         }
-        let requires = cast.requires[who].iter().filter_map(|&required| self.provided[required]);
+        let requires = cast.requires[index].iter().filter_map(|&required| self.provided[required]);
         let requires: Vec<_> = requires.collect();
-        if let Some(key) = key(who, &self.invariants)
-            && (self.provided[who].is_some() || !requires.is_empty())
+        if let Some(key) = key(index, &self.invariants)
+            && (self.provided[index].is_some() || !requires.is_empty())
         {
-            self.machine.link(key, self.provided[who], requires);
+            self.machine.link(key, self.provided[index], requires);
         }
     }
 
@@ -115,8 +115,8 @@ impl Scene {
     }
 
     /// The child, unless it is removed.
-    fn child(&self, who: Who, cast: &Cast) -> Option<(Key, &ChildRecord)> {
-        let key = self.invariants.key(&cast.declarations[usize::from(who)].name)?;
+    fn child(&self, index: ChildIndex, cast: &Cast) -> Option<(Key, &ChildRecord)> {
+        let key = self.invariants.key(&cast.declarations[usize::from(index)].name)?;
         let child = &self.invariants.children[&key];
         (!child.forgotten).then_some((key, child))
     }
@@ -127,10 +127,10 @@ impl Scene {
         if self.is_over() {
             return;
         }
-        for who in 0..cast.declarations.len() as Who {
-            match self.child(who, cast) {
-                Some((_, child)) => self.steps_of(who, child, cast, steps),
-                None if self.machine.admits().is_ok() => steps.push(Step::Add(who)),
+        for index in 0..cast.declarations.len() as ChildIndex {
+            match self.child(index, cast) {
+                Some((_, child)) => self.steps_of(index, child, cast, steps),
+                None if self.machine.admits().is_ok() => steps.push(Step::Add(index)),
                 None => {}
             }
         }
@@ -145,7 +145,7 @@ impl Scene {
         steps.push(Step::AbortAll);
     }
 
-    fn steps_of(&self, who: Who, child: &ChildRecord, cast: &Cast, steps: &mut Vec<Step>) {
+    fn steps_of(&self, index: ChildIndex, child: &ChildRecord, cast: &Cast, steps: &mut Vec<Step>) {
         if child.live {
             let ends: &[End] = match (child.cancelled || child.aborted, child.aborted) {
                 (_, true) if cast.exits => &[End::Aborted, End::Exit],
@@ -157,35 +157,35 @@ impl Scene {
                 _ if cast.waits => &[End::Normal, End::Failed, End::Escalated],
                 _ => &[End::Normal, End::Failed],
             };
-            steps.extend(ends.iter().map(|&end| Step::Exited(who, end)));
-            steps.push(Step::Ignored(who));
-            steps.push(Step::StopSelf(who));
+            steps.extend(ends.iter().map(|&end| Step::Exited(index, end)));
+            steps.push(Step::Ignored(index));
+            steps.push(Step::StopSelf(index));
             if child.lifecycle != Lifecycle::Active && child.declaration.options.signals {
-                steps.push(Step::Ready(who));
+                steps.push(Step::Ready(index));
             }
             if child.declaration.options.fails_unhealthy {
-                steps.push(Step::Unhealthy(who));
+                steps.push(Step::Unhealthy(index));
             }
             if cast.waits {
-                steps.push(Step::Healthy(who));
+                steps.push(Step::Healthy(index));
             }
             if child.declaration.options.delays_traffic {
-                steps.push(Step::Acked(who));
+                steps.push(Step::Acked(index));
             }
             if cast.asks {
                 let types = [RestartType::Temporary, RestartType::Permanent].map(Word::Type);
                 let words = types.into_iter().chain([Word::Once]);
-                steps.extend(words.map(|word| Step::Policy(who, word)));
+                steps.extend(words.map(|word| Step::Policy(index, word)));
             }
         }
         if child.question != QuestionState::None {
             let answers = [Resolution::Restart, Resolution::GiveUp, Resolution::Escalate];
-            steps.extend(answers.map(|answer| Step::ChildAnswer(who, answer)));
+            steps.extend(answers.map(|answer| Step::ChildAnswer(index, answer)));
         }
         if child.declaration.options.on_message {
-            steps.push(Step::Wanted(who));
+            steps.push(Step::Wanted(index));
         }
-        steps.extend(REQUESTS.map(|request| Step::Ask(who, request)));
+        steps.extend(REQUESTS.map(|request| Step::Ask(index, request)));
     }
 
     /// In how many beats the oldest restart no longer counts, unless something is due before.
@@ -201,18 +201,18 @@ impl Scene {
     /// The next step if no child fails any more: cancelled children end, starting children become ready,
     /// and deadlines are due. `None` if nothing follows.
     pub(super) fn next_if_well(&self, cast: &Cast, deaf: bool) -> Option<Step> {
-        for who in 0..cast.declarations.len() as Who {
-            match self.child(who, cast) {
+        for index in 0..cast.declarations.len() as ChildIndex {
+            match self.child(index, cast) {
                 Some((_, child)) if child.live => {
                     if (child.cancelled || child.aborted) && !deaf {
-                        return Some(Step::Exited(who, End::Shutdown));
+                        return Some(Step::Exited(index, End::Shutdown));
                     }
                     if child.lifecycle == Lifecycle::Activating {
-                        return Some(Step::Ready(who));
+                        return Some(Step::Ready(index));
                     }
                 }
                 Some((_, child)) if child.question != QuestionState::None => {
-                    return Some(Step::ChildAnswer(who, Resolution::Restart));
+                    return Some(Step::ChildAnswer(index, Resolution::Restart));
                 }
                 _ => {}
             }
@@ -231,57 +231,57 @@ impl Scene {
     }
 
     fn take_or_panic(&mut self, step: Step, cast: &Cast) -> Result<(), Violation> {
-        let of = |who| {
-            let (key, child) = self.child(who, cast).expect("a child that is there");
+        let of = |index| {
+            let (key, child) = self.child(index, cast).expect("a child that is there");
             (key, child.incarnation)
         };
         let event = match step {
-            Step::Ready(who) => {
-                let (key, incarnation) = of(who);
+            Step::Ready(index) => {
+                let (key, incarnation) = of(index);
                 MachineEvent::Ready { key, incarnation }
             }
-            Step::Ignored(who) => {
-                let (key, incarnation) = of(who);
+            Step::Ignored(index) => {
+                let (key, incarnation) = of(index);
                 MachineEvent::Ignored { key, incarnation }
             }
-            Step::Exited(who, end) => {
-                let (key, incarnation) = of(who);
+            Step::Exited(index, end) => {
+                let (key, incarnation) = of(index);
                 MachineEvent::Exited { key, incarnation, reason: end.reason() }
             }
-            Step::Healthy(who) => {
-                let (key, incarnation) = of(who);
+            Step::Healthy(index) => {
+                let (key, incarnation) = of(index);
                 MachineEvent::Healthy { key, incarnation }
             }
-            Step::StopSelf(who) => {
-                let (key, incarnation) = of(who);
+            Step::StopSelf(index) => {
+                let (key, incarnation) = of(index);
                 MachineEvent::StopSelf { key, incarnation }
             }
-            Step::Acked(who) => {
-                let (key, incarnation) = of(who);
+            Step::Acked(index) => {
+                let (key, incarnation) = of(index);
                 MachineEvent::Acked { key, incarnation }
             }
-            Step::Wanted(who) => MachineEvent::MessagePending { key: of(who).0 },
-            Step::Unhealthy(who) => {
-                let (key, incarnation) = of(who);
+            Step::Wanted(index) => MachineEvent::MessagePending { key: of(index).0 },
+            Step::Unhealthy(index) => {
+                let (key, incarnation) = of(index);
                 MachineEvent::Health { key, incarnation, problem: Some("ill".into()) }
             }
-            Step::Policy(who, word) => {
-                let (key, incarnation) = of(who);
+            Step::Policy(index, word) => {
+                let (key, incarnation) = of(index);
                 let policy = Some(Arc::new(word.policy()));
                 MachineEvent::Policy { key, incarnation, policy }
             }
-            Step::ChildAnswer(who, resolution) => {
-                let (key, incarnation) = of(who);
+            Step::ChildAnswer(index, resolution) => {
+                let (key, incarnation) = of(index);
                 MachineEvent::Answered { key, incarnation, decision: resolution.into() }
             }
-            Step::Ask(who, request) => {
-                let (key, _) = of(who);
+            Step::Ask(index, request) => {
+                let (key, _) = of(index);
                 self.ask(key, request)
             }
-            Step::Add(who) => {
-                self.insert(&cast.declarations[usize::from(who)]);
-                self.link(who.into(), cast);
-                let (key, _) = self.child(who, cast).expect("the child that was added");
+            Step::Add(index) => {
+                self.insert(&cast.declarations[usize::from(index)]);
+                self.link(index.into(), cast);
+                let (key, _) = self.child(index, cast).expect("the child that was added");
                 self.ask(key, ChildRequest::Start)
             }
             Step::Pass(beats) => {

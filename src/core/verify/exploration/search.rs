@@ -96,8 +96,8 @@ impl Search {
         }
         self.open.push((node, scene.clone()));
         if !scene.machine.is_ordered() {
-            for who in 0..self.plan.types.len() {
-                let step = Step::Add(who as u8);
+            for index in 0..self.plan.types.len() {
+                let step = Step::Add(index as u8);
                 scene = self.take(node, &scene, step)?;
                 node = self.arrive(node, step, &scene)?.unwrap_or(node);
             }

@@ -13,29 +13,29 @@ use crate::policy::{OnExhausted, RestartPolicy, RestartType};
 pub(super) const BEAT: Duration = Duration::from_millis(100);
 
 /// A child, by its number in the plan.
-pub(super) type Who = u8;
+pub(super) type ChildIndex = u8;
 
 /// One event, or the passing of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    Ready(Who),
-    Ignored(Who),
-    Exited(Who, End),
-    Healthy(Who),
-    StopSelf(Who),
+    Ready(ChildIndex),
+    Ignored(ChildIndex),
+    Exited(ChildIndex, End),
+    Healthy(ChildIndex),
+    StopSelf(ChildIndex),
     /// The child acknowledges a message.
-    Acked(Who),
+    Acked(ChildIndex),
     /// A message waits for the child.
-    Wanted(Who),
+    Wanted(ChildIndex),
     /// The health check of the child fails.
-    Unhealthy(Who),
+    Unhealthy(ChildIndex),
     /// The child sets its own policy.
-    Policy(Who, Word),
+    Policy(ChildIndex, Word),
     /// The failure callback decides on the child.
-    ChildAnswer(Who, Resolution),
-    Ask(Who, ChildRequest),
+    ChildAnswer(ChildIndex, Resolution),
+    Ask(ChildIndex, ChildRequest),
     /// A child that does not exist is added and started.
-    Add(Who),
+    Add(ChildIndex),
     /// This many beats pass, without a tick.
     Pass(u8),
     /// The next deadline is due. A tick without a deadline, if there is none.
@@ -89,44 +89,44 @@ pub(super) enum End {
 impl Step {
     /// The step as source code of the simulation. `fakes` is the source code of the children.
     pub(super) fn script(self, fakes: &[String]) -> String {
-        let says = |who, what| {
-            let who = name(who);
+        let says = |index, what| {
+            let index = name(index);
             format!(
-                "sim.says({who:?}, |key, incarnation| MachineEvent::{what} {{ key, incarnation }});"
+                "sim.says({index:?}, |key, incarnation| MachineEvent::{what} {{ key, incarnation }});"
             )
         };
-        let ends = |who, how: &str| format!("sim.exit({:?}, {how});", name(who));
+        let ends = |index, how: &str| format!("sim.exit({:?}, {how});", name(index));
         match self {
-            Self::Ready(who) => says(who, "Ready"),
-            Self::Ignored(who) => says(who, "Ignored"),
-            Self::Healthy(who) => says(who, "Healthy"),
-            Self::StopSelf(who) => says(who, "StopSelf"),
-            Self::Acked(who) => says(who, "Acked"),
-            Self::Wanted(who) => format!("sim.send({:?});", name(who)),
-            Self::Unhealthy(who) => {
+            Self::Ready(index) => says(index, "Ready"),
+            Self::Ignored(index) => says(index, "Ignored"),
+            Self::Healthy(index) => says(index, "Healthy"),
+            Self::StopSelf(index) => says(index, "StopSelf"),
+            Self::Acked(index) => says(index, "Acked"),
+            Self::Wanted(index) => format!("sim.send({:?});", name(index)),
+            Self::Unhealthy(index) => {
                 let problem = "problem: Some(\"ill\".into())";
-                let who = name(who);
+                let index = name(index);
                 format!(
-                    "sim.says({who:?}, |key, incarnation| \
+                    "sim.says({index:?}, |key, incarnation| \
                      MachineEvent::Health {{ key, incarnation, {problem} }});"
                 )
             }
-            Self::Policy(who, word) => {
+            Self::Policy(index, word) => {
                 let word = word.script();
-                format!("sim.policy({:?}, RestartPolicy::new(){word});", name(who))
+                format!("sim.policy({:?}, RestartPolicy::new(){word});", name(index))
             }
-            Self::ChildAnswer(who, resolution) => {
-                format!("sim.decide({:?}, Resolution::{resolution:?}.into());", name(who))
+            Self::ChildAnswer(index, resolution) => {
+                format!("sim.decide({:?}, Resolution::{resolution:?}.into());", name(index))
             }
-            Self::Exited(who, End::Failed) => format!("sim.crash({:?});", name(who)),
-            Self::Exited(who, End::Busy) => ends(who, "Script::Busy.reason()"),
-            Self::Exited(who, End::Exit) => ends(who, "Script::Exit.reason()"),
-            Self::Exited(who, End::Escalated) => ends(who, "Script::Escalate.reason()"),
-            Self::Exited(who, end) => ends(who, &format!("ExitReason::{end:?}")),
-            Self::Ask(who, request) => {
-                format!("sim.ask({:?}, ChildRequest::{request:?});", name(who))
+            Self::Exited(index, End::Failed) => format!("sim.crash({:?});", name(index)),
+            Self::Exited(index, End::Busy) => ends(index, "Script::Busy.reason()"),
+            Self::Exited(index, End::Exit) => ends(index, "Script::Exit.reason()"),
+            Self::Exited(index, End::Escalated) => ends(index, "Script::Escalate.reason()"),
+            Self::Exited(index, end) => ends(index, &format!("ExitReason::{end:?}")),
+            Self::Ask(index, request) => {
+                format!("sim.ask({:?}, ChildRequest::{request:?});", name(index))
             }
-            Self::Add(who) => format!("sim.add({});", fakes[usize::from(who)]),
+            Self::Add(index) => format!("sim.add({});", fakes[usize::from(index)]),
             Self::Pass(beats) => format!("sim.now += {};", time(BEAT * u32::from(beats))),
             Self::Due => "sim.due();".to_owned(),
             Self::Stop { hurried: false } => {
@@ -140,8 +140,8 @@ impl Step {
     }
 }
 
-pub(super) fn name(who: Who) -> &'static str {
-    ["a", "b", "c"][usize::from(who)]
+pub(super) fn name(index: ChildIndex) -> &'static str {
+    ["a", "b", "c"][usize::from(index)]
 }
 
 pub(super) fn time(time: Duration) -> String {

@@ -60,11 +60,11 @@ impl Invariants {
         let child = self.child(key);
         let called_for = !reason.is_clean() && child.on_exit(&rules, reason).restarts();
         ensure(rules.asks && called_for, "only about a restart is anybody asked")?;
-        ensure(!ending, "nobody is asked once the end has begun")?;
+        ensure(!ending, "the callback is not called once the end has begun")?;
         let free = child.condemned.is_some();
-        ensure(!free, "nobody is asked about who is stopped with his group")?;
+        ensure(!free, "the callback is not called about a child that stops with its group")?;
         let down = !child.live && child.lifecycle == Lifecycle::Errored;
-        ensure(down, "who is asked about is Errored and has no task")?;
+        ensure(down, "a child that the callback decides on is Errored and has no task")?;
         ensure(child.incarnation == incarnation, "a question names the incarnation")?;
         ensure(
             attempt == child.consecutive_failures + 1,
@@ -77,7 +77,10 @@ impl Invariants {
 
     pub(super) fn check_silence(&mut self, key: Key, now: Instant) -> Result<(), Violation> {
         let child = self.child(key);
-        ensure(child.question == QuestionState::Open, "who was not asked need not answer")?;
+        ensure(
+            child.question == QuestionState::Open,
+            "only a callback that was called can answer",
+        )?;
         ensure(now >= child.asked_at + ANSWER_WITHIN, "an answer may take its time")?;
         child.answer = Some(Resolution::Escalate);
         Ok(())
@@ -100,7 +103,7 @@ impl Invariants {
         let open =
             std::mem::replace(&mut child.question, QuestionState::None) == QuestionState::Open;
         let answer = child.answer.take();
-        ensure(open == asks, "whoever is to be asked is asked before it is decided")?;
+        ensure(open == asks, "a callback that has to be called is called before the decision")?;
         let right = match decision {
             Decision::Decline => answer == Some(Resolution::GiveUp),
             Decision::Escalate => answer == Some(Resolution::Escalate),

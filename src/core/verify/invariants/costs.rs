@@ -36,10 +36,10 @@ impl Invariants {
         ensure(!std::mem::replace(&mut child.decided, true), "an end is decided once")?;
         if decision == Decision::Exit {
             self.ending = true;
-            return ensure(reason.exit_code().is_some(), "only who says so ends the program");
+            return ensure(reason.exit_code().is_some(), "only an exit policy ends the program");
         }
         let heard = reason.exit_code().is_none() || is_ending;
-        ensure(heard, "who says so ends the program, unless it ends already")?;
+        ensure(heard, "an exit policy ends the program, unless it is ending")?;
         ensure(child.condemned.is_none(), "an end in a range that is being stopped is free")?;
         let clean = reason.is_clean();
         let first = ordered && !up && rules.first_start == FirstStart::Fail;
@@ -129,7 +129,7 @@ impl Invariants {
             }
             Decision::Pause { length } => {
                 let OnExhausted::Pause(said) = on_exhausted else {
-                    return Err("nobody pauses who is not told to".to_owned());
+                    return Err("only a supervisor with `Pause` pauses".to_owned());
                 };
                 let drawn = [0.0, 1.0].map(|unit| backoff.spread(said, &mut || unit));
                 let right = (drawn[0]..=drawn[1]).contains(&length);
@@ -153,7 +153,9 @@ impl Invariants {
             Decision::GiveUp { .. } => match on_exhausted {
                 OnExhausted::Park | OnExhausted::StopChild => self.condemn(key, false),
                 OnExhausted::Escalate | OnExhausted::Exit(_) => self.ending = true,
-                OnExhausted::Pause(_) => return Err("who pauses is not given up".to_owned()),
+                OnExhausted::Pause(_) => {
+                    return Err("a child of a pausing supervisor is not given up".to_owned());
+                }
             },
             Decision::Leave
             | Decision::EndSupervisor
@@ -175,7 +177,7 @@ impl Invariants {
     pub(super) fn replaced(&mut self, key: Key) -> Result<(), Violation> {
         let child = self.child(key);
         let Some(options) = &child.declaration.options.fallback else {
-            return Err("only who has a fallback is replaced".to_owned());
+            return Err("only a child with a fallback is replaced".to_owned());
         };
         child.declaration = Arc::new(Declaration {
             name: Arc::clone(&child.declaration.name),

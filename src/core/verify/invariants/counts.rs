@@ -111,7 +111,7 @@ impl Invariants {
                 matches!(provider, ChildState::Active | ChildState::Down(DownState::Finished));
             if !met {
                 let lacks = children.requirements.lacks(key);
-                ensure(lacks.is_some(), "a requirement is met by one who is there")?;
+                ensure(lacks.is_some(), "a requirement is met by a child that is up")?;
             }
         }
         Ok(())
@@ -119,7 +119,7 @@ impl Invariants {
 
     fn check_waiting(&self, machine: &Machine) -> Result<(), Violation> {
         let known = machine.children().callers.len();
-        ensure(known == self.waiting.len(), "the machine knows all who wait")
+        ensure(known == self.waiting.len(), "the machine knows every waiting child")
     }
 }
 

@@ -33,7 +33,7 @@ impl Invariants {
         let child = &self.children[&key];
         let right = child.incarnation == incarnation && child.lifecycle == Lifecycle::Active;
         let said = self.checked.is_some_and(|(checked, _)| checked == key);
-        ensure(right && said, "health is told of who is active, and was checked")?;
+        ensure(right && said, "health is reported for active children with a check")?;
         // The report is complete, unless the child has to fail.
         self.checked.take_if(|(_, fails)| !*fails);
         Ok(())
@@ -42,11 +42,11 @@ impl Invariants {
     pub(super) fn check_illness(&mut self, key: Key, reason: &ExitReason) -> Result<(), Violation> {
         let ill = matches!(reason, ExitReason::Unhealthy(_));
         let fails = self.checked.take_if(|(checked, fails)| *checked == key && *fails).is_some();
-        ensure(ill == fails, "who is unhealthy fails if he is told to, and nobody else")
+        ensure(ill == fails, "only an unhealthy child whose check says so fails")
     }
 
     /// Checks that the result has had its effect.
     pub(super) fn check_heard(&self) -> Result<(), Violation> {
-        ensure(self.checked.is_none(), "whoever is active is heard of when he was checked")
+        ensure(self.checked.is_none(), "each check of an active child is reported")
     }
 }

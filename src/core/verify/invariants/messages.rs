@@ -92,12 +92,21 @@ impl Invariants {
         ensure(said == kept.map(|until| (key, until)), "messages are held while a restart waits")?;
         match cause {
             StartCause::OnMessage => {
-                ensure(child.message_pending, "a message has come for who is started by one")?;
-                ensure(child.is_startable(), "a message starts nobody who was stopped or given up")
+                ensure(
+                    child.message_pending,
+                    "a message is pending for a child that is started by one",
+                )?;
+                ensure(
+                    child.is_startable(),
+                    "a message starts no child that was stopped or given up",
+                )
             }
             StartCause::Initial | StartCause::Group => {
                 let gone = !child.is_startable();
-                ensure(gone, "a supervisor or a group does not start who waits for a message")
+                ensure(
+                    gone,
+                    "neither the supervisor nor a group starts a child that waits for a message",
+                )
             }
             StartCause::Manual | StartCause::Restart => Ok(()),
         }
@@ -107,7 +116,7 @@ impl Invariants {
         self.told.push(key);
         let child = self.child(key);
         child.put_down = true;
-        ensure(!child.live, "only who is down stays down")
+        ensure(!child.live, "only a child that is down stays down")
     }
 
     /// Whether a waiting message has to start the child.
@@ -123,7 +132,7 @@ impl Invariants {
         for (key, child) in self.present() {
             let returns = machine.returns(key);
             let (state, name) = (machine.children().state(key), self.name(key));
-            ensure(!(over && returns), "nobody comes back once the end has begun")?;
+            ensure(!(over && returns), "no child is restarted once the end has begun")?;
             let runs = child.live && !child.cancelled && !child.aborted;
             let expected = match state {
                 _ if over => Some(false),
@@ -142,7 +151,10 @@ impl Invariants {
             // The change may be reported when the group is down.
             let told = over || self.told.contains(&key) || machine.decides_later();
             let silent = child.expected && !child.live && !returns && !told;
-            ensure(!silent, format!("{name} does not come back, and nobody is told: {state:?}"))?;
+            ensure(
+                !silent,
+                format!("{name} is not restarted, and that is not reported: {state:?}"),
+            )?;
             let open = child.expected && !self.told.contains(&key) && !over;
             returning.push((key, returns || open));
         }

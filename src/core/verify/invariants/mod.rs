@@ -313,7 +313,7 @@ impl Invariants {
                 let stopped =
                     self.present().all(|(_, child)| child.lifecycle == Lifecycle::Stopped);
                 ensure(stopped, "all children are Stopped at the end")?;
-                ensure(self.waiting.is_empty(), "nobody waits at the end")
+                ensure(self.waiting.is_empty(), "no caller waits at the end")
             }
         }
     }
@@ -342,7 +342,10 @@ impl Invariants {
         ensure(gone && first, "a child is forgotten once, and from Stopped")?;
         // The caller that requested the removal is answered next.
         let mut others = self.waiting.iter().filter(|&(&ticket, _)| Some(ticket) != self.asked);
-        ensure(others.all(|(_, &(other, _))| other != key), "nobody waits for a child that is gone")
+        ensure(
+            others.all(|(_, &(other, _))| other != key),
+            "no caller waits for a child that is gone",
+        )
     }
 
     fn report(&mut self, report: Report, now: Instant) -> Result<(), Violation> {

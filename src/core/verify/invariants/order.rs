@@ -57,13 +57,13 @@ impl Invariants {
             Some(key) => machine.is_to_stop(first.0) && !self.children[&key].live,
             None => machine.is_to_stop(first.0),
         };
-        ensure(right, "who was in the line is asked when it is his turn")?;
+        ensure(right, "a child of the stop chain is cancelled when its turn has come")?;
         let asked = |key| self.children[&key].cancelled || self.children[&key].aborted;
         let pairs = before.iter().zip(&before[1..]).filter(|(it, next)| there(it) && there(next));
         let goes_on = pairs
             .map(|(behind, next)| (behind.0, next.0))
             .all(|(behind, next)| machine.stops_after(behind) == Some(next) || asked(next));
-        ensure(goes_on, "whoever was in the line keeps his place")
+        ensure(goes_on, "a child of the stop chain keeps its place")
     }
 
     /// Condemns the running children of the child's range.
@@ -159,7 +159,7 @@ impl Invariants {
             // A caller may restart a child that is down while the rest of its range is parked.
             let called = matches!(cause, StartCause::Manual | StartCause::OnMessage);
             if condemned && !called {
-                return Err("nobody of a range is started before all of it has gone".to_owned());
+                return Err("no child of a range is started before all of it is down".to_owned());
             }
         }
         let again = cause == StartCause::Group && child.incarnation > 0;
@@ -183,7 +183,7 @@ impl Invariants {
 
     pub(super) fn check_cancel(&self, key: Key) -> Result<(), Violation> {
         let in_vain = self.asked.is_some() && self.fresh.contains(&key);
-        ensure(!in_vain, "nobody is started by hand to be asked to end at once")?;
+        ensure(!in_vain, "no call starts a child that is cancelled at once")?;
         let child = &self.children[&key];
         let by_itself = child.itself || child.lifecycle == Lifecycle::Errored;
         let asked = self.asked.and_then(|ticket| self.waiting.get(&ticket));
@@ -198,7 +198,7 @@ impl Invariants {
             let asked = self.ending || other.condemned.is_some();
             other.live && other.place > child.place && asked
         });
-        ensure(!behind, "whoever is asked to end is the last one that is there")
+        ensure(!behind, "the child that is cancelled is the last one that runs")
     }
 
     /// Checks the answer to a caller.
@@ -215,7 +215,7 @@ impl Invariants {
                 Ok(())
             }
             (ChildRequest::Terminate | ChildRequest::Delete, ChildAnswer::Done) => {
-                ensure(!child.live, "who was told that a child is down finds it down")
+                ensure(!child.live, "a caller that learns that a child is down finds it down")
             }
             (_, ChildAnswer::Started(incarnation)) => {
                 ensure(child.incarnation == *incarnation, "an answer names the incarnation")

@@ -14,7 +14,7 @@ impl Invariants {
         ensure(self.up, "it comes up")?;
         for &(key, _) in self.waiting.values() {
             let gated = matches!(children.state(key), Some(ChildState::Gated(_)));
-            ensure(gated, format!("somebody waits for {} without end", self.name(key)))?;
+            ensure(gated, format!("a caller waits for {} without end", self.name(key)))?;
         }
         for (key, child) in self.present() {
             let state = children.state(key).expect("a child that is there");

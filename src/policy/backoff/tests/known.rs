@@ -62,7 +62,7 @@ fn seed1_06_whether_jitter_may_go_below_min_can_be_said() {
 fn a_wait_of_nothing_is_spread_by_a_time_and_kept_to_a_hard_floor() {
     let spread = Backoff::none().jitter(Jitter::AdditiveAbs(ms(300))).soft_cap();
     assert_eq!(wait(&spread, 0, &mut Always(0.5)), ms(150));
-    // Nobody can build a tree with this one, but its waits are asked for all the same.
+    // `build` refuses this backoff, but its delays can be computed.
     let down = Backoff::geometric(secs(1), Duration::ZERO, 3).soft_cap();
     assert_eq!(wait(&down, 9, &mut Never), Duration::ZERO);
     assert_eq!(wait(&down.hard_floor(), 9, &mut Never), secs(1));
