@@ -9,21 +9,20 @@ use crate::policy::LetterLine;
 /// Logs a letter, as its throttle has decided.
 pub(crate) fn letter(letter: &DeadLetter, line: LetterLine) {
     let DeadLetter { target, incarnation, reason, event_type, error, .. } = letter;
-    let cause = error.as_ref().map(|error| error.to_string());
-    let cause = cause.as_deref();
+    let cause = || error.as_ref().map(|error| error.to_string());
     match line {
         LetterLine::Counted { count } => warn!(
             target: "verger::dead_letter",
-            child = %target, incarnation, %reason, event_type, cause, count, "dead letter"
+            child = %target, incarnation, %reason, event_type, cause = cause(), count, "dead letter"
         ),
         LetterLine::Last { count, pause } => warn!(
             target: "verger::dead_letter",
-            child = %target, incarnation, %reason, event_type, cause, count, ?pause,
+            child = %target, incarnation, %reason, event_type, cause = cause(), count, ?pause,
             "dead letter; no more are logged for a while"
         ),
         LetterLine::Resumed { total, unlogged } => warn!(
             target: "verger::dead_letter",
-            child = %target, incarnation, %reason, event_type, cause, total, unlogged,
+            child = %target, incarnation, %reason, event_type, cause = cause(), total, unlogged,
             "dead letter; some before were not logged, and counting begins again"
         ),
     }

@@ -57,9 +57,8 @@ pub(super) fn report(
             debug!(target: "verger::shutdown", %child, incarnation, ending, ?took, "stopped");
         }
         _ => {
-            let cause = cause.map(ExitReason::to_string);
-            let cause = cause.as_deref();
-            debug!(target: "verger::lifecycle", %child, incarnation, %from, %to, cause);
+            let cause = || cause.map(ExitReason::to_string);
+            debug!(target: "verger::lifecycle", %child, incarnation, %from, %to, cause = cause());
         }
     }
 }
@@ -110,13 +109,10 @@ pub(super) fn decided(
     decision: Decision,
     log: FailureLog,
 ) {
-    if !is_enabled() {
-        return;
-    }
     let Ended { incarnation, reason, lived, returned } = end;
     let lived = lived.map(field::debug);
-    let text = reason.to_string();
-    let cause = text.as_str();
+    // Rendered only where the line is enabled.
+    let cause = || reason.to_string();
     match decision {
         Decision::Restart { attempt, delay } => {
             /// The level of a `tracing` event is a constant of its call site.
@@ -124,7 +120,7 @@ pub(super) fn decided(
                 ($level:expr) => {
                     tracing::event!(
                         target: "verger::restart", $level,
-                        %child, incarnation, cause, attempt, ?delay, lived, "restarting"
+                        %child, incarnation, cause = cause(), attempt, ?delay, lived, "restarting"
                     )
                 };
             }
@@ -140,19 +136,19 @@ pub(super) fn decided(
             info!(target: "verger::lifecycle", %child, incarnation, lived, "ended normally");
         }
         Decision::Leave => {
-            warn!(target: "verger::restart", %child, incarnation, cause, lived, "not restarted");
+            warn!(target: "verger::restart", %child, incarnation, cause = cause(), lived, "not restarted");
         }
         Decision::FallBack => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived, "falling back"
+            %supervisor, %child, incarnation, cause = cause(), lived, "falling back"
         ),
         Decision::Pause { length } => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived, ?length, "pausing"
+            %supervisor, %child, incarnation, cause = cause(), lived, ?length, "pausing"
         ),
         Decision::Exit => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, "ending the program"
+            %supervisor, %child, incarnation, cause = cause(), "ending the program"
         ),
         Decision::GiveUp { limit } => {
             let (restarts, failing) = hits(limit);
@@ -161,25 +157,25 @@ pub(super) fn decided(
             let hint = if returned { "; did you mean restart type transient?" } else { "" };
             error!(
                 target: "verger::restart",
-                %supervisor, %child, incarnation, cause, lived, restarts, failing, limit,
+                %supervisor, %child, incarnation, cause = cause(), lived, restarts, failing, limit,
                 "giving up{hint}"
             );
         }
         Decision::EndSupervisor => info!(
             target: "verger::lifecycle",
-            %supervisor, %child, incarnation, cause, lived, "ending its supervisor"
+            %supervisor, %child, incarnation, cause = cause(), lived, "ending its supervisor"
         ),
         Decision::FailSupervisor => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived, "failing its supervisor"
+            %supervisor, %child, incarnation, cause = cause(), lived, "failing its supervisor"
         ),
         Decision::Decline => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived, "given up by the callback"
+            %supervisor, %child, incarnation, cause = cause(), lived, "given up by the callback"
         ),
         Decision::Escalate => error!(
             target: "verger::restart",
-            %supervisor, %child, incarnation, cause, lived, "escalated by the callback"
+            %supervisor, %child, incarnation, cause = cause(), lived, "escalated by the callback"
         ),
     }
 }
