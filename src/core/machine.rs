@@ -101,7 +101,14 @@ impl Machine {
                 each!(self, kind => kind.on_decision(key, Some(decision), cx));
             }
             (MachineEvent::Request { ticket, key, request }, _) => {
-                each!(self, kind => kind.on_request(ticket, key, request, cx));
+                let answer = match self.children().state(key) {
+                    None => Some(ChildAnswer::NotFound),
+                    Some(_) if self.is_ending() => Some(ChildAnswer::ShuttingDown),
+                    Some(_) => each!(self, kind => kind.on_request(ticket, key, request, cx)),
+                };
+                if let Some(answer) = answer {
+                    cx.push(Effect::Reply { ticket, answer });
+                }
             }
             (MachineEvent::Tick, _) => self.on_tick(cx),
             (MachineEvent::Stop { within }, _) => {

@@ -4,44 +4,28 @@
 //!
 //! 1. Every request is answered exactly once: at once if it is refused or nothing has to be waited
 //!    for, else when the child has reached the caller's goal.
-//! 2. A supervisor that is stopping refuses all requests.
+//! 2. A supervisor that is stopping refuses all requests, which `machine` ensures for both kinds.
 
 use super::Dynamic;
 use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
 use crate::core::child::{ChildState, DownState, StopReason};
-use crate::core::effect::{Effect, StepCx};
+use crate::core::effect::StepCx;
 use crate::core::event::{ChildAnswer, ChildRequest, Ticket};
 use crate::policy::StartCause;
 
 impl Dynamic {
+    /// Handles a request about a child of a supervisor that isn't stopping. Returns the answer, unless
+    /// it comes later.
     pub(in crate::core) fn on_request(
         &mut self,
         ticket: Ticket,
         key: Key,
         request: ChildRequest,
         cx: &mut StepCx<'_>,
-    ) {
-        let answer = match self.children.state(key) {
-            None => Some(ChildAnswer::NotFound),
-            Some(_) if self.is_finishing() => Some(ChildAnswer::ShuttingDown),
-            Some(state) => self.handle(ticket, key, request, state, cx),
-        };
-        if let Some(answer) = answer {
-            cx.push(Effect::Reply { ticket, answer });
-        }
-    }
-
-    /// Handles a request that is not refused. Returns the answer, unless it comes later.
-    fn handle(
-        &mut self,
-        ticket: Ticket,
-        key: Key,
-        request: ChildRequest,
-        state: ChildState,
-        cx: &mut StepCx<'_>,
     ) -> Option<ChildAnswer> {
-        let lifecycle = self.children.entry(key).lifecycle;
+        let entry = self.children.entry(key);
+        let (state, lifecycle) = (entry.state, entry.lifecycle);
         match (request, state) {
             (ChildRequest::Start, ChildState::Down(DownState::New)) => {
                 let waits = self.children.wait(key, ticket, WaitFor::Started);

@@ -4,7 +4,7 @@
 //!
 //! 1. Every request is answered exactly once: at once if it is refused or nothing has to be waited
 //!    for, else when the child has reached the caller's goal.
-//! 2. A supervisor that is stopping refuses all requests.
+//! 2. A supervisor that is stopping refuses all requests, which `machine` ensures for both kinds.
 
 use super::Ordered;
 use crate::core::arena::Key;
@@ -17,22 +17,16 @@ use crate::lifecycle::Lifecycle;
 use crate::policy::{RestartType, StartCause};
 
 impl Ordered {
+    /// Handles a request about a child of a supervisor that isn't stopping. Returns the answer, unless
+    /// it comes later.
     pub(in crate::core) fn on_request(
         &mut self,
         ticket: Ticket,
         key: Key,
         request: ChildRequest,
         cx: &mut StepCx<'_>,
-    ) {
-        let refusal = match self.children.state(key) {
-            None => Some(ChildAnswer::NotFound),
-            Some(_) if self.is_finishing() => Some(ChildAnswer::ShuttingDown),
-            Some(_) => None,
-        };
-        if let Some(answer) = refusal {
-            return cx.push(Effect::Reply { ticket, answer });
-        }
-        let answer = match request {
+    ) -> Option<ChildAnswer> {
+        match request {
             ChildRequest::Start => self.start_added(ticket, key, cx),
             ChildRequest::Terminate => self.terminate(ticket, key, cx),
             ChildRequest::RestartStopped => self.restart_stopped(ticket, key, cx),
@@ -41,9 +35,6 @@ impl Ordered {
             ChildRequest::Delete => self.delete(key, cx),
             ChildRequest::Retry => self.retry(ticket, key, cx),
             ChildRequest::Wake => self.wake(key, cx),
-        };
-        if let Some(answer) = answer {
-            cx.push(Effect::Reply { ticket, answer });
         }
     }
 

@@ -33,7 +33,7 @@ fn silent(name: &str) -> FakeChild {
     fake(name).silent()
 }
 
-/// Two children about whom nothing is answered by itself.
+/// Two silent children, for which the callback answers only when a test says so.
 fn pair(rules: Rules) -> Simulation {
     Simulation::running(rules, [silent("a"), silent("b")])
 }
