@@ -139,9 +139,9 @@ impl Driver {
             let error = BuildError::UnknownRequirement { path, parent, requirement, known };
             return Err(error.into());
         }
-        if let Some(circle) = self.circle(spec) {
+        if let Some(cycle) = self.cycle(spec) {
             let parent = self.shared.path().clone();
-            return Err(BuildError::RequirementCycle { parent, cycle: circle }.into());
+            return Err(BuildError::RequirementCycle { parent, cycle }.into());
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Driver {
     /// Returns the requirement cycle that a new child would close.
     ///
     /// Siblings may still require a child of that name that was deleted.
-    fn circle(&self, spec: &ChildSpec) -> Option<String> {
+    fn cycle(&self, spec: &ChildSpec) -> Option<String> {
         let id = *self.requirements.get(spec.name())?;
         let keys: Vec<_> =
             spec.requires.iter().filter_map(|name| self.children.find(name)).collect();
@@ -170,15 +170,15 @@ impl Driver {
     }
 
     fn counts(&self) -> Counts {
-        let census = self.machine.counts();
+        let counts = self.machine.counts();
         let active = [Lifecycle::Activating, Lifecycle::Active, Lifecycle::Deactivating];
-        let supervisors = census.supervisors;
+        let supervisors = counts.supervisors;
         Counts {
-            specs: census.specs(),
-            active: active.into_iter().map(|lifecycle| census.of(lifecycle)).sum(),
-            restarting: census.of(Lifecycle::Restarting),
+            specs: counts.specs(),
+            active: active.into_iter().map(|lifecycle| counts.of(lifecycle)).sum(),
+            restarting: counts.of(Lifecycle::Restarting),
             supervisors,
-            workers: census.specs() - supervisors,
+            workers: counts.specs() - supervisors,
         }
     }
 
