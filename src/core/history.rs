@@ -19,7 +19,7 @@ pub(crate) struct FailureHistory {
     /// Since its last failure, the child was healthy by the rule of its backoff.
     was_healthy: bool,
     /// How the last incarnation ended.
-    pub(crate) last: Option<ExitReason>,
+    pub(crate) last: Option<Arc<ExitReason>>,
     /// When the next attempt is due, and the delay that was drawn for it.
     pub(crate) next: Option<(Instant, Duration)>,
     /// The restart policy that the current or last incarnation has set for itself.
@@ -110,7 +110,7 @@ impl FailureHistory {
         let attempt = life.map_or(self.consecutive_failures, |life| {
             self.consecutive_failures_after(backoff, life)
         });
-        FailureSummary { attempt, next: self.next, last: self.last.clone() }
+        FailureSummary { attempt, next: self.next, last: self.last.as_deref().cloned() }
     }
 }
 

@@ -132,11 +132,12 @@ impl Machine {
         let ChildState::Stopping { why, .. } = children.entry(key).state else {
             return each!(self, kind => kind.on_ended(key, reason, cx));
         };
-        children.report_stopped(key, &reason, cx);
-        if reason.exit_code().is_some() && !ends {
-            each!(self, kind => kind.exit_program(key, &reason, cx));
-        } else {
-            each!(self, kind => kind.on_stopped(key, why, cx));
+        let exits = reason.exit_code().is_some() && !ends;
+        let exits = exits.then(|| Arc::new(reason.clone()));
+        children.report_stopped(key, reason, cx);
+        match exits {
+            Some(reason) => each!(self, kind => kind.exit_program(key, &reason, cx)),
+            None => each!(self, kind => kind.on_stopped(key, why, cx)),
         }
     }
 
@@ -187,7 +188,7 @@ impl Machine {
         let entry = children.entry(key);
         cx.push(Effect::Leaked { key, incarnation: entry.incarnation });
         let options = Arc::clone(&entry.options);
-        children.report_stopped(key, &ExitReason::Killed, cx);
+        children.report_stopped(key, ExitReason::Killed, cx);
         if children.rules.on_leak(&options) == OnLeak::Park && !ends {
             each!(self, kind => kind.on_leaked(key, why, cx));
         } else {

@@ -29,6 +29,11 @@ impl Path {
         Self([self.as_str(), "/", name].concat().into())
     }
 
+    /// Returns the path with these names below this one. No child has it if a name isn't valid.
+    pub(crate) fn descend(&self, names: &str) -> Self {
+        Self([self.as_str(), "/", names].concat().into())
+    }
+
     /// Returns the path of the child with this name and serial number.
     pub(crate) fn child(&self, name: &str, serial: Option<NonZeroU64>) -> Self {
         match serial {

@@ -128,7 +128,7 @@ impl WrittenLimits {
 
     /// Whether no limit is set.
     pub(crate) fn is_none(&self) -> bool {
-        self.get() == Limits::default()
+        self.limits == Limits::default() && self.beneath == Limits::default()
     }
 
     /// Creates a value without limits.

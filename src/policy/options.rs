@@ -173,8 +173,8 @@ impl Rules {
     /// Returns the child's own limits, or `None` if it has none.
     pub(crate) fn limits(&self, child: &ChildOptions) -> Option<Limits> {
         let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
-        let limits = layers.map(WrittenLimits::get).into_iter().reduce(Limits::or)?;
-        (limits != Limits::default()).then_some(limits)
+        let written = layers.into_iter().filter(|limits| !limits.is_none());
+        written.map(WrittenLimits::get).reduce(Limits::or)
     }
 
     pub(crate) fn on_exhausted(&self, child: &ChildOptions) -> OnExhausted {

@@ -2,7 +2,7 @@
 //!
 //! Knows which task belongs to which child, and not why it is started or stopped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) struct ChildTable {
     /// Indexed by key.
     entries: Vec<Option<ChildRecord>>,
     names: Names,
-    properties: HashMap<Key, Properties>,
+    properties: BTreeMap<Key, Properties>,
 }
 
 /// How the last name of a path finds its child.
@@ -68,7 +68,7 @@ impl ChildTable {
             Names::Unique(HashMap::with_capacity(declared))
         };
         let entries = Vec::with_capacity(declared);
-        Self { parent, entries, names, properties: HashMap::new() }
+        Self { parent, entries, names, properties: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, key: Key, factory: Arc<ChildFactory>) {

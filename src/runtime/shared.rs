@@ -15,6 +15,7 @@ use super::log;
 use super::orphaned_mailboxes::OrphanedMailboxes;
 use super::outcome::End;
 use super::phase::Progress;
+use super::registry::PathKey;
 use super::request::Request;
 use super::stop_chain::StopChain;
 use super::tree::Tree;
@@ -30,7 +31,7 @@ use crate::status::{Event, EventKind};
 
 /// See the [module](self).
 pub(crate) struct SupervisorShared {
-    path: Path,
+    key: PathKey,
     pub(super) above: Option<Arc<SupervisorShared>>,
     pub(crate) tree: Arc<Tree<SupervisorShared>>,
     pub(crate) inbox: SupervisorInbox<Request>,
@@ -52,17 +53,17 @@ impl SupervisorShared {
         wall_clock: SystemTime,
     ) -> Arc<Self> {
         let (path, tree) = (Path::root(&blueprint.name), Arc::new(Tree::new(now, wall_clock)));
-        Self::new(path, None, tree, blueprint, now)
+        Self::new(PathKey::new(path), None, tree, blueprint, now)
     }
 
     /// Creates the shared state of a supervisor that is a child of this one.
     pub(crate) fn below(self: Arc<Self>, path: Path, blueprint: Arc<Blueprint>) -> Arc<Self> {
-        let tree = Arc::clone(&self.tree);
-        Self::new(path, Some(self), tree, blueprint, now())
+        let (key, tree) = (self.key.below(path), Arc::clone(&self.tree));
+        Self::new(key, Some(self), tree, blueprint, now())
     }
 
     pub(super) fn new(
-        path: Path,
+        key: PathKey,
         above: Option<Arc<Self>>,
         tree: Arc<Tree<Self>>,
         blueprint: Arc<Blueprint>,
@@ -73,7 +74,7 @@ impl SupervisorShared {
         let dead_letters = DeadLetters::new(&blueprint.dead_letters, letters_above);
         let callback = own.or(above.as_ref().and_then(|above| above.callback.as_ref())).cloned();
         Arc::new(Self {
-            path,
+            key,
             above,
             tree,
             inbox: SupervisorInbox::new(),
@@ -89,7 +90,7 @@ impl SupervisorShared {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.key.path()
     }
 
     /// Returns this supervisor and all above it.
@@ -98,12 +99,12 @@ impl SupervisorShared {
     }
 
     pub(super) fn register(self: &Arc<Self>) {
-        self.tree.registry.insert(self.path.clone(), Arc::clone(self));
+        self.tree.registry.insert(self.key.clone(), Arc::clone(self));
     }
 
     /// Removes the ended supervisor from the tree, and resolves everything that waits for it.
     pub(super) fn close(self: &Arc<Self>, end: End) {
-        self.tree.registry.remove(&self.path, self);
+        self.tree.registry.remove(&self.key, self);
         let mut left = self.inbox.close();
         while let Some(event) = left.next_event() {
             self.discard_event(event);
@@ -168,7 +169,7 @@ impl SupervisorShared {
 
     /// Returns the leaked children below this supervisor.
     pub(crate) fn leaked_below(&self) -> Vec<Path> {
-        self.tree.leaks.below(&self.path)
+        self.tree.leaks.below(self.path())
     }
 
     pub(crate) fn subscribe_events(&self) -> Subscription<Event> {
@@ -196,7 +197,7 @@ impl SupervisorShared {
 
 impl Parent for SupervisorShared {
     fn path(&self) -> Path {
-        self.path.clone()
+        self.key.path().clone()
     }
 
     fn notify(&self, event: core::MachineEvent) {
@@ -213,6 +214,6 @@ impl Parent for SupervisorShared {
 
 impl fmt::Debug for SupervisorShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SupervisorShared").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("SupervisorShared").field("path", self.path()).finish_non_exhaustive()
     }
 }

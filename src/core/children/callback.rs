@@ -8,6 +8,7 @@
 //!
 //! 1. The callback is called at most once for each incarnation, whose number identifies the call.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Children;
@@ -51,7 +52,7 @@ impl Children {
         key: Key,
         decision: Option<FailureDecision>,
         cx: &mut StepCx<'_>,
-    ) -> (bool, ExitReason, Resolution) {
+    ) -> (bool, Arc<ExitReason>, Resolution) {
         let active = self.state(key) == Some(ChildState::AwaitingDecision { active: true });
         let incarnation = self.entry(key).incarnation;
         let resolution = match decision {

@@ -40,7 +40,7 @@ impl Children {
         key: Key,
         failed: Instant,
         by: RefusedBy,
-        reason: &ExitReason,
+        reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) -> RestartDecision {
         self.entry(key).history_mut().next = None;
@@ -87,7 +87,7 @@ impl Children {
         failed: Instant,
         length: Duration,
         by: RefusedBy,
-        reason: &ExitReason,
+        reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) -> RestartDecision {
         let until = later(failed, length);

@@ -20,12 +20,13 @@ impl Children {
         key: Key,
         reason: ExitReason,
         cx: &mut StepCx<'_>,
-    ) -> (bool, ExitReason) {
+    ) -> (bool, Arc<ExitReason>) {
         let active = self.state(key) == Some(ChildState::Active);
         let reason = match reason {
             ExitReason::Failed(error) if !active => ExitReason::ActivationFailed(error),
             reason => reason,
         };
+        let reason = Arc::new(reason);
         let ending = Some(reason.kind());
         self.push_ended(key, &reason, cx);
         if reason.is_clean() {
@@ -42,7 +43,7 @@ impl Children {
     pub(in crate::core) fn report_stopped(
         &mut self,
         key: Key,
-        reason: &ExitReason,
+        reason: ExitReason,
         cx: &mut StepCx<'_>,
     ) {
         let ChildState::Stopping { why, aborted } = self.entry(key).state else { return };
@@ -51,12 +52,13 @@ impl Children {
             return;
         }
         let reason = match reason {
-            ExitReason::Aborted if aborted => &ExitReason::Killed,
+            ExitReason::Aborted if aborted => ExitReason::Killed,
             reason => reason,
         };
-        self.push_ended(key, reason, cx);
+        let reason = Arc::new(reason);
+        self.push_ended(key, &reason, cx);
         self.enter(key, Lifecycle::Stopped, Some(reason.kind()), cx);
-        self.remember(key, reason);
+        self.remember(key, &reason);
     }
 
     /// Reports that a child declines to run. Returns `false` if it was being stopped anyway.
@@ -81,6 +83,7 @@ impl Children {
         cx: &mut StepCx<'_>,
     ) {
         let active = self.state(key) == Some(ChildState::Active);
+        let reason = Arc::new(reason);
         self.push_ended(key, &reason, cx);
         self.enter(key, Lifecycle::Errored, Some(reason.kind()), cx);
         self.remember(key, &reason);
@@ -115,37 +118,38 @@ impl Children {
     pub(in crate::core) fn report_decision(
         &mut self,
         key: Key,
-        reason: &ExitReason,
+        reason: &Arc<ExitReason>,
         decision: Decision,
         cx: &mut StepCx<'_>,
     ) {
         let entry = self.entries.get(key).expect("the child that has ended");
         let (incarnation, log) = (entry.incarnation, entry.failure_log(&self.rules));
         let restart_type = self.restart_type(key);
-        let reason = Arc::new(reason.clone());
+        let reason = Arc::clone(reason);
         cx.push(Effect::Decided { key, incarnation, reason, decision, restart_type, log });
     }
 
-    fn push_ended(&mut self, key: Key, reason: &ExitReason, cx: &mut StepCx<'_>) {
+    fn push_ended(&mut self, key: Key, reason: &Arc<ExitReason>, cx: &mut StepCx<'_>) {
         let entry = self.entry(key);
         let lived = cx.now.saturating_duration_since(entry.since);
         let lived = (entry.state == ChildState::Active).then_some(lived);
         let incarnation = entry.incarnation;
-        let reason = Arc::new(reason.clone());
+        let reason = Arc::clone(reason);
         cx.push(Effect::Ended { key, incarnation, reason, lived });
     }
 
-    fn remember(&mut self, key: Key, reason: &ExitReason) {
+    fn remember(&mut self, key: Key, reason: &Arc<ExitReason>) {
         let entry = self.entry(key);
         // A clean end only replaces an earlier failure.
         if entry.history.is_some() || !reason.is_clean() {
-            entry.history_mut().last = Some(reason.clone());
+            entry.history_mut().last = Some(Arc::clone(reason));
         }
     }
 
     /// How a child failed whose task had to be ended afterwards.
-    pub(in crate::core) fn failure(&mut self, key: Key) -> ExitReason {
-        self.entry(key).history_mut().last.clone().unwrap_or(ExitReason::Killed)
+    pub(in crate::core) fn failure(&mut self, key: Key) -> Arc<ExitReason> {
+        let last = self.entry(key).history_mut().last.as_ref().map(Arc::clone);
+        last.unwrap_or_else(|| Arc::new(ExitReason::Killed))
     }
 
     /// The child reports that it works.

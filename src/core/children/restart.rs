@@ -9,6 +9,7 @@
 //! 2. A child with a delayed delivery has one start for each delay: if it fails while its messages are
 //!    held back, it is restarted when they would have been delivered.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::Children;
@@ -28,7 +29,7 @@ impl Children {
         key: Key,
         active: bool,
         on_exit: OnExit,
-        reason: &ExitReason,
+        reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) -> RestartDecision {
         let uncharged = on_exit == OnExit::RestartUncharged;
@@ -53,7 +54,7 @@ impl Children {
         // A start that fails is an outage rather than a bug while a delay holds the child back, so it
         // is not charged; nor is an end that the trigger exempts. A limit of zero restarts overrides
         // both.
-        let is_fault = active || matches!(reason, ExitReason::Escalated { .. });
+        let is_fault = active || matches!(**reason, ExitReason::Escalated { .. });
         let charged = (is_fault && !uncharged)
             || self.rules.intensity.is_some_and(|it| it.max() == 0)
             || delay.is_zero()

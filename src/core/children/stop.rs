@@ -100,7 +100,7 @@ impl Children {
             StopReason::OwnRequest => self.on_exit(key, true, &ExitReason::Normal).restarts(),
             StopReason::Failing { active, .. } => {
                 let history = self.entries.get(key).and_then(|entry| entry.history.as_ref());
-                let last = history.and_then(|history| history.last.as_ref());
+                let last = history.and_then(|history| history.last.as_deref());
                 self.on_exit(key, active, last.unwrap_or(&ExitReason::Killed)).restarts()
             }
         }

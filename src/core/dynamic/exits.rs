@@ -1,5 +1,7 @@
 //! What becomes of a child that has ended: a restart, its removal, or the end of the supervisor.
 
+use std::sync::Arc;
+
 use super::Dynamic;
 use crate::core::arena::Key;
 use crate::core::child::{DownState, RestartDecision, StopReason, Timer};
@@ -30,7 +32,7 @@ impl Dynamic {
                 self.forget(key, cx);
             }
             StopReason::Restart => self.children.launch(key, StartCause::Manual, cx),
-            StopReason::OwnRequest => self.decide(key, true, &ExitReason::Normal, cx),
+            StopReason::OwnRequest => self.decide(key, true, &Arc::new(ExitReason::Normal), cx),
             StopReason::Failing { active, .. } => {
                 let reason = self.children.failure(key);
                 self.decide(key, active, &reason, cx);
@@ -57,13 +59,13 @@ impl Dynamic {
     pub(in crate::core) fn exit_program(
         &mut self,
         key: Key,
-        reason: &ExitReason,
+        reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) {
         self.children.report_decision(key, reason, Decision::Exit, cx);
         self.forget(key, cx);
         if let Some(code) = reason.exit_code() {
-            self.finish(Finish::Exit { key, reason: reason.clone(), code });
+            self.finish(Finish::Exit { key, reason: ExitReason::clone(reason), code });
         }
     }
 
@@ -91,16 +93,16 @@ impl Dynamic {
             Resolution::Escalate => {
                 self.children.report_decision(key, &reason, Decision::Escalate, cx);
                 self.forget(key, cx);
-                self.finish(Finish::Failed { key, reason });
+                self.finish(Finish::Failed { key, reason: ExitReason::clone(&reason) });
             }
         }
     }
 
     /// Decides on a child that has ended by itself.
-    fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, cx: &mut StepCx<'_>) {
+    fn decide(&mut self, key: Key, active: bool, reason: &Arc<ExitReason>, cx: &mut StepCx<'_>) {
         if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
-            self.children.answer_all(key, &ChildAnswer::Failed(reason.clone()), cx);
+            self.children.answer_all(key, &ChildAnswer::Failed(ExitReason::clone(reason)), cx);
             if awaited.is_some() {
                 return self.forget(key, cx);
             }
@@ -118,11 +120,11 @@ impl Dynamic {
         key: Key,
         active: bool,
         on_exit: OnExit,
-        reason: &ExitReason,
+        reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) {
         if self.children.needs_callback(key, reason) {
-            return self.children.ask_callback(key, active, reason.clone(), cx);
+            return self.children.ask_callback(key, active, ExitReason::clone(reason), cx);
         }
         match self.children.decide_restart(key, active, on_exit, reason, cx) {
             RestartDecision::RestartAt(at) => self.children.restart(key, at, cx),
@@ -136,18 +138,18 @@ impl Dynamic {
             }
             RestartDecision::Exhausted(OnExhausted::Escalate) => {
                 self.forget(key, cx);
-                self.finish(Finish::Escalated { key, reason: reason.clone() });
+                self.finish(Finish::Escalated { key, reason: ExitReason::clone(reason) });
             }
             RestartDecision::Exhausted(OnExhausted::Exit(code)) => {
                 self.forget(key, cx);
-                self.finish(Finish::Exit { key, reason: reason.clone(), code });
+                self.finish(Finish::Exit { key, reason: ExitReason::clone(reason), code });
             }
         }
     }
 
     /// Removes a child that has ended by itself, unless a message may start it. If the supervisor ends
     /// already, nothing else follows from the child's end.
-    fn leave(&mut self, key: Key, on_exit: OnExit, reason: &ExitReason, cx: &mut StepCx<'_>) {
+    fn leave(&mut self, key: Key, on_exit: OnExit, reason: &Arc<ExitReason>, cx: &mut StepCx<'_>) {
         let over = self.is_finishing();
         let incarnation = self.children.entry(key).incarnation;
         self.children.answer_up(key, &ChildAnswer::Started(incarnation), cx);
@@ -169,7 +171,9 @@ impl Dynamic {
         self.forget(key, cx);
         match on_exit {
             OnExit::EndSupervisor => self.finish(Finish::AutoShutdown),
-            OnExit::FailSupervisor => self.finish(Finish::Failed { key, reason: reason.clone() }),
+            OnExit::FailSupervisor => {
+                self.finish(Finish::Failed { key, reason: ExitReason::clone(reason) })
+            }
             OnExit::Leave | OnExit::Restart | OnExit::RestartUncharged => {}
         }
     }

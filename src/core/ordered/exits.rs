@@ -1,5 +1,7 @@
 //! What becomes of a child that has ended: a restart, nothing, or the end of the supervisor.
 
+use std::sync::Arc;
+
 use super::Ordered;
 use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
@@ -36,7 +38,7 @@ impl Ordered {
                 self.forget_or_set_down(key, DownState::Terminated, cx);
             }
             StopReason::Restart => self.children.launch(key, StartCause::Manual, cx),
-            StopReason::OwnRequest => self.decide(key, true, &ExitReason::Normal, cx),
+            StopReason::OwnRequest => self.decide(key, true, &Arc::new(ExitReason::Normal), cx),
             StopReason::Failing { active, .. } => {
                 let reason = self.children.failure(key);
                 self.decide(key, active, &reason, cx);
@@ -72,14 +74,14 @@ impl Ordered {
     pub(in crate::core) fn exit_program(
         &mut self,
         key: Key,
-        reason: &ExitReason,
+        reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) {
         self.children.report_decision(key, reason, Decision::Exit, cx);
         self.children.enter_stopped(key, cx);
         self.set_down(key, DownState::GivenUp, cx);
         if let Some(code) = reason.exit_code() {
-            self.finish(Finish::Exit { key, reason: reason.clone(), code });
+            self.finish(Finish::Exit { key, reason: ExitReason::clone(reason), code });
         }
     }
 
@@ -109,17 +111,17 @@ impl Ordered {
                 self.children.report_decision(key, &reason, Decision::Escalate, cx);
                 self.children.enter_stopped(key, cx);
                 self.set_down(key, DownState::GivenUp, cx);
-                self.finish(Finish::Failed { key, reason });
+                self.finish(Finish::Failed { key, reason: ExitReason::clone(&reason) });
             }
         }
     }
 
     /// Decides on a child that has ended by itself.
-    fn decide(&mut self, key: Key, active: bool, reason: &ExitReason, cx: &mut StepCx<'_>) {
+    fn decide(&mut self, key: Key, active: bool, reason: &Arc<ExitReason>, cx: &mut StepCx<'_>) {
         self.children.answer_down(key, cx);
         if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
-            self.children.answer_all(key, &ChildAnswer::Failed(reason.clone()), cx);
+            self.children.answer_all(key, &ChildAnswer::Failed(ExitReason::clone(reason)), cx);
             if let Some(goal) = awaited {
                 self.children.enter_stopped(key, cx);
                 return match goal {
@@ -131,7 +133,7 @@ impl Ordered {
                 self.children.report_decision(key, reason, Decision::GiveUp { limit: None }, cx);
                 self.children.enter_stopped(key, cx);
                 self.set_down(key, DownState::GivenUp, cx);
-                return self.finish(Finish::StartFailed { key, reason: reason.clone() });
+                return self.finish(Finish::StartFailed { key, reason: ExitReason::clone(reason) });
             }
         }
         match self.children.on_exit(key, active, reason) {
@@ -152,13 +154,19 @@ impl Ordered {
             }
             OnExit::FailSupervisor => {
                 self.leave(key, reason, Decision::FailSupervisor, cx);
-                self.finish(Finish::Failed { key, reason: reason.clone() });
+                self.finish(Finish::Failed { key, reason: ExitReason::clone(reason) });
             }
         }
     }
 
     /// Leaves a child down that has ended by itself: Stopped if it ended cleanly, else Errored.
-    fn leave(&mut self, key: Key, reason: &ExitReason, decision: Decision, cx: &mut StepCx<'_>) {
+    fn leave(
+        &mut self,
+        key: Key,
+        reason: &Arc<ExitReason>,
+        decision: Decision,
+        cx: &mut StepCx<'_>,
+    ) {
         let incarnation = self.children.entry(key).incarnation;
         self.children.answer_all(key, &ChildAnswer::Started(incarnation), cx);
         self.children.report_decision(key, reason, decision, cx);
@@ -197,11 +205,11 @@ impl Ordered {
         key: Key,
         active: bool,
         on_exit: OnExit,
-        reason: &ExitReason,
+        reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) {
         if self.children.needs_callback(key, reason) {
-            return self.children.ask_callback(key, active, reason.clone(), cx);
+            return self.children.ask_callback(key, active, ExitReason::clone(reason), cx);
         }
         let decision = self.children.decide_restart(key, active, on_exit, reason, cx);
         match (decision, self.group_start(key)) {
@@ -222,7 +230,7 @@ impl Ordered {
         &mut self,
         key: Key,
         from: Option<Position>,
-        reason: &ExitReason,
+        reason: &Arc<ExitReason>,
         what: OnExhausted,
         cx: &mut StepCx<'_>,
     ) {
@@ -237,10 +245,10 @@ impl Ordered {
                 }
             }
             OnExhausted::Escalate => {
-                self.finish(Finish::Escalated { key, reason: reason.clone() });
+                self.finish(Finish::Escalated { key, reason: ExitReason::clone(reason) });
             }
             OnExhausted::Exit(code) => {
-                self.finish(Finish::Exit { key, reason: reason.clone(), code });
+                self.finish(Finish::Exit { key, reason: ExitReason::clone(reason), code });
             }
         }
     }

@@ -211,7 +211,7 @@ impl Fingerprint {
             }
             ChildState::Stopping { why: StopReason::Failing { .. }, .. }
             | ChildState::AwaitingDecision { .. } => {
-                let last = history.last.as_ref();
+                let last = history.last.as_deref();
                 let asked = last.and_then(|last| children.rules.retry_after(&entry.options, last));
                 self.since(entry.since, backoff.longest().max(asked.unwrap_or_default()));
                 last.map(|last| (last.kind(), asked)).hash(self);

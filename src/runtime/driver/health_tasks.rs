@@ -4,7 +4,7 @@
 //! changed results to the machine. The task ends when the child is no longer active. The machine
 //! decides what follows from a result. The last result is kept here for the status.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::policy::HealthCounter;
 /// The children with a health check.
 #[derive(Debug, Default)]
 pub(super) struct HealthTasks {
-    checked: HashMap<Key, Checked>,
+    checked: BTreeMap<Key, Checked>,
     tasks: TaskSet,
 }
 

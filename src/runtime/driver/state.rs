@@ -1,6 +1,6 @@
 //! The state of a supervisor's loop.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,10 +35,10 @@ pub(in crate::runtime) struct Driver {
     /// What siblings require by name. A new child of that name provides it again.
     pub(super) requirements: HashMap<Arc<str>, RequirementId>,
     /// What replaces a child that fails too often.
-    pub(super) fallbacks: HashMap<Key, Arc<ChildSpec>>,
-    pub(super) leaked: HashSet<(Key, IncarnationNumber)>,
+    pub(super) fallbacks: BTreeMap<Key, Arc<ChildSpec>>,
+    pub(super) leaked: BTreeSet<(Key, IncarnationNumber)>,
     /// How long each failed child that is still to be decided on had been `Active`.
-    pub(super) lifetimes: HashMap<Key, (IncarnationNumber, Duration)>,
+    pub(super) lifetimes: BTreeMap<Key, (IncarnationNumber, Duration)>,
     /// The child that was given up last. It may be forgotten before the supervisor ends.
     pub(super) given_up: Option<(Key, Path)>,
     /// The calls of the failure callback under way.
@@ -51,7 +51,7 @@ pub(in crate::runtime) struct Driver {
 #[derive(Debug, Default)]
 pub(super) struct Aborts {
     /// ChildTable cancelled in this iteration while a deadline is due.
-    pub(super) cancelled: HashSet<Key>,
+    pub(super) cancelled: BTreeSet<Key>,
     pub(super) postponed: Vec<(Key, IncarnationNumber)>,
 }
 
@@ -101,9 +101,9 @@ impl Driver {
             aborts: Aborts::default(),
             calls: Calls::default(),
             requirements: HashMap::new(),
-            fallbacks: HashMap::new(),
-            leaked: HashSet::new(),
-            lifetimes: HashMap::new(),
+            fallbacks: BTreeMap::new(),
+            leaked: BTreeSet::new(),
+            lifetimes: BTreeMap::new(),
             given_up: None,
             callback_tasks: TaskSet::default(),
             health: HealthTasks::default(),
