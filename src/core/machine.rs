@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 
 use super::SLICE;
 use super::arena::Key;
-use super::child::{ChildState, StopReason, Timer};
+use super::child::{ChildState, DownState, StopReason, Timer};
 use super::children::Children;
 use super::dynamic::Dynamic;
-use super::effect::{Effect, Finish, StepCx};
+use super::effect::{Decision, Effect, Finish, StepCx};
 use super::event::{ChildAnswer, MachineEvent};
 use super::ordered::Ordered;
 use super::requirements::RequirementId;
 use super::view::{ChildCounts, View};
 use crate::exit::ExitReason;
 use crate::policy::{ChildOptions, OnLeak, Reset, Rules, StartCause};
+use crate::policy::{FailureDecision, Resolution};
 
 /// The rules of one supervisor: events in, effects out.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl Machine {
                 self.children_mut().set_policy(key, policy);
             }
             (MachineEvent::Answered { decision, .. }, Some(key)) => {
-                each!(self, kind => kind.on_decision(key, Some(decision), cx));
+                self.on_decision(key, Some(decision), cx);
             }
             (MachineEvent::Request { ticket, key, request }, _) => {
                 let answer = match self.children().state(key) {
@@ -126,18 +127,54 @@ impl Machine {
     }
 
     fn on_exited(&mut self, key: Key, reason: ExitReason, cx: &mut StepCx<'_>) {
-        let ends = self.is_ending();
         let children = self.children_mut();
         children.timers.disarm(Timer::Child(key));
-        let ChildState::Stopping { why, .. } = children.entry(key).state else {
-            return each!(self, kind => kind.on_ended(key, reason, cx));
-        };
-        let exits = reason.exit_code().is_some() && !ends;
-        let exits = exits.then(|| Arc::new(reason.clone()));
-        children.report_stopped(key, reason, cx);
-        match exits {
-            Some(reason) => each!(self, kind => kind.exit_program(key, &reason, cx)),
-            None => each!(self, kind => kind.on_stopped(key, why, cx)),
+        if let ChildState::Stopping { why, .. } = children.entry(key).state {
+            let reason = children.report_stopped(key, reason, cx);
+            if !self.exits_program(key, &reason, cx) {
+                each!(self, kind => kind.on_stopped(key, why, cx));
+            }
+        } else {
+            let (active, reason) = children.report_ended(key, reason, cx);
+            if !self.exits_program(key, &reason, cx) {
+                each!(self, kind => kind.on_ended(key, active, &reason, cx));
+            }
+        }
+    }
+
+    /// Ends the supervisor if the child has ended with an exit code. Returns whether it has.
+    fn exits_program(&mut self, key: Key, reason: &Arc<ExitReason>, cx: &mut StepCx<'_>) -> bool {
+        let Some(code) = reason.exit_code().filter(|_| !self.is_ending()) else { return false };
+        self.children_mut().report_decision(key, reason, Decision::Exit, cx);
+        each!(self, kind => kind.give_up(key, cx));
+        let reason = ExitReason::clone(reason);
+        each!(self, kind => kind.finish(Finish::Exit { key, reason, code }));
+        true
+    }
+
+    /// The failure callback has decided. `None`: it did not in time.
+    fn on_decision(&mut self, key: Key, decision: Option<FailureDecision>, cx: &mut StepCx<'_>) {
+        self.children_mut().timers.disarm(Timer::Child(key));
+        if each!(self, kind => kind.overrides_callback(key, cx)) {
+            return;
+        }
+        let children = self.children_mut();
+        let (active, reason, resolution) = children.take_decision(key, decision, cx);
+        match resolution {
+            Resolution::Restart => {
+                let on_exit = children.on_exit(key, active, &reason);
+                each!(self, kind => kind.on_failed(key, active, on_exit, &reason, cx));
+            }
+            Resolution::GiveUp => {
+                children.report_decision(key, &reason, Decision::Decline, cx);
+                each!(self, kind => kind.set_down(key, DownState::GivenUp, cx));
+            }
+            Resolution::Escalate => {
+                children.report_decision(key, &reason, Decision::Escalate, cx);
+                each!(self, kind => kind.give_up(key, cx));
+                let reason = ExitReason::clone(&reason);
+                each!(self, kind => kind.finish(Finish::Failed { key, reason }));
+            }
         }
     }
 
@@ -169,9 +206,7 @@ impl Machine {
             ChildState::Activating => {
                 children.fail_running(key, ExitReason::ActivationTimedOut, false, cx);
             }
-            ChildState::AwaitingDecision { .. } => {
-                each!(self, kind => kind.on_decision(key, None, cx))
-            }
+            ChildState::AwaitingDecision { .. } => self.on_decision(key, None, cx),
             ChildState::Stopping { aborted: false, .. } => children.abort(key, cx),
             ChildState::Stopping { why, .. } => self.on_leak(key, why, cx),
             ChildState::Down(_)

@@ -5,51 +5,14 @@ use std::time::Duration;
 
 use super::Supervisor;
 use super::check;
-use crate::child::{ChildDefaults, ChildSpec, FactoryKind, Nested, Resolved};
-use crate::dead_letter::DeadLetterOptions;
-use crate::error::{BuildError, BuildWarning};
-use crate::path::Trail;
+use super::description::{Description, Restarts};
+use crate::child::{ChildDefaults, ChildSpec, FactoryKind};
+use crate::error::BuildError;
 use crate::policy::{
-    self, AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, RandomFactory,
-    SetTwice, Start, Strategy,
+    AutoShutdown, FirstStart, Intensity, OnExhausted, Preset, Random, RandomFactory, Start,
+    Strategy,
 };
 use crate::policy::{ChildFailure, FailureAnswer, FailureCallback};
-
-/// The options that both kinds of supervisors have.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Options {
-    pub(super) strategy: Strategy,
-    pub(super) auto_shutdown: AutoShutdown,
-    pub(super) start: Start,
-    pub(super) first_start: Option<FirstStart>,
-    pub(super) on_exhausted: Option<OnExhausted>,
-    pub(super) restarts: Option<Restarts>,
-    pub(super) twice: Option<SetTwice>,
-    pub(super) leak_timeout: Option<Duration>,
-    pub(super) stop_deadline: Option<Duration>,
-    pub(super) max_children: Option<usize>,
-    pub(super) preset: Option<Preset>,
-    pub(super) defaults: ChildDefaults,
-    pub(super) random: Option<RandomFactory>,
-    pub(super) on_child_failure: Option<FailureCallback>,
-    pub(super) dead_letters: DeadLetterOptions,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Restarts {
-    Unlimited,
-    Within(Intensity),
-}
-
-impl Options {
-    fn restarts(&mut self, restarts: Restarts) {
-        let text = |restarts: &Restarts| match restarts {
-            Restarts::Unlimited => "unlimited_restarts()".to_owned(),
-            Restarts::Within(intensity) => intensity.to_string(),
-        };
-        policy::set(&mut self.restarts, restarts, &mut self.twice, text);
-    }
-}
 
 /// A builder of a [`Supervisor`] with ordered children.
 ///
@@ -59,17 +22,14 @@ impl Options {
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct SupervisorBuilder {
-    pub(super) name: String,
-    pub(super) options: Options,
-    pub(super) children: Vec<ChildSpec>,
+    pub(super) description: Description,
 }
 
 /// A builder of a dynamic supervisor, created by [`DynamicSupervisor::builder`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct DynamicSupervisorBuilder {
-    pub(super) name: String,
-    pub(super) options: Options,
+    pub(super) description: Description,
 }
 
 /// A supervisor of children that are added and removed at run time: connections, jobs, sessions.
@@ -112,16 +72,14 @@ pub struct DynamicSupervisor;
 impl DynamicSupervisor {
     /// Creates a builder of a dynamic supervisor with this name.
     pub fn builder(name: impl Into<String>) -> DynamicSupervisorBuilder {
-        let options = Options::default();
-        DynamicSupervisorBuilder { name: name.into(), options }
+        DynamicSupervisorBuilder { description: Description::new(name.into(), true) }
     }
 }
 
 impl Supervisor {
     /// Creates a builder of a supervisor with this name.
     pub fn builder(name: impl Into<String>) -> SupervisorBuilder {
-        let options = Options::default();
-        SupervisorBuilder { name: name.into(), options, children: Vec::new() }
+        SupervisorBuilder { description: Description::new(name.into(), false) }
     }
 }
 
@@ -154,13 +112,13 @@ macro_rules! common_options {
         ///
         /// See [`restarts`](Self::restarts).
         pub fn intensity(mut self, intensity: Intensity) -> Self {
-            self.options.restarts(Restarts::Within(intensity));
+            self.description.options.restarts(Restarts::Within(intensity));
             self
         }
 
         /// Removes the supervisor's limit on restarts.
         pub fn unlimited_restarts(mut self) -> Self {
-            self.options.restarts(Restarts::Unlimited);
+            self.description.options.restarts(Restarts::Unlimited);
             self
         }
 
@@ -169,7 +127,7 @@ macro_rules! common_options {
         /// A child can have its own answer: see
         /// [`ChildSpec::on_exhausted`](crate::ChildSpec::on_exhausted).
         pub fn on_exhausted(mut self, on_exhausted: OnExhausted) -> Self {
-            self.options.on_exhausted = Some(on_exhausted);
+            self.description.options.on_exhausted = Some(on_exhausted);
             self
         }
 
@@ -226,7 +184,7 @@ macro_rules! common_options {
             A: FailureAnswer<When> + 'static,
             When: 'static,
         {
-            self.options.on_child_failure = Some(FailureCallback::new(decide));
+            self.description.options.on_child_failure = Some(FailureCallback::new(decide));
             self
         }
 
@@ -235,7 +193,7 @@ macro_rules! common_options {
         /// The supervisor then goes on without it. tokio aborts a task only at an await point, so code that
         /// blocks its thread can't be aborted.
         pub fn leak_timeout(mut self, timeout: Duration) -> Self {
-            self.options.leak_timeout = Some(timeout);
+            self.description.options.leak_timeout = Some(timeout);
             self
         }
 
@@ -244,13 +202,13 @@ macro_rules! common_options {
         /// The remaining children are aborted then. Default: the sum of the children's graces; with
         /// [`with_graceful_shutdown`](Supervisor::with_graceful_shutdown): 45 s.
         pub fn stop_deadline(mut self, deadline: Duration) -> Self {
-            self.options.stop_deadline = Some(deadline);
+            self.description.options.stop_deadline = Some(deadline);
             self
         }
 
         /// Applies the settings of a different system. Explicit values take precedence.
         pub fn preset(mut self, preset: Preset) -> Self {
-            self.options.preset = Some(preset);
+            self.description.options.preset = Some(preset);
             self
         }
 
@@ -263,7 +221,7 @@ macro_rules! common_options {
         /// # ;
         /// ```
         pub fn defaults(mut self, set: impl FnOnce(ChildDefaults) -> ChildDefaults) -> Self {
-            self.options.defaults = set(self.options.defaults);
+            self.description.options.defaults = set(self.description.options.defaults);
             self
         }
 
@@ -275,13 +233,14 @@ macro_rules! common_options {
             mut self,
             source: impl Fn() -> R + Send + Sync + 'static,
         ) -> Self {
-            self.options.random = Some(RandomFactory::new(source));
+            self.description.options.random = Some(RandomFactory::new(source));
             self
         }
 
         /// Converts the builder into a spec, to set the options of the supervisor as a child.
         pub fn into_child(self) -> ChildSpec {
-            ChildSpec::new(self.name.clone(), FactoryKind::Nested(Arc::new(self)))
+            let name = self.description.name.clone();
+            ChildSpec::new(name, FactoryKind::Nested(Arc::new(self.description)))
         }
 
         /// Checks the description and everything below it.
@@ -294,7 +253,7 @@ macro_rules! common_options {
         /// Returns the first mistake, with its path, the value and what to write instead: see
         /// [`BuildError`].
         pub fn build(self) -> Result<Supervisor, BuildError> {
-            check::root(&self)
+            check::root(&self.description)
         }
 
         #[doc(hidden)]
@@ -315,7 +274,7 @@ impl SupervisorBuilder {
     ///
     /// Takes a [`ChildSpec`], a builder of a supervisor, or a [`Supervisor`].
     pub fn child(mut self, child: impl Into<ChildSpec>) -> Self {
-        self.children.push(child.into());
+        self.description.children.push(child.into());
         self
     }
 
@@ -323,7 +282,7 @@ impl SupervisorBuilder {
     ///
     /// Default: [`Strategy::OneForOne`].
     pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.options.strategy = strategy;
+        self.description.options.strategy = strategy;
         self
     }
 
@@ -331,7 +290,7 @@ impl SupervisorBuilder {
     ///
     /// Default: [`AutoShutdown::Never`].
     pub fn auto_shutdown(mut self, auto_shutdown: AutoShutdown) -> Self {
-        self.options.auto_shutdown = auto_shutdown;
+        self.description.options.auto_shutdown = auto_shutdown;
         self
     }
 
@@ -339,7 +298,7 @@ impl SupervisorBuilder {
     ///
     /// Default: [`Start::Sequential`].
     pub fn start(mut self, start: Start) -> Self {
-        self.options.start = start;
+        self.description.options.start = start;
         self
     }
 
@@ -347,15 +306,14 @@ impl SupervisorBuilder {
     ///
     /// Default: [`FirstStart::Retry`], an ordinary failure.
     pub fn first_start(mut self, first_start: FirstStart) -> Self {
-        self.options.first_start = Some(first_start);
+        self.description.options.first_start = Some(first_start);
         self
     }
 
     /// Replaces each child by the result of `change`.
     #[cfg(feature = "testing")]
-    pub(crate) fn map_children(mut self, change: impl Fn(ChildSpec) -> ChildSpec) -> Self {
-        self.children = self.children.into_iter().map(change).collect();
-        self
+    pub(crate) fn map_children(self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Self {
+        Self { description: self.description.map_children(change) }
     }
 
     common_options!();
@@ -364,59 +322,11 @@ impl SupervisorBuilder {
 impl DynamicSupervisorBuilder {
     /// Limits the number of children, including those that wait for a restart. Default: no limit.
     pub fn max_children(mut self, max: usize) -> Self {
-        self.options.max_children = Some(max);
+        self.description.options.max_children = Some(max);
         self
     }
 
     common_options!();
-}
-
-impl Nested for SupervisorBuilder {
-    fn children(&self) -> &[ChildSpec] {
-        &self.children
-    }
-
-    fn check(&self, path: &Trail) -> Result<(), BuildError> {
-        check::alone(self, path)
-    }
-
-    fn resolve(
-        &self,
-        path: &Trail,
-        children: Vec<ChildSpec>,
-        warnings: &mut Vec<BuildWarning>,
-    ) -> Result<Resolved, BuildError> {
-        check::nested(self, path, children, warnings)
-    }
-
-    #[cfg(feature = "testing")]
-    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {
-        Arc::new(self.clone().map_children(change))
-    }
-}
-
-impl Nested for DynamicSupervisorBuilder {
-    fn children(&self) -> &[ChildSpec] {
-        &[]
-    }
-
-    fn check(&self, path: &Trail) -> Result<(), BuildError> {
-        check::alone(self, path)
-    }
-
-    fn resolve(
-        &self,
-        path: &Trail,
-        children: Vec<ChildSpec>,
-        warnings: &mut Vec<BuildWarning>,
-    ) -> Result<Resolved, BuildError> {
-        check::nested(self, path, children, warnings)
-    }
-
-    #[cfg(feature = "testing")]
-    fn map(&self, _change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {
-        Arc::new(self.clone())
-    }
 }
 
 impl From<SupervisorBuilder> for ChildSpec {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::builder::{DynamicSupervisorBuilder, Options, Restarts, SupervisorBuilder};
+use super::description::{Description, Options, Restarts};
 use super::order;
 use super::supervisor::{Supervisor, child_factory};
 use crate::child::{
-    ChildSpec, Resolved, check_intensity, check_limits, check_on_exhausted, check_twice,
+    ChildSpec, Nested, Resolved, check_intensity, check_limits, check_on_exhausted, check_twice,
 };
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
@@ -16,87 +16,52 @@ use crate::path::{Path, Trail, check_name};
 use crate::policy::{PolicySource, Preset, Rules, unreachable};
 use crate::runtime::Blueprint;
 
-/// A builder of either kind.
-pub(super) trait Described {
-    fn name(&self) -> &str;
-    fn options(&self) -> &Options;
-    fn children(&self) -> &[ChildSpec];
-    fn is_dynamic(&self) -> bool;
-}
-
-impl Described for SupervisorBuilder {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn children(&self) -> &[ChildSpec] {
-        &self.children
-    }
-
-    fn is_dynamic(&self) -> bool {
-        false
-    }
-}
-
-impl Described for DynamicSupervisorBuilder {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn children(&self) -> &[ChildSpec] {
-        &[]
-    }
-
-    fn is_dynamic(&self) -> bool {
-        true
-    }
-}
-
 /// Checks a tree from its root.
-pub(super) fn root(described: &dyn Described) -> Result<Supervisor, BuildError> {
-    check_name(described.name())
+pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> {
+    check_name(&description.name)
         .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
     let mut warnings = Vec::new();
-    let mut path = Trail::from(Path::root(described.name()));
-    alone(described, &path)?;
-    let mut children = Vec::with_capacity(described.children().len());
-    for child in described.children() {
+    let mut path = Trail::from(Path::root(&description.name));
+    description.check(&path)?;
+    let mut children = Vec::with_capacity(description.children.len());
+    for child in &description.children {
         children.push(child.resolve(&mut path, &mut warnings)?);
     }
-    let blueprint = blueprint(described, &path, children, &mut warnings)?;
+    let blueprint = blueprint(description, &path, children, &mut warnings)?;
     for warning in &warnings {
         tracing::warn!(target: "verger::lifecycle", "{warning}");
     }
     Ok(Supervisor::new(Arc::new(blueprint), warnings))
 }
 
-/// Checks the options of a supervisor, without its children.
-pub(super) fn alone(described: &dyn Described, path: &Trail) -> Result<(), BuildError> {
-    rules(described.options(), path).map(drop)
-}
+impl Nested for Description {
+    fn children(&self) -> &[ChildSpec] {
+        &self.children
+    }
 
-/// Checks a supervisor whose children are checked.
-pub(super) fn nested(
-    described: &dyn Described,
-    path: &Trail,
-    children: Vec<ChildSpec>,
-    warnings: &mut Vec<BuildWarning>,
-) -> Result<Resolved, BuildError> {
-    let blueprint = Arc::new(blueprint(described, path, children, warnings)?);
-    let abort_bound = blueprint.abort_bound();
-    Ok(Resolved { factory: Arc::new(child_factory(blueprint)), abort_bound })
+    fn check(&self, path: &Trail) -> Result<(), BuildError> {
+        rules(&self.options, path).map(drop)
+    }
+
+    fn resolve(
+        &self,
+        path: &Trail,
+        children: Vec<ChildSpec>,
+        warnings: &mut Vec<BuildWarning>,
+    ) -> Result<Resolved, BuildError> {
+        let blueprint = Arc::new(blueprint(self, path, children, warnings)?);
+        let abort_bound = blueprint.abort_bound();
+        Ok(Resolved { factory: Arc::new(child_factory(blueprint)), abort_bound })
+    }
+
+    #[cfg(feature = "testing")]
+    fn map(&self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Arc<dyn Nested> {
+        Arc::new(self.clone().map_children(change))
+    }
 }
 
 fn blueprint(
-    described: &dyn Described,
+    description: &Description,
     path: &Trail,
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
@@ -104,10 +69,10 @@ fn blueprint(
     let mut blueprint = Blueprint {
         // A spec can rename the supervisor, so this is not the name of the builder.
         name: path.name().into(),
-        rules: Arc::new(rules(described.options(), path)?),
-        dynamic: described.is_dynamic(),
-        on_child_failure: described.options().on_child_failure.clone(),
-        dead_letters: described.options().dead_letters.clone(),
+        rules: Arc::new(rules(&description.options, path)?),
+        dynamic: description.dynamic,
+        on_child_failure: description.options.on_child_failure.clone(),
+        dead_letters: description.options.dead_letters.clone(),
         children: Vec::new(),
         lends: false,
     };

@@ -18,7 +18,7 @@ macro_rules! letter_options {
             /// Letters about a child itself are neither counted nor logged, because its supervisor already logs
             /// that it gave up.
             pub fn dead_letter_log(mut self, log: DeadLetterLog) -> Self {
-                self.options.dead_letters.log = Some(log);
+                self.description.options.dead_letters.log = Some(log);
                 self
             }
 
@@ -26,7 +26,7 @@ macro_rules! letter_options {
             ///
             /// Call it once for each store. Default: no store.
             pub fn dead_letter_store(mut self, store: &DeadLetterStore) -> Self {
-                self.options.dead_letters.stores.push(store.clone());
+                self.description.options.dead_letters.stores.push(store.clone());
                 self
             }
 
@@ -37,7 +37,7 @@ macro_rules! letter_options {
             /// Stores still keep and count them, and a subscriber can ask for them with
             /// [`with_suppressed`](crate::status::Subscription::with_suppressed).
             pub fn suppress_dead_letters<M: 'static>(mut self) -> Self {
-                self.options.dead_letters.suppressed.push(TypeId::of::<M>());
+                self.description.options.dead_letters.suppressed.push(TypeId::of::<M>());
                 self
             }
         }

@@ -10,6 +10,7 @@
 
 mod builder;
 mod check;
+mod description;
 mod letters;
 mod order;
 mod supervisor;

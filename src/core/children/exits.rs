@@ -39,26 +39,27 @@ impl Children {
         (active, reason)
     }
 
-    /// Reports the end of an incarnation that was stopped.
+    /// Reports the end of an incarnation that was stopped. Returns how it ended.
     pub(in crate::core) fn report_stopped(
         &mut self,
         key: Key,
         reason: ExitReason,
         cx: &mut StepCx<'_>,
-    ) {
-        let ChildState::Stopping { why, aborted } = self.entry(key).state else { return };
-        // It was reported when the child failed.
-        if matches!(why, StopReason::Failing { .. }) {
-            return;
-        }
-        let reason = match reason {
+    ) -> Arc<ExitReason> {
+        let ChildState::Stopping { why, aborted } = self.entry(key).state else {
+            return Arc::new(reason);
+        };
+        let reason = Arc::new(match reason {
             ExitReason::Aborted if aborted => ExitReason::Killed,
             reason => reason,
-        };
-        let reason = Arc::new(reason);
-        self.push_ended(key, &reason, cx);
-        self.enter(key, Lifecycle::Stopped, Some(reason.kind()), cx);
-        self.remember(key, &reason);
+        });
+        // The end of a child that has failed was reported when it failed.
+        if !matches!(why, StopReason::Failing { .. }) {
+            self.push_ended(key, &reason, cx);
+            self.enter(key, Lifecycle::Stopped, Some(reason.kind()), cx);
+            self.remember(key, &reason);
+        }
+        reason
     }
 
     /// Reports that a child declines to run. Returns `false` if it was being stopped anyway.

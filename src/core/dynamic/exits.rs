@@ -4,24 +4,13 @@ use std::sync::Arc;
 
 use super::Dynamic;
 use crate::core::arena::Key;
-use crate::core::child::{DownState, RestartDecision, StopReason, Timer};
+use crate::core::child::{DownState, RestartDecision, StopReason};
 use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
-use crate::policy::{FailureDecision, Resolution};
 use crate::policy::{OnExhausted, OnExit, StartCause};
 
 impl Dynamic {
-    /// A child has ended that was not stopped.
-    pub(in crate::core) fn on_ended(&mut self, key: Key, reason: ExitReason, cx: &mut StepCx<'_>) {
-        let (active, reason) = self.children.report_ended(key, reason, cx);
-        if reason.exit_code().is_some() && !self.is_finishing() {
-            self.exit_program(key, &reason, cx);
-        } else {
-            self.decide(key, active, &reason, cx);
-        }
-    }
-
     /// A stopped child is gone.
     pub(in crate::core) fn on_stopped(&mut self, key: Key, why: StopReason, cx: &mut StepCx<'_>) {
         if self.is_finishing() {
@@ -32,10 +21,10 @@ impl Dynamic {
                 self.forget(key, cx);
             }
             StopReason::Restart => self.children.launch(key, StartCause::Manual, cx),
-            StopReason::OwnRequest => self.decide(key, true, &Arc::new(ExitReason::Normal), cx),
+            StopReason::OwnRequest => self.on_ended(key, true, &Arc::new(ExitReason::Normal), cx),
             StopReason::Failing { active, .. } => {
                 let reason = self.children.failure(key);
-                self.decide(key, active, &reason, cx);
+                self.on_ended(key, active, &reason, cx);
             }
         }
     }
@@ -55,51 +44,28 @@ impl Dynamic {
         }
     }
 
-    /// A child ends the program, and the supervisor with it.
-    pub(in crate::core) fn exit_program(
-        &mut self,
-        key: Key,
-        reason: &Arc<ExitReason>,
-        cx: &mut StepCx<'_>,
-    ) {
-        self.children.report_decision(key, reason, Decision::Exit, cx);
+    /// Removes a child whose end also ends the supervisor.
+    pub(in crate::core) fn give_up(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.forget(key, cx);
-        if let Some(code) = reason.exit_code() {
-            self.finish(Finish::Exit { key, reason: ExitReason::clone(reason), code });
-        }
     }
 
-    /// The failure callback has decided. `None`: it did not in time.
-    pub(in crate::core) fn on_decision(
-        &mut self,
-        key: Key,
-        decision: Option<FailureDecision>,
-        cx: &mut StepCx<'_>,
-    ) {
-        self.children.timers.disarm(Timer::Child(key));
-        if self.is_finishing() {
-            return self.forget(key, cx);
+    /// Leaves the decision on a failure to the end of the supervisor, if that has begun.
+    pub(in crate::core) fn overrides_callback(&mut self, key: Key, cx: &mut StepCx<'_>) -> bool {
+        let overrides = self.is_finishing();
+        if overrides {
+            self.forget(key, cx);
         }
-        let (active, reason, resolution) = self.children.take_decision(key, decision, cx);
-        match resolution {
-            Resolution::Restart => {
-                let on_exit = self.children.on_exit(key, active, &reason);
-                self.on_failed(key, active, on_exit, &reason, cx);
-            }
-            Resolution::GiveUp => {
-                self.children.report_decision(key, &reason, Decision::Decline, cx);
-                self.set_down(key, DownState::GivenUp, cx);
-            }
-            Resolution::Escalate => {
-                self.children.report_decision(key, &reason, Decision::Escalate, cx);
-                self.forget(key, cx);
-                self.finish(Finish::Failed { key, reason: ExitReason::clone(&reason) });
-            }
-        }
+        overrides
     }
 
     /// Decides on a child that has ended by itself.
-    fn decide(&mut self, key: Key, active: bool, reason: &Arc<ExitReason>, cx: &mut StepCx<'_>) {
+    pub(in crate::core) fn on_ended(
+        &mut self,
+        key: Key,
+        active: bool,
+        reason: &Arc<ExitReason>,
+        cx: &mut StepCx<'_>,
+    ) {
         if !active && !reason.is_clean() {
             let awaited = self.children.callers.awaited_start(key);
             self.children.answer_all(key, &ChildAnswer::Failed(ExitReason::clone(reason)), cx);
@@ -115,7 +81,7 @@ impl Dynamic {
     }
 
     /// Decides on an end that the child's trigger answers with a restart.
-    fn on_failed(
+    pub(in crate::core) fn on_failed(
         &mut self,
         key: Key,
         active: bool,

@@ -109,7 +109,7 @@ impl Dynamic {
     }
 
     /// Leaves a child without a task, and answers its callers.
-    fn set_down(&mut self, key: Key, down: DownState, cx: &mut StepCx<'_>) {
+    pub(super) fn set_down(&mut self, key: Key, down: DownState, cx: &mut StepCx<'_>) {
         self.children.set(key, ChildState::Down(down));
         self.children.answer_down(key, cx);
         self.children.answer_all(key, &ChildAnswer::Stopped, cx);

@@ -5,24 +5,26 @@ use std::sync::Arc;
 use super::Ordered;
 use crate::core::arena::Key;
 use crate::core::callers::WaitFor;
-use crate::core::child::{ChildState, DownState, Position, RestartDecision, StopReason, Timer};
+use crate::core::child::{ChildState, DownState, Position, RestartDecision, StopReason};
 use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, FirstStart, OnExhausted, OnExit, RestartType, StartCause};
-use crate::policy::{FailureDecision, Resolution};
 
 impl Ordered {
     /// A child has ended that was not stopped.
-    pub(in crate::core) fn on_ended(&mut self, key: Key, reason: ExitReason, cx: &mut StepCx<'_>) {
-        let (active, reason) = self.children.report_ended(key, reason, cx);
-        if reason.exit_code().is_some() && !self.is_finishing() {
-            self.exit_program(key, &reason, cx);
-        } else if self.is_in_stopping_group(key) {
+    pub(in crate::core) fn on_ended(
+        &mut self,
+        key: Key,
+        active: bool,
+        reason: &Arc<ExitReason>,
+        cx: &mut StepCx<'_>,
+    ) {
+        if self.is_in_stopping_group(key) {
             self.on_stopped_in_group(key, cx);
         } else {
-            self.decide(key, active, &reason, cx);
+            self.decide(key, active, reason, cx);
         }
     }
 
@@ -70,50 +72,19 @@ impl Ordered {
         self.set_down(key, DownState::Leaked, cx);
     }
 
-    /// A child ends the program, and the supervisor with it.
-    pub(in crate::core) fn exit_program(
-        &mut self,
-        key: Key,
-        reason: &Arc<ExitReason>,
-        cx: &mut StepCx<'_>,
-    ) {
-        self.children.report_decision(key, reason, Decision::Exit, cx);
+    /// Leaves a child down whose end also ends the supervisor.
+    pub(in crate::core) fn give_up(&mut self, key: Key, cx: &mut StepCx<'_>) {
         self.children.enter_stopped(key, cx);
         self.set_down(key, DownState::GivenUp, cx);
-        if let Some(code) = reason.exit_code() {
-            self.finish(Finish::Exit { key, reason: ExitReason::clone(reason), code });
-        }
     }
 
-    /// The failure callback has decided. `None`: it did not in time.
-    pub(in crate::core) fn on_decision(
-        &mut self,
-        key: Key,
-        decision: Option<FailureDecision>,
-        cx: &mut StepCx<'_>,
-    ) {
-        self.children.timers.disarm(Timer::Child(key));
-        // The group operation decides instead.
-        if self.is_in_stopping_group(key) {
-            return self.absorb(key, cx);
+    /// Leaves the decision on a failure to the group operation, if one stops the child.
+    pub(in crate::core) fn overrides_callback(&mut self, key: Key, cx: &mut StepCx<'_>) -> bool {
+        let overrides = self.is_in_stopping_group(key);
+        if overrides {
+            self.absorb(key, cx);
         }
-        let (active, reason, resolution) = self.children.take_decision(key, decision, cx);
-        match resolution {
-            Resolution::Restart => {
-                let on_exit = self.children.on_exit(key, active, &reason);
-                self.on_failed(key, active, on_exit, &reason, cx);
-            }
-            Resolution::GiveUp => {
-                self.children.report_decision(key, &reason, Decision::Decline, cx);
-                self.set_down(key, DownState::GivenUp, cx);
-            }
-            Resolution::Escalate => {
-                self.children.report_decision(key, &reason, Decision::Escalate, cx);
-                self.children.enter_stopped(key, cx);
-                self.set_down(key, DownState::GivenUp, cx);
-                self.finish(Finish::Failed { key, reason: ExitReason::clone(&reason) });
-            }
-        }
+        overrides
     }
 
     /// Decides on a child that has ended by itself.
@@ -131,8 +102,7 @@ impl Ordered {
             }
             if self.children.rules.first_start == FirstStart::Fail && !self.up {
                 self.children.report_decision(key, reason, Decision::GiveUp { limit: None }, cx);
-                self.children.enter_stopped(key, cx);
-                self.set_down(key, DownState::GivenUp, cx);
+                self.give_up(key, cx);
                 return self.finish(Finish::StartFailed { key, reason: ExitReason::clone(reason) });
             }
         }
@@ -200,7 +170,7 @@ impl Ordered {
     }
 
     /// Decides on an end that the child's trigger answers with a restart.
-    fn on_failed(
+    pub(in crate::core) fn on_failed(
         &mut self,
         key: Key,
         active: bool,

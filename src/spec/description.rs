@@ -1,0 +1,69 @@
+//! What the builders collect. Nothing of it is checked yet.
+
+use std::time::Duration;
+
+use crate::child::{ChildDefaults, ChildSpec};
+use crate::dead_letter::DeadLetterOptions;
+use crate::policy::{
+    self, AutoShutdown, FailureCallback, FirstStart, Intensity, OnExhausted, Preset, RandomFactory,
+    SetTwice, Start, Strategy,
+};
+
+/// A supervisor of either kind, as its builder describes it.
+#[derive(Clone, Debug)]
+pub(super) struct Description {
+    pub(super) name: String,
+    pub(super) dynamic: bool,
+    pub(super) options: Options,
+    /// Empty if the supervisor is dynamic.
+    pub(super) children: Vec<ChildSpec>,
+}
+
+impl Description {
+    pub(super) fn new(name: String, dynamic: bool) -> Self {
+        Self { name, dynamic, options: Options::default(), children: Vec::new() }
+    }
+
+    /// Replaces each child by the result of `change`.
+    #[cfg(feature = "testing")]
+    pub(super) fn map_children(mut self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Self {
+        self.children = self.children.into_iter().map(change).collect();
+        self
+    }
+}
+
+/// The options that both kinds of supervisors have.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Options {
+    pub(super) strategy: Strategy,
+    pub(super) auto_shutdown: AutoShutdown,
+    pub(super) start: Start,
+    pub(super) first_start: Option<FirstStart>,
+    pub(super) on_exhausted: Option<OnExhausted>,
+    pub(super) restarts: Option<Restarts>,
+    pub(super) twice: Option<SetTwice>,
+    pub(super) leak_timeout: Option<Duration>,
+    pub(super) stop_deadline: Option<Duration>,
+    pub(super) max_children: Option<usize>,
+    pub(super) preset: Option<Preset>,
+    pub(super) defaults: ChildDefaults,
+    pub(super) random: Option<RandomFactory>,
+    pub(super) on_child_failure: Option<FailureCallback>,
+    pub(super) dead_letters: DeadLetterOptions,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Restarts {
+    Unlimited,
+    Within(Intensity),
+}
+
+impl Options {
+    pub(super) fn restarts(&mut self, restarts: Restarts) {
+        let text = |restarts: &Restarts| match restarts {
+            Restarts::Unlimited => "unlimited_restarts()".to_owned(),
+            Restarts::Within(intensity) => intensity.to_string(),
+        };
+        policy::set(&mut self.restarts, restarts, &mut self.twice, text);
+    }
+}
