@@ -1,221 +1,23 @@
 //! A mailbox against a naive model: its options, its loan, and where each message is.
 
+mod model;
+mod step;
+
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
-use super::super::options::{Diversion, Drain, Overflow};
 use super::wakes::CountingWaker;
 use super::*;
+use crate::mailbox::options::{Diversion, Drain, Overflow};
+use model::{Known, Naive, NaivePhase};
+use step::{Config, Step, config, step};
 
 use DeadLetterReason::{
     DroppedWhileDown, Evicted, HandlerError, MailboxFull, Poison, StashOverflow,
 };
 
 const CLOSED: DeadLetterReason = DeadLetterReason::UndeliveredAtStop;
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Send,
-    Wait,
-    /// A sender that had to wait tries again, or is dropped.
-    Retry(prop::sample::Index),
-    Leave(prop::sample::Index),
-    Recv,
-    Deliver,
-    /// The inbox of an earlier loan asks for a message.
-    RecvStale,
-    Ack(prop::sample::Index),
-    Drop(prop::sample::Index),
-    Lend,
-    End,
-    Ready,
-    CloseInbox,
-    Stop {
-        for_good: bool,
-    },
-    Close,
-    Reopen,
-    MarkIdle,
-    Rebind,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let index = any::<prop::sample::Index>;
-    prop_oneof![
-        8 => Just(Step::Send),
-        3 => Just(Step::Wait),
-        4 => index().prop_map(Step::Retry),
-        1 => index().prop_map(Step::Leave),
-        4 => Just(Step::Recv),
-        6 => Just(Step::Deliver),
-        1 => Just(Step::RecvStale),
-        3 => index().prop_map(Step::Ack),
-        4 => index().prop_map(Step::Drop),
-        4 => Just(Step::Lend),
-        3 => Just(Step::End),
-        2 => Just(Step::Ready),
-        1 => Just(Step::CloseInbox),
-        2 => any::<bool>().prop_map(|for_good| Step::Stop { for_good }),
-        1 => Just(Step::Close),
-        1 => Just(Step::Reopen),
-        1 => Just(Step::MarkIdle),
-        1 => Just(Step::Rebind),
-    ]
-}
-
-/// The options of the mailbox.
-#[derive(Clone, Copy, Debug)]
-struct Config {
-    capacity: usize,
-    overflow: Overflow,
-    most: Option<NonZeroU32>,
-    diverts: bool,
-    waits_for_ready: bool,
-    overtakes: bool,
-    start_on_message: bool,
-}
-
-fn config() -> impl Strategy<Value = Config> {
-    let overflow =
-        prop_oneof![Just(Overflow::Reject), Just(Overflow::DropOldest), Just(Overflow::DropNewest)];
-    let most = (0..4_u32).prop_map(NonZeroU32::new);
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (1..5_usize, overflow, most, flags).prop_map(|(capacity, overflow, most, flags)| {
-        let (diverts, waits_for_ready, overtakes, start_on_message) = flags;
-        Config { capacity, overflow, most, diverts, waits_for_ready, overtakes, start_on_message }
-    })
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum NaivePhase {
-    Fresh,
-    Lent { closing: bool, leaving: bool, put_back: bool, below: Option<u64> },
-    Down { closed: bool },
-    Closed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Known {
-    message: u32,
-    attempts: u32,
-    failed: u32,
-}
-
-struct Naive {
-    config: Config,
-    phase: NaivePhase,
-    loans: u64,
-    queued: BTreeMap<u64, Known>,
-    /// The message, the loan, and its holder.
-    lent: Vec<(Envelope<u32>, u64, Arc<TestHolder>)>,
-    /// All senders that had to wait, by their numbers; those that still wait; and those that are
-    /// admitted.
-    senders: Vec<(u64, u32)>,
-    waiting: Vec<u64>,
-    admitted: Vec<u64>,
-    numbers: u64,
-    next_id: u64,
-    /// The supervisor was notified.
-    notified: bool,
-    progress: bool,
-    // What happened in one step.
-    letters: Vec<(DeadLetterReason, u32)>,
-    notifications: usize,
-    inbox_waits: bool,
-    inbox_woken: bool,
-}
-
-impl Naive {
-    fn len(&self) -> usize {
-        self.queued.len() + self.lent.len()
-    }
-
-    fn is_full(&self) -> bool {
-        self.len() + self.admitted.len() >= self.config.capacity
-    }
-
-    fn is_closed(&self) -> bool {
-        match self.phase {
-            NaivePhase::Closed => true,
-            NaivePhase::Down { closed } => closed,
-            NaivePhase::Lent { closing, .. } => closing,
-            NaivePhase::Fresh => false,
-        }
-    }
-
-    fn is_down(&self) -> bool {
-        matches!(self.phase, NaivePhase::Fresh | NaivePhase::Down { .. })
-    }
-
-    fn notify(&mut self) {
-        if self.is_down()
-            && self.config.start_on_message
-            && !self.queued.is_empty()
-            && !self.notified
-        {
-            self.notified = true;
-            self.notifications += 1;
-        }
-    }
-
-    fn wake(&mut self) {
-        self.inbox_woken |= std::mem::take(&mut self.inbox_waits);
-    }
-
-    fn push(&mut self, message: u32) {
-        self.queued.insert(self.next_id, Known { message, attempts: 0, failed: 0 });
-        self.next_id += 1;
-        self.wake();
-        self.notify();
-    }
-
-    fn admit(&mut self) {
-        if !self.is_full() && !self.waiting.is_empty() {
-            self.admitted.push(self.waiting.remove(0));
-        }
-    }
-
-    fn release(&mut self) {
-        self.waiting.clear();
-        self.admitted.clear();
-    }
-
-    fn dead_letter(&mut self, reason: DeadLetterReason, message: u32) {
-        self.letters.push((reason, message));
-    }
-
-    fn all_dead(&mut self, reason: DeadLetterReason) {
-        for known in std::mem::take(&mut self.queued).into_values() {
-            self.dead_letter(reason, known.message);
-        }
-    }
-
-    /// Returns what a loan gets: `None` is no message, and the error is the end.
-    fn next(&mut self, loan: u64, take: Take) -> Result<Option<(u64, Known)>, ()> {
-        let NaivePhase::Lent { closing, leaving, put_back, below } = self.phase else {
-            return Err(());
-        };
-        if loan != self.loans || leaving || put_back {
-            return Err(());
-        }
-        let Some((&id, _)) = self.queued.range(below.unwrap_or(0)..).next() else {
-            if closing && self.queued.is_empty() {
-                return Err(());
-            }
-            self.inbox_waits = true;
-            return Ok(None);
-        };
-        let mut known = self.queued.remove(&id).unwrap();
-        if take == Take::Deliver {
-            known.attempts += 1;
-        } else {
-            self.progress = true;
-        }
-        Ok(Some((id, known)))
-    }
-}
 
 fn mailbox(config: Config) -> BoundMailbox<u32> {
     let mailbox = BoundMailbox::with(config.capacity, config.start_on_message);
