@@ -35,13 +35,13 @@ use crate::policy::{
     Start, Strategy,
 };
 use plan::{Flavour, Plan, plans};
-use scene::{Cast, Scene};
 use search::{Found, Seen, compare_merged, explore};
-use step::{End, Step, Word};
+use state::{ExploredState, PlannedChildren};
+use step::{ExplorationStep, OwnPolicy, TaskExit};
 
 mod plan;
-mod scene;
 mod search;
+mod state;
 mod step;
 
 /// How far to explore.
@@ -136,7 +136,7 @@ macro_rules! pasted {
 
 #[test]
 fn what_is_printed_can_be_pasted() {
-    use Step::{
+    use ExplorationStep::{
         AbortAll, Add, Ask, ChildAnswer, Due, Exited, Healthy, Ignored, Pass, Policy, Ready, Stop,
         StopSelf, Unhealthy,
     };
@@ -156,15 +156,15 @@ fn what_is_printed_can_be_pasted() {
         Ignored(1),
         Add(1),
         StopSelf(1),
-        Policy(1, Word::Type(RestartType::Permanent)),
-        Policy(0, Word::Once),
+        Policy(1, OwnPolicy::Type(RestartType::Permanent)),
+        Policy(0, OwnPolicy::Once),
         Unhealthy(0),
         ChildAnswer(1, Resolution::GiveUp),
-        Exited(1, End::Normal),
-        Exited(0, End::Failed),
+        Exited(1, TaskExit::Normal),
+        Exited(0, TaskExit::Failed),
         Pass(1),
         Ask(0, ChildRequest::Wake),
-        Exited(0, End::Escalated),
+        Exited(0, TaskExit::Escalated),
         Stop { hurried: true },
         AbortAll,
     ];
@@ -210,16 +210,16 @@ fn what_is_printed_can_be_pasted() {
         sim.event(MachineEvent::Stop { within: Some(ms(100)) });
         sim.event(MachineEvent::AbortAll);
     };
-    let mut scene: Scene = Scene::begin(&plan, &Cast::of(&plan));
+    let mut state = ExploredState::begin(&plan, &PlannedChildren::of(&plan));
     for &step in &steps {
-        scene.take(step, &Cast::of(&plan)).expect("no promise is broken");
+        state.take(step, &PlannedChildren::of(&plan)).expect("no promise is broken");
     }
     let print = |machine: &Machine, now| {
         let mut print = Fingerprint::new(now);
         print.machine(machine);
         print.read()
     };
-    assert_eq!(print(&sim.machine, sim.now), print(&scene.machine, scene.now));
+    assert_eq!(print(&sim.machine, sim.now), print(&state.machine, state.now));
 
     let broken = String::new();
     let bare = |text: &str| text.split_whitespace().collect::<String>();

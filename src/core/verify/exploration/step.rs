@@ -17,10 +17,10 @@ pub(super) type ChildIndex = u8;
 
 /// One event, or the passing of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ExplorationStep {
     Ready(ChildIndex),
     Ignored(ChildIndex),
-    Exited(ChildIndex, End),
+    Exited(ChildIndex, TaskExit),
     Healthy(ChildIndex),
     StopSelf(ChildIndex),
     /// The child acknowledges a message.
@@ -30,7 +30,7 @@ pub(super) enum Step {
     /// The health check of the child fails.
     Unhealthy(ChildIndex),
     /// The child sets its own policy.
-    Policy(ChildIndex, Word),
+    Policy(ChildIndex, OwnPolicy),
     /// The failure callback decides on the child.
     ChildAnswer(ChildIndex, Resolution),
     Ask(ChildIndex, ChildRequest),
@@ -49,14 +49,14 @@ pub(super) enum Step {
 
 /// A policy that a child sets for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum OwnPolicy {
     /// A restart type.
     Type(RestartType),
     /// One restart in a row, then parked.
     Once,
 }
 
-impl Word {
+impl OwnPolicy {
     pub(super) fn policy(self) -> RestartPolicy {
         match self {
             Self::Type(restart) => RestartPolicy::new().restart(restart),
@@ -76,7 +76,7 @@ impl Word {
 
 /// How a task ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TaskExit {
     Normal,
     Failed,
     Busy,
@@ -86,7 +86,7 @@ pub(super) enum End {
     Aborted,
 }
 
-impl Step {
+impl ExplorationStep {
     /// The step as source code of the simulation. `fakes` is the source code of the children.
     pub(super) fn script(self, fakes: &[String]) -> String {
         let says = |index, what| {
@@ -118,10 +118,10 @@ impl Step {
             Self::ChildAnswer(index, resolution) => {
                 format!("sim.decide({:?}, Resolution::{resolution:?}.into());", name(index))
             }
-            Self::Exited(index, End::Failed) => format!("sim.crash({:?});", name(index)),
-            Self::Exited(index, End::Busy) => ends(index, "Script::Busy.reason()"),
-            Self::Exited(index, End::Exit) => ends(index, "Script::Exit.reason()"),
-            Self::Exited(index, End::Escalated) => ends(index, "Script::Escalate.reason()"),
+            Self::Exited(index, TaskExit::Failed) => format!("sim.crash({:?});", name(index)),
+            Self::Exited(index, TaskExit::Busy) => ends(index, "Script::Busy.reason()"),
+            Self::Exited(index, TaskExit::Exit) => ends(index, "Script::Exit.reason()"),
+            Self::Exited(index, TaskExit::Escalated) => ends(index, "Script::Escalate.reason()"),
             Self::Exited(index, end) => ends(index, &format!("ExitReason::{end:?}")),
             Self::Ask(index, request) => {
                 format!("sim.ask({:?}, ChildRequest::{request:?});", name(index))

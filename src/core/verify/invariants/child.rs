@@ -24,7 +24,7 @@ pub(in super::super) struct Declaration {
 
 /// What is known of a child, from events and effects alone.
 #[derive(Clone, Debug)]
-pub(in super::super) struct ChildRecord {
+pub(in super::super) struct ChildAccount {
     pub(in super::super) declaration: Arc<Declaration>,
     pub(in super::super) lifecycle: Lifecycle,
     pub(in super::super) since: Instant,
@@ -92,7 +92,7 @@ pub(in super::super) enum QuestionState {
     Overtaken,
 }
 
-impl ChildRecord {
+impl ChildAccount {
     /// The account of a child that was just added.
     pub(super) fn new(declaration: Arc<Declaration>, place: u64, now: Instant) -> Self {
         Self {

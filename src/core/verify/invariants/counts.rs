@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{ChildRecord, Invariants, Violation, ensure};
+use super::{ChildAccount, Invariants, Violation, ensure};
 use crate::core::child::{ChildState, DownState, StopReason, Timer};
 use crate::core::{Key, Machine, View};
 
@@ -101,7 +101,7 @@ impl Invariants {
         &self,
         machine: &Machine,
         key: Key,
-        child: &ChildRecord,
+        child: &ChildAccount,
     ) -> Result<(), Violation> {
         let children = machine.children();
         for name in &child.declaration.requires {

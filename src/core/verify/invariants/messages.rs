@@ -13,12 +13,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{ChildRecord, Invariants, Violation, ensure, is_ending};
+use super::{ChildAccount, Invariants, Violation, ensure, is_ending};
 use crate::core::child::{ChildState, DownState};
 use crate::core::{Key, Machine, MachineEvent};
 use crate::policy::{Reset, StartCause, Strategy};
 
-impl ChildRecord {
+impl ChildAccount {
     /// Whether a message may start the child.
     fn is_startable(&self) -> bool {
         let idle = self.incarnation == 0 || self.left_alone;

@@ -37,7 +37,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
 use crate::policy::{Rules, Strategy};
-pub(super) use child::{ChildRecord, Declaration, QuestionState};
+pub(super) use child::{ChildAccount, Declaration, QuestionState};
 use grants::Grants;
 
 mod account;
@@ -58,7 +58,7 @@ pub(super) type Violation = String;
 #[derive(Clone, Debug)]
 pub(super) struct Invariants {
     /// All children that were ever added.
-    pub(super) children: BTreeMap<Key, ChildRecord>,
+    pub(super) children: BTreeMap<Key, ChildAccount>,
     pub(super) waiting: BTreeMap<Ticket, (Key, ChildRequest)>,
     pub(super) up: bool,
     pub(super) finished: Option<Instant>,
@@ -133,7 +133,7 @@ impl Invariants {
     /// Notes a child that was added.
     pub(super) fn added(&mut self, key: Key, declaration: Arc<Declaration>, now: Instant) {
         self.names.insert(Arc::clone(&declaration.name), key);
-        let child = ChildRecord::new(declaration, self.children.len() as u64, now);
+        let child = ChildAccount::new(declaration, self.children.len() as u64, now);
         assert!(self.children.insert(key, child).is_none(), "a key is given once");
     }
 
@@ -143,7 +143,7 @@ impl Invariants {
     }
 
     /// The children that were not removed.
-    pub(super) fn present(&self) -> impl Iterator<Item = (Key, &ChildRecord)> {
+    pub(super) fn present(&self) -> impl Iterator<Item = (Key, &ChildAccount)> {
         let present = self.children.iter().filter(|(_, child)| !child.forgotten);
         present.map(|(&key, child)| (key, child))
     }
@@ -152,7 +152,7 @@ impl Invariants {
         &self.children[&key].declaration.name
     }
 
-    fn child(&mut self, key: Key) -> &mut ChildRecord {
+    fn child(&mut self, key: Key) -> &mut ChildAccount {
         self.children.get_mut(&key).expect("a child")
     }
 

@@ -20,23 +20,24 @@ use crate::exit::{ExitError, ExitReason};
 use crate::policy::{AutoShutdown, FirstStart, Rules, Shutdown};
 use children::fakes;
 use rules::some_rules;
-use script::{Step, follow, step};
+use script::{ScriptStep, follow, step};
 
 #[derive(Clone, Copy, Debug)]
-enum End {
+enum Conclusion {
     Stop { within: Option<u64> },
     StopTwice { within: u64, then: u64 },
     AbortAll,
     Heal,
 }
 
-fn end() -> impl Strategy<Value = End> {
+fn end() -> impl Strategy<Value = Conclusion> {
     prop_oneof![
-        option::of(0..3_000_u64).prop_map(|within| End::Stop { within }),
-        (0..3_000_u64, 0..3_000_u64).prop_map(|(within, then)| End::StopTwice { within, then }),
-        Just(End::AbortAll),
-        Just(End::Heal),
-        Just(End::Heal),
+        option::of(0..3_000_u64).prop_map(|within| Conclusion::Stop { within }),
+        (0..3_000_u64, 0..3_000_u64)
+            .prop_map(|(within, then)| Conclusion::StopTwice { within, then }),
+        Just(Conclusion::AbortAll),
+        Just(Conclusion::Heal),
+        Just(Conclusion::Heal),
     ]
 }
 
@@ -62,26 +63,26 @@ fn bounds(sim: &Simulation) -> (Option<Duration>, Option<Duration>) {
 /// Ends the simulation, and checks the outcome.
 fn conclude(
     sim: &mut Simulation,
-    end: End,
+    end: Conclusion,
     bound: impl Fn(&Simulation) -> Option<Duration>,
 ) -> Result<(), TestCaseError> {
     let leak = sim.machine.children().rules.leak_timeout;
     let limit = match end {
         _ if sim.finished() => return Ok(()),
-        End::Heal => return recover(sim),
-        End::AbortAll => {
+        Conclusion::Heal => return recover(sim),
+        Conclusion::AbortAll => {
             let limit = Some(leak);
             sim.event(MachineEvent::AbortAll);
             limit
         }
-        End::Stop { within } => {
+        Conclusion::Stop { within } => {
             let limit = bound(sim);
             let within = within.map(ms);
             sim.event(MachineEvent::Stop { within });
             let total = within.map(|within| within + leak);
             limit.into_iter().chain(total).min()
         }
-        End::StopTwice { within, then } => {
+        Conclusion::StopTwice { within, then } => {
             sim.event(MachineEvent::Stop { within: Some(ms(within)) });
             sim.event(MachineEvent::Stop { within: Some(ms(then)) });
             Some(ms(within.min(then)) + leak)
@@ -140,7 +141,7 @@ proptest! {
     ) {
         let fakes = fakes.into_iter().map(FakeChild::alone);
         let script = script.into_iter().map(|step| match step {
-            Step::Add(fake) => Step::Add(Box::new(fake.alone())),
+            ScriptStep::Add(fake) => ScriptStep::Add(Box::new(fake.alone())),
             other => other,
         });
         let script = script.collect();

@@ -11,7 +11,7 @@ use crate::exit::ExitReason;
 use crate::policy::{Resolution, RestartPolicy};
 
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum ScriptStep {
     Crash(usize),
     /// Fails with the error that may ask for a delay.
     Busy(usize),
@@ -36,30 +36,30 @@ pub(super) enum Step {
     Tick,
 }
 
-pub(super) fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = ScriptStep> {
     let index = 0..8_usize;
     prop_oneof![
-        4 => index.clone().prop_map(Step::Crash),
-        1 => index.clone().prop_map(Step::Busy),
-        1 => index.clone().prop_map(Step::Panic),
-        2 => index.clone().prop_map(Step::End),
-        2 => index.clone().prop_map(Step::Ready),
-        1 => index.clone().prop_map(Step::Healthy),
-        1 => index.clone().prop_map(Step::StopSelf),
-        1 => index.clone().prop_map(Step::Acked),
-        2 => index.clone().prop_map(Step::Wanted),
-        1 => (index.clone(), a_word()).prop_map(|(index, word)| Step::Policy(index, Box::new(word))),
-        1 => (index.clone(), any::<bool>()).prop_map(|(index, well)| Step::Checked(index, well)),
-        2 => (index.clone(), select(&ANSWERS)).prop_map(|(index, answer)| Step::Decide(index, answer)),
-        6 => (index, select(&REQUESTS)).prop_map(|(index, request)| Step::Ask(index, request)),
-        1 => limited(9).prop_map(|fake| Step::Add(Box::new(fake))),
-        6 => (0..400_u64).prop_map(Step::Wait),
-        1 => Just(Step::Tick),
+        4 => index.clone().prop_map(ScriptStep::Crash),
+        1 => index.clone().prop_map(ScriptStep::Busy),
+        1 => index.clone().prop_map(ScriptStep::Panic),
+        2 => index.clone().prop_map(ScriptStep::End),
+        2 => index.clone().prop_map(ScriptStep::Ready),
+        1 => index.clone().prop_map(ScriptStep::Healthy),
+        1 => index.clone().prop_map(ScriptStep::StopSelf),
+        1 => index.clone().prop_map(ScriptStep::Acked),
+        2 => index.clone().prop_map(ScriptStep::Wanted),
+        1 => (index.clone(), a_word()).prop_map(|(index, word)| ScriptStep::Policy(index, Box::new(word))),
+        1 => (index.clone(), any::<bool>()).prop_map(|(index, well)| ScriptStep::Checked(index, well)),
+        2 => (index.clone(), select(&ANSWERS)).prop_map(|(index, answer)| ScriptStep::Decide(index, answer)),
+        6 => (index, select(&REQUESTS)).prop_map(|(index, request)| ScriptStep::Ask(index, request)),
+        1 => limited(9).prop_map(|fake| ScriptStep::Add(Box::new(fake))),
+        6 => (0..400_u64).prop_map(ScriptStep::Wait),
+        1 => Just(ScriptStep::Tick),
     ]
 }
 
 /// Runs a script. A step concerns an existing child, or, for some requests, a removed one.
-pub(super) fn follow(sim: &mut Simulation, script: Vec<Step>) {
+pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
     let known: Vec<Key> = sim.present().into_iter().map(|(_, key)| key).collect();
     for step in script {
         if sim.finished() {
@@ -69,55 +69,55 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<Step>) {
         let pick =
             |index: usize| present.get(index % present.len().max(1)).map(|(name, _)| &**name);
         match step {
-            Step::Busy(index) => {
+            ScriptStep::Busy(index) => {
                 if let Some(name) = pick(index) {
                     sim.exit(name, Script::Busy.reason());
                 }
             }
-            Step::Crash(index) => {
+            ScriptStep::Crash(index) => {
                 if let Some(name) = pick(index) {
                     sim.crash(name);
                 }
             }
-            Step::Panic(index) => {
+            ScriptStep::Panic(index) => {
                 let reason = ExitReason::Panicked("oh".to_owned());
                 if let Some(name) = pick(index) {
                     sim.exit(name, reason);
                 }
             }
-            Step::End(index) => {
+            ScriptStep::End(index) => {
                 if let Some(name) = pick(index) {
                     sim.exit(name, ExitReason::Normal);
                 }
             }
-            Step::Ready(index) => {
+            ScriptStep::Ready(index) => {
                 if let Some(name) = pick(index) {
                     sim.ready(name);
                 }
             }
-            Step::Wanted(index) => {
+            ScriptStep::Wanted(index) => {
                 if let Some(&key) = known.get(index % known.len().max(1)) {
                     sim.event(MachineEvent::MessagePending { key });
                 }
             }
-            Step::Healthy(index) | Step::StopSelf(index) | Step::Acked(index) => {
+            ScriptStep::Healthy(index) | ScriptStep::StopSelf(index) | ScriptStep::Acked(index) => {
                 let live = present.get(index % present.len().max(1));
                 if let Some((key, incarnation)) =
                     live.and_then(|&(_, key)| sim.live(key).map(|live| (key, live)))
                 {
                     sim.event(match step {
-                        Step::Healthy(_) => MachineEvent::Healthy { key, incarnation },
-                        Step::Acked(_) => MachineEvent::Acked { key, incarnation },
+                        ScriptStep::Healthy(_) => MachineEvent::Healthy { key, incarnation },
+                        ScriptStep::Acked(_) => MachineEvent::Acked { key, incarnation },
                         _ => MachineEvent::StopSelf { key, incarnation },
                     });
                 }
             }
-            Step::Policy(index, word) => {
+            ScriptStep::Policy(index, word) => {
                 if let Some(name) = pick(index) {
                     sim.policy(name, *word);
                 }
             }
-            Step::Checked(index, well) => {
+            ScriptStep::Checked(index, well) => {
                 if let Some(name) = pick(index) {
                     sim.says(
                         name,
@@ -136,24 +136,24 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<Step>) {
                     );
                 }
             }
-            Step::Decide(index, resolution) => {
+            ScriptStep::Decide(index, resolution) => {
                 if let Some(name) = pick(index) {
                     sim.decide(name, resolution.into());
                 }
             }
-            Step::Ask(index, request) => {
+            ScriptStep::Ask(index, request) => {
                 if let Some(&key) = known.get(index % known.len().max(1)) {
                     sim.ask_for(key, request);
                 }
             }
-            Step::Add(fake) => {
+            ScriptStep::Add(fake) => {
                 let free = present.iter().all(|(name, _)| *name != fake.name());
                 if free && sim.machine.admits().is_ok() {
                     sim.add(*fake);
                 }
             }
-            Step::Wait(millis) => sim.advance(ms(millis)),
-            Step::Tick => sim.event(MachineEvent::Tick),
+            ScriptStep::Wait(millis) => sim.advance(ms(millis)),
+            ScriptStep::Tick => sim.event(MachineEvent::Tick),
         }
     }
 }
