@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use super::wakes::CountingWaker;
 use super::*;
 use crate::mailbox::options::{Diversion, Drain, Overflow};
-use model::{Known, Naive, NaivePhase};
-use step::{Config, Step, config, step};
+use model::{MailboxModel, ModelPhase, QueuedMessage};
+use step::{Config, MailboxStep, config, step};
 
 use DeadLetterReason::{
     DroppedWhileDown, Evicted, HandlerError, MailboxFull, Poison, StashOverflow,
@@ -33,11 +33,11 @@ fn mailbox(config: Config) -> BoundMailbox<u32> {
     mailbox
 }
 
-fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
+fn run(config: Config, steps: Vec<MailboxStep>) -> Result<(), TestCaseError> {
     let mut mailbox = mailbox(config);
-    let mut naive = Naive {
+    let mut naive = MailboxModel {
         config,
-        phase: NaivePhase::Fresh,
+        phase: ModelPhase::Fresh,
         loans: 0,
         queued: BTreeMap::new(),
         lent: Vec::new(),
@@ -58,25 +58,25 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let mut loan = 0;
     for step in steps {
         match step {
-            Step::Send | Step::Wait | Step::Retry(_) => {
+            MailboxStep::Send | MailboxStep::Wait | MailboxStep::Retry(_) => {
                 let (mut sends, mut number) = (message + 1, None);
                 match step {
-                    Step::Retry(_) if naive.senders.is_empty() => continue,
-                    Step::Retry(which) => {
+                    MailboxStep::Retry(_) if naive.senders.is_empty() => continue,
+                    MailboxStep::Retry(which) => {
                         let (kept, it) = naive.senders.remove(which.index(naive.senders.len()));
                         (sends, number) = (it, Some(kept));
                         naive.admitted.retain(|&it| it != kept);
                     }
                     _ => message = sends,
                 }
-                let waits = !matches!(step, Step::Send);
+                let waits = !matches!(step, MailboxStep::Send);
                 let sent = if waits {
                     mailbox.poll_send(sends, number, Waker::noop())
                 } else {
                     mailbox.try_send(sends).map(|()| None)
                 };
                 let stays_out = config.diverts && !config.start_on_message;
-                let lent = matches!(naive.phase, NaivePhase::Lent { .. });
+                let lent = matches!(naive.phase, ModelPhase::Lent { .. });
                 let full = if lent { MailboxFull } else { StashOverflow };
                 let is_in = matches!(sent, Ok(None));
                 if let Some(number) = number.filter(|it| naive.waiting.contains(it)) {
@@ -87,7 +87,7 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     let closed = matches!(back, SendError::Closed { .. });
                     prop_assert!(closed);
                     prop_assert_eq!(back.into_message(), sends);
-                } else if stays_out && matches!(naive.phase, NaivePhase::Down { .. }) {
+                } else if stays_out && matches!(naive.phase, ModelPhase::Down { .. }) {
                     prop_assert!(is_in);
                     naive.dead_letter(DroppedWhileDown, sends);
                 } else if !naive.is_full() {
@@ -114,7 +114,7 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     prop_assert_eq!(back.into_message(), sends);
                 }
             }
-            Step::Leave(which) if !naive.senders.is_empty() => {
+            MailboxStep::Leave(which) if !naive.senders.is_empty() => {
                 let (number, _) = naive.senders.remove(which.index(naive.senders.len()));
                 mailbox.leave(number);
                 naive.waiting.retain(|&it| it != number);
@@ -123,15 +123,18 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     naive.admit();
                 }
             }
-            Step::Recv | Step::Deliver => {
-                let take =
-                    if matches!(step, Step::Deliver) { Take::Deliver } else { Take::Receive };
+            MailboxStep::Recv | MailboxStep::Deliver => {
+                let take = if matches!(step, MailboxStep::Deliver) {
+                    Take::Deliver
+                } else {
+                    Take::Receive
+                };
                 let next = naive.next(loan, take);
                 match (mailbox.next(loan, take, &waker), next) {
                     (Poll::Ready(None), Err(())) | (Poll::Pending, Ok(None)) => {}
                     (Poll::Ready(Some(envelope)), Ok(Some((id, known)))) => {
                         let Envelope { message, attempts, failed, .. } = envelope;
-                        prop_assert_eq!(Known { message, attempts, failed }, known);
+                        prop_assert_eq!(QueuedMessage { message, attempts, failed }, known);
                         prop_assert_eq!(envelope.id, id);
                         if take == Take::Deliver {
                             naive.lent.push((envelope, loan, Arc::clone(&mailbox.holder)));
@@ -142,13 +145,13 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     (real, _) => prop_assert!(false, "{next:?}, but {}", real.is_pending()),
                 }
             }
-            Step::RecvStale if loan > 0 => {
+            MailboxStep::RecvStale if loan > 0 => {
                 prop_assert!(matches!(
                     mailbox.next(loan - 1, Take::Deliver, &waker),
                     Poll::Ready(None)
                 ));
             }
-            Step::Ack(which) if !naive.lent.is_empty() => {
+            MailboxStep::Ack(which) if !naive.lent.is_empty() => {
                 let (envelope, _, holder) = naive.lent.remove(which.index(naive.lent.len()));
                 naive.progress = true;
                 let before = holder.acks.load(Ordering::SeqCst);
@@ -159,7 +162,7 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 let well = holder.acks.load(Ordering::SeqCst) > before;
                 prop_assert_eq!(well, !failed_before);
             }
-            Step::Drop(which) if !naive.lent.is_empty() => {
+            MailboxStep::Drop(which) if !naive.lent.is_empty() => {
                 let (envelope, of, holder) = naive.lent.remove(which.index(naive.lent.len()));
                 let Envelope { id, message, attempts, mut failed, .. } = envelope;
                 let fails = !holder.is_cancelled.load(Ordering::SeqCst);
@@ -168,40 +171,40 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 let dead = if fails && config.most.is_some_and(|most| failed >= most.get()) {
                     Some(Poison)
                 } else {
-                    (naive.phase == NaivePhase::Closed).then_some(CLOSED)
+                    (naive.phase == ModelPhase::Closed).then_some(CLOSED)
                 };
                 naive.progress |= dead.is_some() || (fails && config.most.is_some());
                 if let Some(reason) = dead {
                     naive.dead_letter(reason, message);
                     naive.admit();
                 } else {
-                    if let (false, true, NaivePhase::Lent { put_back, .. }) =
+                    if let (false, true, ModelPhase::Lent { put_back, .. }) =
                         (fails, of == naive.loans, &mut naive.phase)
                     {
                         *put_back = true;
                     }
-                    naive.queued.insert(id, Known { message, attempts, failed });
+                    naive.queued.insert(id, QueuedMessage { message, attempts, failed });
                     naive.wake();
                     if naive.progress {
                         naive.notify();
                     }
                 }
             }
-            Step::Lend if naive.phase != NaivePhase::Closed => {
+            MailboxStep::Lend if naive.phase != ModelPhase::Closed => {
                 (loan, _) = mailbox.loan();
                 naive.loans += 1;
                 prop_assert_eq!(loan, naive.loans);
                 let below = if config.overtakes { naive.next_id } else { u64::MAX };
                 let below = (config.waits_for_ready && !naive.queued.is_empty()).then_some(below);
                 naive.phase =
-                    NaivePhase::Lent { closing: false, leaving: false, put_back: false, below };
+                    ModelPhase::Lent { closing: false, leaving: false, put_back: false, below };
                 (naive.notified, naive.progress) = (false, false);
                 naive.wake();
             }
-            Step::End => {
+            MailboxStep::End => {
                 mailbox.shared.end(loan, mailbox.now);
-                if let NaivePhase::Lent { closing, .. } = naive.phase {
-                    naive.phase = NaivePhase::Down { closed: closing };
+                if let ModelPhase::Lent { closing, .. } = naive.phase {
+                    naive.phase = ModelPhase::Down { closed: closing };
                     if config.diverts && !config.start_on_message && !closing {
                         let queued = std::mem::take(&mut naive.queued);
                         for (id, known) in queued {
@@ -219,16 +222,16 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     }
                 }
             }
-            Step::Ready => {
+            MailboxStep::Ready => {
                 mailbox.shared.mark_ready(mailbox.child(), 1);
-                if let NaivePhase::Lent { below: below @ Some(_), .. } = &mut naive.phase {
+                if let ModelPhase::Lent { below: below @ Some(_), .. } = &mut naive.phase {
                     *below = None;
                     naive.wake();
                 }
             }
-            Step::CloseInbox | Step::Stop { .. } => {
+            MailboxStep::CloseInbox | MailboxStep::Stop { .. } => {
                 let for_good = match step {
-                    Step::Stop { for_good } => {
+                    MailboxStep::Stop { for_good } => {
                         mailbox.holder.is_cancelled.store(true, Ordering::SeqCst);
                         mailbox.shared.begin_stop(for_good);
                         for_good
@@ -238,8 +241,8 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                         true
                     }
                 };
-                let by_itself = matches!(step, Step::CloseInbox);
-                if let NaivePhase::Lent { closing, leaving, below, .. } = &mut naive.phase
+                let by_itself = matches!(step, MailboxStep::CloseInbox);
+                if let ModelPhase::Lent { closing, leaving, below, .. } = &mut naive.phase
                     && !*closing
                     && !(by_itself && *leaving)
                 {
@@ -250,29 +253,31 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     naive.wake();
                 }
             }
-            Step::Close => {
+            MailboxStep::Close => {
                 mailbox.close(CLOSED);
-                naive.phase = NaivePhase::Closed;
+                naive.phase = ModelPhase::Closed;
                 naive.loans += 1;
                 (naive.notified, loan) = (false, naive.loans - 1);
                 naive.release();
                 naive.wake();
                 naive.all_dead(CLOSED);
             }
-            Step::Reopen => {
+            MailboxStep::Reopen => {
                 mailbox.shared.reopen();
-                if !matches!(naive.phase, NaivePhase::Lent { .. }) {
-                    naive.phase = NaivePhase::Fresh;
+                if !matches!(naive.phase, ModelPhase::Lent { .. }) {
+                    naive.phase = ModelPhase::Fresh;
                 }
             }
-            Step::MarkIdle if config.start_on_message && naive.phase != NaivePhase::Closed => {
+            MailboxStep::MarkIdle
+                if config.start_on_message && naive.phase != ModelPhase::Closed =>
+            {
                 mailbox.mark_idle();
-                if matches!(naive.phase, NaivePhase::Lent { .. }) {
+                if matches!(naive.phase, ModelPhase::Lent { .. }) {
                     naive.loans += 1;
                     loan = naive.loans - 1;
                     naive.wake();
                 }
-                naive.phase = NaivePhase::Down { closed: false };
+                naive.phase = ModelPhase::Down { closed: false };
                 if naive.progress {
                     naive.notify();
                 }
@@ -283,21 +288,21 @@ fn run(config: Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     }
                 }
             }
-            Step::Rebind => {
+            MailboxStep::Rebind => {
                 mailbox.shared.unbind();
                 mailbox.bind(config.start_on_message);
                 naive.notified = false;
-                if naive.phase == NaivePhase::Closed {
-                    naive.phase = NaivePhase::Fresh;
+                if naive.phase == ModelPhase::Closed {
+                    naive.phase = ModelPhase::Fresh;
                 }
                 naive.notify();
             }
-            Step::Leave(_)
-            | Step::RecvStale
-            | Step::Ack(_)
-            | Step::Drop(_)
-            | Step::Lend
-            | Step::MarkIdle => {}
+            MailboxStep::Leave(_)
+            | MailboxStep::RecvStale
+            | MailboxStep::Ack(_)
+            | MailboxStep::Drop(_)
+            | MailboxStep::Lend
+            | MailboxStep::MarkIdle => {}
         }
         prop_assert_eq!(mailbox.owner.letters::<u32>(), std::mem::take(&mut naive.letters));
         prop_assert_eq!(

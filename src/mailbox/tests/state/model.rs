@@ -10,7 +10,7 @@ use crate::mailbox::outcome::Take;
 use crate::mailbox::tests::TestHolder;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum NaivePhase {
+pub(super) enum ModelPhase {
     Fresh,
     Lent { closing: bool, leaving: bool, put_back: bool, below: Option<u64> },
     Down { closed: bool },
@@ -18,17 +18,17 @@ pub(super) enum NaivePhase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Known {
+pub(super) struct QueuedMessage {
     pub(super) message: u32,
     pub(super) attempts: u32,
     pub(super) failed: u32,
 }
 
-pub(super) struct Naive {
+pub(super) struct MailboxModel {
     pub(super) config: Config,
-    pub(super) phase: NaivePhase,
+    pub(super) phase: ModelPhase,
     pub(super) loans: u64,
-    pub(super) queued: BTreeMap<u64, Known>,
+    pub(super) queued: BTreeMap<u64, QueuedMessage>,
     /// The message, the loan, and its holder.
     pub(super) lent: Vec<(Envelope<u32>, u64, Arc<TestHolder>)>,
     /// All senders that had to wait, by their numbers; those that still wait; and those that are
@@ -48,7 +48,7 @@ pub(super) struct Naive {
     pub(super) inbox_woken: bool,
 }
 
-impl Naive {
+impl MailboxModel {
     pub(super) fn len(&self) -> usize {
         self.queued.len() + self.lent.len()
     }
@@ -59,15 +59,15 @@ impl Naive {
 
     pub(super) fn is_closed(&self) -> bool {
         match self.phase {
-            NaivePhase::Closed => true,
-            NaivePhase::Down { closed } => closed,
-            NaivePhase::Lent { closing, .. } => closing,
-            NaivePhase::Fresh => false,
+            ModelPhase::Closed => true,
+            ModelPhase::Down { closed } => closed,
+            ModelPhase::Lent { closing, .. } => closing,
+            ModelPhase::Fresh => false,
         }
     }
 
     pub(super) fn is_down(&self) -> bool {
-        matches!(self.phase, NaivePhase::Fresh | NaivePhase::Down { .. })
+        matches!(self.phase, ModelPhase::Fresh | ModelPhase::Down { .. })
     }
 
     pub(super) fn notify(&mut self) {
@@ -86,7 +86,7 @@ impl Naive {
     }
 
     pub(super) fn push(&mut self, message: u32) {
-        self.queued.insert(self.next_id, Known { message, attempts: 0, failed: 0 });
+        self.queued.insert(self.next_id, QueuedMessage { message, attempts: 0, failed: 0 });
         self.next_id += 1;
         self.wake();
         self.notify();
@@ -114,8 +114,12 @@ impl Naive {
     }
 
     /// Returns what a loan gets: `None` is no message, and the error is the end.
-    pub(super) fn next(&mut self, loan: u64, take: Take) -> Result<Option<(u64, Known)>, ()> {
-        let NaivePhase::Lent { closing, leaving, put_back, below } = self.phase else {
+    pub(super) fn next(
+        &mut self,
+        loan: u64,
+        take: Take,
+    ) -> Result<Option<(u64, QueuedMessage)>, ()> {
+        let ModelPhase::Lent { closing, leaving, put_back, below } = self.phase else {
             return Err(());
         };
         if loan != self.loans || leaving || put_back {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::mailbox::options::Overflow;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum MailboxStep {
     Send,
     Wait,
     /// A sender that had to wait tries again, or is dropped.
@@ -32,27 +32,27 @@ pub(super) enum Step {
     Rebind,
 }
 
-pub(super) fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = MailboxStep> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
-        8 => Just(Step::Send),
-        3 => Just(Step::Wait),
-        4 => index().prop_map(Step::Retry),
-        1 => index().prop_map(Step::Leave),
-        4 => Just(Step::Recv),
-        6 => Just(Step::Deliver),
-        1 => Just(Step::RecvStale),
-        3 => index().prop_map(Step::Ack),
-        4 => index().prop_map(Step::Drop),
-        4 => Just(Step::Lend),
-        3 => Just(Step::End),
-        2 => Just(Step::Ready),
-        1 => Just(Step::CloseInbox),
-        2 => any::<bool>().prop_map(|for_good| Step::Stop { for_good }),
-        1 => Just(Step::Close),
-        1 => Just(Step::Reopen),
-        1 => Just(Step::MarkIdle),
-        1 => Just(Step::Rebind),
+        8 => Just(MailboxStep::Send),
+        3 => Just(MailboxStep::Wait),
+        4 => index().prop_map(MailboxStep::Retry),
+        1 => index().prop_map(MailboxStep::Leave),
+        4 => Just(MailboxStep::Recv),
+        6 => Just(MailboxStep::Deliver),
+        1 => Just(MailboxStep::RecvStale),
+        3 => index().prop_map(MailboxStep::Ack),
+        4 => index().prop_map(MailboxStep::Drop),
+        4 => Just(MailboxStep::Lend),
+        3 => Just(MailboxStep::End),
+        2 => Just(MailboxStep::Ready),
+        1 => Just(MailboxStep::CloseInbox),
+        2 => any::<bool>().prop_map(|for_good| MailboxStep::Stop { for_good }),
+        1 => Just(MailboxStep::Close),
+        1 => Just(MailboxStep::Reopen),
+        1 => Just(MailboxStep::MarkIdle),
+        1 => Just(MailboxStep::Rebind),
     ]
 }
 
