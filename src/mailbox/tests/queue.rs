@@ -11,7 +11,7 @@ use super::*;
 enum QueueStep {
     /// Pushes if there is room, and waits otherwise.
     Send,
-    /// From this part of all numbers on, in eighths: 0 holds nothing back.
+    /// Takes from this part of all numbers on, in eighths: 0 holds nothing back.
     Take(u64),
     Lend(u64),
     Settle(prop::sample::Index),
@@ -21,7 +21,7 @@ enum QueueStep {
     Poll(prop::sample::Index),
     Release,
     DrainUndelivered,
-    /// And admits senders, as a caller of `drain` must do.
+    /// Drains, and admits senders as a caller of `drain` must do.
     Drain,
 }
 
@@ -43,8 +43,8 @@ fn step() -> impl Strategy<Value = QueueStep> {
     ]
 }
 
-/// What is known of a message. The message itself is its number among all that were sent, which differs
-/// from its number in the queue.
+/// The expected state of a message. The message itself is its number among all sent messages, which
+/// differs from its number in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct ExpectedDelivery {
     id: u64,
@@ -81,7 +81,7 @@ impl QueueModel {
         self.queued.insert(id, (message, ExpectedDelivery { id, ..ExpectedDelivery::default() }));
     }
 
-    /// Returns how many are woken.
+    /// Returns how many senders are woken.
     fn admit(&mut self) -> usize {
         if self.is_full() || self.waiting.is_empty() {
             return 0;

@@ -1,6 +1,6 @@
 //! Children that are down and may be started by a message.
 
-use super::{group, left, on_message, returns, sent};
+use super::{group, not_restarted, on_message, returns, send};
 use crate::core::ChildRequest;
 use crate::core::verify::simulation::{Simulation, fake, rules, secs};
 use crate::policy::{AutoShutdown, Backoff, RestartType, Rules, Strategy};
@@ -12,20 +12,20 @@ fn a_dormant_child_counts_as_remaining_and_an_ended_child_does_not() {
     let rules = Rules { auto_shutdown: AutoShutdown::AllSignificant, ..rules() };
     let mut sim =
         Simulation::running(rules, [on_message("a").significant(), on_message("b").significant()]);
-    sent(&mut sim, "a");
+    send(&mut sim, "a");
     sim.end("a");
     assert!(!sim.finished(), "b has not run yet");
-    sent(&mut sim, "b");
-    sent(&mut sim, "b");
+    send(&mut sim, "b");
+    send(&mut sim, "b");
     sim.end("b");
-    assert!(sim.finished(), "an end is an end, although a message waits");
+    assert!(sim.finished(), "an exit counts, although a message is pending");
 }
 
 #[test]
 fn a_temporary_child_is_removed_at_its_end_even_if_a_message_is_pending() {
     fn check(mut sim: Simulation) {
-        sent(&mut sim, "a");
-        sent(&mut sim, "a");
+        send(&mut sim, "a");
+        send(&mut sim, "a");
         sim.end("a");
         assert_eq!(sim.acts(), "start a#1, removed a");
         assert!(!returns(&sim, "a"));
@@ -40,7 +40,7 @@ fn adding_one_is_answered_at_once() {
     fn check(mut sim: Simulation) {
         let ticket = sim.add(on_message("a"));
         assert_eq!(sim.answer(ticket), "dormant");
-        sent(&mut sim, "a");
+        send(&mut sim, "a");
         assert_eq!(sim.alive(), "a#1");
     }
     for strategy in GROUPS {
@@ -55,15 +55,15 @@ fn a_dormant_child_can_be_started_terminated_and_deleted() {
     assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 1");
     assert_eq!(sim.call("b", ChildRequest::Terminate), "done");
     assert_eq!(sim.call("c", ChildRequest::Delete), "done");
-    assert_eq!(sim.call("b", ChildRequest::Wake), "unfit stopped");
+    assert_eq!(sim.call("b", ChildRequest::Wake), "invalid state stopped");
     assert_eq!(sim.causes(), "a#1 manual");
 }
 
 #[test]
 fn a_child_not_restarted_by_a_dynamic_supervisor_counts_until_it_is_removed() {
     let rules = Rules { max_children: Some(1), ..rules() };
-    let mut sim = Simulation::dynamic(rules, [left("a")]);
-    sent(&mut sim, "a");
+    let mut sim = Simulation::dynamic(rules, [not_restarted("a")]);
+    send(&mut sim, "a");
     sim.fail("a");
     assert!(sim.machine.admits().is_err());
     assert_eq!(sim.call("a", ChildRequest::Retry), "started 2");
@@ -78,14 +78,14 @@ fn a_child_awaits_a_message_while_it_is_down_and_none_is_pending() {
         let awaits = |sim: &Simulation, name: &str| sim.machine.awaits_message(sim.key(name));
         assert!(awaits(&sim, "a"), "dormant");
         assert!(!awaits(&sim, "plain"), "started with its supervisor");
-        sent(&mut sim, "a");
+        send(&mut sim, "a");
         assert!(!awaits(&sim, "a"), "active");
         sim.send("a");
-        assert!(!awaits(&sim, "a"), "and called again");
+        assert!(!awaits(&sim, "a"), "active, and a message is pending");
         sim.end("a");
         assert!(!awaits(&sim, "a"), "started again");
         sim.end("a");
-        assert!(awaits(&sim, "a"), "it has ended well");
+        assert!(awaits(&sim, "a"), "it has finished");
         sim.stop();
         assert!(!awaits(&sim, "a"), "it is not started any more");
     }
@@ -100,9 +100,9 @@ fn a_child_that_runs_waits_or_awaits_a_decision_comes_back() {
         sim.fail("a");
         assert!(returns(&sim, "a"), "it waits");
         sim.advance(secs(1));
-        sim.ask("a", ChildRequest::RestartRunning);
-        assert!(returns(&sim, "a"), "to be renewed");
-        sim.ask("a", ChildRequest::Terminate);
+        sim.request("a", ChildRequest::RestartRunning);
+        assert!(returns(&sim, "a"), "to be restarted");
+        sim.request("a", ChildRequest::Terminate);
         assert!(!returns(&sim, "a"), "stopped manually");
     }
     let rules = Rules { backoff: Backoff::constant(secs(1)), ..rules() };
@@ -115,8 +115,8 @@ fn with_its_group_unless_that_is_to_rest() {
     let rules = Rules { backoff: Backoff::constant(secs(5)), ..group(Strategy::OneForAll) };
     let types = [RestartType::Permanent, RestartType::Temporary];
     let [stays, goes] = types.map(|it| fake("x").restart(it));
-    for (kid_b, expected) in [(stays, true), (goes, false)] {
-        let fakes = [fake("a"), kid_b.stops(secs(1)), fake("c")];
+    for (fake_b, expected) in [(stays, true), (goes, false)] {
+        let fakes = [fake("a"), fake_b.stops(secs(1)), fake("c")];
         let mut sim = Simulation::running(rules.clone(), fakes);
         sim.fail("a");
         assert_eq!(returns(&sim, "x"), expected, "it stops");
@@ -131,10 +131,10 @@ fn with_its_group_unless_that_is_to_rest() {
 #[test]
 fn a_child_that_ends_and_is_then_terminated_is_reported_as_staying_down() {
     let mut sim = Simulation::running(rules(), [on_message("a")]);
-    sent(&mut sim, "a");
+    send(&mut sim, "a");
     sim.end("a");
     sim.skip();
-    // The witness wants to hear of it, since no edge tells it.
+    // The invariants need a report of it, since no edge shows it.
     sim.call("a", ChildRequest::Terminate);
     assert!(!returns(&sim, "a"));
     assert_eq!(sim.story("a"), "");

@@ -1,6 +1,6 @@
 //! Messages for children whose group restarts or is parked.
 
-use super::{group, left, on_message, sent};
+use super::{group, not_restarted, on_message, send};
 use crate::core::ChildRequest;
 use crate::core::verify::simulation::{Simulation, at_most, fake, secs};
 use crate::policy::{Backoff, OnExhausted, Rules, Strategy};
@@ -13,12 +13,12 @@ fn a_group_restarts_children_that_ran_and_none_that_waits_for_a_message() {
             on_message("ran"),
             on_message("ended"),
             on_message("never"),
-            left("failed"),
+            not_restarted("failed"),
             fake("z"),
         ];
         let mut sim = Simulation::running(group(strategy), fakes);
         for name in ["ran", "ended", "failed"] {
-            sent(&mut sim, name);
+            send(&mut sim, name);
         }
         sim.end("ended");
         sim.fail("failed");
@@ -29,7 +29,7 @@ fn a_group_restarts_children_that_ran_and_none_that_waits_for_a_message() {
         let why = ["ended", "never", "failed"].map(|name| sim.why(name));
         assert_eq!(why, [Some("finished"), Some("waits for a message"), Some("not restarted")]);
         for name in ["ended", "never", "failed"] {
-            sent(&mut sim, name);
+            send(&mut sim, name);
         }
         assert_eq!(sim.causes(), "ended#2 on_message, never#1 on_message, failed#2 on_message");
     }
@@ -40,7 +40,7 @@ fn a_pending_message_starts_a_child_of_a_waiting_group_in_order() {
     let rules = Rules { backoff: Backoff::constant(secs(5)), ..group(Strategy::OneForAll) };
     let mut sim = Simulation::running(rules, [fake("a"), on_message("b"), fake("c")]);
     sim.fail("a");
-    sent(&mut sim, "b");
+    send(&mut sim, "b");
     assert_eq!(sim.call("b", ChildRequest::RestartStopped), "restarting");
     sim.advance(secs(5));
     assert_eq!(sim.timed(), "0ns cancel c, 5s start a#2, 5s start b#1, 5s start c#2");
@@ -57,8 +57,8 @@ fn a_pending_message_starts_a_child_of_a_parked_group_once_it_was_passed() {
     let fakes = [fake("a"), on_message("b"), fake("c").stops(secs(1)), on_message("d")];
     let mut sim = Simulation::running(rules, fakes);
     sim.fail("a");
-    sent(&mut sim, "b");
-    sent(&mut sim, "d");
+    send(&mut sim, "b");
+    send(&mut sim, "d");
     assert_eq!(sim.timed(), "0ns gave up a, 0ns cancel c, 0ns start d#1");
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "1s start b#1");
@@ -78,10 +78,10 @@ fn a_pending_message_starts_a_child_of_a_range_that_restarts_in_part() {
     sim.advance(secs(1));
     sim.call("d", ChildRequest::RestartStopped);
     sim.fail("a");
-    sim.ask("c", ChildRequest::Retry);
+    sim.request("c", ChildRequest::Retry);
     sim.skip();
-    sent(&mut sim, "b");
-    assert_eq!(sim.acts(), "", "those behind it are still there");
+    send(&mut sim, "b");
+    assert_eq!(sim.acts(), "", "the children behind it still run");
     sim.advance(secs(1));
     assert_eq!(sim.acts(), "start b#1, start c#2, start d#3");
 }
@@ -90,11 +90,11 @@ fn a_pending_message_starts_a_child_of_a_range_that_restarts_in_part() {
 fn a_child_that_was_not_restarted_can_be_retried_while_its_group_stops() {
     let fakes = [fake("a"), on_message("b"), fake("c").stops(secs(1))];
     let mut sim = Simulation::running(group(Strategy::OneForAll), fakes);
-    sent(&mut sim, "b");
+    send(&mut sim, "b");
     sim.end("b");
     sim.skip();
     sim.fail("a");
-    let ticket = sim.ask("b", ChildRequest::RestartStopped);
+    let ticket = sim.request("b", ChildRequest::RestartStopped);
     assert_eq!(sim.answer(ticket), "-", "the group would not have started it");
     sim.advance(secs(1));
     assert_eq!(sim.answer(ticket), "started 2");

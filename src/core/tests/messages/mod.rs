@@ -12,17 +12,17 @@ fn group(strategy: Strategy) -> Rules {
     Rules { strategy, ..rules() }
 }
 
-/// Started by a message, and left when it has ended well.
+/// A child that is started by a message and not restarted after a clean exit.
 fn on_message(name: &str) -> FakeChild {
     fake(name).transient().on_message()
 }
 
-/// Started by a message, and never restarted.
-fn left(name: &str) -> FakeChild {
+/// A child that is started by a message and never restarted.
+fn not_restarted(name: &str) -> FakeChild {
     on_message(name).on_exit(ExitKind::Failed, OnExit::Leave)
 }
 
-fn sent(sim: &mut Simulation, name: &str) {
+fn send(sim: &mut Simulation, name: &str) {
     sim.send(name);
     sim.settle();
 }

@@ -1,6 +1,6 @@
 //! Which messages start a child.
 
-use super::{group, left, on_message, returns, sent};
+use super::{group, not_restarted, on_message, returns, send};
 use crate::core::verify::simulation::{Script, Simulation, at_most, fake, ms, rules, secs};
 use crate::core::{ChildRequest, MachineEvent};
 use crate::lifecycle::Lifecycle;
@@ -14,7 +14,7 @@ fn a_message_starts_a_child_once_that_did_not_start_with_its_supervisor() {
         assert_eq!(sim.why("a"), Some("waits for a message"));
         assert!(returns(&sim, "a"));
         for _ in 0..3 {
-            sent(&mut sim, "a");
+            send(&mut sim, "a");
         }
         assert_eq!(sim.causes(), "a#1 on_message");
         assert_eq!(sim.why("a"), None);
@@ -57,32 +57,32 @@ fn seed4_30_every_cause_of_a_start_has_a_word() {
 #[test]
 fn kin_75_a_message_starts_a_child_again_that_has_ended_and_is_never_restarted() {
     fn check(mut sim: Simulation) {
-        sent(&mut sim, "a");
+        send(&mut sim, "a");
         sim.end("a");
         assert_eq!((sim.alive(), sim.why("a")), (String::new(), Some("finished")));
         assert!(returns(&sim, "a"));
-        sent(&mut sim, "a");
+        send(&mut sim, "a");
         sim.fail("a");
         assert_eq!((sim.alive(), sim.why("a")), (String::new(), Some("not restarted")));
         assert_eq!(sim.lifecycle("a"), Lifecycle::Errored);
         assert!(returns(&sim, "a"));
-        sent(&mut sim, "a");
+        send(&mut sim, "a");
         assert_eq!(sim.causes(), "a#1 on_message, a#2 on_message, a#3 on_message");
     }
-    // There may be no restart at all: a message is none.
+    // The limit allows no restart, and a start by a message is none.
     let none = Rules { intensity: at_most(0), ..rules() };
-    check(Simulation::running(none.clone(), [left("a")]));
-    check(Simulation::dynamic(none, [left("a")]));
+    check(Simulation::running(none.clone(), [not_restarted("a")]));
+    check(Simulation::dynamic(none, [not_restarted("a")]));
 }
 
 #[test]
 fn kin_74_a_child_started_by_a_message_is_restarted_after_each_doubled_delay() {
     fn check(mut sim: Simulation) {
-        sent(&mut sim, "a");
+        send(&mut sim, "a");
         for wait in [5, 10, 20, 30, 30] {
             sim.fail("a");
-            // It is restarted as any other: no message makes that come sooner.
-            sent(&mut sim, "a");
+            // No message makes its restart come sooner.
+            send(&mut sim, "a");
             sim.advance(secs(wait) - ms(1));
             assert_eq!(sim.alive(), "");
             sim.advance(ms(1));
@@ -99,13 +99,13 @@ fn kin_74_a_child_started_by_a_message_is_restarted_after_each_doubled_delay() {
 #[test]
 fn a_message_that_comes_while_the_child_runs_starts_it_when_it_has_ended_by_itself() {
     fn check(mut sim: Simulation) {
-        sent(&mut sim, "a");
-        sent(&mut sim, "a");
+        send(&mut sim, "a");
+        send(&mut sim, "a");
         assert_eq!(sim.causes(), "a#1 on_message");
         sim.end("a");
         assert_eq!(sim.causes(), "a#2 on_message");
         sim.end("a");
-        assert_eq!(sim.causes(), "", "that start was the answer to it");
+        assert_eq!(sim.causes(), "", "the message was handled by that start");
         assert_eq!(sim.why("a"), Some("finished"));
     }
     check(Simulation::running(rules(), [on_message("a")]));
@@ -125,32 +125,39 @@ fn a_message_starts_no_child_that_was_terminated_declined_or_given_up() {
     ];
     let mut sim = Simulation::running(park, fakes);
     for name in ["stopped", "declined", "parked", "leaky"] {
-        sent(&mut sim, name);
+        send(&mut sim, name);
     }
     for name in ["fresh", "stopped", "leaky"] {
-        sim.ask(name, ChildRequest::Terminate);
+        sim.request(name, ChildRequest::Terminate);
     }
     sim.end("plain");
     sim.advance(secs(3));
     sim.skip();
     for name in ["fresh", "stopped", "declined", "parked", "leaky", "plain"] {
         assert!(!returns(&sim, name), "{name}");
-        sent(&mut sim, name);
+        send(&mut sim, name);
     }
     assert_eq!(sim.causes(), "");
     let why = ["fresh", "stopped", "declined", "parked", "leaky", "plain"].map(|it| sim.why(it));
-    let hand = Some("stopped manually");
+    let manually = Some("stopped manually");
     assert_eq!(
         why,
-        [hand, hand, Some("declined to start"), Some("given up"), Some("leaked"), Some("finished")]
+        [
+            manually,
+            manually,
+            Some("declined to start"),
+            Some("given up"),
+            Some("leaked"),
+            Some("finished")
+        ]
     );
 }
 
 #[test]
 fn a_message_that_came_before_the_child_was_stopped_does_not_start_it_later() {
     let mut sim = Simulation::running(rules(), [on_message("a")]);
-    sent(&mut sim, "a");
-    sent(&mut sim, "a");
+    send(&mut sim, "a");
+    send(&mut sim, "a");
     sim.call("a", ChildRequest::Terminate);
     assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 2");
     sim.end("a");
@@ -161,14 +168,14 @@ fn a_message_that_came_before_the_child_was_stopped_does_not_start_it_later() {
 fn a_supervisor_that_ends_starts_no_child_for_a_message() {
     fn check(mut sim: Simulation) {
         sim.stop();
-        sent(&mut sim, "a");
+        send(&mut sim, "a");
         sim.advance(secs(1));
         assert_eq!(sim.causes(), "");
         assert!(sim.finished());
     }
     check(Simulation::running(rules(), [on_message("a"), fake("b").stops(secs(1))]));
     check(Simulation::dynamic(rules(), [on_message("a"), fake("b").stops(secs(1))]));
-    // So many are not visited at once.
+    // A walk over this many takes several events.
     let mut sim =
         Simulation::dynamic(rules(), (0..200).map(|number| on_message(&number.to_string())));
     sim.event(MachineEvent::Stop { within: None });
@@ -186,7 +193,7 @@ fn the_first_start_passes_children_that_wait_for_a_message() {
             [on_message("a"), fake("b").signals(secs(1)), on_message("c")],
         );
         sim.settle();
-        // It comes before the turn of one and after that of the other.
+        // The messages arrive before the first start reaches one child and after it has passed the other.
         sim.send("c");
         sim.send("a");
         sim.advance(secs(1));
@@ -213,10 +220,10 @@ fn a_pending_message_before_the_first_start_waits_for_the_start_order() {
 fn a_child_with_a_pending_message_is_gated_by_its_requirements() {
     let mut sim =
         Simulation::running(rules(), [on_message("db"), on_message("api").requires("db")]);
-    sent(&mut sim, "api");
+    send(&mut sim, "api");
     assert_eq!(sim.causes(), "");
     assert_eq!(sim.why("api"), Some("waits for a requirement"));
     assert!(returns(&sim, "api"));
-    sent(&mut sim, "db");
+    send(&mut sim, "db");
     assert_eq!(sim.causes(), "db#1 on_message, api#1 on_message");
 }

@@ -11,31 +11,31 @@ use crate::lifecycle::Lifecycle;
 
 #[test]
 fn a_caller_that_waits_for_a_child_is_answered_with_the_outcome() {
-    // Each is asked for, then something else happens.
-    let asked = |request: ChildRequest, b: FakeChild| {
+    // Each case sends a request, then something else happens.
+    let requested = |request: ChildRequest, b: FakeChild| {
         let mut sim = Simulation::running(rules(), [fake("a"), b]);
-        let ticket = sim.ask("b", request);
+        let ticket = sim.request("b", request);
         (sim, ticket)
     };
 
-    let (mut sim, ticket) = asked(ChildRequest::RestartRunning, slow());
+    let (mut sim, ticket) = requested(ChildRequest::RestartRunning, slow());
     sim.stop();
     sim.advance(secs(9));
     assert_eq!(sim.answer(ticket), "shutting down");
 
-    let (mut sim, ticket) = asked(ChildRequest::RestartRunning, slow());
-    let second = sim.ask("b", ChildRequest::Terminate);
+    let (mut sim, ticket) = requested(ChildRequest::RestartRunning, slow());
+    let second = sim.request("b", ChildRequest::Terminate);
     sim.advance(secs(9));
     assert_eq!((sim.answer(ticket), sim.answer(second)), ("stopped", "done"));
 
-    let (mut sim, ticket) = asked(ChildRequest::Terminate, slow());
+    let (mut sim, ticket) = requested(ChildRequest::Terminate, slow());
     sim.stop();
     sim.advance(secs(9));
     assert_eq!(sim.answer(ticket), "done");
 
-    // Killed, it is what the failure says.
-    let (mut sim, ticket) = asked(ChildRequest::Terminate, slow());
-    sim.ask("b", ChildRequest::Kill);
+    // A kill is the reason of the exit.
+    let (mut sim, ticket) = requested(ChildRequest::Terminate, slow());
+    sim.request("b", ChildRequest::Kill);
     sim.settle();
     assert_eq!(sim.answer(ticket), "done");
     assert!(sim.story("b").ends_with("stopped (killed)"));
@@ -44,15 +44,15 @@ fn a_caller_that_waits_for_a_child_is_answered_with_the_outcome() {
 #[test]
 fn the_end_of_a_temporary_child_answers_only_the_caller_that_terminates_it() {
     let mut sim = Simulation::running(group(), [fake("a"), slow().temporary()]);
-    let ticket = sim.ask("b", ChildRequest::Terminate);
+    let ticket = sim.request("b", ChildRequest::Terminate);
     sim.advance(secs(1));
     assert_eq!(sim.answer(ticket), "done");
 
     let mut sim = Simulation::running(group(), [fake("a"), slow().temporary()]);
-    let renewed = sim.ask("b", ChildRequest::RestartRunning);
+    let restarted = sim.request("b", ChildRequest::RestartRunning);
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "0ns cancel b, 1s removed b, 1s cancel a, 1s start a#2");
-    assert_eq!(sim.answer(renewed), "stopped", "its group forgets it");
+    assert_eq!(sim.answer(restarted), "stopped", "its group removes it");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_child_that_is_terminated_after_it_failed_has_ended_as_it_failed() {
     let mut dynamic = Simulation::dynamic(rules(), [late]);
     fn check(sim: &mut Simulation) {
         sim.advance(secs(1));
-        let ticket = sim.ask("b", ChildRequest::Terminate);
+        let ticket = sim.request("b", ChildRequest::Terminate);
         sim.advance(secs(1));
         assert_eq!(sim.answer(ticket), "done");
     }
@@ -107,13 +107,13 @@ fn a_manual_start_that_fails_is_the_callers_alone() {
     assert_eq!(sim.lifecycle("b"), Lifecycle::Stopped);
     assert_eq!(sim.call("b", ChildRequest::RestartStopped), "started 3");
 
-    // One that was just added is forgotten.
+    // A child that was just added is removed.
     let ticket = sim.add(fake("c").signals(Duration::ZERO).scripts([Script::Panic]));
     sim.settle();
     assert_eq!(sim.answer(ticket), "failed panicked");
     assert!(sim.acts().ends_with("start c#1, removed c"));
 
-    // One that declines is kept.
+    // A child that declines is kept.
     let ticket = sim.add(fake("d").signals(Duration::ZERO).scripts([Script::Ignore]));
     sim.settle();
     assert_eq!(sim.answer(ticket), "ignored");
@@ -166,20 +166,20 @@ fn a_gated_child_starts_when_a_new_one_of_that_name_comes() {
 #[test]
 fn a_cancelled_child_that_is_aborted_from_outside_was_not_killed_by_its_supervisor() {
     let mut sim = Simulation::running(rules(), [fake("a"), slow()]);
-    sim.ask("b", ChildRequest::Terminate);
+    sim.request("b", ChildRequest::Terminate);
     sim.exit("b", ExitReason::Aborted);
     assert!(sim.story("b").ends_with("stopped (aborted)"));
     sim.call("b", ChildRequest::RestartStopped);
 
-    sim.ask("b", ChildRequest::Terminate);
-    sim.ask("b", ChildRequest::Kill);
+    sim.request("b", ChildRequest::Terminate);
+    sim.request("b", ChildRequest::Kill);
     sim.settle();
-    assert!(sim.story("b").ends_with("stopped (killed)"), "by its supervisor's hand");
+    assert!(sim.story("b").ends_with("stopped (killed)"), "by its supervisor");
 }
 
 #[test]
 fn a_child_terminated_while_down_is_reported_once_if_it_would_have_come_back() {
-    let told = |mut sim: Simulation| {
+    let reports = |mut sim: Simulation| {
         let event = MachineEvent::Request {
             ticket: 0,
             key: sim.key("a"),
@@ -194,15 +194,15 @@ fn a_child_terminated_while_down_is_reported_once_if_it_would_have_come_back() {
 
     let mut waits = Simulation::running(waiting(), [fake("a")]);
     waits.fail("a");
-    assert_eq!(told(waits), (1, 0));
+    assert_eq!(reports(waits), (1, 0));
 
     let mut down = Simulation::running(rules(), [fake("a").transient().on_message()]);
     down.send("a");
     down.settle();
     down.end("a");
-    assert_eq!(told(down), (0, 1), "a message would have started it");
+    assert_eq!(reports(down), (0, 1), "a message would have started it");
 
     let mut down = Simulation::running(rules(), [fake("a").transient()]);
     down.end("a");
-    assert_eq!(told(down), (0, 0));
+    assert_eq!(reports(down), (0, 0));
 }

@@ -40,7 +40,7 @@ fn a_child_down_before_its_group_stopped_is_about_to_be_restarted() {
         let mut sim = Simulation::running(group(), fakes.clone());
         sim.end("a");
         sim.fail("c");
-        assert_eq!(sim.why("a"), Some("finished"), "the group has not come to it");
+        assert_eq!(sim.why("a"), Some("finished"), "the group operation has not reached it");
         assert_eq!(sim.call("a", request), "restarting");
         sim.advance(secs(10));
         assert_eq!(sim.timed(), "0ns cancel b, 9s start a#2, 9s start b#2, 9s start c#2");
@@ -71,14 +71,14 @@ fn a_child_that_is_added_while_a_range_is_being_parked_is_not_of_the_range() {
     sim.fail("a");
     let d = sim.add(fake("d"));
     assert_eq!(sim.acts(), "gave up a, cancel c, cancel b, start d#1");
-    assert_eq!(sim.answer(d), "started 1", "after the last one has gone");
+    assert_eq!(sim.answer(d), "started 1", "after the last child has exited");
 
     let rules = Rules { strategy: Strategy::OneForAll, ..parking() };
     let mut sim = Simulation::running(rules, [fake("a"), fake("b").stops(secs(1))]);
     sim.fail("a");
     let d = sim.add(fake("d"));
     assert_eq!(sim.acts(), "gave up a, cancel b, start d#1");
-    assert_eq!(sim.answer(d), "started 1", "while the last one goes");
+    assert_eq!(sim.answer(d), "started 1", "while the last child stops");
     sim.advance(secs(9));
     assert_eq!(sim.acts(), "");
     assert_eq!(sim.alive(), "d#1");
@@ -89,8 +89,8 @@ fn a_child_terminated_while_its_group_stops_can_be_requested_again_and_starts_wi
     let mut sim = Simulation::running(group(), [fake("a"), slow(), fake("c")]);
     sim.fail("c");
     assert_eq!(sim.call("a", ChildRequest::Terminate), "done");
-    let ticket = sim.ask("a", ChildRequest::RestartStopped);
-    assert_eq!(sim.answer(ticket), "-", "it is not told that it stays down");
+    let ticket = sim.request("a", ChildRequest::RestartStopped);
+    assert_eq!(sim.answer(ticket), "-", "the request is not refused");
     sim.advance(secs(9));
     assert_eq!(sim.timed(), "0ns cancel b, 0ns cancel a, 9s start a#2, 9s start b#2, 9s start c#2");
     assert_eq!(sim.answer(ticket), "started 2");
@@ -106,11 +106,14 @@ fn a_stopping_child_is_about_to_be_restarted_only_if_its_group_is() {
     };
     assert_eq!(stopping(group()).call("b", ChildRequest::RestartRunning), "restarting");
     let parking = Rules { strategy: Strategy::OneForAll, ..parking() };
-    assert_eq!(stopping(parking).call("b", ChildRequest::RestartRunning), "unfit deactivating");
+    assert_eq!(
+        stopping(parking).call("b", ChildRequest::RestartRunning),
+        "invalid state deactivating"
+    );
 
-    // By itself, it is restarted at once.
+    // A child without a group is restarted at once.
     let mut sim = Simulation::running(rules(), [fake("a"), slow()]);
-    sim.ask("b", ChildRequest::RestartRunning);
+    sim.request("b", ChildRequest::RestartRunning);
     assert_eq!(sim.call("b", ChildRequest::RestartRunning), "restarting");
 }
 
@@ -123,8 +126,8 @@ fn a_finished_child_behind_a_stopping_group_can_be_restarted() {
     sim.end("a");
     sim.fail("b");
     assert_eq!(sim.acts(), "start a#1, start b#1, start c#1, cancel c");
-    let ticket = sim.ask("a", ChildRequest::RestartStopped);
-    assert_eq!(sim.answer(ticket), "-", "at its turn");
+    let ticket = sim.request("a", ChildRequest::RestartStopped);
+    assert_eq!(sim.answer(ticket), "-", "it starts in order");
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "1s start a#2, 1s start b#2, 1s start c#2");
     assert_eq!(sim.answer(ticket), "started 2");
@@ -153,10 +156,10 @@ fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
     sim.fail("a");
     assert_eq!(sim.acts(), "gave up a, cancel d, cancel c, cancel b");
 
-    // Of the range that is being parked, the last comes back, but leaks when it is restarted.
+    // The last child of the range that is being parked restarts, but leaks at its next restart.
     assert_eq!(sim.call("d", ChildRequest::RestartStopped), "started 2");
     *sim.fake("d") = last().leaks();
-    sim.ask("d", ChildRequest::RestartRunning);
+    sim.request("d", ChildRequest::RestartRunning);
     sim.advance(secs(10));
     assert_eq!(sim.why("d"), Some("leaked"));
     assert_eq!(sim.call("c", ChildRequest::RestartStopped), "started 2");

@@ -21,20 +21,24 @@ fn asking() -> Rules {
     Rules { asks: true, ..waiting() }
 }
 
-/// The answers to all requests about `b`, each in a world that was just made.
+/// The answers to all requests about `b`, each in a simulation of its own.
 fn answers(sim: &impl Fn() -> Simulation) -> [String; 8] {
     REQUESTS.map(|request| {
         let mut sim = sim();
         let (key, lifecycle) = (sim.key("b"), sim.lifecycle("b"));
-        let ticket = sim.ask_for(key, request);
+        let ticket = sim.request_of(key, request);
         // Waiting callers are answered within a few seconds.
         sim.advance(secs(5));
         let answer = sim.answer(ticket);
-        if answer == format!("unfit {lifecycle}") { "·".to_owned() } else { answer.to_owned() }
+        if answer == format!("invalid state {lifecycle}") {
+            "·".to_owned()
+        } else {
+            answer.to_owned()
+        }
     })
 }
 
-/// A line of a table of answers. A dot: there is nothing to do in this state.
+/// A row of a table of answers. A dot marks an answer of `InvalidState`.
 fn row(name: &str, sim: impl Fn() -> Simulation) -> String {
     let [a, b, c, d, e, f, g, h] = answers(&sim);
     format!("{name:13} {a:9} {b:9} {c:10} {d:10} {e:4} {f:10} {g:9} {h}")
@@ -83,9 +87,9 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
             sim.fail("a");
             sim
         }),
-        row("stops: hand", || {
+        row("stops: manual", || {
             let mut sim = begin(rules(), [slow()]);
-            sim.ask("b", ChildRequest::Terminate);
+            sim.request("b", ChildRequest::Terminate);
             sim
         }),
         row("stops: self", || {
@@ -106,9 +110,9 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
             sim.end("b");
             sim
         }),
-        row("by hand", || {
+        row("terminated", || {
             let mut sim = begin(rules(), [slow()]);
-            sim.ask("b", ChildRequest::Terminate);
+            sim.request("b", ChildRequest::Terminate);
             sim.advance(secs(1));
             sim
         }),
@@ -118,7 +122,7 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
             sim.fail("b");
             sim
         }),
-        row("left", || {
+        row("not restarted", || {
             let mut sim =
                 begin(group(), [fake("a"), slow().on_exit(ExitKind::Failed, OnExit::Leave)]);
             sim.fail("b");
@@ -163,14 +167,14 @@ fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
         "awaiting      ·         done      restarting restarting ·    restarting ·         done",
         "its group     ·         done      restarting ·          ·    restarting ·         ·",
         "stops: group  ·         done      running    restarting done running    ·         ·",
-        "stops: hand   ·         done      running    ·          done running    ·         ·",
+        "stops: manual ·         done      running    ·          done running    ·         ·",
         "stops: self   ·         done      running    ·          done running    ·         ·",
         "stops: fails  ·         done      running    restarting done running    ·         ·",
         "finished      ·         done      started 2  ·          ·    done       ·         ·",
-        "by hand       ·         done      started 2  ·          ·    done       ·         ·",
+        "terminated    ·         done      started 2  ·          ·    done       ·         ·",
         "ignored       ·         done      started 2  ·          ·    done       ·         ·",
         "given up      ·         done      started 2  ·          ·    done       started 2 ·",
-        "left          ·         done      started 2  ·          ·    done       started 2 ·",
+        "not restarted ·         done      started 2  ·          ·    done       started 2 ·",
         "stopped       ·         done      started 2  ·          ·    done       started 2 ·",
         "pauses        ·         done      restarting restarting ·    restarting ·         done",
         "parked group  ·         done      started 2  ·          ·    done       ·         ·",
@@ -197,14 +201,14 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
             sim.fail("b");
             sim
         }),
-        row("stops: hand", || {
+        row("stops: manual", || {
             let mut sim = begin(rules(), slow());
-            sim.ask("b", ChildRequest::Terminate);
+            sim.request("b", ChildRequest::Terminate);
             sim
         }),
         row("stops: renew", || {
             let mut sim = begin(rules(), slow());
-            sim.ask("b", ChildRequest::RestartRunning);
+            sim.request("b", ChildRequest::RestartRunning);
             sim
         }),
         row("given up", || {
@@ -238,7 +242,7 @@ fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
         "active        ·         done      running    started 2  done running    ·         ·",
         "asking        ·         done      ·          ·          ·    done       ·         ·",
         "backoff       ·         done      restarting restarting ·    restarting ·         done",
-        "stops: hand   ·         done      running    ·          done running    ·         ·",
+        "stops: manual ·         done      running    ·          done running    ·         ·",
         "stops: renew  ·         done      running    restarting done running    ·         ·",
         "given up      ·         done      ·          ·          ·    done       started 2 ·",
         "stopped       ·         done      ·          ·          ·    done       started 2 ·",

@@ -48,7 +48,7 @@ fn a_child_in_backoff_counts_as_remaining_and_a_terminated_child_does_not() {
 
     let mut sim = Simulation::running(all(), fakes());
     sim.call("t", ChildRequest::Terminate);
-    assert!(!sim.finished(), "a stop by hand ends nothing");
+    assert!(!sim.finished(), "a manual stop ends nothing");
     sim.end("u");
     assert!(sim.finished());
 }
@@ -81,13 +81,13 @@ fn a_child_being_terminated_counts_as_gone_unless_its_group_restarts_it() {
         [u, a, t.transient().significant().stops(secs(1))]
     };
     let mut sim = Simulation::running(all(), fakes());
-    sim.ask("t", ChildRequest::Terminate);
+    sim.request("t", ChildRequest::Terminate);
     sim.end("u");
     sim.advance(secs(1));
     assert_eq!(sim.acts(), "cancel t, removed u, cancel a, finish auto");
 
     let mut sim = Simulation::running(all(), fakes());
-    sim.ask("t", ChildRequest::Terminate);
+    sim.request("t", ChildRequest::Terminate);
     sim.fail("a");
     sim.end("u");
     sim.advance(secs(1));
@@ -110,18 +110,18 @@ fn when_the_last_one_ends_while_a_group_stops_it_is_the_group_that_decides() {
     let mut sim = Simulation::running(all(), fakes(fake("x").temporary()));
     script(&mut sim);
     let acts = "cancel z, removed u, cancel x, removed x, finish auto";
-    assert_eq!(sim.acts(), acts, "it is forgotten");
+    assert_eq!(sim.acts(), acts, "it is removed");
 
     let mut sim = Simulation::running(all(), fakes(fake("t").transient()));
     script(&mut sim);
     let acts = "cancel z, removed u, cancel t, start a#2, start t#2, start z#2";
-    assert_eq!(sim.acts(), acts, "it comes back");
+    assert_eq!(sim.acts(), acts, "it restarts");
 
     let mut sim = Simulation::running(all(), fakes(fake("t").transient()));
     sim.end("t");
     script(&mut sim);
     let acts = "cancel z, removed u, start a#2, start t#2, start z#2";
-    assert_eq!(sim.acts(), acts, "it comes back, though it had ended");
+    assert_eq!(sim.acts(), acts, "it restarts, although it had finished");
 
     let mut sim = Simulation::running(parking(0, all()), fakes(fake("t").transient()));
     script(&mut sim);

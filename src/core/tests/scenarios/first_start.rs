@@ -224,7 +224,7 @@ fn a_group_restart_during_it_revives_only_its_range() {
     let mut sim = begin(rest_for_one(), fakes);
     sim.fail("b");
     assert_eq!(sim.acts(), "start a#1, start b#1, start c#1, cancel c, start b#2, start c#2");
-    assert_eq!(sim.lifecycle("d"), Lifecycle::Discovered, "its turn has not come");
+    assert_eq!(sim.lifecycle("d"), Lifecycle::Discovered, "the first start has not reached it");
     sim.advance(secs(1));
     assert_eq!(sim.acts(), "start d#1, up");
 }

@@ -14,7 +14,7 @@ fn no_child_is_shown_as_next_in_a_group_that_stays_down() {
     assert_eq!(sim.stops_now(), Some("b"));
 
     // Later children can be started from now on.
-    sim.ask("c", ChildRequest::Terminate);
+    sim.request("c", ChildRequest::Terminate);
     assert_eq!(sim.stops_now(), None);
     sim.add(fake("d"));
     assert_eq!(sim.lifecycle("d"), Lifecycle::Active);
@@ -26,14 +26,14 @@ fn a_child_terminated_while_its_group_waits_stays_down() {
     sim.fail("a");
     assert_eq!(sim.call("b", ChildRequest::Terminate), "done");
     assert_eq!(sim.call("c", ChildRequest::Terminate), "done");
-    let ticket = sim.ask("c", ChildRequest::RestartStopped);
+    let ticket = sim.request("c", ChildRequest::RestartStopped);
     sim.advance(secs(5));
     assert_eq!(sim.timed(), "0ns cancel c, 0ns cancel b, 200ms start a#2, 200ms start c#2");
     assert_eq!(sim.answer(ticket), "started 2");
     assert_eq!(sim.why("b"), Some("stopped manually"));
     sim.fail("a");
     sim.advance(secs(5));
-    assert!(sim.acts().ends_with("start b#2, start c#3"), "the next group brings it back");
+    assert!(sim.acts().ends_with("start b#2, start c#3"), "the next group restart includes it");
 }
 
 #[test]
@@ -45,14 +45,14 @@ fn a_child_terminated_while_its_group_stops_stays_down() {
         });
         let mut sim = begin(waiting(one_for_all()), fakes);
         sim.fail("a");
-        let terminated = sim.ask("b", ChildRequest::Terminate);
+        let terminated = sim.request("b", ChildRequest::Terminate);
         sim.advance(secs(2));
         assert_eq!(sim.answer(terminated), "done");
         assert_eq!(sim.why("b"), Some("stopped manually"), "{slow} is slow");
         sim.skip();
         sim.fail("a");
         sim.advance(secs(5));
-        assert!(sim.acts().contains("start b#2"), "the next group brings it back");
+        assert!(sim.acts().contains("start b#2"), "the next group restart includes it");
     }
 }
 
@@ -72,11 +72,11 @@ fn a_child_terminated_while_its_group_stops_stays_down_if_the_stop_begins_again(
 fn a_child_requested_again_while_its_group_stops_restarts_with_it() {
     let mut sim = begin(waiting(one_for_all()), [fake("a"), fake("b"), fake("c").stops(secs(1))]);
     sim.fail("a");
-    let terminated = sim.ask("c", ChildRequest::Terminate);
-    assert_eq!(sim.call("c", ChildRequest::RestartRunning), "unfit deactivating");
+    let terminated = sim.request("c", ChildRequest::Terminate);
+    assert_eq!(sim.call("c", ChildRequest::RestartRunning), "invalid state deactivating");
     sim.advance(secs(1));
     assert_eq!(sim.answer(terminated), "done");
-    let ticket = sim.ask("c", ChildRequest::RestartStopped);
+    let ticket = sim.request("c", ChildRequest::RestartStopped);
     sim.advance(secs(1));
     assert_eq!(sim.answer(ticket), "started 2");
 }
@@ -86,14 +86,14 @@ fn a_temporary_child_that_is_stopped_with_its_group_is_not_restarting() {
     let fakes = [fake("a"), fake("b").restart(RestartType::Temporary).stops(secs(1))];
     let mut sim = begin(waiting(one_for_all()), fakes);
     sim.fail("a");
-    assert_eq!(sim.call("b", ChildRequest::RestartRunning), "unfit deactivating");
+    assert_eq!(sim.call("b", ChildRequest::RestartRunning), "invalid state deactivating");
 }
 
 #[test]
 fn wake_cuts_the_wait_of_the_group_short() {
     let mut sim = Simulation::named(waiting(one_for_all()), "a b");
     sim.fail("a");
-    assert_eq!(sim.call("b", ChildRequest::Wake), "unfit stopped");
+    assert_eq!(sim.call("b", ChildRequest::Wake), "invalid state stopped");
     assert_eq!(sim.call("a", ChildRequest::Wake), "done");
     assert_eq!(sim.timed(), "0ns cancel b, 0ns start a#2, 0ns start b#2");
     assert_eq!(sim.machine.next_deadline(), None);
@@ -117,7 +117,7 @@ fn a_child_about_to_be_marked_as_staying_down_is_not_started_before() {
     let others = (0..200).map(|number| fake(&number.to_string()));
     let fakes = [prompt("a").scripts([Script::Fail])].into_iter().chain(others);
     let mut sim = begin(waiting(one_for_all()), fakes);
-    sim.ask("a", ChildRequest::Terminate);
+    sim.request("a", ChildRequest::Terminate);
     assert_eq!(sim.call("5", ChildRequest::Start), "stopped");
     sim.advance(secs(5));
     assert_eq!(sim.why("5"), Some("stopped with its group"));

@@ -28,7 +28,7 @@ fn or_it_is_parked_if_it_must_not_run_twice() {
     assert_eq!(sim.why("b"), Some("leaked"));
     assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
 
-    let ticket = sim.ask("b", ChildRequest::Terminate);
+    let ticket = sim.request("b", ChildRequest::Terminate);
     sim.advance(secs(9));
     assert_eq!(sim.answer(ticket), "done");
     assert_eq!(sim.lifecycle("b"), Lifecycle::Stopped, "it was being stopped");
@@ -48,7 +48,7 @@ fn a_group_passes_a_leaked_child() {
     sim.fail("a");
     assert_eq!(sim.acts(), "cancel c, start a#3, start c#3");
     assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
-    assert_eq!(sim.acts(), "start b#2", "those that run go on");
+    assert_eq!(sim.acts(), "start b#2", "running children keep running");
 }
 
 #[test]
@@ -61,14 +61,14 @@ fn a_leaked_child_can_be_asked_for_in_every_phase_of_a_group_restart() {
                 let fakes = [leaking("a"), fake("b"), fake("c").stops(secs(1)), leaking("z")];
                 let mut sim = Simulation::running(rules, fakes);
                 for name in ["a", "z"] {
-                    sim.ask(name, ChildRequest::Terminate);
+                    sim.request(name, ChildRequest::Terminate);
                 }
                 sim.advance(secs(2));
                 sim.fake(name).dies = Some(ms(1));
                 sim.fail("b");
                 sim.advance(ms(wait));
                 sim.skip();
-                let ticket = sim.ask(name, request);
+                let ticket = sim.request(name, request);
                 sim.advance(secs(9));
                 assert_eq!(sim.answer(ticket), "started 2", "{request:?} {name} {wait}");
                 assert_eq!(sim.timed().matches("start").count(), 3);
@@ -88,7 +88,7 @@ fn a_leaked_child_retried_during_a_group_start_is_started_in_order() {
     sim.fail("a");
     sim.advance(ms(1_500));
     sim.skip();
-    let ticket = sim.ask("b", ChildRequest::RestartStopped);
+    let ticket = sim.request("b", ChildRequest::RestartStopped);
     assert_eq!(sim.acts(), "");
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "3s start b#2");

@@ -17,7 +17,7 @@ use crate::policy::{Backoff, Intensity, OnExhausted, Rules, Strategy};
 
 const WAIT: Duration = Duration::from_millis(200);
 
-/// Without backoff and without a limit.
+/// Rules without a backoff and without a limit.
 fn of(strategy: Strategy) -> Rules {
     Rules { strategy, ..rules() }
 }
@@ -50,7 +50,7 @@ fn parking(max: u32, rules: Rules) -> Rules {
     Rules { on_exhausted: OnExhausted::Park, ..limited(max, rules) }
 }
 
-/// A child that says when it is ready, which is at once.
+/// A child that signals that it is ready, at once.
 fn prompt(name: &str) -> FakeChild {
     fake(name).signals(Duration::ZERO)
 }

@@ -22,7 +22,7 @@ fn an_earlier_crash_while_a_later_one_waits_takes_the_later_deadline() {
          200ms start a#2, 200ms start b#2, 200ms start c#2, 200ms start d#2"
     );
     sim.fail("a");
-    assert!(sim.finished(), "it was two units");
+    assert!(sim.finished(), "both restarts count");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_child_no_longer_awaited_is_stopped_with_its_siblings() {
     let fakes = [fake("a"), fake("b"), fake("c").stops(secs(1)), fake("d")];
     let mut sim = Simulation::running(waiting(rest_for_one()), fakes);
     sim.fail("d");
-    sim.ask("b", ChildRequest::RestartRunning);
+    sim.request("b", ChildRequest::RestartRunning);
     assert_eq!(sim.lifecycle("d"), Lifecycle::Restarting);
     sim.fail("a");
     assert_eq!(sim.lifecycle("d"), Lifecycle::Stopped);
@@ -60,7 +60,7 @@ fn a_child_no_longer_awaited_is_down_before_the_children_behind_it() {
     sim.fail("a");
     assert_eq!(sim.lifecycle("b"), Lifecycle::Stopped);
     assert_eq!(sim.lifecycle("c"), Lifecycle::Deactivating);
-    assert_eq!(sim.call("b", ChildRequest::Wake), "unfit stopped");
+    assert_eq!(sim.call("b", ChildRequest::Wake), "invalid state stopped");
     assert_eq!(sim.call("b", ChildRequest::RestartStopped), "restarting");
     sim.advance(secs(5));
     assert_eq!(sim.causes(), "a#2 restart, b#2 group, c#2 group");
@@ -76,12 +76,12 @@ fn a_child_no_longer_awaited_is_down_once_a_wider_range_includes_it() {
     sim.send("called");
     sim.fail("a");
     sim.advance(WAIT);
-    assert_eq!(sim.lifecycle("a"), Lifecycle::Restarting, "it comes after the one in front of it");
+    assert_eq!(sim.lifecycle("a"), Lifecycle::Restarting, "the child in front of it starts first");
 
-    sim.ask("leaks", ChildRequest::Retry);
+    sim.request("leaks", ChildRequest::Retry);
     sim.fail("called");
     assert_eq!(sim.lifecycle("a"), Lifecycle::Stopped);
-    assert_eq!(sim.call("a", ChildRequest::Wake), "unfit stopped");
+    assert_eq!(sim.call("a", ChildRequest::Wake), "invalid state stopped");
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn no_child_is_shown_as_next_in_a_range_of_which_a_part_stays_down() {
     assert_eq!(sim.lifecycle("b"), Lifecycle::Deactivating);
 
     assert_eq!(sim.stops_now(), None);
-    // It is not of the part that is started again, nor is it being stopped.
-    sim.ask("d", ChildRequest::RestartStopped);
+    // `d` is neither in the part that restarts nor being stopped.
+    sim.request("d", ChildRequest::RestartStopped);
     assert_eq!(sim.lifecycle("d"), Lifecycle::Active);
 }
 
@@ -114,7 +114,7 @@ fn a_child_no_longer_awaited_does_not_wait_for_its_own_restart() {
     for mut sim in [terminated, parked] {
         assert_eq!(sim.lifecycle("b"), Lifecycle::Stopped);
         assert_eq!(sim.call("b", ChildRequest::RestartStopped), "stopped");
-        // It is of no group that waits.
+        // It belongs to no group that waits.
         sim.skip();
         let added = sim.add(fake("d"));
         assert_eq!(sim.answer(added), "started 1");
@@ -138,12 +138,12 @@ fn a_child_yet_to_be_started_keeps_its_place_while_a_later_range_restarts() {
     sim.call("z", ChildRequest::Kill);
     sim.call("a", ChildRequest::Terminate);
     sim.fake("a").ready = Some(secs(5));
-    sim.ask("a", ChildRequest::RestartStopped);
+    sim.request("a", ChildRequest::RestartStopped);
     sim.advance(secs(1));
     sim.fail("b");
     sim.advance(secs(1));
     sim.skip();
-    sim.ask("z", ChildRequest::Retry);
+    sim.request("z", ChildRequest::Retry);
     assert_eq!(sim.lifecycle("b"), Lifecycle::Restarting);
     sim.advance(secs(5));
     assert_eq!(sim.causes(), "b#2 restart, z#2 manual, slow#2 group");
@@ -151,8 +151,8 @@ fn a_child_yet_to_be_started_keeps_its_place_while_a_later_range_restarts() {
 
 #[test]
 fn a_crash_of_a_child_yet_to_be_started_does_not_block_its_siblings() {
-    // `b` is parked and with it the rest, `d` is restarted, `b` is retried and takes
-    // its time, and meanwhile `d` fails.
+    // `b` and the children behind it are parked, `d` is restarted, `b` is retried, and `d` fails
+    // while `b` starts.
     let restarts = |max, failures| {
         let rules = Rules { intensity: sliding(max), ..parking(max, rest_for_one()) };
         let fakes = [fake("a"), prompt("b"), fake("c"), fake("d")];
@@ -163,7 +163,7 @@ fn a_crash_of_a_child_yet_to_be_started_does_not_block_its_siblings() {
         assert_eq!(sim.call("d", ChildRequest::RestartStopped), format!("started {}", max + 2));
         sim.fake("b").ready = Some(secs(5));
         sim.skip();
-        sim.ask("b", ChildRequest::Retry);
+        sim.request("b", ChildRequest::Retry);
         for _ in 0..failures {
             sim.fail("d");
         }

@@ -35,7 +35,7 @@ fn a_retry_that_comes_while_the_range_is_stopped_waits_for_that() {
     let fakes = [fake("a"), fake("b"), fake("c"), fake("d").stops(secs(1))];
     let mut sim = Simulation::running(parking(0, rest_for_one()), fakes);
     sim.fail("b");
-    let ticket = sim.ask("b", ChildRequest::Retry);
+    let ticket = sim.request("b", ChildRequest::Retry);
     sim.advance(secs(9));
     assert_eq!(
         sim.timed(),
@@ -55,7 +55,7 @@ fn a_retry_in_a_part_of_a_range_that_is_parked_starts_that_part() {
         sim.acts(),
         "cancel d, start c#2, start d#2, gave up c, cancel d, gave up a, cancel b"
     );
-    sim.ask("c", ChildRequest::Retry);
+    sim.request("c", ChildRequest::Retry);
     assert_eq!(sim.call("a", ChildRequest::RestartStopped), "stopped");
     sim.advance(secs(9));
     assert_eq!(sim.acts(), "cancel a2, start c#3, start d#3");
@@ -74,7 +74,7 @@ fn two_retries_in_a_range_that_is_being_parked_start_both() {
     for name in ["d", "c", "a"] {
         sim.fail(name);
     }
-    let tickets = ["d", "c"].map(|name| sim.ask(name, ChildRequest::Retry));
+    let tickets = ["d", "c"].map(|name| sim.request(name, ChildRequest::Retry));
     sim.advance(secs(9));
     assert_eq!(
         sim.timed(),
@@ -93,7 +93,7 @@ fn a_crash_while_a_retry_marks_its_range_is_an_ordinary_failure() {
     sim.advance(secs(1));
     sim.fake("z").dies = Some(ms(1));
     sim.skip();
-    let ticket = sim.ask("z", ChildRequest::Retry);
+    let ticket = sim.request("z", ChildRequest::Retry);
     sim.fail("5");
     let acts = sim.acts();
     assert_eq!(acts.matches("cancel").count(), 199);
@@ -121,7 +121,7 @@ fn a_retry_during_the_first_start_does_not_make_it_come_up_early() {
     let mut sim = begin(rules, fakes);
     sim.fail("b");
     sim.skip();
-    sim.ask("b", ChildRequest::Retry);
+    sim.request("b", ChildRequest::Retry);
     sim.advance(secs(9));
     assert_eq!(sim.timed(), "1s start b#2, 1s start c#2, 2s up");
 }

@@ -134,7 +134,7 @@ fn what_declines_on_a_restart_stays_down() {
 #[test]
 fn a_child_that_declines_while_active_is_stopped_and_not_restarted() {
     let mut sim = Simulation::named(rules(), "a b");
-    sim.says("b", |key, incarnation| MachineEvent::Ignored { key, incarnation });
+    sim.child_event("b", |key, incarnation| MachineEvent::Ignored { key, incarnation });
     sim.advance(secs(9));
     assert_eq!(sim.acts(), "");
     assert_eq!(sim.story("b"), "active → deactivating → stopped (ignored)");

@@ -2,7 +2,7 @@
 //! an invariant is the shortest.
 //!
 //! Each state is kept as its fingerprint and the step that first led to it. Whole states are kept only
-//! while their steps are yet to be taken.
+//! until their steps are taken.
 //!
 //! From each state the search also continues as if no child failed any more: the machine must come to
 //! rest, and once stopped it must end, whether its children obey or ignore a cancel. A continuation
@@ -31,7 +31,7 @@ struct Arrival {
 
 /// A script that breaks an invariant.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct CounterExample {
     pub(super) plan: Plan,
     pub(super) steps: Vec<ExplorationStep>,
     pub(super) broken: String,
@@ -56,7 +56,7 @@ struct Exploration {
     seen: Seen,
     states: HashSet<u128>,
     arrivals: Vec<Arrival>,
-    /// States whose steps are still to be taken.
+    /// States whose steps are not taken yet.
     open: Vec<(u32, ExploredState)>,
     /// States from which each ending is known to be reached.
     ends: [HashSet<u128>; 3],
@@ -66,7 +66,7 @@ const ROOT: u32 = u32::MAX;
 
 /// Takes every step from every state that is fewer than `depth` steps from one of the beginnings:
 /// a supervisor that has not begun, and one whose children are up.
-pub(super) fn explore(plan: &Plan, depth: usize) -> Result<Seen, Box<Found>> {
+pub(super) fn explore(plan: &Plan, depth: usize) -> Result<Seen, Box<CounterExample>> {
     let planned = PlannedChildren::of(plan);
     let mut search = Exploration {
         plan: plan.clone(),
@@ -87,7 +87,7 @@ pub(super) fn explore(plan: &Plan, depth: usize) -> Result<Seen, Box<Found>> {
 }
 
 impl Exploration {
-    fn begin(&mut self) -> Result<(), Box<Found>> {
+    fn begin(&mut self) -> Result<(), Box<CounterExample>> {
         let mut state = ExploredState::begin(&self.plan, &self.planned);
         let mut arrival = ROOT;
         if !state.machine.is_ordered() {
@@ -102,7 +102,7 @@ impl Exploration {
                 arrival = self.arrive(arrival, step, &state)?.unwrap_or(arrival);
             }
         }
-        while let Some(step) = state.next_if_well(&self.planned, false) {
+        while let Some(step) = state.next_without_failures(&self.planned, false) {
             state = self.take(arrival, &state, step)?;
             arrival = self.arrive(arrival, step, &state)?.unwrap_or(arrival);
         }
@@ -115,7 +115,7 @@ impl Exploration {
         arrival: u32,
         state: &ExploredState,
         goes_on: bool,
-    ) -> Result<(), Box<Found>> {
+    ) -> Result<(), Box<CounterExample>> {
         let mut steps = Vec::new();
         state.steps(&self.planned, &mut steps);
         for step in steps {
@@ -134,7 +134,7 @@ impl Exploration {
         from: u32,
         state: &ExploredState,
         step: ExplorationStep,
-    ) -> Result<ExploredState, Box<Found>> {
+    ) -> Result<ExploredState, Box<CounterExample>> {
         self.seen.transitions += 1;
         let mut next = state.clone();
         next.take(step, &self.planned).map_err(|broken| self.found(from, &[step], broken))?;
@@ -147,7 +147,7 @@ impl Exploration {
         before: u32,
         step: ExplorationStep,
         state: &ExploredState,
-    ) -> Result<Option<u32>, Box<Found>> {
+    ) -> Result<Option<u32>, Box<CounterExample>> {
         let print = state.fingerprint();
         if !self.states.insert(print) {
             return Ok(None);
@@ -183,26 +183,26 @@ impl Exploration {
         let (mut state, mut path) = (state.clone(), vec![print]);
         while !state.is_over() {
             let step = match ending {
-                Ending::Rest => state.next_if_well(&self.planned, false),
+                Ending::Rest => state.next_without_failures(&self.planned, false),
                 Ending::Stop { .. } if !state.is_ending() => {
                     Some(ExplorationStep::Stop { hurried: false })
                 }
                 // A child without a shutdown timeout has to obey at some time.
                 Ending::Stop { deaf } => state
-                    .next_if_well(&self.planned, deaf)
-                    .or_else(|| state.next_if_well(&self.planned, false)),
+                    .next_without_failures(&self.planned, deaf)
+                    .or_else(|| state.next_without_failures(&self.planned, false)),
             };
             let Some(step) = step else {
                 if ending == Ending::Rest && !state.is_ending() {
                     state.check_rest()?;
                     break;
                 }
-                return Err("it ends when it is told to".to_owned());
+                return Err("a stopped supervisor ends".to_owned());
             };
             steps.push(step);
             state.take(step, &self.planned)?;
             if steps.len() > LONG {
-                return Err("it comes to rest, or to its end".to_owned());
+                return Err("the machine comes to rest, or ends".to_owned());
             }
             let print = state.fingerprint();
             if self.ends[which].contains(&print) {
@@ -214,7 +214,7 @@ impl Exploration {
         Ok(())
     }
 
-    fn found(&self, arrival: u32, more: &[ExplorationStep], broken: String) -> Box<Found> {
+    fn found(&self, arrival: u32, more: &[ExplorationStep], broken: String) -> Box<CounterExample> {
         let mut steps: Vec<_> = more.iter().rev().copied().collect();
         let mut at = arrival;
         while at != ROOT {
@@ -223,7 +223,7 @@ impl Exploration {
             at = before;
         }
         steps.reverse();
-        Box::new(Found { plan: self.plan.clone(), steps, broken })
+        Box::new(CounterExample { plan: self.plan.clone(), steps, broken })
     }
 }
 
@@ -262,20 +262,21 @@ pub(super) fn compare_merged(plan: &Plan, depth: usize) -> u64 {
 
 fn after(state: &ExploredState, step: ExplorationStep, planned: &PlannedChildren) -> ExploredState {
     let mut next = state.clone();
-    next.take(step, planned).expect("no promise is broken");
+    next.take(step, planned).expect("no invariant is broken");
     next
 }
 
-impl Found {
+impl CounterExample {
     /// A test of the simulation that breaks the invariant.
     pub(super) fn script(&self) -> String {
         let (rules, fakes) = self.plan.script();
-        let (kind, there) = if self.plan.dynamic {
+        let (kind, declared) = if self.plan.dynamic {
             ("dynamic", String::new())
         } else {
             ("ordered", fakes.join(", "))
         };
-        let mut lines = vec![rules, format!("let mut sim = Simulation::{kind}(rules, [{there}]);")];
+        let mut lines =
+            vec![rules, format!("let mut sim = Simulation::{kind}(rules, [{declared}]);")];
         // The simulation has taken this step already.
         let taken = usize::from(self.plan.dynamic);
         lines.extend(self.steps.iter().skip(taken).map(|step| step.script(&fakes)));

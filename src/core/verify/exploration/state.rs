@@ -11,7 +11,7 @@ use super::step::{BEAT, ChildIndex, ExplorationStep, OwnPolicy, TaskExit};
 use crate::core::verify::REQUESTS;
 use crate::core::verify::fingerprint::Fingerprint;
 use crate::core::verify::invariants::{
-    ChildAccount, Declaration, Invariants, QuestionState, Violation, is_ending,
+    ChildAccount, Declaration, Invariants, PendingDecision, Violation, is_ending,
 };
 use crate::core::verify::simulation::{FakeChild, Script};
 use crate::core::{ChildRequest, Key, Machine, MachineEvent, RequirementId};
@@ -30,10 +30,10 @@ pub(super) struct PlannedChildren {
     waits: bool,
     /// A child may end the program.
     exits: bool,
-    /// An error may ask for a delay.
-    told: bool,
+    /// An error may set the delay.
+    retries_after: bool,
     /// A failure callback decides.
-    asks: bool,
+    callback: bool,
 }
 
 impl PlannedChildren {
@@ -46,8 +46,8 @@ impl PlannedChildren {
             requires: fakes.iter().map(requires).collect(),
             waits: plan.waits,
             exits: plan.flavour == Flavour::Exits,
-            told: matches!(plan.flavour, Flavour::Told | Flavour::Held),
-            asks: plan.rules().asks,
+            retries_after: matches!(plan.flavour, Flavour::RetryAfter | Flavour::DelayedDelivery),
+            callback: plan.rules().asks,
         }
     }
 }
@@ -120,7 +120,7 @@ impl ExploredState {
     fn child(&self, index: ChildIndex, planned: &PlannedChildren) -> Option<(Key, &ChildAccount)> {
         let key = self.invariants.key(&planned.declarations[usize::from(index)].name)?;
         let child = &self.invariants.children[&key];
-        (!child.forgotten).then_some((key, child))
+        (!child.removed).then_some((key, child))
     }
 
     /// Lists all that can happen next.
@@ -161,7 +161,7 @@ impl ExploredState {
                 (true, _) if planned.exits => &[TaskExit::Shutdown, TaskExit::Exit],
                 (true, _) => &[TaskExit::Shutdown, TaskExit::Failed],
                 _ if planned.exits => &[TaskExit::Normal, TaskExit::Failed, TaskExit::Exit],
-                _ if planned.told => &[TaskExit::Normal, TaskExit::Failed, TaskExit::Busy],
+                _ if planned.retries_after => &[TaskExit::Normal, TaskExit::Failed, TaskExit::Busy],
                 _ if planned.waits => &[TaskExit::Normal, TaskExit::Failed, TaskExit::Escalated],
                 _ => &[TaskExit::Normal, TaskExit::Failed],
             };
@@ -180,23 +180,23 @@ impl ExploredState {
             if child.declaration.options.delays_traffic {
                 steps.push(ExplorationStep::Acked(index));
             }
-            if planned.asks {
+            if planned.callback {
                 let types = [RestartType::Temporary, RestartType::Permanent].map(OwnPolicy::Type);
-                let words = types.into_iter().chain([OwnPolicy::Once]);
-                steps.extend(words.map(|word| ExplorationStep::Policy(index, word)));
+                let policies = types.into_iter().chain([OwnPolicy::Once]);
+                steps.extend(policies.map(|policy| ExplorationStep::Policy(index, policy)));
             }
         }
-        if child.question != QuestionState::None {
+        if child.pending_decision != PendingDecision::None {
             let answers = [Resolution::Restart, Resolution::GiveUp, Resolution::Escalate];
-            steps.extend(answers.map(|answer| ExplorationStep::ChildAnswer(index, answer)));
+            steps.extend(answers.map(|answer| ExplorationStep::Decide(index, answer)));
         }
         if child.declaration.options.on_message {
-            steps.push(ExplorationStep::Wanted(index));
+            steps.push(ExplorationStep::MessagePending(index));
         }
-        steps.extend(REQUESTS.map(|request| ExplorationStep::Ask(index, request)));
+        steps.extend(REQUESTS.map(|request| ExplorationStep::Request(index, request)));
     }
 
-    /// In how many beats the oldest restart no longer counts, unless something is due before.
+    /// The beats until the oldest restart no longer counts, unless a deadline is due before.
     fn until_one_expires(&self) -> Option<u8> {
         let window = self.machine.children().window.as_ref()?;
         let oldest = window.granted(self.now).next()?;
@@ -208,7 +208,7 @@ impl ExploredState {
 
     /// The next step if no child fails any more: cancelled children end, starting children become ready,
     /// and deadlines are due. `None` if nothing follows.
-    pub(super) fn next_if_well(
+    pub(super) fn next_without_failures(
         &self,
         planned: &PlannedChildren,
         deaf: bool,
@@ -223,8 +223,8 @@ impl ExploredState {
                         return Some(ExplorationStep::Ready(index));
                     }
                 }
-                Some((_, child)) if child.question != QuestionState::None => {
-                    return Some(ExplorationStep::ChildAnswer(index, Resolution::Restart));
+                Some((_, child)) if child.pending_decision != PendingDecision::None => {
+                    return Some(ExplorationStep::Decide(index, Resolution::Restart));
                 }
                 _ => {}
             }
@@ -252,7 +252,7 @@ impl ExploredState {
         planned: &PlannedChildren,
     ) -> Result<(), Violation> {
         let of = |index| {
-            let (key, child) = self.child(index, planned).expect("a child that is there");
+            let (key, child) = self.child(index, planned).expect("a child that exists");
             (key, child.incarnation)
         };
         let event = match step {
@@ -280,29 +280,31 @@ impl ExploredState {
                 let (key, incarnation) = of(index);
                 MachineEvent::Acked { key, incarnation }
             }
-            ExplorationStep::Wanted(index) => MachineEvent::MessagePending { key: of(index).0 },
+            ExplorationStep::MessagePending(index) => {
+                MachineEvent::MessagePending { key: of(index).0 }
+            }
             ExplorationStep::Unhealthy(index) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Health { key, incarnation, problem: Some("ill".into()) }
             }
-            ExplorationStep::Policy(index, word) => {
+            ExplorationStep::Policy(index, policy) => {
                 let (key, incarnation) = of(index);
-                let policy = Some(Arc::new(word.policy()));
+                let policy = Some(Arc::new(policy.policy()));
                 MachineEvent::Policy { key, incarnation, policy }
             }
-            ExplorationStep::ChildAnswer(index, resolution) => {
+            ExplorationStep::Decide(index, resolution) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Answered { key, incarnation, decision: resolution.into() }
             }
-            ExplorationStep::Ask(index, request) => {
+            ExplorationStep::Request(index, request) => {
                 let (key, _) = of(index);
-                self.ask(key, request)
+                self.request(key, request)
             }
             ExplorationStep::Add(index) => {
                 self.insert(&planned.declarations[usize::from(index)]);
                 self.link(index.into(), planned);
                 let (key, _) = self.child(index, planned).expect("the child that was added");
-                self.ask(key, ChildRequest::Start)
+                self.request(key, ChildRequest::Start)
             }
             ExplorationStep::Pass(beats) => {
                 self.now += BEAT * u32::from(beats);
@@ -320,7 +322,7 @@ impl ExploredState {
         self.invariants.watch(&mut self.machine, event, self.now, &mut Vec::new())
     }
 
-    fn ask(&mut self, key: Key, request: ChildRequest) -> MachineEvent {
+    fn request(&mut self, key: Key, request: ChildRequest) -> MachineEvent {
         self.tickets += 1;
         MachineEvent::Request { ticket: self.tickets, key, request }
     }
@@ -331,7 +333,7 @@ impl ExploredState {
         self.invariants.check_echoes(&mut self.machine, self.now)?;
         match before == self.fingerprint() {
             true => Ok(()),
-            false => Err("what an incarnation says that is over changes nothing".to_owned()),
+            false => Err("an event of an incarnation that is over changes nothing".to_owned()),
         }
     }
 

@@ -48,8 +48,8 @@ pub(super) fn exhausted() -> impl Strategy<Value = OnExhausted> {
     ]
 }
 
-/// What a child may say of its restart.
-pub(super) fn a_word() -> impl Strategy<Value = RestartPolicy> {
+/// A policy that a child sets for itself.
+pub(super) fn own_policy() -> impl Strategy<Value = RestartPolicy> {
     let backoffs = vec![Backoff::none(), Backoff::constant(ms(70))];
     (
         option::weighted(0.5, select(&TYPES)),
@@ -60,28 +60,33 @@ pub(super) fn a_word() -> impl Strategy<Value = RestartPolicy> {
         option::weighted(0.3, exhausted()),
     )
         .prop_map(|(restart, backoff, intensity, consecutive, failing_for, on_exhausted)| {
-            let mut word = RestartPolicy::new();
-            word.restart = restart.map(Into::into);
-            (word.backoff, word.on_exhausted) = (backoff, on_exhausted);
-            intensity.into_iter().for_each(|it| word.limits.intensity(it));
-            consecutive.into_iter().for_each(|max| word.limits.consecutive(max));
-            failing_for.into_iter().for_each(|max| word.limits.failing_for(ms(max)));
-            word
+            let mut policy = RestartPolicy::new();
+            policy.restart = restart.map(Into::into);
+            (policy.backoff, policy.on_exhausted) = (backoff, on_exhausted);
+            intensity.into_iter().for_each(|it| policy.limits.intensity(it));
+            consecutive.into_iter().for_each(|max| policy.limits.consecutive(max));
+            failing_for.into_iter().for_each(|max| policy.limits.failing_for(ms(max)));
+            policy
         })
 }
 
-/// A child with limits of its own, maybe, and maybe with one that takes its place.
-pub(super) fn limited(number: usize) -> impl Strategy<Value = FakeChild> {
+/// A child, sometimes with its own limits and with a fallback.
+pub(super) fn child_with_limits(number: usize) -> impl Strategy<Value = FakeChild> {
     let limits = (
         option::weighted(0.2, an_intensity()),
         option::weighted(0.2, 0..3_u32),
         option::weighted(0.2, 1..400_u64),
         option::weighted(0.3, exhausted()),
     );
-    let mail = (prop::bool::weighted(0.2), prop::bool::weighted(0.3));
-    (a_kid(number), limits, option::weighted(0.2, a_kid(number)), mail).prop_map(
-        |(mut fake, (intensity, consecutive, failing_for, on_exhausted), fallback, mail)| {
-            (fake.options.on_message, fake.options.delays_traffic) = mail;
+    let message_options = (prop::bool::weighted(0.2), prop::bool::weighted(0.3));
+    (a_child(number), limits, option::weighted(0.2, a_child(number)), message_options).prop_map(
+        |(
+            mut fake,
+            (intensity, consecutive, failing_for, on_exhausted),
+            fallback,
+            message_options,
+        )| {
+            (fake.options.on_message, fake.options.delays_traffic) = message_options;
             if let Some(intensity) = intensity {
                 fake = fake.intensity(intensity);
             }
@@ -102,7 +107,7 @@ pub(super) fn limited(number: usize) -> impl Strategy<Value = FakeChild> {
     )
 }
 
-fn a_kid(number: usize) -> impl Strategy<Value = FakeChild> {
+fn a_child(number: usize) -> impl Strategy<Value = FakeChild> {
     let script = select(&[
         Script::Run,
         Script::Fail,
@@ -151,11 +156,15 @@ fn a_kid(number: usize) -> impl Strategy<Value = FakeChild> {
     // Never ready only with a timeout, so that all children can come up once none fails any more.
     let answers = (vec((0..6_000_u64, select(&ANSWERS)), 0..2), any::<bool>());
     let script = (a_time(), a_time(), a_time(), vec(script, 0..3), answers);
-    let told = option::weighted(0.3, select(&[0_u64, 30, 500]));
-    let links =
-        (vec(0..8_usize, 0..2), option::of(1..400_u64), option::weighted(0.2, exception), told);
+    let retry_after = option::weighted(0.3, select(&[0_u64, 30, 500]));
+    let links = (
+        vec(0..8_usize, 0..2),
+        option::of(1..400_u64),
+        option::weighted(0.2, exception),
+        retry_after,
+    );
     (options, script, links).prop_map(
-        move |(options, script, (requires, timeout, exception, told))| {
+        move |(options, script, (requires, timeout, exception, retry_after))| {
             let (restart, shutdown, (significant, signals, parks, frail)) = options;
             let (ready, stops, dies, scripts, (answers, silent)) = script;
             let mut fake = fake(&name(number)).restart(restart).stops(stops).scripts(scripts);
@@ -174,8 +183,8 @@ fn a_kid(number: usize) -> impl Strategy<Value = FakeChild> {
             if let Some((kind, then)) = exception {
                 fake = fake.on_exit(kind, then);
             }
-            if let Some(millis) = told {
-                fake = fake.told(ms(millis));
+            if let Some(millis) = retry_after {
+                fake = fake.retry_after(ms(millis));
             }
             if frail {
                 fake = fake.fails_unhealthy();
@@ -199,7 +208,9 @@ fn name(number: usize) -> String {
 }
 
 pub(super) fn fakes(many: usize) -> impl Strategy<Value = Vec<FakeChild>> {
-    let few = (1..8_usize).prop_flat_map(|count| (0..count).map(limited).collect::<Vec<_>>());
-    let many = (65..=many).prop_flat_map(|count| (0..count).map(limited).collect::<Vec<_>>());
+    let few =
+        (1..8_usize).prop_flat_map(|count| (0..count).map(child_with_limits).collect::<Vec<_>>());
+    let many =
+        (65..=many).prop_flat_map(|count| (0..count).map(child_with_limits).collect::<Vec<_>>());
     prop_oneof![12 => few, 1 => many]
 }

@@ -91,12 +91,12 @@ fn conclude(
     match limit {
         Some(limit) => {
             sim.advance(limit);
-            prop_assert!(sim.finished(), "it stops within {:?}", limit);
+            prop_assert!(sim.finished(), "the supervisor stops within {:?}", limit);
         }
         None => {
             sim.heal();
             prop_assert!(sim.until_idle(secs(60)).is_some());
-            prop_assert!(sim.finished(), "it stops when its children do");
+            prop_assert!(sim.finished(), "the supervisor stops when its children do");
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ fn conclude(
 /// Checks that once no child fails any more, every child that should be up comes up.
 fn recover(sim: &mut Simulation) -> Result<(), TestCaseError> {
     sim.heal();
-    prop_assert!(sim.until_idle(secs(60)).is_some(), "it comes to rest");
+    prop_assert!(sim.until_idle(secs(60)).is_some(), "the supervisor comes to rest");
     if sim.finished() {
         return Ok(());
     }
@@ -115,8 +115,8 @@ fn recover(sim: &mut Simulation) -> Result<(), TestCaseError> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: asked("CASES", 500),
-        max_shrink_iters: asked("MAX_SHRINK_ITERS", 4_000),
+        cases: setting("CASES", 500),
+        max_shrink_iters: setting("MAX_SHRINK_ITERS", 4_000),
         ..ProptestConfig::default()
     })]
 
@@ -164,7 +164,7 @@ proptest! {
             asks: false,
             ..rules
         };
-        let fakes = fakes.into_iter().map(|fake| fake.always_restarts().endless());
+        let fakes = fakes.into_iter().map(|fake| fake.always_restarts().without_limits());
         let fakes: Vec<_> = fakes.collect();
         let mut sim = Simulation::ordered(rules, fakes);
         for (index, wait) in crashes {
@@ -176,7 +176,7 @@ proptest! {
         sim.heal();
         prop_assert!(sim.until_idle(secs(60)).is_some());
         for (name, key) in sim.present() {
-            let state = sim.state(key).expect("a child that is there");
+            let state = sim.state(key).expect("a child that exists");
             // It declined, leaked or waits for a message, or it requires such a child.
             let given_up = matches!(
                 state,
@@ -188,7 +188,7 @@ proptest! {
 }
 
 /// The settings of proptest's environment variables: more cases, or no shrinking.
-fn asked(what: &str, default: u32) -> u32 {
-    let asked = std::env::var(format!("PROPTEST_{what}")).ok();
-    asked.and_then(|asked| asked.parse().ok()).unwrap_or(default)
+fn setting(what: &str, default: u32) -> u32 {
+    let value = std::env::var(format!("PROPTEST_{what}")).ok();
+    value.and_then(|value| value.parse().ok()).unwrap_or(default)
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::children::{ANSWERS, a_word, limited};
+use super::children::{ANSWERS, child_with_limits, own_policy};
 use crate::core::verify::REQUESTS;
 use crate::core::verify::simulation::{FakeChild, Script, Simulation, ms};
 use crate::core::{ChildRequest, Key, MachineEvent};
@@ -13,7 +13,7 @@ use crate::policy::{Resolution, RestartPolicy};
 #[derive(Clone, Debug)]
 pub(super) enum ScriptStep {
     Crash(usize),
-    /// Fails with the error that may ask for a delay.
+    /// Fails with the error that may set the delay.
     Busy(usize),
     Panic(usize),
     End(usize),
@@ -22,14 +22,14 @@ pub(super) enum ScriptStep {
     StopSelf(usize),
     /// Acknowledges a message.
     Acked(usize),
-    /// A message waits for the child.
-    Wanted(usize),
+    /// A message is pending for the child.
+    MessagePending(usize),
     Policy(usize, Box<RestartPolicy>),
     /// The result of a health check: whether it passes.
     Checked(usize, bool),
-    /// A decision of the failure callback, whether it was called or not.
+    /// A decision of the failure callback, even if it was not called.
     Decide(usize, Resolution),
-    Ask(usize, ChildRequest),
+    Request(usize, ChildRequest),
     Add(Box<FakeChild>),
     Wait(u64),
     /// A tick without a deadline.
@@ -47,12 +47,12 @@ pub(super) fn step() -> impl Strategy<Value = ScriptStep> {
         1 => index.clone().prop_map(ScriptStep::Healthy),
         1 => index.clone().prop_map(ScriptStep::StopSelf),
         1 => index.clone().prop_map(ScriptStep::Acked),
-        2 => index.clone().prop_map(ScriptStep::Wanted),
-        1 => (index.clone(), a_word()).prop_map(|(index, word)| ScriptStep::Policy(index, Box::new(word))),
+        2 => index.clone().prop_map(ScriptStep::MessagePending),
+        1 => (index.clone(), own_policy()).prop_map(|(index, policy)| ScriptStep::Policy(index, Box::new(policy))),
         1 => (index.clone(), any::<bool>()).prop_map(|(index, well)| ScriptStep::Checked(index, well)),
         2 => (index.clone(), select(&ANSWERS)).prop_map(|(index, answer)| ScriptStep::Decide(index, answer)),
-        6 => (index, select(&REQUESTS)).prop_map(|(index, request)| ScriptStep::Ask(index, request)),
-        1 => limited(9).prop_map(|fake| ScriptStep::Add(Box::new(fake))),
+        6 => (index, select(&REQUESTS)).prop_map(|(index, request)| ScriptStep::Request(index, request)),
+        1 => child_with_limits(9).prop_map(|fake| ScriptStep::Add(Box::new(fake))),
         6 => (0..400_u64).prop_map(ScriptStep::Wait),
         1 => Just(ScriptStep::Tick),
     ]
@@ -95,15 +95,15 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
                     sim.ready(name);
                 }
             }
-            ScriptStep::Wanted(index) => {
+            ScriptStep::MessagePending(index) => {
                 if let Some(&key) = known.get(index % known.len().max(1)) {
                     sim.event(MachineEvent::MessagePending { key });
                 }
             }
             ScriptStep::Healthy(index) | ScriptStep::StopSelf(index) | ScriptStep::Acked(index) => {
-                let live = present.get(index % present.len().max(1));
+                let picked = present.get(index % present.len().max(1));
                 if let Some((key, incarnation)) =
-                    live.and_then(|&(_, key)| sim.live(key).map(|live| (key, live)))
+                    picked.and_then(|&(_, key)| sim.live(key).map(|live| (key, live)))
                 {
                     sim.event(match step {
                         ScriptStep::Healthy(_) => MachineEvent::Healthy { key, incarnation },
@@ -112,14 +112,14 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
                     });
                 }
             }
-            ScriptStep::Policy(index, word) => {
+            ScriptStep::Policy(index, policy) => {
                 if let Some(name) = pick(index) {
-                    sim.policy(name, *word);
+                    sim.policy(name, *policy);
                 }
             }
             ScriptStep::Checked(index, well) => {
                 if let Some(name) = pick(index) {
-                    sim.says(
+                    sim.child_event(
                         name,
                         match well {
                             true => |key, incarnation| MachineEvent::Health {
@@ -141,9 +141,9 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
                     sim.decide(name, resolution.into());
                 }
             }
-            ScriptStep::Ask(index, request) => {
+            ScriptStep::Request(index, request) => {
                 if let Some(&key) = known.get(index % known.len().max(1)) {
-                    sim.ask_for(key, request);
+                    sim.request_of(key, request);
                 }
             }
             ScriptStep::Add(fake) => {

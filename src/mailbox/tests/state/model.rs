@@ -113,7 +113,7 @@ impl MailboxModel {
         }
     }
 
-    /// Returns what a loan gets: `None` is no message, and the error is the end.
+    /// Returns the next message of a loan. `None` is no message, and the error is the end.
     pub(super) fn next(
         &mut self,
         loan: u64,

@@ -10,12 +10,12 @@ use crate::mailbox::options::Overflow;
 pub(super) enum MailboxStep {
     Send,
     Wait,
-    /// A sender that had to wait tries again, or is dropped.
+    /// A sender that had to wait polls again.
     Retry(prop::sample::Index),
     Leave(prop::sample::Index),
     Recv,
     Deliver,
-    /// The inbox of an earlier loan asks for a message.
+    /// The inbox of an earlier loan receives.
     RecvStale,
     Ack(prop::sample::Index),
     Drop(prop::sample::Index),
