@@ -49,6 +49,28 @@ pub(super) struct MailboxModel {
 }
 
 impl MailboxModel {
+    /// The model of a mailbox that was never lent.
+    pub(super) fn new(config: Config) -> Self {
+        Self {
+            config,
+            phase: ModelPhase::Fresh,
+            loans: 0,
+            queued: BTreeMap::new(),
+            lent: Vec::new(),
+            senders: Vec::new(),
+            waiting: Vec::new(),
+            admitted: Vec::new(),
+            numbers: 0,
+            next_id: 0,
+            notified: false,
+            progress: false,
+            letters: Vec::new(),
+            notifications: 0,
+            inbox_waits: false,
+            inbox_woken: false,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.queued.len() + self.lent.len()
     }
@@ -108,8 +130,8 @@ impl MailboxModel {
     }
 
     pub(super) fn all_dead(&mut self, reason: DeadLetterReason) {
-        for known in std::mem::take(&mut self.queued).into_values() {
-            self.dead_letter(reason, known.message);
+        for queued in std::mem::take(&mut self.queued).into_values() {
+            self.dead_letter(reason, queued.message);
         }
     }
 
@@ -132,12 +154,12 @@ impl MailboxModel {
             self.inbox_waits = true;
             return Ok(None);
         };
-        let mut known = self.queued.remove(&id).unwrap();
+        let mut queued = self.queued.remove(&id).unwrap();
         if take == Take::Deliver {
-            known.attempts += 1;
+            queued.attempts += 1;
         } else {
             self.progress = true;
         }
-        Ok(Some((id, known)))
+        Ok(Some((id, queued)))
     }
 }
