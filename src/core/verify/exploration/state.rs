@@ -1,6 +1,6 @@
 //! One state: a machine, its invariants, and the current time.
 //!
-//! Lists the possible steps and takes them. Knows nothing of how the state was reached.
+//! Lists the possible steps and takes them. How the state was reached makes no difference.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

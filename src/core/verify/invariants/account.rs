@@ -9,7 +9,7 @@ use crate::core::verify::fingerprint::{Fingerprint, policy_text};
 impl Invariants {
     /// Leaves out removed children, and everything that was compared with what the machine shows.
     pub(in super::super) fn print(&self, print: &mut Fingerprint) {
-        (self.aborting, self.abandoned).hash(print);
+        (self.aborting, self.group_stays_down).hash(print);
         for (key, child) in self.present() {
             (key.index(), &child.declaration.name).hash(print);
             (child.live, child.cancelled, child.aborted, child.stops_itself).hash(print);
@@ -18,8 +18,8 @@ impl Invariants {
             (child.pending_decision, child.callback_called, child.resolution).hash(print);
             child.policy.as_ref().map(policy_text).hash(print);
             (child.message_pending, child.set_down, child.not_restarted).hash(print);
-            child.condemned.is_some().hash(print);
-            print.pos(child.condemned.unwrap_or(0));
+            child.group_stop_from.is_some().hash(print);
+            print.pos(child.group_stop_from.unwrap_or(0));
             if let Some(due) = child.due {
                 print.at(due);
             }

@@ -1,6 +1,6 @@
-//! The failure callback: when it is called, and that its decision is carried out.
+//! The failure callback: when it is called, and that its decision is applied.
 //!
-//! Knows calls and decisions, and nothing of what a restart costs.
+//! These checks use calls and decisions. Costs are checked in [`costs`](super::costs).
 //!
 //! # Invariants
 //!
@@ -63,7 +63,7 @@ impl Invariants {
         let called_for = !reason.is_clean() && child.on_exit(&rules, reason).restarts();
         ensure(rules.asks && called_for, "the callback is called only before a restart")?;
         ensure(!ending, "the callback is not called once the end has begun")?;
-        let free = child.condemned.is_some();
+        let free = child.group_stop_from.is_some();
         ensure(!free, "the callback is not called about a child that stops with its group")?;
         let down = !child.live && child.lifecycle == Lifecycle::Errored;
         ensure(down, "a child that the callback decides on is Errored and has no task")?;

@@ -50,7 +50,7 @@ pub(in super::super) struct ChildAccount {
     /// A caller was answered that its start failed.
     pub(super) answered_failed: bool,
     /// It must end before any child from this place on is started.
-    pub(super) condemned: Option<u64>,
+    pub(super) group_stop_from: Option<u64>,
     /// The restarts that count for its own limits.
     pub(super) own_grants: OwnGrants,
     /// Its fallback has replaced it, and was not started yet.
@@ -112,7 +112,7 @@ impl ChildAccount {
             decided: false,
             returns: false,
             answered_failed: false,
-            condemned: None,
+            group_stop_from: None,
             own_grants: OwnGrants::default(),
             replaced: false,
             consecutive_failures: 0,

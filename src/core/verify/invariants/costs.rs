@@ -1,6 +1,6 @@
 //! What a failure costs and how long the delay is, calculated a second time, simply.
 //!
-//! Knows exits, decisions and the rules. Knows nothing of groups, nor how the machine counts.
+//! These checks use exits, decisions and the rules. They use neither groups nor the machine's counters.
 //!
 //! # Invariants
 //!
@@ -40,7 +40,7 @@ impl Invariants {
         }
         let allowed = reason.exit_code().is_none() || is_ending;
         ensure(allowed, "an exit policy ends the program, unless it is ending")?;
-        ensure(child.condemned.is_none(), "an end in a range that is being stopped is free")?;
+        ensure(child.group_stop_from.is_none(), "an end in a range that is being stopped is free")?;
         let clean = reason.is_clean();
         let first = ordered && !up && rules.first_start == FirstStart::Fail;
         if first && !child.was_active && !clean {
@@ -153,7 +153,7 @@ impl Invariants {
                 self.restart_due_at(key, since);
             }
             Decision::GiveUp { .. } => match on_exhausted {
-                OnExhausted::Park | OnExhausted::StopChild => self.condemn(key, false),
+                OnExhausted::Park | OnExhausted::StopChild => self.begin_group_stop(key, false),
                 OnExhausted::Escalate | OnExhausted::Exit(_) => self.ending = true,
                 OnExhausted::Pause(_) => {
                     return Err("a child of a pausing supervisor is not given up".to_owned());
@@ -169,13 +169,13 @@ impl Invariants {
         Ok(())
     }
 
-    /// The child restarts at `at`, and its group with it.
+    /// Notes that the child restarts at `at`, and its group with it.
     pub(super) fn restart_due_at(&mut self, key: Key, at: Instant) {
         self.child(key).due = Some(at);
-        self.condemn(key, false);
+        self.begin_group_stop(key, false);
     }
 
-    /// The fallback replaces the child.
+    /// Notes that the fallback replaces the child.
     pub(super) fn replaced(&mut self, key: Key) -> Result<(), Violation> {
         let child = self.child(key);
         let Some(options) = &child.declaration.options.fallback else {

@@ -1,12 +1,12 @@
-//! What must hold at every event of any machine, whatever drives it.
+//! What must hold at every event of every machine.
 //!
 //! [`Invariants`] passes each event to a machine and checks each effect. It keeps its own account of
 //! every child, from events and effects alone, and names the first invariant that is broken. The
 //! [simulation](crate::core::verify::simulation) checks every event of every test, the exploration every
 //! event of every order of events.
 //!
-//! It knows neither how children behave nor what a test is about. That a machine does too little shows
-//! only when [nothing more happens](Invariants::check_rest).
+//! The checks depend neither on how children behave nor on the test. A machine that does too little is
+//! found only when [no deadline is left](Invariants::check_rest).
 //!
 //! # Invariants
 //!
@@ -71,7 +71,7 @@ pub(super) struct Invariants {
     /// All children are aborted, in no order.
     aborting: bool,
     /// A caller has terminated the child that a group waited for, and no new group operation has begun.
-    abandoned: bool,
+    group_stays_down: bool,
     /// Restarts that count.
     granted: Grants,
     /// Until then every child that fails waits, and nothing is counted.
@@ -113,7 +113,7 @@ impl Invariants {
             ended: None,
             ending: false,
             aborting: false,
-            abandoned: false,
+            group_stays_down: false,
             granted: Grants::default(),
             paused: None,
             rules,
@@ -226,7 +226,7 @@ impl Invariants {
                 if child.incarnation == incarnation {
                     child.live = false;
                     let by_itself = !child.cancelled && !child.aborted;
-                    let free = child.condemned.is_some();
+                    let free = child.group_stop_from.is_some();
                     self.ended = Some((key, incarnation));
                     let exited = matches!(event, MachineEvent::Exited { .. });
                     self.undecided = (by_itself && exited && !free).then_some(key);
@@ -327,7 +327,7 @@ impl Invariants {
         child.incarnation = incarnation;
         (child.live, child.cancelled, child.aborted) = (true, false, false);
         (child.decided, child.stops_itself, child.leaked) = (false, false, false);
-        (child.condemned, child.answered_failed) = (None, false);
+        (child.group_stop_from, child.answered_failed) = (None, false);
         (child.returns, child.replaced) = (false, false);
         (child.callback_called, child.policy) = (false, None);
         (child.message_pending, child.set_down, child.not_restarted) = (false, false, false);

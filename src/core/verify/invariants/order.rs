@@ -1,8 +1,8 @@
 //! Groups and orders: which children stop and start together, and in which order.
 //!
-//! A failure *condemns* the running children of its range: they must end before any child of the range
-//! is started, and their ends are not charged. Knows decisions, starts and stops, and nothing of the
-//! group operation.
+//! A failure begins a *group stop* of the running children of its range: they must exit before any child
+//! of the range is started, and their exits are not charged. These checks use decisions, starts and
+//! stops, and do not look at the machine's group operation.
 //!
 //! # Invariants
 //!
@@ -67,12 +67,12 @@ impl Invariants {
         ensure(unchanged, "a child of the stop chain keeps its place")
     }
 
-    /// Condemns the running children of the child's range.
-    pub(super) fn condemn(&mut self, key: Key, with_itself: bool) {
+    /// Begins the group stop of the child's range.
+    pub(super) fn begin_group_stop(&mut self, key: Key, with_itself: bool) {
         if self.strategy == Strategy::OneForOne {
             return;
         }
-        self.abandoned = false;
+        self.group_stays_down = false;
         let range = self.strategy.affected(self.children[&key].place);
         for (&other, child) in &mut self.children {
             let concerned = range.contains(&child.place) && (with_itself || other != key);
@@ -81,7 +81,8 @@ impl Invariants {
             }
             if child.live && concerned {
                 let from = *range.start();
-                child.condemned = Some(child.condemned.map_or(from, |before| before.min(from)));
+                child.group_stop_from =
+                    Some(child.group_stop_from.map_or(from, |before| before.min(from)));
             }
         }
     }
@@ -106,16 +107,18 @@ impl Invariants {
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 let waits = child.lifecycle == Lifecycle::Restarting;
                 match request {
-                    ChildRequest::RestartRunning if runs && child.live => self.condemn(key, true),
+                    ChildRequest::RestartRunning if runs && child.live => {
+                        self.begin_group_stop(key, true)
+                    }
                     ChildRequest::Wake if waits => {
                         self.child(key).held = None;
                         self.end_wait(key, now);
                     }
-                    ChildRequest::Terminate if waits => self.abandon(key, now),
+                    ChildRequest::Terminate if waits => self.note_group_stays_down(key, now),
                     ChildRequest::Retry if is_parked(machine, key) => {
                         self.granted.clear();
                         self.child(key).own_grants.clear();
-                        self.abandoned = false;
+                        self.group_stays_down = false;
                     }
                     _ => {}
                 }
@@ -134,9 +137,9 @@ impl Invariants {
     }
 
     /// Notes that the group stays down, if it has not begun to start.
-    fn abandon(&mut self, key: Key, now: Instant) {
+    fn note_group_stays_down(&mut self, key: Key, now: Instant) {
         let waits = self.children[&key].due.is_some_and(|due| due > now);
-        self.abandoned |= self.strategy != Strategy::OneForOne && waits;
+        self.group_stays_down |= self.strategy != Strategy::OneForOne && waits;
     }
 
     pub(super) fn check_start(
@@ -154,17 +157,21 @@ impl Invariants {
             let waits = other.lifecycle == Lifecycle::Restarting;
             if waits && other.due.is_some_and(|due| due > now) {
                 let range = self.strategy.affected(other.place);
-                ensure(!range.contains(&child.place), "a group waits before it starts")?;
+                ensure(
+                    !range.contains(&child.place),
+                    "a group waits for its deadline before it starts",
+                )?;
             }
-            let condemned = other.live && other.condemned.is_some_and(|from| from <= child.place);
+            let stopping =
+                other.live && other.group_stop_from.is_some_and(|from| from <= child.place);
             // A caller may restart a child that is down while the rest of its range is parked.
             let called = matches!(cause, StartCause::Manual | StartCause::OnMessage);
-            if condemned && !called {
+            if stopping && !called {
                 return Err("no child of a range is started before all of it is down".to_owned());
             }
         }
         let again = cause == StartCause::Group && child.incarnation > 0;
-        if self.abandoned && again && child.declaration.requires.is_empty() {
+        if self.group_stays_down && again && child.declaration.requires.is_empty() {
             return Err("a group whose wait a caller has ended stays down".to_owned());
         }
         let in_group = |cause| matches!(cause, StartCause::Initial | StartCause::Group);
@@ -190,13 +197,13 @@ impl Invariants {
         let request = self.request.and_then(|ticket| self.waiting.get(&ticket));
         let manual =
             request.is_some_and(|&(of, request)| of == key && request == ChildRequest::Terminate);
-        let together = child.condemned.is_some() || (self.ending && !self.aborting);
+        let together = child.group_stop_from.is_some() || (self.ending && !self.aborting);
         if !self.ordered || !together || by_itself || manual {
             return Ok(());
         }
         // A child that a caller has restarted meanwhile is not cancelled.
         let behind = self.present().any(|(_, other)| {
-            let stopping = self.ending || other.condemned.is_some();
+            let stopping = self.ending || other.group_stop_from.is_some();
             other.live && other.place > child.place && stopping
         });
         ensure(!behind, "the child that is cancelled is the last one that runs")

@@ -1,6 +1,6 @@
-//! What holds when nothing more happens by itself: every child that should be up is up.
+//! What holds when no deadline is left: every child that should be up is up.
 //!
-//! Knows why a child may be down, and nothing of how it came to be so.
+//! These checks look at the current state of each child, and not at how it was reached.
 
 use super::{Invariants, Machine, Violation, ensure};
 use crate::core::child::{ChildState, DownState};
