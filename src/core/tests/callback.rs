@@ -33,7 +33,7 @@ fn silent(name: &str) -> FakeChild {
     fake(name).silent()
 }
 
-/// Two silent children, for which the callback answers only when a test says so.
+/// Two children on which the callback decides only when a test sends its decision.
 fn pair(rules: Rules) -> Simulation {
     Simulation::running(rules, [silent("a"), silent("b")])
 }
@@ -78,10 +78,14 @@ fn the_intensity_is_looked_at_when_the_answer_is_there() {
         sim.advance(secs(4));
         sim.acts()
     };
-    let asked = "ask a#1 (1), ask b#1 (1), start a#2";
-    assert_eq!(both(ms(1_001)), format!("{asked}, start b#2"), "the other one counts no longer");
+    let calls = "ask a#1 (1), ask b#1 (1), start a#2";
+    assert_eq!(
+        both(ms(1_001)),
+        format!("{calls}, start b#2"),
+        "the other restart no longer counts"
+    );
     let ended = "gave up b, cancel a, finish escalated b: failed";
-    assert_eq!(both(ms(1_000)), format!("{asked}, {ended}"));
+    assert_eq!(both(ms(1_000)), format!("{calls}, {ended}"));
 }
 
 #[test]
@@ -114,7 +118,7 @@ fn a_decision_to_give_up_leaves_the_child_errored_and_charges_nothing() {
         sim.fail("a");
         sim.decide("a", Restart.into());
         sim.settle();
-        assert!(!sim.finished(), "the first one that counts");
+        assert!(!sim.finished(), "it is the first restart that counts");
     }
 }
 
@@ -141,7 +145,7 @@ fn no_answer_within_five_seconds_is_an_escalation() {
     let mut sim = pair(asking());
     sim.fail("b");
     sim.now += secs(5);
-    // It comes in together with the deadline, and is looked at first.
+    // The decision arrives at the deadline, and is handled first.
     sim.decide("b", Restart.into());
     sim.settle();
     assert_eq!(sim.acts(), "ask b#1 (1), start b#2");
@@ -164,14 +168,14 @@ fn whatever_stops_starts_or_forgets_the_child_discards_the_answer() {
         }
     };
     fn request(sim: &mut Simulation, request: ChildRequest) {
-        sim.ask("b", request);
+        sim.request("b", request);
     }
     after(|sim| request(sim, ChildRequest::Terminate), "", "a#1");
     after(|sim| request(sim, ChildRequest::Delete), "removed b", "a#1");
     after(Simulation::stop, "cancel a, finish stopped", "");
     let again = |sim: &mut Simulation| {
-        sim.ask("b", ChildRequest::Terminate);
-        sim.ask("b", ChildRequest::RestartStopped);
+        sim.request("b", ChildRequest::Terminate);
+        sim.request("b", ChildRequest::RestartStopped);
     };
     after(again, "start b#2", "a#1 b#2");
 }
@@ -184,11 +188,11 @@ fn a_group_operation_absorbs_a_child_that_awaits_a_decision() {
         sim.crash("a");
         sim.fail("b");
         sim.decide("a", Restart.into());
-        // The operation has not come to it, and will.
+        // The group operation has yet to stop it.
         sim.decide("b", FailureDecision::from(answer).with(7));
         sim.advance(secs(9));
-        let asked = "0ns ask a#1 (1), 0ns ask b#1 (1), 0ns cancel c";
-        assert_eq!(sim.timed(), format!("{asked}, 1s start a#2, 1s start b#2, 1s start c#2"));
+        let calls = "0ns ask a#1 (1), 0ns ask b#1 (1), 0ns cancel c";
+        assert_eq!(sim.timed(), format!("{calls}, 1s start a#2, 1s start b#2, 1s start c#2"));
         assert_eq!(
             sim.story("b"),
             "active → errored (failed) → stopped → resolved → activating → active"
@@ -231,7 +235,7 @@ fn only_failures_that_would_be_followed_by_a_restart_are_asked_about() {
     sim.call("d", ChildRequest::Terminate);
     assert_eq!(sim.acts(), "start a#2, removed c, cancel d");
 
-    // What is stopped with its group may fail then.
+    // A child that is stopped with its group may fail meanwhile.
     let b = silent("b").stops(secs(1));
     let mut sim = Simulation::running(one_for_all(), [fake("a"), b]);
     sim.fail("a");
@@ -250,7 +254,7 @@ fn a_requested_start_that_fails_concerns_only_its_caller() {
     sim.settle();
     assert_eq!(sim.acts(), "start b#2, start c#1, removed c");
 
-    // But not the new start of one that runs.
+    // But a new start of a running child does not.
     sim.call("b", ChildRequest::RestartStopped);
     sim.call("b", ChildRequest::RestartStopped);
     sim.fake("b").scripts.push_back(Script::Fail);
@@ -301,7 +305,10 @@ fn attempts_are_counted_as_restarts_are() {
         sim.fail("a");
         sim.advance(ms(10));
     }
-    sim.says("a", |key, incarnation| crate::core::MachineEvent::Healthy { key, incarnation });
+    sim.child_event("a", |key, incarnation| crate::core::MachineEvent::Healthy {
+        key,
+        incarnation,
+    });
     sim.fail("a");
     assert_eq!(
         sim.acts(),
@@ -316,7 +323,7 @@ fn the_callback_decides_on_an_aborted_failing_child_when_it_is_gone() {
     sim.advance(secs(3));
     assert_eq!(sim.timed(), "0ns start b#1, 1s cancel b, 3s ask b#1 (1)");
     sim.advance(secs(5));
-    assert!(sim.timed().starts_with("8s no answer b#1"), "five seconds from the question");
+    assert!(sim.timed().starts_with("8s no answer b#1"), "five seconds after the call");
 }
 
 #[test]
@@ -344,7 +351,7 @@ fn equal_children_are_asked_about_one_by_one() {
          finish failed d: failed"
     );
 
-    // A stop of many takes its time, and decides about all of them.
+    // A stop of many children takes several events, and ends all pending decisions.
     for answer in [Restart, GiveUp, Escalate] {
         let fakes = (0..100).map(|number| silent(&format!("c{number}")));
         let mut sim = Simulation::dynamic(asking(), fakes);
@@ -375,18 +382,18 @@ fn what_a_child_says_of_its_restart_counts_for_one_incarnation() {
     assert_eq!(sim.acts(), "", "it is not restarted, and its spec is kept");
     assert_eq!(sim.lifecycle("a"), Lifecycle::Errored);
     assert_eq!(sim.why("a"), Some("not restarted"));
-    assert_eq!(sim.call("b", ChildRequest::RestartRunning), "gated", "it has not ended well");
+    assert_eq!(sim.call("b", ChildRequest::RestartRunning), "gated", "it has not finished");
 
     assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 2");
     sim.fail("a");
     sim.advance(secs(1));
-    assert_eq!(sim.live(sim.key("a")), Some(3), "the next one says nothing");
+    assert_eq!(sim.live(sim.key("a")), Some(3), "the next incarnation sets no policy");
 
     sim.policy("a", never());
     sim.policy("a", None);
     sim.fail("a");
     sim.advance(secs(2));
-    assert_eq!(sim.live(sim.key("a")), Some(4), "it has taken it back");
+    assert_eq!(sim.live(sim.key("a")), Some(4), "it has withdrawn its policy");
 
     sim.policy("a", RestartPolicy::new().backoff(Backoff::constant(secs(7))));
     for (wait, run) in [(secs(7), 5), (secs(1), 6)] {
@@ -415,7 +422,7 @@ fn a_temporary_child_may_want_to_come_back_and_is_forgotten_all_the_same_with_it
     assert_eq!(sim.acts(), "cancel b, removed b, start a#2");
 }
 
-/// An exception to its type would have brought it back, and its group does.
+/// An exception to its type would have restarted it, and its group does.
 #[test]
 fn a_temporary_child_that_is_being_decided_on_comes_back_with_its_group() {
     let rules = Rules {

@@ -1,11 +1,11 @@
-//! What is counted over all children. The [invariants](crate::core::verify::invariants) count too; these
-//! tests check children of the same name.
+//! Counts of all children. The [invariants](crate::core::verify::invariants) count too; these tests check
+//! children of the same name.
 
 use crate::core::ChildRequest;
 use crate::core::verify::simulation::{Simulation, fake, rules};
 use crate::lifecycle::Lifecycle;
 
-/// How many children there are, and how many of them are supervisors.
+/// The number of children, and how many of them are supervisors.
 fn count(sim: &Simulation) -> (u32, u32) {
     let counts = sim.machine.counts();
     (counts.specs(), counts.supervisors)

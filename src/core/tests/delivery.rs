@@ -9,17 +9,17 @@ use crate::core::{ChildRequest, MachineEvent};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{Backoff, Intensity, OnExhausted, Reset, Rules, StartCause, Strategy};
 
-/// A second before the first restart, and twice as long before each further one.
+/// A delay of a second before the first restart, doubled before each further one.
 fn doubling() -> Rules {
     Rules { backoff: Backoff::exponential(secs(1), secs(60)), ..rules() }
 }
 
 fn busy(name: &str) -> FakeChild {
-    fake(name).delays_traffic()
+    fake(name).delays_delivery()
 }
 
 fn acked(sim: &mut Simulation, name: &str) {
-    sim.says(name, |key, incarnation| MachineEvent::Acked { key, incarnation });
+    sim.child_event(name, |key, incarnation| MachineEvent::Acked { key, incarnation });
     sim.settle();
 }
 
@@ -31,8 +31,8 @@ fn seed2_16_the_child_starts_at_the_crash_and_its_messages_are_held_for_the_dela
         assert_eq!(sim.timed(), "7s hold a 1s, 7s start a#2");
         assert_eq!(sim.lifecycle("a"), Lifecycle::Active);
         let story = "active → errored (failed) → resolved → activating → active";
-        assert_eq!(sim.story("a"), story, "as after no wait at all");
-        // Later than the end of that wait it is the same again.
+        assert_eq!(sim.story("a"), story, "as without a delay");
+        // After the end of that delay it is the same again.
         sim.advance(secs(4));
         sim.fail("a");
         assert_eq!(sim.timed(), "11s hold a 2s, 11s start a#3");
@@ -52,10 +52,10 @@ fn a_child_that_fails_while_its_messages_are_held_waits_for_their_delivery() {
         assert_eq!(sim.lifecycle("a"), Lifecycle::Restarting);
         let history = sim.machine.view(sim.key("a"), sim.now).and_then(|it| it.history);
         assert_eq!(history.and_then(|it| it.next).map(|(_, wait)| wait), Some(ms(600)));
-        // From there on its traffic is held for the wait that was drawn.
+        // From then on its messages are held for the delay that was drawn.
         sim.advance(secs(1));
         assert_eq!(sim.timed(), "1s hold a 2s, 1s start a#3");
-        // At the very end of it, it is over.
+        // At its exact end, the hold is over.
         sim.advance(secs(3) - ms(1400));
         sim.fail("a");
         assert_eq!(sim.timed(), "3s hold a 4s, 3s start a#4");
@@ -96,8 +96,8 @@ fn without_a_wait_there_is_nothing_to_hold() {
     sim.fail("a");
     assert_eq!(sim.timed(), "0ns start a#2, 0ns start a#3");
 
-    // A wait of none does not cut short the one before.
-    let mut sim = Simulation::running(doubling(), [busy("a").told(Duration::ZERO)]);
+    // A delay of zero does not shorten the one before.
+    let mut sim = Simulation::running(doubling(), [busy("a").retry_after(Duration::ZERO)]);
     sim.fail("a");
     sim.exit("a", Script::Busy.reason());
     sim.settle();
@@ -193,9 +193,9 @@ fn a_pause_ends_what_was_held() {
     sim.advance(secs(2));
     assert_eq!(sim.timed(), "0ns hold a 1s, 0ns start a#2, 0ns pause a, 500ms start a#3");
 
-    // The pause of all does, too.
+    // So does a pause of the supervisor.
     let rules = Rules { on_exhausted: pause, intensity: at_most(1), ..doubling() };
-    let mut sim = Simulation::running(rules, [busy("a").told(Duration::ZERO), fake("b")]);
+    let mut sim = Simulation::running(rules, [busy("a").retry_after(Duration::ZERO), fake("b")]);
     sim.fail("a");
     sim.fail("b");
     sim.exit("a", Script::Busy.reason());

@@ -138,7 +138,7 @@ fn there_are_no_more_children_than_there_may_be() {
     sim.end("a");
     sim.add(fake("b"));
     sim.fail("b");
-    assert_eq!(admits(&sim), "max 1", "one that waits for its restart counts");
+    assert_eq!(admits(&sim), "max 1", "a child that waits for its restart counts");
     assert_eq!(sim.call("b", ChildRequest::Terminate), "done");
     assert_eq!(admits(&sim), "yes");
     sim.stop();
@@ -148,8 +148,8 @@ fn there_are_no_more_children_than_there_may_be() {
 #[test]
 fn a_terminated_child_is_gone() {
     let mut sim = running(rules(), [fake("a").stops(secs(1))]);
-    let first = sim.ask("a", ChildRequest::Terminate);
-    let second = sim.ask("a", ChildRequest::Terminate);
+    let first = sim.request("a", ChildRequest::Terminate);
+    let second = sim.request("a", ChildRequest::Terminate);
     sim.advance(secs(1));
     assert_eq!((sim.answer(first), sim.answer(second)), ("done", "done"));
     assert_eq!(sim.call("a", ChildRequest::Terminate), "not found");
@@ -210,7 +210,7 @@ fn a_stop_of_many_takes_few_at_a_time_and_is_not_repeated_for_each_slice() {
     sim.stop();
     sim.advance(secs(1));
     assert!(sim.finished());
-    // One walk to ask them, and one or two to abort them.
+    // One walk to cancel them, and one or two to abort them.
     assert!(sim.ticks() < 4 * count / SLICE, "{} ticks", sim.ticks());
 }
 
@@ -219,7 +219,7 @@ fn a_backoff_that_ends_while_the_supervisor_stops_starts_no_child() {
     let mut sim = running(waiting(), many(3 * SLICE).map(|fake| fake.stops(secs(1))));
     sim.fail("0");
     sim.advance(ms(199));
-    // It is due in the same instant in which the last slice is still to be visited.
+    // It is due at the same instant as the last slice.
     sim.now += ms(1);
     sim.event(MachineEvent::Stop { within: None });
     sim.advance(secs(1));
@@ -255,7 +255,7 @@ fn a_leaked_child_is_parked_unless_it_was_to_go() {
 fn a_caller_that_waits_for_the_restart_of_a_leaked_child_is_answered_that_it_is_down() {
     let leaks = fake("a").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
     let mut sim = running(rules(), [leaks]);
-    let ticket = sim.ask("a", ChildRequest::RestartRunning);
+    let ticket = sim.request("a", ChildRequest::RestartRunning);
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "0ns abort a, 1s leaked a#1");
     assert_eq!(sim.answer(ticket), "stopped");

@@ -1,4 +1,4 @@
-//! When a backoff resets, as a sequence of lives.
+//! When a backoff resets, over a sequence of incarnations.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const NONE: Duration = Duration::ZERO;
 const TICK: Duration = Duration::from_nanos(1);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A child that fails after each of these lives; the waits that follow.
+/// The delays of a child that fails after each of these lifetimes.
 fn waits(backoff: &Backoff, lives: &[Duration]) -> Vec<Duration> {
     let mut history = FailureHistory::default();
     lives.iter().map(|&life| after(&mut history, backoff, life)).collect()
@@ -58,7 +58,7 @@ fn seed0_40_without_a_reset_the_waits_grow_for_life() {
     assert_eq!(waits(&backoff, &[YEAR; 3]), [1, 2, 4].map(secs));
 }
 
-/// A threshold can't be negative: its type says so.
+/// A threshold can't be negative: its type is unsigned.
 #[test]
 fn seed0_41_the_threshold_is_ones_own() {
     let backoff = doubled(1, 60).reset_after(secs(60));
@@ -98,7 +98,7 @@ fn a_status_shows_the_count_that_the_next_failure_would_find() {
     }
 }
 
-/// A compounding backoff multiplies the wait that was drawn, which has to be remembered for that.
+/// A compounding backoff multiplies the last delay that was drawn, so the history keeps that delay.
 #[test]
 fn a_life_too_short_to_forgive_anything_leaves_the_backoff_where_it_is() {
     let backoff = doubled(1, 1_000).compounding().jitter(0.5);
@@ -110,10 +110,10 @@ fn a_life_too_short_to_forgive_anything_leaves_the_backoff_where_it_is() {
     };
     assert_eq!(fail(NONE), ms(1_250));
     assert_eq!(fail(secs(10) - TICK), ms(3_125), "2 × 1.25 s, and a quarter");
-    assert_eq!(fail(secs(10)), ms(1_250), "half of two is forgiven, and the wait with them");
+    assert_eq!(fail(secs(10)), ms(1_250), "one of two failures has decayed, and half of the delay");
 }
 
-/// elfo: a child that was well is restarted at once, and one that never was is not.
+/// elfo: a child that was healthy is restarted at once, and a child that never was is not.
 fn elfo(min: u64, max: u64) -> Backoff {
     doubled(min, max).reset_after(secs(min)).at_once_after_reset()
 }
@@ -124,7 +124,7 @@ fn seed4_35_after_a_reset_comes_a_restart_at_once_and_then_the_curve() {
     assert_eq!(waits(&elfo(5, 30), &lives), [5, 10, 20, 0, 5, 10].map(secs));
     let mut history = FailureHistory::default();
     after(&mut history, &elfo(5, 30), secs(5));
-    assert_eq!(history.consecutive_failures, 1, "one that comes at once is counted");
+    assert_eq!(history.consecutive_failures, 1, "a restart without a delay is counted");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn kin_10_elfos_backoff_works() {
     for (life, expected) in [(0, 5), (1, 10), (4, 20), (5, 0), (0, 5), (0, 10)] {
         assert_eq!(after(&mut history, &backoff, secs(life)), secs(expected));
     }
-    assert_eq!(history.consecutive_failures, 3, "as many as it grants in a row");
+    assert_eq!(history.consecutive_failures, 3, "the number of restarts in a row");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn kin_11_elfos_backoff_goes_on_under_other_settings() {
     assert_eq!(waits(&elfo(20, 30), &[NONE, NONE]), [20, 30].map(secs));
 }
 
-/// client-go: a penalty is forgiven after more than twice the longest wait without a failure.
+/// client-go: a penalty resets after more than twice the longest delay without a failure.
 fn client_go(max: u64) -> Backoff {
     doubled(1, max).reset_after(secs(2 * max) + TICK)
 }

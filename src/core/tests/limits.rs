@@ -28,16 +28,16 @@ fn a_child_ends_the_program_however_it_was_stopped() {
     let mut sim = Simulation::running(rules(), slow());
     sim.exit("b", exit());
     sim.settle();
-    assert_eq!(sim.acts(), end, "by itself");
+    assert_eq!(sim.acts(), end, "while it runs");
 
     let mut sim = Simulation::running(rules(), slow());
-    sim.ask("b", ChildRequest::Terminate);
+    sim.request("b", ChildRequest::Terminate);
     sim.exit("b", exit());
     sim.settle();
-    assert_eq!(sim.acts(), format!("cancel b, {end}"), "while it is stopped by hand");
+    assert_eq!(sim.acts(), format!("cancel b, {end}"), "while a caller stops it");
 
     let mut sim = Simulation::running(rules(), slow());
-    let ticket = sim.ask("b", ChildRequest::RestartRunning);
+    let ticket = sim.request("b", ChildRequest::RestartRunning);
     sim.exit("b", exit());
     sim.settle();
     assert_eq!(sim.acts(), format!("cancel b, {end}"), "before it is started again");
@@ -61,7 +61,7 @@ fn a_child_ends_the_program_however_it_was_stopped() {
     assert_eq!(
         sim.timed(),
         "0ns cancel c, 1s finish exit 3 b: exit",
-        "before its group has come to it"
+        "before its group operation reaches it"
     );
 
     let b = fake("b").signals(None).stops(secs(9)).activation_timeout(secs(1));
@@ -89,11 +89,11 @@ fn what_has_begun_to_end_ends_as_it_began() {
 
 #[test]
 fn equal_children_end_the_program_too() {
-    for asked in [false, true] {
+    for is_terminated in [false, true] {
         let fakes = [fake("a"), fake("b").temporary().stops(secs(9))];
         let mut sim = Simulation::dynamic(rules(), fakes);
-        if asked {
-            sim.ask("b", ChildRequest::Terminate);
+        if is_terminated {
+            sim.request("b", ChildRequest::Terminate);
             assert_eq!(sim.acts(), "cancel b");
         }
         sim.exit("b", exit());
@@ -126,7 +126,7 @@ fn a_pause_merges_with_what_fails_in_it() {
     assert_eq!(
         sim.timed(),
         "0ns pause b, 0ns cancel c, 4s start a#2, 4s start b#2, 4s start c#2",
-        "its own wait is longer than the rest of the pause"
+        "its own delay is longer than the rest of the pause"
     );
 }
 
@@ -187,7 +187,7 @@ fn a_fallback_forgets_the_failures_of_the_child() {
     assert_eq!(
         sim.timed(),
         "1s start a#2, 4s start a#3, 4s replaced a, 4s start a#4, 7s start a#5",
-        "it waits the first wait again"
+        "it waits for the first delay again"
     );
 }
 
@@ -219,5 +219,5 @@ fn only_a_fallback_is_shown_as_one() {
     let mut sim = Simulation::named(rules(), "a b");
     assert_eq!(sim.why("a"), None);
     sim.fail("a");
-    assert_eq!(sim.why("a"), None, "nor is one that was restarted");
+    assert_eq!(sim.why("a"), None, "nor is a child that was restarted");
 }

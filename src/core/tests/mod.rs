@@ -7,12 +7,12 @@ mod dynamic;
 mod health;
 mod history;
 mod limits;
-mod line;
 mod messages;
 mod otp_scale;
 mod overrides;
 mod requests;
 mod scenarios;
+mod stop_chain;
 mod triggers;
 mod waits;
 
@@ -22,7 +22,7 @@ use crate::core::Decision;
 
 #[test]
 fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {
-    let told = [
+    let handled = [
         Decision::Restart { attempt: 1, delay: Duration::ZERO },
         Decision::Leave,
         Decision::EndSupervisor,
@@ -35,7 +35,7 @@ fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {
         Decision::Decline,
         Decision::Escalate,
     ];
-    assert!(told.iter().all(|it| !it.fails() && !it.is_accounted_for()));
+    assert!(handled.iter().all(|it| !it.fails() && !it.is_accounted_for()));
     assert!(failed.iter().all(|it| it.fails() && it.is_accounted_for()));
     assert!(!Decision::Exit.fails() && Decision::Exit.is_accounted_for());
 }

@@ -16,15 +16,16 @@ struct Work {
     largest: usize,
 }
 
-struct Simulation {
+/// Applies the effects of a machine and counts them.
+struct CountingDriver {
     machine: Machine,
     now: Instant,
     work: Work,
     finished: bool,
 }
 
-impl Simulation {
-    fn tell(&mut self, event: MachineEvent) {
+impl CountingDriver {
+    fn dispatch(&mut self, event: MachineEvent) {
         let mut pending = vec![event];
         while let Some(event) = pending.pop() {
             let mut effects = Vec::new();
@@ -53,22 +54,22 @@ impl Simulation {
 
 fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Work {
     let work = Work { events: 0, effects: 0, largest: 0 };
-    let mut sim = Simulation { machine, now, work, finished: false };
+    let mut driver = CountingDriver { machine, now, work, finished: false };
     let options = Arc::new(ChildOptions::default());
     for ticket in 0..children {
-        let key = sim.machine.add(Arc::clone(&options), now);
+        let key = driver.machine.add(Arc::clone(&options), now);
         if by_request {
-            sim.tell(MachineEvent::Request {
+            driver.dispatch(MachineEvent::Request {
                 ticket: ticket as u64,
                 key,
                 request: ChildRequest::Start,
             });
         }
     }
-    sim.tell(MachineEvent::Tick);
-    sim.tell(MachineEvent::Stop { within: None });
-    assert!(sim.finished, "{children} children are left");
-    sim.work
+    driver.dispatch(MachineEvent::Tick);
+    driver.dispatch(MachineEvent::Stop { within: None });
+    assert!(driver.finished, "{children} children are left");
+    driver.work
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn a_limit_that_is_said_in_each_incarnation_counts_over_all_of_them() {
     sim.policy("a", twice());
     sim.fail("a");
     assert_eq!(sim.acts(), "gave up a");
-    assert_eq!(sim.lifecycle("a"), Lifecycle::Errored, "it is parked, as it has said");
+    assert_eq!(sim.lifecycle("a"), Lifecycle::Errored, "it is parked, as its policy says");
 }
 
 #[test]
@@ -42,10 +42,14 @@ fn what_a_limit_has_counted_is_forgotten_with_the_first_restart_that_is_granted_
         sim.advance(secs(1));
         sim.fail("a");
         sim.advance(secs(1));
-        assert_eq!(sim.acts(), "start a#2, start a#3", "the second time without: {policy:?}");
+        assert_eq!(
+            sim.acts(),
+            "start a#2, start a#3",
+            "the second restart has no delay: {policy:?}"
+        );
         sim.policy("a", policy.clone());
         sim.fail("a");
-        assert_eq!(sim.acts(), "start a#4", "it counts from none: {policy:?}");
+        assert_eq!(sim.acts(), "start a#4", "it counts from zero: {policy:?}");
         sim.advance(secs(1));
         sim.policy("a", policy.clone());
         sim.fail("a");
@@ -62,13 +66,13 @@ fn an_own_limit_replaces_that_of_the_spec_and_the_remaining_limits_stay() {
     sim.fail("a");
     assert_eq!(sim.acts(), "start a#2, start a#3", "three in a row are allowed this time");
     sim.fail("a");
-    assert_eq!(sim.acts(), "gave up a", "and one the next time");
+    assert_eq!(sim.acts(), "gave up a", "and one restart the next time");
 
     let mut sim = Simulation::running(rules(), [strict()]);
     sim.fail("a");
     sim.policy("a", RestartPolicy::new().intensity(Intensity::sliding(9, secs(60))));
     sim.fail("a");
-    assert_eq!(sim.acts(), "start a#2, gave up a", "the spec limits what is in a row");
+    assert_eq!(sim.acts(), "start a#2, gave up a", "the spec limits restarts in a row");
 
     let mut sim = Simulation::running(Rules { intensity: at_most(1), ..rules() }, [fake("a")]);
     sim.fail("a");
@@ -102,7 +106,7 @@ fn what_follows_when_it_has_failed_too_often_is_for_this_incarnation() {
     assert_eq!(sim.lifecycle("a"), Lifecycle::Stopped);
     assert_eq!(sim.call("a", ChildRequest::Retry), "started 2");
     sim.fail("a");
-    assert_eq!(sim.lifecycle("a"), Lifecycle::Errored, "the next one says nothing");
+    assert_eq!(sim.lifecycle("a"), Lifecycle::Errored, "the next incarnation sets no policy");
 }
 
 #[test]

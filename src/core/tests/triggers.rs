@@ -19,7 +19,7 @@ fn limited(max: u32) -> Rules {
     Rules { intensity: Some(Intensity::sliding(max, secs(60))), ..rules() }
 }
 
-fn left(name: &str) -> FakeChild {
+fn not_restarted(name: &str) -> FakeChild {
     fake(name).on_exit(ExitKind::Failed, OnExit::Leave)
 }
 
@@ -28,12 +28,12 @@ mod a_child_that_is_left {
 
     #[test]
     fn is_errored_if_it_failed_and_stopped_if_it_ended_well() {
-        let b = left("b").on_exit(ExitKind::Normal, OnExit::Leave);
+        let b = not_restarted("b").on_exit(ExitKind::Normal, OnExit::Leave);
         let mut sim = Simulation::running(one_for_all(), [fake("a"), b, fake("c")]);
         sim.fail("b");
         assert_eq!(sim.story("b"), "active → errored (failed)");
         assert_eq!(sim.why("b"), Some("not restarted"));
-        assert_eq!(sim.alive(), "a#1 c#1", "its group isn't concerned");
+        assert_eq!(sim.alive(), "a#1 c#1", "its group keeps running");
 
         assert_eq!(sim.call("b", ChildRequest::Retry), "started 2");
         sim.skip();
@@ -46,7 +46,7 @@ mod a_child_that_is_left {
 
     #[test]
     fn costs_nothing() {
-        let mut sim = Simulation::running(limited(1), [left("a")]);
+        let mut sim = Simulation::running(limited(1), [not_restarted("a")]);
         for incarnation in 2..5 {
             sim.fail("a");
             assert_eq!(sim.call("a", ChildRequest::Retry), format!("started {incarnation}"));
@@ -56,7 +56,8 @@ mod a_child_that_is_left {
 
     #[test]
     fn comes_back_with_its_group() {
-        let mut sim = Simulation::running(one_for_all(), [fake("a"), left("b"), fake("c")]);
+        let mut sim =
+            Simulation::running(one_for_all(), [fake("a"), not_restarted("b"), fake("c")]);
         sim.fail("b");
         sim.fail("c");
         assert_eq!(sim.acts(), "cancel a, start a#2, start b#2, start c#2");
@@ -64,7 +65,7 @@ mod a_child_that_is_left {
 
     #[test]
     fn blocks_no_sibling_and_meets_no_requirement() {
-        let fakes = [left("a").signals(ms(1)), fake("b"), fake("c").requires("a")];
+        let fakes = [not_restarted("a").signals(ms(1)), fake("b"), fake("c").requires("a")];
         let mut sim = Simulation::ordered(rules(), fakes);
         sim.fake("a").scripts = [Script::Fail].into();
         sim.advance(ms(1));
@@ -89,7 +90,7 @@ mod a_child_that_is_left {
             (AutoShutdown::AllSignificant, ""),
         ] {
             let rules = Rules { auto_shutdown: auto, ..rules() };
-            let fakes = [left("a").significant(), fake("b").transient().significant()];
+            let fakes = [not_restarted("a").significant(), fake("b").transient().significant()];
             let mut sim = Simulation::running(rules, fakes);
             sim.fail("a");
             assert_eq!(sim.acts(), acts);
@@ -98,7 +99,8 @@ mod a_child_that_is_left {
 
     #[test]
     fn that_is_temporary_is_forgotten() {
-        let mut sim = Simulation::running(rules(), [fake("a").temporary(), left("b").temporary()]);
+        let mut sim =
+            Simulation::running(rules(), [fake("a").temporary(), not_restarted("b").temporary()]);
         sim.fail("b");
         assert_eq!(sim.acts(), "removed b");
     }
@@ -117,7 +119,7 @@ mod a_child_that_is_left {
 
     #[test]
     fn by_a_dynamic_supervisor_is_forgotten() {
-        let mut sim = Simulation::dynamic(rules(), [left("a"), fake("b")]);
+        let mut sim = Simulation::dynamic(rules(), [not_restarted("a"), fake("b")]);
         sim.fail("a");
         assert_eq!(sim.acts(), "removed a");
         assert_eq!(sim.alive(), "b#1");
@@ -197,14 +199,14 @@ mod the_supervisor {
         sim.event(MachineEvent::Stop { within: None });
         sim.skip();
         sim.fail("0");
-        assert!(sim.acts().starts_with("removed 0, cancel "), "nothing is told of it");
+        assert!(sim.acts().starts_with("removed 0, cancel "), "its exit is not decided");
     }
 }
 
 mod an_ordered_stop {
     use super::*;
 
-    /// Always back, whatever else is said.
+    /// Restarts after every exit, despite the restart type.
     fn eager(name: &str) -> FakeChild {
         let trigger = Trigger::any().restart_if(|_: &std::io::Error| true);
         fake(name).stops(None).trigger(trigger).on_exit(ExitKind::Failed, OnExit::Restart)
@@ -219,7 +221,7 @@ mod an_ordered_stop {
         let mut sim =
             Simulation::running(rules(), [eager("a"), eager("t").restart(RestartType::Temporary)]);
         for name in ["a", "t"] {
-            sim.ask(name, ChildRequest::Terminate);
+            sim.request(name, ChildRequest::Terminate);
             sim.exit(name, refused());
         }
         sim.settle();
@@ -227,7 +229,7 @@ mod an_ordered_stop {
         assert_eq!(sim.lifecycle("a"), Lifecycle::Stopped);
 
         let mut sim = Simulation::dynamic(rules(), [eager("a")]);
-        sim.ask("a", ChildRequest::Terminate);
+        sim.request("a", ChildRequest::Terminate);
         sim.exit("a", refused());
         assert_eq!(sim.acts(), "cancel a, removed a");
     }
@@ -250,7 +252,7 @@ mod an_ordered_stop {
         sim.exit("b", refused());
         sim.settle();
         assert_eq!(sim.acts(), "cancel b, start a#2, start b#2");
-        assert_eq!(sim.machine.intensity(sim.now).0, 1, "that of the group");
+        assert_eq!(sim.machine.intensity(sim.now).0, 1, "the restart of the group");
     }
 
     #[test]
@@ -264,7 +266,7 @@ mod an_ordered_stop {
         sim.end("t");
         assert_eq!(sim.acts(), "start t#2, removed t");
 
-        // One that gives up is parked like any other.
+        // A child that is given up is parked.
         let rules = Rules { on_exhausted: OnExhausted::Park, ..limited(0) };
         let mut sim = Simulation::running(rules, [t()]);
         sim.fail("t");
@@ -272,7 +274,7 @@ mod an_ordered_stop {
     }
 }
 
-/// A child whose task had to be ended is judged by how it failed, not by how its task ended.
+/// The trigger of a child that was cancelled after a failure decides by the failure, not by the task's exit.
 #[test]
 fn the_real_reason_counts() {
     let late = |then| {
@@ -289,9 +291,9 @@ fn the_real_reason_counts() {
         (answer, sim.acts())
     };
     assert_eq!(late(OnExit::Restart), ("restarting".to_owned(), "start a#2".to_owned()));
-    assert_eq!(late(OnExit::Leave), ("unfit errored".to_owned(), "up".to_owned()));
+    assert_eq!(late(OnExit::Leave), ("invalid state errored".to_owned(), "up".to_owned()));
     let (answer, acts) = late(OnExit::FailSupervisor);
-    assert_eq!(answer, "unfit errored");
+    assert_eq!(answer, "invalid state errored");
     assert_eq!(acts, "a fails all, cancel z, finish failed a: activation_timed_out");
 }
 
@@ -299,12 +301,12 @@ fn the_real_reason_counts() {
 fn a_child_that_stops_itself_ends_cleanly() {
     let a = || fake("a").trigger(Trigger::failure());
     let mut sim = Simulation::running(rules(), [a()]);
-    sim.says("a", |key, incarnation| MachineEvent::StopSelf { key, incarnation });
+    sim.child_event("a", |key, incarnation| MachineEvent::StopSelf { key, incarnation });
     sim.settle();
     assert_eq!(sim.acts(), "cancel a, a ends all, finish auto");
 
     let mut sim = Simulation::running(rules(), [fake("a").trigger(Trigger::stop())]);
-    sim.says("a", |key, incarnation| MachineEvent::StopSelf { key, incarnation });
+    sim.child_event("a", |key, incarnation| MachineEvent::StopSelf { key, incarnation });
     sim.settle();
     assert_eq!(sim.acts(), "cancel a, start a#2");
 }

@@ -1,4 +1,4 @@
-//! Delays that errors ask for, and restarts that are not charged, for both kinds of supervisor.
+//! Delays that errors set, and restarts that are not charged, for both kinds of supervisor.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use crate::policy::{
     Strategy, Trigger,
 };
 
-/// A minute before the first restart, and twice as long before each further one.
+/// A delay of a minute before the first restart, doubled before each further one.
 fn waiting() -> Rules {
     Rules { backoff: Backoff::exponential(secs(60), secs(600)), ..rules() }
 }
@@ -35,7 +35,7 @@ fn busy() -> ExitReason {
     Script::Busy.reason()
 }
 
-/// The attempt that is waited for, and the wait.
+/// The next attempt and its delay.
 fn next(sim: &Simulation, name: &str) -> Option<(u32, Duration)> {
     let history = sim.machine.view(sim.key(name), sim.now)?.history?;
     Some((history.attempt, history.next?.1))
@@ -60,13 +60,13 @@ mod a_wait_that_an_error_asks_for {
 
     #[test]
     fn replaces_the_delay_that_would_have_been_drawn() {
-        waits(Simulation::running(waiting(), [fake("a").told(secs(5))]));
-        waits(Simulation::dynamic(waiting(), [fake("a").told(secs(5))]));
+        waits(Simulation::running(waiting(), [fake("a").retry_after(secs(5))]));
+        waits(Simulation::dynamic(waiting(), [fake("a").retry_after(secs(5))]));
     }
 
     #[test]
     fn is_one_in_a_row_and_leaves_the_curve_where_it_is() {
-        let mut sim = Simulation::running(waiting(), [fake("a").told(secs(5))]);
+        let mut sim = Simulation::running(waiting(), [fake("a").retry_after(secs(5))]);
         let fails = || Script::Fail.reason();
         let waits = [busy(), fails(), busy(), busy(), fails(), busy(), fails()].map(|reason| {
             sim.exit("a", reason);
@@ -81,7 +81,7 @@ mod a_wait_that_an_error_asks_for {
     fn is_the_childs_and_before_that_of_the_defaults() {
         let mut rules = waiting();
         rules.defaults.retry_after.add(|_: &Busy| Some(secs(7)));
-        let mut sim = Simulation::running(rules, [fake("a").told(secs(5)), fake("b")]);
+        let mut sim = Simulation::running(rules, [fake("a").retry_after(secs(5)), fake("b")]);
         for name in ["a", "b"] {
             sim.exit(name, busy());
         }
@@ -92,7 +92,7 @@ mod a_wait_that_an_error_asks_for {
     #[test]
     fn counts_from_the_failure_and_not_from_the_end_of_the_task_or_the_decision() {
         let rules = Rules { asks: true, ..waiting() };
-        let a = fake("a").told(secs(5)).answers([(secs(2), Resolution::Restart)]);
+        let a = fake("a").retry_after(secs(5)).answers([(secs(2), Resolution::Restart)]);
         let mut sim = Simulation::running(rules, [a]);
         sim.exit("a", busy());
         sim.advance(secs(5));
@@ -103,7 +103,7 @@ mod a_wait_that_an_error_asks_for {
     #[test]
     fn is_that_of_the_group() {
         let rules = Rules { strategy: Strategy::RestForOne, ..waiting() };
-        let fakes = [fake("a"), fake("b").told(secs(5)), fake("c")];
+        let fakes = [fake("a"), fake("b").retry_after(secs(5)), fake("c")];
         let mut sim = Simulation::running(rules, fakes);
         sim.exit("b", busy());
         sim.advance(secs(5));
@@ -113,15 +113,15 @@ mod a_wait_that_an_error_asks_for {
     #[test]
     fn is_found_in_what_a_supervisor_has_escalated() {
         let source = ExitReason::Escalated { child: Path::root("x"), source: busy().into() };
-        let mut sim = Simulation::running(waiting(), [fake("a").told(secs(5))]);
+        let mut sim = Simulation::running(waiting(), [fake("a").retry_after(secs(5))]);
         sim.exit("a", source);
         assert_eq!(next(&sim, "a"), Some((1, secs(5))));
     }
 
     #[test]
     fn is_asked_for_once() {
-        let asked = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&asked);
+        let draws = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&draws);
         let mut rules = Rules { asks: true, ..waiting() };
         rules.defaults.retry_after.add(move |_: &Busy| {
             count.fetch_add(1, Ordering::Relaxed);
@@ -135,18 +135,18 @@ mod a_wait_that_an_error_asks_for {
         let mut take = |event| machine.on_event(event, now, effects);
         take(MachineEvent::Request { ticket: 1, key, request: ChildRequest::Start });
         take(MachineEvent::Exited { key, incarnation: 1, reason: busy() });
-        assert_eq!(asked.load(Ordering::Relaxed), 0, "nothing is drawn yet");
+        assert_eq!(draws.load(Ordering::Relaxed), 0, "nothing is drawn yet");
         take(MachineEvent::Answered { key, incarnation: 1, decision: Resolution::Restart.into() });
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert_eq!(draws.load(Ordering::Relaxed), 1);
         take(MachineEvent::Request { ticket: 2, key, request: ChildRequest::Wake });
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert_eq!(draws.load(Ordering::Relaxed), 1);
     }
 
     #[test]
     fn is_no_end_of_a_backoff_that_has_one() {
         let mut rules = rules();
         rules.backoff = Backoff::iter(|| [secs(1)]);
-        let mut sim = Simulation::running(rules, [fake("a").told(secs(5)), fake("b")]);
+        let mut sim = Simulation::running(rules, [fake("a").retry_after(secs(5)), fake("b")]);
         for _ in 0..3 {
             sim.exit("a", busy());
             sim.advance(secs(5));
@@ -157,7 +157,7 @@ mod a_wait_that_an_error_asks_for {
     #[test]
     fn is_bounded_by_the_limits_of_the_child() {
         let rules = Rules { on_exhausted: OnExhausted::Park, ..waiting() };
-        let mut sim = Simulation::running(rules, [fake("a").told(secs(5)).consecutive(1)]);
+        let mut sim = Simulation::running(rules, [fake("a").retry_after(secs(5)).consecutive(1)]);
         sim.exit("a", busy());
         sim.advance(secs(5));
         sim.exit("a", busy());
@@ -169,19 +169,19 @@ mod a_wait_that_an_error_asks_for {
     fn of_zero_is_charged_also_before_it_is_active() {
         let scripts = || [Script::Busy, Script::Busy];
         let rules = || Rules { on_exhausted: OnExhausted::Park, ..limited(1) };
-        let a = fake("a").signals(Duration::ZERO).told(Duration::ZERO).scripts(scripts());
+        let a = fake("a").signals(Duration::ZERO).retry_after(Duration::ZERO).scripts(scripts());
         let mut sim = Simulation::ordered(rules(), [a]);
         sim.settle();
         assert_eq!(sim.acts(), "start a#1, start a#2, gave up a, up");
 
-        let a = fake("a").signals(Duration::ZERO).told(ms(1)).scripts(scripts());
+        let a = fake("a").signals(Duration::ZERO).retry_after(ms(1)).scripts(scripts());
         let mut sim = Simulation::ordered(rules(), [a]);
         sim.advance(secs(1));
         assert_eq!(sim.acts(), "start a#1, start a#2, start a#3, up");
         assert_eq!(charged(&sim), 0);
     }
 
-    /// It was well before, and the backoff says at once after that: the error has said otherwise.
+    /// The child was healthy, and its backoff restarts at once after that, but the error sets a delay.
     #[test]
     fn uses_up_that_a_child_was_well() {
         let backoff = Backoff::constant(secs(9)).first_at_once().at_once_after_reset();
@@ -201,12 +201,12 @@ mod a_restart_that_is_not_charged {
         for incarnation in 2..=4 {
             sim.fail("a");
             sim.advance(secs(60));
-            sim.says("a", |key, incarnation| MachineEvent::Healthy { key, incarnation });
+            sim.child_event("a", |key, incarnation| MachineEvent::Healthy { key, incarnation });
             assert_eq!(sim.acts(), format!("start a#{incarnation}"));
             assert_eq!(charged(&sim), 0);
         }
         sim.exit("a", ExitReason::Aborted);
-        assert_eq!(charged(&sim), 1, "this end isn't excepted");
+        assert_eq!(charged(&sim), 1, "this exit has no exception");
     }
 
     #[test]
@@ -224,9 +224,9 @@ mod a_restart_that_is_not_charged {
         }
         assert_eq!(sim.acts(), "start a#2, start a#3, gave up a, finish escalated a: failed");
 
-        let mut sim = Simulation::running(limited(1), [free("a").told(Duration::ZERO)]);
+        let mut sim = Simulation::running(limited(1), [free("a").retry_after(Duration::ZERO)]);
         sim.exit("a", busy());
-        assert_eq!(charged(&sim), 1, "an error may ask for none");
+        assert_eq!(charged(&sim), 1, "an error may set no delay");
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod a_restart_that_is_not_charged {
         assert_eq!(charged(&sim), 0);
     }
 
-    /// What is said of its end is known when the answer comes.
+    /// The exception to its exit is known when the callback decides.
     #[test]
     fn is_not_charged_after_a_decision_of_the_callback() {
         let rules = Rules { asks: true, ..limited(1) };
@@ -292,7 +292,7 @@ mod a_restart_that_is_not_charged {
         assert_eq!(charged(&sim), 1);
     }
 
-    /// What is excepted is excepted, also where a restart would otherwise always be charged.
+    /// An exception holds, also where a restart would otherwise always be charged.
     #[test]
     fn is_free_after_an_escalation_and_before_it_is_active() {
         let a = fake("a").on_exit(ExitKind::Escalated, OnExit::RestartUncharged);
@@ -338,7 +338,7 @@ fn what_is_shown_of_a_groups_wait_is_when_the_group_starts() {
     };
     sim.fail("c");
     assert_eq!(begins(&sim), Some(secs(60)));
-    // A caller requests it earlier, but it has to wait for its sibling.
+    // A caller requests it earlier, but it waits for its sibling.
     assert_eq!(sim.call("c", ChildRequest::Wake), "done");
     assert_eq!(sim.lifecycle("c"), Lifecycle::Restarting);
     assert_eq!(begins(&sim), Some(Duration::ZERO));
@@ -367,5 +367,5 @@ fn nothing_is_kept_of_a_child_that_never_failed_unless_its_backoff_wants_it() {
     };
     let backoff = || Backoff::exponential(secs(5), secs(30));
     assert!(!kept(backoff()));
-    assert!(kept(backoff().at_once_after_reset()), "that it was well");
+    assert!(kept(backoff().at_once_after_reset()), "that it was healthy");
 }

@@ -2,10 +2,10 @@
 //!
 //! A [`Fingerprint`] takes in all that a machine keeps, except what no rule looks at.
 //!
-//! # What is left out, and why nothing is lost
+//! # What is left out, and why this is right
 //!
 //! 1. *The time of day.* Instants are compared with now and with each other, so they are taken
-//!    relative to now. Of past instants the machine only asks whether they are past. How long a child
+//!    relative to now. Past instants only count as past. How long a child
 //!    has been active is taken while its backoff may yet reset, and how long ago it failed while its
 //!    task still runs; no rule looks further back than the backoff does. Restarts that no longer
 //!    count are left out; the window drops them when it is used next.
@@ -13,9 +13,9 @@
 //!    incarnations are tried in each state. Whether there was an incarnation at all is taken.
 //! 3. *The numbers of children.* Positions are taken as ranks, which keep their order, and keys as
 //!    the places they point to. A key of a removed child finds nothing, as the arena's tests check.
-//! 4. *Which caller waits.* Callers that wait for the same are answered together.
+//! 4. *Which caller waits.* Callers that wait for the same outcome are answered together.
 //! 5. *How a child ended.* This matters only where it failed and its task still runs, or the failure
-//!    callback decides, and then only its kind and the delay that its error asks for: the triggers
+//!    callback decides, and then only its kind and the delay that its error sets: the triggers
 //!    of explored children do not look at errors.
 //! 6. *Randomness.* Explored backoffs have no jitter, so nothing is drawn.
 
@@ -67,7 +67,7 @@ impl Fingerprint {
         (u128::from(self.half(0)) << 64) | u128::from(self.half(1))
     }
 
-    /// Takes an instant of which no rule asks how long it is past.
+    /// Takes an instant that no rule compares once it is past.
     pub(super) fn at(&mut self, at: Instant) {
         at.saturating_duration_since(self.now).hash(self);
     }
@@ -77,7 +77,7 @@ impl Fingerprint {
         at.filter(|&at| at > self.now).map(|at| at - self.now).hash(self);
     }
 
-    /// Takes an instant of which a rule asks how long it is past, up to a limit.
+    /// Takes an instant that a rule compares for a while after it is past.
     pub(super) fn since(&mut self, at: Instant, limit: Duration) {
         self.now.saturating_duration_since(at).min(limit).hash(self);
     }
@@ -190,9 +190,9 @@ impl Fingerprint {
         self.pos(entry.pos);
         let Some(history) = &entry.history else { return self.write_u8(b'-') };
         let backoff = entry.backoff(&children.rules);
-        history.policy.as_deref().map(words).hash(self);
+        history.policy.as_deref().map(policy_text).hash(self);
         let failures = history.consecutive_failures.min(backoff.flat_from());
-        // The place on the curve differs from the failures where an error has asked for a delay.
+        // The place on the curve differs from the failures where an error has set the delay.
         (failures, history.place().min(backoff.flat_from())).hash(self);
         (entry.options.is_fallback, history.message_pending).hash(self);
         self.until(history.held);
@@ -212,9 +212,10 @@ impl Fingerprint {
             ChildState::Stopping { why: StopReason::Failing { .. }, .. }
             | ChildState::AwaitingDecision { .. } => {
                 let last = history.last.as_deref();
-                let asked = last.and_then(|last| children.rules.retry_after(&entry.options, last));
-                self.since(entry.since, backoff.longest().max(asked.unwrap_or_default()));
-                last.map(|last| (last.kind(), asked)).hash(self);
+                let retry_after =
+                    last.and_then(|last| children.rules.retry_after(&entry.options, last));
+                self.since(entry.since, backoff.longest().max(retry_after.unwrap_or_default()));
+                last.map(|last| (last.kind(), retry_after)).hash(self);
             }
             _ => {}
         }
@@ -247,7 +248,7 @@ impl Fingerprint {
 }
 
 /// The policy of an incarnation as text. Explored children set neither their backoff nor their log.
-pub(super) fn words(policy: &RestartPolicy) -> String {
+pub(super) fn policy_text(policy: &RestartPolicy) -> String {
     let RestartPolicy { restart, limits, on_exhausted, .. } = policy;
     format!("{restart:?} {:?} {on_exhausted:?}", limits.get())
 }

@@ -7,9 +7,9 @@ use super::super::while_down::WhileDown;
 use super::*;
 
 /// Sends to the mailbox when it is dropped.
-struct Calls(Address<Option<Calls>>);
+struct SendsOnDrop(Address<Option<SendsOnDrop>>);
 
-impl Drop for Calls {
+impl Drop for SendsOnDrop {
     fn drop(&mut self) {
         let _ = self.0.try_send(None);
     }
@@ -36,7 +36,7 @@ fn a_panic_in_final_message_does_not_lose_the_message() {
 #[test]
 fn dropping_a_replaced_option_may_use_the_mailbox() {
     let shared = Arc::new(MailboxShared::new(9));
-    let calls = Calls(Address::new(Arc::clone(&shared)));
+    let calls = SendsOnDrop(Address::new(Arc::clone(&shared)));
     let reply = WhileDown::reply(move |_| assert!(!calls.0.is_empty()));
     shared.set_option(|options| std::mem::replace(&mut options.while_down, reply.into()));
 

@@ -101,7 +101,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
         Self::with(capacity, false)
     }
 
-    /// Its child is started by messages.
+    /// Returns a mailbox whose child is started by messages.
     fn start_on_message(capacity: usize) -> Self {
         Self::with(capacity, true)
     }
@@ -134,7 +134,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
         Inbox::new(Arc::clone(&self.shared), holder, loan, held_until)
     }
 
-    /// The same, without an inbox. Returns the number of the loan and the deadline of its hold.
+    /// Lends it without an inbox. Returns the number of the loan and the deadline of its hold.
     fn loan(&mut self) -> (u64, Option<Instant>) {
         self.holder = Arc::default();
         let holder = Arc::<TestHolder>::clone(&self.holder);

@@ -8,10 +8,10 @@ use super::super::queue::MessageQueue;
 use super::*;
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum QueueStep {
     /// Pushes if there is room, and waits otherwise.
     Send,
-    /// From this part of all numbers on, in eighths: 0 holds nothing back.
+    /// Takes from this part of all numbers on, in eighths: 0 holds nothing back.
     Take(u64),
     Lend(u64),
     Settle(prop::sample::Index),
@@ -21,44 +21,44 @@ enum Step {
     Poll(prop::sample::Index),
     Release,
     DrainUndelivered,
-    /// And admits senders, as a caller of `drain` must do.
+    /// Drains, and admits senders as a caller of `drain` must do.
     Drain,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = QueueStep> {
     let index = any::<prop::sample::Index>;
     let from = || prop_oneof![3 => Just(0), 1 => 0..9_u64];
     prop_oneof![
-        8 => Just(Step::Send),
-        3 => from().prop_map(Step::Take),
-        4 => from().prop_map(Step::Lend),
-        2 => index().prop_map(Step::Settle),
-        3 => (index(), any::<bool>()).prop_map(|(which, failed)| Step::GiveBack(which, failed)),
-        1 => Just(Step::Evict),
-        2 => index().prop_map(Step::Leave),
-        2 => index().prop_map(Step::Poll),
-        1 => Just(Step::Release),
-        1 => Just(Step::DrainUndelivered),
-        1 => Just(Step::Drain),
+        8 => Just(QueueStep::Send),
+        3 => from().prop_map(QueueStep::Take),
+        4 => from().prop_map(QueueStep::Lend),
+        2 => index().prop_map(QueueStep::Settle),
+        3 => (index(), any::<bool>()).prop_map(|(which, failed)| QueueStep::GiveBack(which, failed)),
+        1 => Just(QueueStep::Evict),
+        2 => index().prop_map(QueueStep::Leave),
+        2 => index().prop_map(QueueStep::Poll),
+        1 => Just(QueueStep::Release),
+        1 => Just(QueueStep::DrainUndelivered),
+        1 => Just(QueueStep::Drain),
     ]
 }
 
-/// What is known of a message. The message itself is its number among all that were sent, which differs
-/// from its number in the queue.
+/// The expected state of a message. The message itself is its number among all sent messages, which
+/// differs from its number in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Known {
+struct ExpectedDelivery {
     id: u64,
     attempts: u32,
     failed: u32,
 }
 
 #[derive(Default)]
-struct Naive {
+struct QueueModel {
     capacity: usize,
     sent: u32,
     next_id: u64,
     /// By the number in the queue.
-    queued: BTreeMap<u64, (u32, Known)>,
+    queued: BTreeMap<u64, (u32, ExpectedDelivery)>,
     lent: Vec<Envelope<u32>>,
     /// The numbers of the senders that wait, and of those that are admitted.
     waiting: Vec<u64>,
@@ -66,7 +66,7 @@ struct Naive {
     senders: u64,
 }
 
-impl Naive {
+impl QueueModel {
     fn len(&self) -> usize {
         self.queued.len() + self.lent.len()
     }
@@ -78,10 +78,10 @@ impl Naive {
     fn push(&mut self, message: u32) {
         let id = self.next_id;
         self.next_id += 1;
-        self.queued.insert(id, (message, Known { id, ..Known::default() }));
+        self.queued.insert(id, (message, ExpectedDelivery { id, ..ExpectedDelivery::default() }));
     }
 
-    /// Returns how many are woken.
+    /// Returns how many senders are woken.
     fn admit(&mut self) -> usize {
         if self.is_full() || self.waiting.is_empty() {
             return 0;
@@ -90,7 +90,7 @@ impl Naive {
         1
     }
 
-    fn pick(&mut self, from: u64) -> Option<(u32, Known)> {
+    fn pick(&mut self, from: u64) -> Option<(u32, ExpectedDelivery)> {
         let id = *self.queued.range(from..).next()?.0;
         self.queued.remove(&id)
     }
@@ -101,22 +101,22 @@ impl Naive {
     }
 }
 
-fn known(envelope: &Envelope<u32>) -> (u32, Known) {
+fn known(envelope: &Envelope<u32>) -> (u32, ExpectedDelivery) {
     let &Envelope { id, message, attempts, failed, .. } = envelope;
-    (message, Known { id, attempts, failed })
+    (message, ExpectedDelivery { id, attempts, failed })
 }
 
 fn same(real: impl IntoIterator<Item = Envelope<u32>>, naive: &[u32]) -> bool {
     real.into_iter().map(|it| it.message).eq(naive.iter().copied())
 }
 
-fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
+fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
     let mut queue = MessageQueue::new(capacity);
-    let mut naive = Naive { capacity, ..Naive::default() };
+    let mut naive = QueueModel { capacity, ..QueueModel::default() };
     for step in steps {
         let from = |eighths: u64| naive.next_id * eighths / 8;
         match step {
-            Step::Send => {
+            QueueStep::Send => {
                 prop_assert_eq!(queue.is_full(), naive.is_full());
                 if queue.is_full() {
                     prop_assert_eq!(queue.wait(Waker::noop().clone()), naive.senders);
@@ -128,7 +128,7 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     naive.sent += 1;
                 }
             }
-            Step::Take(eighths) => {
+            QueueStep::Take(eighths) => {
                 let from = from(eighths);
                 let taken = queue.take(from);
                 let picked = naive.pick(from);
@@ -137,21 +137,21 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 let waker = taken.and_then(|(_, waker)| waker);
                 prop_assert_eq!(usize::from(waker.is_some()), woken);
             }
-            Step::Lend(eighths) => {
+            QueueStep::Lend(eighths) => {
                 let from = from(eighths);
                 let lent = queue.lend(from);
                 let picked = naive.pick(from).map(|(message, known)| {
-                    (message, Known { attempts: known.attempts + 1, ..known })
+                    (message, ExpectedDelivery { attempts: known.attempts + 1, ..known })
                 });
                 prop_assert_eq!(lent.as_ref().map(known), picked);
                 naive.lent.extend(lent);
             }
-            Step::Settle(which) if !naive.lent.is_empty() => {
+            QueueStep::Settle(which) if !naive.lent.is_empty() => {
                 let envelope = naive.lent.remove(which.index(naive.lent.len()));
                 let waker = queue.settle(&envelope);
                 prop_assert_eq!(usize::from(waker.is_some()), naive.admit());
             }
-            Step::GiveBack(which, failed) if !naive.lent.is_empty() => {
+            QueueStep::GiveBack(which, failed) if !naive.lent.is_empty() => {
                 let envelope = naive.lent.remove(which.index(naive.lent.len()));
                 let (message, mut known) = known(&envelope);
                 queue.give_back(envelope, failed);
@@ -159,7 +159,7 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 naive.queued.insert(known.id, (message, known));
             }
             // A caller that evicts pushes at once.
-            Step::Evict if queue.is_full() => {
+            QueueStep::Evict if queue.is_full() => {
                 let evicted = queue.evict();
                 prop_assert_eq!(evicted.as_ref().map(known), naive.pick(0));
                 if evicted.is_some() {
@@ -168,7 +168,7 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     naive.sent += 1;
                 }
             }
-            Step::Leave(which) if naive.senders > 0 => {
+            QueueStep::Leave(which) if naive.senders > 0 => {
                 let number = which.index(usize::try_from(naive.senders).unwrap()) as u64;
                 let (own, next) = queue.leave(number);
                 prop_assert_eq!(own.is_some(), naive.waiting.contains(&number));
@@ -177,7 +177,7 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 prop_assert_eq!(usize::from(next.is_some()), woken);
             }
             // A sender that may send does so at once.
-            Step::Poll(which) if naive.senders > 0 => {
+            QueueStep::Poll(which) if naive.senders > 0 => {
                 let number = which.index(usize::try_from(naive.senders).unwrap()) as u64;
                 let poll = queue.poll_wait(number, Waker::noop()).0;
                 prop_assert_eq!(poll.is_pending(), naive.waiting.contains(&number));
@@ -187,13 +187,13 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     naive.sent += 1;
                 }
             }
-            Step::Release => {
+            QueueStep::Release => {
                 prop_assert_eq!(queue.release_senders().len(), naive.waiting.len());
                 naive.waiting.clear();
                 naive.admitted.clear();
             }
             // A caller that drains undelivered messages releases all senders.
-            Step::DrainUndelivered => {
+            QueueStep::DrainUndelivered => {
                 let fresh = naive.queued.values().filter(|(_, it)| it.attempts == 0);
                 let fresh: Vec<_> = fresh.map(|it| it.0).collect();
                 naive.queued.retain(|_, (_, it)| it.attempts > 0);
@@ -202,7 +202,7 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 naive.waiting.clear();
                 naive.admitted.clear();
             }
-            Step::Drain => {
+            QueueStep::Drain => {
                 let all: Vec<_> = std::mem::take(&mut naive.queued).into_values().collect();
                 let all: Vec<_> = all.into_iter().map(|it| it.0).collect();
                 prop_assert!(same(queue.drain(), &all));
@@ -211,8 +211,11 @@ fn run(capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 }
                 prop_assert_eq!(naive.admit(), 0);
             }
-            Step::Settle(_) | Step::GiveBack(..) | Step::Evict | Step::Leave(_) | Step::Poll(_) => {
-            }
+            QueueStep::Settle(_)
+            | QueueStep::GiveBack(..)
+            | QueueStep::Evict
+            | QueueStep::Leave(_)
+            | QueueStep::Poll(_) => {}
         }
         prop_assert_eq!(queue.len(), naive.len());
         prop_assert!(queue.len() <= capacity);

@@ -6,7 +6,7 @@ use std::task::Wake;
 use super::super::address::Address;
 use super::*;
 
-/// A waker that counts how often it was called.
+/// A waker that counts its calls.
 #[derive(Default)]
 pub(super) struct CountingWaker(AtomicUsize);
 
@@ -16,7 +16,7 @@ impl CountingWaker {
         (Arc::clone(&counter), Waker::from(counter))
     }
 
-    /// Returns how often it was called since the last call of this.
+    /// Returns the number of wakes since the last call.
     pub(super) fn wakes(&self) -> usize {
         self.0.swap(0, Ordering::SeqCst)
     }
@@ -149,8 +149,8 @@ fn notifications_after(
 #[test]
 fn messages_left_by_an_incarnation_start_the_next_one_only_after_progress() {
     assert_eq!(notifications_after(None, |it| assert_eq!(it.ack(), 1)), 1);
-    assert_eq!(notifications_after(Some(5), drop), 1, "it becomes poison some day");
-    assert_eq!(notifications_after(None, drop), 0, "it could fail like that forever");
+    assert_eq!(notifications_after(Some(5), drop), 1, "it becomes poison at its fifth failure");
+    assert_eq!(notifications_after(None, drop), 0, "it can fail forever");
 }
 
 #[test]

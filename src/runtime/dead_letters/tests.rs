@@ -17,8 +17,6 @@ use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
 use crate::path::Path;
 use crate::policy::DeadLetterLog;
 
-type Message = Box<dyn Any + Send>;
-
 /// A supervisor, as far as its dead letters go.
 #[derive(Clone)]
 struct TestSupervisor {
@@ -58,7 +56,7 @@ impl DeadMailbox {
         &self,
         event_type: &'static str,
         type_id: TypeId,
-        payload: Message,
+        payload: Box<dyn Any + Send>,
         entry: Option<EntryId>,
     ) {
         let undelivered = Undelivered {
@@ -80,10 +78,10 @@ impl DeadMailbox {
 impl Redeliver for DeadMailbox {
     fn redeliver(
         self: Arc<Self>,
-        payload: Message,
+        payload: Box<dyn Any + Send>,
         entry: EntryId,
         _: Instant,
-    ) -> Result<(), (Message, Refused)> {
+    ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
         self.dead_letter("again", (*payload).type_id(), payload, Some(entry));
         Ok(())
     }
@@ -276,9 +274,9 @@ async fn a_store_has_a_letter_before_subscribers_receive_it() {
 }
 
 /// Sends another message that is lost when it is dropped.
-struct Sending(Arc<DeadMailbox>);
+struct SendsLostMessage(Arc<DeadMailbox>);
 
-impl Drop for Sending {
+impl Drop for SendsLostMessage {
     fn drop(&mut self) {
         self.0.send("lost");
     }
@@ -291,12 +289,12 @@ async fn dropping_a_message_may_send_messages() {
     let (letters, dead) = (app.subscribe(), DeadMailbox::of(&app));
     // It is dropped by the store, by the channel, or with the last subscription.
     for _ in 0..2000 {
-        dead.send(Sending(Arc::clone(&dead)));
+        dead.send(SendsLostMessage(Arc::clone(&dead)));
     }
     drop(letters);
     assert_eq!(store.counts().total, 4000);
     assert_eq!(Arc::strong_count(&dead), 1);
-    dead.send(Sending(Arc::clone(&dead)));
+    dead.send(SendsLostMessage(Arc::clone(&dead)));
     store.remove(store.entries()[0].id);
 }
 
@@ -306,7 +304,7 @@ async fn dropping_a_slow_subscription_may_send_messages() {
     let (mut quick, slow, dead) = (app.subscribe(), app.subscribe(), DeadMailbox::of(&app));
     // The channel is full: the next letter replaces the first.
     for _ in 0..1024 {
-        dead.send(Sending(Arc::clone(&dead)));
+        dead.send(SendsLostMessage(Arc::clone(&dead)));
     }
     while quick.try_next().is_some() {}
     drop(slow);

@@ -35,13 +35,13 @@ use crate::policy::{
     Start, Strategy,
 };
 use plan::{Flavour, Plan, plans};
-use scene::{Cast, Scene};
-use search::{Found, Seen, compare_merged, explore};
-use step::{End, Step, Word};
+use search::{CounterExample, Seen, compare_merged, explore};
+use state::{ExploredState, PlannedChildren};
+use step::{ExplorationStep, OwnPolicy, TaskExit};
 
 mod plan;
-mod scene;
 mod search;
+mod state;
 mod step;
 
 /// How far to explore.
@@ -59,9 +59,9 @@ const SMALL: [Bound; 3] = [
 ];
 
 /// The bounds of `VERGER_EXPLORE`, as in `1:8 2:4`: children and depth, with all plans.
-fn bounds(asked: &str) -> Vec<Bound> {
+fn bounds(setting: &str) -> Vec<Bound> {
     let number = |text: &str| text.parse().expect("VERGER_EXPLORE is like `1:8 2:4`");
-    let bounds = asked.split_whitespace().map(|bound| {
+    let bounds = setting.split_whitespace().map(|bound| {
         let (children, depth) = bound.split_once(':').expect("VERGER_EXPLORE is like `1:8 2:4`");
         Bound { children: number(children), depth: number(depth), sample: 1 }
     });
@@ -70,8 +70,8 @@ fn bounds(asked: &str) -> Vec<Bound> {
 
 #[test]
 fn every_order_of_events_keeps_the_promises() {
-    let asked = std::env::var("VERGER_EXPLORE");
-    let bounds = asked.map_or_else(|_| SMALL.into(), |asked| bounds(&asked));
+    let setting = std::env::var("VERGER_EXPLORE");
+    let bounds = setting.map_or_else(|_| SMALL.into(), |setting| bounds(&setting));
     for Bound { children, depth, sample } in bounds {
         let began = Instant::now();
         let plans: Vec<_> = plans(children).into_iter().step_by(sample).collect();
@@ -100,7 +100,7 @@ fn states_that_are_merged_have_the_same_future() {
 }
 
 /// Explores all plans on two threads.
-fn all(plans: &[Plan], depth: usize) -> Result<Seen, Box<Found>> {
+fn all(plans: &[Plan], depth: usize) -> Result<Seen, Box<CounterExample>> {
     let (next, total) = (AtomicUsize::new(0), Mutex::new(Ok(Seen::default())));
     let work = || {
         while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -136,8 +136,8 @@ macro_rules! pasted {
 
 #[test]
 fn what_is_printed_can_be_pasted() {
-    use Step::{
-        AbortAll, Add, Ask, ChildAnswer, Due, Exited, Healthy, Ignored, Pass, Policy, Ready, Stop,
+    use ExplorationStep::{
+        AbortAll, Add, Decide, Due, Exited, Healthy, Ignored, Pass, Policy, Ready, Request, Stop,
         StopSelf, Unhealthy,
     };
     let plan = Plan {
@@ -156,15 +156,15 @@ fn what_is_printed_can_be_pasted() {
         Ignored(1),
         Add(1),
         StopSelf(1),
-        Policy(1, Word::Type(RestartType::Permanent)),
-        Policy(0, Word::Once),
+        Policy(1, OwnPolicy::Type(RestartType::Permanent)),
+        Policy(0, OwnPolicy::Once),
         Unhealthy(0),
-        ChildAnswer(1, Resolution::GiveUp),
-        Exited(1, End::Normal),
-        Exited(0, End::Failed),
+        Decide(1, Resolution::GiveUp),
+        Exited(1, TaskExit::Normal),
+        Exited(0, TaskExit::Failed),
         Pass(1),
-        Ask(0, ChildRequest::Wake),
-        Exited(0, End::Escalated),
+        Request(0, ChildRequest::Wake),
+        Exited(0, TaskExit::Escalated),
         Stop { hurried: true },
         AbortAll,
     ];
@@ -189,39 +189,39 @@ fn what_is_printed_can_be_pasted() {
                 .activation_timeout(ms(200)).requires("a")
         ]);
         sim.due();
-        sim.says("a", |key, incarnation| MachineEvent::Ready { key, incarnation });
-        sim.says("a", |key, incarnation| MachineEvent::Healthy { key, incarnation });
-        sim.says("b", |key, incarnation| MachineEvent::Ignored { key, incarnation });
+        sim.child_event("a", |key, incarnation| MachineEvent::Ready { key, incarnation });
+        sim.child_event("a", |key, incarnation| MachineEvent::Healthy { key, incarnation });
+        sim.child_event("b", |key, incarnation| MachineEvent::Ignored { key, incarnation });
         sim.add(fake("b").leaks().restart(RestartType::Temporary).shutdown(ms(100)).signals(None)
             .activation_timeout(ms(200)).requires("a"));
-        sim.says("b", |key, incarnation| MachineEvent::StopSelf { key, incarnation });
+        sim.child_event("b", |key, incarnation| MachineEvent::StopSelf { key, incarnation });
         sim.policy("b", RestartPolicy::new().restart(RestartType::Permanent));
         sim.policy("a", RestartPolicy::new().consecutive_restarts(1)
             .on_exhausted(OnExhausted::Park));
-        sim.says("a", |key, incarnation| MachineEvent::Health {
+        sim.child_event("a", |key, incarnation| MachineEvent::Health {
             key, incarnation, problem: Some("ill".into())
         });
         sim.decide("b", Resolution::GiveUp.into());
         sim.exit("b", ExitReason::Normal);
         sim.crash("a");
         sim.now += ms(100);
-        sim.ask("a", ChildRequest::Wake);
+        sim.request("a", ChildRequest::Wake);
         sim.exit("a", Script::Escalate.reason());
         sim.event(MachineEvent::Stop { within: Some(ms(100)) });
         sim.event(MachineEvent::AbortAll);
     };
-    let mut scene: Scene = Scene::begin(&plan, &Cast::of(&plan));
+    let mut state = ExploredState::begin(&plan, &PlannedChildren::of(&plan));
     for &step in &steps {
-        scene.take(step, &Cast::of(&plan)).expect("no promise is broken");
+        state.take(step, &PlannedChildren::of(&plan)).expect("no invariant is broken");
     }
     let print = |machine: &Machine, now| {
         let mut print = Fingerprint::new(now);
         print.machine(machine);
         print.read()
     };
-    assert_eq!(print(&sim.machine, sim.now), print(&scene.machine, scene.now));
+    assert_eq!(print(&sim.machine, sim.now), print(&state.machine, state.now));
 
     let broken = String::new();
     let bare = |text: &str| text.split_whitespace().collect::<String>();
-    assert_eq!(bare(&Found { plan, steps, broken }.script()), bare(text));
+    assert_eq!(bare(&CounterExample { plan, steps, broken }.script()), bare(text));
 }

@@ -55,14 +55,14 @@ pub(super) enum Flavour {
     /// Children have fallbacks, which are parked when they exceed a limit.
     Replaced,
     /// The failure callback decides, and children set their own policies.
-    Asked,
-    /// Failures with a delay are not charged, and errors may ask for a delay.
-    Told,
+    Callback,
+    /// Failures with a delay are not charged, and errors may set the delay.
+    RetryAfter,
     /// Messages start the last child, or all but the first. A failure of one is not restarted. A child
     /// that exceeds a limit is parked.
-    Called,
+    OnMessage,
     /// Delivery is delayed instead of restarts, and an acknowledgement resets the backoff.
-    Held,
+    DelayedDelivery,
 }
 
 impl Flavour {
@@ -78,10 +78,10 @@ impl Flavour {
         Self::Paused,
         Self::Exits,
         Self::Replaced,
-        Self::Asked,
-        Self::Told,
-        Self::Called,
-        Self::Held,
+        Self::Callback,
+        Self::RetryAfter,
+        Self::OnMessage,
+        Self::DelayedDelivery,
     ];
 }
 
@@ -158,8 +158,10 @@ impl Plan {
             ..rules()
         };
         match self.flavour {
-            Flavour::Plain | Flavour::Slow | Flavour::Excepted | Flavour::Told => base,
-            Flavour::Parked | Flavour::Called => Rules { on_exhausted: OnExhausted::Park, ..base },
+            Flavour::Plain | Flavour::Slow | Flavour::Excepted | Flavour::RetryAfter => base,
+            Flavour::Parked | Flavour::OnMessage => {
+                Rules { on_exhausted: OnExhausted::Park, ..base }
+            }
             Flavour::Strict => {
                 Rules { first_start: FirstStart::Fail, charge_everything: true, ..base }
             }
@@ -177,8 +179,8 @@ impl Plan {
             Flavour::Replaced => Rules { intensity: None, ..base },
             Flavour::AnyEnds => Rules { auto_shutdown: AutoShutdown::AnySignificant, ..base },
             Flavour::AllEnd => Rules { auto_shutdown: AutoShutdown::AllSignificant, ..base },
-            Flavour::Asked => Rules { asks: true, ..base },
-            Flavour::Held => {
+            Flavour::Callback => Rules { asks: true, ..base },
+            Flavour::DelayedDelivery => {
                 let backoff = self.backoff().reset(Reset::OnAck);
                 Rules { backoff, ..base }
             }
@@ -198,7 +200,7 @@ impl Plan {
     }
 
     fn fake(&self, number: usize) -> FakeChild {
-        let mut fake = kid_of(number).restart(self.types[number]);
+        let mut fake = fake_of(number).restart(self.types[number]);
         match self.flavour {
             Flavour::Plain => {
                 if number == 0 {
@@ -249,7 +251,7 @@ impl Plan {
             Flavour::Exits => {}
             Flavour::Replaced => {
                 let restart = self.types[self.types.len() - 1];
-                let fallback = kid_of(number).restart(restart).consecutive(0);
+                let fallback = fake_of(number).restart(restart).consecutive(0);
                 let fallback = fallback.on_exhausted(OnExhausted::Park);
                 fake =
                     fake.intensity(Intensity::tumbling(self.budget, 2 * BEAT)).fallback(fallback);
@@ -259,13 +261,13 @@ impl Plan {
                     fake = fake.significant();
                 }
             }
-            Flavour::Asked => {
+            Flavour::Callback => {
                 fake = fake.silent();
                 if self.types[number] == RestartType::Transient {
                     fake = fake.on_exit(ExitKind::Failed, OnExit::RestartUncharged);
                 }
             }
-            Flavour::Called => {
+            Flavour::OnMessage => {
                 if number > 0 || self.types.len() == 1 {
                     fake = fake.on_message();
                 }
@@ -276,16 +278,16 @@ impl Plan {
                     fake = fake.requires("b");
                 }
             }
-            Flavour::Held => {
-                fake = fake.delays_traffic();
+            Flavour::DelayedDelivery => {
+                fake = fake.delays_delivery();
                 if number == 0 {
-                    fake = fake.told(3 * BEAT);
+                    fake = fake.retry_after(3 * BEAT);
                 }
             }
-            Flavour::Told => {
+            Flavour::RetryAfter => {
                 fake = fake.on_exit(ExitKind::Failed, OnExit::RestartUncharged);
                 if number == 0 {
-                    fake = fake.told(3 * BEAT).consecutive(2);
+                    fake = fake.retry_after(3 * BEAT).consecutive(2);
                 }
             }
         }
@@ -299,7 +301,7 @@ impl Plan {
             true => "Backoff::exponential(ms(100), ms(200)).reset_after(ms(100))".to_owned(),
             false => "Backoff::none()".to_owned(),
         };
-        if self.flavour == Flavour::Held {
+        if self.flavour == Flavour::DelayedDelivery {
             backoff += ".reset(Reset::OnAck)";
         }
         let text = format!(
@@ -322,7 +324,7 @@ impl Plan {
     }
 }
 
-fn kid_of(number: usize) -> FakeChild {
+fn fake_of(number: usize) -> FakeChild {
     fake(name(number as u8)).leaks().shutdown(BEAT)
 }
 
@@ -353,8 +355,8 @@ fn script(fake: &FakeChild) -> String {
     for (kind, then) in &fake.on_exit {
         text += &format!(".on_exit(ExitKind::{kind:?}, OnExit::{then:?})");
     }
-    if let Some(wait) = fake.told {
-        text += &format!(".told({})", time(wait));
+    if let Some(wait) = fake.retry_after {
+        text += &format!(".retry_after({})", time(wait));
     }
     match options.shutdown {
         Some(Shutdown::Timeout(grace)) => text += &format!(".shutdown({})", time(grace)),
@@ -390,7 +392,7 @@ fn script(fake: &FakeChild) -> String {
         text += ".on_message()";
     }
     if options.delays_traffic {
-        text += ".delays_traffic()";
+        text += ".delays_delivery()";
     }
     if options.fails_unhealthy {
         text += ".fails_unhealthy()";

@@ -1,8 +1,8 @@
 //! A walk through all orders of events of one plan, breadth first, so that the first script that breaks
 //! an invariant is the shortest.
 //!
-//! Each state is kept as its fingerprint and the step that first led to it. Whole scenes are kept only
-//! while their steps are yet to be taken.
+//! Each state is kept as its fingerprint and the step that first led to it. Whole states are kept only
+//! until their steps are taken.
 //!
 //! From each state the search also continues as if no child failed any more: the machine must come to
 //! rest, and once stopped it must end, whether its children obey or ignore a cancel. A continuation
@@ -12,8 +12,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::plan::Plan;
-use super::scene::{Cast, Scene};
-use super::step::Step;
+use super::state::{ExploredState, PlannedChildren};
+use super::step::ExplorationStep;
 
 /// How much was explored.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,16 +24,16 @@ pub(super) struct Seen {
 
 /// The way to a state: the state before, and the step from there.
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct Arrival {
     before: u32,
-    step: Step,
+    step: ExplorationStep,
 }
 
 /// A script that breaks an invariant.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct CounterExample {
     pub(super) plan: Plan,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ExplorationStep>,
     pub(super) broken: String,
 }
 
@@ -50,14 +50,14 @@ const ENDINGS: [Ending; 3] =
 /// More steps than any machine needs to come to rest.
 const LONG: usize = 200;
 
-struct Search {
+struct Exploration {
     plan: Plan,
-    cast: Cast,
+    planned: PlannedChildren,
     seen: Seen,
     states: HashSet<u128>,
-    nodes: Vec<Node>,
-    /// States whose steps are still to be taken.
-    open: Vec<(u32, Scene)>,
+    arrivals: Vec<Arrival>,
+    /// States whose steps are not taken yet.
+    open: Vec<(u32, ExploredState)>,
     /// States from which each ending is known to be reached.
     ends: [HashSet<u128>; 3],
 }
@@ -66,68 +66,78 @@ const ROOT: u32 = u32::MAX;
 
 /// Takes every step from every state that is fewer than `depth` steps from one of the beginnings:
 /// a supervisor that has not begun, and one whose children are up.
-pub(super) fn explore(plan: &Plan, depth: usize) -> Result<Seen, Box<Found>> {
-    let cast = Cast::of(plan);
-    let mut search = Search {
+pub(super) fn explore(plan: &Plan, depth: usize) -> Result<Seen, Box<CounterExample>> {
+    let planned = PlannedChildren::of(plan);
+    let mut search = Exploration {
         plan: plan.clone(),
         seen: Seen::default(),
         states: HashSet::new(),
-        nodes: Vec::new(),
+        arrivals: Vec::new(),
         open: Vec::new(),
         ends: Default::default(),
-        cast,
+        planned,
     };
     search.begin()?;
     for left in (0..depth).rev() {
-        for (node, scene) in std::mem::take(&mut search.open) {
-            search.expand(node, &scene, left > 0)?;
+        for (arrival, state) in std::mem::take(&mut search.open) {
+            search.expand(arrival, &state, left > 0)?;
         }
     }
     Ok(search.seen)
 }
 
-impl Search {
-    fn begin(&mut self) -> Result<(), Box<Found>> {
-        let mut scene: Scene = Scene::begin(&self.plan, &self.cast);
-        let mut node = ROOT;
-        if !scene.machine.is_ordered() {
-            scene = self.take(node, &scene, Step::Due)?;
-            node = self.arrive(node, Step::Due, &scene)?.unwrap_or(node);
+impl Exploration {
+    fn begin(&mut self) -> Result<(), Box<CounterExample>> {
+        let mut state = ExploredState::begin(&self.plan, &self.planned);
+        let mut arrival = ROOT;
+        if !state.machine.is_ordered() {
+            state = self.take(arrival, &state, ExplorationStep::Due)?;
+            arrival = self.arrive(arrival, ExplorationStep::Due, &state)?.unwrap_or(arrival);
         }
-        self.open.push((node, scene.clone()));
-        if !scene.machine.is_ordered() {
+        self.open.push((arrival, state.clone()));
+        if !state.machine.is_ordered() {
             for index in 0..self.plan.types.len() {
-                let step = Step::Add(index as u8);
-                scene = self.take(node, &scene, step)?;
-                node = self.arrive(node, step, &scene)?.unwrap_or(node);
+                let step = ExplorationStep::Add(index as u8);
+                state = self.take(arrival, &state, step)?;
+                arrival = self.arrive(arrival, step, &state)?.unwrap_or(arrival);
             }
         }
-        while let Some(step) = scene.next_if_well(&self.cast, false) {
-            scene = self.take(node, &scene, step)?;
-            node = self.arrive(node, step, &scene)?.unwrap_or(node);
+        while let Some(step) = state.next_without_failures(&self.planned, false) {
+            state = self.take(arrival, &state, step)?;
+            arrival = self.arrive(arrival, step, &state)?.unwrap_or(arrival);
         }
-        self.open.push((node, scene));
+        self.open.push((arrival, state));
         Ok(())
     }
 
-    fn expand(&mut self, node: u32, scene: &Scene, goes_on: bool) -> Result<(), Box<Found>> {
+    fn expand(
+        &mut self,
+        arrival: u32,
+        state: &ExploredState,
+        goes_on: bool,
+    ) -> Result<(), Box<CounterExample>> {
         let mut steps = Vec::new();
-        scene.steps(&self.cast, &mut steps);
+        state.steps(&self.planned, &mut steps);
         for step in steps {
-            let next = self.take(node, scene, step)?;
-            if let Some(node) = self.arrive(node, step, &next)?
+            let next = self.take(arrival, state, step)?;
+            if let Some(arrival) = self.arrive(arrival, step, &next)?
                 && goes_on
             {
-                self.open.push((node, next));
+                self.open.push((arrival, next));
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, from: u32, scene: &Scene, step: Step) -> Result<Scene, Box<Found>> {
+    fn take(
+        &mut self,
+        from: u32,
+        state: &ExploredState,
+        step: ExplorationStep,
+    ) -> Result<ExploredState, Box<CounterExample>> {
         self.seen.transitions += 1;
-        let mut next = scene.clone();
-        next.take(step, &self.cast).map_err(|broken| self.found(from, &[step], broken))?;
+        let mut next = state.clone();
+        next.take(step, &self.planned).map_err(|broken| self.found(from, &[step], broken))?;
         Ok(next)
     }
 
@@ -135,64 +145,66 @@ impl Search {
     fn arrive(
         &mut self,
         before: u32,
-        step: Step,
-        scene: &Scene,
-    ) -> Result<Option<u32>, Box<Found>> {
-        let print = scene.fingerprint();
+        step: ExplorationStep,
+        state: &ExploredState,
+    ) -> Result<Option<u32>, Box<CounterExample>> {
+        let print = state.fingerprint();
         if !self.states.insert(print) {
             return Ok(None);
         }
         self.seen.states += 1;
-        self.nodes.push(Node { before, step });
-        let node = self.nodes.len() as u32 - 1;
-        scene.clone().check_echoes().map_err(|broken| self.found(node, &[], broken))?;
+        self.arrivals.push(Arrival { before, step });
+        let arrival = self.arrivals.len() as u32 - 1;
+        state.clone().check_echoes().map_err(|broken| self.found(arrival, &[], broken))?;
         for ending in ENDINGS {
             let mut steps = Vec::new();
-            if let Err(broken) = self.follow(print, scene, ending, &mut steps) {
-                return Err(self.found(node, &steps, broken));
+            if let Err(broken) = self.follow(print, state, ending, &mut steps) {
+                return Err(self.found(arrival, &steps, broken));
             }
         }
-        Ok(Some(node))
+        Ok(Some(arrival))
     }
 
     /// Continues to an ending.
     fn follow(
         &mut self,
         print: u128,
-        scene: &Scene,
+        state: &ExploredState,
         ending: Ending,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<ExplorationStep>,
     ) -> Result<(), String> {
         let which = ENDINGS.iter().position(|&other| other == ending).expect("one of them");
-        if self.ends[which].contains(&print) || scene.is_over() {
+        if self.ends[which].contains(&print) || state.is_over() {
             return Ok(());
         }
-        if ending == Ending::Rest && scene.is_ending() {
+        if ending == Ending::Rest && state.is_ending() {
             return Ok(());
         }
-        let (mut scene, mut path) = (scene.clone(), vec![print]);
-        while !scene.is_over() {
+        let (mut state, mut path) = (state.clone(), vec![print]);
+        while !state.is_over() {
             let step = match ending {
-                Ending::Rest => scene.next_if_well(&self.cast, false),
-                Ending::Stop { .. } if !scene.is_ending() => Some(Step::Stop { hurried: false }),
+                Ending::Rest => state.next_without_failures(&self.planned, false),
+                Ending::Stop { .. } if !state.is_ending() => {
+                    Some(ExplorationStep::Stop { hurried: false })
+                }
                 // A child without a shutdown timeout has to obey at some time.
-                Ending::Stop { deaf } => scene
-                    .next_if_well(&self.cast, deaf)
-                    .or_else(|| scene.next_if_well(&self.cast, false)),
+                Ending::Stop { deaf } => state
+                    .next_without_failures(&self.planned, deaf)
+                    .or_else(|| state.next_without_failures(&self.planned, false)),
             };
             let Some(step) = step else {
-                if ending == Ending::Rest && !scene.is_ending() {
-                    scene.check_rest()?;
+                if ending == Ending::Rest && !state.is_ending() {
+                    state.check_rest()?;
                     break;
                 }
-                return Err("it ends when it is told to".to_owned());
+                return Err("a stopped supervisor ends".to_owned());
             };
             steps.push(step);
-            scene.take(step, &self.cast)?;
+            state.take(step, &self.planned)?;
             if steps.len() > LONG {
-                return Err("it comes to rest, or to its end".to_owned());
+                return Err("the machine comes to rest, or ends".to_owned());
             }
-            let print = scene.fingerprint();
+            let print = state.fingerprint();
             if self.ends[which].contains(&print) {
                 break;
             }
@@ -202,35 +214,35 @@ impl Search {
         Ok(())
     }
 
-    fn found(&self, node: u32, more: &[Step], broken: String) -> Box<Found> {
+    fn found(&self, arrival: u32, more: &[ExplorationStep], broken: String) -> Box<CounterExample> {
         let mut steps: Vec<_> = more.iter().rev().copied().collect();
-        let mut at = node;
+        let mut at = arrival;
         while at != ROOT {
-            let Node { before, step } = self.nodes[at as usize];
+            let Arrival { before, step } = self.arrivals[at as usize];
             steps.push(step);
             at = before;
         }
         steps.reverse();
-        Box::new(Found { plan: self.plan.clone(), steps, broken })
+        Box::new(CounterExample { plan: self.plan.clone(), steps, broken })
     }
 }
 
 /// Compares each merged state with the one that it is merged with: the same steps must lead to the same
 /// states. Returns how many were compared.
 pub(super) fn compare_merged(plan: &Plan, depth: usize) -> u64 {
-    let cast = Cast::of(plan);
-    let future = |scene: &Scene| {
+    let planned = PlannedChildren::of(plan);
+    let future = |state: &ExploredState| {
         let mut steps = Vec::new();
-        scene.steps(&cast, &mut steps);
-        let next = steps.into_iter().map(|step| (step, after(scene, step, &cast).fingerprint()));
+        state.steps(&planned, &mut steps);
+        let next = steps.into_iter().map(|step| (step, after(state, step, &planned).fingerprint()));
         next.collect::<Vec<_>>()
     };
-    let mut open: Vec<Scene> = vec![Scene::begin(plan, &cast)];
+    let mut open: Vec<ExploredState> = vec![ExploredState::begin(plan, &planned)];
     let (mut futures, mut compared) = (HashMap::new(), 0);
     for _ in 0..depth {
-        for scene in std::mem::take(&mut open) {
-            for (step, print) in future(&scene) {
-                let next = after(&scene, step, &cast);
+        for state in std::mem::take(&mut open) {
+            for (step, print) in future(&state) {
+                let next = after(&state, step, &planned);
                 let leads_to = future(&next);
                 match futures.entry(print) {
                     Entry::Vacant(entry) => {
@@ -248,22 +260,23 @@ pub(super) fn compare_merged(plan: &Plan, depth: usize) -> u64 {
     compared
 }
 
-fn after(scene: &Scene, step: Step, cast: &Cast) -> Scene {
-    let mut next = scene.clone();
-    next.take(step, cast).expect("no promise is broken");
+fn after(state: &ExploredState, step: ExplorationStep, planned: &PlannedChildren) -> ExploredState {
+    let mut next = state.clone();
+    next.take(step, planned).expect("no invariant is broken");
     next
 }
 
-impl Found {
+impl CounterExample {
     /// A test of the simulation that breaks the invariant.
     pub(super) fn script(&self) -> String {
         let (rules, fakes) = self.plan.script();
-        let (kind, there) = if self.plan.dynamic {
+        let (kind, declared) = if self.plan.dynamic {
             ("dynamic", String::new())
         } else {
             ("ordered", fakes.join(", "))
         };
-        let mut lines = vec![rules, format!("let mut sim = Simulation::{kind}(rules, [{there}]);")];
+        let mut lines =
+            vec![rules, format!("let mut sim = Simulation::{kind}(rules, [{declared}]);")];
         // The simulation has taken this step already.
         let taken = usize::from(self.plan.dynamic);
         lines.extend(self.steps.iter().skip(taken).map(|step| step.script(&fakes)));

@@ -17,23 +17,23 @@ pub(super) type ChildIndex = u8;
 
 /// One event, or the passing of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ExplorationStep {
     Ready(ChildIndex),
     Ignored(ChildIndex),
-    Exited(ChildIndex, End),
+    Exited(ChildIndex, TaskExit),
     Healthy(ChildIndex),
     StopSelf(ChildIndex),
     /// The child acknowledges a message.
     Acked(ChildIndex),
-    /// A message waits for the child.
-    Wanted(ChildIndex),
+    /// A message is pending for the child.
+    MessagePending(ChildIndex),
     /// The health check of the child fails.
     Unhealthy(ChildIndex),
     /// The child sets its own policy.
-    Policy(ChildIndex, Word),
+    Policy(ChildIndex, OwnPolicy),
     /// The failure callback decides on the child.
-    ChildAnswer(ChildIndex, Resolution),
-    Ask(ChildIndex, ChildRequest),
+    Decide(ChildIndex, Resolution),
+    Request(ChildIndex, ChildRequest),
     /// A child that does not exist is added and started.
     Add(ChildIndex),
     /// This many beats pass, without a tick.
@@ -49,14 +49,14 @@ pub(super) enum Step {
 
 /// A policy that a child sets for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum OwnPolicy {
     /// A restart type.
     Type(RestartType),
     /// One restart in a row, then parked.
     Once,
 }
 
-impl Word {
+impl OwnPolicy {
     pub(super) fn policy(self) -> RestartPolicy {
         match self {
             Self::Type(restart) => RestartPolicy::new().restart(restart),
@@ -76,7 +76,7 @@ impl Word {
 
 /// How a task ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TaskExit {
     Normal,
     Failed,
     Busy,
@@ -86,45 +86,45 @@ pub(super) enum End {
     Aborted,
 }
 
-impl Step {
+impl ExplorationStep {
     /// The step as source code of the simulation. `fakes` is the source code of the children.
     pub(super) fn script(self, fakes: &[String]) -> String {
-        let says = |index, what| {
+        let child_event = |index, what| {
             let index = name(index);
             format!(
-                "sim.says({index:?}, |key, incarnation| MachineEvent::{what} {{ key, incarnation }});"
+                "sim.child_event({index:?}, |key, incarnation| MachineEvent::{what} {{ key, incarnation }});"
             )
         };
         let ends = |index, how: &str| format!("sim.exit({:?}, {how});", name(index));
         match self {
-            Self::Ready(index) => says(index, "Ready"),
-            Self::Ignored(index) => says(index, "Ignored"),
-            Self::Healthy(index) => says(index, "Healthy"),
-            Self::StopSelf(index) => says(index, "StopSelf"),
-            Self::Acked(index) => says(index, "Acked"),
-            Self::Wanted(index) => format!("sim.send({:?});", name(index)),
+            Self::Ready(index) => child_event(index, "Ready"),
+            Self::Ignored(index) => child_event(index, "Ignored"),
+            Self::Healthy(index) => child_event(index, "Healthy"),
+            Self::StopSelf(index) => child_event(index, "StopSelf"),
+            Self::Acked(index) => child_event(index, "Acked"),
+            Self::MessagePending(index) => format!("sim.send({:?});", name(index)),
             Self::Unhealthy(index) => {
                 let problem = "problem: Some(\"ill\".into())";
                 let index = name(index);
                 format!(
-                    "sim.says({index:?}, |key, incarnation| \
+                    "sim.child_event({index:?}, |key, incarnation| \
                      MachineEvent::Health {{ key, incarnation, {problem} }});"
                 )
             }
-            Self::Policy(index, word) => {
-                let word = word.script();
-                format!("sim.policy({:?}, RestartPolicy::new(){word});", name(index))
+            Self::Policy(index, policy) => {
+                let policy = policy.script();
+                format!("sim.policy({:?}, RestartPolicy::new(){policy});", name(index))
             }
-            Self::ChildAnswer(index, resolution) => {
+            Self::Decide(index, resolution) => {
                 format!("sim.decide({:?}, Resolution::{resolution:?}.into());", name(index))
             }
-            Self::Exited(index, End::Failed) => format!("sim.crash({:?});", name(index)),
-            Self::Exited(index, End::Busy) => ends(index, "Script::Busy.reason()"),
-            Self::Exited(index, End::Exit) => ends(index, "Script::Exit.reason()"),
-            Self::Exited(index, End::Escalated) => ends(index, "Script::Escalate.reason()"),
+            Self::Exited(index, TaskExit::Failed) => format!("sim.crash({:?});", name(index)),
+            Self::Exited(index, TaskExit::Busy) => ends(index, "Script::Busy.reason()"),
+            Self::Exited(index, TaskExit::Exit) => ends(index, "Script::Exit.reason()"),
+            Self::Exited(index, TaskExit::Escalated) => ends(index, "Script::Escalate.reason()"),
             Self::Exited(index, end) => ends(index, &format!("ExitReason::{end:?}")),
-            Self::Ask(index, request) => {
-                format!("sim.ask({:?}, ChildRequest::{request:?});", name(index))
+            Self::Request(index, request) => {
+                format!("sim.request({:?}, ChildRequest::{request:?});", name(index))
             }
             Self::Add(index) => format!("sim.add({});", fakes[usize::from(index)]),
             Self::Pass(beats) => format!("sim.now += {};", time(BEAT * u32::from(beats))),

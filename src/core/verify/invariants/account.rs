@@ -4,22 +4,22 @@
 use std::hash::Hash;
 
 use super::Invariants;
-use crate::core::verify::fingerprint::{Fingerprint, words};
+use crate::core::verify::fingerprint::{Fingerprint, policy_text};
 
 impl Invariants {
     /// Leaves out removed children, and everything that was compared with what the machine shows.
     pub(in super::super) fn print(&self, print: &mut Fingerprint) {
-        (self.aborting, self.abandoned).hash(print);
+        (self.aborting, self.group_stays_down).hash(print);
         for (key, child) in self.present() {
             (key.index(), &child.declaration.name).hash(print);
-            (child.live, child.cancelled, child.aborted, child.itself).hash(print);
+            (child.live, child.cancelled, child.aborted, child.stops_itself).hash(print);
             (child.cause, child.was_active, child.decided, child.leaked).hash(print);
-            (child.told_failed, child.returns, child.replaced).hash(print);
-            (child.question, child.asked_once, child.answer).hash(print);
-            child.policy.as_ref().map(words).hash(print);
-            (child.message_pending, child.put_down, child.left_alone).hash(print);
-            child.condemned.is_some().hash(print);
-            print.pos(child.condemned.unwrap_or(0));
+            (child.answered_failed, child.returns, child.replaced).hash(print);
+            (child.pending_decision, child.callback_called, child.resolution).hash(print);
+            child.policy.as_ref().map(policy_text).hash(print);
+            (child.message_pending, child.set_down, child.not_restarted).hash(print);
+            child.group_stop_from.is_some().hash(print);
+            print.pos(child.group_stop_from.unwrap_or(0));
             if let Some(due) = child.due {
                 print.at(due);
             }

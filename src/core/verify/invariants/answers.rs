@@ -1,6 +1,6 @@
-//! The failure callback: when it is called, and that its decision is carried out.
+//! The failure callback: when it is called, and that its decision is applied.
 //!
-//! Knows calls and decisions, and nothing of what a restart costs.
+//! These checks use calls and decisions. Costs are checked in [`costs`](super::costs).
 //!
 //! # Invariants
 //!
@@ -13,7 +13,7 @@
 
 use std::time::Instant;
 
-use super::{Invariants, QuestionState, Violation, ensure};
+use super::{Invariants, PendingDecision, Violation, ensure};
 use crate::core::ANSWER_WITHIN;
 use crate::core::{Decision, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
@@ -21,8 +21,8 @@ use crate::lifecycle::Lifecycle;
 use crate::policy::Resolution;
 
 impl Invariants {
-    /// Notes decisions of the callback, and policies that children set.
-    pub(super) fn listen(&mut self, event: &MachineEvent) {
+    /// Notes the decisions of the callback and the policies that children set.
+    pub(super) fn note_callback(&mut self, event: &MachineEvent) {
         match event {
             MachineEvent::Policy { key, incarnation, policy } => {
                 let child = self.child(*key);
@@ -32,8 +32,10 @@ impl Invariants {
             }
             MachineEvent::Answered { key, incarnation, decision } => {
                 let child = self.child(*key);
-                if child.question == QuestionState::Open && child.incarnation == *incarnation {
-                    child.answer = Some(decision.resolution);
+                if child.pending_decision == PendingDecision::Open
+                    && child.incarnation == *incarnation
+                {
+                    child.resolution = Some(decision.resolution);
                 }
             }
             _ => {}
@@ -41,12 +43,12 @@ impl Invariants {
     }
 
     /// Whether a decision about this incarnation may change something.
-    pub(super) fn is_asked(&self, key: Key, incarnation: IncarnationNumber) -> bool {
+    pub(super) fn awaits_decision(&self, key: Key, incarnation: IncarnationNumber) -> bool {
         let child = &self.children[&key];
-        child.question != QuestionState::None && child.incarnation == incarnation
+        child.pending_decision != PendingDecision::None && child.incarnation == incarnation
     }
 
-    pub(super) fn check_question(
+    pub(super) fn check_callback(
         &mut self,
         key: Key,
         incarnation: IncarnationNumber,
@@ -55,44 +57,50 @@ impl Invariants {
         now: Instant,
     ) -> Result<(), Violation> {
         let rules = std::sync::Arc::clone(&self.rules);
-        self.left.take_if(|left| *left == key);
+        self.undecided.take_if(|of| *of == key);
         let ending = self.ending;
         let child = self.child(key);
         let called_for = !reason.is_clean() && child.on_exit(&rules, reason).restarts();
-        ensure(rules.asks && called_for, "only about a restart is anybody asked")?;
+        ensure(rules.asks && called_for, "the callback is called only before a restart")?;
         ensure(!ending, "the callback is not called once the end has begun")?;
-        let free = child.condemned.is_some();
+        let free = child.group_stop_from.is_some();
         ensure(!free, "the callback is not called about a child that stops with its group")?;
         let down = !child.live && child.lifecycle == Lifecycle::Errored;
         ensure(down, "a child that the callback decides on is Errored and has no task")?;
-        ensure(child.incarnation == incarnation, "a question names the incarnation")?;
+        ensure(child.incarnation == incarnation, "the call names the incarnation")?;
         ensure(
             attempt == child.consecutive_failures + 1,
-            "a question says the how manieth attempt it is",
+            "the call has the number of the attempt",
         )?;
-        ensure(!std::mem::replace(&mut child.asked_once, true), "an end is asked about once")?;
-        (child.question, child.asked_at) = (QuestionState::Open, now);
+        ensure(
+            !std::mem::replace(&mut child.callback_called, true),
+            "the callback is called once for each incarnation",
+        )?;
+        (child.pending_decision, child.callback_called_at) = (PendingDecision::Open, now);
         Ok(())
     }
 
-    pub(super) fn check_silence(&mut self, key: Key, now: Instant) -> Result<(), Violation> {
+    pub(super) fn check_no_decision(&mut self, key: Key, now: Instant) -> Result<(), Violation> {
         let child = self.child(key);
         ensure(
-            child.question == QuestionState::Open,
-            "only a callback that was called can answer",
+            child.pending_decision == PendingDecision::Open,
+            "only a callback that was called can be late",
         )?;
-        ensure(now >= child.asked_at + ANSWER_WITHIN, "an answer may take its time")?;
-        child.answer = Some(Resolution::Escalate);
+        ensure(
+            now >= child.callback_called_at + ANSWER_WITHIN,
+            "the callback has its time to decide",
+        )?;
+        child.resolution = Some(Resolution::Escalate);
         Ok(())
     }
 
-    pub(super) fn check_change(&mut self, key: Key) -> Result<(), Violation> {
-        let answered = self.child(key).answer.is_some();
-        ensure(answered, "a child is changed by an answer that counts")
+    pub(super) fn check_changed(&mut self, key: Key) -> Result<(), Violation> {
+        let answered = self.child(key).resolution.is_some();
+        ensure(answered, "a child is changed only by a decision that counts")
     }
 
     /// Checks the decision about an end that the callback may have decided.
-    pub(super) fn heard(
+    pub(super) fn check_resolution(
         &mut self,
         key: Key,
         clean: bool,
@@ -100,10 +108,10 @@ impl Invariants {
     ) -> Result<(), Violation> {
         let asks = self.rules.asks && !clean;
         let child = self.child(key);
-        let open =
-            std::mem::replace(&mut child.question, QuestionState::None) == QuestionState::Open;
-        let answer = child.answer.take();
-        ensure(open == asks, "a callback that has to be called is called before the decision")?;
+        let open = std::mem::replace(&mut child.pending_decision, PendingDecision::None)
+            == PendingDecision::Open;
+        let answer = child.resolution.take();
+        ensure(open == asks, "the callback is called before the decision if it has to be")?;
         let right = match decision {
             Decision::Decline => answer == Some(Resolution::GiveUp),
             Decision::Escalate => answer == Some(Resolution::Escalate),
@@ -125,6 +133,6 @@ impl Invariants {
             | Decision::Exit => answer.is_none(),
         };
         self.ending |= decision == Decision::Escalate;
-        ensure(right, "what is answered is what is done")
+        ensure(right, "the decision is that of the callback")
     }
 }

@@ -24,7 +24,7 @@ pub(in super::super) struct Declaration {
 
 /// What is known of a child, from events and effects alone.
 #[derive(Clone, Debug)]
-pub(in super::super) struct ChildRecord {
+pub(in super::super) struct ChildAccount {
     pub(in super::super) declaration: Arc<Declaration>,
     pub(in super::super) lifecycle: Lifecycle,
     pub(in super::super) since: Instant,
@@ -32,52 +32,52 @@ pub(in super::super) struct ChildRecord {
     pub(in super::super) live: bool,
     pub(in super::super) cancelled: bool,
     pub(in super::super) aborted: bool,
-    pub(in super::super) forgotten: bool,
+    pub(in super::super) removed: bool,
     /// Its place in the start order.
     pub(super) place: u64,
     /// The cause of its last start.
     pub(super) cause: Option<StartCause>,
     /// It was ready when its incarnation ended, or requested the end itself.
     pub(super) was_active: bool,
-    /// It has requested its own stop.
-    pub(super) itself: bool,
+    /// The child has requested its own stop.
+    pub(super) stops_itself: bool,
     /// Its last incarnation has leaked.
     pub(super) leaked: bool,
-    /// What becomes of it was decided, since its last start.
+    /// Its exit was decided, since its last start.
     pub(super) decided: bool,
     /// It restarts after its last end.
     pub(super) returns: bool,
-    /// The answer to a caller was that its start failed.
-    pub(super) told_failed: bool,
+    /// A caller was answered that its start failed.
+    pub(super) answered_failed: bool,
     /// It must end before any child from this place on is started.
-    pub(super) condemned: Option<u64>,
+    pub(super) group_stop_from: Option<u64>,
     /// The restarts that count for its own limits.
-    pub(super) own: OwnGrants,
+    pub(super) own_grants: OwnGrants,
     /// Its fallback has replaced it, and was not started yet.
     pub(super) replaced: bool,
     /// Failures since it was last healthy.
     pub(super) consecutive_failures: u32,
-    /// Delays that were drawn since then, without those that errors asked for.
+    /// Delays that were drawn since then, without those that errors set.
     pub(super) drawn: u32,
     /// It is not restarted before this instant.
     pub(super) due: Option<Instant>,
     /// Whether the failure callback decides on it.
-    pub(in super::super) question: QuestionState,
+    pub(in super::super) pending_decision: PendingDecision,
     /// The callback was called, since its last start.
-    pub(super) asked_once: bool,
+    pub(super) callback_called: bool,
     /// When the callback was called.
-    pub(super) asked_at: Instant,
+    pub(super) callback_called_at: Instant,
     /// The callback's decision, until it is carried out.
-    pub(super) answer: Option<Resolution>,
+    pub(super) resolution: Option<Resolution>,
     /// A message waits for it, and it was not started since.
     pub(in super::super) message_pending: bool,
-    /// It was stopped, rather than ended by itself.
-    pub(super) put_down: bool,
-    /// It has ended, and its trigger does not restart it.
-    pub(super) left_alone: bool,
-    /// The machine showed that it comes back, and reported nothing else since.
-    pub(super) expected: bool,
-    /// Until when its messages are held back, from its last restart or from the next.
+    /// It was stopped, and did not exit by itself.
+    pub(super) set_down: bool,
+    /// It has exited, and its trigger does not restart it.
+    pub(super) not_restarted: bool,
+    /// The machine showed that it restarts, and reported nothing else since.
+    pub(super) shown_returning: bool,
+    /// Its messages are held back until then, from its last restart or from the next.
     pub(super) held: Option<Instant>,
     /// The policy that it has set for itself.
     pub(super) policy: Option<RestartPolicy>,
@@ -85,14 +85,14 @@ pub(in super::super) struct ChildRecord {
 
 /// Whether a decision of the failure callback is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum QuestionState {
+pub(in super::super) enum PendingDecision {
     None,
     Open,
     /// It is pending, but a group operation will stop the child first, so the decision is discarded.
     Overtaken,
 }
 
-impl ChildRecord {
+impl ChildAccount {
     /// The account of a child that was just added.
     pub(super) fn new(declaration: Arc<Declaration>, place: u64, now: Instant) -> Self {
         Self {
@@ -103,29 +103,29 @@ impl ChildRecord {
             live: false,
             cancelled: false,
             aborted: false,
-            forgotten: false,
+            removed: false,
             place,
             cause: None,
             was_active: false,
-            itself: false,
+            stops_itself: false,
             leaked: false,
             decided: false,
             returns: false,
-            told_failed: false,
-            condemned: None,
-            own: OwnGrants::default(),
+            answered_failed: false,
+            group_stop_from: None,
+            own_grants: OwnGrants::default(),
             replaced: false,
             consecutive_failures: 0,
             drawn: 0,
             due: None,
-            question: QuestionState::None,
-            asked_once: false,
-            asked_at: now,
-            answer: None,
+            pending_decision: PendingDecision::None,
+            callback_called: false,
+            callback_called_at: now,
+            resolution: None,
             message_pending: false,
-            put_down: false,
-            left_alone: false,
-            expected: false,
+            set_down: false,
+            not_restarted: false,
+            shown_returning: false,
             held: None,
             policy: None,
         }

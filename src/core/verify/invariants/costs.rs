@@ -1,6 +1,6 @@
 //! What a failure costs and how long the delay is, calculated a second time, simply.
 //!
-//! Knows exits, decisions and the rules. Knows nothing of groups, nor how the machine counts.
+//! These checks use exits, decisions and the rules. They use neither groups nor the machine's counters.
 //!
 //! # Invariants
 //!
@@ -8,7 +8,7 @@
 //! 2. A charged restart is granted if and only if the limits of the supervisor and of the child have
 //!    room for it. A granted restart is recorded by all limits, a refused one by none. In a pause
 //!    nothing counts, and no child is restarted before its end.
-//! 3. The delay is the one that the error asks for, or else the next one of the backoff's curve. The
+//! 3. The delay is the one that the error sets, or else the next one of the backoff's curve. The
 //!    curve resets after the child was active for long enough, or has reported that it is healthy.
 //! 4. The machine shows as many restarts and failures as there were.
 
@@ -31,16 +31,16 @@ impl Invariants {
     ) -> Result<(), Violation> {
         let (ordered, up, is_ending) = (self.ordered, self.up, self.ending);
         let rules = Arc::clone(&self.rules);
-        self.left.take_if(|left| *left == key);
+        self.undecided.take_if(|of| *of == key);
         let child = self.child(key);
         ensure(!std::mem::replace(&mut child.decided, true), "an end is decided once")?;
         if decision == Decision::Exit {
             self.ending = true;
             return ensure(reason.exit_code().is_some(), "only an exit policy ends the program");
         }
-        let heard = reason.exit_code().is_none() || is_ending;
-        ensure(heard, "an exit policy ends the program, unless it is ending")?;
-        ensure(child.condemned.is_none(), "an end in a range that is being stopped is free")?;
+        let allowed = reason.exit_code().is_none() || is_ending;
+        ensure(allowed, "an exit policy ends the program, unless it is ending")?;
+        ensure(child.group_stop_from.is_none(), "an end in a range that is being stopped is free")?;
         let clean = reason.is_clean();
         let first = ordered && !up && rules.first_start == FirstStart::Fail;
         if first && !child.was_active && !clean {
@@ -63,27 +63,29 @@ impl Invariants {
             | Decision::Escalate
             | Decision::Exit => then.restarts(),
         };
-        ensure(right, "what becomes of a child is what its trigger says")?;
+        ensure(right, "the decision is that of the child's trigger")?;
         child.returns = then.restarts();
-        child.left_alone = decision == Decision::Leave;
-        child.put_down &= !child.left_alone;
+        child.not_restarted = decision == Decision::Leave;
+        child.set_down &= !child.not_restarted;
         if !child.returns {
             self.ending |= then != OnExit::Leave;
             return Ok(());
         }
         match decision {
-            Decision::Decline | Decision::Escalate => return self.heard(key, clean, decision),
-            _ => self.heard(key, clean, decision)?,
+            Decision::Decline | Decision::Escalate => {
+                return self.check_resolution(key, clean, decision);
+            }
+            _ => self.check_resolution(key, clean, decision)?,
         }
         let child = self.child(key);
         let options = Arc::clone(&child.declaration.options);
         let backoff = child.backoff(&rules).clone();
-        let asked = rules.retry_after(&options, reason);
+        let retry_after = rules.retry_after(&options, reason);
         let drawn = [0.0, 1.0]
             .map(|unit| backoff.delay(child.drawn, &mut || unit).expect("a curve without an end"));
-        let [least, most] = asked.map_or(drawn, |wait| [wait; 2]);
+        let [least, most] = retry_after.map_or(drawn, |wait| [wait; 2]);
         child.consecutive_failures += 1;
-        child.drawn += u32::from(asked.is_none());
+        child.drawn += u32::from(retry_after.is_none());
         let (consecutive_failures, since, was_active) =
             (child.consecutive_failures, child.since, child.was_active);
         let free = match then {
@@ -97,7 +99,7 @@ impl Invariants {
         let limits = child.limits(&rules);
         let on_exhausted = child.on_exhausted(&rules);
         let paused = self.paused.filter(|&until| until > now);
-        let by_child = !self.child(key).own.fit(&limits, since, now);
+        let by_child = !self.child(key).own_grants.fit(&limits, since, now);
         let by_supervisor = counts && !self.granted.fit(rules.intensity, now);
         let refused = paused.is_none() && (by_child || by_supervisor);
         let falls_back = refused && options.fallback.is_some();
@@ -115,43 +117,43 @@ impl Invariants {
         ensure(right, "it is restarted unless a limit is reached, and only then given up")?;
         match decision {
             Decision::Restart { attempt, delay } => {
-                ensure(attempt == consecutive_failures, "an attempt says the how manieth it is")?;
+                ensure(attempt == consecutive_failures, "a restart has the number of the attempt")?;
                 let rest = paused.map_or(Duration::ZERO, |until| until - since);
                 let waits = least.max(rest)..=most.max(rest);
-                ensure(waits.contains(&delay), "a wait is the one of the curve, or of the pause")?;
+                ensure(waits.contains(&delay), "a delay is that of the curve, or of the pause")?;
                 if paused.is_none() {
-                    self.child(key).own.record(&limits, since, now);
+                    self.child(key).own_grants.record(&limits, since, now);
                 }
                 if paused.is_none() && counts {
                     self.granted.record(rules.intensity, now);
                 }
-                self.waits(key, since, delay, paused.is_some(), now);
+                self.note_delay(key, since, delay, paused.is_some(), now);
             }
             Decision::Pause { length } => {
-                let OnExhausted::Pause(said) = on_exhausted else {
+                let OnExhausted::Pause(configured) = on_exhausted else {
                     return Err("only a supervisor with `Pause` pauses".to_owned());
                 };
-                let drawn = [0.0, 1.0].map(|unit| backoff.spread(said, &mut || unit));
+                let drawn = [0.0, 1.0].map(|unit| backoff.spread(configured, &mut || unit));
                 let right = (drawn[0]..=drawn[1]).contains(&length);
-                ensure(right, "a pause is as long as was said, and its jitter")?;
+                ensure(right, "a pause is as long as configured, plus its jitter")?;
                 if by_supervisor {
                     self.granted.clear();
                     self.paused = Some(since + length);
                 }
                 if by_child {
-                    self.child(key).own.clear();
+                    self.child(key).own_grants.clear();
                 }
                 self.child(key).held = None;
-                self.goes_at(key, since + length);
+                self.restart_due_at(key, since + length);
             }
             Decision::FallBack => {
                 let child = self.child(key);
-                child.own.clear();
+                child.own_grants.clear();
                 (child.consecutive_failures, child.drawn, child.held) = (0, 0, None);
-                self.goes_at(key, since);
+                self.restart_due_at(key, since);
             }
             Decision::GiveUp { .. } => match on_exhausted {
-                OnExhausted::Park | OnExhausted::StopChild => self.condemn(key, false),
+                OnExhausted::Park | OnExhausted::StopChild => self.begin_group_stop(key, false),
                 OnExhausted::Escalate | OnExhausted::Exit(_) => self.ending = true,
                 OnExhausted::Pause(_) => {
                     return Err("a child of a pausing supervisor is not given up".to_owned());
@@ -167,13 +169,13 @@ impl Invariants {
         Ok(())
     }
 
-    /// The child restarts at `at`, and its group with it.
-    pub(super) fn goes_at(&mut self, key: Key, at: Instant) {
+    /// Notes that the child restarts at `at`, and its group with it.
+    pub(super) fn restart_due_at(&mut self, key: Key, at: Instant) {
         self.child(key).due = Some(at);
-        self.condemn(key, false);
+        self.begin_group_stop(key, false);
     }
 
-    /// The fallback replaces the child.
+    /// Notes that the fallback replaces the child.
     pub(super) fn replaced(&mut self, key: Key) -> Result<(), Violation> {
         let child = self.child(key);
         let Some(options) = &child.declaration.options.fallback else {
@@ -189,23 +191,23 @@ impl Invariants {
     }
 
     /// Notes that a child has left a state.
-    pub(super) fn lived(&mut self, key: Key, from: Lifecycle, since: Instant, now: Instant) {
+    pub(super) fn note_left(&mut self, key: Key, from: Lifecycle, since: Instant, now: Instant) {
         let rules = Arc::clone(&self.rules);
         let child = self.child(key);
         let resets_after = child.backoff(&rules).resets_after();
         if from == Lifecycle::Active && resets_after.is_some_and(|enough| now - since >= enough) {
             (child.consecutive_failures, child.drawn) = (0, 0);
-            child.own.reset();
+            child.own_grants.reset();
         }
     }
 
     /// Notes that a child has entered a state.
-    pub(super) fn became(&mut self, key: Key, to: Lifecycle) {
+    pub(super) fn note_entered(&mut self, key: Key, to: Lifecycle) {
         let rules = Arc::clone(&self.rules);
         let child = self.child(key);
         if to == Lifecycle::Active && child.backoff(&rules).resets_on(Reset::OnReady) {
             (child.consecutive_failures, child.drawn) = (0, 0);
-            child.own.reset();
+            child.own_grants.reset();
         }
     }
 

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{ChildRecord, Invariants, Violation, ensure};
+use super::{ChildAccount, Invariants, Violation, ensure};
 use crate::core::child::{ChildState, DownState, StopReason, Timer};
 use crate::core::{Key, Machine, View};
 
@@ -25,8 +25,8 @@ impl Invariants {
         let (mut live, mut left, mut leaving, mut running) = (0, 0, 0, 0);
         let (mut specs, mut supervisors) = (0, 0);
         for (key, child) in self.present() {
-            let state = children.state(key).expect("a child that was not forgotten");
-            let view = machine.view(key, now).expect("a child that was not forgotten");
+            let state = children.state(key).expect("a child that was not removed");
+            let view = machine.view(key, now).expect("a child that was not removed");
             by_lifecycle[child.lifecycle as usize] += 1;
             specs += 1;
             supervisors += u32::from(child.declaration.options.supervisor.is_some());
@@ -40,8 +40,8 @@ impl Invariants {
             left += u32::from(significant && will_run(state));
             leaving += u32::from(significant && is_leaving(state));
 
-            ensure(view.lifecycle == child.lifecycle, "the view is what was reported")?;
-            ensure(view.since == child.since, "the view says since when")?;
+            ensure(view.lifecycle == child.lifecycle, "the view has the reported lifecycle")?;
+            ensure(view.since == child.since, "the view has the time of the last edge")?;
             ensure(view.incarnation == child.incarnation, "the view has the incarnation")?;
             let options = machine.options(key).is_some_and(|it| Arc::ptr_eq(it, &view.options));
             ensure(options, "the view has the options that are looked up alone")?;
@@ -50,11 +50,14 @@ impl Invariants {
         }
         ensure(live == children.live && live == running, "live children are counted")?;
         ensure(left == children.significant_remaining, "significant children are counted")?;
-        ensure(leaving == children.significant_stopping, "those that leave are counted")?;
+        ensure(
+            leaving == children.significant_stopping,
+            "significant children that stop are counted",
+        )?;
         let counts = machine.counts();
         ensure(counts.by_lifecycle == by_lifecycle, "children are counted by lifecycle")?;
         ensure(counts.specs() == specs, "children are counted")?;
-        ensure(counts.supervisors == supervisors, "those that are supervisors are counted")?;
+        ensure(counts.supervisors == supervisors, "child supervisors are counted")?;
         self.check_waiting(machine)
     }
 
@@ -101,7 +104,7 @@ impl Invariants {
         &self,
         machine: &Machine,
         key: Key,
-        child: &ChildRecord,
+        child: &ChildAccount,
     ) -> Result<(), Violation> {
         let children = machine.children();
         for name in &child.declaration.requires {
@@ -119,7 +122,7 @@ impl Invariants {
 
     fn check_waiting(&self, machine: &Machine) -> Result<(), Violation> {
         let known = machine.children().callers.len();
-        ensure(known == self.waiting.len(), "the machine knows every waiting child")
+        ensure(known == self.waiting.len(), "the machine knows every waiting caller")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Granted restarts, counted as simply as possible.
 //!
-//! Knows the values of an intensity, and nothing of how the machine counts.
+//! The counts use the values of an intensity, and none of the machine's counters.
 
 use std::time::Instant;
 

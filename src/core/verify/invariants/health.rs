@@ -1,4 +1,4 @@
-//! Health checks: what is reported, and that nothing follows unless the spec says so.
+//! Health checks: what is reported, and when a failed check is a failure.
 //!
 //! # Invariants
 //!
@@ -13,7 +13,7 @@ use crate::lifecycle::Lifecycle;
 
 impl Invariants {
     /// Notes the result of a health check.
-    pub(super) fn check_up(&mut self, event: &MachineEvent) {
+    pub(super) fn note_health(&mut self, event: &MachineEvent) {
         self.checked = None;
         let MachineEvent::Health { key, incarnation, problem } = event else { return };
         let child = &self.children[key];
@@ -32,21 +32,25 @@ impl Invariants {
     ) -> Result<(), Violation> {
         let child = &self.children[&key];
         let right = child.incarnation == incarnation && child.lifecycle == Lifecycle::Active;
-        let said = self.checked.is_some_and(|(checked, _)| checked == key);
-        ensure(right && said, "health is reported for active children with a check")?;
+        let checked = self.checked.is_some_and(|(checked, _)| checked == key);
+        ensure(right && checked, "health is reported for active children with a check")?;
         // The report is complete, unless the child has to fail.
         self.checked.take_if(|(_, fails)| !*fails);
         Ok(())
     }
 
-    pub(super) fn check_illness(&mut self, key: Key, reason: &ExitReason) -> Result<(), Violation> {
-        let ill = matches!(reason, ExitReason::Unhealthy(_));
+    pub(super) fn check_unhealthy_exit(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+    ) -> Result<(), Violation> {
+        let unhealthy = matches!(reason, ExitReason::Unhealthy(_));
         let fails = self.checked.take_if(|(checked, fails)| *checked == key && *fails).is_some();
-        ensure(ill == fails, "only an unhealthy child whose check says so fails")
+        ensure(unhealthy == fails, "a child fails as unhealthy only after a failed check")
     }
 
     /// Checks that the result has had its effect.
-    pub(super) fn check_heard(&self) -> Result<(), Violation> {
+    pub(super) fn check_health_reported(&self) -> Result<(), Violation> {
         ensure(self.checked.is_none(), "each check of an active child is reported")
     }
 }

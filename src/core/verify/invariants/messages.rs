@@ -13,21 +13,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{ChildRecord, Invariants, Violation, ensure, is_ending};
+use super::{ChildAccount, Invariants, Violation, ensure, is_ending};
 use crate::core::child::{ChildState, DownState};
 use crate::core::{Key, Machine, MachineEvent};
 use crate::policy::{Reset, StartCause, Strategy};
 
-impl ChildRecord {
+impl ChildAccount {
     /// Whether a message may start the child.
     fn is_startable(&self) -> bool {
-        let idle = self.incarnation == 0 || self.left_alone;
-        self.declaration.options.on_message && idle && !self.put_down
+        let idle = self.incarnation == 0 || self.not_restarted;
+        self.declaration.options.on_message && idle && !self.set_down
     }
 }
 
 impl Invariants {
-    /// Notes events about messages.
+    /// Notes pending messages and acknowledgements.
     pub(super) fn note_message(&mut self, event: &MachineEvent) {
         let rules = Arc::clone(&self.rules);
         let ending = self.ending;
@@ -35,8 +35,8 @@ impl Invariants {
             MachineEvent::MessagePending { key } => {
                 if let Some(child) = self.children.get_mut(&key) {
                     let open = child.live || child.due.is_some() || !child.decided;
-                    let heeded = child.declaration.options.on_message && !ending;
-                    child.message_pending |= heeded && (open || child.is_startable());
+                    let counts = child.declaration.options.on_message && !ending;
+                    child.message_pending |= counts && (open || child.is_startable());
                 }
             }
             MachineEvent::Acked { key, incarnation } => {
@@ -44,7 +44,7 @@ impl Invariants {
                 let runs = child.live && child.incarnation == incarnation;
                 if runs && child.backoff(&rules).resets_on(Reset::OnAck) {
                     (child.consecutive_failures, child.drawn) = (0, 0);
-                    child.own.reset();
+                    child.own_grants.reset();
                 }
             }
             _ => {}
@@ -52,7 +52,7 @@ impl Invariants {
     }
 
     /// Notes a granted restart: at once with messages held back, or after its delay.
-    pub(super) fn waits(
+    pub(super) fn note_delay(
         &mut self,
         key: Key,
         since: Instant,
@@ -66,30 +66,30 @@ impl Invariants {
             child.held = None;
         }
         if paused || !alone || !child.declaration.options.delays_traffic {
-            return self.goes_at(key, since + delay);
+            return self.restart_due_at(key, since + delay);
         }
         let last = child.held.filter(|&held| held > now);
         child.held = Some(last.map_or(since + delay, |held| held + delay));
-        self.goes_at(key, last.unwrap_or(now));
+        self.restart_due_at(key, last.unwrap_or(now));
     }
 
-    pub(super) fn hold(&mut self, key: Key, until: Instant) -> Result<(), Violation> {
+    pub(super) fn note_hold(&mut self, key: Key, until: Instant) -> Result<(), Violation> {
         let first = self.holding.replace((key, until)).is_none();
         ensure(first, "a hold is followed by the start that it is for")
     }
 
-    /// Checks a start against the waiting messages.
-    pub(super) fn check_traffic(
+    /// Checks a start against the pending and the held messages.
+    pub(super) fn check_pending_message(
         &mut self,
         key: Key,
         cause: StartCause,
         now: Instant,
     ) -> Result<(), Violation> {
-        let said = self.holding.take();
+        let shown = self.holding.take();
         let child = self.child(key);
         let kept = child.held.filter(|&held| cause == StartCause::Restart && held > now);
         child.held = kept;
-        ensure(said == kept.map(|until| (key, until)), "messages are held while a restart waits")?;
+        ensure(shown == kept.map(|until| (key, until)), "messages are held while a restart waits")?;
         match cause {
             StartCause::OnMessage => {
                 ensure(
@@ -101,26 +101,23 @@ impl Invariants {
                     "a message starts no child that was stopped or given up",
                 )
             }
-            StartCause::Initial | StartCause::Group => {
-                let gone = !child.is_startable();
-                ensure(
-                    gone,
-                    "neither the supervisor nor a group starts a child that waits for a message",
-                )
-            }
+            StartCause::Initial | StartCause::Group => ensure(
+                !child.is_startable(),
+                "neither the supervisor nor a group starts a child that waits for a message",
+            ),
             StartCause::Manual | StartCause::Restart => Ok(()),
         }
     }
 
-    pub(super) fn stays(&mut self, key: Key) -> Result<(), Violation> {
-        self.told.push(key);
+    pub(super) fn check_stays_down(&mut self, key: Key) -> Result<(), Violation> {
+        self.reported.push(key);
         let child = self.child(key);
-        child.put_down = true;
+        child.set_down = true;
         ensure(!child.live, "only a child that is down stays down")
     }
 
-    /// Whether a waiting message has to start the child.
-    pub(super) fn calls(&self, key: Key) -> bool {
+    /// Whether a pending message has to start the child.
+    pub(super) fn must_start_on_message(&self, key: Key) -> bool {
         let child = &self.children[&key];
         child.message_pending && child.is_startable()
     }
@@ -149,17 +146,17 @@ impl Invariants {
             let right = expected.is_none_or(|expected| returns == expected);
             ensure(right, format!("{name} comes back: {returns}, but is {state:?}"))?;
             // The change may be reported when the group is down.
-            let told = over || self.told.contains(&key) || machine.decides_later();
-            let silent = child.expected && !child.live && !returns && !told;
+            let reported = over || self.reported.contains(&key) || machine.decides_later();
+            let silent = child.shown_returning && !child.live && !returns && !reported;
             ensure(
                 !silent,
                 format!("{name} is not restarted, and that is not reported: {state:?}"),
             )?;
-            let open = child.expected && !self.told.contains(&key) && !over;
+            let open = child.shown_returning && !self.reported.contains(&key) && !over;
             returning.push((key, returns || open));
         }
         for (key, returns) in returning {
-            self.child(key).expected = returns;
+            self.child(key).shown_returning = returns;
         }
         Ok(())
     }

@@ -1,18 +1,18 @@
-//! What must hold at every event of any machine, whatever drives it.
+//! What must hold at every event of every machine.
 //!
 //! [`Invariants`] passes each event to a machine and checks each effect. It keeps its own account of
 //! every child, from events and effects alone, and names the first invariant that is broken. The
 //! [simulation](crate::core::verify::simulation) checks every event of every test, the exploration every
 //! event of every order of events.
 //!
-//! It knows neither how children behave nor what a test is about. That a machine does too little shows
-//! only when [nothing more happens](Invariants::check_rest).
+//! The checks depend neither on how children behave nor on the test. A machine that does too little is
+//! found only when [no deadline is left](Invariants::check_rest).
 //!
 //! # Invariants
 //!
 //! 1. A child has at most one live incarnation, numbered from 1 without gaps. An incarnation is
 //!    cancelled at most once and aborted at most once, and leaks only if it was aborted.
-//! 2. Each report is a legal edge, begins where the last one ended, and says how long that took.
+//! 2. Each report is a legal edge, begins where the last one ended, and has the time since then.
 //! 3. Nothing is started once the end has begun. The end comes once, without a live child, with all
 //!    children Stopped and all callers answered. No effect follows it.
 //! 4. A child is removed once, from Stopped, and no caller waits for it then. Each ticket is answered
@@ -37,7 +37,7 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
 use crate::policy::{Rules, Strategy};
-pub(super) use child::{ChildRecord, Declaration, QuestionState};
+pub(super) use child::{ChildAccount, Declaration, PendingDecision};
 use grants::Grants;
 
 mod account;
@@ -58,7 +58,7 @@ pub(super) type Violation = String;
 #[derive(Clone, Debug)]
 pub(super) struct Invariants {
     /// All children that were ever added.
-    pub(super) children: BTreeMap<Key, ChildRecord>,
+    pub(super) children: BTreeMap<Key, ChildAccount>,
     pub(super) waiting: BTreeMap<Ticket, (Key, ChildRequest)>,
     pub(super) up: bool,
     pub(super) finished: Option<Instant>,
@@ -71,7 +71,7 @@ pub(super) struct Invariants {
     /// All children are aborted, in no order.
     aborting: bool,
     /// A caller has terminated the child that a group waited for, and no new group operation has begun.
-    abandoned: bool,
+    group_stays_down: bool,
     /// Restarts that count.
     granted: Grants,
     /// Until then every child that fails waits, and nothing is counted.
@@ -82,13 +82,13 @@ pub(super) struct Invariants {
 
     // Of the current event.
     /// The children that were started.
-    fresh: Vec<Key>,
+    started_now: Vec<Key>,
     /// The request.
-    asked: Option<Ticket>,
-    /// The child that has ended by itself and waits for a decision.
-    left: Option<Key>,
-    /// The answer to a caller was that a start has failed.
-    told_failed: bool,
+    request: Option<Ticket>,
+    /// The child that has exited by itself and is not decided on yet.
+    undecided: Option<Key>,
+    /// A caller was answered that a start has failed.
+    answered_failed: bool,
     /// A significant child has ended and does not restart.
     significant_left: bool,
     /// The Active child whose health check has a result, and whether it has to fail.
@@ -96,7 +96,7 @@ pub(super) struct Invariants {
     /// The child whose messages are held back from its next start on, and until when.
     holding: Option<(Key, Instant)>,
     /// The children that an effect has reported on.
-    told: Vec<Key>,
+    reported: Vec<Key>,
 }
 
 impl Invariants {
@@ -113,27 +113,27 @@ impl Invariants {
             ended: None,
             ending: false,
             aborting: false,
-            abandoned: false,
+            group_stays_down: false,
             granted: Grants::default(),
             paused: None,
             rules,
             strategy,
             ordered: machine.is_ordered(),
-            fresh: Vec::new(),
-            asked: None,
-            left: None,
-            told_failed: false,
+            started_now: Vec::new(),
+            request: None,
+            undecided: None,
+            answered_failed: false,
             significant_left: false,
             checked: None,
             holding: None,
-            told: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
     /// Notes a child that was added.
     pub(super) fn added(&mut self, key: Key, declaration: Arc<Declaration>, now: Instant) {
         self.names.insert(Arc::clone(&declaration.name), key);
-        let child = ChildRecord::new(declaration, self.children.len() as u64, now);
+        let child = ChildAccount::new(declaration, self.children.len() as u64, now);
         assert!(self.children.insert(key, child).is_none(), "a key is given once");
     }
 
@@ -143,8 +143,8 @@ impl Invariants {
     }
 
     /// The children that were not removed.
-    pub(super) fn present(&self) -> impl Iterator<Item = (Key, &ChildRecord)> {
-        let present = self.children.iter().filter(|(_, child)| !child.forgotten);
+    pub(super) fn present(&self) -> impl Iterator<Item = (Key, &ChildAccount)> {
+        let present = self.children.iter().filter(|(_, child)| !child.removed);
         present.map(|(&key, child)| (key, child))
     }
 
@@ -152,7 +152,7 @@ impl Invariants {
         &self.children[&key].declaration.name
     }
 
-    fn child(&mut self, key: Key) -> &mut ChildRecord {
+    fn child(&mut self, key: Key) -> &mut ChildAccount {
         self.children.get_mut(&key).expect("a child")
     }
 
@@ -164,8 +164,8 @@ impl Invariants {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Violation> {
-        self.before(&event, machine, now);
-        let line = order::line(machine);
+        self.before_event(&event, machine, now);
+        let chain = order::stop_chain(machine);
         machine.on_event(event, now, effects);
 
         let mut visited: Vec<_> = effects.iter().filter_map(subject).collect();
@@ -173,19 +173,19 @@ impl Invariants {
         visited.dedup();
         ensure(visited.len() <= 2 * SLICE + 2, "an event visits few children")?;
         for effect in &*effects {
-            self.take(effect, now)?;
+            self.check_effect(effect, now)?;
         }
         self.check_counts(machine, now)?;
         self.check_costs(machine, now)?;
         self.check_end(machine)?;
-        self.check_heard()?;
+        self.check_health_reported()?;
         self.check_returns(machine)?;
-        self.check_line(&line, machine)?;
+        self.check_stop_chain(&chain, machine)?;
         ensure(self.holding.is_none(), "a hold is followed by the start that it is for")?;
         match self.ended {
             Some((key, incarnation)) => {
-                let asked = self.is_asked(key, incarnation);
-                check_echo(machine, key, incarnation, asked, now)
+                let pending = self.awaits_decision(key, incarnation);
+                check_echo(machine, key, incarnation, pending, now)
             }
             None => Ok(()),
         }
@@ -200,24 +200,24 @@ impl Invariants {
         for (&key, child) in &self.children {
             let over = child.incarnation.saturating_sub(u32::from(child.live));
             if over > 0 {
-                check_echo(machine, key, over, self.is_asked(key, over), now)?;
+                check_echo(machine, key, over, self.awaits_decision(key, over), now)?;
             }
         }
         Ok(())
     }
 
-    fn before(&mut self, event: &MachineEvent, machine: &Machine, now: Instant) {
+    fn before_event(&mut self, event: &MachineEvent, machine: &Machine, now: Instant) {
         self.ending = matches!(event, MachineEvent::Stop { .. } | MachineEvent::AbortAll)
             || is_ending(machine);
         let total = machine.children().timers.at(Timer::Total).is_some_and(|at| at <= now);
         self.aborting |= total || matches!(event, MachineEvent::AbortAll);
-        self.fresh.clear();
-        self.told.clear();
-        (self.asked, self.left) = (None, None);
-        (self.told_failed, self.significant_left) = (false, false);
+        self.started_now.clear();
+        self.reported.clear();
+        (self.request, self.undecided) = (None, None);
+        (self.answered_failed, self.significant_left) = (false, false);
         self.note(event, machine, now);
-        self.check_up(event);
-        self.listen(event);
+        self.note_health(event);
+        self.note_callback(event);
         self.note_message(event);
         match event {
             &MachineEvent::Exited { key, incarnation, .. }
@@ -226,37 +226,37 @@ impl Invariants {
                 if child.incarnation == incarnation {
                     child.live = false;
                     let by_itself = !child.cancelled && !child.aborted;
-                    let free = child.condemned.is_some();
+                    let free = child.group_stop_from.is_some();
                     self.ended = Some((key, incarnation));
                     let exited = matches!(event, MachineEvent::Exited { .. });
-                    self.left = (by_itself && exited && !free).then_some(key);
+                    self.undecided = (by_itself && exited && !free).then_some(key);
                 }
             }
             &MachineEvent::Request { ticket, key, request } => {
                 self.waiting.insert(ticket, (key, request));
-                self.asked = Some(ticket);
+                self.request = Some(ticket);
             }
             _ => {}
         }
     }
 
-    fn take(&mut self, effect: &Effect, now: Instant) -> Result<(), Violation> {
+    fn check_effect(&mut self, effect: &Effect, now: Instant) -> Result<(), Violation> {
         if self.finished.is_some() {
             return Err(format!("{effect:?} came after the end"));
         }
         match effect {
             &Effect::Start { key, incarnation, cause } => {
                 self.check_start(key, cause, now)?;
-                self.check_traffic(key, cause, now)?;
+                self.check_pending_message(key, cause, now)?;
                 self.started(key, incarnation)
             }
-            &Effect::HoldMessages { key, until } => self.hold(key, until),
-            &Effect::StaysDown { key } => self.stays(key),
+            &Effect::HoldMessages { key, until } => self.note_hold(key, until),
+            &Effect::StaysDown { key } => self.check_stays_down(key),
             &Effect::Cancel { key } => {
                 self.check_cancel(key)?;
                 let child = self.child(key);
                 let once = child.live && !std::mem::replace(&mut child.cancelled, true);
-                ensure(once, "a live child is asked once")
+                ensure(once, "a live child is cancelled once")
             }
             &Effect::Abort { key } => {
                 let child = self.child(key);
@@ -264,39 +264,39 @@ impl Invariants {
                 ensure(once, "a live child is aborted once")
             }
             &Effect::Leaked { key, incarnation } => {
-                self.told.push(key);
+                self.reported.push(key);
                 self.ended = Some((key, incarnation));
                 let child = self.child(key);
                 let was_live = std::mem::replace(&mut child.live, false);
                 child.leaked = true;
                 let right = was_live && child.aborted && child.incarnation == incarnation;
-                ensure(right, "only what was aborted and is still there has leaked")
+                ensure(right, "only an aborted child that still runs has leaked")
             }
             &Effect::Ask { key, incarnation, attempt, ref reason } => {
-                self.check_question(key, incarnation, attempt, reason, now)
+                self.check_callback(key, incarnation, attempt, reason, now)
             }
-            &Effect::Unanswered { key, .. } => self.check_silence(key, now),
-            &Effect::Changed { key, .. } => self.check_change(key),
+            &Effect::Unanswered { key, .. } => self.check_no_decision(key, now),
+            &Effect::Changed { key, .. } => self.check_changed(key),
             &Effect::Decided { key, ref reason, decision, .. } => {
-                self.told.push(key);
+                self.reported.push(key);
                 self.significant_left |= decision == Decision::Leave && self.is_last(key);
                 self.decided(key, reason, decision, now)
             }
             &Effect::Health { key, incarnation, .. } => self.check_health(key, incarnation),
             &Effect::Ended { key, lived, ref reason, .. } => {
-                self.check_illness(key, reason)?;
+                self.check_unhealthy_exit(key, reason)?;
                 let child = self.child(key);
-                child.was_active = lived.is_some() || child.itself;
+                child.was_active = lived.is_some() || child.stops_itself;
                 Ok(())
             }
             &Effect::Replaced { key } => self.replaced(key),
             &Effect::Removed { key, .. } => self.removed(key),
             Effect::Report(report) => {
-                self.told.push(report.key);
+                self.reported.push(report.key);
                 self.report(*report, now)
             }
             Effect::Reply { ticket, answer } => {
-                self.told_failed |= matches!(answer, ChildAnswer::Failed(_));
+                self.answered_failed |= matches!(answer, ChildAnswer::Failed(_));
                 let Some((key, request)) = self.waiting.remove(ticket) else {
                     return Err("a ticket is answered once".to_owned());
                 };
@@ -304,7 +304,7 @@ impl Invariants {
             }
             Effect::Up => {
                 let first = !std::mem::replace(&mut self.up, true);
-                ensure(first, "it comes up once")
+                ensure(first, "the supervisor comes up once")
             }
             Effect::Finish(_) => {
                 self.finished = Some(now);
@@ -323,29 +323,26 @@ impl Invariants {
         let child = self.child(key);
         ensure(!child.live, "a child has one live incarnation")?;
         ensure(incarnation == child.incarnation + 1, "incarnations are counted")?;
-        ensure(child.lifecycle == Lifecycle::Activating, "what is started is activating")?;
+        ensure(child.lifecycle == Lifecycle::Activating, "a child that is started is activating")?;
         child.incarnation = incarnation;
         (child.live, child.cancelled, child.aborted) = (true, false, false);
-        (child.decided, child.itself, child.leaked) = (false, false, false);
-        (child.condemned, child.told_failed) = (None, false);
+        (child.decided, child.stops_itself, child.leaked) = (false, false, false);
+        (child.group_stop_from, child.answered_failed) = (None, false);
         (child.returns, child.replaced) = (false, false);
-        (child.asked_once, child.policy) = (false, None);
-        (child.message_pending, child.put_down, child.left_alone) = (false, false, false);
-        self.fresh.push(key);
+        (child.callback_called, child.policy) = (false, None);
+        (child.message_pending, child.set_down, child.not_restarted) = (false, false, false);
+        self.started_now.push(key);
         Ok(())
     }
 
     fn removed(&mut self, key: Key) -> Result<(), Violation> {
         let child = self.child(key);
         let gone = !child.live && child.lifecycle == Lifecycle::Stopped;
-        let first = !std::mem::replace(&mut child.forgotten, true);
-        ensure(gone && first, "a child is forgotten once, and from Stopped")?;
+        let first = !std::mem::replace(&mut child.removed, true);
+        ensure(gone && first, "a child is removed once, and from Stopped")?;
         // The caller that requested the removal is answered next.
-        let mut others = self.waiting.iter().filter(|&(&ticket, _)| Some(ticket) != self.asked);
-        ensure(
-            others.all(|(_, &(other, _))| other != key),
-            "no caller waits for a child that is gone",
-        )
+        let mut others = self.waiting.iter().filter(|&(&ticket, _)| Some(ticket) != self.request);
+        ensure(others.all(|(_, &(other, _))| other != key), "no caller waits for a removed child")
     }
 
     fn report(&mut self, report: Report, now: Instant) -> Result<(), Violation> {
@@ -355,19 +352,19 @@ impl Invariants {
         let since = std::mem::replace(&mut child.since, now);
         if to == Lifecycle::Stopped {
             child.due = None;
-            child.put_down = true;
+            child.set_down = true;
         }
         // A decision of the callback is too late.
         if from == Lifecycle::Errored {
-            child.question = QuestionState::None;
+            child.pending_decision = PendingDecision::None;
         }
         let expected = child.incarnation + u32::from(to == Lifecycle::Activating);
         ensure(from.can_become(to), "an edge is legal")?;
         ensure(from == was, "an edge begins where the last one ended")?;
-        ensure(after == now - since, "an edge says how long it took to come")?;
+        ensure(after == now - since, "an edge has the time since the last edge")?;
         ensure(incarnation == expected, "an edge names the incarnation")?;
-        self.lived(key, from, since, now);
-        self.became(key, to);
+        self.note_left(key, from, since, now);
+        self.note_entered(key, to);
         Ok(())
     }
 }
@@ -377,7 +374,7 @@ fn check_echo(
     machine: &mut Machine,
     key: Key,
     incarnation: IncarnationNumber,
-    asked: bool,
+    pending: bool,
     now: Instant,
 ) -> Result<(), Violation> {
     let before = machine.next_deadline();
@@ -397,13 +394,13 @@ fn check_echo(
         machine.on_event(event, now, &mut effects);
     }
     // The callback may still have to decide on it.
-    if !asked {
+    if !pending {
         let decision = FailureDecision::give_up().with(());
         machine.on_event(MachineEvent::Answered { key, incarnation, decision }, now, &mut effects);
     }
-    ensure(effects.is_empty(), "what an incarnation says that is over has no effect")?;
+    ensure(effects.is_empty(), "an event of an incarnation that is over has no effect")?;
     let after = machine.next_deadline();
-    ensure(before == after, "what an incarnation says that is over moves no deadline")
+    ensure(before == after, "an event of an incarnation that is over moves no deadline")
 }
 
 pub(super) fn is_ending(machine: &Machine) -> bool {

@@ -1,8 +1,8 @@
 //! Groups and orders: which children stop and start together, and in which order.
 //!
-//! A failure *condemns* the running children of its range: they must end before any child of the range
-//! is started, and their ends are not charged. Knows decisions, starts and stops, and nothing of the
-//! group operation.
+//! A failure begins a *group stop* of the running children of its range: they must exit before any child
+//! of the range is started, and their exits are not charged. These checks use decisions, starts and
+//! stops, and do not look at the machine's group operation.
 //!
 //! # Invariants
 //!
@@ -22,7 +22,7 @@
 
 use std::time::Instant;
 
-use super::{Invariants, QuestionState, Violation, ensure, is_ending};
+use super::{Invariants, PendingDecision, Violation, ensure, is_ending};
 use crate::core::child::{ChildState, DownState};
 use crate::core::{ChildAnswer, ChildRequest, IncarnationNumber, Key, Machine, MachineEvent};
 use crate::lifecycle::Lifecycle;
@@ -30,26 +30,26 @@ use crate::policy::{AutoShutdown, RestartType, Start, StartCause, Strategy};
 
 /// The child that stops now, and those that are shown to stop after it. There is none while the walk
 /// passes children that are down, which may take several events.
-pub(super) fn line(machine: &Machine) -> Vec<(Key, IncarnationNumber)> {
+pub(super) fn stop_chain(machine: &Machine) -> Vec<(Key, IncarnationNumber)> {
     let live = |key: &Key| machine.children().state(*key).is_some_and(ChildState::is_live);
     let first = machine.stops_now().filter(live);
-    let line = std::iter::successors(first, |&key| machine.stops_after(key));
-    line.filter_map(|key| Some((key, machine.children().entries.get(key)?.incarnation))).collect()
+    let chain = std::iter::successors(first, |&key| machine.stops_after(key));
+    chain.filter_map(|key| Some((key, machine.children().entries.get(key)?.incarnation))).collect()
 }
 
 impl Invariants {
-    /// Checks that the first remaining child of the line stops now, or will once the walk has passed the
-    /// children that are down, and that the rest of the line is unchanged.
-    pub(super) fn check_line(
+    /// Checks that the first remaining child of the stop chain stops now, or will once the walk has passed
+    /// the children that are down, and that the rest of the chain is unchanged.
+    pub(super) fn check_stop_chain(
         &self,
         before: &[(Key, IncarnationNumber)],
         machine: &Machine,
     ) -> Result<(), Violation> {
-        let there = |&(key, incarnation): &(Key, IncarnationNumber)| {
+        let is_live = |&(key, incarnation): &(Key, IncarnationNumber)| {
             let child = &self.children[&key];
             child.live && child.incarnation == incarnation
         };
-        let Some(first) = before.iter().find(|it| there(it)).filter(|_| !self.aborting) else {
+        let Some(first) = before.iter().find(|it| is_live(it)).filter(|_| !self.aborting) else {
             return Ok(());
         };
         let right = match machine.stops_now() {
@@ -57,30 +57,32 @@ impl Invariants {
             Some(key) => machine.is_to_stop(first.0) && !self.children[&key].live,
             None => machine.is_to_stop(first.0),
         };
-        ensure(right, "a child of the stop chain is cancelled when its turn has come")?;
-        let asked = |key| self.children[&key].cancelled || self.children[&key].aborted;
-        let pairs = before.iter().zip(&before[1..]).filter(|(it, next)| there(it) && there(next));
-        let goes_on = pairs
+        ensure(right, "a child of the stop chain is cancelled when it is the next")?;
+        let stopping = |key| self.children[&key].cancelled || self.children[&key].aborted;
+        let pairs =
+            before.iter().zip(&before[1..]).filter(|(it, next)| is_live(it) && is_live(next));
+        let unchanged = pairs
             .map(|(behind, next)| (behind.0, next.0))
-            .all(|(behind, next)| machine.stops_after(behind) == Some(next) || asked(next));
-        ensure(goes_on, "a child of the stop chain keeps its place")
+            .all(|(behind, next)| machine.stops_after(behind) == Some(next) || stopping(next));
+        ensure(unchanged, "a child of the stop chain keeps its place")
     }
 
-    /// Condemns the running children of the child's range.
-    pub(super) fn condemn(&mut self, key: Key, with_itself: bool) {
+    /// Begins the group stop of the child's range.
+    pub(super) fn begin_group_stop(&mut self, key: Key, with_itself: bool) {
         if self.strategy == Strategy::OneForOne {
             return;
         }
-        self.abandoned = false;
+        self.group_stays_down = false;
         let range = self.strategy.affected(self.children[&key].place);
         for (&other, child) in &mut self.children {
             let concerned = range.contains(&child.place) && (with_itself || other != key);
-            if child.question == QuestionState::Open && concerned {
-                child.question = QuestionState::Overtaken;
+            if child.pending_decision == PendingDecision::Open && concerned {
+                child.pending_decision = PendingDecision::Overtaken;
             }
             if child.live && concerned {
                 let from = *range.start();
-                child.condemned = Some(child.condemned.map_or(from, |before| before.min(from)));
+                child.group_stop_from =
+                    Some(child.group_stop_from.map_or(from, |before| before.min(from)));
             }
         }
     }
@@ -92,29 +94,31 @@ impl Invariants {
                 let child = self.child(key);
                 if child.live && child.incarnation == incarnation {
                     (child.consecutive_failures, child.drawn) = (0, 0);
-                    child.own.reset();
+                    child.own_grants.reset();
                 }
             }
             MachineEvent::StopSelf { key, incarnation } => {
                 let child = self.child(key);
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
-                child.itself |= runs && child.live && child.incarnation == incarnation;
+                child.stops_itself |= runs && child.live && child.incarnation == incarnation;
             }
             MachineEvent::Request { key, request, .. } if !self.ending => {
                 let child = &self.children[&key];
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 let waits = child.lifecycle == Lifecycle::Restarting;
                 match request {
-                    ChildRequest::RestartRunning if runs && child.live => self.condemn(key, true),
+                    ChildRequest::RestartRunning if runs && child.live => {
+                        self.begin_group_stop(key, true)
+                    }
                     ChildRequest::Wake if waits => {
                         self.child(key).held = None;
-                        self.hurry(key, now);
+                        self.end_wait(key, now);
                     }
-                    ChildRequest::Terminate if waits => self.abandon(key, now),
+                    ChildRequest::Terminate if waits => self.note_group_stays_down(key, now),
                     ChildRequest::Retry if is_parked(machine, key) => {
                         self.granted.clear();
-                        self.child(key).own.clear();
-                        self.abandoned = false;
+                        self.child(key).own_grants.clear();
+                        self.group_stays_down = false;
                     }
                     _ => {}
                 }
@@ -124,7 +128,7 @@ impl Invariants {
     }
 
     /// Ends the wait of the child, and of its group.
-    fn hurry(&mut self, key: Key, now: Instant) {
+    fn end_wait(&mut self, key: Key, now: Instant) {
         for (&other, child) in &mut self.children {
             if other == key || self.strategy != Strategy::OneForOne {
                 child.due = child.due.map(|due| due.min(now));
@@ -133,9 +137,9 @@ impl Invariants {
     }
 
     /// Notes that the group stays down, if it has not begun to start.
-    fn abandon(&mut self, key: Key, now: Instant) {
+    fn note_group_stays_down(&mut self, key: Key, now: Instant) {
         let waits = self.children[&key].due.is_some_and(|due| due > now);
-        self.abandoned |= self.strategy != Strategy::OneForOne && waits;
+        self.group_stays_down |= self.strategy != Strategy::OneForOne && waits;
     }
 
     pub(super) fn check_start(
@@ -153,50 +157,54 @@ impl Invariants {
             let waits = other.lifecycle == Lifecycle::Restarting;
             if waits && other.due.is_some_and(|due| due > now) {
                 let range = self.strategy.affected(other.place);
-                ensure(!range.contains(&child.place), "a group waits before it starts")?;
+                ensure(
+                    !range.contains(&child.place),
+                    "a group waits for its deadline before it starts",
+                )?;
             }
-            let condemned = other.live && other.condemned.is_some_and(|from| from <= child.place);
+            let stopping =
+                other.live && other.group_stop_from.is_some_and(|from| from <= child.place);
             // A caller may restart a child that is down while the rest of its range is parked.
             let called = matches!(cause, StartCause::Manual | StartCause::OnMessage);
-            if condemned && !called {
+            if stopping && !called {
                 return Err("no child of a range is started before all of it is down".to_owned());
             }
         }
         let again = cause == StartCause::Group && child.incarnation > 0;
-        if self.abandoned && again && child.declaration.requires.is_empty() {
-            return Err("a group whose wait was ended by hand stays down".to_owned());
+        if self.group_stays_down && again && child.declaration.requires.is_empty() {
+            return Err("a group whose wait a caller has ended stays down".to_owned());
         }
-        let swept = |cause| matches!(cause, StartCause::Initial | StartCause::Group);
-        if self.ordered && self.rules.start == Start::Sequential && swept(cause) {
+        let in_group = |cause| matches!(cause, StartCause::Initial | StartCause::Group);
+        if self.ordered && self.rules.start == Start::Sequential && in_group(cause) {
             let early = self.present().any(|(_, other)| {
                 other.place < child.place
                     && other.lifecycle == Lifecycle::Activating
-                    && other.cause.is_some_and(swept)
+                    && other.cause.is_some_and(in_group)
                     && other.declaration.requires.is_empty()
             });
             let free = !child.declaration.requires.is_empty();
-            ensure(free || !early, "each is started when the one before is ready")?;
+            ensure(free || !early, "each child is started when the one before is ready")?;
         }
         self.child(key).cause = Some(cause);
         Ok(())
     }
 
     pub(super) fn check_cancel(&self, key: Key) -> Result<(), Violation> {
-        let in_vain = self.asked.is_some() && self.fresh.contains(&key);
-        ensure(!in_vain, "no call starts a child that is cancelled at once")?;
+        let wasted = self.request.is_some() && self.started_now.contains(&key);
+        ensure(!wasted, "no request starts a child that is cancelled at once")?;
         let child = &self.children[&key];
-        let by_itself = child.itself || child.lifecycle == Lifecycle::Errored;
-        let asked = self.asked.and_then(|ticket| self.waiting.get(&ticket));
+        let by_itself = child.stops_itself || child.lifecycle == Lifecycle::Errored;
+        let request = self.request.and_then(|ticket| self.waiting.get(&ticket));
         let manual =
-            asked.is_some_and(|&(of, request)| of == key && request == ChildRequest::Terminate);
-        let together = child.condemned.is_some() || (self.ending && !self.aborting);
+            request.is_some_and(|&(of, request)| of == key && request == ChildRequest::Terminate);
+        let together = child.group_stop_from.is_some() || (self.ending && !self.aborting);
         if !self.ordered || !together || by_itself || manual {
             return Ok(());
         }
         // A child that a caller has restarted meanwhile is not cancelled.
         let behind = self.present().any(|(_, other)| {
-            let asked = self.ending || other.condemned.is_some();
-            other.live && other.place > child.place && asked
+            let stopping = self.ending || other.group_stop_from.is_some();
+            other.live && other.place > child.place && stopping
         });
         ensure(!behind, "the child that is cancelled is the last one that runs")
     }
@@ -211,11 +219,11 @@ impl Invariants {
         let child = self.child(key);
         match (request, answer) {
             (ChildRequest::RestartStopped, ChildAnswer::Failed(_)) => {
-                child.told_failed = true;
+                child.answered_failed = true;
                 Ok(())
             }
             (ChildRequest::Terminate | ChildRequest::Delete, ChildAnswer::Done) => {
-                ensure(!child.live, "a caller that learns that a child is down finds it down")
+                ensure(!child.live, "a child is down when its caller is answered so")
             }
             (_, ChildAnswer::Started(incarnation)) => {
                 ensure(child.incarnation == *incarnation, "an answer names the incarnation")
@@ -244,7 +252,7 @@ impl Invariants {
             self.present().filter(|(_, child)| child.lifecycle == Lifecycle::Restarting).count();
         let alone = self.strategy == Strategy::OneForOne;
         ensure(over || alone || awaited <= 1, "a group waits for one child")?;
-        ensure(over || !self.ending, "what is to end, ends")?;
+        ensure(over || !self.ending, "a supervisor that has to end does end")?;
         let children = machine.children();
         let left = children.significant_remaining - children.significant_stopping;
         let auto = match self.rules.auto_shutdown {
@@ -254,11 +262,17 @@ impl Invariants {
             }
             AutoShutdown::AnySignificant | AutoShutdown::Never => self.significant_left,
         };
-        ensure(over || !auto || !self.ordered, "a significant end is the end of all")?;
+        ensure(
+            over || !auto || !self.ordered,
+            "the end of a significant child ends the supervisor",
+        )?;
         let mut present = self.present();
         let stopping = present.any(|(_, other)| other.live && (other.cancelled || other.aborted));
         let free = self.strategy != Strategy::OneForOne && stopping;
-        ensure(self.left.is_none() || free || self.told_failed || over, "an end is decided")?;
+        ensure(
+            self.undecided.is_none() || free || self.answered_failed || over,
+            "an end is decided",
+        )?;
         for (key, child) in self.present() {
             let restart = machine.children().restart_type(key);
             let has_ended = child.incarnation > 0 && !child.live && !child.leaked;
@@ -275,14 +289,14 @@ impl Invariants {
                         // An exception to its type restarts it, or would have without its group.
                         Some(
                             ChildState::Backoff | ChildState::AwaitingGroup | ChildState::Down(_),
-                        ) if child.returns || child.asked_once => true,
+                        ) if child.returns || child.callback_called => true,
                         // Its group may have marked it since.
                         Some(ChildState::Down(
                             DownState::Terminated
                             | DownState::RestartsWithGroup
                             | DownState::DownWithGroup
                             | DownState::DownWithSupervisor,
-                        )) => child.told_failed,
+                        )) => child.answered_failed,
                         _ => false,
                     };
                 let name = self.name(key);

@@ -1,6 +1,6 @@
-//! What holds when nothing more happens by itself: every child that should be up is up.
+//! What holds when no deadline is left: every child that should be up is up.
 //!
-//! Knows why a child may be down, and nothing of how it came to be so.
+//! These checks look at the current state of each child, and not at how it was reached.
 
 use super::{Invariants, Machine, Violation, ensure};
 use crate::core::child::{ChildState, DownState};
@@ -8,23 +8,23 @@ use crate::lifecycle::Lifecycle;
 use crate::policy::Strategy;
 
 impl Invariants {
-    /// Checks a machine that does not end and has no deadline, and whose children do as requested.
+    /// Checks a machine that is not ending and has no deadline, and whose children run and stop as requested.
     pub(in super::super) fn check_rest(&self, machine: &Machine) -> Result<(), Violation> {
         let children = machine.children();
-        ensure(self.up, "it comes up")?;
+        ensure(self.up, "the supervisor comes up")?;
         for &(key, _) in self.waiting.values() {
             let gated = matches!(children.state(key), Some(ChildState::Gated(_)));
             ensure(gated, format!("a caller waits for {} without end", self.name(key)))?;
         }
         for (key, child) in self.present() {
-            let state = children.state(key).expect("a child that is there");
+            let state = children.state(key).expect("a child that exists");
             let right = match state {
                 ChildState::Active => true,
                 ChildState::Gated(_) => children.requirements.lacks(key).is_some(),
                 ChildState::Down(DownState::New | DownState::RestartsWithGroup) => false,
                 ChildState::Down(
                     DownState::Dormant | DownState::Finished | DownState::NotRestarted,
-                ) if self.calls(key) => false,
+                ) if self.must_start_on_message(key) => false,
                 ChildState::Down(DownState::Dormant) => child.declaration.options.on_message,
                 // Parked, or a caller has ended the wait of its group.
                 ChildState::Down(DownState::DownWithGroup) => {
@@ -41,6 +41,6 @@ impl Invariants {
         }
         // The walk finds all children, in order.
         let found = std::iter::successors(machine.next(0), |&(_, place)| machine.next(place));
-        ensure(found.count() == self.present().count(), "all are found")
+        ensure(found.count() == self.present().count(), "the walk finds all children")
     }
 }

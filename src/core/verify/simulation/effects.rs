@@ -9,7 +9,7 @@ use crate::exit::ExitReason;
 use crate::policy::Resolution;
 
 impl Simulation {
-    pub(super) fn carry_out(&mut self, effect: Effect) {
+    pub(super) fn apply_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Start { key, incarnation, cause } => {
                 let name = format!("{}#{incarnation}", self.fakes[&key].name);
@@ -57,8 +57,8 @@ impl Simulation {
                 self.act(format!("escalated {}", self.fakes[&key].name));
             }
             Effect::Health { key, problem, .. } => {
-                let well = if problem.is_some() { "unhealthy" } else { "healthy" };
-                self.act(format!("{well} {}", self.fakes[&key].name));
+                let health = if problem.is_some() { "unhealthy" } else { "healthy" };
+                self.act(format!("{health} {}", self.fakes[&key].name));
             }
             Effect::Decided { .. } | Effect::Ended { .. } => {}
             Effect::Replaced { key } => {
@@ -78,14 +78,14 @@ impl Simulation {
             Effect::Removed { key, .. } => self.act(format!("removed {}", self.fakes[&key].name)),
             Effect::Report(report) => self.report(report),
             Effect::Reply { ticket, answer } => {
-                let answer = word(&answer);
+                let answer = answer_text(&answer);
                 let line = format!("reply {ticket}: {answer}");
                 self.transcript.push((self.now, TranscriptLine::Other, line));
                 self.answers.insert(ticket, answer);
             }
             Effect::Up => self.act("up".to_owned()),
             Effect::Finish(finish) => {
-                let line = self.last_word(&finish);
+                let line = self.finish_text(&finish);
                 self.act(line);
             }
         }
@@ -94,7 +94,7 @@ impl Simulation {
     pub(super) fn end_after(&mut self, after: Option<Duration>, key: Key, reason: ExitReason) {
         let incarnation = self.invariants.children[&key].incarnation;
         if let Some(after) = after {
-            self.plan(after, key, incarnation, Happening::Exited(reason));
+            self.schedule(after, key, incarnation, Happening::Exited(reason));
         }
     }
 
@@ -105,7 +105,7 @@ impl Simulation {
         }
         let (after, resolution) =
             fake.answers.pop_front().unwrap_or((Duration::ZERO, Resolution::Restart));
-        self.plan(after, key, incarnation, Happening::Answered(resolution.into()));
+        self.schedule(after, key, incarnation, Happening::Answered(resolution.into()));
     }
 
     pub(super) fn script(&mut self, key: Key, incarnation: IncarnationNumber) {
@@ -118,10 +118,10 @@ impl Simulation {
             Script::Ignore => Happening::Ignored,
             other => Happening::Exited(other.reason()),
         };
-        self.plan(after, key, incarnation, happening);
+        self.schedule(after, key, incarnation, happening);
     }
 
-    pub(super) fn plan(
+    pub(super) fn schedule(
         &mut self,
         after: Duration,
         key: Key,
@@ -139,7 +139,7 @@ impl Simulation {
         self.transcript.push((self.now, TranscriptLine::Edge(key), line));
     }
 
-    pub(super) fn last_word(&self, finish: &Finish) -> String {
+    pub(super) fn finish_text(&self, finish: &Finish) -> String {
         let name = |key: &Key| &self.fakes[key].name;
         match finish {
             Finish::Stopped => "finish stopped".to_owned(),
@@ -172,7 +172,7 @@ impl Simulation {
     }
 }
 
-fn word(answer: &ChildAnswer) -> String {
+fn answer_text(answer: &ChildAnswer) -> String {
     match answer {
         ChildAnswer::Done => "done".to_owned(),
         ChildAnswer::Started(incarnation) => format!("started {incarnation}"),
@@ -182,7 +182,7 @@ fn word(answer: &ChildAnswer) -> String {
         ChildAnswer::Failed(reason) => format!("failed {}", reason.kind()),
         ChildAnswer::Running => "running".to_owned(),
         ChildAnswer::Restarting => "restarting".to_owned(),
-        ChildAnswer::InvalidState(lifecycle) => format!("unfit {lifecycle}"),
+        ChildAnswer::InvalidState(lifecycle) => format!("invalid state {lifecycle}"),
         ChildAnswer::NotFound => "not found".to_owned(),
         ChildAnswer::ShuttingDown => "shutting down".to_owned(),
         ChildAnswer::MaxChildren(max) => format!("max {max}"),

@@ -19,7 +19,7 @@ pub(in crate::core) enum Script {
     Run,
     /// This and the following end when the child should be ready. `Fail` returns an error.
     Fail,
-    /// Returns the error that may ask for a delay: see [`FakeChild::told`].
+    /// Returns the error that may set the delay: see [`FakeChild::retry_after`].
     Busy,
     Panic,
     Ignore,
@@ -58,22 +58,22 @@ impl Script {
 pub(in crate::core) struct FakeChild {
     pub(super) name: String,
     pub(in crate::core) options: ChildOptions,
-    /// The delay that [`Busy`] asks for.
-    pub(in crate::core) told: Option<Duration>,
+    /// The delay that [`Busy`] sets.
+    pub(in crate::core) retry_after: Option<Duration>,
     /// The exceptions by kind, as they were set.
     pub(in crate::core) on_exit: Vec<(ExitKind, OnExit)>,
     pub(in crate::core) requires: Vec<String>,
-    /// How long it takes to be ready. `None`: forever.
+    /// The time until it is ready. `None`: never.
     pub(in crate::core) ready: Option<Duration>,
-    /// How long it takes to end once it is cancelled. `None`: it ignores this.
+    /// The time from its cancel to its end. `None`: it ignores a cancel.
     pub(in crate::core) stops: Option<Duration>,
-    /// How long it takes to end once it is aborted. `None`: it leaks.
+    /// The time from its abort to its end. `None`: it leaks.
     pub(in crate::core) dies: Option<Duration>,
     /// The scripts of the next incarnations. Later incarnations run.
     pub(in crate::core) scripts: VecDeque<Script>,
     /// The child that replaces it.
     pub(super) fallback: Option<Box<FakeChild>>,
-    /// The callback's next decisions, and how long it takes for them. Later ones restart at once.
+    /// The callback's next decisions, each with the time that it takes. Later ones restart at once.
     pub(in crate::core) answers: VecDeque<(Duration, Resolution)>,
     /// The callback does not decide.
     pub(in crate::core) silent: bool,
@@ -84,7 +84,7 @@ pub(in crate::core) fn fake(name: &str) -> FakeChild {
     FakeChild {
         name: name.to_owned(),
         options: ChildOptions::default(),
-        told: None,
+        retry_after: None,
         on_exit: Vec::new(),
         requires: Vec::new(),
         ready: Some(Duration::ZERO),
@@ -115,9 +115,9 @@ impl FakeChild {
     }
 
     /// Delays its restart for this long after a [`Busy`].
-    pub(in crate::core) fn told(mut self, wait: Duration) -> Self {
+    pub(in crate::core) fn retry_after(mut self, wait: Duration) -> Self {
         self.options.retry_after.add(move |_: &Busy| Some(wait));
-        self.told = Some(wait);
+        self.retry_after = Some(wait);
         self
     }
 
@@ -192,7 +192,7 @@ impl FakeChild {
     }
 
     /// Has no limits of its own, and does not end the program.
-    pub(in crate::core) fn endless(mut self) -> Self {
+    pub(in crate::core) fn without_limits(mut self) -> Self {
         self.options.limits = WrittenLimits::default();
         self.scripts.retain(|&script| script != Script::Exit);
         self
@@ -215,7 +215,7 @@ impl FakeChild {
     }
 
     /// Its delivery is delayed instead of its restart.
-    pub(in crate::core) fn delays_traffic(mut self) -> Self {
+    pub(in crate::core) fn delays_delivery(mut self) -> Self {
         self.options.delays_traffic = true;
         self
     }
@@ -252,7 +252,7 @@ impl FakeChild {
         self
     }
 
-    /// The callback decides like this on its failures.
+    /// The callback takes these decisions on its failures.
     pub(in crate::core) fn answers(
         mut self,
         answers: impl IntoIterator<Item = (Duration, Resolution)>,

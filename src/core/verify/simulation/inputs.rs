@@ -19,7 +19,7 @@ impl Simulation {
         self.exit(name, Script::Fail.reason());
     }
 
-    /// The child fails, and all that follows at once has followed.
+    /// The child fails, and everything that follows at once happens.
     pub(in crate::core) fn fail(&mut self, name: &str) {
         self.crash(name);
         self.settle();
@@ -40,8 +40,8 @@ impl Simulation {
         self.settle();
     }
 
-    /// The incarnation that is there says something.
-    pub(in crate::core) fn says(
+    /// Sends an event of the live incarnation.
+    pub(in crate::core) fn child_event(
         &mut self,
         name: &str,
         what: fn(Key, IncarnationNumber) -> MachineEvent,
@@ -55,17 +55,17 @@ impl Simulation {
         self.deliver(key, incarnation, happening);
     }
 
-    /// A message comes that waits for the child.
+    /// A message is pending for the child.
     pub(in crate::core) fn send(&mut self, name: &str) {
         self.event(MachineEvent::MessagePending { key: self.key(name) });
     }
 
-    /// It is decided what becomes of the child, asked or not.
+    /// The callback decides on the child, even if it was not called.
     pub(in crate::core) fn decide(&mut self, name: &str, decision: FailureDecision) {
         self.happen(self.key(name), Happening::Answered(decision));
     }
 
-    /// The incarnation that is there says how its end is to be answered.
+    /// The live incarnation sets its own policy.
     pub(in crate::core) fn policy(&mut self, name: &str, policy: impl Into<Option<RestartPolicy>>) {
         let key = self.key(name);
         let incarnation = self.invariants.children[&key].incarnation;
@@ -93,26 +93,26 @@ impl Simulation {
         }
     }
 
-    /// A caller requests something.
-    pub(in crate::core) fn ask(&mut self, name: &str, request: ChildRequest) -> Ticket {
-        self.ask_for(self.key(name), request)
+    /// Sends a request of a caller.
+    pub(in crate::core) fn request(&mut self, name: &str, request: ChildRequest) -> Ticket {
+        self.request_of(self.key(name), request)
     }
 
-    pub(in crate::core) fn ask_for(&mut self, key: Key, request: ChildRequest) -> Ticket {
+    pub(in crate::core) fn request_of(&mut self, key: Key, request: ChildRequest) -> Ticket {
         self.tickets += 1;
         let ticket = self.tickets;
         self.event(MachineEvent::Request { ticket, key, request });
         ticket
     }
 
-    /// Asks, lets all that follows at once follow, and returns the answer.
+    /// Sends a request, lets everything happen that follows at once, and returns the answer.
     pub(in crate::core) fn call(&mut self, name: &str, request: ChildRequest) -> &str {
-        let ticket = self.ask(name, request);
+        let ticket = self.request(name, request);
         self.settle();
         self.answer(ticket)
     }
 
-    /// The answer to a question, or a dash while there is none.
+    /// The answer to a request, or a dash until it is answered.
     pub(in crate::core) fn answer(&self, ticket: Ticket) -> &str {
         self.answers.get(&ticket).map_or("-", String::as_str)
     }
@@ -123,7 +123,7 @@ impl Simulation {
         let mut effects = Vec::new();
         let kept = self.invariants.watch(&mut self.machine, event, self.now, &mut effects);
         for effect in effects {
-            self.carry_out(effect);
+            self.apply_effect(effect);
         }
         if let Err(broken) = kept {
             panic!("broken: {broken}\n{}", self.tail());

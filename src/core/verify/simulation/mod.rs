@@ -1,6 +1,6 @@
 //! A supervisor with scripted children, without tasks and without time that passes by itself.
 //!
-//! Children do what their [`FakeChild`] says. Time jumps from one deadline to the next. The simulation
+//! Children follow their [`FakeChild`]. Time jumps from one deadline to the next. The simulation
 //! applies each effect as the driver would, and [`Invariants`] checks every event: every test checks
 //! every invariant, whatever it is about.
 //!
@@ -34,7 +34,7 @@ enum Happening {
     Answered(FailureDecision),
 }
 
-/// What a line of the transcript is about.
+/// The subject of a line of the transcript.
 #[derive(Debug)]
 enum TranscriptLine {
     Act,
@@ -55,7 +55,7 @@ pub(in crate::core) struct Simulation {
     serial: u64,
     transcript: Vec<(Instant, TranscriptLine, String)>,
     read: usize,
-    told: BTreeMap<Key, usize>,
+    stories_read: BTreeMap<Key, usize>,
     answers: BTreeMap<Ticket, String>,
     tickets: Ticket,
     ticks: usize,
@@ -66,13 +66,13 @@ pub(in crate::core) fn rules() -> Rules {
     Rules { backoff: Backoff::none(), intensity: None, ..Rules::default() }
 }
 
-/// So many restarts a minute.
+/// At most this many restarts a minute.
 pub(in crate::core) fn at_most(max: u32) -> Option<Intensity> {
     Some(Intensity::sliding(max, secs(60)))
 }
 
 impl Simulation {
-    /// A supervisor with these children, that has not begun.
+    /// A supervisor with these children that has not begun.
     pub(in crate::core) fn ordered(
         rules: Rules,
         fakes: impl IntoIterator<Item = FakeChild>,
@@ -134,7 +134,7 @@ impl Simulation {
             serial: 0,
             transcript: Vec::new(),
             read: 0,
-            told: BTreeMap::new(),
+            stories_read: BTreeMap::new(),
             answers: BTreeMap::new(),
             tickets: 0,
             ticks: 0,
@@ -170,14 +170,14 @@ impl Simulation {
         self.machine.link(key, provides, ids);
     }
 
-    /// Adds a child and asks for its start, as `start_child` does.
+    /// Adds a child and requests its start, as `start_child` does.
     pub(in crate::core) fn add(&mut self, fake: FakeChild) -> Ticket {
         let name = fake.name.clone();
         let admitted = self.machine.admits();
         assert!(admitted.is_ok(), "{admitted:?}");
         let key = self.insert(fake);
         self.link(key);
-        self.ask(&name, ChildRequest::Start)
+        self.request(&name, ChildRequest::Start)
     }
 
     pub(in crate::core) fn key(&self, name: &str) -> Key {
@@ -189,7 +189,7 @@ impl Simulation {
         self.fakes.get_mut(&key).expect("a child")
     }
 
-    /// Every child does from now on what it should.
+    /// From now on every child runs and stops as it should.
     pub(in crate::core) fn heal(&mut self) {
         let keys: Vec<_> = self.fakes.keys().copied().collect();
         for key in keys {
@@ -203,12 +203,12 @@ impl Simulation {
                 fake = it.fallback.as_deref_mut();
             }
             let child = &self.invariants.children[&key];
-            let (live, asked) = (child.live, child.cancelled || child.aborted);
+            let (live, stopping) = (child.live, child.cancelled || child.aborted);
             let incarnation = child.incarnation;
-            if live && asked {
-                self.plan(ms(1), key, incarnation, Happening::Exited(ExitReason::Shutdown));
+            if live && stopping {
+                self.schedule(ms(1), key, incarnation, Happening::Exited(ExitReason::Shutdown));
             } else if live && child.lifecycle == Lifecycle::Activating {
-                self.plan(ms(1), key, incarnation, Happening::Ready);
+                self.schedule(ms(1), key, incarnation, Happening::Ready);
             }
         }
     }

@@ -6,7 +6,7 @@ use super::Simulation;
 use crate::core::MachineEvent;
 
 impl Simulation {
-    /// Lets everything happen that happens now.
+    /// Lets everything happen that is due now.
     pub(in crate::core) fn settle(&mut self) {
         let mut events = 0;
         while !self.finished() {
@@ -20,7 +20,7 @@ impl Simulation {
                 return;
             }
             events += 1;
-            self.check(events < 1_000 + 16 * self.fakes.len(), "no instant lasts for ever");
+            self.check(events < 1_000 + 16 * self.fakes.len(), "an instant has few events");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::core::{IncarnationNumber, Key};
 use crate::lifecycle::Lifecycle;
 
 impl Simulation {
-    /// How often the machine had itself woken.
+    /// The number of ticks.
     pub(in crate::core) fn ticks(&self) -> usize {
         self.ticks
     }
@@ -21,7 +21,7 @@ impl Simulation {
         self.invariants.up
     }
 
-    /// The names of all children that there are, in order of their keys.
+    /// The names of all existing children, in order of their keys.
     pub(in crate::core) fn present(&self) -> Vec<(String, Key)> {
         self.invariants
             .present()
@@ -33,12 +33,12 @@ impl Simulation {
         self.invariants.children[&self.key(name)].lifecycle
     }
 
-    /// Why the child is in the state in which it is.
+    /// The reason for the state of the child, as the view has it.
     pub(in crate::core) fn why(&self, name: &str) -> Option<&'static str> {
         self.machine.view(self.key(name), self.now).and_then(|view| view.why)
     }
 
-    /// Whose end is waited for before the next one is asked to stop.
+    /// The child that must exit before the next one is cancelled.
     pub(in crate::core) fn stops_now(&self) -> Option<&str> {
         self.machine.stops_now().map(|key| self.fakes[&key].name())
     }
@@ -59,23 +59,23 @@ impl Simulation {
         names.collect::<Vec<_>>().join(" ")
     }
 
-    /// What was done since the last time, as in `cancel b, start a#2`.
+    /// The effects since the last call, as in `cancel b, start a#2`.
     pub(in crate::core) fn acts(&mut self) -> String {
-        let acts = self.news().into_iter().map(|(_, act)| act);
+        let acts = self.new_acts().into_iter().map(|(_, act)| act);
         acts.collect::<Vec<_>>().join(", ")
     }
 
-    /// What was done since the last time, and when it was, counted from the beginning.
+    /// The effects since the last call, each with the time since the beginning.
     pub(in crate::core) fn timed(&mut self) -> String {
         let began = self.began;
-        let acts = self.news().into_iter().map(|(at, act)| format!("{:?} {act}", at - began));
+        let acts = self.new_acts().into_iter().map(|(at, act)| format!("{:?} {act}", at - began));
         acts.collect::<Vec<_>>().join(", ")
     }
 
-    /// The edges of one child since the last time, as in `active → errored (failed) → resolved`.
+    /// The edges of one child since the last call, as in `active → errored (failed) → resolved`.
     pub(in crate::core) fn story(&mut self, name: &str) -> String {
         let key = self.key(name);
-        let from = self.told.insert(key, self.transcript.len()).unwrap_or(0);
+        let from = self.stories_read.insert(key, self.transcript.len()).unwrap_or(0);
         let mut story = String::new();
         for (_, line, text) in &self.transcript[from..] {
             if matches!(line, TranscriptLine::Edge(of) if *of == key) {
@@ -91,7 +91,7 @@ impl Simulation {
         story
     }
 
-    /// Why incarnations were started since the last time, as in `a#1 initial, b#2 restart`.
+    /// The causes of the starts since the last call, as in `a#1 initial, b#2 restart`.
     pub(in crate::core) fn causes(&mut self) -> String {
         let from = std::mem::replace(&mut self.read, self.transcript.len());
         let lines = self.transcript[from..].iter();
@@ -99,14 +99,14 @@ impl Simulation {
         causes.map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Makes the next look begin here.
+    /// Leaves out everything that has happened so far.
     pub(in crate::core) fn skip(&mut self) {
         self.read = self.transcript.len();
         let keys: Vec<_> = self.fakes.keys().copied().collect();
-        self.told = keys.into_iter().map(|key| (key, self.read)).collect();
+        self.stories_read = keys.into_iter().map(|key| (key, self.read)).collect();
     }
 
-    pub(super) fn news(&mut self) -> Vec<(Instant, String)> {
+    pub(super) fn new_acts(&mut self) -> Vec<(Instant, String)> {
         let from = std::mem::replace(&mut self.read, self.transcript.len());
         let lines = self.transcript[from..].iter();
         let acts = lines.filter(|(_, line, _)| matches!(line, TranscriptLine::Act));
@@ -117,7 +117,7 @@ impl Simulation {
         self.transcript.push((self.now, TranscriptLine::Act, text));
     }
 
-    /// The end of the transcript, to be read when something went wrong.
+    /// The end of the transcript, for a failed check.
     pub(super) fn tail(&self) -> String {
         let from = self.transcript.len().saturating_sub(60);
         let lines = self.transcript[from..].iter();

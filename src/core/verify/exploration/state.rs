@@ -1,17 +1,17 @@
 //! One state: a machine, its invariants, and the current time.
 //!
-//! Lists the possible steps and takes them. Knows nothing of how the state was reached.
+//! Lists the possible steps and takes them. How the state was reached makes no difference.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::plan::{Flavour, Plan};
-use super::step::{BEAT, ChildIndex, End, Step, Word};
+use super::step::{BEAT, ChildIndex, ExplorationStep, OwnPolicy, TaskExit};
 use crate::core::verify::REQUESTS;
 use crate::core::verify::fingerprint::Fingerprint;
 use crate::core::verify::invariants::{
-    ChildRecord, Declaration, Invariants, QuestionState, Violation, is_ending,
+    ChildAccount, Declaration, Invariants, PendingDecision, Violation, is_ending,
 };
 use crate::core::verify::simulation::{FakeChild, Script};
 use crate::core::{ChildRequest, Key, Machine, MachineEvent, RequirementId};
@@ -22,7 +22,7 @@ use crate::policy::RestartType;
 
 /// The children of a plan, by number.
 #[derive(Debug)]
-pub(super) struct Cast {
+pub(super) struct PlannedChildren {
     declarations: Vec<Arc<Declaration>>,
     /// The children that each requires, by number.
     requires: Vec<Vec<usize>>,
@@ -30,13 +30,13 @@ pub(super) struct Cast {
     waits: bool,
     /// A child may end the program.
     exits: bool,
-    /// An error may ask for a delay.
-    told: bool,
+    /// An error may set the delay.
+    retries_after: bool,
     /// A failure callback decides.
-    asks: bool,
+    callback: bool,
 }
 
-impl Cast {
+impl PlannedChildren {
     pub(super) fn of(plan: &Plan) -> Self {
         let fakes = plan.fakes();
         let number = |name: &String| fakes.iter().position(|fake| fake.name() == name);
@@ -46,15 +46,15 @@ impl Cast {
             requires: fakes.iter().map(requires).collect(),
             waits: plan.waits,
             exits: plan.flavour == Flavour::Exits,
-            told: matches!(plan.flavour, Flavour::Told | Flavour::Held),
-            asks: plan.rules().asks,
+            retries_after: matches!(plan.flavour, Flavour::RetryAfter | Flavour::DelayedDelivery),
+            callback: plan.rules().asks,
         }
     }
 }
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub(super) struct Scene {
+pub(super) struct ExploredState {
     pub(super) machine: Machine,
     pub(super) invariants: Invariants,
     pub(super) now: Instant,
@@ -63,26 +63,26 @@ pub(super) struct Scene {
     tickets: u64,
 }
 
-impl Scene {
+impl ExploredState {
     /// A supervisor that has not begun, with the children that are declared.
-    pub(super) fn begin(plan: &Plan, cast: &Cast) -> Self {
+    pub(super) fn begin(plan: &Plan, planned: &PlannedChildren) -> Self {
         let now = Instant::now();
-        let (rules, count) = (plan.rules(), cast.declarations.len());
+        let (rules, count) = (plan.rules(), planned.declarations.len());
         let machine = match plan.dynamic {
             true => Machine::dynamic(rules, now, 7),
             false => Machine::ordered(rules, now, 7),
         };
         let invariants = Invariants::of(&machine);
-        let mut scene = Self { machine, invariants, now, provided: vec![None; count], tickets: 0 };
+        let mut state = Self { machine, invariants, now, provided: vec![None; count], tickets: 0 };
         if !plan.dynamic {
-            for declaration in &cast.declarations {
-                scene.insert(declaration);
+            for declaration in &planned.declarations {
+                state.insert(declaration);
             }
             for index in 0..count {
-                scene.link(index, cast);
+                state.link(index, planned);
             }
         }
-        scene
+        state
     }
 
     fn insert(&mut self, declaration: &Arc<Declaration>) {
@@ -90,14 +90,16 @@ impl Scene {
         self.invariants.added(key, Arc::clone(declaration), self.now);
     }
 
-    fn link(&mut self, index: usize, cast: &Cast) {
-        let key =
-            |index: usize, invariants: &Invariants| invariants.key(&cast.declarations[index].name);
-        for &required in &cast.requires[index] {
+    fn link(&mut self, index: usize, planned: &PlannedChildren) {
+        let key = |index: usize, invariants: &Invariants| {
+            invariants.key(&planned.declarations[index].name)
+        };
+        for &required in &planned.requires[index] {
             let provider = key(required, &self.invariants).expect("it was declared before");
             self.provided[required].get_or_insert_with(|| self.machine.provided_by(provider));
         }
-        let requires = cast.requires[index].iter().filter_map(|&required| self.provided[required]);
+        let requires =
+            planned.requires[index].iter().filter_map(|&required| self.provided[required]);
         let requires: Vec<_> = requires.collect();
         if let Some(key) = key(index, &self.invariants)
             && (self.provided[index].is_some() || !requires.is_empty())
@@ -115,80 +117,86 @@ impl Scene {
     }
 
     /// The child, unless it is removed.
-    fn child(&self, index: ChildIndex, cast: &Cast) -> Option<(Key, &ChildRecord)> {
-        let key = self.invariants.key(&cast.declarations[usize::from(index)].name)?;
+    fn child(&self, index: ChildIndex, planned: &PlannedChildren) -> Option<(Key, &ChildAccount)> {
+        let key = self.invariants.key(&planned.declarations[usize::from(index)].name)?;
         let child = &self.invariants.children[&key];
-        (!child.forgotten).then_some((key, child))
+        (!child.removed).then_some((key, child))
     }
 
     /// Lists all that can happen next.
-    pub(super) fn steps(&self, cast: &Cast, steps: &mut Vec<Step>) {
+    pub(super) fn steps(&self, planned: &PlannedChildren, steps: &mut Vec<ExplorationStep>) {
         steps.clear();
         if self.is_over() {
             return;
         }
-        for index in 0..cast.declarations.len() as ChildIndex {
-            match self.child(index, cast) {
-                Some((_, child)) => self.steps_of(index, child, cast, steps),
-                None if self.machine.admits().is_ok() => steps.push(Step::Add(index)),
+        for index in 0..planned.declarations.len() as ChildIndex {
+            match self.child(index, planned) {
+                Some((_, child)) => self.steps_of(index, child, planned, steps),
+                None if self.machine.admits().is_ok() => steps.push(ExplorationStep::Add(index)),
                 None => {}
             }
         }
         let due = self.machine.next_deadline().is_some_and(|at| at <= self.now);
         if !due {
-            steps.push(Step::Pass(1));
-            steps.extend(self.until_one_expires().map(Step::Pass));
+            steps.push(ExplorationStep::Pass(1));
+            steps.extend(self.until_one_expires().map(ExplorationStep::Pass));
         }
-        steps.push(Step::Due);
-        steps.push(Step::Stop { hurried: false });
-        steps.push(Step::Stop { hurried: true });
-        steps.push(Step::AbortAll);
+        steps.push(ExplorationStep::Due);
+        steps.push(ExplorationStep::Stop { hurried: false });
+        steps.push(ExplorationStep::Stop { hurried: true });
+        steps.push(ExplorationStep::AbortAll);
     }
 
-    fn steps_of(&self, index: ChildIndex, child: &ChildRecord, cast: &Cast, steps: &mut Vec<Step>) {
+    fn steps_of(
+        &self,
+        index: ChildIndex,
+        child: &ChildAccount,
+        planned: &PlannedChildren,
+        steps: &mut Vec<ExplorationStep>,
+    ) {
         if child.live {
-            let ends: &[End] = match (child.cancelled || child.aborted, child.aborted) {
-                (_, true) if cast.exits => &[End::Aborted, End::Exit],
-                (_, true) => &[End::Aborted],
-                (true, _) if cast.exits => &[End::Shutdown, End::Exit],
-                (true, _) => &[End::Shutdown, End::Failed],
-                _ if cast.exits => &[End::Normal, End::Failed, End::Exit],
-                _ if cast.told => &[End::Normal, End::Failed, End::Busy],
-                _ if cast.waits => &[End::Normal, End::Failed, End::Escalated],
-                _ => &[End::Normal, End::Failed],
+            let ends: &[TaskExit] = match (child.cancelled || child.aborted, child.aborted) {
+                (_, true) if planned.exits => &[TaskExit::Aborted, TaskExit::Exit],
+                (_, true) => &[TaskExit::Aborted],
+                (true, _) if planned.exits => &[TaskExit::Shutdown, TaskExit::Exit],
+                (true, _) => &[TaskExit::Shutdown, TaskExit::Failed],
+                _ if planned.exits => &[TaskExit::Normal, TaskExit::Failed, TaskExit::Exit],
+                _ if planned.retries_after => &[TaskExit::Normal, TaskExit::Failed, TaskExit::Busy],
+                _ if planned.waits => &[TaskExit::Normal, TaskExit::Failed, TaskExit::Escalated],
+                _ => &[TaskExit::Normal, TaskExit::Failed],
             };
-            steps.extend(ends.iter().map(|&end| Step::Exited(index, end)));
-            steps.push(Step::Ignored(index));
-            steps.push(Step::StopSelf(index));
+            steps.extend(ends.iter().map(|&end| ExplorationStep::Exited(index, end)));
+            steps.push(ExplorationStep::Ignored(index));
+            steps.push(ExplorationStep::StopSelf(index));
             if child.lifecycle != Lifecycle::Active && child.declaration.options.signals {
-                steps.push(Step::Ready(index));
+                steps.push(ExplorationStep::Ready(index));
             }
             if child.declaration.options.fails_unhealthy {
-                steps.push(Step::Unhealthy(index));
+                steps.push(ExplorationStep::Unhealthy(index));
             }
-            if cast.waits {
-                steps.push(Step::Healthy(index));
+            if planned.waits {
+                steps.push(ExplorationStep::Healthy(index));
             }
             if child.declaration.options.delays_traffic {
-                steps.push(Step::Acked(index));
+                steps.push(ExplorationStep::Acked(index));
             }
-            if cast.asks {
-                let types = [RestartType::Temporary, RestartType::Permanent].map(Word::Type);
-                let words = types.into_iter().chain([Word::Once]);
-                steps.extend(words.map(|word| Step::Policy(index, word)));
+            if planned.callback {
+                let types = [RestartType::Temporary, RestartType::Permanent].map(OwnPolicy::Type);
+                let policies = types.into_iter().chain([OwnPolicy::Once]);
+                steps.extend(policies.map(|policy| ExplorationStep::Policy(index, policy)));
             }
         }
-        if child.question != QuestionState::None {
+        if child.pending_decision != PendingDecision::None {
             let answers = [Resolution::Restart, Resolution::GiveUp, Resolution::Escalate];
-            steps.extend(answers.map(|answer| Step::ChildAnswer(index, answer)));
+            steps.extend(answers.map(|answer| ExplorationStep::Decide(index, answer)));
         }
         if child.declaration.options.on_message {
-            steps.push(Step::Wanted(index));
+            steps.push(ExplorationStep::MessagePending(index));
         }
-        steps.extend(REQUESTS.map(|request| Step::Ask(index, request)));
+        steps.extend(REQUESTS.map(|request| ExplorationStep::Request(index, request)));
     }
 
-    /// In how many beats the oldest restart no longer counts, unless something is due before.
+    /// The beats until the oldest restart no longer counts, unless a deadline is due before.
     fn until_one_expires(&self) -> Option<u8> {
         let window = self.machine.children().window.as_ref()?;
         let oldest = window.granted(self.now).next()?;
@@ -200,29 +208,37 @@ impl Scene {
 
     /// The next step if no child fails any more: cancelled children end, starting children become ready,
     /// and deadlines are due. `None` if nothing follows.
-    pub(super) fn next_if_well(&self, cast: &Cast, deaf: bool) -> Option<Step> {
-        for index in 0..cast.declarations.len() as ChildIndex {
-            match self.child(index, cast) {
+    pub(super) fn next_without_failures(
+        &self,
+        planned: &PlannedChildren,
+        deaf: bool,
+    ) -> Option<ExplorationStep> {
+        for index in 0..planned.declarations.len() as ChildIndex {
+            match self.child(index, planned) {
                 Some((_, child)) if child.live => {
                     if (child.cancelled || child.aborted) && !deaf {
-                        return Some(Step::Exited(index, End::Shutdown));
+                        return Some(ExplorationStep::Exited(index, TaskExit::Shutdown));
                     }
                     if child.lifecycle == Lifecycle::Activating {
-                        return Some(Step::Ready(index));
+                        return Some(ExplorationStep::Ready(index));
                     }
                 }
-                Some((_, child)) if child.question != QuestionState::None => {
-                    return Some(Step::ChildAnswer(index, Resolution::Restart));
+                Some((_, child)) if child.pending_decision != PendingDecision::None => {
+                    return Some(ExplorationStep::Decide(index, Resolution::Restart));
                 }
                 _ => {}
             }
         }
-        self.machine.next_deadline().map(|_| Step::Due)
+        self.machine.next_deadline().map(|_| ExplorationStep::Due)
     }
 
     /// Takes a step. A panic breaks an invariant too.
-    pub(super) fn take(&mut self, step: Step, cast: &Cast) -> Result<(), Violation> {
-        let taken = catch_unwind(AssertUnwindSafe(|| self.take_or_panic(step, cast)));
+    pub(super) fn take(
+        &mut self,
+        step: ExplorationStep,
+        planned: &PlannedChildren,
+    ) -> Result<(), Violation> {
+        let taken = catch_unwind(AssertUnwindSafe(|| self.take_or_panic(step, planned)));
         taken.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -230,75 +246,83 @@ impl Scene {
         })
     }
 
-    fn take_or_panic(&mut self, step: Step, cast: &Cast) -> Result<(), Violation> {
+    fn take_or_panic(
+        &mut self,
+        step: ExplorationStep,
+        planned: &PlannedChildren,
+    ) -> Result<(), Violation> {
         let of = |index| {
-            let (key, child) = self.child(index, cast).expect("a child that is there");
+            let (key, child) = self.child(index, planned).expect("a child that exists");
             (key, child.incarnation)
         };
         let event = match step {
-            Step::Ready(index) => {
+            ExplorationStep::Ready(index) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Ready { key, incarnation }
             }
-            Step::Ignored(index) => {
+            ExplorationStep::Ignored(index) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Ignored { key, incarnation }
             }
-            Step::Exited(index, end) => {
+            ExplorationStep::Exited(index, end) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Exited { key, incarnation, reason: end.reason() }
             }
-            Step::Healthy(index) => {
+            ExplorationStep::Healthy(index) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Healthy { key, incarnation }
             }
-            Step::StopSelf(index) => {
+            ExplorationStep::StopSelf(index) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::StopSelf { key, incarnation }
             }
-            Step::Acked(index) => {
+            ExplorationStep::Acked(index) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Acked { key, incarnation }
             }
-            Step::Wanted(index) => MachineEvent::MessagePending { key: of(index).0 },
-            Step::Unhealthy(index) => {
+            ExplorationStep::MessagePending(index) => {
+                MachineEvent::MessagePending { key: of(index).0 }
+            }
+            ExplorationStep::Unhealthy(index) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Health { key, incarnation, problem: Some("ill".into()) }
             }
-            Step::Policy(index, word) => {
+            ExplorationStep::Policy(index, policy) => {
                 let (key, incarnation) = of(index);
-                let policy = Some(Arc::new(word.policy()));
+                let policy = Some(Arc::new(policy.policy()));
                 MachineEvent::Policy { key, incarnation, policy }
             }
-            Step::ChildAnswer(index, resolution) => {
+            ExplorationStep::Decide(index, resolution) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Answered { key, incarnation, decision: resolution.into() }
             }
-            Step::Ask(index, request) => {
+            ExplorationStep::Request(index, request) => {
                 let (key, _) = of(index);
-                self.ask(key, request)
+                self.request(key, request)
             }
-            Step::Add(index) => {
-                self.insert(&cast.declarations[usize::from(index)]);
-                self.link(index.into(), cast);
-                let (key, _) = self.child(index, cast).expect("the child that was added");
-                self.ask(key, ChildRequest::Start)
+            ExplorationStep::Add(index) => {
+                self.insert(&planned.declarations[usize::from(index)]);
+                self.link(index.into(), planned);
+                let (key, _) = self.child(index, planned).expect("the child that was added");
+                self.request(key, ChildRequest::Start)
             }
-            Step::Pass(beats) => {
+            ExplorationStep::Pass(beats) => {
                 self.now += BEAT * u32::from(beats);
                 return Ok(());
             }
-            Step::Due => {
+            ExplorationStep::Due => {
                 self.now = self.machine.next_deadline().map_or(self.now, |at| at.max(self.now));
                 MachineEvent::Tick
             }
-            Step::Stop { hurried } => MachineEvent::Stop { within: hurried.then_some(BEAT) },
-            Step::AbortAll => MachineEvent::AbortAll,
+            ExplorationStep::Stop { hurried } => {
+                MachineEvent::Stop { within: hurried.then_some(BEAT) }
+            }
+            ExplorationStep::AbortAll => MachineEvent::AbortAll,
         };
         self.invariants.watch(&mut self.machine, event, self.now, &mut Vec::new())
     }
 
-    fn ask(&mut self, key: Key, request: ChildRequest) -> MachineEvent {
+    fn request(&mut self, key: Key, request: ChildRequest) -> MachineEvent {
         self.tickets += 1;
         MachineEvent::Request { ticket: self.tickets, key, request }
     }
@@ -309,7 +333,7 @@ impl Scene {
         self.invariants.check_echoes(&mut self.machine, self.now)?;
         match before == self.fingerprint() {
             true => Ok(()),
-            false => Err("what an incarnation says that is over changes nothing".to_owned()),
+            false => Err("an event of an incarnation that is over changes nothing".to_owned()),
         }
     }
 
@@ -317,7 +341,7 @@ impl Scene {
         self.invariants.check_rest(&self.machine)
     }
 
-    /// Equal for two scenes with the same future.
+    /// Equal for two states with the same future.
     pub(super) fn fingerprint(&self) -> u128 {
         let mut print = Fingerprint::new(self.now);
         print.machine(&self.machine);
@@ -326,7 +350,7 @@ impl Scene {
     }
 }
 
-impl End {
+impl TaskExit {
     fn reason(self) -> ExitReason {
         match self {
             Self::Normal => ExitReason::Normal,

@@ -6,31 +6,31 @@ use crate::core::verify::simulation::{FakeChild, Simulation, fake, rules};
 use crate::core::{ChildRequest, Machine};
 use crate::policy::{Rules, Shutdown, Strategy};
 
-/// From the one that stops now.
-fn line(sim: &Simulation) -> String {
+/// The stop chain from the child that stops now.
+fn chain(sim: &Simulation) -> String {
     let present = sim.present();
-    let name = |key| &*present.iter().find(|it| it.1 == key).expect("it is there").0;
-    let line = std::iter::successors(sim.machine.stops_now(), |&key| sim.machine.stops_after(key));
-    line.map(name).collect::<Vec<_>>().join(" ")
+    let name = |key| &*present.iter().find(|it| it.1 == key).expect("an existing child").0;
+    let chain = std::iter::successors(sim.machine.stops_now(), |&key| sim.machine.stops_after(key));
+    chain.map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// Each takes a while to stop.
+/// Children that take a second to stop.
 fn slow(names: &str) -> impl Iterator<Item = FakeChild> {
     names.split(' ').map(|name| fake(name).stops(Duration::from_secs(1)))
 }
 
 #[test]
 fn no_child_stops_while_the_supervisor_runs() {
-    assert_eq!(line(&Simulation::running(rules(), slow("a b c"))), "");
+    assert_eq!(chain(&Simulation::running(rules(), slow("a b c"))), "");
 }
 
 #[test]
 fn children_stop_in_reverse_order_each_after_the_one_behind_it() {
     let mut sim = Simulation::running(rules(), slow("a b c"));
     sim.stop();
-    assert_eq!(line(&sim), "c b a");
+    assert_eq!(chain(&sim), "c b a");
     sim.advance(Duration::from_secs(1));
-    assert_eq!(line(&sim), "b a");
+    assert_eq!(chain(&sim), "b a");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn the_line_ends_before_a_supervisor_and_before_a_brutally_killed_child() {
         let fakes = slow("a").chain([b]).chain(slow("c d"));
         let mut sim = Simulation::running(rules(), fakes);
         sim.stop();
-        assert_eq!(line(&sim), "d c");
+        assert_eq!(chain(&sim), "d c");
     }
 }
 
@@ -51,15 +51,15 @@ fn the_line_ends_before_a_child_that_is_down() {
     sim.call("b", ChildRequest::Terminate);
     sim.advance(Duration::from_secs(1));
     sim.stop();
-    assert_eq!(line(&sim), "c");
+    assert_eq!(chain(&sim), "c");
 }
 
 #[test]
 fn a_group_stops_in_the_same_order_and_no_child_before_it() {
     let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
     let mut sim = Simulation::running(rules, slow("a b c d"));
-    sim.ask("b", ChildRequest::RestartRunning);
-    assert_eq!(line(&sim), "d c b");
+    sim.request("b", ChildRequest::RestartRunning);
+    assert_eq!(chain(&sim), "d c b");
 }
 
 #[test]
@@ -85,5 +85,5 @@ fn equal_children_are_asked_at_once() {
     let mut sim = Simulation::dynamic(rules(), slow("a b"));
     sim.stop();
     assert_eq!(sim.acts(), "cancel b, cancel a");
-    assert_eq!(line(&sim), "");
+    assert_eq!(chain(&sim), "");
 }

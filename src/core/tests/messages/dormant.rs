@@ -1,0 +1,152 @@
+//! Children that are down and may be started by a message.
+
+use super::{group, not_restarted, on_message, returns, send};
+use crate::core::ChildRequest;
+use crate::core::verify::simulation::{Simulation, fake, rules, secs};
+use crate::policy::{AutoShutdown, Backoff, RestartType, Rules, Strategy};
+
+const GROUPS: [Strategy; 3] = [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne];
+
+#[test]
+fn a_dormant_child_counts_as_remaining_and_an_ended_child_does_not() {
+    let rules = Rules { auto_shutdown: AutoShutdown::AllSignificant, ..rules() };
+    let mut sim =
+        Simulation::running(rules, [on_message("a").significant(), on_message("b").significant()]);
+    send(&mut sim, "a");
+    sim.end("a");
+    assert!(!sim.finished(), "b has not run yet");
+    send(&mut sim, "b");
+    send(&mut sim, "b");
+    sim.end("b");
+    assert!(sim.finished(), "an exit counts, although a message is pending");
+}
+
+#[test]
+fn a_temporary_child_is_removed_at_its_end_even_if_a_message_is_pending() {
+    fn check(mut sim: Simulation) {
+        send(&mut sim, "a");
+        send(&mut sim, "a");
+        sim.end("a");
+        assert_eq!(sim.acts(), "start a#1, removed a");
+        assert!(!returns(&sim, "a"));
+        sim.send("a");
+    }
+    check(Simulation::running(rules(), [fake("a").temporary().on_message()]));
+    check(Simulation::dynamic(rules(), [fake("a").temporary().on_message()]));
+}
+
+#[test]
+fn adding_one_is_answered_at_once() {
+    fn check(mut sim: Simulation) {
+        let ticket = sim.add(on_message("a"));
+        assert_eq!(sim.answer(ticket), "dormant");
+        send(&mut sim, "a");
+        assert_eq!(sim.alive(), "a#1");
+    }
+    for strategy in GROUPS {
+        check(Simulation::running(group(strategy), []));
+    }
+    check(Simulation::dynamic(rules(), []));
+}
+
+#[test]
+fn a_dormant_child_can_be_started_terminated_and_deleted() {
+    let mut sim = Simulation::running(rules(), [on_message("a"), on_message("b"), on_message("c")]);
+    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 1");
+    assert_eq!(sim.call("b", ChildRequest::Terminate), "done");
+    assert_eq!(sim.call("c", ChildRequest::Delete), "done");
+    assert_eq!(sim.call("b", ChildRequest::Wake), "invalid state stopped");
+    assert_eq!(sim.causes(), "a#1 manual");
+}
+
+#[test]
+fn a_child_not_restarted_by_a_dynamic_supervisor_counts_until_it_is_removed() {
+    let rules = Rules { max_children: Some(1), ..rules() };
+    let mut sim = Simulation::dynamic(rules, [not_restarted("a")]);
+    send(&mut sim, "a");
+    sim.fail("a");
+    assert!(sim.machine.admits().is_err());
+    assert_eq!(sim.call("a", ChildRequest::Retry), "started 2");
+    sim.fail("a");
+    assert_eq!(sim.call("a", ChildRequest::Delete), "done");
+    assert!(sim.machine.admits().is_ok());
+}
+
+#[test]
+fn a_child_awaits_a_message_while_it_is_down_and_none_is_pending() {
+    fn check(mut sim: Simulation) {
+        let awaits = |sim: &Simulation, name: &str| sim.machine.awaits_message(sim.key(name));
+        assert!(awaits(&sim, "a"), "dormant");
+        assert!(!awaits(&sim, "plain"), "started with its supervisor");
+        send(&mut sim, "a");
+        assert!(!awaits(&sim, "a"), "active");
+        sim.send("a");
+        assert!(!awaits(&sim, "a"), "active, and a message is pending");
+        sim.end("a");
+        assert!(!awaits(&sim, "a"), "started again");
+        sim.end("a");
+        assert!(awaits(&sim, "a"), "it has finished");
+        sim.stop();
+        assert!(!awaits(&sim, "a"), "it is not started any more");
+    }
+    check(Simulation::running(rules(), [on_message("a"), fake("plain")]));
+    check(Simulation::dynamic(rules(), [on_message("a"), fake("plain")]));
+}
+
+#[test]
+fn a_child_that_runs_waits_or_awaits_a_decision_comes_back() {
+    fn check(mut sim: Simulation) {
+        assert!(returns(&sim, "a"), "active");
+        sim.fail("a");
+        assert!(returns(&sim, "a"), "it waits");
+        sim.advance(secs(1));
+        sim.request("a", ChildRequest::RestartRunning);
+        assert!(returns(&sim, "a"), "to be restarted");
+        sim.request("a", ChildRequest::Terminate);
+        assert!(!returns(&sim, "a"), "stopped manually");
+    }
+    let rules = Rules { backoff: Backoff::constant(secs(1)), ..rules() };
+    check(Simulation::running(rules.clone(), [fake("a").stops(secs(1))]));
+    check(Simulation::dynamic(rules, [fake("a").stops(secs(1))]));
+}
+
+#[test]
+fn with_its_group_unless_that_is_to_rest() {
+    let rules = Rules { backoff: Backoff::constant(secs(5)), ..group(Strategy::OneForAll) };
+    let types = [RestartType::Permanent, RestartType::Temporary];
+    let [stays, goes] = types.map(|it| fake("x").restart(it));
+    for (fake_b, expected) in [(stays, true), (goes, false)] {
+        let fakes = [fake("a"), fake_b.stops(secs(1)), fake("c")];
+        let mut sim = Simulation::running(rules.clone(), fakes);
+        sim.fail("a");
+        assert_eq!(returns(&sim, "x"), expected, "it stops");
+        assert!(returns(&sim, "c"), "it is down");
+        sim.advance(secs(2));
+        // The child that the group waits for is terminated: no child of the group restarts.
+        sim.call("a", ChildRequest::Terminate);
+        assert!(!returns(&sim, "c"));
+    }
+}
+
+#[test]
+fn a_child_that_ends_and_is_then_terminated_is_reported_as_staying_down() {
+    let mut sim = Simulation::running(rules(), [on_message("a")]);
+    send(&mut sim, "a");
+    sim.end("a");
+    sim.skip();
+    // The invariants need a report of it, since no edge shows it.
+    sim.call("a", ChildRequest::Terminate);
+    assert!(!returns(&sim, "a"));
+    assert_eq!(sim.story("a"), "");
+}
+
+#[test]
+fn no_child_comes_back_once_the_end_has_begun_nor_an_unknown_one() {
+    let mut sim =
+        Simulation::running(rules(), [fake("a").stops(secs(1)), on_message("b"), on_message("c")]);
+    let gone = sim.key("c");
+    sim.call("c", ChildRequest::Delete);
+    assert!(!sim.machine.returns(gone));
+    sim.stop();
+    assert!(!returns(&sim, "a") && !returns(&sim, "b"));
+}

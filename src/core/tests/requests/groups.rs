@@ -1,0 +1,172 @@
+//! Requests while a group restarts or is parked.
+
+use super::{group, parking, slow};
+use crate::core::ChildRequest;
+use crate::core::verify::simulation::{Simulation, fake, rules, secs};
+use crate::lifecycle::Lifecycle;
+use crate::policy::{OnExhausted, OnLeak, Rules, Shutdown, Strategy};
+
+#[test]
+fn a_child_added_during_a_group_restart_is_started_in_order() {
+    let fakes = [fake("a"), fake("b").stops(secs(1))];
+    let mut sim = Simulation::running(group(), fakes);
+    sim.fail("a");
+    let ticket = sim.add(fake("c"));
+    assert_eq!(sim.call("a", ChildRequest::Wake), "done");
+    sim.advance(secs(9));
+    assert_eq!(sim.timed(), "0ns cancel b, 1s start a#2, 1s start b#2, 1s start c#1");
+    assert_eq!(sim.answer(ticket), "started 1");
+}
+
+#[test]
+fn a_child_terminated_before_or_at_its_start_is_not_started() {
+    let mut sim = Simulation::running(group(), [fake("a"), fake("b")]);
+    sim.fail("a");
+    let ticket = sim.add(fake("c"));
+    assert_eq!(sim.call("c", ChildRequest::Terminate), "done");
+    assert_eq!(sim.answer(ticket), "stopped", "before");
+
+    let ticket = sim.add(fake("d").signals(secs(9)));
+    sim.call("a", ChildRequest::Wake);
+    assert_eq!(sim.answer(ticket), "-");
+    assert_eq!(sim.call("d", ChildRequest::Terminate), "done");
+    assert_eq!(sim.answer(ticket), "stopped", "in");
+}
+
+#[test]
+fn a_child_down_before_its_group_stopped_is_about_to_be_restarted() {
+    let fakes = [fake("a").transient(), fake("b").stops(secs(1)), fake("c")];
+    for request in [ChildRequest::RestartStopped, ChildRequest::Delete] {
+        let mut sim = Simulation::running(group(), fakes.clone());
+        sim.end("a");
+        sim.fail("c");
+        assert_eq!(sim.why("a"), Some("finished"), "the group operation has not reached it");
+        assert_eq!(sim.call("a", request), "restarting");
+        sim.advance(secs(10));
+        assert_eq!(sim.timed(), "0ns cancel b, 9s start a#2, 9s start b#2, 9s start c#2");
+    }
+}
+
+#[test]
+fn a_range_being_parked_starts_only_children_that_are_down_already() {
+    let fakes = [fake("a"), fake("b"), fake("c").stops(secs(1)), fake("d")];
+    let rules = Rules { strategy: Strategy::OneForAll, ..parking() };
+    let mut sim = Simulation::running(rules, fakes);
+    sim.call("b", ChildRequest::Terminate);
+    sim.skip();
+    sim.fail("a");
+    assert_eq!(sim.acts(), "gave up a, cancel d, cancel c");
+    assert_eq!(sim.call("b", ChildRequest::RestartStopped), "stopped");
+    assert_eq!(sim.call("d", ChildRequest::RestartStopped), "started 2");
+    sim.fail("d");
+    assert_eq!(sim.acts(), "start d#2, gave up d");
+    sim.advance(secs(9));
+    assert_eq!(sim.alive(), "");
+}
+
+#[test]
+fn a_child_that_is_added_while_a_range_is_being_parked_is_not_of_the_range() {
+    let rules = Rules { strategy: Strategy::OneForAll, ..parking() };
+    let mut sim = Simulation::running(rules, [fake("a"), fake("b").stops(secs(1)), fake("c")]);
+    sim.fail("a");
+    let d = sim.add(fake("d"));
+    assert_eq!(sim.acts(), "gave up a, cancel c, cancel b, start d#1");
+    assert_eq!(sim.answer(d), "started 1", "after the last child has exited");
+
+    let rules = Rules { strategy: Strategy::OneForAll, ..parking() };
+    let mut sim = Simulation::running(rules, [fake("a"), fake("b").stops(secs(1))]);
+    sim.fail("a");
+    let d = sim.add(fake("d"));
+    assert_eq!(sim.acts(), "gave up a, cancel b, start d#1");
+    assert_eq!(sim.answer(d), "started 1", "while the last child stops");
+    sim.advance(secs(9));
+    assert_eq!(sim.acts(), "");
+    assert_eq!(sim.alive(), "d#1");
+}
+
+#[test]
+fn a_child_terminated_while_its_group_stops_can_be_requested_again_and_starts_with_it() {
+    let mut sim = Simulation::running(group(), [fake("a"), slow(), fake("c")]);
+    sim.fail("c");
+    assert_eq!(sim.call("a", ChildRequest::Terminate), "done");
+    let ticket = sim.request("a", ChildRequest::RestartStopped);
+    assert_eq!(sim.answer(ticket), "-", "the request is not refused");
+    sim.advance(secs(9));
+    assert_eq!(sim.timed(), "0ns cancel b, 0ns cancel a, 9s start a#2, 9s start b#2, 9s start c#2");
+    assert_eq!(sim.answer(ticket), "started 2");
+}
+
+#[test]
+fn a_stopping_child_is_about_to_be_restarted_only_if_its_group_is() {
+    let stopping = |rules| {
+        let mut sim = Simulation::running(rules, [fake("a"), slow(), fake("c")]);
+        sim.fail("c");
+        assert_eq!(sim.lifecycle("b"), Lifecycle::Deactivating);
+        sim
+    };
+    assert_eq!(stopping(group()).call("b", ChildRequest::RestartRunning), "restarting");
+    let parking = Rules { strategy: Strategy::OneForAll, ..parking() };
+    assert_eq!(
+        stopping(parking).call("b", ChildRequest::RestartRunning),
+        "invalid state deactivating"
+    );
+
+    // A child without a group is restarted at once.
+    let mut sim = Simulation::running(rules(), [fake("a"), slow()]);
+    sim.request("b", ChildRequest::RestartRunning);
+    assert_eq!(sim.call("b", ChildRequest::RestartRunning), "restarting");
+}
+
+#[test]
+fn a_finished_child_behind_a_stopping_group_can_be_restarted() {
+    let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
+    let c = fake("c").signals(None).stops(secs(1));
+    let mut sim = Simulation::ordered(rules, [fake("a").transient(), fake("b"), c]);
+    sim.settle();
+    sim.end("a");
+    sim.fail("b");
+    assert_eq!(sim.acts(), "start a#1, start b#1, start c#1, cancel c");
+    let ticket = sim.request("a", ChildRequest::RestartStopped);
+    assert_eq!(sim.answer(ticket), "-", "it starts in order");
+    sim.advance(secs(1));
+    assert_eq!(sim.timed(), "1s start a#2, 1s start b#2, 1s start c#2");
+    assert_eq!(sim.answer(ticket), "started 2");
+}
+
+#[test]
+fn parking_a_range_within_a_larger_one_keeps_the_larger_range() {
+    let rules = Rules { strategy: Strategy::RestForOne, ..parking() };
+    let mut sim = Simulation::running(rules, [fake("a"), fake("z"), slow(), fake("c")]);
+    sim.fail("a");
+    assert_eq!(sim.acts(), "gave up a, cancel c, cancel b");
+    assert_eq!(sim.call("c", ChildRequest::RestartStopped), "started 2");
+    sim.fail("c");
+    sim.advance(secs(9));
+    assert_eq!(sim.timed(), "0ns start c#2, 0ns gave up c, 1s cancel z");
+    assert_eq!(sim.alive(), "");
+}
+
+#[test]
+fn a_part_that_comes_back_is_not_stopped_anew_for_one_more_of_it() {
+    let rules = Rules { strategy: Strategy::RestForOne, ..rules() };
+    let first = fake("a").consecutive(0).on_exhausted(OnExhausted::Park);
+    let last = || fake("d").on_leak(OnLeak::Park);
+    let fakes = [first, fake("b").stops(secs(99)).shutdown(Shutdown::Infinity), fake("c"), last()];
+    let mut sim = Simulation::running(rules, fakes);
+    sim.fail("a");
+    assert_eq!(sim.acts(), "gave up a, cancel d, cancel c, cancel b");
+
+    // The last child of the range that is being parked restarts, but leaks at its next restart.
+    assert_eq!(sim.call("d", ChildRequest::RestartStopped), "started 2");
+    *sim.fake("d") = last().leaks();
+    sim.request("d", ChildRequest::RestartRunning);
+    sim.advance(secs(10));
+    assert_eq!(sim.why("d"), Some("leaked"));
+    assert_eq!(sim.call("c", ChildRequest::RestartStopped), "started 2");
+    sim.skip();
+    assert_eq!(sim.call("d", ChildRequest::Retry), "-");
+    assert_eq!(sim.acts(), "", "a child that a call started keeps running");
+    sim.advance(secs(99));
+    assert_eq!(sim.acts(), "start d#3");
+    assert_eq!(sim.alive(), "c#2 d#3");
+}

@@ -1,0 +1,285 @@
+//! The answer to each request in each state.
+
+use std::time::Duration;
+
+use super::{group, parking, slow, waiting};
+use crate::core::verify::REQUESTS;
+use crate::core::verify::simulation::{FakeChild, Script, Simulation, fake, ms, rules, secs};
+use crate::core::{ChildRequest, MachineEvent};
+use crate::exit::ExitKind;
+use crate::policy::{OnExhausted, OnExit, OnLeak, Rules, Shutdown, Strategy};
+
+fn stopping() -> Rules {
+    Rules { on_exhausted: OnExhausted::StopChild, ..parking() }
+}
+
+fn pausing() -> Rules {
+    Rules { on_exhausted: OnExhausted::Pause(secs(9)), ..parking() }
+}
+
+fn asking() -> Rules {
+    Rules { asks: true, ..waiting() }
+}
+
+/// The answers to all requests about `b`, each in a simulation of its own.
+fn answers(sim: &impl Fn() -> Simulation) -> [String; 8] {
+    REQUESTS.map(|request| {
+        let mut sim = sim();
+        let (key, lifecycle) = (sim.key("b"), sim.lifecycle("b"));
+        let ticket = sim.request_of(key, request);
+        // Waiting callers are answered within a few seconds.
+        sim.advance(secs(5));
+        let answer = sim.answer(ticket);
+        if answer == format!("invalid state {lifecycle}") {
+            "·".to_owned()
+        } else {
+            answer.to_owned()
+        }
+    })
+}
+
+/// A row of a table of answers. A dot marks an answer of `InvalidState`.
+fn row(name: &str, sim: impl Fn() -> Simulation) -> String {
+    let [a, b, c, d, e, f, g, h] = answers(&sim);
+    format!("{name:13} {a:9} {b:9} {c:10} {d:10} {e:4} {f:10} {g:9} {h}")
+}
+
+#[test]
+fn every_request_has_its_answer_in_every_state_of_an_ordered_child() {
+    fn begin(rules: Rules, fakes: impl IntoIterator<Item = FakeChild>) -> Simulation {
+        let mut sim = Simulation::ordered(rules, fakes);
+        sim.advance(Duration::ZERO);
+        sim
+    }
+    let rows = [
+        row("turn to come", || begin(rules(), [fake("a").signals(secs(2)), slow()])),
+        row("gated", || {
+            let a = fake("a").signals(Duration::ZERO).scripts([Script::Ignore]);
+            begin(rules(), [a, slow().requires("a")])
+        }),
+        row("activating", || begin(rules(), [slow().signals(secs(2))])),
+        row("active", || begin(rules(), [slow()])),
+        row("in a group", || begin(group(), [fake("a"), slow()])),
+        row("backoff", || {
+            let mut sim = begin(waiting(), [slow()]);
+            sim.fail("b");
+            sim
+        }),
+        row("asking", || {
+            let mut sim = begin(asking(), [slow().silent()]);
+            sim.fail("b");
+            sim
+        }),
+        row("awaiting", || {
+            let mut sim = begin(group(), [fake("a"), slow()]);
+            sim.fail("b");
+            sim
+        }),
+        row("its group", || {
+            let mut sim = begin(group(), [fake("a"), slow()]);
+            sim.fail("a");
+            sim.advance(secs(1));
+            sim
+        }),
+        row("stops: group", || {
+            let mut sim =
+                begin(Rules { strategy: Strategy::OneForAll, ..rules() }, [fake("a"), slow()]);
+            sim.fail("a");
+            sim
+        }),
+        row("stops: manual", || {
+            let mut sim = begin(rules(), [slow()]);
+            sim.request("b", ChildRequest::Terminate);
+            sim
+        }),
+        row("stops: self", || {
+            let mut sim = begin(rules(), [slow().transient()]);
+            let key = sim.key("b");
+            sim.event(MachineEvent::StopSelf { key, incarnation: 1 });
+            sim
+        }),
+        row("stops: fails", || {
+            let b = slow().signals(None).activation_timeout(secs(1));
+            let mut sim = begin(rules(), [b]);
+            sim.advance(secs(1));
+            sim.fake("b").ready = Some(ms(1));
+            sim
+        }),
+        row("finished", || {
+            let mut sim = begin(rules(), [slow().transient()]);
+            sim.end("b");
+            sim
+        }),
+        row("terminated", || {
+            let mut sim = begin(rules(), [slow()]);
+            sim.request("b", ChildRequest::Terminate);
+            sim.advance(secs(1));
+            sim
+        }),
+        row("ignored", || begin(rules(), [slow().signals(ms(0)).scripts([Script::Ignore])])),
+        row("given up", || {
+            let mut sim = begin(parking(), [slow()]);
+            sim.fail("b");
+            sim
+        }),
+        row("not restarted", || {
+            let mut sim =
+                begin(group(), [fake("a"), slow().on_exit(ExitKind::Failed, OnExit::Leave)]);
+            sim.fail("b");
+            sim
+        }),
+        row("stopped", || {
+            let mut sim = begin(stopping(), [slow()]);
+            sim.fail("b");
+            sim
+        }),
+        row("pauses", || {
+            let mut sim = begin(pausing(), [slow()]);
+            sim.fail("b");
+            sim
+        }),
+        row("parked group", || {
+            let mut sim =
+                begin(Rules { strategy: Strategy::OneForAll, ..parking() }, [fake("a"), slow()]);
+            sim.fail("a");
+            sim.advance(secs(1));
+            sim
+        }),
+        row("leaked", || {
+            let b = fake("b").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
+            let mut sim = begin(rules(), [b]);
+            sim.call("b", ChildRequest::Kill);
+            sim.advance(secs(1));
+            sim.fake("b").dies = Some(ms(1));
+            sim
+        }),
+    ];
+    #[rustfmt::skip]
+    let expected = [
+        //              start     terminate again      restart    kill delete     retry     wake
+        "turn to come  started 1 done      restarting ·          ·    restarting ·         ·",
+        "gated         ·         done      restarting restarting ·    restarting ·         ·",
+        "activating    ·         done      running    started 2  done running    ·         ·",
+        "active        ·         done      running    started 2  done running    ·         ·",
+        "in a group    ·         done      running    started 2  done running    ·         ·",
+        "backoff       ·         done      restarting restarting ·    restarting ·         done",
+        "asking        ·         done      ·          ·          ·    done       ·         ·",
+        "awaiting      ·         done      restarting restarting ·    restarting ·         done",
+        "its group     ·         done      restarting ·          ·    restarting ·         ·",
+        "stops: group  ·         done      running    restarting done running    ·         ·",
+        "stops: manual ·         done      running    ·          done running    ·         ·",
+        "stops: self   ·         done      running    ·          done running    ·         ·",
+        "stops: fails  ·         done      running    restarting done running    ·         ·",
+        "finished      ·         done      started 2  ·          ·    done       ·         ·",
+        "terminated    ·         done      started 2  ·          ·    done       ·         ·",
+        "ignored       ·         done      started 2  ·          ·    done       ·         ·",
+        "given up      ·         done      started 2  ·          ·    done       started 2 ·",
+        "not restarted ·         done      started 2  ·          ·    done       started 2 ·",
+        "stopped       ·         done      started 2  ·          ·    done       started 2 ·",
+        "pauses        ·         done      restarting restarting ·    restarting ·         done",
+        "parked group  ·         done      started 2  ·          ·    done       ·         ·",
+        "leaked        ·         done      started 2  ·          ·    done       started 2 ·",
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn every_request_has_its_answer_in_every_state_of_an_equal_child() {
+    fn begin(rules: Rules, b: FakeChild) -> Simulation {
+        Simulation::dynamic(rules, [b])
+    }
+    let rows = [
+        row("activating", || begin(rules(), slow().signals(secs(2)))),
+        row("active", || begin(rules(), slow())),
+        row("asking", || {
+            let mut sim = begin(asking(), slow().silent());
+            sim.fail("b");
+            sim
+        }),
+        row("backoff", || {
+            let mut sim = begin(waiting(), slow());
+            sim.fail("b");
+            sim
+        }),
+        row("stops: manual", || {
+            let mut sim = begin(rules(), slow());
+            sim.request("b", ChildRequest::Terminate);
+            sim
+        }),
+        row("stops: renew", || {
+            let mut sim = begin(rules(), slow());
+            sim.request("b", ChildRequest::RestartRunning);
+            sim
+        }),
+        row("given up", || {
+            let mut sim = begin(parking(), slow());
+            sim.fail("b");
+            sim
+        }),
+        row("stopped", || {
+            let mut sim = begin(stopping(), slow());
+            sim.fail("b");
+            sim
+        }),
+        row("pauses", || {
+            let mut sim = begin(pausing(), slow());
+            sim.fail("b");
+            sim
+        }),
+        row("leaked", || {
+            let b = fake("b").leaks().shutdown(Shutdown::BrutalKill).on_leak(OnLeak::Park);
+            let mut sim = begin(rules(), b);
+            sim.call("b", ChildRequest::Kill);
+            sim.advance(secs(1));
+            sim.fake("b").dies = Some(ms(1));
+            sim
+        }),
+    ];
+    #[rustfmt::skip]
+    let expected = [
+        //              start     terminate again      restart    kill delete     retry     wake
+        "activating    ·         done      running    started 2  done running    ·         ·",
+        "active        ·         done      running    started 2  done running    ·         ·",
+        "asking        ·         done      ·          ·          ·    done       ·         ·",
+        "backoff       ·         done      restarting restarting ·    restarting ·         done",
+        "stops: manual ·         done      running    ·          done running    ·         ·",
+        "stops: renew  ·         done      running    restarting done running    ·         ·",
+        "given up      ·         done      ·          ·          ·    done       started 2 ·",
+        "stopped       ·         done      ·          ·          ·    done       started 2 ·",
+        "pauses        ·         done      restarting restarting ·    restarting ·         done",
+        "leaked        ·         done      ·          ·          ·    done       started 2 ·",
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_child_that_is_gone_is_not_found() {
+    let ordered = || {
+        let mut sim = Simulation::running(rules(), [fake("a"), slow().temporary()]);
+        sim.end("b");
+        sim
+    };
+    let dynamic = || {
+        let mut sim = Simulation::dynamic(rules(), [fake("a"), slow().transient()]);
+        sim.end("b");
+        sim
+    };
+    assert_eq!(answers(&ordered), ["not found"; 8]);
+    assert_eq!(answers(&dynamic), ["not found"; 8]);
+}
+
+#[test]
+fn a_supervisor_that_is_stopping_refuses_everything() {
+    let ordered = || {
+        let mut sim = Simulation::running(rules(), [slow().stops(secs(4))]);
+        sim.stop();
+        sim
+    };
+    let dynamic = || {
+        let mut sim = Simulation::dynamic(rules(), [slow().stops(secs(4))]);
+        sim.stop();
+        sim
+    };
+    assert_eq!(answers(&ordered), ["shutting down"; 8]);
+    assert_eq!(answers(&dynamic), ["shutting down"; 8]);
+}

@@ -1,0 +1,47 @@
+//! Random rules of a supervisor.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::children::{an_intensity, exhausted};
+use crate::core::verify::simulation::ms;
+use crate::policy::{AutoShutdown, Backoff, FirstStart, Reset, Rules, Start, Strategy as Range};
+
+pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
+    let backoff = prop_oneof![
+        Just(Backoff::none()),
+        Just(Backoff::constant(ms(50))),
+        Just(Backoff::exponential(ms(30), ms(200)).reset(Reset::OnAck)),
+        Just(Backoff::exponential(ms(30), ms(200)).reset(Reset::OnReady)),
+        Just(Backoff::exponential(ms(20), ms(300)).jitter(0.5)),
+    ];
+    let strategy = select(&[Range::OneForOne, Range::OneForAll, Range::RestForOne]);
+    let auto = select(&[
+        AutoShutdown::Never,
+        AutoShutdown::Never,
+        AutoShutdown::AnySignificant,
+        AutoShutdown::AllSignificant,
+    ]);
+    let start = select(&[Start::Sequential, Start::Concurrent]);
+    let first = select(&[FirstStart::Retry, FirstStart::Retry, FirstStart::Fail]);
+    let limit = prop_oneof![3 => Just(None), 5 => an_intensity().prop_map(Some)];
+    let charge_and_ask = any::<(bool, bool)>();
+    (backoff, strategy, auto, start, (first, exhausted(), limit, charge_and_ask)).prop_map(
+        |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, limit, rest))| {
+            let (charge, asks) = rest;
+            Rules {
+                strategy,
+                auto_shutdown,
+                start,
+                first_start,
+                on_exhausted,
+                intensity: limit,
+                charge_everything: charge,
+                asks,
+                leak_timeout: ms(100),
+                backoff,
+                ..Rules::default()
+            }
+        },
+    )
+}

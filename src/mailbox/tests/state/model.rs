@@ -1,0 +1,165 @@
+//! A naive model of a mailbox: a map of its messages, and lists of its senders.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::step::Config;
+use crate::dead_letter::DeadLetterReason;
+use crate::mailbox::message::Envelope;
+use crate::mailbox::outcome::Take;
+use crate::mailbox::tests::TestHolder;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ModelPhase {
+    Fresh,
+    Lent { closing: bool, leaving: bool, put_back: bool, below: Option<u64> },
+    Down { closed: bool },
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct QueuedMessage {
+    pub(super) message: u32,
+    pub(super) attempts: u32,
+    pub(super) failed: u32,
+}
+
+pub(super) struct MailboxModel {
+    pub(super) config: Config,
+    pub(super) phase: ModelPhase,
+    pub(super) loans: u64,
+    pub(super) queued: BTreeMap<u64, QueuedMessage>,
+    /// The message, the loan, and its holder.
+    pub(super) lent: Vec<(Envelope<u32>, u64, Arc<TestHolder>)>,
+    /// All senders that had to wait, by their numbers; those that still wait; and those that are
+    /// admitted.
+    pub(super) senders: Vec<(u64, u32)>,
+    pub(super) waiting: Vec<u64>,
+    pub(super) admitted: Vec<u64>,
+    pub(super) numbers: u64,
+    pub(super) next_id: u64,
+    /// The supervisor was notified.
+    pub(super) notified: bool,
+    pub(super) progress: bool,
+    // What happened in one step.
+    pub(super) letters: Vec<(DeadLetterReason, u32)>,
+    pub(super) notifications: usize,
+    pub(super) inbox_waits: bool,
+    pub(super) inbox_woken: bool,
+}
+
+impl MailboxModel {
+    /// The model of a mailbox that was never lent.
+    pub(super) fn new(config: Config) -> Self {
+        Self {
+            config,
+            phase: ModelPhase::Fresh,
+            loans: 0,
+            queued: BTreeMap::new(),
+            lent: Vec::new(),
+            senders: Vec::new(),
+            waiting: Vec::new(),
+            admitted: Vec::new(),
+            numbers: 0,
+            next_id: 0,
+            notified: false,
+            progress: false,
+            letters: Vec::new(),
+            notifications: 0,
+            inbox_waits: false,
+            inbox_woken: false,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queued.len() + self.lent.len()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len() + self.admitted.len() >= self.config.capacity
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        match self.phase {
+            ModelPhase::Closed => true,
+            ModelPhase::Down { closed } => closed,
+            ModelPhase::Lent { closing, .. } => closing,
+            ModelPhase::Fresh => false,
+        }
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        matches!(self.phase, ModelPhase::Fresh | ModelPhase::Down { .. })
+    }
+
+    pub(super) fn notify(&mut self) {
+        if self.is_down()
+            && self.config.start_on_message
+            && !self.queued.is_empty()
+            && !self.notified
+        {
+            self.notified = true;
+            self.notifications += 1;
+        }
+    }
+
+    pub(super) fn wake(&mut self) {
+        self.inbox_woken |= std::mem::take(&mut self.inbox_waits);
+    }
+
+    pub(super) fn push(&mut self, message: u32) {
+        self.queued.insert(self.next_id, QueuedMessage { message, attempts: 0, failed: 0 });
+        self.next_id += 1;
+        self.wake();
+        self.notify();
+    }
+
+    pub(super) fn admit(&mut self) {
+        if !self.is_full() && !self.waiting.is_empty() {
+            self.admitted.push(self.waiting.remove(0));
+        }
+    }
+
+    pub(super) fn release(&mut self) {
+        self.waiting.clear();
+        self.admitted.clear();
+    }
+
+    pub(super) fn dead_letter(&mut self, reason: DeadLetterReason, message: u32) {
+        self.letters.push((reason, message));
+    }
+
+    pub(super) fn all_dead(&mut self, reason: DeadLetterReason) {
+        for queued in std::mem::take(&mut self.queued).into_values() {
+            self.dead_letter(reason, queued.message);
+        }
+    }
+
+    /// Returns the next message of a loan. `None` is no message, and the error is the end.
+    pub(super) fn next(
+        &mut self,
+        loan: u64,
+        take: Take,
+    ) -> Result<Option<(u64, QueuedMessage)>, ()> {
+        let ModelPhase::Lent { closing, leaving, put_back, below } = self.phase else {
+            return Err(());
+        };
+        if loan != self.loans || leaving || put_back {
+            return Err(());
+        }
+        let Some((&id, _)) = self.queued.range(below.unwrap_or(0)..).next() else {
+            if closing && self.queued.is_empty() {
+                return Err(());
+            }
+            self.inbox_waits = true;
+            return Ok(None);
+        };
+        let mut queued = self.queued.remove(&id).unwrap();
+        if take == Take::Deliver {
+            queued.attempts += 1;
+        } else {
+            self.progress = true;
+        }
+        Ok(Some((id, queued)))
+    }
+}
