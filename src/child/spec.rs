@@ -59,7 +59,7 @@ impl ChildSpec {
         };
         let mut spec = Self::of(ChildFactory::new(name.into(), kind), options);
         if spec.factory.mailbox().is_some_and(|mailbox| mailbox.delays_delivery()) {
-            spec.edit().delays_traffic = true;
+            spec.edit().delays_delivery = true;
         }
         spec
     }

@@ -40,7 +40,7 @@ pub use self::effective::{Effective, EffectivePolicy, PolicySource, PolicySource
 pub use self::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOutcome};
 pub(crate) use self::failure::{FailureCallback, Resolution};
 pub use self::failure_log::{FailureLog, LogLevel};
-pub(crate) use self::health::{HealthCounter, Rhythm};
+pub(crate) use self::health::{HealthCounter, HealthSettings};
 pub(crate) use self::instant::later;
 pub use self::intensity::Intensity;
 pub(crate) use self::limits::{Limits, SetTwice, WrittenLimits, set};
@@ -49,7 +49,7 @@ pub use self::on_exit::OnExit;
 pub(crate) use self::options::{ChildOptions, Rules};
 pub use self::presets::Preset;
 pub use self::random::Random;
-pub(crate) use self::random::{Dice, RandomFactory};
+pub(crate) use self::random::{RandomFactory, RandomSource};
 pub(crate) use self::reach::{Unreachable, unreachable};
 pub(crate) use self::restart::RestartType;
 pub use self::restart_policy::RestartPolicy;

@@ -44,7 +44,7 @@ pub(crate) struct ChildOptions {
     /// Whether the first message starts the child, and not its supervisor.
     pub(crate) on_message: bool,
     /// Whether the backoff delays messages instead of the restart.
-    pub(crate) delays_traffic: bool,
+    pub(crate) delays_delivery: bool,
     /// For supervisors: how long aborting everything below may take.
     pub(crate) supervisor: Option<Duration>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Rules {
     /// Whether giving up is a clean exit, as in OTP.
     pub(crate) gives_up_cleanly: bool,
     /// Whether a callback decides on failures. Set when the supervisor starts.
-    pub(crate) asks: bool,
+    pub(crate) has_failure_callback: bool,
     pub(crate) leak_timeout: Duration,
     /// How long `stop` may take as a whole; `None`: the sum of the children's graces.
     pub(crate) stop_deadline: Option<Duration>,
@@ -93,7 +93,7 @@ impl Default for Rules {
             intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
             charge_everything: false,
             gives_up_cleanly: false,
-            asks: false,
+            has_failure_callback: false,
             leak_timeout: Duration::from_secs(1),
             stop_deadline: None,
             max_children: None,

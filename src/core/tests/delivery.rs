@@ -15,7 +15,7 @@ fn doubling() -> Rules {
 }
 
 fn busy(name: &str) -> FakeChild {
-    fake(name).delays_traffic()
+    fake(name).delays_delivery()
 }
 
 fn acked(sim: &mut Simulation, name: &str) {

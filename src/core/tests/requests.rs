@@ -28,7 +28,7 @@ fn parking() -> Rules {
 }
 
 fn asking() -> Rules {
-    Rules { asks: true, ..waiting() }
+    Rules { has_failure_callback: true, ..waiting() }
 }
 
 fn group() -> Rules {

@@ -153,7 +153,7 @@ fn limited(number: usize) -> impl Strategy<Value = FakeChild> {
     let mail = (prop::bool::weighted(0.2), prop::bool::weighted(0.3));
     (a_kid(number), limits, option::weighted(0.2, a_kid(number)), mail).prop_map(
         |(mut fake, (intensity, consecutive, failing_for, on_exhausted), fallback, mail)| {
-            (fake.options.on_message, fake.options.delays_traffic) = mail;
+            (fake.options.on_message, fake.options.delays_delivery) = mail;
             if let Some(intensity) = intensity {
                 fake = fake.intensity(intensity);
             }
@@ -300,7 +300,7 @@ fn some_rules() -> impl Strategy<Value = Rules> {
                 on_exhausted,
                 intensity: limit,
                 charge_everything: charge,
-                asks,
+                has_failure_callback: asks,
                 leak_timeout: ms(100),
                 backoff,
                 ..Rules::default()
@@ -535,7 +535,7 @@ proptest! {
             intensity: None,
             auto_shutdown: AutoShutdown::Never,
             first_start: FirstStart::Retry,
-            asks: false,
+            has_failure_callback: false,
             ..rules
         };
         let fakes = fakes.into_iter().map(|fake| fake.always_restarts().endless());

@@ -17,7 +17,7 @@ pub enum Reset {
     /// Resets only by [`report_healthy`](crate::Context::report_healthy), as Pekko's manual reset.
     ///
     /// All other rules but `Never` also reset by this call.
-    ByHand,
+    Manual,
     /// Resets when the child was active for at least this time.
     ActiveFor(Duration),
     /// Resets when the child becomes ready.

@@ -210,7 +210,7 @@ impl Preset {
             ..Self::of(
                 "systemd",
                 RestartType::Transient.into(),
-                Backoff::constant(ms(100)).reset(Reset::ByHand),
+                Backoff::constant(ms(100)).reset(Reset::Manual),
             )
         }
     }

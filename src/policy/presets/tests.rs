@@ -135,7 +135,7 @@ fn each_preset_restarts_at_once_as_the_other_system() {
 #[test]
 fn the_presets_that_reset_by_a_call_or_an_acknowledgement() {
     for preset in Preset::all() {
-        let rules = [Reset::ByHand, Reset::OnAck].map(|rule| preset.backoff().resets_on(rule));
+        let rules = [Reset::Manual, Reset::OnAck].map(|rule| preset.backoff().resets_on(rule));
         let expected = [preset.name() == "systemd", preset.name() == "xebia"];
         assert_eq!(rules, expected, "{}", preset.name());
     }

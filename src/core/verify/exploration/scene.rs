@@ -47,7 +47,7 @@ impl Cast {
             waits: plan.waits,
             exits: plan.flavour == Flavour::Exits,
             told: matches!(plan.flavour, Flavour::Told | Flavour::Held),
-            asks: plan.rules().asks,
+            asks: plan.rules().has_failure_callback,
         }
     }
 }
@@ -169,7 +169,7 @@ impl Scene {
             if cast.waits {
                 steps.push(Step::Healthy(index));
             }
-            if child.declaration.options.delays_traffic {
+            if child.declaration.options.delays_delivery {
                 steps.push(Step::Acked(index));
             }
             if cast.asks {

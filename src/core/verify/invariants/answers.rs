@@ -59,7 +59,7 @@ impl Invariants {
         let ending = self.ending;
         let child = self.child(key);
         let called_for = !reason.is_clean() && child.on_exit(&rules, reason).restarts();
-        ensure(rules.asks && called_for, "only about a restart is anybody asked")?;
+        ensure(rules.has_failure_callback && called_for, "only about a restart is anybody asked")?;
         ensure(!ending, "the callback is not called once the end has begun")?;
         let free = child.condemned.is_some();
         ensure(!free, "the callback is not called about a child that stops with its group")?;
@@ -98,7 +98,7 @@ impl Invariants {
         clean: bool,
         decision: Decision,
     ) -> Result<(), Violation> {
-        let asks = self.rules.asks && !clean;
+        let asks = self.rules.has_failure_callback && !clean;
         let child = self.child(key);
         let open =
             std::mem::replace(&mut child.question, QuestionState::None) == QuestionState::Open;

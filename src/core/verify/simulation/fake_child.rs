@@ -215,8 +215,8 @@ impl FakeChild {
     }
 
     /// Its delivery is delayed instead of its restart.
-    pub(in crate::core) fn delays_traffic(mut self) -> Self {
-        self.options.delays_traffic = true;
+    pub(in crate::core) fn delays_delivery(mut self) -> Self {
+        self.options.delays_delivery = true;
         self
     }
 

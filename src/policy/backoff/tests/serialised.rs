@@ -115,7 +115,7 @@ fn errors_say_what_to_write() {
         (
             r#"curve = "none"
             reset = ["soon"]"#,
-            "unknown reset `soon`; write `never`, `by_hand`, `on_ready`, `on_ack`, `active_for` \
+            "unknown reset `soon`; write `never`, `manual`, `on_ready`, `on_ack`, `active_for` \
              or `half_life`",
         ),
         (
@@ -213,14 +213,14 @@ fn a_value_of_the_wrong_kind_is_answered_with_all_that_may_be_written() {
                     `equal`, `none`, or a table with `symmetric`, `additive` or `additive_abs`";
     assert_eq!(jitter, expected);
     let reset = serde_json::from_value::<Reset>(json!(true)).unwrap_err().to_string();
-    let expected = "invalid type: boolean `true`, expected `never`, `by_hand`, `on_ready`, `on_ack`, \
+    let expected = "invalid type: boolean `true`, expected `never`, `manual`, `on_ready`, `on_ack`, \
                     or a table with `active_for` or `half_life`";
     assert_eq!(reset, expected);
 }
 
 fn resets() -> impl Strategy<Value = Vec<Reset>> {
     let rule = prop_oneof![
-        Just(Reset::ByHand),
+        Just(Reset::Manual),
         Just(Reset::OnReady),
         Just(Reset::OnAck),
         (0..9_000_u64).prop_map(|life| Reset::ActiveFor(ms(life))),
