@@ -10,7 +10,7 @@
 
 mod builder;
 mod check;
-mod letters;
+mod dead_letters;
 mod order;
 mod supervisor;
 

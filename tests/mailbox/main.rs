@@ -5,16 +5,16 @@ mod asks;
 mod batches;
 #[path = "../common/mod.rs"]
 mod common;
+mod dead_letters;
 mod delivery;
+mod delivery_delay;
 mod drain;
 mod edges;
-mod hanging;
-mod letters;
+mod hangs;
 mod life;
+mod message_starts;
 mod senders;
-mod stopping;
-mod traffic;
-mod wanted;
+mod stops;
 mod while_down;
 
 use std::collections::VecDeque;
