@@ -131,7 +131,7 @@ fn each_preset_restarts_at_once_as_the_other_system() {
     }
 }
 
-/// Not by time, but by hand or by what the child does.
+/// Whether the backoff resets by calls or acknowledgements, and not by time.
 #[test]
 fn the_presets_that_reset_by_a_call_or_an_acknowledgement() {
     for preset in Preset::all() {
