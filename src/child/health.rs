@@ -62,7 +62,7 @@ use crate::policy::HealthSettings;
 /// inconclusive and doesn't count.
 ///
 /// The checks of one child never overlap. They run in a task of their own, which exists only for
-/// children with a check, so a busy child is checked all the same. A check that blocks its thread
+/// children with a check, so a busy child is still checked. A check that blocks its thread
 /// can be neither dropped nor aborted.
 #[derive(Clone)]
 #[must_use = "a check does nothing until it is given to a child"]

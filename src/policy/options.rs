@@ -1,7 +1,7 @@
 //! The options of children and the rules of supervisors, as plain values.
 //!
-//! A [`ChildOptions`] holds the options of one spec. An option that isn't set is `None`, and the
-//! [`Rules`] of the supervisor answer it. Many children share one value of either.
+//! A [`ChildOptions`] holds the options of one spec. For an option that isn't set, the [`Rules`] of the
+//! supervisor have a value. Many children share one `ChildOptions`, and all children one `Rules`.
 //!
 //! Nothing here is checked. The values of a built tree have passed `spec::check`.
 
@@ -41,7 +41,7 @@ pub(crate) struct ChildOptions {
     pub(crate) signals_itself: bool,
     /// Whether being unhealthy is a failure.
     pub(crate) fails_unhealthy: bool,
-    /// Whether the first message starts the child, and not its supervisor.
+    /// Whether the child is started by its first message, instead of with its supervisor.
     pub(crate) on_message: bool,
     /// Whether the backoff delays messages instead of the restart.
     pub(crate) delays_delivery: bool,
@@ -149,7 +149,7 @@ impl Rules {
         child.backoff.as_ref().or(beneath).unwrap_or(&self.backoff)
     }
 
-    /// Returns the delay that the error of this exit asks for.
+    /// Returns the delay that the error of this exit requests.
     pub(crate) fn retry_after(
         &self,
         child: &ChildOptions,

@@ -21,7 +21,7 @@ pub struct DeadLetterEntry {
     pub letter: DeadLetter,
     /// How often the message was replayed and became a dead letter again.
     pub replays: u32,
-    /// The message can't be replayed again; see
+    /// Whether the message can no longer be replayed; see
     /// [`max_replays`](crate::dead_letter::DeadLetterStore::max_replays). It can still be [taken](DeadLetter::take).
     pub quarantined: bool,
 }
@@ -66,7 +66,7 @@ pub enum ReplayError {
          `ring` or a longer `retention` keeps them longer"
     )]
     UnknownEntry {
-        /// The entry that was asked for.
+        /// The requested entry.
         id: EntryId,
     },
     /// The message was replayed as often as is allowed.
