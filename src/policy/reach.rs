@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_unreachable_if_the_waits_are_too_long_for_it() {
+    fn a_limit_is_unreachable_if_the_delays_are_too_long() {
         let second = Backoff::constant(secs(1));
         for of in [Intensity::sliding, Intensity::tumbling] {
             let (max, period, most) = (6, secs(5), 6);

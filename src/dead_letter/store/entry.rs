@@ -30,7 +30,7 @@ pub struct DeadLetterEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeadLetterCounts {
-    /// The number of letters. A message that was replayed in vain counts each time.
+    /// The number of letters. A message whose replay fails counts again.
     pub total: u64,
     /// The number of letters by reason. Reasons without letters are left out.
     pub by_reason: BTreeMap<DeadLetterReason, u64>,

@@ -131,7 +131,7 @@ impl DeadLetterStore {
 
     /// Returns all entries, the oldest first.
     ///
-    /// The age of an entry that was replayed in vain counts from its last letter.
+    /// The age of an entry counts from its last letter, so that a failed replay renews it.
     #[must_use]
     pub fn entries(&self) -> Vec<DeadLetterEntry> {
         self.with(|ring| {
