@@ -57,16 +57,17 @@ use crate::exit::Exit;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be run as a child",
     label = "doesn't implement `Child`",
-    note = "implement `Child` for it, for example with `#[worker]` on an `impl` block; what is one \
-            `async fn` becomes a child by `worker`"
+    note = "implement `Child` for it, for example with `#[worker]` on an `impl` block, or pass an \
+            `async fn` to `worker`"
 )]
 pub trait Child: Send + 'static {
-    /// Sets the options that this type knows best, such as the time it needs to clean up. The default
+    /// Sets the options that depend on this type, such as the time it needs to clean up. The default
     /// sets none.
     ///
-    /// [`child`](crate::child) passes each new spec through this function once. Options that are set
-    /// on the spec afterwards win over it, and it wins over the supervisor's
-    /// [`defaults`](crate::SupervisorBuilder::defaults). It corresponds to Elixir's `child_spec/1`.
+    /// [`child`](crate::child) passes each new spec through this function once. Options that are set on
+    /// the spec afterwards take precedence. Options that this function sets take precedence over the
+    /// supervisor's [`defaults`](crate::SupervisorBuilder::defaults). It corresponds to Elixir's
+    /// `child_spec/1`.
     ///
     /// ```
     /// use std::time::Duration;

@@ -14,7 +14,7 @@ use crate::error::BuildError;
 use crate::exit::Outcome;
 use crate::panic::{CatchPanic, catch_panic};
 use crate::path::Path;
-use crate::policy::Rhythm;
+use crate::policy::HealthSettings;
 
 /// Tests periodically whether a running child is healthy.
 ///
@@ -62,13 +62,13 @@ use crate::policy::Rhythm;
 /// inconclusive and doesn't count.
 ///
 /// The checks of one child never overlap. They run in a task of their own, which exists only for
-/// children with a check, so a busy child is checked all the same. A check that blocks its thread
+/// children with a check, so a busy child is still checked. A check that blocks its thread
 /// can be neither dropped nor aborted.
 #[derive(Clone)]
 #[must_use = "a check does nothing until it is given to a child"]
 pub struct HealthCheck {
     check: Arc<dyn Fn(Context) -> ExitFuture + Send + Sync>,
-    pub(crate) rhythm: Rhythm,
+    pub(crate) settings: HealthSettings,
     pub(crate) restarts: bool,
 }
 
@@ -88,7 +88,7 @@ impl HealthCheck {
             // The call is inside of the future, where a panic is caught.
             Box::pin(async move { check(ctx).await.into_exit() }) as ExitFuture
         };
-        Self { check: Arc::new(check), rhythm: Rhythm::default(), restarts: false }
+        Self { check: Arc::new(check), settings: HealthSettings::default(), restarts: false }
     }
 
     /// Sets the period: the time from the start of one check to the start of the next. Default: 10 s.
@@ -96,19 +96,19 @@ impl HealthCheck {
     /// The first check starts one period after the child has become active. A check that takes longer
     /// than the period is followed by the next one at once.
     pub fn every(mut self, every: Duration) -> Self {
-        self.rhythm.every = every;
+        self.settings.every = every;
         self
     }
 
     /// Sets how long one check may take. Default: 3 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.rhythm.timeout = timeout;
+        self.settings.timeout = timeout;
         self
     }
 
     /// Sets how many consecutive checks must fail for the child to be unhealthy. Default: 3.
     pub fn failures(mut self, failures: u32) -> Self {
-        self.rhythm.failures = failures;
+        self.settings.failures = failures;
         self
     }
 
@@ -126,7 +126,7 @@ impl HealthCheck {
     }
 
     pub(crate) fn check(&self, path: &Path) -> Result<(), BuildError> {
-        let Rhythm { every, timeout, failures } = self.rhythm;
+        let HealthSettings { every, timeout, failures } = self.settings;
         let zero = |option, secs| {
             let (path, example) = (path.clone(), Duration::from_secs(secs));
             Err(BuildError::ZeroDuration { path, option, example })
@@ -141,7 +141,7 @@ impl HealthCheck {
 
     /// Runs the check once. Returns `None` if it was inconclusive.
     pub(crate) async fn run(&self, ctx: &Context) -> Option<Result<(), String>> {
-        let timeout = self.rhythm.timeout;
+        let timeout = self.settings.timeout;
         let mut check = CatchPanic((self.check)(ctx.clone()));
         let result = tokio::time::timeout(timeout, &mut check).await;
         let dropped = catch_panic(|| drop(check));
@@ -159,7 +159,7 @@ impl HealthCheck {
 impl fmt::Debug for HealthCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HealthCheck")
-            .field("rhythm", &self.rhythm)
+            .field("settings", &self.settings)
             .field("restarts", &self.restarts)
             .finish_non_exhaustive()
     }

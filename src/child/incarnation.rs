@@ -93,7 +93,7 @@ impl Incarnation {
         self.parent.path().child(self.identity.name(), self.serial)
     }
 
-    /// Returns what it takes to borrow the child's mailbox.
+    /// Returns the loan with which this incarnation borrows the child's mailbox.
     pub(super) fn loan(self: &Arc<Self>) -> MailboxLoan {
         let holder = Arc::clone(self) as Arc<dyn LoanHolder>;
         MailboxLoan { holder, child: self.child_id(), incarnation: self.number }
@@ -123,7 +123,7 @@ impl Incarnation {
         self.stop.raise(StopLevel::Cancel);
     }
 
-    /// Reports a restart policy of the child's own, or that it has none any more.
+    /// Reports that the child has set its own restart policy, or has cleared it (`None`).
     pub(crate) fn report_policy(&self, policy: Option<Arc<RestartPolicy>>) {
         let (key, incarnation) = (self.key, self.number);
         self.parent.notify(MachineEvent::Policy { key, incarnation, policy });
@@ -135,7 +135,7 @@ impl Incarnation {
         self.parent.notify(MachineEvent::Health { key, incarnation, problem });
     }
 
-    /// Sends a signal to the supervisor, the first time.
+    /// Sends a signal to the supervisor. A repetition is dropped.
     ///
     /// A child that repeats a signal for each message it handles must not fill the supervisor's
     /// inbox.

@@ -11,8 +11,9 @@ use super::span::InSpan;
 use super::spec::{ChildFactory, Phases};
 use super::task::ChildTask;
 
-/// Spawns the task of an incarnation, in a span of its own if that is enabled. The lines of a
-/// supervisor name it, so it has no span.
+/// Spawns the task of an incarnation, in a span of its own if that is enabled.
+///
+/// A supervisor has no span, because its log lines contain its path.
 pub(crate) fn spawn(
     incarnation: &Arc<Incarnation>,
     factory: &ChildFactory,

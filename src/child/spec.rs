@@ -44,12 +44,12 @@ impl ChildSpec {
     pub(crate) fn new(name: String, kind: FactoryKind) -> Self {
         // Most children share one of these until an option is set.
         static OF_FUNCTION: LazyLock<Arc<ChildOptions>> = LazyLock::new(Arc::default);
-        static OF_OBJECT: LazyLock<Arc<ChildOptions>> =
+        static OF_VALUE: LazyLock<Arc<ChildOptions>> =
             LazyLock::new(|| Arc::new(ChildOptions { signals: true, ..ChildOptions::default() }));
 
         let options = match kind {
             FactoryKind::Function(_) => Arc::clone(&OF_FUNCTION),
-            FactoryKind::Value(_) => Arc::clone(&OF_OBJECT),
+            FactoryKind::Value(_) => Arc::clone(&OF_VALUE),
             FactoryKind::Nested(_) => Arc::new(ChildOptions {
                 signals: true,
                 signals_itself: true,
@@ -59,7 +59,7 @@ impl ChildSpec {
         };
         let mut spec = Self::of(ChildFactory::new(name.into(), kind), options);
         if spec.factory.mailbox().is_some_and(|mailbox| mailbox.delays_delivery()) {
-            spec.edit().delays_traffic = true;
+            spec.edit().delays_delivery = true;
         }
         spec
     }
@@ -70,7 +70,7 @@ impl ChildSpec {
         Self::of(factory, Arc::default()).supervising(abort_bound)
     }
 
-    /// Whether the child or its fallback has a mailbox, or has children.
+    /// Whether the child, its fallback, or any child below has a mailbox.
     pub(crate) fn lends(&self) -> bool {
         self.factory.lends() || self.fallback.as_ref().is_some_and(|fallback| fallback.lends())
     }
@@ -149,7 +149,7 @@ impl ChildSpec {
         self
     }
 
-    /// Sets what an error leads to for which `matches` returns `true`.
+    /// Sets what an error leads to, if `matches` returns `true` for it.
     ///
     /// See [`Trigger::on_error`](crate::policy::Trigger::on_error).
     pub fn on_error<E: Error + 'static>(
@@ -232,7 +232,7 @@ impl ChildSpec {
         self
     }
 
-    /// Makes the child significant: its end can end its supervisor.
+    /// Makes the child significant: its exit can end its supervisor.
     ///
     /// The supervisor must have an [`AutoShutdown`](crate::policy::AutoShutdown). A child that is restarted
     /// after every exit, such as a permanent one, can't be significant.
@@ -326,7 +326,7 @@ pub(crate) struct Phases {
     pub(crate) grace: Option<Duration>,
 }
 
-/// What is known of a child before it runs. `()` knows nothing.
+/// What is known about a child before it runs. `()` has no information.
 pub(crate) trait ChildMeta: Send + Sync + 'static {
     /// The name of the type or function, unless the child is a supervisor of this crate.
     fn type_name(&self) -> Option<&'static str> {

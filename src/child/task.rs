@@ -1,8 +1,8 @@
 //! The task of one incarnation: runs the child, and reports its exit exactly once.
 //!
 //! The task reports from `poll`, or at the latest from `Drop`: a child that returns, fails, panics,
-//! is aborted, loses its runtime or panics while it is dropped is reported all the same. So no second
-//! task watches the first one.
+//! is aborted, loses its runtime or panics while it is dropped is always reported. So no second task
+//! watches the first one.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

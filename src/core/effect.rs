@@ -113,8 +113,8 @@ impl Decision {
         }
     }
 
-    /// Whether the end of a child or of its supervisor has this decision as its cause.
-    pub(crate) fn is_accounted_for(self) -> bool {
+    /// Whether the supervisor gives up on the child, or ends the program because of it.
+    pub(crate) fn gives_up(self) -> bool {
         self.fails() || self == Self::Exit
     }
 }

@@ -28,9 +28,9 @@ pub struct DeadLetter {
     pub incarnation: u32,
     /// The type name of the message. `None` if the letter is about the child itself.
     pub event_type: Option<&'static str>,
-    /// The error that caused it, if any.
+    /// How the child exited, if the letter is about the child itself.
     pub error: Option<Arc<ExitReason>>,
-    /// When it happened.
+    /// When the message was dropped, or the child was given up.
     #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
     pub at: SystemTime,
     /// Messages of this type are suppressed: see

@@ -1,21 +1,56 @@
 //! Dead letters: messages that were not delivered, and children that were given up.
 //!
-//! | file | contents |
-//! | --- | --- |
-//! | `letter`, `reason` | a letter |
-//! | `payload` | the message of a letter, which all its clones share |
-//! | `undelivered`, `entry_id` | what a mailbox reports, and how a message is sent again |
-//! | `options` | what a supervisor configures |
-//! | `log` | the log lines |
-//! | `store` | letters that are kept, to be inspected and replayed |
+//! A message becomes a [`DeadLetter`] if its [mailbox](crate::mailbox::Mailbox) can't deliver it. A
+//! child becomes one if its supervisor gives up on it. The [`DeadLetterReason`] says why.
 //!
-//! Each supervisor publishes the letters from itself and from all supervisors below.
+//! Each supervisor publishes its own letters and those from all supervisors below it:
 //!
-//! # Invariants
+//! * in the log, throttled by a [`DeadLetterLog`];
+//! * to the subscribers of [`SupervisorHandle::dead_letters`](crate::SupervisorHandle::dead_letters),
+//!   which can take the message out of the letter;
+//! * to each [`DeadLetterStore`], which keeps letters, counts them, and replays their messages.
 //!
-//! 1. A message is taken out of its letter at most once, whichever clone it is taken from.
-//! 2. A message is never dropped while a lock is held: its `Drop` may send messages that become letters.
-//! 3. There is no letter about a letter.
+//! ```
+//! use verger::dead_letter::DeadLetterReason;
+//! use verger::mailbox::{Inbox, Overflow};
+//! use verger::{Context, Supervisor, mailbox, worker_with_mailbox};
+//!
+//! async fn clerk(ctx: Context, _orders: Inbox<u32>) {
+//!     ctx.cancelled().await;
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (orders, mailbox) = mailbox(1);
+//! let clerk = worker_with_mailbox("clerk", mailbox.overflow(Overflow::DropNewest), clerk);
+//! let shop = Supervisor::builder("shop").child(clerk).build()?.start().await?;
+//! let mut letters = shop.dead_letters();
+//!
+//! orders.try_send(1)?;
+//! orders.try_send(2)?;
+//!
+//! let letter = letters.next().await.expect("the shop is open");
+//! assert_eq!(letter.reason, DeadLetterReason::MailboxFull);
+//! assert_eq!(letter.take::<u32>(), Some(2));
+//! # shop.stop("the example is over").await?;
+//! # Ok(())
+//! # }
+//! ```
+
+// | file | contents |
+// | --- | --- |
+// | `letter`, `reason` | a letter |
+// | `payload` | the message of a letter, which all its clones share |
+// | `undelivered`, `entry_id` | what a mailbox reports, and how a message is sent again |
+// | `options` | what a supervisor configures |
+// | `log` | the log lines |
+// | `store` | letters that are kept, to be inspected and replayed |
+//
+// Invariants:
+//
+// 1. A message is taken out of its letter at most once, whichever clone it is taken from.
+// 2. A message is never dropped while a lock is held: its `Drop` may send messages that become letters.
+// 3. There is no letter about a letter.
 
 mod entry_id;
 mod letter;

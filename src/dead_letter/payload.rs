@@ -89,7 +89,7 @@ impl Drop for Deferred {
 impl Drop for Payload {
     fn drop(&mut self) {
         let Some(message) = self.remove() else { return };
-        // While its thread ends the list may be gone. No lock is held then, so `message` drops here.
+        // The list may be gone while its thread ends. No lock is held then, so `message` drops here.
         let mut message = Some(message);
         let _ = DEFERRED.try_with(|deferred| {
             if let Some(deferred) = deferred.borrow_mut().as_mut() {

@@ -1,4 +1,4 @@
-//! Why a letter is dead.
+//! The reasons of dead letters.
 
 use crate::string_enum::string_enum;
 
@@ -10,8 +10,8 @@ use crate::string_enum::string_enum;
 pub enum DeadLetterReason {
     /// The message caused a failure and is not tried again.
     ///
-    /// A [`WhileDown::reply`](crate::mailbox::WhileDown::reply) handler panicked, or the message had a child
-    /// [started](crate::ChildSpec::start_on_message) that ended without making progress.
+    /// A [`WhileDown::reply`](crate::mailbox::WhileDown::reply) handler panicked, or the message
+    /// [started](crate::ChildSpec::start_on_message) a child that exited without making progress.
     HandlerError,
     /// The mailbox was full, and the [overflow policy](crate::mailbox::Overflow) dropped the message; or the
     /// mailbox that it was forwarded to was full.
@@ -30,8 +30,8 @@ pub enum DeadLetterReason {
     Poison,
     /// The message was queued or held by the child when the child was down for good.
     UndeliveredAtStop,
-    /// The supervisor gave up on the child. The letter is about the child itself or about a message that
-    /// was left.
+    /// The supervisor gave up on the child. The letter is about the child itself, or about a message that
+    /// its mailbox still held.
     GaveUp,
 }
 

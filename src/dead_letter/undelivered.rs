@@ -29,7 +29,7 @@ pub(crate) struct Undelivered {
 
 /// A mailbox that accepts a message out of a dead letter.
 pub(crate) trait Redeliver: Send + Sync {
-    /// Queues the message as if it were sent now. If it becomes a dead letter again, that names `entry`.
+    /// Queues the message as if it were sent now. If it becomes a dead letter again, the letter belongs to `entry`.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ pub(crate) trait Redeliver: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The mailbox is for another type of messages.
+    /// The mailbox is for messages of a different type.
     OtherType,
     /// The mailbox is closed: its child is down and will not be restarted.
     Closed,

@@ -54,7 +54,9 @@ pub enum BuildError {
         max: f64,
     },
     /// A limit is set twice on the same builder or spec, and neither value has precedence.
-    #[error("`{path}` has both `{first}` and `{second}`, which set the same; remove one of them")]
+    #[error(
+        "`{path}` has both `{first}` and `{second}`, which set the same limit; remove one of them"
+    )]
     SetTwice {
         /// The supervisor or the child.
         path: Path,
@@ -84,10 +86,9 @@ pub enum BuildError {
     ///
     /// A child that always fails would be restarted forever, each time with the first delay.
     #[error(
-        "the backoff of `{path}` begins again as soon as it is active, and nothing limits its \
-         restarts in a time: if it fails at once each time, it is restarted without end, whatever \
-         other limit there is; write a `reset_after` above zero, or limit its restarts with \
-         `restarts(5, Duration::from_secs(60))`"
+        "the backoff of `{path}` resets as soon as the child is active, and no intensity limits \
+         its restarts, so a child that always fails is restarted forever; write a `reset_after` \
+         above zero, or limit its restarts with `restarts(5, Duration::from_secs(60))`"
     )]
     EndlessRestarts {
         /// The child, or the supervisor in whose defaults it is set.
@@ -95,8 +96,8 @@ pub enum BuildError {
     },
     /// A fallback has a requirement, but it always uses those of the child that it replaces.
     #[error(
-        "the fallback of `{path}` requires `{requirement}`, but a fallback starts when what \
-         `{path}` requires is there; write `requires({requirement:?})` on that instead"
+        "the fallback of `{path}` requires `{requirement}`, but a fallback has the requirements \
+         of the child that it replaces; write `requires({requirement:?})` on that child instead"
     )]
     FallbackRequires {
         /// The child.
@@ -139,7 +140,7 @@ pub enum BuildError {
     },
     /// A significant child is restarted after every exit, so it could never shut anything down.
     #[error(
-        "`{path}` is significant, but restarted after every end, as a permanent child is; make \
+        "`{path}` is significant, but restarted after every exit, as a permanent child is; make \
          it transient or temporary"
     )]
     SignificantPermanent {

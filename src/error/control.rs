@@ -20,7 +20,7 @@ pub enum ControlError {
         path: Path,
     },
     /// A child with this name exists, and is stopped or waiting for a restart.
-    #[error("`{path}` is already there, {state}; use `restart_child`, or `delete_child` first")]
+    #[error("`{path}` already exists and is {state}; use `restart_child`, or `delete_child` first")]
     AlreadyPresent {
         /// The child.
         path: Path,
@@ -76,7 +76,7 @@ pub enum ControlError {
         call: &'static str,
     },
     /// The dynamic supervisor has reached its limit of children.
-    #[error("`{path}` has {max} children, as many as it may have")]
+    #[error("`{path}` already has {max} children, which is its limit")]
     MaxChildren {
         /// The supervisor.
         path: Path,

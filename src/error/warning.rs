@@ -75,11 +75,11 @@ impl fmt::Display for BuildWarning {
             Self::UnreachableScore { path, max, half_life, most } => write!(
                 f,
                 "`{path}` gives up at a score above {max} that is halved every {half_life:?}, but \
-                 with its backoff it comes to {most:.2} at most: it will never give up"
+                 with its backoff the score is {most:.2} at most: it will never give up"
             ),
             Self::NeverInARow { path, limit } => write!(
                 f,
-                "`{path}` has `{limit}`, but its backoff begins again as soon as it is active: it \
+                "`{path}` has `{limit}`, but its backoff resets as soon as it is active: it \
                  will never give up"
             ),
             Self::UnboundedStop { path } => {

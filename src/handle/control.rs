@@ -35,7 +35,7 @@ impl SupervisorHandle {
     /// ([`ChildRef::is_gated`]) or for its first message ([`ChildRef::is_dormant`]). A function is up
     /// as soon as its task is spawned. As with `tokio::spawn`, it may not have been polled yet.
     ///
-    /// If the first activation fails, the child is forgotten. Added children are lost when the
+    /// If the first activation fails, the child is removed. Added children are lost when the
     /// supervisor itself is restarted. An invalid spec is refused, whether the supervisor runs or not.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl SupervisorHandle {
 
     /// Stops a child, grace included, and leaves it stopped. Resolves when the child is down.
     ///
-    /// Succeeds if the child is down already. A temporary child is forgotten, and so is a child of a
+    /// Succeeds if the child is down already. A temporary child is removed, and so is a child of a
     /// dynamic supervisor. A child that waits for its restart is no longer restarted. If a group waits
     /// with it, the rest of the group stays stopped.
     ///
@@ -117,9 +117,9 @@ impl SupervisorHandle {
         self.act(path, "kill_child", core::ChildRequest::Kill).await.map(drop)
     }
 
-    /// Forgets a stopped child, so that its name can be used again.
+    /// Removes a stopped child, so that its name can be used again.
     ///
-    /// Also forgets a failed child that was given up, or that a callback is deciding on.
+    /// Also removes a failed child that was given up, or that a callback is deciding on.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl SupervisorHandle {
         self.act(path, "retry", core::ChildRequest::Retry).await
     }
 
-    /// Ends the backoff of a child: the child, and the group that waits with it, is started now.
+    /// Ends the backoff of a child, and starts the child and the group that waits with it.
     ///
     /// # Errors
     ///
@@ -262,7 +262,7 @@ impl SupervisorHandle {
     /// # Errors
     ///
     /// * [`RunError::GaveUp`] if a child failed more often than the limits allow,
-    /// * [`RunError::Exited`] if that should end the program with a code other than 0,
+    /// * [`RunError::Exited`] if an exceeded limit ends the program with a code other than 0,
     /// * [`RunError::Start`] if the first start of a child failed,
     /// * [`RunError::Leaked`] if a child below was aborted and still runs,
     /// * [`RunError::Aborted`] if the supervisor was aborted, or its runtime ended.
@@ -288,7 +288,7 @@ impl SupervisorHandle {
     }
 }
 
-/// Checks in the caller's task a child that is to be added.
+/// Checks a new child, in the caller's task.
 fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
     let mut warnings = Vec::new();
     let path = supervisor.path();

@@ -118,7 +118,7 @@ impl Throttle {
         self.total = self.total.saturating_add(1);
         let count = self.total;
         match &mut self.pause {
-            // The pause is over at exactly its length.
+            // The pause ends exactly after its length.
             Some(current) if now.saturating_duration_since(current.since) >= pause => {
                 let unlogged = current.unlogged;
                 *self = Self::new(self.log);

@@ -1,8 +1,8 @@
 //! The failure callback of a supervisor: its input, its decision, and the shapes it may have.
 //!
-//! A [`ChildFailure`] goes in, a [`FailureDecision`] comes out, at once or from a future. When the
-//! callback is called and what follows is up to the core and the driver. This module only turns a
-//! callback of any shape into one that is called in one way.
+//! The input is a [`ChildFailure`], the output a [`FailureDecision`], at once or from a future. This
+//! module turns a callback of any shape into one that is called in one way. The core and the driver
+//! decide when it is called and what follows.
 
 use std::fmt;
 use std::future::Future;
@@ -28,7 +28,7 @@ pub struct ChildFailure {
     pub type_name: Option<&'static str>,
     /// How the child failed.
     pub error: ExitReason,
-    /// The number that a restart would have since the child was last healthy, from 1.
+    /// The number of the restart that would follow, counted from 1 since the child was last healthy.
     pub attempt: u32,
     /// The number of the run that failed, from 1.
     pub incarnation: u32,
@@ -76,20 +76,24 @@ pub(crate) enum Resolution {
 }
 
 impl FailureDecision {
-    /// Restarts the child as a supervisor without a callback does: if the restart limits allow it,
-    /// after its backoff, and with the siblings that the strategy restarts too.
+    /// Restarts the child as if there were no callback.
+    ///
+    /// The restart limits, the backoff and the strategy of the supervisor apply.
     pub fn restart() -> Self {
         Self::of(Resolution::Restart)
     }
 
-    /// Leaves the child down, [`Errored`](crate::Lifecycle::Errored), until
-    /// [`retry`](crate::SupervisorHandle::retry). The failure is not charged, and its siblings go on.
+    /// Leaves the child [`Errored`](crate::Lifecycle::Errored), until
+    /// [`retry`](crate::SupervisorHandle::retry) is called.
+    ///
+    /// The failure is not charged, and the siblings of the child keep running.
     pub fn give_up() -> Self {
         Self::of(Resolution::GiveUp)
     }
 
-    /// Stops the supervisor, which fails as [`Escalated`](ExitReason::Escalated) with the child's
-    /// reason, and leaves the failure to its own supervisor.
+    /// Fails the supervisor as [`Escalated`](ExitReason::Escalated), with the child's reason.
+    ///
+    /// The supervisor stops its other children first. Its own supervisor then handles the failure.
     pub fn escalate() -> Self {
         Self::of(Resolution::Escalate)
     }
@@ -151,7 +155,7 @@ pub trait FailureOutcome: sealed::Outcome {
     ///
     /// # Errors
     ///
-    /// The error that the callback has returned instead of a decision.
+    /// Returns the error that the callback returned instead of a decision.
     fn into_decision(self) -> Result<FailureDecision, ExitError>;
 }
 

@@ -1,4 +1,4 @@
-//! Health checks as numbers: how often a child is checked, and how many failures make it unhealthy.
+//! The settings of a health check, and the count of its results.
 //!
 //! A [`HealthCounter`] counts results. It doesn't run checks, and doesn't decide what happens to an
 //! unhealthy child.
@@ -6,17 +6,17 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// How often a child is checked, and how strictly.
+/// The period, the timeout and the failure threshold of a health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rhythm {
-    /// From the start of one check to the start of the next.
+pub(crate) struct HealthSettings {
+    /// The time from the start of one check to the start of the next.
     pub(crate) every: Duration,
     pub(crate) timeout: Duration,
     /// The number of consecutive failures that make the child unhealthy. `build` refuses 0.
     pub(crate) failures: u32,
 }
 
-impl Default for Rhythm {
+impl Default for HealthSettings {
     fn default() -> Self {
         Self { every: Duration::from_secs(10), timeout: Duration::from_secs(3), failures: 3 }
     }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn kin_54_the_default_is_every_ten_seconds_with_a_timeout_of_three_and_three_failures() {
-        let Rhythm { every, timeout, failures } = Rhythm::default();
+        let HealthSettings { every, timeout, failures } = HealthSettings::default();
         assert_eq!((every.as_secs(), timeout.as_secs(), failures), (10, 3, 3));
     }
 }

@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_added_but_at_most_a_century() {
+    fn a_delay_is_added_but_at_most_a_century() {
         let now = Instant::now();
         let century = Duration::from_secs(3_153_600_000);
         for (wait, expected) in [

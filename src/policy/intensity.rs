@@ -1,7 +1,6 @@
 //! Restart limits over time, as values.
 //!
-//! An [`Intensity`] says what counts and for how long. A [`RestartWindow`](super::RestartWindow)
-//! counts.
+//! An [`Intensity`] is a limit. A [`RestartWindow`](super::RestartWindow) counts the restarts.
 
 use std::fmt;
 use std::time::Duration;

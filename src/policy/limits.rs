@@ -1,7 +1,7 @@
 //! Answers to an exceeded limit, and the limits of one child.
 //!
-//! How many restarts are too many is an [`Intensity`], for a supervisor or for a child, and the other
-//! [`Limits`] of a child.
+//! An [`Intensity`] limits the restarts of a supervisor or of one child. The other [`Limits`] are those
+//! of a child only.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::Intensity;
 
 /// What a supervisor does when a child exceeds a restart limit.
 ///
-/// Every answer but [`Escalate`](Self::Escalate) first stops the range that the strategy would have
-/// restarted. Displayed as a word with its value: `escalate`, `park`, `stop_child`, `pause 15s`,
+/// Every answer but [`Escalate`](Self::Escalate) first stops the *range*: the children that the strategy
+/// would have restarted. Displayed as a word with its value: `escalate`, `park`, `stop_child`, `pause 15s`,
 /// `exit 3`. In a file, an answer with a value is a table with one key: `"park"`,
 /// `{ pause = "15s" }`, `{ exit = 3 }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -104,11 +104,11 @@ fn failing_for_text(max: &Duration) -> String {
     format!("failing_for({})", format_duration(*max))
 }
 
-/// Limits as they are set, one call after another.
+/// Limits while they are set, one call at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WrittenLimits {
     limits: Limits,
-    /// Limits that were set by the type of the child, and have lower precedence.
+    /// Limits with a lower precedence, which the type of the child has set.
     beneath: Limits,
     pub(crate) twice: Option<SetTwice>,
 }

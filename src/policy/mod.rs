@@ -1,7 +1,51 @@
-//! Policies as plain values: which children are restarted, when, how often, and how they stop.
+//! Policies: which children are restarted, when and how often, and what happens at a limit.
 //!
-//! Everything here is data with total functions over it. There are no tasks, timers or clocks;
-//! instants and random numbers are arguments. The supervisor's core decides by these values.
+//! A policy is a value. Set it on a [spec](crate::ChildSpec) for one child, in the
+//! [defaults](crate::SupervisorBuilder::defaults) for all children of a supervisor, or on the
+//! [builder](crate::SupervisorBuilder) for the supervisor itself.
+//!
+//! | setting | types |
+//! | --- | --- |
+//! | exits that are followed by a restart | [`RestartType`](crate::RestartType); exceptions: [`Trigger`], [`OnExit`] |
+//! | delay before a restart | [`Backoff`](crate::Backoff), [`Jitter`], [`Reset`] |
+//! | limit on restarts | [`Intensity`] |
+//! | what happens at the limit | [`OnExhausted`] |
+//! | decisions by a callback | [`ChildFailure`], [`FailureDecision`] |
+//! | start of a tree | [`Start`], [`FirstStart`] |
+//! | end of a supervisor with its children | [`AutoShutdown`] |
+//! | children that can't be aborted | [`OnLeak`] |
+//!
+//! A [`RestartPolicy`] combines the settings of a child. It can be read from a file, like each of its
+//! parts. A [`Preset`] has the settings of a different supervision system. [`EffectivePolicy`] is the
+//! policy of a running child, with the source of each value.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use verger::policy::{OnExhausted, RestartPolicy};
+//! use verger::{Backoff, Context, RestartType, Supervisor, worker};
+//!
+//! async fn poll(ctx: Context) {
+//!     ctx.cancelled().await;
+//! }
+//!
+//! // Restarts after failures, at most three times a minute, and then leaves the child down.
+//! let policy = RestartPolicy::new()
+//!     .restart(RestartType::Transient)
+//!     .backoff(Backoff::constant(Duration::from_secs(1)))
+//!     .restarts(3, Duration::from_secs(60))
+//!     .on_exhausted(OnExhausted::Park);
+//!
+//! let app = Supervisor::builder("app")
+//!     .child(worker("north", poll).policy(policy.clone()))
+//!     .child(worker("south", poll).policy(policy))
+//!     .build()?;
+//! # drop(app);
+//! # Ok::<_, verger::BuildError>(())
+//! ```
+
+// Everything here is data with total functions over it. There are no tasks, timers or clocks; instants
+// and random numbers are arguments. The supervisor's core decides by these values.
 
 pub(crate) mod backoff;
 mod causes;
@@ -40,7 +84,7 @@ pub use self::effective::{Effective, EffectivePolicy, PolicySource, PolicySource
 pub use self::failure::{ChildFailure, FailureAnswer, FailureDecision, FailureOutcome};
 pub(crate) use self::failure::{FailureCallback, Resolution};
 pub use self::failure_log::{FailureLog, LogLevel};
-pub(crate) use self::health::{HealthCounter, Rhythm};
+pub(crate) use self::health::{HealthCounter, HealthSettings};
 pub(crate) use self::instant::later;
 pub use self::intensity::Intensity;
 pub(crate) use self::limits::{Limits, SetTwice, WrittenLimits, set};
@@ -49,7 +93,7 @@ pub use self::on_exit::OnExit;
 pub(crate) use self::options::{ChildOptions, Rules};
 pub use self::presets::Preset;
 pub use self::random::Random;
-pub(crate) use self::random::{Dice, RandomFactory};
+pub(crate) use self::random::{RandomFactory, RandomSource};
 pub(crate) use self::reach::{Unreachable, unreachable};
 pub(crate) use self::restart::RestartType;
 pub use self::restart_policy::RestartPolicy;

@@ -15,9 +15,9 @@ pub enum OnExit {
     /// Use it for an exit that isn't a bug however often it happens, such as a response
     /// `429 Too Many Requests`. The child's own limits still count the restart.
     ///
-    /// Only the delay keeps such a restart from becoming a busy loop. So the restart is charged
-    /// after all if its delay is zero, or if a preset charges everything, and it isn't allowed
-    /// where the limit is zero. The same holds for failures before a child is active.
+    /// Only the delay keeps such a restart from becoming a busy loop. The restart is therefore
+    /// charged if its delay is zero, or if a preset charges every failure. A limit of zero restarts
+    /// doesn't allow it. The same holds for failures before a child is active.
     RestartUncharged,
     /// Leaves the child down.
     ///

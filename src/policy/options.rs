@@ -1,7 +1,7 @@
 //! The options of children and the rules of supervisors, as plain values.
 //!
-//! A [`ChildOptions`] holds the options of one spec. An option that isn't set is `None`, and the
-//! [`Rules`] of the supervisor answer it. Many children share one value of either.
+//! A [`ChildOptions`] holds the options of one spec. For an option that isn't set, the [`Rules`] of the
+//! supervisor have a value. Many children share one `ChildOptions`, and all children one `Rules`.
 //!
 //! Nothing here is checked. The values of a built tree have passed `spec::check`.
 
@@ -41,10 +41,10 @@ pub(crate) struct ChildOptions {
     pub(crate) signals_itself: bool,
     /// Whether being unhealthy is a failure.
     pub(crate) fails_unhealthy: bool,
-    /// Whether the first message starts the child, and not its supervisor.
+    /// Whether the child is started by its first message, instead of with its supervisor.
     pub(crate) on_message: bool,
     /// Whether the backoff delays messages instead of the restart.
-    pub(crate) delays_traffic: bool,
+    pub(crate) delays_delivery: bool,
     /// For supervisors: how long aborting everything below may take.
     pub(crate) supervisor: Option<Duration>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Rules {
     /// Whether giving up is a clean exit, as in OTP.
     pub(crate) gives_up_cleanly: bool,
     /// Whether a callback decides on failures. Set when the supervisor starts.
-    pub(crate) asks: bool,
+    pub(crate) has_failure_callback: bool,
     pub(crate) leak_timeout: Duration,
     /// How long `stop` may take as a whole; `None`: the sum of the children's graces.
     pub(crate) stop_deadline: Option<Duration>,
@@ -93,7 +93,7 @@ impl Default for Rules {
             intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
             charge_everything: false,
             gives_up_cleanly: false,
-            asks: false,
+            has_failure_callback: false,
             leak_timeout: Duration::from_secs(1),
             stop_deadline: None,
             max_children: None,
@@ -149,7 +149,7 @@ impl Rules {
         child.backoff.as_ref().or(beneath).unwrap_or(&self.backoff)
     }
 
-    /// Returns the delay that the error of this exit asks for.
+    /// Returns the delay that the error of this exit requests.
     pub(crate) fn retry_after(
         &self,
         child: &ChildOptions,

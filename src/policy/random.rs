@@ -1,4 +1,4 @@
-//! RandomFactory of random numbers, passed as arguments so that tests can choose the numbers.
+//! Sources of random numbers. They are arguments, so that tests can choose the numbers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,21 +57,21 @@ impl fmt::Debug for RandomFactory {
 }
 
 /// The random source of one supervisor.
-pub(crate) enum Dice {
+pub(crate) enum RandomSource {
     Seeded(fastrand::Rng),
     Given(Box<dyn Random>),
 }
 
-impl Dice {
-    pub(crate) fn new(sources: Option<&RandomFactory>, seed: u64) -> Self {
-        match sources {
+impl RandomSource {
+    pub(crate) fn new(factory: Option<&RandomFactory>, seed: u64) -> Self {
+        match factory {
             Some(RandomFactory(make)) => Self::Given(make()),
             None => Self::Seeded(fastrand::Rng::with_seed(seed)),
         }
     }
 }
 
-impl Random for Dice {
+impl Random for RandomSource {
     fn unit(&mut self) -> f64 {
         match self {
             Self::Seeded(random) => random.f64(),
@@ -80,9 +80,9 @@ impl Random for Dice {
     }
 }
 
-/// For the exploration, which uses seeded sources.
+/// Used by the exploration, whose sources are seeded.
 #[cfg(test)]
-impl Clone for Dice {
+impl Clone for RandomSource {
     fn clone(&self) -> Self {
         match self {
             Self::Seeded(random) => Self::Seeded(random.clone()),
@@ -91,9 +91,9 @@ impl Clone for Dice {
     }
 }
 
-impl fmt::Debug for Dice {
+impl fmt::Debug for RandomSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Dice")
+        f.write_str("RandomSource")
     }
 }
 
@@ -132,13 +132,13 @@ mod tests {
 
     #[test]
     fn a_custom_source_replaces_the_seeded_one() {
-        let drawn = |mut dice: Dice| [dice.unit(), dice.unit(), dice.unit()];
+        let drawn = |mut source: RandomSource| [source.unit(), source.unit(), source.unit()];
         let mut seeded = fastrand::Rng::with_seed(7);
         let expected = [seeded.f64(), seeded.f64(), seeded.f64()];
-        assert_eq!(drawn(Dice::new(None, 7)), expected);
-        assert_ne!(drawn(Dice::new(None, 8)), expected);
+        assert_eq!(drawn(RandomSource::new(None, 7)), expected);
+        assert_ne!(drawn(RandomSource::new(None, 8)), expected);
 
-        let sources = RandomFactory::new(|| {
+        let factory = RandomFactory::new(|| {
             let mut drawn = 0.0;
             move || {
                 drawn += 0.125;
@@ -146,7 +146,11 @@ mod tests {
             }
         });
         for _ in 0..2 {
-            assert_eq!(drawn(Dice::new(Some(&sources), 7)), [0.125, 0.25, 0.375], "its own");
+            assert_eq!(
+                drawn(RandomSource::new(Some(&factory), 7)),
+                [0.125, 0.25, 0.375],
+                "its own"
+            );
         }
     }
 

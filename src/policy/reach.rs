@@ -29,8 +29,8 @@ pub(crate) fn unreachable<'a>(
         let most = backoffs.map(|backoff| peak(backoff, half_life)).sum();
         return (most <= max).then_some(Unreachable::Score { max, half_life, most });
     }
-    // What tumbles begins with a first restart and waits get no shorter, so its first period is the
-    // fullest one, as full as any that slides.
+    // A tumbling period begins with a restart, and delays never get shorter. So its first period has
+    // the most restarts, as many as any sliding one.
     let (max, period) = (intensity.max(), intensity.period());
     let mut most = 0_u64;
     for backoff in backoffs {
@@ -50,7 +50,7 @@ fn restarts(backoff: &Backoff, period: Duration, enough: u64) -> u64 {
     if at_once >= enough {
         return at_once;
     }
-    // The first waits, added up.
+    // The sums of the first delays.
     let most = enough.min(FOLLOWED as u64);
     let mut sum = Duration::ZERO;
     let mut sums = vec![sum];
@@ -60,7 +60,7 @@ fn restarts(backoff: &Backoff, period: Duration, enough: u64) -> u64 {
     }
     let fits = |count: u64| (1..=count).any(|runs| takes(count, runs, &sums, healthy) <= period);
     if fits(most) {
-        // More than were looked at, maybe.
+        // There may be more than were counted.
         return if most < enough { u64::MAX } else { most };
     }
     let (mut fit, mut too_many) = (at_once.max(1), most);
@@ -95,7 +95,7 @@ fn peak(backoff: &Backoff, half_life: Duration) -> f64 {
     let (mut last, mut run) = (Duration::ZERO, Duration::ZERO);
     for wait in waits.take(FOLLOWED) {
         last = wait;
-        // Runs of this length, again and again, with a healthy time in between.
+        // The score if runs of this length repeat, with a healthy time between two of them.
         run = run.saturating_add(last);
         if let Some(healthy) = healthy {
             let again = run.saturating_add(healthy);
@@ -104,7 +104,7 @@ fn peak(backoff: &Backoff, half_life: Duration) -> f64 {
         score = score.mul_add(kept(last, half_life), 1.0);
         peak = peak.max(score);
     }
-    // From here on, each restart adds to what is kept of those before it at the same rate.
+    // From here on the delay is constant, and the score converges to this value.
     peak.max(1.0 / (1.0 - kept(last, half_life)))
 }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_unreachable_if_the_waits_are_too_long_for_it() {
+    fn a_limit_is_unreachable_if_the_delays_are_too_long() {
         let second = Backoff::constant(secs(1));
         for of in [Intensity::sliding, Intensity::tumbling] {
             let (max, period, most) = (6, secs(5), 6);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backoff_that_begins_again_each_time_waits_its_first_wait() {
+    fn a_backoff_that_resets_at_each_start_keeps_its_first_delay() {
         let backoff = Backoff::exponential(secs(1), secs(64)).reset_after(Duration::ZERO);
         assert_eq!(alone(Intensity::decaying(1.999, secs(1)), &backoff), None);
     }
@@ -183,7 +183,7 @@ mod tests {
         assert!(alone(limit, &backoff.reset(Reset::Never)).is_some());
     }
 
-    /// Whether a child that fails as soon as it is started ever exceeds the limit, tried out.
+    /// Simulates a child that fails as soon as it is started. Returns whether it exceeds the limit.
     fn is_exceeded(intensity: Intensity, backoff: &Backoff) -> bool {
         let mut window = RestartWindow::new(intensity);
         let mut now = Instant::now();
@@ -208,8 +208,10 @@ mod tests {
         ]
     }
 
-    /// The most failures in a period, of all ways to choose between failing at once and being
-    /// healthy first: by number of failures and index, the earliest time.
+    /// Returns the largest number of failures in a period, found by trying.
+    ///
+    /// Before each failure, the child is either healthy or not. For each index of the backoff,
+    /// `earliest` has the earliest time at which the child can get there.
     fn tried_out(backoff: &Backoff, period: Duration, enough: usize) -> usize {
         let mut earliest = vec![Duration::ZERO];
         for count in 1..enough {
@@ -241,10 +243,10 @@ mod tests {
         assert_eq!(tried_out(&backoff, hour, 1_000), 511);
         let found = Unreachable::Restarts { max, period: hour, most };
         assert_eq!(alone(Intensity::sliding(max, hour), &backoff), Some(found));
-        // All in a row, 3,340 would fit into that, which is no more than the limit.
+        // Without resets, 3,340 restarts fit, which is within the limit.
         let (limit, period) = (5_000, secs(100_000));
         assert_eq!(backoff.restarts_within(period), 3_340);
-        assert_eq!(alone(Intensity::sliding(limit, period), &backoff), None, "not looked at");
+        assert_eq!(alone(Intensity::sliding(limit, period), &backoff), None, "not counted");
     }
 
     #[test]
@@ -274,13 +276,13 @@ mod tests {
         }
 
         #[test]
-        fn whoever_is_warned_never_gives_up_and_whoever_is_not_does(
+        fn a_limit_is_exceeded_exactly_if_it_is_not_unreachable(
             backoff in backoffs(),
             max in 0..20_u32,
             period in 1..2_000_u64,
             kind in 0..3_u32,
         ) {
-            // Being healthy in between may make a score higher, and that isn't tried out.
+            // A healthy time can raise a score, and the simulation has none.
             let (backoff, period) = (backoff.reset(Reset::Never), ms(period));
             let intensity = match kind {
                 0 => Intensity::sliding(max, period),
@@ -288,7 +290,7 @@ mod tests {
                 _ => Intensity::decaying(f64::from(max) + 0.3, period),
             };
             if let Some((limit, half_life)) = intensity.decay() {
-                // Nearer to it than four hundred restarts come.
+                // Four hundred restarts don't come any closer to the limit.
                 prop_assume!((peak(&backoff, half_life) - limit).abs() > 1e-6);
             }
             prop_assert_eq!(alone(intensity, &backoff).is_none(), is_exceeded(intensity, &backoff));

@@ -6,12 +6,12 @@
 use super::setters::policy_setters;
 use super::{Backoff, ChildOptions, FailureLog, OnExhausted, Trigger, WrittenLimits};
 
-/// A set of values that describe how a child is restarted; each of them is optional.
+/// How a child is restarted, as a set of optional values.
 ///
 /// Set it on a spec ([`ChildSpec::policy`](crate::ChildSpec::policy)), for all children of a
 /// supervisor ([`ChildDefaults::policy`](crate::ChildDefaults::policy)), or from a running child for
-/// its own exit ([`Context::set_restart_policy`](crate::Context::set_restart_policy)). A value that
-/// isn't set stays as it is where the policy is applied.
+/// its own exit ([`Context::set_restart_policy`](crate::Context::set_restart_policy)). A policy
+/// doesn't change a setting for which it has no value.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Delays that errors ask for, such as `Retry-After`.
+//! Delays that errors request, such as `Retry-After`.
 //!
 //! A [`RetryAfter`] finds the delay in the error of an exit. It searches the same errors as a
 //! [`Trigger`](super::Trigger).
@@ -38,7 +38,7 @@ impl RetryAfter {
         self.functions.is_empty()
     }
 
-    /// Returns the delay that the error of this exit asks for.
+    /// Returns the delay that the error of this exit requests.
     pub(crate) fn delay(&self, reason: &ExitReason) -> Option<Duration> {
         if self.is_empty() {
             return None;

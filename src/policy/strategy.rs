@@ -1,7 +1,7 @@
 //! Strategies and auto-shutdown: which siblings a failure affects, and which exits end the
 //! supervisor.
 //!
-//! A strategy knows positions in the start order. It knows neither the children nor their number.
+//! A strategy maps a position in the start order to a range of positions, whatever children there are.
 //!
 //! # Invariants
 //!
@@ -52,8 +52,10 @@ string_enum!(
 ///
 /// The modes are OTP's. A *significant* child counts if it exits by itself and isn't restarted: a
 /// transient child after a clean exit, a temporary child after any exit. A child that is stopped by a
-/// call or with its group doesn't count. The supervisor then stops the other children in reverse
-/// order and ends as [`Normal`](crate::ExitReason::Normal).
+/// call or with its group doesn't count.
+///
+/// A supervisor that shuts down in this way stops its other children in reverse order, and ends as
+/// [`Normal`](crate::ExitReason::Normal).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AutoShutdown {
     /// Never. The supervisor keeps running, even without children. The default, as in OTP.

@@ -11,7 +11,7 @@ use crate::policy::circuit::CircuitState;
 use crate::policy::{Change, Circuit, Permit};
 use crate::sync::Mutex;
 
-/// Refuses calls to a service that keeps failing, so that callers fail fast and it can recover.
+/// Refuses calls to a service that keeps failing, so that callers fail fast and the service can recover.
 ///
 /// | state | calls |
 /// | --- | --- |
@@ -142,9 +142,8 @@ impl<E> CircuitBreaker<E> {
 
     /// Takes the time that the circuit is open from the error, such as a server's `Retry-After`.
     ///
-    /// `delay` is called with each error that is a failure. What it returns applies if that failure
-    /// opens the circuit; it doesn't open the circuit by itself. If it returns `None`, the
-    /// [reset time](Self::reset_after) applies.
+    /// `delay` is called with each error that is a failure. The returned time applies if that failure
+    /// opens the circuit. If `delay` returns `None`, the [reset time](Self::reset_after) applies.
     #[must_use]
     pub fn retry_after(
         self,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::policy::{Backoff, Random};
 
-/// The policy of [`retry`]: how often, after what delay and after which results it tries again.
+/// The policy of [`retry`]: how often, after what delay and after which results the call is repeated.
 ///
 /// `T` is the value that the call returns, `E` its error.
 #[must_use = "a policy does nothing until it is given to `retry`"]

@@ -36,10 +36,10 @@ pub(crate) fn supervise<T: Send>(
 }
 
 fn machine(shared: &SupervisorShared) -> Machine {
-    let asks = shared.callback.is_some();
+    let has_failure_callback = shared.callback.is_some();
     let rules = match &shared.blueprint.rules {
-        rules if rules.asks == asks => Arc::clone(rules),
-        rules => Arc::new(Rules { asks, ..Rules::clone(rules) }),
+        rules if rules.has_failure_callback == has_failure_callback => Arc::clone(rules),
+        rules => Arc::new(Rules { has_failure_callback, ..Rules::clone(rules) }),
     };
     let seed = fastrand::u64(..);
     if shared.blueprint.is_dynamic() {

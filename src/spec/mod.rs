@@ -10,8 +10,8 @@
 
 mod builder;
 mod check;
+mod dead_letters;
 mod description;
-mod letters;
 mod order;
 mod supervisor;
 

@@ -1,6 +1,41 @@
-//! Snapshots and events of a tree, as values, and the views of a snapshot.
+//! Snapshots and events of a running tree.
 //!
-//! `text` and `json` are views of [`Status`]. The module `handle` takes the snapshots.
+//! | call | returns |
+//! | --- | --- |
+//! | [`SupervisorHandle::status`](crate::SupervisorHandle::status) | a [`Status`]: a snapshot of a supervisor and everything below |
+//! | [`which_children`](crate::SupervisorHandle::which_children), [`which_child`](crate::SupervisorHandle::which_child) | a [`ChildInfo`] for each child of one supervisor, or for one child |
+//! | [`child_spec`](crate::SupervisorHandle::child_spec) | a [`ChildSpecInfo`]: the settings of a child |
+//! | [`events`](crate::SupervisorHandle::events) | a [`Subscription`] to each [`Event`] from now on |
+//! | [`subscribe_status`](crate::SupervisorHandle::subscribe_status) | a [`StatusStream`]: the current state of each child, then each change |
+//!
+//! A snapshot is displayed as a tree of text, and serialised by `serde`. With the feature `json`, it
+//! also has a method `json`.
+//!
+//! ```
+//! use verger::status::{EventKind, Status};
+//! use verger::{Context, Lifecycle, Supervisor, worker};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let db = worker("db", async |ctx: Context| ctx.cancelled().await);
+//! let app = Supervisor::builder("app").child(db).build()?.start().await?;
+//!
+//! let status: Status = app.status().await?;
+//! assert_eq!(status.root.children[0].child.lifecycle, Lifecycle::Active);
+//! println!("{status}");
+//!
+//! let mut events = app.events();
+//! app.terminate_child("db").await?;
+//! let event = events.next().await.expect("the supervisor runs");
+//! assert_eq!(event.path.as_str(), "app/db");
+//! assert!(matches!(event.kind, EventKind::Moved { to: Lifecycle::Deactivating, .. }));
+//! # app.stop("the example is over").await?;
+//! # Ok(())
+//! # }
+//! ```
+
+// Snapshots and events are values. `text` and `json` are views of `Status`. The module `handle` takes the
+// snapshots.
 
 mod event;
 #[cfg(feature = "json")]
@@ -75,7 +110,7 @@ pub struct Node {
     /// The child.
     #[serde(flatten)]
     pub child: ChildInfo,
-    /// What only a supervisor has; `None` for a worker, and for a supervisor that isn't running.
+    /// The part that only a supervisor has. `None` for a worker, and for a supervisor that isn't running.
     pub supervisor: Option<Box<SupervisorInfo>>,
     /// The children of this child, in start order.
     pub children: Vec<Node>,
@@ -189,7 +224,7 @@ pub struct SupervisorInfo {
 pub struct Counts {
     /// All children, running or not.
     pub specs: u32,
-    /// Children that have a task, whatever the state of their lifecycle.
+    /// Children that have a task, in any state of their lifecycle.
     pub active: u32,
     /// Children that wait for a restart.
     pub restarting: u32,

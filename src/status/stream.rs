@@ -15,7 +15,7 @@ pub struct StatusChange {
     pub path: Path,
     /// The number of its incarnation.
     pub incarnation: u32,
-    /// Its state, or `None` if the child was forgotten.
+    /// Its state, or `None` if the child was removed.
     pub lifecycle: Option<Lifecycle>,
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::dead_letter::{DeadLetter, drop_afterwards};
 
-/// A stream of events or dead letters, from the call that created it on.
+/// A stream of events or dead letters, beginning with the call that created it.
 ///
 /// A supervisor never waits for a subscriber. A subscriber that lags more than 1024 items behind
 /// misses the oldest ones, and [`missed`](Self::missed) returns how many.
@@ -98,7 +98,7 @@ impl<T> Drop for Subscription<T> {
         if let Some(count) = &self.counted {
             count.fetch_sub(1, Ordering::Relaxed);
         }
-        // The channel drops the items that only this subscriber had left, under a lock of its own.
+        // The channel drops the items that only this subscriber had not received, under its own lock.
         drop_afterwards(|| self.receiver = None);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) const DEVIATIONS: &[Deviation] = &[
         otp: "a dead pid passes for a child: `terminate_child` says `ok`, `get_childspec` gives the \
               template",
         verger: "not found, as in Elixir",
-        because: "a name that was never given and one that is over can't be told apart",
+        because: "a name that was never given and one that is over can't be distinguished",
         goes_on: true,
         matches: |scenario, difference| {
             let (Some(Step::TerminateChild(path)) | Some(Step::ChildSpec(path))) =
@@ -49,7 +49,7 @@ pub(crate) const DEVIATIONS: &[Deviation] = &[
         },
     },
     Deviation {
-        id: "dynamic_child_by_hand",
+        id: "dynamic_child_calls",
         rule: "`restart_child`, `delete_child` of a dynamic child",
         otp: "refused, whatever the child does: `simple_one_for_one`",
         verger: "refused, by what the child does: running, restarting, not found",

@@ -260,7 +260,7 @@ async fn a_child_that_exits_after_its_supervisor_is_not_leaked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn leaked_incarnations_of_one_child_are_told_apart() {
+async fn leaked_incarnations_of_one_child_are_distinguished() {
     let (a, mut releases) = blocks_thread("a", 2);
     let app = start(short_leak_timeout("app").child(a)).await;
     let mut events = app.events();

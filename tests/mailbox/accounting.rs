@@ -56,8 +56,8 @@ async fn read(mut inbox: Inbox<Counted>, acks: bool) -> Exit {
             let then = delivery.then;
             match then {
                 Then::PutBack => drop(delivery),
-                Then::Fail => return Err("told to fail".into()),
-                Then::Panic => panic!("told to panic"),
+                Then::Fail => return Err("failed on request".into()),
+                Then::Panic => panic!("panicked on request"),
                 Then::GoOn | Then::End | Then::Dawdle => {
                     if then == Then::Dawdle {
                         tokio::time::sleep(ms(300)).await;
@@ -76,16 +76,17 @@ async fn read(mut inbox: Inbox<Counted>, acks: bool) -> Exit {
         match then {
             Then::GoOn | Then::PutBack => {}
             Then::Dawdle => tokio::time::sleep(ms(300)).await,
-            Then::Fail => return Err("told to fail".into()),
-            Then::Panic => panic!("told to panic"),
+            Then::Fail => return Err("failed on request".into()),
+            Then::Panic => panic!("panicked on request"),
             Then::End => return Ok(()),
         }
     }
 }
 
-struct Dice(Lcg);
+/// Random choices from a seed.
+struct Draws(Lcg);
 
-impl Dice {
+impl Draws {
     fn below(&mut self, n: u32) -> u32 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is small")]
         let drawn = (self.0.unit() * f64::from(n)) as u32;
@@ -105,21 +106,21 @@ async fn every_message_is_handled_a_dead_letter_or_still_queued() {
 }
 
 async fn script(seed: u64) {
-    let mut dice = Dice(Lcg::new(seed));
+    let mut draws = Draws(Lcg::new(seed));
     let books = Arc::new(Books::default());
-    let acks = dice.below(2) == 0;
-    let capacity = dice.of(&[1, 2, 5, 1000]);
+    let acks = draws.below(2) == 0;
+    let capacity = draws.of(&[1, 2, 5, 1000]);
     let (address, mailbox) = mailbox::<Counted>(capacity);
-    let overflow = dice.of(&[Overflow::Reject, Overflow::DropOldest, Overflow::DropNewest]);
-    let while_down = match dice.below(4) {
+    let overflow = draws.of(&[Overflow::Reject, Overflow::DropOldest, Overflow::DropNewest]);
+    let while_down = match draws.below(4) {
         0 | 1 => WhileDown::Stash,
         2 => WhileDown::Drop,
         _ => WhileDown::DeadLetter,
     };
     let mailbox = mailbox.overflow(overflow).while_down(while_down).max_attempts(3);
     let spec = worker_with_mailbox("reader", mailbox, move |_ctx, inbox| read(inbox, acks));
-    let spec = spec.restart(dice.of(&[RestartType::Permanent, RestartType::Transient]));
-    let starts_on_message = dice.below(3) == 0;
+    let spec = spec.restart(draws.of(&[RestartType::Permanent, RestartType::Transient]));
+    let starts_on_message = draws.below(3) == 0;
     let spec = if starts_on_message { spec.start_on_message() } else { spec };
     let tree = app().child(spec).build().unwrap().start().await.unwrap();
     let mut letters = tree.dead_letters().with_suppressed();
@@ -127,9 +128,9 @@ async fn script(seed: u64) {
     let (mut sent, mut next) = (HashSet::new(), 0);
     let mut waiting: Vec<(u64, tokio::task::JoinHandle<bool>)> = Vec::new();
     for _ in 0..60 {
-        match dice.below(12) {
+        match draws.below(12) {
             0..=6 => {
-                let then = dice.of(&[
+                let then = draws.of(&[
                     Then::GoOn,
                     Then::GoOn,
                     Then::GoOn,
@@ -142,7 +143,7 @@ async fn script(seed: u64) {
                 next += 1;
                 books.live.fetch_add(1, Ordering::Relaxed);
                 let message = Counted { n: next, books: Arc::clone(&books), then };
-                if dice.below(4) == 0 {
+                if draws.below(4) == 0 {
                     let address = address.clone();
                     let sending = async move { address.send(message).await.is_ok() };
                     waiting.push((next, tokio::spawn(sending)));
@@ -151,10 +152,10 @@ async fn script(seed: u64) {
                 }
             }
             7 => settle().await,
-            8 => tokio::time::sleep(ms(u64::from(dice.below(1500)))).await,
+            8 => tokio::time::sleep(ms(u64::from(draws.below(1500)))).await,
             9 => drop(tree.terminate_child("reader").await),
             10 => drop(tree.restart_child("reader").await),
-            _ => match dice.below(3) {
+            _ => match draws.below(3) {
                 0 => drop(tree.restart("reader").await),
                 1 => drop(tree.kill_child("reader").await),
                 _ => {

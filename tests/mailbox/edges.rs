@@ -121,7 +121,7 @@ async fn a_message_may_send_a_message_on_drop() {
             let first = inbox.deliver().await;
             tokio::time::sleep(ms(1)).await;
             drop(first);
-            Exit::Err("told to fail".into())
+            Exit::Err("failed on request".into())
         });
         let tree = app().child(spec).build().unwrap().start().await.unwrap();
         settle().await;

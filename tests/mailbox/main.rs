@@ -5,16 +5,16 @@ mod asks;
 mod batches;
 #[path = "../common/mod.rs"]
 mod common;
+mod dead_letters;
 mod delivery;
+mod delivery_delay;
 mod drain;
 mod edges;
-mod hanging;
-mod letters;
+mod hangs;
 mod life;
+mod message_starts;
 mod senders;
-mod stopping;
-mod traffic;
-mod wanted;
+mod stops;
 mod while_down;
 
 use std::collections::VecDeque;
@@ -155,8 +155,8 @@ impl Reader {
                     self.say(&format!("{n}?"), &ctx);
                     reply.send(format!("{n} by {}", ctx.incarnation()));
                 }
-                Fail => return Err("told to fail".into()),
-                Panic => panic!("told to panic"),
+                Fail => return Err("failed on request".into()),
+                Panic => panic!("panicked on request"),
                 End => return Ok(()),
                 Poison(n) => return Err(format!("poison {n}").into()),
             }
@@ -179,8 +179,8 @@ impl Reader {
             }
             match delivery.ack() {
                 Ask(n, reply) => reply.send(format!("{n} by {}", ctx.incarnation())),
-                Fail => return Err("told to fail".into()),
-                Panic => panic!("told to panic"),
+                Fail => return Err("failed on request".into()),
+                Panic => panic!("panicked on request"),
                 End => return Ok(()),
                 Note(_) | Poison(_) => {}
             }

@@ -165,7 +165,7 @@ async fn kin_78_messages_queued_when_the_child_fails_are_dropped_promptly() {
         mailbox.while_down(WhileDown::Drop),
         async |_ctx, mut inbox| -> Exit {
             while let Some(Some(_)) = inbox.recv().await {}
-            Err("told to fail".into())
+            Err("failed on request".into())
         },
     );
     let tree = app().child(spec).build().unwrap().start().await.unwrap();

@@ -95,7 +95,7 @@ async fn otp_23_the_child_spec_of_an_annotated_supervisor_has_its_options_and_ca
 
     let node = || Node { db: Db };
     let app = App { plain: node(), overridden: node() };
-    let manual = node().into_child().named("by_hand").restart(RestartType::Permanent);
+    let manual = node().into_child().named("manual").restart(RestartType::Permanent);
     let tree = start(app.builder().child(node()).child(manual)).await;
 
     let hour = Shutdown::Timeout(HOUR);
@@ -103,7 +103,7 @@ async fn otp_23_the_child_spec_of_an_annotated_supervisor_has_its_options_and_ca
         ("plain", RestartType::Transient, hour),
         ("overridden", RestartType::Temporary, Shutdown::Infinity),
         ("sub", RestartType::Transient, hour),
-        ("by_hand", RestartType::Permanent, hour),
+        ("manual", RestartType::Permanent, hour),
     ];
     for (name, restart, shutdown) in table {
         let spec = tree.child_spec(name).await.unwrap();

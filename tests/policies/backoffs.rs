@@ -467,7 +467,7 @@ async fn kin_56_a_child_can_report_itself_healthy() {
             Ok(())
         }
     };
-    let backoff = Backoff::constant(SECOND).reset(Reset::ByHand);
+    let backoff = Backoff::constant(SECOND).reset(Reset::Manual);
     let tree = start(app().child(worker("a", run).backoff(backoff))).await;
     pass(DAY).await;
     assert_eq!(seen(&tree, "a").await.failures, 1, "time alone changes nothing");
@@ -619,7 +619,7 @@ async fn kin_82_a_stop_while_the_start_is_pending_fails_the_start_and_succeeds_i
 #[tokio::test(start_paused = true)]
 async fn kin_84_a_manual_start_cuts_a_delay_of_a_day_short_and_keeps_the_count() {
     let fakes = FakeChildren::new();
-    let backoff = Backoff::constant(DAY).reset(Reset::ByHand);
+    let backoff = Backoff::constant(DAY).reset(Reset::Manual);
     let tree = start(app().child(fakes.child("a").backoff(backoff))).await;
     fakes.end("a", End::Error).await;
     tree.wake("a").await.unwrap();

@@ -208,10 +208,9 @@ fn seed4_37_a_backoff_that_resets_at_once_needs_a_limit_per_time() {
     assert_eq!(path.as_str(), "app/a");
     assert_eq!(
         error.to_string(),
-        "the backoff of `app/a` begins again as soon as it is active, and nothing limits its \
-         restarts in a time: if it fails at once each time, it is restarted without end, whatever \
-         other limit there is; write a `reset_after` above zero, or limit its restarts with \
-         `restarts(5, Duration::from_secs(60))`"
+        "the backoff of `app/a` resets as soon as the child is active, and no intensity limits \
+         its restarts, so a child that always fails is restarted forever; write a `reset_after` \
+         above zero, or limit its restarts with `restarts(5, Duration::from_secs(60))`"
     );
 
     assert!(patient().child(idle().restarts(5, MINUTE)).build().is_ok(), "its own limit");
@@ -397,8 +396,8 @@ fn kin_44_a_limit_whose_backoff_outlasts_it_logs_a_warning() {
     let found = warning(slow.clone().intensity(Intensity::decaying(2.0, ms(100))));
     assert_eq!(
         found.to_string(),
-        "`app/a` gives up at a score above 2 that is halved every 100ms, but with its backoff it \
-         comes to 2.00 at most: it will never give up"
+        "`app/a` gives up at a score above 2 that is halved every 100ms, but with its backoff \
+         the score is 2.00 at most: it will never give up"
     );
 
     let reachable = slow.restarts(1, ms(100));
@@ -432,9 +431,9 @@ fn an_unreachable_consecutive_limit_logs_a_warning() {
     assert_eq!(
         texts,
         [
-            "`app/a` has `consecutive_restarts(3)`, but its backoff begins again as soon as it is \
+            "`app/a` has `consecutive_restarts(3)`, but its backoff resets as soon as it is \
              active: it will never give up",
-            "`app/a` has `failing_for(1m)`, but its backoff begins again as soon as it is active: \
+            "`app/a` has `failing_for(1m)`, but its backoff resets as soon as it is active: \
              it will never give up",
         ]
     );
@@ -654,17 +653,17 @@ fn a_limit_that_is_set_twice_is_refused_with_both_values() {
     let error = |spec: ChildSpec| patient().child(spec).build().unwrap_err().to_string();
     assert_eq!(
         error(idle().restarts(3, MINUTE).intensity(Intensity::decaying(3.0, MINUTE))),
-        "`app/a` has both `restarts(3, 1m)` and `decaying(3, 1m)`, which set the same; remove one \
+        "`app/a` has both `restarts(3, 1m)` and `decaying(3, 1m)`, which set the same limit; remove one \
          of them"
     );
     assert_eq!(
         error(idle().consecutive_restarts(3).consecutive_restarts(4)),
         "`app/a` has both `consecutive_restarts(3)` and `consecutive_restarts(4)`, which set the \
-         same; remove one of them"
+         same limit; remove one of them"
     );
     assert_eq!(
         error(idle().failing_for(MINUTE).failing_for(MINUTE)),
-        "`app/a` has both `failing_for(1m)` and `failing_for(1m)`, which set the same; remove one \
+        "`app/a` has both `failing_for(1m)` and `failing_for(1m)`, which set the same limit; remove one \
          of them"
     );
     let twice = |child: ChildDefaults| child.restarts(3, MINUTE).restarts(4, MINUTE);

@@ -4,16 +4,16 @@ mod backoffs;
 mod calls;
 #[path = "../common/mod.rs"]
 mod common;
+mod effective_policy;
 mod limits;
 #[path = "../common/log.rs"]
 mod log;
+mod log_levels;
 mod on_child_failure;
 mod on_child_failure_reports;
 mod on_exhausted;
-mod policy_in_force;
+mod policy_files;
 mod presets;
 mod restart_policy;
 mod trigger;
 mod waits;
-mod written_policies;
-mod written_policies_log;

@@ -558,8 +558,8 @@ fn a_fallback_has_no_requirements_and_cannot_be_wrong_either() {
     assert!(matches!(requires, BuildError::FallbackRequires { .. }));
     assert_eq!(
         requires.to_string(),
-        "the fallback of `app/a` requires `db`, but a fallback starts when what `app/a` requires \
-         is there; write `requires(\"db\")` on that instead"
+        "the fallback of `app/a` requires `db`, but a fallback has the requirements of the child \
+         that it replaces; write `requires(\"db\")` on that child instead"
     );
     let zero = error(idle("b").activation_timeout(Duration::ZERO));
     assert!(matches!(zero, BuildError::ZeroDuration { .. }));

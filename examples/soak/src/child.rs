@@ -234,7 +234,7 @@ impl Life {
                 biased;
                 () = ctx.cancelled() => {
                     let alone = alone || post.alone.load(SeqCst);
-                    self.note(What::Asked { alone });
+                    self.note(What::Cancelled { alone });
                     if slow {
                         tokio::time::sleep(SLOW).await;
                     }

@@ -32,7 +32,7 @@ pub(crate) enum What {
     /// The child is about to signal that it is ready.
     Ready,
     /// The child has noticed its cancellation. `alone`: not as part of a group.
-    Asked { alone: bool },
+    Cancelled { alone: bool },
     /// The child is about to end like this.
     Ends(Fate),
     /// Its `run` has returned.

@@ -26,7 +26,7 @@ impl Children {
     /// Whether the failure callback decides on this end, which calls for a restart.
     pub(in crate::core) fn needs_callback(&self, key: Key, reason: &ExitReason) -> bool {
         let decided = || matches!(self.state(key), Some(ChildState::AwaitingDecision { .. }));
-        self.rules.asks && !reason.is_clean() && !decided()
+        self.rules.has_failure_callback && !reason.is_clean() && !decided()
     }
 
     /// Calls the failure callback. The child is Errored until it has decided.

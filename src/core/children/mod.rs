@@ -45,8 +45,8 @@ use super::view::{ChildCounts, View};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{
-    ChildOptions, Dice, Exceptions, Intensity, OnExit, RestartPolicy, RestartType, RestartWindow,
-    Rules, Shutdown,
+    ChildOptions, Exceptions, Intensity, OnExit, RandomSource, RestartPolicy, RestartType,
+    RestartWindow, Rules, Shutdown,
 };
 
 /// See the [module](self).
@@ -67,12 +67,12 @@ pub(super) struct Children {
     pub(super) significant_remaining: u32,
     pub(super) significant_stopping: u32,
     pub(super) counts: ChildCounts,
-    random: Dice,
+    random: RandomSource,
 }
 
 impl Children {
     pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
-        let random = Dice::new(rules.random.as_ref(), seed);
+        let random = RandomSource::new(rules.random.as_ref(), seed);
         let window = rules.intensity.map(RestartWindow::new);
         Self {
             rules,

@@ -93,7 +93,7 @@ impl Children {
 
     /// Starts a child that restarts by itself at `at`, or its delayed delivery.
     pub(in crate::core) fn restart(&mut self, key: Key, at: Instant, cx: &mut StepCx<'_>) {
-        let delays = self.entry(key).options.delays_traffic;
+        let delays = self.entry(key).options.delays_delivery;
         let start = if delays { self.hold_messages(key, at, cx.now) } else { at };
         self.back_off(key, start, cx);
     }

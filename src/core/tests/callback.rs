@@ -14,7 +14,7 @@ use crate::policy::{
 };
 
 fn asking() -> Rules {
-    Rules { asks: true, ..rules() }
+    Rules { has_failure_callback: true, ..rules() }
 }
 
 fn one_for_all() -> Rules {
@@ -426,7 +426,7 @@ fn a_temporary_child_may_want_to_come_back_and_is_forgotten_all_the_same_with_it
 #[test]
 fn a_temporary_child_that_is_being_decided_on_comes_back_with_its_group() {
     let rules = Rules {
-        asks: true,
+        has_failure_callback: true,
         strategy: Strategy::OneForAll,
         backoff: Backoff::constant(ms(50)),
         ..rules()
@@ -441,7 +441,7 @@ fn a_temporary_child_that_is_being_decided_on_comes_back_with_its_group() {
 
 #[test]
 fn so_does_one_about_which_is_answered_while_its_group_is_still_stopping() {
-    let rules = Rules { asks: true, strategy: Strategy::OneForAll, ..rules() };
+    let rules = Rules { has_failure_callback: true, strategy: Strategy::OneForAll, ..rules() };
     let t = fake("t").temporary().on_exit(ExitKind::Failed, OnExit::Restart);
     let t = t.answers([(ms(500), Restart)]);
     let mut sim = Simulation::running(rules, [fake("a"), t, fake("c").stops(secs(1))]);

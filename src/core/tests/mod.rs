@@ -35,7 +35,7 @@ fn what_has_failed_for_good_is_accounted_for_and_an_end_of_the_program() {
         Decision::Decline,
         Decision::Escalate,
     ];
-    assert!(handled.iter().all(|it| !it.fails() && !it.is_accounted_for()));
-    assert!(failed.iter().all(|it| it.fails() && it.is_accounted_for()));
-    assert!(!Decision::Exit.fails() && Decision::Exit.is_accounted_for());
+    assert!(handled.iter().all(|it| !it.fails() && !it.gives_up()));
+    assert!(failed.iter().all(|it| it.fails() && it.gives_up()));
+    assert!(!Decision::Exit.fails() && Decision::Exit.gives_up());
 }

@@ -91,7 +91,7 @@ mod a_wait_that_an_error_asks_for {
 
     #[test]
     fn counts_from_the_failure_and_not_from_the_end_of_the_task_or_the_decision() {
-        let rules = Rules { asks: true, ..waiting() };
+        let rules = Rules { has_failure_callback: true, ..waiting() };
         let a = fake("a").retry_after(secs(5)).answers([(secs(2), Resolution::Restart)]);
         let mut sim = Simulation::running(rules, [a]);
         sim.exit("a", busy());
@@ -122,7 +122,7 @@ mod a_wait_that_an_error_asks_for {
     fn is_asked_for_once() {
         let draws = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&draws);
-        let mut rules = Rules { asks: true, ..waiting() };
+        let mut rules = Rules { has_failure_callback: true, ..waiting() };
         rules.defaults.retry_after.add(move |_: &Busy| {
             count.fetch_add(1, Ordering::Relaxed);
             Some(secs(5))
@@ -271,7 +271,7 @@ mod a_restart_that_is_not_charged {
     /// The exception to its exit is known when the callback decides.
     #[test]
     fn is_not_charged_after_a_decision_of_the_callback() {
-        let rules = Rules { asks: true, ..limited(1) };
+        let rules = Rules { has_failure_callback: true, ..limited(1) };
         let mut sim = Simulation::running(rules, [free("a").silent(), fake("b").silent()]);
         for (name, after) in [("a", 0), ("b", 1)] {
             sim.crash(name);

@@ -21,7 +21,7 @@ pub struct DeadLetterEntry {
     pub letter: DeadLetter,
     /// How often the message was replayed and became a dead letter again.
     pub replays: u32,
-    /// The message can't be replayed again; see
+    /// Whether the message can no longer be replayed; see
     /// [`max_replays`](crate::dead_letter::DeadLetterStore::max_replays). It can still be [taken](DeadLetter::take).
     pub quarantined: bool,
 }
@@ -30,7 +30,7 @@ pub struct DeadLetterEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeadLetterCounts {
-    /// The number of letters. A message that was replayed in vain counts each time.
+    /// The number of letters. A message whose replay fails counts again.
     pub total: u64,
     /// The number of letters by reason. Reasons without letters are left out.
     pub by_reason: BTreeMap<DeadLetterReason, u64>,
@@ -66,7 +66,7 @@ pub enum ReplayError {
          `ring` or a longer `retention` keeps them longer"
     )]
     UnknownEntry {
-        /// The entry that was asked for.
+        /// The requested entry.
         id: EntryId,
     },
     /// The message was replayed as often as is allowed.

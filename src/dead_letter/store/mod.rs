@@ -1,6 +1,6 @@
 //! Dead letters that are kept, to be inspected and replayed.
 //!
-//! While a message is sent again no lock is held; its entry is kept, without the message.
+//! No lock is held while a message is sent again. Its entry is kept meanwhile, without the message.
 
 mod entry;
 mod ring;
@@ -28,8 +28,8 @@ use crate::sync::Mutex;
 /// A store is given to a supervisor with
 /// [`dead_letter_store`](crate::SupervisorBuilder::dead_letter_store). It then receives every letter from
 /// that supervisor and below, including [suppressed](crate::SupervisorBuilder::suppress_dead_letters)
-/// ones. It is cheap to clone; all clones are the same store. Without a store, a message is dropped with
-/// the last clone of its letter.
+/// ones. A store is cheap to clone, and all clones share its letters. Without a store, a message is
+/// dropped with the last clone of its letter.
 ///
 /// The store is a ring: when it is full, the oldest entry is removed. Entries that are too old are
 /// removed whenever the store is used.
@@ -74,7 +74,7 @@ pub struct DeadLetterStore {
 }
 
 struct StoreShared {
-    /// Distinguishes the store from all others.
+    /// The number of the store, which its entry ids contain.
     serial: u64,
     ring: Mutex<Ring>,
 }
@@ -131,7 +131,7 @@ impl DeadLetterStore {
 
     /// Returns all entries, the oldest first.
     ///
-    /// The age of an entry that was replayed in vain counts from its last letter.
+    /// The age of an entry counts from its last letter, so that a failed replay renews it.
     #[must_use]
     pub fn entries(&self) -> Vec<DeadLetterEntry> {
         self.with(|ring| {
@@ -200,7 +200,7 @@ impl DeadLetterStore {
         }
     }
 
-    /// Sends the message of an entry to another mailbox.
+    /// Sends the message of an entry to a different mailbox.
     pub(crate) fn replay_into(
         &self,
         id: EntryId,
@@ -295,7 +295,7 @@ impl DeadLetterStore {
     }
 }
 
-/// A ring of 1000.
+/// Keeps 1000 letters.
 impl Default for DeadLetterStore {
     fn default() -> Self {
         Self::ring(Self::CAPACITY)

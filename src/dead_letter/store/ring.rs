@@ -1,4 +1,4 @@
-//! The letters of a store, the oldest of which makes room for a new one.
+//! The letters of a store. When the ring is full, a new letter replaces the oldest one.
 //!
 //! # Invariants
 //!
@@ -23,7 +23,7 @@ pub(super) struct Ring {
     /// The number of the last entry.
     last: u64,
     entries: HashMap<u64, StoredLetter>,
-    /// When each entry became a letter, the last time.
+    /// When each entry last became a dead letter.
     ages: BTreeSet<(Instant, u64)>,
 }
 
@@ -102,7 +102,7 @@ impl Ring {
         }
     }
 
-    /// Counts a replay and removes its entry, unless the entry is another letter of the message by now.
+    /// Counts a replay, and removes its entry unless the message has become a dead letter again.
     pub(super) fn replayed(&mut self, number: u64, payload: &Arc<Payload>) {
         self.counts.replayed += 1;
         let is_same = |stored: &StoredLetter| {

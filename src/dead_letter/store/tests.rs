@@ -157,7 +157,7 @@ async fn kin_131_entries_that_are_too_old_are_removed() {
     let id = store.entries()[0].id;
     tokio::time::advance(minute / 2).await;
 
-    // A minute is over at its end, however the store is asked.
+    // A minute is over exactly at its end, whichever method is called.
     assert!(store.entry(1).is_none());
     assert_eq!(numbers(&store.entries()), [2]);
     assert_eq!(store.replay(id), Err(ReplayError::UnknownEntry { id }));

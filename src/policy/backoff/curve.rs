@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! 1. [`Shape::at`] is total: for any index and any values it returns a delay or the end.
-//! 2. No delay exceeds the last one that the author set, or is below the first.
+//! 2. No delay of a curve with a first delay is below it.
 //! 3. A panic of a custom curve ends the delays, and nothing else.
 
 use std::fmt;

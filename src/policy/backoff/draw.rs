@@ -12,8 +12,8 @@ const MIN_RESET: Duration = Duration::from_secs(10);
 impl Backoff {
     /// Returns the delay before a restart, where `index` is 0 for the first restart in a row.
     ///
-    /// `None` means that there are no more delays and the child is given up. It draws from `random` at
-    /// most once, and only if the delay is random. For a [`compounding`](Self::compounding) backoff,
+    /// `None` means that there are no more delays and the child is given up. At most one number is drawn
+    /// from `random`, and only if the delay is random. For a [`compounding`](Self::compounding) backoff,
     /// the previous delay is taken to be the one without jitter.
     pub fn delay(&self, index: u32, random: &mut dyn Random) -> Option<Duration> {
         let previous = index.checked_sub(1).and_then(|before| self.base(before));
@@ -56,7 +56,7 @@ impl Backoff {
         self.base(0).unwrap_or_default()
     }
 
-    /// Adds jitter to a delay that isn't on the curve. It is never shortened.
+    /// Adds jitter to a delay that isn't on the curve, without shortening it.
     pub(crate) fn spread(&self, wait: Duration, random: &mut dyn Random) -> Duration {
         self.jitter.apply(wait, random).max(wait)
     }

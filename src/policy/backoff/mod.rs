@@ -91,7 +91,7 @@ impl Backoff {
     /// Restarts without a delay, as OTP does.
     ///
     /// Then only the restart limit stops a child that fails persistently. A child that can't start
-    /// exceeds it within microseconds.
+    /// exceeds it almost at once.
     #[must_use]
     pub const fn none() -> Self {
         Self::constant(Duration::ZERO)
@@ -206,8 +206,8 @@ impl Backoff {
 
     /// Applies the jitter before the delay is limited to `max`.
     ///
-    /// By default the delay is limited first, so that long delays have jitter as well. It makes a
-    /// difference for a jitter that shortens delays, and with [`soft_cap`](Self::soft_cap).
+    /// By default the delay is limited first, so that long delays have jitter as well. The order matters
+    /// for a jitter that shortens delays, and with [`soft_cap`](Self::soft_cap).
     #[must_use]
     pub const fn jitter_before_cap(mut self) -> Self {
         self.jitter_first = true;

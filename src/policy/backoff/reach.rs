@@ -49,12 +49,12 @@ impl Backoff {
         Some(at_once.then_some(Duration::ZERO).into_iter().chain(curve))
     }
 
-    /// Whether it resets at each start, regardless of how long the child was active.
+    /// Whether the backoff resets at each start, regardless of how long the child was active.
     pub(crate) fn begins_again_at_once(&self) -> bool {
         self.resets_after().is_some_and(|life| life.is_zero()) || self.resets_on(Reset::OnReady)
     }
 
-    /// Whether it can reset without the child having been active for some time.
+    /// Whether the backoff can reset without the child having been active for some time.
     fn has_unknown_resets(&self) -> bool {
         self.resets_on(Reset::OnAck) || self.half_life().is_some()
     }

@@ -16,8 +16,8 @@ pub enum Reset {
     Never,
     /// Resets only by [`report_healthy`](crate::Context::report_healthy), as Pekko's manual reset.
     ///
-    /// All other rules but `Never` also reset by this call.
-    ByHand,
+    /// With every other rule except `Never`, this call resets the backoff as well.
+    Manual,
     /// Resets when the child was active for at least this time.
     ActiveFor(Duration),
     /// Resets when the child becomes ready.

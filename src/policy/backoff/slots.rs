@@ -11,9 +11,9 @@ const HIGHEST: u32 = 63;
 
 /// A backoff of random numbers of slots, with its state.
 ///
-/// In slot `n` it draws a whole number from 0 to `n` and waits 2 to the power of it, less one, slots:
-/// up to one slot at first, then up to three, up to seven, and so on. Zero slots are possible. At the
-/// ceiling it starts again, or stays there.
+/// In slot `n`, a whole number `k` from 0 to `n` is drawn, and the delay is 2<sup>k</sup> − 1 slots. So
+/// the first delay is at most one slot, the second at most three, the third at most seven. Each can be
+/// zero. At the ceiling, the backoff starts again, or stays there.
 ///
 /// The value is immutable: [`next`](Self::next) and [`reset`](Self::reset) return a new one. To
 /// restart children in this way, use [`Backoff::binary_slots`](crate::Backoff::binary_slots).

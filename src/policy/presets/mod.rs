@@ -17,8 +17,8 @@ use super::{
 /// A bundle of settings that reproduces the behaviour of a different supervision system.
 ///
 /// The defaults of this crate differ from other systems where a service benefits. A preset undoes these
-/// differences, for a tree that is ported and has to behave as before. It is a starting point: a value
-/// that is set explicitly takes precedence. Values that the other system requires from its users (a
+/// differences, for a tree that is ported and has to behave as before. A value that is set explicitly
+/// takes precedence over the preset. Values that the other system requires from its users (a
 /// first delay, a cap) are those of its documentation.
 ///
 /// | preset | delays | resets after | restart limit, then | restarts after |
@@ -131,8 +131,8 @@ impl Preset {
 
     /// The backoff that Raymond Roestenburg described for Akka in 2012.
     ///
-    /// Slots of 10 ms, which start again after the tenth, and whenever a message was acknowledged. In the
-    /// original the messages wait, and not the child: to get this, set
+    /// A slot takes 10 ms. The backoff resets at the tenth slot, and when a message is acknowledged. The
+    /// original delays the messages instead of the child: to get this, set
     /// [`Delay::Delivery`](crate::mailbox::Delay::Delivery) on the mailbox.
     #[must_use]
     pub fn xebia() -> Self {
@@ -177,7 +177,7 @@ impl Preset {
 
     /// suture for Go: restarts at once until a score exceeds 5, then a pause of 15 s.
     ///
-    /// The score halves every 30 s. The pause is extended by up to half, and nothing is restarted in it.
+    /// The score halves every 30 s. The pause is extended by up to half, and no child is restarted during it.
     #[must_use]
     pub fn suture() -> Self {
         Self {
@@ -210,7 +210,7 @@ impl Preset {
             ..Self::of(
                 "systemd",
                 RestartType::Transient.into(),
-                Backoff::constant(ms(100)).reset(Reset::ByHand),
+                Backoff::constant(ms(100)).reset(Reset::Manual),
             )
         }
     }

@@ -15,8 +15,8 @@ fn a_preset_is_parsed_from_its_name() {
     assert!(unknown.contains("erlang") && unknown.contains("otp"), "{unknown}");
 }
 
-/// Its first four waits and a late one, with a jitter of a quarter of what there may be, and
-/// how long a child has to be well to begin again.
+/// The first four delays and a late one, where 0.25 is drawn for the jitter, and the time after which
+/// the backoff resets.
 fn waits(preset: &Preset) -> String {
     let mut waits = preset.backoff().delays().random(|| 0.25);
     let mut next = |skipped| waits.nth(skipped).map_or("none".to_owned(), |it| format!("{it:?}"));
@@ -52,7 +52,7 @@ fn the_delays_of_each_preset() {
     assert_eq!(table, expected);
 }
 
-/// All children together, each child, and what follows.
+/// The limit for all children, the limit for each child, and what happens at a limit.
 fn limits(preset: &Preset) -> String {
     let shown =
         |limit: Option<Intensity>| limit.map_or("any".to_owned(), |limit| limit.to_string());
@@ -63,7 +63,7 @@ fn limits(preset: &Preset) -> String {
 }
 
 #[test]
-fn each_preset_has_the_limits_of_the_other_system() {
+fn each_preset_has_the_limits_of_its_system() {
     let unlimited = "any, any, escalate";
     for preset in Preset::all() {
         let expected = match preset.name() {
@@ -79,7 +79,7 @@ fn each_preset_has_the_limits_of_the_other_system() {
 }
 
 #[test]
-fn each_preset_restarts_after_what_the_other_system_does() {
+fn each_preset_restarts_after_the_same_exits_as_its_system() {
     for preset in Preset::all() {
         let trigger = match preset.name() {
             "pekko_on_failure" => Trigger::failure(),
@@ -100,8 +100,8 @@ fn the_options_for_children_are_the_trigger_and_the_backoff() {
     }
 }
 
-/// Whether a first start that fails, fails the start; failures before a child is active always
-/// count; giving up is a clean end.
+/// Whether a failed first start fails the start, failures before a child is active are always charged,
+/// and giving up is a clean exit.
 #[test]
 fn first_start_charges_and_giving_up_of_each_preset() {
     for preset in Preset::all() {
@@ -116,9 +116,9 @@ fn first_start_charges_and_giving_up_of_each_preset() {
     }
 }
 
-/// At once the first time, and after having been well.
+/// Whether the first restart is at once, and the first one after a reset.
 #[test]
-fn each_preset_restarts_at_once_as_the_other_system() {
+fn each_preset_restarts_at_once_when_its_system_does() {
     for preset in Preset::all() {
         let expected = match preset.name() {
             "kubelet" => (true, true),
@@ -131,11 +131,11 @@ fn each_preset_restarts_at_once_as_the_other_system() {
     }
 }
 
-/// Not by time, but by hand or by what the child does.
+/// Whether the backoff resets by calls or acknowledgements, and not by time.
 #[test]
 fn the_presets_that_reset_by_a_call_or_an_acknowledgement() {
     for preset in Preset::all() {
-        let rules = [Reset::ByHand, Reset::OnAck].map(|rule| preset.backoff().resets_on(rule));
+        let rules = [Reset::Manual, Reset::OnAck].map(|rule| preset.backoff().resets_on(rule));
         let expected = [preset.name() == "systemd", preset.name() == "xebia"];
         assert_eq!(rules, expected, "{}", preset.name());
     }

@@ -1,7 +1,7 @@
 //! The serialised form of `Backoff`: a table with the name of a curve and its parameters.
 //!
-//! A parameter of a different curve is an error. Custom curves and iterators are table by their
-//! name and can't be read.
+//! A parameter of a different curve is an error. Custom curves and iterators are written as their
+//! names, and can't be read.
 
 use std::time::Duration;
 

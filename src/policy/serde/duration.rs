@@ -1,6 +1,6 @@
 //! The serialised form of durations: humantime's notation, such as `5s` or `1m 30s`.
 //!
-//! The errors of humantime speak of characters and offsets. The errors here say what to write.
+//! The errors of humantime name characters and offsets. The errors here say what to write.
 
 use std::fmt;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! Deserialising a policy also checks it: a value that is invalid, or that has no effect, is an
 //! error that says what to write instead. Code (predicates about errors, custom curves, iterators)
-//! is written by its name and can't be read.
+//! is written as its name, and can't be read.
 
 mod backoff;
 mod dead_letter_log;

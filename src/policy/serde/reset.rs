@@ -11,7 +11,7 @@ impl Serialize for Reset {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Never => serializer.serialize_str("never"),
-            Self::ByHand => serializer.serialize_str("by_hand"),
+            Self::Manual => serializer.serialize_str("manual"),
             Self::OnReady => serializer.serialize_str("on_ready"),
             Self::OnAck => serializer.serialize_str("on_ack"),
             Self::ActiveFor(time) => {
@@ -27,8 +27,8 @@ impl Serialize for Reset {
 impl OneOf for Reset {
     const WHAT: &'static str = "reset";
     const WORDS: &'static [&'static str] =
-        &["never", "by_hand", "on_ready", "on_ack", "active_for", "half_life"];
-    const EXPECTED: &'static str = "`never`, `by_hand`, `on_ready`, `on_ack`, or a table with \
+        &["never", "manual", "on_ready", "on_ack", "active_for", "half_life"];
+    const EXPECTED: &'static str = "`never`, `manual`, `on_ready`, `on_ack`, or a table with \
                                     `active_for` or `half_life`";
     const EXAMPLES: &'static [(&'static str, &'static str)] =
         &[("active_for", "\"60s\""), ("half_life", "\"60s\"")];
@@ -36,7 +36,7 @@ impl OneOf for Reset {
     fn from_word(word: &str) -> Option<Self> {
         match word {
             "never" => Some(Self::Never),
-            "by_hand" => Some(Self::ByHand),
+            "manual" => Some(Self::Manual),
             "on_ready" => Some(Self::OnReady),
             "on_ack" => Some(Self::OnAck),
             _ => None,

@@ -1,4 +1,4 @@
-//! Policies in files: what is read, how it is written, and what is said of mistakes.
+//! Policies in files: how they are read and written, and the errors about mistakes.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -323,7 +323,7 @@ fn intensities() -> impl Strategy<Value = Intensity> {
     prop_oneof![
         (any::<u32>(), periods.clone()).prop_map(|(max, period)| Intensity::sliding(max, period)),
         (any::<u32>(), periods).prop_map(|(max, period)| Intensity::tumbling(max, period)),
-        // Quarters: JSON is read with a mistake in the last digit of others.
+        // Quarters, because JSON rounds the last digit of most other fractions.
         (any::<u32>(), durations())
             .prop_map(|(max, half)| Intensity::decaying(f64::from(max) / 4.0, half)),
     ]

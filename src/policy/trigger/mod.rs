@@ -1,8 +1,8 @@
 //! Triggers: what the exit of a child leads to.
 //!
 //! A [`Trigger`] is a [`RestartType`] with exceptions for kinds of exits and for errors. It answers
-//! with an [`OnExit`], from the reason of the exit and whether the child was active. It isn't asked
-//! about a child that was cancelled.
+//! with an [`OnExit`], from the reason of the exit and whether the child was active. It isn't
+//! evaluated for a child that was cancelled.
 //!
 //! # Invariants
 //!
@@ -25,11 +25,11 @@ use crate::exit::{ExitKind, ExitReason};
 ///
 /// A supervisor evaluates the trigger when a child exits by itself. A child that was cancelled (by
 /// a call, with its group, or because its supervisor ends) is never restarted. The trigger isn't
-/// evaluated either if the failure of a start is returned to the caller of `start_child` or
-/// `restart_child`, or fails the first start ([`FirstStart::Fail`](crate::policy::FirstStart::Fail)).
+/// evaluated for a failed start that is returned to the caller of `start_child` or `restart_child`,
+/// or that fails the first start ([`FirstStart::Fail`](crate::policy::FirstStart::Fail)).
 ///
-/// The first rule that matches decides. The order is that of systemd, from
-/// `RestartPreventExitStatus` over `RestartForceExitStatus` to `Restart`:
+/// The first rule that matches decides. The order is that of systemd: `RestartPreventExitStatus`,
+/// `RestartForceExitStatus`, `Restart`.
 ///
 /// 1. an exception for the error that *doesn't* restart the child: [`stop_if`](Self::stop_if), or
 ///    [`on_error`](Self::on_error) with an answer other than a restart. The first call wins.
@@ -105,7 +105,7 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// The default, as a reference that lives forever.
+    /// The default, as a `'static` reference.
     pub(super) const DEFAULT: &Self = &Self {
         restart: RestartType::Permanent,
         activation_only: false,
@@ -158,7 +158,7 @@ impl Trigger {
         kinds(false).fold(self, |trigger, kind| trigger.on(kind, then))
     }
 
-    /// Sets what an error leads to for which `matches` returns `true`.
+    /// Sets what an error leads to, if `matches` returns `true` for it.
     pub fn on_error<E: Error + 'static>(
         mut self,
         matches: impl Fn(&E) -> bool + Send + Sync + 'static,

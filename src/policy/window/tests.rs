@@ -29,7 +29,7 @@ fn a_restart_exactly_one_period_old_still_counts() {
     assert_eq!(window.count(t0 + PERIOD), 1, "on the edge: counted");
     assert!(!window.clone().admit(t0 + PERIOD), "on the edge: refused");
 
-    assert_eq!(window.count(t0 + PERIOD + TICK), 0, "one tick later: forgotten");
+    assert_eq!(window.count(t0 + PERIOD + TICK), 0, "one tick later: expired");
     assert!(window.admit(t0 + PERIOD + TICK), "one tick later: granted");
 }
 
@@ -40,7 +40,7 @@ fn only_the_oldest_of_the_last_max_decides() {
     assert!(window.admit(t0 + PERIOD));
 
     let t1 = t0 + PERIOD + TICK;
-    assert!(window.admit(t1), "the first is forgotten, the second counts");
+    assert!(window.admit(t1), "the first has expired, the second counts");
     assert!(!window.admit(t1), "the second and the third count");
 }
 
@@ -62,10 +62,10 @@ fn a_max_of_zero_never_grants() {
 }
 
 #[test]
-fn time_that_goes_backwards_stands_still() {
+fn an_earlier_instant_is_treated_as_the_latest() {
     let (mut window, t0) = window(2);
     assert!(window.admit(t0 + PERIOD));
-    assert!(window.admit(t0), "taken to be at `PERIOD`");
+    assert!(window.admit(t0), "treated as `PERIOD`");
 
     assert!(!window.admit(t0));
     assert_eq!(window.count(t0), 2);
@@ -73,7 +73,7 @@ fn time_that_goes_backwards_stands_still() {
 }
 
 #[test]
-fn room_is_made_when_needed_and_given_back() {
+fn the_buffer_grows_on_demand_and_shrinks_again() {
     let (mut window, t0) = window(100_000);
     assert_eq!(window.granted.capacity(), 0, "none up front");
 
@@ -87,19 +87,19 @@ fn room_is_made_when_needed_and_given_back() {
 }
 
 #[test]
-fn a_buffer_is_halved_when_a_quarter_is_left_but_not_below_a_few_places() {
+fn a_buffer_is_halved_at_a_quarter_but_not_below_the_smallest_size() {
     let (mut window, t0) = window(1_000);
     assert!((0..64).all(|_| window.admit(t0)));
     let mut halved = Vec::new();
     for asked in 1..100 {
         let room = window.granted.capacity();
-        // Two are dropped and one comes, so there is one fewer each time, down to one.
+        // Two restarts are dropped and one is added, so the length falls by one each time.
         assert!(window.admit(t0 + asked * (PERIOD + TICK)));
         if window.granted.capacity() != room {
             halved.push((room, window.granted.capacity(), window.granted.len()));
         }
     }
-    // Halved at a quarter, to which the new one is added.
+    // The buffer is halved at a quarter, and then the new restart is added.
     assert_eq!(halved, [(64, 32, 17), (32, 16, 9), (16, SMALL, 5)]);
 }
 
@@ -114,14 +114,14 @@ fn of(intensity: Intensity) -> (RestartWindow, Instant) {
     (RestartWindow::new(intensity), Instant::now())
 }
 
-/// Asks at these milliseconds, and says which of them were granted.
+/// Requests a restart at each of these milliseconds. Returns which were granted.
 fn ask<const N: usize>(intensity: Intensity, at: [u64; N]) -> [bool; N] {
     let (mut window, t0) = of(intensity);
     at.map(|at| window.admit(t0 + Duration::from_millis(at)))
 }
 
 #[test]
-fn kin_27_exactly_as_many_are_granted_as_are_allowed() {
+fn kin_27_exactly_max_restarts_are_granted() {
     let answers = [true, true, true, false, false];
     for of in [Intensity::sliding, Intensity::tumbling] {
         assert_eq!(ask(of(3, PERIOD), [0; 5]), answers);
@@ -130,7 +130,7 @@ fn kin_27_exactly_as_many_are_granted_as_are_allowed() {
 }
 
 #[test]
-fn kin_28_of_none_the_first_is_refused_and_nothing_is_recorded() {
+fn kin_28_a_limit_of_zero_refuses_the_first_and_records_nothing() {
     let none = [
         Intensity::sliding(0, PERIOD),
         Intensity::tumbling(0, PERIOD),
@@ -153,14 +153,14 @@ fn kin_30_the_window_slides() {
 }
 
 #[test]
-fn kin_31_a_window_of_which_a_part_has_aged_frees_exactly_that_part() {
+fn kin_31_expired_restarts_free_exactly_their_places() {
     let two = Intensity::sliding(2, Duration::from_secs(1));
     assert_eq!(ask(two, [0, 600, 1_001, 1_001]), [true, true, true, false]);
 }
 
-/// There the period is written as 0.
+/// The original writes an endless period as 0.
 #[test]
-fn kin_32_a_limit_for_ever_is_one_for_life_and_needs_no_memory() {
+fn kin_32_an_endless_limit_counts_every_restart_without_memory() {
     const YEAR: u64 = 365 * 24 * 3_600_000;
     for of in [Intensity::sliding, Intensity::tumbling] {
         let two = of(2, Duration::MAX);
@@ -174,9 +174,9 @@ fn kin_32_a_limit_for_ever_is_one_for_life_and_needs_no_memory() {
     assert_eq!((window.count(t0), window.granted.capacity()), (10_000, 0));
 }
 
-/// And so does each child, since a window is made from an intensity and not shared.
+/// Each child has a window of its own, too.
 #[test]
-fn kin_33_two_windows_of_one_intensity_count_apart() {
+fn kin_33_two_windows_of_one_intensity_count_separately() {
     let one = Intensity::sliding(1, PERIOD);
     let ((mut first, t0), (mut second, _)) = (of(one), of(one));
     assert!(first.admit(t0));
@@ -185,7 +185,7 @@ fn kin_33_two_windows_of_one_intensity_count_apart() {
 }
 
 #[test]
-fn kin_36_a_window_that_never_ends_grants_its_number_once() {
+fn kin_36_an_endless_tumbling_window_grants_max_once() {
     let three = Intensity::tumbling(3, Duration::MAX);
     assert_eq!(ask(three, [0, 1, 2, 3]), [true, true, true, false]);
 }
@@ -203,7 +203,7 @@ fn kin_37_a_window_of_thirty_days_does_not_overflow() {
 }
 
 #[test]
-fn kin_39_a_window_that_tumbles_forgets_all_at_once() {
+fn kin_39_a_tumbling_window_drops_all_restarts_at_once() {
     let two = Intensity::tumbling(2, Duration::from_secs(2));
     assert_eq!(
         ask(two, [0, 1_900, 2_000, 2_100, 2_100, 2_100, 4_100, 4_101]),
@@ -229,12 +229,12 @@ fn kin_42_a_score_is_halved_each_half_life_and_grows_by_one() {
 
     assert!(window.admit(t0 + half_life));
     assert!(!window.admit(t0 + half_life), "4 is more than 3.5");
-    assert_eq!(window.count(t0 + half_life), 3, "as many as may be");
+    assert_eq!(window.count(t0 + half_life), 3, "all are used up");
     assert_eq!(window.count(t0 + half_life * 2), 1, "1.5 leaves two");
 }
 
 #[test]
-fn kin_43_events_are_seen_for_exactly_as_long_as_the_window_is() {
+fn kin_43_events_count_for_exactly_the_length_of_the_window() {
     let at = |secs: u64| Duration::from_secs(secs - 100);
     let seen = |period, now| {
         let (mut window, t0) = of(Intensity::sliding(10, Duration::from_secs(period)));
@@ -245,7 +245,7 @@ fn kin_43_events_are_seen_for_exactly_as_long_as_the_window_is() {
 }
 
 #[test]
-fn a_window_knows_its_intensity_from_every_other() {
+fn counts_is_true_only_for_the_windows_own_intensity() {
     let (window, _) = window(3);
     assert!(window.counts(Intensity::sliding(3, PERIOD)));
     for other in [
@@ -259,7 +259,7 @@ fn a_window_knows_its_intensity_from_every_other() {
 }
 
 #[test]
-fn of_what_never_fades_nothing_is_lost_and_of_what_was_just_now_neither() {
+fn nothing_decays_with_an_endless_half_life_or_at_age_zero() {
     let year = Duration::from_secs(365 * 24 * 3600);
     assert_eq!(decayed(year, Duration::MAX), 1.0);
     for half_life in [Duration::ZERO, TICK, Duration::MAX] {
@@ -269,7 +269,7 @@ fn of_what_never_fades_nothing_is_lost_and_of_what_was_just_now_neither() {
 }
 
 #[test]
-fn a_year_is_not_too_long_for_a_score() {
+fn a_score_decays_over_a_year_of_tiny_half_lives() {
     let (mut window, t0) = of(Intensity::decaying(1.0, Duration::from_nanos(1)));
     assert!(window.admit(t0));
     assert!(window.admit(t0 + Duration::from_secs(365 * 24 * 3600)));
@@ -289,7 +289,7 @@ impl WindowModel {
                 recent.count() < max as usize
             }
             Kind::Tumbling { max, period } => {
-                // Windows, one after the other, each from a restart on.
+                // The windows in order. Each begins with a restart.
                 let mut windows: Vec<Vec<Instant>> = Vec::new();
                 for &at in &self.granted {
                     match windows.last_mut().filter(|window| at - window[0] <= period) {
@@ -318,16 +318,16 @@ fn intensities() -> impl Strategy<Value = Intensity> {
     prop_oneof![
         (0_u32..8).prop_map(|max| Intensity::sliding(max, PERIOD)),
         (0_u32..8).prop_map(|max| Intensity::tumbling(max, PERIOD)),
-        // Far from what the powers of two come to in these steps, as both sides round.
+        // Both sides round, so no score of these steps is near the limit.
         (0_u32..8).prop_map(|max| Intensity::decaying(f64::from(max) + 0.234_567, PERIOD)),
     ]
 }
 
 proptest! {
     #[test]
-    fn a_window_answers_as_the_rule_does(
+    fn a_window_agrees_with_the_naive_model(
         intensity in intensities(),
-        // Steps that often land exactly on an edge.
+        // Steps that often end exactly at the end of a period.
         steps in vec((0_u32..6, -1_i64..=1), 0..200),
     ) {
         let (mut window, mut now) = of(intensity);
@@ -341,7 +341,7 @@ proptest! {
             };
             let before = (window.granted.clone(), window.counted);
             let admits = window.admits(now);
-            prop_assert_eq!(&before, &(window.granted.clone(), window.counted), "it only looks");
+            prop_assert_eq!(&before, &(window.granted.clone(), window.counted), "`admits` changes nothing");
             prop_assert_eq!(window.count(now) < intensity.max() as usize, admits);
             prop_assert_eq!(window.admit(now), admits);
             prop_assert_eq!(naive.admit(now), admits, "{} at {:?}", intensity, now);

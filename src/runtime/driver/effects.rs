@@ -232,7 +232,7 @@ impl Driver {
     ) {
         let now = step.now;
         let before = self.lifetimes.remove(&key).filter(|&(of, _)| of == incarnation);
-        if !decision.is_accounted_for() && !log::is_enabled() && !self.shared.tree.has_listeners() {
+        if !decision.gives_up() && !log::is_enabled() && !self.shared.tree.has_listeners() {
             return;
         }
         let path = self.children.path(key);
@@ -262,7 +262,7 @@ impl Driver {
             );
             self.shared.dead_letters.child(&letter, now);
         }
-        if decision.is_accounted_for() {
+        if decision.gives_up() {
             self.given_up = Some((key, path));
         }
     }

@@ -84,11 +84,11 @@ impl HealthTasks {
 
 /// Runs the check periodically until aborted, and reports each changed result.
 async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
-    let rhythm = check.rhythm;
+    let settings = check.settings;
     // A spec with zero failures is refused.
-    let failures = NonZeroU32::new(rhythm.failures).unwrap_or(NonZeroU32::MIN);
+    let failures = NonZeroU32::new(settings.failures).unwrap_or(NonZeroU32::MIN);
     let mut counter = HealthCounter::default();
-    let mut ticks = tokio::time::interval(rhythm.every);
+    let mut ticks = tokio::time::interval(settings.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick resolves at once, but the first check runs one period later.
     ticks.tick().await;

@@ -238,7 +238,7 @@ fn a_significant_child_that_ends_nothing_is_refused() {
 
     assert_eq!(
         refused(app().child(auto().child(worker("migrate", idle).significant()))),
-        "`app/jobs/migrate` is significant, but restarted after every end, as a permanent child \
+        "`app/jobs/migrate` is significant, but restarted after every exit, as a permanent child \
          is; make it transient or temporary",
     );
     assert_eq!(
@@ -313,7 +313,7 @@ async fn an_added_child_is_refused_with_the_same_text() {
         (zero, "the activation timeout of `app/ingest/db` is zero; write a duration such as `10s`"),
         (
             worker("db", idle).significant(),
-            "`app/ingest/db` is significant, but restarted after every end, as a permanent child \
+            "`app/ingest/db` is significant, but restarted after every exit, as a permanent child \
              is; make it transient or temporary",
         ),
         (

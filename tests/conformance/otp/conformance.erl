@@ -35,7 +35,7 @@ main([In, Out]) ->
 
 setup() ->
     process_flag(trap_exit, true),
-    [ets:new(Table, [named_table, public, ordered_set]) || Table <- [told, next, at, live]],
+    [ets:new(Table, [named_table, public, ordered_set]) || Table <- [lines, next, at, live]],
     register(watcher, spawn_link(?MODULE, watcher, [])),
     logger:set_primary_config(level, error),
     logger:remove_handler(default),
@@ -53,7 +53,7 @@ release() ->
     end.
 
 run({Number, Tree, Starts, Steps}) ->
-    [ets:delete_all_objects(Table) || Table <- [told, next, at, live]],
+    [ets:delete_all_objects(Table) || Table <- [lines, next, at, live]],
     [next_starts(Path, Outcomes) || {Path, Outcomes} <- Starts],
     All = [start] ++ Steps ++ [list, {stop, "s"}],
     Traces = [["step\n", trace(case Step of start -> {start, Tree}; _ -> Step end)] || Step <- All],
@@ -64,9 +64,9 @@ run({Number, Tree, Starts, Steps}) ->
 trace(Step) ->
     Replies = step(Step),
     Stuck = settle(),
-    Told = [Line || {_, Line} <- ets:tab2list(told)],
-    ets:delete_all_objects(told),
-    [[Line, $\n] || Line <- Told ++ Replies ++ Stuck].
+    Lines = [Line || {_, Line} <- ets:tab2list(lines)],
+    ets:delete_all_objects(lines),
+    [[Line, $\n] || Line <- Lines ++ Replies ++ Stuck].
 
 %%% Steps. Each gives what was replied.
 
@@ -283,7 +283,7 @@ alive(Path) ->
 %%% What happened.
 
 tell(Line) ->
-    ets:insert(told, {erlang:unique_integer([monotonic]), Line}).
+    ets:insert(lines, {erlang:unique_integer([monotonic]), Line}).
 
 watch(Path) ->
     watcher ! {watch, self(), Path},

@@ -14,8 +14,8 @@ macro_rules! same {
         #[worker(backoff $backoff)]
         async fn idle() {}
 
-        let by_hand = worker("idle", async |_| {}).backoff($value);
-        assert_eq!(format!("{:?}", idle()), format!("{by_hand:?}"));
+        let by_builder = worker("idle", async |_| {}).backoff($value);
+        assert_eq!(format!("{:?}", idle()), format!("{by_builder:?}"));
     })+};
 }
 
@@ -45,6 +45,6 @@ fn main() {
             is Backoff::constant(5 * SECOND).jitter(Jitter::Full),
     }
     let fibonacci = Backoff::fibonacci(SECOND, 13 * SECOND).jitter(Jitter::Equal).cap(5 * SECOND);
-    let by_hand = worker("any", async |_| {}).backoff(fibonacci);
-    assert_eq!(format!("{:?}", any()), format!("{by_hand:?}"));
+    let by_builder = worker("any", async |_| {}).backoff(fibonacci);
+    assert_eq!(format!("{:?}", any()), format!("{by_builder:?}"));
 }

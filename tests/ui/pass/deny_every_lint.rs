@@ -52,7 +52,7 @@ pub mod service {
 
     /// Uses everything that is imported, so that a path to it could be shorter.
     #[must_use]
-    pub fn by_hand() -> SupervisorBuilder {
+    pub fn by_builder() -> SupervisorBuilder {
         /// Nothing.
         #[derive(Clone, Copy, Debug)]
         struct Nothing;
@@ -193,6 +193,6 @@ fn main() {
     };
     let (writer, address) = service::writer::<u32>(0, "rows");
     assert!(address.try_send(5).is_ok());
-    let app = app.builder().child(service::any(5_u32)).child(service::by_hand()).child(writer);
+    let app = app.builder().child(service::any(5_u32)).child(service::by_builder()).child(writer);
     assert!(app.build().is_ok());
 }

@@ -48,14 +48,14 @@ async fn main() {
     let plain = || Plain { clock: clock() }.builder();
     let full = Full { clock: clock(), conns: DynamicSupervisor, plain: plain(), limit: 9 };
     let conns = DynamicSupervisor::builder("conns").max_children(5).into_child();
-    let by_hand = Supervisor::builder("root")
+    let by_builder = Supervisor::builder("root")
         .strategy(Strategy::OneForAll)
         .preset(Preset::otp())
         .restarts(9, std::time::Duration::from_secs(10))
         .child(clock().named("tick").shutdown(std::time::Duration::from_secs(20)))
         .child(conns.restart(RestartType::Temporary))
         .child(plain().into_child().named("plain").requires("tick"));
-    assert_eq!(format!("{:?}", full.clone().builder()), format!("{by_hand:?}"));
+    assert_eq!(format!("{:?}", full.clone().builder()), format!("{by_builder:?}"));
     assert!(format!("{:?}", full.into_child()).contains("Transient"));
 
     let app = Supervisor::builder("app").child(Empty {}).child(Unit).child(plain());

@@ -9,8 +9,8 @@ macro_rules! same {
         #[worker(activation_timeout = $text)]
         async fn idle() {}
 
-        let by_hand = worker("idle", async |_| {}).activation_timeout($duration);
-        assert_eq!(format!("{:?}", idle()), format!("{by_hand:?}"));
+        let by_builder = worker("idle", async |_| {}).activation_timeout($duration);
+        assert_eq!(format!("{:?}", idle()), format!("{by_builder:?}"));
     })+};
 }
 

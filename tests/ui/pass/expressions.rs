@@ -46,12 +46,12 @@ fn main() {
 
     let clock = idle("clock").restart(restart()).shutdown(GRACE).activation_timeout(3 * second);
     let log = idle("log").restart(RestartType::Temporary).shutdown(Shutdown::Infinity);
-    let by_hand = Supervisor::builder("app")
+    let by_builder = Supervisor::builder("app")
         .preset(Preset::otp())
         .strategy(Strategy::OneForAll)
         .restarts(3, 10 * second)
         .defaults(|child| child.backoff(WAIT.jitter(0.5)).shutdown(3 * second))
         .child(clock)
         .child(log);
-    assert_eq!(format!("{:?}", app.builder()), format!("{by_hand:?}"));
+    assert_eq!(format!("{:?}", app.builder()), format!("{by_builder:?}"));
 }

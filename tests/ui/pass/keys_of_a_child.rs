@@ -47,12 +47,12 @@ async fn main() {
         .activation_timeout(4 * SECOND)
         .on_leak(OnLeak::Park);
     let log = idle("log").shutdown(Shutdown::Infinity).requires("database").requires("api");
-    let by_hand = Supervisor::builder("app")
+    let by_builder = Supervisor::builder("app")
         .auto_shutdown(AutoShutdown::AnySignificant)
         .child(idle("database").readiness(Readiness::Signal))
         .child(api)
         .child(log);
-    assert_eq!(format!("{:?}", app()), format!("{by_hand:?}"));
+    assert_eq!(format!("{:?}", app()), format!("{by_builder:?}"));
 
     let tree = app().build().unwrap().start().await.unwrap();
     let api = tree.child_spec("api").await.unwrap();

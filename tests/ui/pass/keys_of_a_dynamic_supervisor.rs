@@ -51,12 +51,12 @@ async fn main() {
         .restart(RestartType::Transient)
         .shutdown(20 * SECOND)
         .requires("plain");
-    let by_hand = Supervisor::builder("app")
+    let by_builder = Supervisor::builder("app")
         .child(DynamicSupervisor::builder("plain"))
         .child(conns)
         .child(DynamicSupervisor::builder("unlimited").unlimited_restarts());
     let builder = app.builder();
-    assert_eq!(format!("{builder:?}"), format!("{by_hand:?}"));
+    assert_eq!(format!("{builder:?}"), format!("{by_builder:?}"));
 
     let tree = builder.build().unwrap().start().await.unwrap();
     let spec = tree.child_spec("conns").await.unwrap();

@@ -41,7 +41,7 @@ impl Everything {
 struct Unlimited {}
 
 fn main() {
-    let by_hand = Supervisor::builder("root")
+    let by_builder = Supervisor::builder("root")
         .strategy(Strategy::RestForOne)
         .restarts(7, 90 * SECOND)
         .auto_shutdown(AutoShutdown::AllSignificant)
@@ -60,10 +60,10 @@ fn main() {
                 .activation_timeout(4 * SECOND)
                 .on_leak(OnLeak::Park)
         });
-    assert_eq!(format!("{:?}", Everything {}.builder()), format!("{by_hand:?}"));
+    assert_eq!(format!("{:?}", Everything {}.builder()), format!("{by_builder:?}"));
 
-    let by_hand = Supervisor::builder("unlimited")
+    let by_builder = Supervisor::builder("unlimited")
         .unlimited_restarts()
         .defaults(|child| child.backoff(Backoff::none()));
-    assert_eq!(format!("{:?}", Unlimited {}.builder()), format!("{by_hand:?}"));
+    assert_eq!(format!("{:?}", Unlimited {}.builder()), format!("{by_builder:?}"));
 }

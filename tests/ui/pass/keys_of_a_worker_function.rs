@@ -37,7 +37,7 @@ struct App {
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
-    let by_hand = worker("the-clock", async |_| {})
+    let by_builder = worker("the-clock", async |_| {})
         .restart(RestartType::Transient)
         .shutdown(Shutdown::BrutalKill)
         .backoff(Backoff::constant(3 * SECOND))
@@ -47,7 +47,7 @@ async fn main() {
         .readiness(Readiness::Signal)
         .activation_timeout(4 * SECOND)
         .on_leak(OnLeak::Park);
-    assert_eq!(format!("{:?}", clock()), format!("{by_hand:?}"));
+    assert_eq!(format!("{:?}", clock()), format!("{by_builder:?}"));
 
     let tree = App { log: log() }.builder().build().unwrap().start().await.unwrap();
     let spec = tree.child_spec("log").await.unwrap();

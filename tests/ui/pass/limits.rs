@@ -88,7 +88,7 @@ async fn main() {
         .failing_for(600 * SECOND)
         .on_exhausted(OnExhausted::Park);
     let paused = broken().named("paused").restarts(1, 10 * SECOND);
-    let by_hand = Supervisor::builder("app")
+    let by_builder = Supervisor::builder("app")
         .intensity(Intensity::tumbling(100, 60 * SECOND))
         .on_exhausted(OnExhausted::Exit(3))
         .defaults(|child| {
@@ -103,7 +103,7 @@ async fn main() {
         .child(parked)
         .child(broken().named("offers").restarts(0, SECOND).fallback(simple(42)))
         .child(conns);
-    assert_eq!(format!("{:?}", app().builder()), format!("{by_hand:?}"));
+    assert_eq!(format!("{:?}", app().builder()), format!("{by_builder:?}"));
 
     let tree = app().builder().build().unwrap().start().await.unwrap();
     let plain = tree.child_spec("plain").await.unwrap();

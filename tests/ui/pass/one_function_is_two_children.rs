@@ -21,9 +21,9 @@ struct App {
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
     let by_macro = App { north: poll("n"), south: poll("s") }.builder();
-    let by_hand =
+    let by_builder =
         Supervisor::builder("app").child(poll("n").named("north")).child(poll("s").named("south"));
-    for builder in [by_macro, by_hand] {
+    for builder in [by_macro, by_builder] {
         let tree = builder.build().unwrap().start().await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         for (name, status) in [("north", "n"), ("south", "s")] {

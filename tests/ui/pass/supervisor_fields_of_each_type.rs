@@ -12,12 +12,12 @@ struct Annotated {}
 #[derive(Supervisor)]
 struct Derived {}
 
-struct ByHand {
+struct Custom {
     name: &'static str,
 }
 
-impl From<ByHand> for ChildSpec {
-    fn from(node: ByHand) -> Self {
+impl From<Custom> for ChildSpec {
+    fn from(node: Custom) -> Self {
         Supervisor::builder(node.name).into_child()
     }
 }
@@ -29,7 +29,7 @@ struct App {
     #[supervisor]
     derived: Derived,
     #[supervisor]
-    by_hand: ByHand,
+    custom: Custom,
     #[supervisor]
     builder: SupervisorBuilder,
     #[supervisor]
@@ -50,7 +50,7 @@ async fn main() {
     let app = App {
         annotated: Annotated {},
         derived: Derived {},
-        by_hand: ByHand { name: "x" },
+        custom: Custom { name: "x" },
         builder: Supervisor::builder("x"),
         dynamic: DynamicSupervisor::builder("x"),
         checked: checked(),
@@ -67,7 +67,7 @@ async fn main() {
         [
             "annotated",
             "derived",
-            "by_hand",
+            "custom",
             "builder",
             "dynamic",
             "checked",

@@ -13,15 +13,15 @@ macro_rules! same {
         #[supervisor($method = $word)]
         struct Node {}
 
-        let by_hand: SupervisorBuilder = Supervisor::builder("node").$method($value);
-        assert_eq!(format!("{:?}", Node {}.builder()), format!("{by_hand:?}"));
+        let by_builder: SupervisorBuilder = Supervisor::builder("node").$method($value);
+        assert_eq!(format!("{:?}", Node {}.builder()), format!("{by_builder:?}"));
     })+};
     ($method:ident: $($word:literal is $value:expr),+ => above function) => {$({
         #[worker($method = $word)]
         async fn idle() {}
 
-        let by_hand = worker("idle", async |_| {}).$method($value);
-        assert_eq!(format!("{:?}", idle()), format!("{by_hand:?}"));
+        let by_builder = worker("idle", async |_| {}).$method($value);
+        assert_eq!(format!("{:?}", idle()), format!("{by_builder:?}"));
     })+};
 }
 

@@ -129,7 +129,7 @@ impl Hand {
     }
 
     /// Picks a child: its path below the zone, its post, and whether it may end normally.
-    fn anybody(&mut self) -> Option<(String, Arc<Post>, bool)> {
+    fn any_child(&mut self) -> Option<(String, Arc<Post>, bool)> {
         if self.rng.u8(..4) == 0 {
             let crowd = (!self.crowd.is_empty()).then(|| pick(&mut self.rng, &self.crowd));
             return crowd.map(|(path, post)| (path.clone(), Arc::clone(post), true));
@@ -141,7 +141,7 @@ impl Hand {
     }
 
     fn poke(&mut self) {
-        let Some((_, post, may_end_well)) = self.anybody() else { return };
+        let Some((_, post, may_end_well)) = self.any_child() else { return };
         let order = match self.rng.u8(..20) {
             0..7 => Order::Error,
             7..13 => Order::Panic,
@@ -192,14 +192,14 @@ impl Hand {
     }
 
     fn spoil_a_start(&mut self) {
-        let Some((_, post, _)) = self.anybody() else { return };
+        let Some((_, post, _)) = self.any_child() else { return };
         let starts = [Start::Slow, Start::Error, Start::Panic, Start::Hang, Start::Decline];
         post.start(*pick(&mut self.rng, &starts));
         post.order(Order::Error);
     }
 
     async fn kill(&mut self) {
-        if let Some((path, _, _)) = self.anybody() {
+        if let Some((path, _, _)) = self.any_child() {
             self.abort(&path).await;
         }
     }
@@ -211,7 +211,7 @@ impl Hand {
     }
 
     async fn stop_one(&mut self) {
-        let Some((path, post, _)) = self.anybody() else { return };
+        let Some((path, post, _)) = self.any_child() else { return };
         self.terminate(&path, &post).await;
         if self.rng.bool() {
             let _ = self.call("restart_child", &path, self.handle.restart_child(&path)).await;
@@ -230,7 +230,7 @@ impl Hand {
     }
 
     async fn restart_one(&mut self) {
-        let Some((path, post, _)) = self.anybody() else { return };
+        let Some((path, post, _)) = self.any_child() else { return };
         post.alone.store(true, SeqCst);
         let _ = self.call("restart", &path, self.handle.restart(&path)).await;
         post.alone.store(false, SeqCst);

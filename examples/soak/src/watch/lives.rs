@@ -20,7 +20,7 @@ pub(super) struct Life {
     pub(super) cause: StartCause,
     pub(super) signals: bool,
     pub(super) ready: bool,
-    pub(super) asked: bool,
+    pub(super) cancelled: bool,
     pub(super) fate: Option<Fate>,
     returned: bool,
     deactivated: u32,
@@ -40,7 +40,7 @@ pub(super) enum Oddity {
 struct Record {
     lives: Vec<Life>,
     /// When the child was last started by a call.
-    by_hand: Option<Instant>,
+    started_manually: Option<Instant>,
 }
 
 /// The lives of all children of one zone, by supervisor and name.
@@ -115,8 +115,8 @@ impl Lives {
     }
 
     /// Whether the child was started by a call since then.
-    pub(super) fn by_hand_since(&self, path: &str, since: Instant) -> bool {
-        self.record(path).and_then(|record| record.by_hand).is_some_and(|at| at >= since)
+    pub(super) fn started_manually_since(&self, path: &str, since: Instant) -> bool {
+        self.record(path).and_then(|record| record.started_manually).is_some_and(|at| at >= since)
     }
 
     /// Removes a child that isn't alive.
@@ -141,7 +141,7 @@ impl Record {
     fn begin(&mut self, note: &Note, cause: StartCause, signals: bool) -> Option<u32> {
         let beside = self.living().map(|life| life.incarnation).last();
         if cause == StartCause::Manual {
-            self.by_hand = Some(note.at);
+            self.started_manually = Some(note.at);
         }
         while self.lives.len() >= KEPT && self.lives[0].ended.is_some() {
             self.lives.remove(0);
@@ -152,7 +152,7 @@ impl Record {
             cause,
             signals,
             ready: false,
-            asked: false,
+            cancelled: false,
             fate: None,
             returned: false,
             deactivated: 0,
@@ -172,7 +172,7 @@ impl Life {
         let wrong = match what {
             What::Begun { .. } => return None,
             What::Ready => std::mem::replace(&mut self.ready, true),
-            What::Asked { .. } => std::mem::replace(&mut self.asked, true),
+            What::Cancelled { .. } => std::mem::replace(&mut self.cancelled, true),
             What::Ends(fate) => {
                 self.fate = Some(fate);
                 false
@@ -200,7 +200,7 @@ impl Life {
             Some(Fate::Panic) => kind == "panicked",
             Some(Fate::Normal) => matches!(kind, "normal" | "shutdown"),
             Some(Fate::StopSelf | Fate::Decline | Fate::Hang) => kind == "shutdown",
-            None => self.asked && kind == "shutdown",
+            None => self.cancelled && kind == "shutdown",
         }
     }
 }

@@ -66,13 +66,13 @@ impl Watch {
             }
             Some(Oddity::Wrong(what)) => self.tally.violation(format!("{path}: {what}")),
         }
-        if let What::Asked { alone: false } = note.what {
-            self.asked(note);
+        if let What::Cancelled { alone: false } = note.what {
+            self.cancelled(note);
         }
     }
 
     /// Checks that all later siblings are down when a child is cancelled with its group or supervisor.
-    fn asked(&mut self, note: &Note) {
+    fn cancelled(&mut self, note: &Note) {
         let path = note.path.as_str();
         let (parent, name) = split(path);
         let Some(rules) = self.plan.supervisors.get(parent) else { return };
@@ -82,7 +82,7 @@ impl Watch {
                 position(it) > position(name) && life.cause != StartCause::Manual
             });
             let suspect = later.map(|(later, life)| {
-                let what = format!("{path}: asked to stop before {later}, which is {life:?}");
+                let what = format!("{path}: cancelled before {later}, which is {life:?}");
                 Suspect { path: path.to_owned(), incarnation: note.incarnation, what }
             });
             if let Some(suspect) = suspect {
@@ -92,7 +92,7 @@ impl Watch {
         if self.stopping {
             let place = place(parent);
             if let Some(later) = self.lives.populated().find(|it| self::place(it) > place) {
-                let what = format!("{path}: asked to stop while children of {later} live");
+                let what = format!("{path}: cancelled while children of {later} live");
                 self.tally.violation(what);
             }
         }
@@ -141,8 +141,8 @@ impl Watch {
         let known = self.lives.of(sibling, launch.sibling_incarnation, *at + SLACK);
         let known = known.filter(|life| life.begun >= *since);
         let sibling_in_turn = known.is_some_and(|life| in_turn(life.cause));
-        let by_hand = self.lives.by_hand_since(sibling, *since);
-        if in_turn(life.cause) && sibling_in_turn && !by_hand {
+        let started_manually = self.lives.started_manually_since(sibling, *since);
+        if in_turn(life.cause) && sibling_in_turn && !started_manually {
             let (cause, order) = (life.cause, if *earlier { "before" } else { "after" });
             self.tally.violation(format!(
                 "{path}: started ({cause}) while {sibling} was not down or up, which comes {order} it"

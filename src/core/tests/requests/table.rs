@@ -18,7 +18,7 @@ fn pausing() -> Rules {
 }
 
 fn asking() -> Rules {
-    Rules { asks: true, ..waiting() }
+    Rules { has_failure_callback: true, ..waiting() }
 }
 
 /// The answers to all requests about `b`, each in a simulation of its own.

@@ -178,7 +178,7 @@ fn what_is_printed_can_be_pasted() {
             on_exhausted: OnExhausted::Escalate,
             first_start: FirstStart::Retry,
             charge_everything: false,
-            asks: false,
+            has_failure_callback: false,
             auto_shutdown: AutoShutdown::Never,
             ..rules()
         };

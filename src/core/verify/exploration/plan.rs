@@ -179,7 +179,7 @@ impl Plan {
             Flavour::Replaced => Rules { intensity: None, ..base },
             Flavour::AnyEnds => Rules { auto_shutdown: AutoShutdown::AnySignificant, ..base },
             Flavour::AllEnd => Rules { auto_shutdown: AutoShutdown::AllSignificant, ..base },
-            Flavour::Callback => Rules { asks: true, ..base },
+            Flavour::Callback => Rules { has_failure_callback: true, ..base },
             Flavour::DelayedDelivery => {
                 let backoff = self.backoff().reset(Reset::OnAck);
                 Rules { backoff, ..base }
@@ -308,7 +308,7 @@ impl Plan {
             "let rules = Rules {{\n    strategy: Strategy::{:?},\n    start: Start::{:?},\n    \
              intensity: {},\n    backoff: {backoff},\n    leak_timeout: {},\n    \
              on_exhausted: {},\n    first_start: FirstStart::{:?},\n    \
-             charge_everything: {:?},\n    asks: {:?},\n    auto_shutdown: AutoShutdown::{:?},\n    \
+             charge_everything: {:?},\n    has_failure_callback: {:?},\n    auto_shutdown: AutoShutdown::{:?},\n    \
              ..rules()\n}};",
             rules.strategy,
             rules.start,
@@ -317,7 +317,7 @@ impl Plan {
             exhausted(rules.on_exhausted),
             rules.first_start,
             rules.charge_everything,
-            rules.asks,
+            rules.has_failure_callback,
             rules.auto_shutdown,
         );
         (text, self.fakes().iter().map(script).collect())
@@ -391,7 +391,7 @@ fn script(fake: &FakeChild) -> String {
     if options.on_message {
         text += ".on_message()";
     }
-    if options.delays_traffic {
+    if options.delays_delivery {
         text += ".delays_delivery()";
     }
     if options.fails_unhealthy {

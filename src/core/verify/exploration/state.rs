@@ -47,7 +47,7 @@ impl PlannedChildren {
             waits: plan.waits,
             exits: plan.flavour == Flavour::Exits,
             retries_after: matches!(plan.flavour, Flavour::RetryAfter | Flavour::DelayedDelivery),
-            callback: plan.rules().asks,
+            callback: plan.rules().has_failure_callback,
         }
     }
 }
@@ -177,7 +177,7 @@ impl ExploredState {
             if planned.waits {
                 steps.push(ExplorationStep::Healthy(index));
             }
-            if child.declaration.options.delays_traffic {
+            if child.declaration.options.delays_delivery {
                 steps.push(ExplorationStep::Acked(index));
             }
             if planned.callback {

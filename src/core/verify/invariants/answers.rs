@@ -61,7 +61,10 @@ impl Invariants {
         let ending = self.ending;
         let child = self.child(key);
         let called_for = !reason.is_clean() && child.on_exit(&rules, reason).restarts();
-        ensure(rules.asks && called_for, "the callback is called only before a restart")?;
+        ensure(
+            rules.has_failure_callback && called_for,
+            "the callback is called only before a restart",
+        )?;
         ensure(!ending, "the callback is not called once the end has begun")?;
         let free = child.group_stop_from.is_some();
         ensure(!free, "the callback is not called about a child that stops with its group")?;
@@ -106,7 +109,7 @@ impl Invariants {
         clean: bool,
         decision: Decision,
     ) -> Result<(), Violation> {
-        let asks = self.rules.asks && !clean;
+        let asks = self.rules.has_failure_callback && !clean;
         let child = self.child(key);
         let open = std::mem::replace(&mut child.pending_decision, PendingDecision::None)
             == PendingDecision::Open;

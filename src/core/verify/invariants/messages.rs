@@ -65,7 +65,7 @@ impl Invariants {
         if paused {
             child.held = None;
         }
-        if paused || !alone || !child.declaration.options.delays_traffic {
+        if paused || !alone || !child.declaration.options.delays_delivery {
             return self.restart_due_at(key, since + delay);
         }
         let last = child.held.filter(|&held| held > now);

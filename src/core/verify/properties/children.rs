@@ -86,7 +86,7 @@ pub(super) fn child_with_limits(number: usize) -> impl Strategy<Value = FakeChil
             fallback,
             message_options,
         )| {
-            (fake.options.on_message, fake.options.delays_traffic) = message_options;
+            (fake.options.on_message, fake.options.delays_delivery) = message_options;
             if let Some(intensity) = intensity {
                 fake = fake.intensity(intensity);
             }

@@ -161,7 +161,7 @@ proptest! {
             intensity: None,
             auto_shutdown: AutoShutdown::Never,
             first_start: FirstStart::Retry,
-            asks: false,
+            has_failure_callback: false,
             ..rules
         };
         let fakes = fakes.into_iter().map(|fake| fake.always_restarts().without_limits());

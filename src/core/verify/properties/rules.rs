@@ -28,7 +28,7 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
     let charge_and_ask = any::<(bool, bool)>();
     (backoff, strategy, auto, start, (first, exhausted(), limit, charge_and_ask)).prop_map(
         |(backoff, strategy, auto_shutdown, start, (first_start, on_exhausted, limit, rest))| {
-            let (charge, asks) = rest;
+            let (charge, has_failure_callback) = rest;
             Rules {
                 strategy,
                 auto_shutdown,
@@ -37,7 +37,7 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
                 on_exhausted,
                 intensity: limit,
                 charge_everything: charge,
-                asks,
+                has_failure_callback,
                 leak_timeout: ms(100),
                 backoff,
                 ..Rules::default()

@@ -216,7 +216,7 @@ impl FakeChild {
 
     /// Its delivery is delayed instead of its restart.
     pub(in crate::core) fn delays_delivery(mut self) -> Self {
-        self.options.delays_traffic = true;
+        self.options.delays_delivery = true;
         self
     }
 

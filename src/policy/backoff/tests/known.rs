@@ -1,8 +1,8 @@
-//! Waits that other systems are known to make, and tests that they run on themselves.
+//! Known delays of other systems, and the tests of those systems.
 
 use super::*;
 
-/// The waits before the first restarts in a row, in the unit that the table is written in.
+/// The delays before the first restarts in a row, in this unit.
 fn first(backoff: &Backoff, count: usize, unit: Duration) -> Vec<f64> {
     let waits = backoff.delays().random(|| 0.0).take(count);
     waits.map(|wait| wait.as_secs_f64() / unit.as_secs_f64()).collect()
@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
 
 #[test]
-fn seed1_01_a_backoff_maps_an_index_and_what_is_drawn_to_a_wait_and_nothing_else() {
+fn seed1_01_a_delay_depends_only_on_the_index_and_the_drawn_number() {
     fn shareable<T: Send + Sync + Clone>(_: &T) {}
     let backoff = Backoff::default();
     shareable(&backoff);
@@ -23,20 +23,20 @@ fn seed1_01_a_backoff_maps_an_index_and_what_is_drawn_to_a_wait_and_nothing_else
 }
 
 #[test]
-fn seed1_02_the_first_wait_is_at_index_zero_and_is_min() {
+fn seed1_02_the_first_delay_has_index_zero_and_is_min() {
     let backoff = Backoff::exponential(ms(70), secs(1));
     assert_eq!(wait(&backoff, 0, &mut NoDraw), ms(70));
     assert_eq!(backoff.jitter(Jitter::Full).first_wait(), ms(70), "without jitter");
 }
 
 #[test]
-fn seed1_03_waits_are_durations_and_may_be_shorter_than_a_millisecond() {
+fn seed1_03_a_delay_can_be_shorter_than_a_millisecond() {
     let backoff = Backoff::exponential(Duration::from_nanos(300), secs(1));
     assert_eq!(wait(&backoff, 3, &mut NoDraw), Duration::from_nanos(2_400));
 }
 
 #[test]
-fn seed1_04_a_loop_of_ones_own_needs_no_supervisor_and_no_runtime() {
+fn seed1_04_the_iterator_needs_no_supervisor_and_no_runtime() {
     let waits: Vec<_> = Backoff::linear(ms(5), ms(5), ms(12)).delays().take(4).collect();
     assert_eq!(waits, [ms(5), ms(10), ms(12), ms(12)]);
 }
@@ -52,14 +52,14 @@ fn seed1_05_an_exponential_backoff_doubles_from_min_to_max() {
 }
 
 #[test]
-fn seed1_06_whether_jitter_may_go_below_min_can_be_said() {
+fn seed1_06_a_hard_floor_keeps_jitter_above_min() {
     let below = Backoff::exponential(ms(1_000), secs(9)).jitter(Jitter::Symmetric(0.2));
     assert_eq!(wait(&below, 0, &mut Always(0.0)), ms(800));
     assert_eq!(wait(&below.hard_floor(), 0, &mut Always(0.0)), ms(1_000));
 }
 
 #[test]
-fn a_wait_of_nothing_is_spread_by_a_time_and_kept_to_a_hard_floor() {
+fn a_delay_of_zero_has_absolute_jitter_and_a_hard_floor() {
     let spread = Backoff::none().jitter(Jitter::AdditiveAbs(ms(300))).soft_cap();
     assert_eq!(wait(&spread, 0, &mut Always(0.5)), ms(150));
     // `build` refuses this backoff, but its delays can be computed.
@@ -69,7 +69,7 @@ fn a_wait_of_nothing_is_spread_by_a_time_and_kept_to_a_hard_floor() {
 }
 
 #[test]
-fn seed1_07_whether_jitter_may_go_beyond_max_can_be_said() {
+fn seed1_07_a_soft_cap_lets_jitter_exceed_max() {
     let hard = Backoff::exponential(ms(1_000), ms(1_000)).jitter(Jitter::Symmetric(0.5));
     assert_eq!(wait(&hard, 9, &mut Always(ALMOST_ONE)), ms(1_000));
     let soft = wait(&hard.soft_cap(), 9, &mut Always(ALMOST_ONE));
@@ -89,7 +89,7 @@ fn seed1_08_jitter_is_a_fifth_by_default_and_none_if_it_is_zero() {
 }
 
 #[test]
-fn seed1_09_the_greatest_index_gives_max() {
+fn seed1_09_the_delay_at_the_greatest_index_is_max() {
     let backoff = Backoff::exponential(ms(200), secs(10));
     assert_eq!(wait(&backoff, u32::MAX, &mut NoDraw), secs(10));
 }
@@ -103,15 +103,15 @@ fn seed1_10_a_linear_backoff_grows_by_its_step() {
     }
 }
 
-/// A step can't be negative: its type says so.
+/// A step can't be negative, because it is a `Duration`.
 #[test]
-fn seed1_11_a_step_of_zero_is_a_constant_wait() {
+fn seed1_11_a_step_of_zero_is_a_constant_delay() {
     let backoff = Backoff::linear(ms(500), Duration::ZERO, ms(5_000));
     assert_eq!(backoff.check(), Ok(()));
     assert_eq!(waits(&backoff), [500; 8]);
 }
 
-/// `min` and `max` can't be negative or without an end: their type says so.
+/// `min` and `max` can't be negative or infinite, because they are `Duration`s.
 #[test]
 fn seed1_12_a_problem_names_the_field() {
     let table = [
@@ -127,13 +127,13 @@ fn seed1_12_a_problem_names_the_field() {
 }
 
 #[test]
-fn seed1_13_a_wait_is_never_negative() {
+fn seed1_13_a_delay_is_never_negative() {
     let backoff = Backoff::constant(secs(1)).jitter(Jitter::Symmetric(1.0));
     assert_eq!(wait(&backoff, 0, &mut Always(0.0)), Duration::ZERO);
 }
 
 #[test]
-fn seed1_14_the_same_seed_gives_the_same_waits() {
+fn seed1_14_the_same_seed_leads_to_the_same_delays() {
     let waits = || {
         let random = fastrand::Rng::with_seed(9);
         Backoff::default().delays().random(random).take(9).collect::<Vec<_>>()
@@ -154,7 +154,7 @@ impl Curve for Fib {
 }
 
 #[test]
-fn seed1_18_a_curve_of_ones_own_is_one_method() {
+fn seed1_18_a_custom_curve_is_one_method() {
     let own = Backoff::custom(Fib).cap(ms(500));
     assert_eq!(first(&own, 7, MILLI), [100.0, 100.0, 200.0, 300.0, 500.0, 500.0, 500.0]);
     let ours = Backoff::fibonacci(ms(100), ms(500));
@@ -163,7 +163,7 @@ fn seed1_18_a_curve_of_ones_own_is_one_method() {
 }
 
 #[test]
-fn a_curve_that_panics_has_no_more_waits() {
+fn a_curve_that_panics_has_no_more_delays() {
     struct Bad;
     impl Curve for Bad {
         fn delay(&self, index: u32) -> Duration {
@@ -177,7 +177,7 @@ fn a_curve_that_panics_has_no_more_waits() {
 }
 
 #[test]
-fn an_iterator_is_asked_once_for_each_wait_and_made_anew_after_a_reset() {
+fn an_iterator_advances_once_for_each_delay_and_is_created_again_after_a_reset() {
     let backoff = Backoff::iter(|| [ms(1), ms(2), ms(3)]);
     let mut delays = backoff.delays();
     assert_eq!(delays.by_ref().collect::<Vec<_>>(), [ms(1), ms(2), ms(3)]);
@@ -192,7 +192,7 @@ fn an_iterator_is_asked_once_for_each_wait_and_made_anew_after_a_reset() {
         assert_eq!(
             backoff.next_wait(position, &mut NoDraw),
             Some(ms(2)),
-            "also without a short cut"
+            "also without the kept iterator"
         );
     }
     assert_eq!(backoff.delay(2, &mut NoDraw), Some(ms(3)));
@@ -200,7 +200,7 @@ fn an_iterator_is_asked_once_for_each_wait_and_made_anew_after_a_reset() {
 }
 
 #[test]
-fn seed3_23_constant_linear_and_doubled_waits_from_two_seconds() {
+fn seed3_23_constant_linear_and_doubling_delays_from_two_seconds() {
     let base = secs(2);
     let table = [
         (Backoff::constant(base), vec![2.0, 2.0, 2.0]),
@@ -213,7 +213,7 @@ fn seed3_23_constant_linear_and_doubled_waits_from_two_seconds() {
 }
 
 #[test]
-fn seed3_24_a_wait_is_capped_where_its_author_says() {
+fn seed3_24_a_delay_is_limited_to_max() {
     let backoff = Backoff::exponential(secs(2), secs(60));
     assert_eq!(wait(&backoff, 9, &mut NoDraw), secs(60));
 }
@@ -224,10 +224,10 @@ fn seed4_31_four_to_thirty_six_seconds_in_five_steps() {
     assert_eq!(first(&backoff, 5, SECOND), [4.0, 8.0, 16.0, 32.0, 36.0]);
 }
 
-/// A `max` below `min` and a factor below 1 are refused when the tree is built. The values stay
-/// within their bounds all the same.
+/// A `max` below `min` and a factor below 1 are refused when the tree is built. The delays still stay
+/// within their bounds.
 #[test]
-fn seed4_32_values_without_a_meaning_are_refused_and_do_no_harm() {
+fn seed4_32_invalid_values_are_refused_and_harmless() {
     let backoff = Backoff::exponential(secs(4), secs(2));
     assert!(backoff.check().is_err());
     assert_eq!(wait(&backoff, 0, &mut NoDraw), secs(2));
@@ -245,13 +245,13 @@ fn seed4_33_the_factor_is_two_by_default() {
 }
 
 #[test]
-fn seed4_38_what_a_float_can_not_hold_is_max() {
+fn seed4_38_a_delay_that_overflows_a_float_is_max() {
     let backoff = Backoff::exponential(secs(1), secs(60)).factor(1.5);
     assert_eq!(wait(&backoff, 5_000, &mut NoDraw), secs(60));
 }
 
 #[test]
-fn kin_01_doubled_per_restart_and_limited() {
+fn kin_01_delays_double_per_restart_up_to_max() {
     let backoff = Backoff::exponential(ms(100), ms(800));
     for (index, millis) in [(0, 100), (1, 200), (2, 400), (3, 800), (4, 800), (20, 800)] {
         assert_eq!(wait(&backoff, index, &mut NoDraw), ms(millis), "{index}");
@@ -259,7 +259,7 @@ fn kin_01_doubled_per_restart_and_limited() {
 }
 
 #[test]
-fn kin_02_jitter_is_bounded_and_not_always_the_same() {
+fn kin_02_jitter_is_bounded_and_varies() {
     let backoff = Backoff::constant(ms(1_000)).jitter(Jitter::Symmetric(0.2));
     let mut random = fastrand::Rng::with_seed(2);
     let drawn: Vec<_> = (0..200).map(|_| wait(&backoff, 0, &mut random)).collect();
@@ -268,7 +268,7 @@ fn kin_02_jitter_is_bounded_and_not_always_the_same() {
 }
 
 #[test]
-fn kin_03_without_jitter_each_index_has_one_wait() {
+fn kin_03_without_jitter_each_index_has_one_delay() {
     let backoff = Backoff::exponential(ms(100), secs(8)).jitter(Jitter::Symmetric(0.0));
     for index in 0..12 {
         let twice = [(); 2].map(|()| wait(&backoff, index, &mut NoDraw));
@@ -277,16 +277,16 @@ fn kin_03_without_jitter_each_index_has_one_wait() {
 }
 
 #[test]
-fn kin_05_a_huge_index_gives_the_cap() {
+fn kin_05_the_delay_at_a_huge_index_is_max() {
     let backoff = Backoff::exponential(ms(100), secs(60));
     for index in [1_000, u32::MAX] {
         assert_eq!(wait(&backoff, index, &mut NoDraw), secs(60), "{index}");
     }
 }
 
-/// An index can't be negative: its type says so.
+/// An index can't be negative, because it is a `u32`.
 #[test]
-fn kin_06_index_zero_is_min_for_every_curve_that_has_one() {
+fn kin_06_the_delay_at_index_zero_is_min() {
     let min = ms(300);
     let backoffs = [
         Backoff::exponential(min, secs(9)),
@@ -301,7 +301,7 @@ fn kin_06_index_zero_is_min_for_every_curve_that_has_one() {
 }
 
 #[test]
-fn kin_07_nonsense_is_refused_with_the_name_of_the_field() {
+fn kin_07_invalid_values_are_refused_with_the_name_of_the_field() {
     let table = [
         (Backoff::exponential(ms(9), ms(8)), "`max` "),
         (Backoff::exponential(Duration::ZERO, ms(8)), "`min` "),
@@ -324,7 +324,7 @@ fn kin_07_nonsense_is_refused_with_the_name_of_the_field() {
 }
 
 #[test]
-fn kin_08_linear_grows_by_its_step_to_its_max() {
+fn kin_08_linear_delays_grow_by_the_step_to_max() {
     let backoff = Backoff::linear(ms(100), ms(100), ms(500));
     for (index, millis) in [(0, 100), (1, 200), (4, 500), (10, 500)] {
         assert_eq!(wait(&backoff, index, &mut NoDraw), ms(millis), "{index}");
@@ -332,7 +332,7 @@ fn kin_08_linear_grows_by_its_step_to_its_max() {
 }
 
 #[test]
-fn kin_09_the_delay_is_right_for_every_size() {
+fn kin_09_delays_of_every_size_are_right() {
     let (minute, day) = (secs(60), secs(24 * 3600));
     let table = [
         (0, Duration::ZERO, Duration::ZERO, Duration::ZERO),
@@ -349,7 +349,7 @@ fn kin_09_the_delay_is_right_for_every_size() {
 }
 
 #[test]
-fn kin_15_constant_linear_and_doubled_from_a_second_up_to_a_minute() {
+fn kin_15_constant_linear_and_doubling_delays_from_a_second_to_a_minute() {
     let table = [
         (Backoff::constant(SECOND), [1.0, 1.0, 1.0, 1.0]),
         (Backoff::linear(SECOND, SECOND, secs(60)), [1.0, 2.0, 3.0, 4.0]),
@@ -361,14 +361,14 @@ fn kin_15_constant_linear_and_doubled_from_a_second_up_to_a_minute() {
     }
 }
 
-/// The wait that follows another one.
+/// The delay that follows `previous`.
 fn after(backoff: &Backoff, previous: Duration) -> Duration {
     let mut position = Position { index: 1, previous: Some(previous), left: None };
     backoff.next_wait(&mut position, &mut NoDraw).expect("there is one")
 }
 
 #[test]
-fn kin_16_a_compounding_backoff_goes_on_from_the_last_wait_whatever_the_settings_were() {
+fn kin_16_a_compounding_backoff_continues_from_the_last_delay() {
     let doubled = Backoff::exponential(ms(500), secs(30)).compounding();
     assert_eq!(wait(&doubled, 0, &mut NoDraw), ms(500));
     for (previous, next) in [(500, 1_000), (16_000, 30_000), (30_000, 30_000), (1_000_000, 30_000)]
@@ -383,7 +383,7 @@ fn kin_16_a_compounding_backoff_goes_on_from_the_last_wait_whatever_the_settings
 }
 
 #[test]
-fn kin_17_a_tenth_on_top_is_spread_evenly() {
+fn kin_17_additive_jitter_is_spread_evenly() {
     let backoff = Backoff::constant(secs(3)).jitter(0.1);
     let mut random = fastrand::Rng::with_seed(17);
     let mut thirds = [0; 3];
@@ -396,7 +396,7 @@ fn kin_17_a_tenth_on_top_is_spread_evenly() {
 }
 
 #[test]
-fn kin_18_from_a_second_doubled_to_fifty() {
+fn kin_18_delays_double_from_one_second_to_fifty() {
     let backoff = Backoff::exponential(SECOND, secs(50)).first_at_once();
     let mut delays = backoff.delays();
     let waits: Vec<_> = delays.by_ref().take(9).map(|wait| wait.as_secs()).collect();
@@ -406,7 +406,7 @@ fn kin_18_from_a_second_doubled_to_fifty() {
 }
 
 #[test]
-fn kin_23_a_compounding_jitter_stays_above_the_double_until_the_cap() {
+fn kin_23_with_compounding_jitter_each_delay_is_at_least_doubled() {
     let cap = secs(60);
     let backoff = Backoff::exponential(ms(100), cap).jitter(0.05).jitter_before_cap().compounding();
     let waits: Vec<_> = backoff.delays().random(fastrand::Rng::with_seed(23)).take(20).collect();
@@ -419,7 +419,7 @@ fn kin_23_a_compounding_jitter_stays_above_the_double_until_the_cap() {
 }
 
 #[test]
-fn kin_24_two_seconds_to_sixteen_in_three_steps() {
+fn kin_24_a_geometric_backoff_from_two_seconds_to_sixteen_in_three_steps() {
     let backoff = Backoff::geometric(secs(2), secs(16), 3);
     assert_eq!(first(&backoff, 5, SECOND), [2.0, 4.0, 8.0, 16.0, 16.0]);
 }

@@ -14,7 +14,7 @@ impl Random for Always {
     }
 }
 
-/// The wait of a backoff that has one.
+/// Returns the delay at `index`, which must exist.
 fn wait(backoff: &Backoff, index: u32, random: &mut dyn Random) -> Duration {
     backoff.delay(index, random).expect("there is one")
 }
@@ -39,13 +39,13 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// The first eight waits, in milliseconds, without jitter.
+/// The first eight delays in milliseconds, without jitter.
 fn waits(backoff: &Backoff) -> [u128; 8] {
     [0, 1, 2, 3, 4, 5, 6, 7].map(|index| wait(backoff, index, &mut NoDraw).as_millis())
 }
 
 #[test]
-fn a_curve_gives_these_waits() {
+fn the_first_delays_of_each_curve() {
     let exponential = Backoff::exponential(ms(200), secs(30));
     let linear = Backoff::linear(ms(500), ms(250), ms(1_400));
     let table = [
@@ -64,7 +64,7 @@ fn a_curve_gives_these_waits() {
 }
 
 #[test]
-fn by_default_it_is_200_ms_doubled_to_30_s_with_a_fifth_on_top() {
+fn the_default_is_200_ms_doubling_to_30_s_with_a_fifth_of_jitter() {
     let backoff = Backoff::default();
 
     assert_eq!(backoff, Backoff::exponential(ms(200), secs(30)).factor(2.0).jitter(0.2));
@@ -91,7 +91,7 @@ fn whole_factors_are_exact_as_far_as_a_duration_goes() {
 }
 
 #[test]
-fn jitter_makes_a_wait_longer_by_a_part_of_itself_but_not_beyond_max() {
+fn additive_jitter_lengthens_a_delay_up_to_max() {
     let exponential = Backoff::exponential(ms(200), secs(30)).jitter(0.5);
     let linear = Backoff::linear(ms(500), ms(250), ms(1_000)).jitter(1.0);
     let constant = Backoff::constant(ms(1_000)).jitter(0.2);
@@ -116,7 +116,7 @@ fn jitter_makes_a_wait_longer_by_a_part_of_itself_but_not_beyond_max() {
 }
 
 #[test]
-fn a_jitter_without_a_meaning_is_taken_to_be_the_nearest_with_one() {
+fn an_invalid_jitter_is_clamped() {
     for (fraction, expected) in [
         (-0.5, 1_000),
         (f64::NEG_INFINITY, 1_000),
@@ -136,7 +136,7 @@ fn nothing_is_drawn_where_there_is_nothing_to_spread() {
 }
 
 #[test]
-fn a_backoff_begins_again_after_its_longest_wait_but_not_before_ten_seconds() {
+fn by_default_a_backoff_resets_after_its_longest_delay_but_at_least_ten_seconds() {
     let table = [
         (Backoff::none(), secs(10)),
         (Backoff::constant(secs(3)), secs(10)),
@@ -156,7 +156,7 @@ fn a_backoff_begins_again_after_its_longest_wait_but_not_before_ten_seconds() {
 }
 
 #[test]
-fn values_without_a_meaning_are_refused_with_what_to_write() {
+fn invalid_values_are_refused_with_what_to_write() {
     let exponential = || Backoff::exponential(ms(200), secs(30));
     let table = [
         (
@@ -213,7 +213,7 @@ fn values_without_a_meaning_are_refused_with_what_to_write() {
 }
 
 #[test]
-fn values_on_the_edge_of_their_meaning_are_accepted() {
+fn boundary_values_are_accepted() {
     let accepted = [
         Backoff::none(),
         Backoff::constant(Duration::MAX),
@@ -228,7 +228,7 @@ fn values_on_the_edge_of_their_meaning_are_accepted() {
 }
 
 #[test]
-fn backoffs_are_equal_if_all_that_was_written_is_and_own_curves_if_they_are_the_same() {
+fn backoffs_are_equal_by_value_and_custom_curves_by_identity() {
     struct Second;
     impl Curve for Second {
         fn delay(&self, _: u32) -> Duration {
@@ -272,7 +272,7 @@ fn backoffs_are_equal_if_all_that_was_written_is_and_own_curves_if_they_are_the_
 }
 
 #[test]
-fn nothing_grows_to_nothing_however_often() {
+fn a_first_delay_of_zero_stays_zero() {
     let nothing = Duration::ZERO;
     for backoff in [
         Backoff::exponential(nothing, secs(9)),
@@ -287,13 +287,13 @@ fn nothing_grows_to_nothing_however_often() {
 }
 
 #[test]
-fn the_first_wait_of_a_geometric_backoff_is_not_rounded() {
+fn the_first_delay_of_a_geometric_backoff_is_not_rounded() {
     let min = Duration::from_nanos(1_600);
     assert_eq!(wait(&Backoff::geometric(min, secs(1), 5), 0, &mut NoDraw), min);
 }
 
 #[test]
-fn the_shortest_waits_grow_with_the_curve_unless_a_short_one_makes_the_next_short() {
+fn the_shortest_delays_grow_with_the_curve_unless_jitter_compounds() {
     let doubled = || Backoff::exponential(ms(800), secs(60));
     let symmetric = || doubled().jitter(Jitter::Symmetric(0.5));
     let table = [
@@ -311,7 +311,7 @@ fn the_shortest_waits_grow_with_the_curve_unless_a_short_one_makes_the_next_shor
 }
 
 #[test]
-fn this_many_restarts_fit_into_a_period() {
+fn the_number_of_restarts_within_a_period() {
     let doubled = Backoff::exponential(ms(200), secs(30));
     let second = Backoff::constant(secs(1));
     let table = [
@@ -323,10 +323,10 @@ fn this_many_restarts_fit_into_a_period() {
         (doubled.clone(), ms(600) - Duration::from_nanos(1), 2),
         (doubled.clone(), ms(600), 3),
         (doubled.clone(), Duration::ZERO, 1),
-        // Either comes on top, as the first may.
+        // The restart without a delay is counted in addition.
         (doubled.clone().first_at_once(), secs(60), 10),
         (doubled.clone().at_once_after_reset(), secs(60), 10),
-        // It may begin again whenever it likes.
+        // The backoff may reset at any time.
         (doubled.clone().reset(Reset::OnAck), secs(60), u64::MAX),
         (doubled.clone().reset(Reset::Decay { half_life: secs(9) }), secs(60), u64::MAX),
         (doubled.jitter(1.0), secs(60), 9),

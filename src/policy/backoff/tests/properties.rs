@@ -1,10 +1,10 @@
-//! What holds for any backoff.
+//! Properties of every backoff.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Values that make sense, of every kind of curve that is not of chance.
+/// Valid values of every kind of curve that isn't random.
 pub(super) fn sensible() -> impl Strategy<Value = Shape> {
     let millis = 1_u64..100_000;
     prop_oneof![
@@ -28,7 +28,7 @@ pub(super) fn sensible() -> impl Strategy<Value = Shape> {
     ]
 }
 
-/// Any values, sensible or not.
+/// Any values, valid or not.
 fn arbitrary() -> impl Strategy<Value = Shape> {
     let two = any::<(Duration, Duration)>();
     prop_oneof![
@@ -69,7 +69,7 @@ pub(super) fn jitters(
     ]
 }
 
-/// Bounds of every kind.
+/// Creates a backoff with these bounds.
 fn bounded(shape: Shape, jitter: Jitter, [first, soft, floor]: [bool; 3]) -> Backoff {
     let mut backoff = Backoff::with(shape).jitter(jitter);
     (backoff.jitter_first, backoff.soft_cap, backoff.hard_floor) = (first, soft, floor);
@@ -78,7 +78,7 @@ fn bounded(shape: Shape, jitter: Jitter, [first, soft, floor]: [bool; 3]) -> Bac
 
 proptest! {
     #[test]
-    fn any_values_give_a_wait(
+    fn any_values_have_a_delay(
         shape in arbitrary(),
         jitter in jitters(proptest::num::f64::ANY),
         bounds: [bool; 3],
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn a_wait_stays_within_its_bounds(
+    fn a_delay_stays_within_its_bounds(
         shape in sensible(),
         jitter in jitters(0.0..=1.0),
         bounds: [bool; 3],
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn without_jitter_no_wait_is_shorter_than_the_one_before(
+    fn without_jitter_delays_never_get_shorter(
         shape in sensible(),
         index in 0..200_u32,
         further in 0..200_u32,
@@ -129,8 +129,8 @@ proptest! {
     }
 
     #[test]
-    fn going_step_by_step_is_the_same_as_asking_for_an_index(shape in sensible()) {
-        // A broken factor is rounded in each step.
+    fn the_iterator_agrees_with_the_delay_at_each_index(shape in sensible()) {
+        // A fractional factor is rounded at each step.
         prop_assume!(!matches!(shape, Shape::Exponential { compounding: true, factor, .. }
             if factor.fract() > 0.0));
         let backoff = Backoff::with(shape);
@@ -140,13 +140,13 @@ proptest! {
     }
 
     #[test]
-    fn as_many_restarts_fit_as_can_be_counted(shape in sensible(), period in 0..10_000_u64) {
+    fn restarts_within_a_period_agree_with_a_count(shape in sensible(), period in 0..10_000_u64) {
         let backoff = Backoff::with(shape);
         prop_assume!(!wait(&backoff, 0, &mut NoDraw).is_zero());
         let period = ms(period);
         let mut at = Duration::ZERO;
         let mut counted = 0;
-        // Long enough for every wait of a millisecond or more.
+        // Enough for delays of a millisecond or more.
         while at <= period && counted < 1_000 {
             at += wait(&backoff, counted, &mut NoDraw);
             counted += 1;
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn jitter_never_lets_more_restarts_fit_than_was_said(
+    fn restarts_within_a_period_are_an_upper_bound_with_jitter(
         shape in sensible(),
         jitter in jitters(0.0..=1.0),
         bounds: [bool; 3],

@@ -115,7 +115,7 @@ fn errors_say_what_to_write() {
         (
             r#"curve = "none"
             reset = ["soon"]"#,
-            "unknown reset `soon`; write `never`, `by_hand`, `on_ready`, `on_ack`, `active_for` \
+            "unknown reset `soon`; write `never`, `manual`, `on_ready`, `on_ack`, `active_for` \
              or `half_life`",
         ),
         (
@@ -139,13 +139,13 @@ fn seed4_26_numbers_are_numbers_and_not_strings() {
 }
 
 #[test]
-fn a_curve_of_ones_own_is_written_by_its_name_only() {
+fn a_custom_curve_is_written_as_its_name_only() {
     let own = Backoff::iter(|| [ms(1)]);
     assert_eq!(serde_json::to_value(&own).unwrap(), json!({ "curve": "iterator" }));
 }
 
 #[test]
-fn all_that_makes_a_backoff_what_it_is_is_written_and_nothing_else() {
+fn every_setting_of_a_backoff_is_written_and_no_default() {
     let slots = BinarySlots::new(ms(10));
     let table = [
         (Backoff::none(), json!({ "curve": "none" })),
@@ -189,7 +189,7 @@ fn all_that_makes_a_backoff_what_it_is_is_written_and_nothing_else() {
 }
 
 #[test]
-fn a_whole_number_is_a_fraction_too() {
+fn a_whole_number_can_be_a_fraction() {
     let jitter = |value| serde_json::from_value::<Jitter>(value).unwrap();
     assert_eq!([jitter(json!(0)), jitter(json!(1))], [Jitter::None, Jitter::Additive(1.0)]);
     assert_eq!(jitter(json!(-1)), Jitter::Additive(-1.0), "to be refused by its value");
@@ -207,20 +207,20 @@ fn a_jitter_without_a_value_is_a_word() {
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_is_answered_with_all_that_may_be_written() {
+fn an_error_about_the_type_of_a_value_lists_the_valid_forms() {
     let jitter = serde_json::from_value::<Jitter>(json!(true)).unwrap_err().to_string();
     let expected = "invalid type: boolean `true`, expected a jitter: a fraction such as 0.2, `full`, \
                     `equal`, `none`, or a table with `symmetric`, `additive` or `additive_abs`";
     assert_eq!(jitter, expected);
     let reset = serde_json::from_value::<Reset>(json!(true)).unwrap_err().to_string();
-    let expected = "invalid type: boolean `true`, expected `never`, `by_hand`, `on_ready`, `on_ack`, \
+    let expected = "invalid type: boolean `true`, expected `never`, `manual`, `on_ready`, `on_ack`, \
                     or a table with `active_for` or `half_life`";
     assert_eq!(reset, expected);
 }
 
 fn resets() -> impl Strategy<Value = Vec<Reset>> {
     let rule = prop_oneof![
-        Just(Reset::ByHand),
+        Just(Reset::Manual),
         Just(Reset::OnReady),
         Just(Reset::OnAck),
         (0..9_000_u64).prop_map(|life| Reset::ActiveFor(ms(life))),

@@ -1,4 +1,4 @@
-//! Options of builders for dead letters.
+//! The dead-letter options of supervisor builders.
 
 use std::any::TypeId;
 
@@ -7,7 +7,7 @@ use crate::dead_letter::DeadLetterStore;
 use crate::policy::DeadLetterLog;
 
 /// The methods that both builders have.
-macro_rules! letter_options {
+macro_rules! dead_letter_options {
     ($($builder:ty),+) => {$(
         impl $builder {
             /// Limits how many [dead letters](crate::dead_letter::DeadLetter) from here and below are logged.
@@ -44,4 +44,4 @@ macro_rules! letter_options {
     )+};
 }
 
-letter_options!(SupervisorBuilder, DynamicSupervisorBuilder);
+dead_letter_options!(SupervisorBuilder, DynamicSupervisorBuilder);

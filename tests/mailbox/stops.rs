@@ -102,7 +102,7 @@ async fn a_child_that_stops_with_its_group_leaves_the_rest_to_its_next_incarnati
         let failing = Arc::clone(&failing);
         async move {
             failing.lock().await.recv().await;
-            Err::<(), _>("told to fail")
+            Err::<(), _>("failed on request")
         }
     });
     let group = app().strategy(Strategy::OneForAll).child(reader.spec(mailbox)).child(other);
