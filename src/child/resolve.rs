@@ -7,7 +7,7 @@ use super::check::check_limits;
 use super::spec::ChildSpec;
 use super::spec::{FactoryKind, Nested, Resolved};
 use crate::error::{BuildError, BuildWarning};
-use crate::path::{Path, Trail, check_name};
+use crate::path::{Path, check_name};
 
 impl ChildSpec {
     /// Checks the spec without its siblings, and resolves the builders of nested supervisors.
@@ -15,12 +15,13 @@ impl ChildSpec {
     /// An explicit stack instead of recursion: a tree can be thousands of levels deep.
     pub(crate) fn resolve(
         &self,
-        trail: &mut Trail,
+        parent: &Path,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         /// A nested supervisor, and those of its children that are resolved.
         struct Open<'a> {
             spec: &'a ChildSpec,
+            path: Path,
             nested: &'a dyn Nested,
             children: Vec<ChildSpec>,
         }
@@ -28,14 +29,15 @@ impl ChildSpec {
         let mut open: Vec<Open<'_>> = Vec::new();
         let mut spec = self;
         loop {
-            spec.check(&|| trail.path())?;
+            let above = open.last().map_or(parent, |last| &last.path).clone();
+            spec.check(&above)?;
             let mut resolved = None;
             if let FactoryKind::Nested(nested) = &spec.factory.kind {
-                trail.push(&spec.factory.name);
-                nested.check(trail)?;
-                open.push(Open { spec, nested: &**nested, children: Vec::new() });
+                let path = above.child(&spec.factory.name, None);
+                nested.check(&path)?;
+                open.push(Open { spec, path, nested: &**nested, children: Vec::new() });
             } else {
-                resolved = Some(spec.clone().with_fallback(trail, warnings)?);
+                resolved = Some(spec.clone().with_fallback(&above, warnings)?);
             }
             // Return to the next child that isn't resolved.
             spec = loop {
@@ -47,14 +49,14 @@ impl ChildSpec {
                     open.push(last);
                     break next;
                 }
-                let Open { spec, nested, children } = last;
+                let Open { spec, path, nested, children } = last;
                 let Resolved { factory, abort_bound } =
-                    nested.resolve(trail, children, warnings)?;
-                trail.pop();
+                    nested.resolve(&path, children, warnings)?;
                 let mut runnable = spec.clone();
                 runnable.factory = factory;
                 runnable.edit().supervisor = Some(abort_bound);
-                resolved = Some(runnable.with_fallback(trail, warnings)?);
+                let above = open.last().map_or(parent, |last| &last.path);
+                resolved = Some(runnable.with_fallback(above, warnings)?);
             };
         }
     }
@@ -66,16 +68,16 @@ impl ChildSpec {
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         if self.fallback.is_some() || matches!(self.factory.kind, FactoryKind::Nested(_)) {
-            return self.resolve(&mut Trail::from(parent.clone()), warnings);
+            return self.resolve(parent, warnings);
         }
-        self.check(&|| parent.clone()).map(|()| self)
+        self.check(parent).map(|()| self)
     }
 
     /// Checks the options of the child.
-    fn check(&self, parent: &dyn Fn() -> Path) -> Result<(), BuildError> {
+    fn check(&self, parent: &Path) -> Result<(), BuildError> {
         check_name(&self.factory.name)
-            .map_err(|problem| BuildError::BadName { parent: parent().to_string(), problem })?;
-        let path = || parent().join(&self.factory.name);
+            .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
+        let path = || parent.child(&self.factory.name, None);
         if let Some(backoff) = &self.options.backoff {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }
@@ -96,16 +98,16 @@ impl ChildSpec {
     /// Resolves the fallback, under the name of the child.
     fn with_fallback(
         mut self,
-        trail: &mut Trail,
+        parent: &Path,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         let Some(fallback) = &self.fallback else { return Ok(self) };
         let named = ChildSpec::clone(fallback).named(self.name());
         if !named.requires.is_empty() {
-            let (path, requirement) = (trail.join(self.name()), named.requires[0].clone());
+            let (path, requirement) = (parent.join(self.name()), named.requires[0].clone());
             return Err(BuildError::FallbackRequires { path, requirement });
         }
-        let mut fallback = named.resolve(trail, warnings)?;
+        let mut fallback = named.resolve(parent, warnings)?;
         fallback.edit().is_fallback = true;
         self.edit().fallback = Some(Arc::clone(&fallback.options));
         self.fallback = Some(Arc::new(fallback));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::task::JoinHandle;
+use tokio::task::AbortHandle;
 use tracing::Span;
 
 use super::context::Context;
@@ -18,7 +18,7 @@ pub(crate) fn spawn(
     incarnation: &Arc<Incarnation>,
     factory: &ChildFactory,
     phases: Phases,
-) -> JoinHandle<()> {
+) -> AbortHandle {
     let span = if phases.is_supervisor {
         Span::none()
     } else {
@@ -36,5 +36,6 @@ pub(crate) fn spawn(
     }
     let task = ChildTask::new(Arc::clone(incarnation), future);
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts children")]
-    tokio::spawn(task)
+    let task = tokio::spawn(task);
+    task.abort_handle()
 }

@@ -15,7 +15,7 @@ use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
 use crate::mailbox::MailboxControl;
-use crate::path::Trail;
+use crate::path::Path;
 use crate::policy::{
     ChildOptions, OnExit, Readiness, WrittenLimits, child_setters, policy_setters,
 };
@@ -371,12 +371,12 @@ pub(crate) trait Nested: Send + Sync + 'static {
     fn children(&self) -> &[ChildSpec];
 
     /// Checks what can be checked without the children.
-    fn check(&self, path: &Trail) -> Result<(), BuildError>;
+    fn check(&self, path: &Path) -> Result<(), BuildError>;
 
     /// Checks the rest and makes the supervisor runnable. `children` are its resolved children.
     fn resolve(
         &self,
-        path: &Trail,
+        path: &Path,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError>;

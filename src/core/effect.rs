@@ -126,10 +126,17 @@ pub(crate) struct Report {
     pub(crate) incarnation: IncarnationNumber,
     pub(crate) from: Lifecycle,
     pub(crate) to: Lifecycle,
-    /// How long the child had been in `from`.
-    pub(crate) after: Duration,
+    /// When the child had entered `from`.
+    pub(crate) since: Instant,
     /// How the incarnation ended, if this edge is its end: see [`ExitReason::kind`].
     pub(crate) ending: Option<&'static str>,
+}
+
+impl Report {
+    /// How long the child had been in `from`.
+    pub(crate) fn after(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
+    }
 }
 
 /// Why the supervisor ends.

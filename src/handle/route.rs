@@ -76,7 +76,7 @@ impl SupervisorHandle {
     /// Returns the running incarnation of this supervisor.
     pub(super) fn running(&self) -> Option<Arc<SupervisorShared>> {
         if self.supervisor.inbox.is_closed() {
-            self.supervisor.tree.supervisor(self.supervisor.path().clone())
+            self.supervisor.tree.supervisor(self.supervisor.path().as_str())
         } else {
             Some(Arc::clone(&self.supervisor))
         }
@@ -84,11 +84,11 @@ impl SupervisorHandle {
 
     /// Returns the full path of `path` below this supervisor.
     pub(super) fn below(&self, path: &str) -> Path {
-        self.supervisor.path().descend(path)
+        path.split('/').fold(self.supervisor.path().clone(), |path, name| path.join(name))
     }
 
     fn registered_below(&self, path: &str) -> Option<Arc<SupervisorShared>> {
-        self.supervisor.tree.supervisor(self.below(path))
+        self.supervisor.tree.supervisor(&[self.supervisor.path().as_str(), "/", path].concat())
     }
 
     /// Returns the supervisor that runs at `path` below this one.

@@ -1,6 +1,6 @@
 //! Paths: the positions of children in a tree, and the rules for names.
 //!
-//! A [`Path`] is text. It doesn't know whether a child exists at this position.
+//! A [`Path`] is a list of names. It doesn't know whether a child exists at this position.
 //!
 //! # Invariants
 //!
@@ -11,10 +11,8 @@
 mod name;
 #[cfg(test)]
 mod tests;
-mod trail;
 mod tree_path;
 
 pub use self::name::NameProblem;
 pub(crate) use self::name::check_name;
-pub(crate) use self::trail::Trail;
 pub use self::tree_path::Path;

@@ -1,6 +1,5 @@
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU64;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -13,14 +12,23 @@ fn path(text: &str) -> Path {
 }
 
 #[test]
-fn a_trail_has_the_path_of_its_names() {
-    let names: Vec<Arc<str>> = ["ingest", "mqtt"].map(Arc::from).into();
-    let mut trail = Trail::from(path("site/app"));
-    assert_eq!((trail.name(), trail.path()), ("app", path("site/app")));
-    names.iter().for_each(|name| trail.push(name));
-    assert_eq!((trail.name(), trail.path()), ("mqtt", path("site/app/ingest/mqtt")));
-    trail.pop();
-    assert_eq!((trail.name(), trail.join("db")), ("ingest", path("site/app/ingest/db")));
+fn paths_are_equal_if_all_their_names_are() {
+    let names = ["app", "app/db", "db/app", "app/db/db", "db", "app/dc"];
+    for (at, this) in names.iter().enumerate() {
+        for (other_at, other) in names.iter().enumerate() {
+            assert_eq!(path(this) == path(other), at == other_at, "{this} {other}");
+        }
+        let same = path(this);
+        assert_eq!(same, same.clone());
+    }
+}
+
+#[test]
+fn a_path_of_any_depth_is_dropped_without_recursion() {
+    let deep = (0..200_000).fold(Path::root("app"), |path, _| path.join("a"));
+    let parent = deep.parent().unwrap();
+    drop(deep);
+    assert_eq!(parent.as_str().len(), "app".len() + 199_999 * "/a".len());
 }
 
 #[test]
@@ -43,7 +51,7 @@ fn child_and_join_of_the_segment_are_equal() {
     for serial in [None, NonZeroU64::new(1), NonZeroU64::new(u64::MAX)] {
         let path = path("app/conns");
         let name = serial.map_or("conn".to_owned(), |serial| format!("conn#{serial}"));
-        assert_eq!(path.child("conn", serial), path.join(&name));
+        assert_eq!(path.child(&"conn".into(), serial), path.join(&name));
     }
 }
 

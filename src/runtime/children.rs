@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use tokio::task::JoinHandle;
+use tokio::task::AbortHandle;
 
 use super::request::ChildName;
 use crate::child::{ChildFactory, Incarnation, Parent, Phases, StopLevel, spawn};
@@ -36,7 +36,7 @@ impl ChildRecord {
 struct RunningTask {
     incarnation: Arc<Incarnation>,
     /// Used to abort the task, which reports its exit itself.
-    task: JoinHandle<()>,
+    task: AbortHandle,
 }
 
 /// See the [module](self).

@@ -7,7 +7,7 @@
 //! | `verger::dead_letter` | a message was not delivered (`warn`), or its loss was intended (`debug`) |
 //! | `verger::shutdown` | a supervisor stops (`info`), a child was killed (`warn`) or leaked (`error`) |
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::{Level, debug, error, field, info, warn};
 
@@ -31,6 +31,7 @@ pub(super) fn report(
     manual: bool,
     expected: bool,
     cause: Option<&ExitReason>,
+    now: Instant,
 ) {
     let incarnation = report.incarnation;
     let (from, to) = (report.from, report.to);
@@ -48,12 +49,12 @@ pub(super) fn report(
         {
             warn!(
                 target: "verger::shutdown",
-                %child, incarnation, after = ?report.after, "killed"
+                %child, incarnation, after = ?report.after(now), "killed"
             );
         }
         (Lifecycle::Deactivating, Lifecycle::Stopped) => {
             let ending = report.ending;
-            let took = report.after;
+            let took = report.after(now);
             debug!(target: "verger::shutdown", %child, incarnation, ending, ?took, "stopped");
         }
         _ => {

@@ -3,6 +3,7 @@
 //! Only supervisors are registered. Each supervisor finds its own children by name, so a million
 //! dynamic children cost the registry nothing. A guard into the map never leaves this file.
 
+use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
@@ -19,20 +20,16 @@ pub(super) struct Registry<T> {
 /// The path of a supervisor, with its hash.
 ///
 /// The hash is made of the hash of the supervisor above and the last name. So a supervisor far down in
-/// a deep tree is registered as quickly as one at the top. perf: budgets row "1,000 deep"
+/// a deep tree is registered as quickly as one at the top. perf: budgets row "deep-build"
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathKey {
     hash: u64,
     path: Path,
 }
 
-/// The hash above a root.
-const ABOVE_ROOT: u64 = 0;
-
 impl PathKey {
-    /// Returns the key of any path.
-    pub(super) fn new(path: Path) -> Self {
-        Self { hash: path.as_str().split('/').fold(ABOVE_ROOT, hash_below), path }
+    pub(super) fn root(path: Path) -> Self {
+        Self { hash: hash_below(ABOVE_ROOT, path.name()), path }
     }
 
     /// Returns the key of a path directly below this one.
@@ -46,6 +43,9 @@ impl PathKey {
     }
 }
 
+/// The hash above a root.
+const ABOVE_ROOT: u64 = 0;
+
 fn hash_below(above: u64, name: &str) -> u64 {
     static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     STATE.hash_one((above, name))
@@ -56,6 +56,53 @@ impl Hash for PathKey {
         state.write_u64(self.hash);
     }
 }
+
+/// A [`PathKey`], or a text that is compared with one.
+trait Lookup {
+    fn hash(&self) -> u64;
+
+    fn text(&self) -> &str;
+}
+
+impl Lookup for PathKey {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn text(&self) -> &str {
+        self.path.as_str()
+    }
+}
+
+impl Lookup for &str {
+    fn hash(&self) -> u64 {
+        self.split('/').fold(ABOVE_ROOT, hash_below)
+    }
+
+    fn text(&self) -> &str {
+        self
+    }
+}
+
+impl<'a> Borrow<dyn Lookup + 'a> for PathKey {
+    fn borrow(&self) -> &(dyn Lookup + 'a) {
+        self
+    }
+}
+
+impl Hash for dyn Lookup + '_ {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(Lookup::hash(self));
+    }
+}
+
+impl PartialEq for dyn Lookup + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for dyn Lookup + '_ {}
 
 impl<T> Registry<T> {
     pub(super) fn new() -> Self {
@@ -73,15 +120,15 @@ impl<T> Registry<T> {
         self.running.remove_if(key, |_, registered| Arc::ptr_eq(registered, supervisor));
     }
 
-    pub(super) fn get(&self, path: Path) -> Option<Arc<T>> {
-        self.running.get(&PathKey::new(path)).map(|supervisor| Arc::clone(&supervisor))
+    pub(super) fn get(&self, path: &str) -> Option<Arc<T>> {
+        self.running.get(&path as &dyn Lookup).map(|supervisor| Arc::clone(&supervisor))
     }
 
     /// Returns the nearest running supervisor above `path`, and its path.
     pub(super) fn nearest(&self, path: &Path) -> Option<(Path, Arc<T>)> {
         let mut above = path.parent();
         while let Some(path) = above {
-            if let Some(supervisor) = self.get(path.clone()) {
+            if let Some(supervisor) = self.get(path.as_str()) {
                 return Some((path, supervisor));
             }
             above = path.parent();
@@ -97,22 +144,22 @@ mod tests {
     #[test]
     fn the_next_incarnation_replaces_the_earlier_one_and_isnt_removed_with_it() {
         let (path, first, second) = (Path::root("app"), Arc::new(1), Arc::new(2));
-        let (registry, key) = (Registry::new(), PathKey::new(path.clone()));
+        let (registry, key) = (Registry::new(), PathKey::root(path));
         registry.insert(key.clone(), Arc::clone(&first));
         registry.insert(key.clone(), Arc::clone(&second));
         assert_eq!(Arc::strong_count(&first), 1);
 
         registry.remove(&key, &first);
-        assert_eq!(registry.get(path.clone()), Some(Arc::clone(&second)));
+        assert_eq!(registry.get("app"), Some(Arc::clone(&second)));
         registry.remove(&key, &second);
-        assert_eq!(registry.get(path), None);
+        assert_eq!(registry.get("app"), None);
     }
 
     #[test]
     fn the_nearest_supervisor_above_a_path_is_the_lowest_that_runs() {
         let registry = Registry::new();
         let app = Path::root("app");
-        let key = PathKey::new(app.clone());
+        let key = PathKey::root(app.clone());
         registry.insert(key.below(app.join("a")), Arc::new(2));
         registry.insert(key, Arc::new(1));
 

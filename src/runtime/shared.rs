@@ -53,7 +53,7 @@ impl SupervisorShared {
         wall_clock: SystemTime,
     ) -> Arc<Self> {
         let (path, tree) = (Path::root(&blueprint.name), Arc::new(Tree::new(now, wall_clock)));
-        Self::new(PathKey::new(path), None, tree, blueprint, now)
+        Self::new(PathKey::root(path), None, tree, blueprint, now)
     }
 
     /// Creates the shared state of a supervisor that is a child of this one.

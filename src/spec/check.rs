@@ -12,7 +12,7 @@ use crate::child::{
 };
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
-use crate::path::{Path, Trail, check_name};
+use crate::path::{Path, check_name};
 use crate::policy::{PolicySource, Preset, Rules, unreachable};
 use crate::runtime::Blueprint;
 
@@ -21,11 +21,11 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
     check_name(&description.name)
         .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
     let mut warnings = Vec::new();
-    let mut path = Trail::from(Path::root(&description.name));
+    let path = Path::root(&description.name);
     description.check(&path)?;
     let mut children = Vec::with_capacity(description.children.len());
     for child in &description.children {
-        children.push(child.resolve(&mut path, &mut warnings)?);
+        children.push(child.resolve(&path, &mut warnings)?);
     }
     let blueprint = blueprint(description, &path, children, &mut warnings)?;
     for warning in &warnings {
@@ -39,13 +39,13 @@ impl Nested for Description {
         &self.children
     }
 
-    fn check(&self, path: &Trail) -> Result<(), BuildError> {
+    fn check(&self, path: &Path) -> Result<(), BuildError> {
         rules(&self.options, path).map(drop)
     }
 
     fn resolve(
         &self,
-        path: &Trail,
+        path: &Path,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
@@ -62,7 +62,7 @@ impl Nested for Description {
 
 fn blueprint(
     description: &Description,
-    path: &Trail,
+    path: &Path,
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
@@ -89,16 +89,16 @@ fn blueprint(
         }
         if keys.insert(Arc::clone(&child.factory.name), Key::of_number(number)).is_some() {
             let name = child.name().to_owned();
-            return Err(BuildError::DuplicateChild { parent: path.path(), name });
+            return Err(BuildError::DuplicateChild { parent: path.clone(), name });
         }
-        blueprint.check_child(&|| path.path(), child, warnings)?;
+        blueprint.check_child(&|| path.clone(), child, warnings)?;
     }
     blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
     warnings.extend(unreachable_limit(&blueprint, path));
     Ok(blueprint)
 }
 
-fn rules(options: &Options, path: &Trail) -> Result<Rules, BuildError> {
+fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
     let preset = options.preset.as_ref();
     let default = Rules::default();
     let intensity = match (options.restarts, preset) {
@@ -107,7 +107,7 @@ fn rules(options: &Options, path: &Trail) -> Result<Rules, BuildError> {
         (None, Some(preset)) => preset.intensity,
         (None, None) => default.intensity,
     };
-    let own = || path.path();
+    let own = || path.clone();
     check_twice(options.twice.as_ref(), &own)?;
     if let Some(intensity) = intensity {
         check_intensity(intensity, &own)?;
@@ -159,7 +159,7 @@ fn rules(options: &Options, path: &Trail) -> Result<Rules, BuildError> {
 }
 
 /// Returns a warning if all children together can't exceed the limit.
-fn unreachable_limit(blueprint: &Blueprint, path: &Trail) -> Option<BuildWarning> {
+fn unreachable_limit(blueprint: &Blueprint, path: &Path) -> Option<BuildWarning> {
     let rules = &blueprint.rules;
     let intensity = rules.intensity.filter(|_| !blueprint.children.is_empty())?;
     // The delays that errors ask for are unknown.
@@ -168,5 +168,5 @@ fn unreachable_limit(blueprint: &Blueprint, path: &Trail) -> Option<BuildWarning
         return None;
     }
     let backoffs = blueprint.children.iter().map(|child| rules.backoff(&child.options));
-    unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(&path.path(), limit))
+    unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(path, limit))
 }

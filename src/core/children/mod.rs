@@ -192,12 +192,11 @@ impl Children {
         if from == Lifecycle::Active {
             entry.decay_failures(&self.rules, cx.now);
         }
-        let after = cx.now.saturating_duration_since(entry.since);
         entry.lifecycle = to;
-        entry.since = cx.now;
+        let since = std::mem::replace(&mut entry.since, cx.now);
         let incarnation = entry.incarnation;
         self.counts.moved(from, to);
-        cx.push(Effect::Report(Report { key, incarnation, from, to, after, ending }));
+        cx.push(Effect::Report(Report { key, incarnation, from, to, since, ending }));
     }
 
     /// Makes the child Stopped, unless it is already.

@@ -192,7 +192,7 @@ impl Driver {
 
     /// Logs and publishes an edge of a child's lifecycle.
     fn report(&self, report: &Report, step: &Step) {
-        let (logged, published) = (log::is_enabled(), self.shared.tree.has_listeners());
+        let Step { now, logged, published, .. } = *step;
         if !logged && !published {
             return;
         }
@@ -208,16 +208,16 @@ impl Driver {
             // A leak was logged when the child leaked.
             let leaked = self.leaked.contains(&(report.key, report.incarnation));
             let expected = shutdown == Some(Shutdown::BrutalKill) || leaked;
-            log::report(report, &path, manual, expected, reason.as_deref());
+            log::report(report, &path, manual, expected, reason.as_deref(), now);
         }
         if published {
             let waits = report.to == Lifecycle::Restarting;
-            let view = waits.then(|| self.machine.view(report.key, step.now)).flatten();
+            let view = waits.then(|| self.machine.view(report.key, now)).flatten();
             let history = view.and_then(|view| view.history);
             let wait = history.and_then(|history| Some((history.attempt, history.next?.1)));
-            let (from, to, after) = (report.from, report.to, report.after);
+            let (from, to, after) = (report.from, report.to, report.after(now));
             let kind = || EventKind::Moved { from, to, after, reason, wait };
-            self.shared.publish(step.now, path, report.incarnation, kind);
+            self.shared.publish(now, path, report.incarnation, kind);
         }
     }
 
@@ -232,7 +232,7 @@ impl Driver {
     ) {
         let now = step.now;
         let before = self.lifetimes.remove(&key).filter(|&(of, _)| of == incarnation);
-        if !decision.gives_up() && !log::is_enabled() && !self.shared.tree.has_listeners() {
+        if !decision.gives_up() && !step.logged && !step.published {
             return;
         }
         let path = self.children.path(key);

@@ -198,7 +198,8 @@ impl Driver {
     fn step(&mut self, event: MachineEvent, now: Instant) {
         let mut effects = std::mem::take(&mut self.effects);
         self.machine.on_event(event, now, &mut effects);
-        let mut step = Step { now, exit: None, down: Vec::new() };
+        let (logged, published) = (log::is_enabled(), self.shared.tree.has_listeners());
+        let mut step = Step { now, logged, published, exit: None, down: Vec::new() };
         for effect in effects.drain(..) {
             self.apply_effect(effect, &mut step);
         }

@@ -58,6 +58,10 @@ pub(super) struct Aborts {
 /// The context of one step of the machine.
 pub(super) struct Step {
     pub(super) now: Instant,
+    /// Whether any lifecycle log line is enabled.
+    pub(super) logged: bool,
+    /// Whether anything subscribes to the tree's events.
+    pub(super) published: bool,
     /// The exit that the step is about, for the reports and the decision that follow from it.
     pub(super) exit: Option<ExitInfo>,
     /// ChildTable with mailboxes that are down, and may not come back.

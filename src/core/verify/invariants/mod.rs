@@ -346,7 +346,7 @@ impl Invariants {
     }
 
     fn report(&mut self, report: Report, now: Instant) -> Result<(), Violation> {
-        let Report { key, incarnation, from, to, after, .. } = report;
+        let Report { key, incarnation, from, to, since: reported, .. } = report;
         let child = self.child(key);
         let was = std::mem::replace(&mut child.lifecycle, to);
         let since = std::mem::replace(&mut child.since, now);
@@ -361,7 +361,7 @@ impl Invariants {
         let expected = child.incarnation + u32::from(to == Lifecycle::Activating);
         ensure(from.can_become(to), "an edge is legal")?;
         ensure(from == was, "an edge begins where the last one ended")?;
-        ensure(after == now - since, "an edge has the time since the last edge")?;
+        ensure(reported == since, "an edge has the instant of the last edge")?;
         ensure(incarnation == expected, "an edge names the incarnation")?;
         self.note_left(key, from, since, now);
         self.note_entered(key, to);
