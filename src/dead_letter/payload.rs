@@ -6,7 +6,8 @@ use std::fmt;
 
 use crate::sync::Mutex;
 
-type Message = Box<dyn Any + Send>;
+/// A message of any type.
+pub(super) type Message = Box<dyn Any + Send>;
 
 /// See the [module](self).
 pub(super) struct Payload {

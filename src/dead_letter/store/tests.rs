@@ -9,9 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::dead_letter::DeadLetterReason::{GaveUp, MailboxClosed, Poison};
+use crate::dead_letter::payload::Message;
 use crate::dead_letter::{DeadLetter, Provenance, Refused, Undelivered};
-
-type Message = Box<dyn Any + Send>;
 
 /// A mailbox of messages, each with the entry that it was replayed from.
 #[derive(Default)]
@@ -401,7 +400,7 @@ async fn an_entry_is_displayed_and_serialised_with_its_number() {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum StoreStep {
     /// A message is lost, for the first time.
     Lose,
     Replay(usize),
@@ -413,13 +412,13 @@ enum Step {
     Wait(u64),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = StoreStep> {
     prop_oneof![
-        3 => Just(Step::Lose),
-        3 => (0_usize..6).prop_map(Step::Replay),
-        1 => (0_usize..6).prop_map(Step::Remove),
-        3 => any::<bool>().prop_map(|lost| Step::Read { lost }),
-        1 => (0_u64..8).prop_map(Step::Wait),
+        3 => Just(StoreStep::Lose),
+        3 => (0_usize..6).prop_map(StoreStep::Replay),
+        1 => (0_usize..6).prop_map(StoreStep::Remove),
+        3 => any::<bool>().prop_map(|lost| StoreStep::Read { lost }),
+        1 => (0_u64..8).prop_map(StoreStep::Wait),
     ]
 }
 
@@ -441,11 +440,11 @@ proptest! {
             for step in steps {
                 let entry = |index: usize| store.entries().get(index).cloned();
                 match step {
-                    Step::Lose => {
+                    StoreStep::Lose => {
                         message += 1;
                         capture(&store, &mailbox, "app/a", message, None);
                     }
-                    Step::Replay(index) => {
+                    StoreStep::Replay(index) => {
                         let Some(entry) = entry(index) else { continue };
                         let result = store.replay(entry.id);
                         if entry.quarantined {
@@ -456,18 +455,18 @@ proptest! {
                             *replays.entry(entry.id.number()).or_default() += 1;
                         }
                     }
-                    Step::Remove(index) => {
+                    StoreStep::Remove(index) => {
                         let Some(entry) = entry(index) else { continue };
                         prop_assert!(store.remove(entry.id).is_some());
                         removed += 1;
                     }
-                    Step::Read { lost } => {
+                    StoreStep::Read { lost } => {
                         let Some((message, entry)) = mailbox.read() else { continue };
                         if lost {
                             capture(&store, &mailbox, "app/a", message, Some(entry));
                         }
                     }
-                    Step::Wait(seconds) => {
+                    StoreStep::Wait(seconds) => {
                         tokio::time::advance(Duration::from_secs(seconds)).await;
                     }
                 }

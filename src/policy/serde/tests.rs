@@ -19,12 +19,12 @@ fn secs(secs: u64) -> Duration {
 
 /// A value behind a key, since a file is a table.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
-struct File<T> {
+struct ValueFile<T> {
     it: T,
 }
 
 fn read<T: DeserializeOwned>(value: &str) -> Result<T, String> {
-    let file = toml::from_str::<File<T>>(&format!("it = {value}"));
+    let file = toml::from_str::<ValueFile<T>>(&format!("it = {value}"));
     file.map(|file| file.it).map_err(|error| error.message().to_owned())
 }
 
@@ -36,8 +36,8 @@ fn error_of<T: DeserializeOwned + Debug>(value: &str) -> String {
 fn round<T: Clone + Debug + DeserializeOwned + PartialEq + Serialize>(it: &T) {
     let json = serde_json::to_string(it).unwrap();
     assert_eq!(serde_json::from_str::<T>(&json).as_ref().ok(), Some(it), "{json}");
-    let text = toml::to_string(&File { it: it.clone() }).unwrap();
-    assert_eq!(toml::from_str::<File<T>>(&text).unwrap().it, *it, "{text}");
+    let text = toml::to_string(&ValueFile { it: it.clone() }).unwrap();
+    assert_eq!(toml::from_str::<ValueFile<T>>(&text).unwrap().it, *it, "{text}");
 }
 
 #[test]

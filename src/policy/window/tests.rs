@@ -275,13 +275,13 @@ fn a_score_decays_over_a_year_of_tiny_half_lives() {
     assert!(window.admit(t0 + Duration::from_secs(365 * 24 * 3600)));
 }
 
-/// A naive model: a list of all granted restarts, counted each time.
-struct Naive {
+/// A naive window: keeps all granted restarts and counts them each time.
+struct WindowModel {
     intensity: Intensity,
     granted: Vec<Instant>,
 }
 
-impl Naive {
+impl WindowModel {
     fn admit(&mut self, now: Instant) -> bool {
         let fits = match self.intensity.0 {
             Kind::Sliding { max, period } => {
@@ -331,7 +331,7 @@ proptest! {
         steps in vec((0_u32..6, -1_i64..=1), 0..200),
     ) {
         let (mut window, mut now) = of(intensity);
-        let mut naive = Naive { intensity, granted: Vec::new() };
+        let mut naive = WindowModel { intensity, granted: Vec::new() };
         for (fifths, ticks) in steps {
             let step = PERIOD * fifths / 5;
             now += match ticks {

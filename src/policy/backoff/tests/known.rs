@@ -25,14 +25,14 @@ fn seed1_01_a_delay_depends_only_on_the_index_and_the_drawn_number() {
 #[test]
 fn seed1_02_the_first_delay_has_index_zero_and_is_min() {
     let backoff = Backoff::exponential(ms(70), secs(1));
-    assert_eq!(wait(&backoff, 0, &mut Never), ms(70));
+    assert_eq!(wait(&backoff, 0, &mut NoDraw), ms(70));
     assert_eq!(backoff.jitter(Jitter::Full).first_wait(), ms(70), "without jitter");
 }
 
 #[test]
 fn seed1_03_a_delay_can_be_shorter_than_a_millisecond() {
     let backoff = Backoff::exponential(Duration::from_nanos(300), secs(1));
-    assert_eq!(wait(&backoff, 3, &mut Never), Duration::from_nanos(2_400));
+    assert_eq!(wait(&backoff, 3, &mut NoDraw), Duration::from_nanos(2_400));
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn a_delay_of_zero_has_absolute_jitter_and_a_hard_floor() {
     assert_eq!(wait(&spread, 0, &mut Always(0.5)), ms(150));
     // `build` refuses this backoff, but its delays can be computed.
     let down = Backoff::geometric(secs(1), Duration::ZERO, 3).soft_cap();
-    assert_eq!(wait(&down, 9, &mut Never), Duration::ZERO);
-    assert_eq!(wait(&down.hard_floor(), 9, &mut Never), secs(1));
+    assert_eq!(wait(&down, 9, &mut NoDraw), Duration::ZERO);
+    assert_eq!(wait(&down.hard_floor(), 9, &mut NoDraw), secs(1));
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn seed1_08_jitter_is_a_fifth_by_default_and_none_if_it_is_zero() {
         assert!((ms(800)..=ms(1_200)).contains(&drawn), "{drawn:?}");
     }
     assert_eq!(Backoff::default().jitter, Jitter::Additive(0.2));
-    assert_eq!(wait(&Backoff::constant(ms(7)).jitter(0.0), 0, &mut Never), ms(7));
+    assert_eq!(wait(&Backoff::constant(ms(7)).jitter(0.0), 0, &mut NoDraw), ms(7));
 }
 
 #[test]
 fn seed1_09_the_delay_at_the_greatest_index_is_max() {
     let backoff = Backoff::exponential(ms(200), secs(10));
-    assert_eq!(wait(&backoff, u32::MAX, &mut Never), secs(10));
+    assert_eq!(wait(&backoff, u32::MAX, &mut NoDraw), secs(10));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn seed1_10_a_linear_backoff_grows_by_its_step() {
     let backoff = Backoff::linear(ms(500), ms(500), ms(5_000));
     let table = [(0, 500), (1, 1_000), (2, 1_500), (3, 2_000), (8, 4_500), (9, 5_000), (20, 5_000)];
     for (index, millis) in table {
-        assert_eq!(wait(&backoff, index, &mut Never), ms(millis), "{index}");
+        assert_eq!(wait(&backoff, index, &mut NoDraw), ms(millis), "{index}");
     }
 }
 
@@ -159,7 +159,7 @@ fn seed1_18_a_custom_curve_is_one_method() {
     assert_eq!(first(&own, 7, MILLI), [100.0, 100.0, 200.0, 300.0, 500.0, 500.0, 500.0]);
     let ours = Backoff::fibonacci(ms(100), ms(500));
     assert_eq!(first(&ours, 7, MILLI), first(&own, 7, MILLI));
-    assert_eq!(wait(&ours, u32::MAX, &mut Never), ms(500));
+    assert_eq!(wait(&ours, u32::MAX, &mut NoDraw), ms(500));
 }
 
 #[test]
@@ -186,17 +186,17 @@ fn an_iterator_advances_once_for_each_delay_and_is_created_again_after_a_reset()
     assert_eq!(delays.next(), Some(ms(1)));
 
     let mut position = Position::default();
-    backoff.next_wait(&mut position, &mut Never);
+    backoff.next_wait(&mut position, &mut NoDraw);
     let mut copy = position.clone();
     for position in [&mut position, &mut copy] {
         assert_eq!(
-            backoff.next_wait(position, &mut Never),
+            backoff.next_wait(position, &mut NoDraw),
             Some(ms(2)),
             "also without the kept iterator"
         );
     }
-    assert_eq!(backoff.delay(2, &mut Never), Some(ms(3)));
-    assert_eq!(backoff.delay(3, &mut Never), None);
+    assert_eq!(backoff.delay(2, &mut NoDraw), Some(ms(3)));
+    assert_eq!(backoff.delay(3, &mut NoDraw), None);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn seed3_23_constant_linear_and_doubling_delays_from_two_seconds() {
 #[test]
 fn seed3_24_a_delay_is_limited_to_max() {
     let backoff = Backoff::exponential(secs(2), secs(60));
-    assert_eq!(wait(&backoff, 9, &mut Never), secs(60));
+    assert_eq!(wait(&backoff, 9, &mut NoDraw), secs(60));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn seed4_31_four_to_thirty_six_seconds_in_five_steps() {
 fn seed4_32_invalid_values_are_refused_and_harmless() {
     let backoff = Backoff::exponential(secs(4), secs(2));
     assert!(backoff.check().is_err());
-    assert_eq!(wait(&backoff, 0, &mut Never), secs(2));
+    assert_eq!(wait(&backoff, 0, &mut NoDraw), secs(2));
     for factor in [0.5, f64::NAN, f64::NEG_INFINITY, -3.0] {
         let backoff = Backoff::exponential(secs(4), secs(36)).factor(factor);
         assert!(backoff.check().is_err(), "{factor}");
@@ -247,14 +247,14 @@ fn seed4_33_the_factor_is_two_by_default() {
 #[test]
 fn seed4_38_a_delay_that_overflows_a_float_is_max() {
     let backoff = Backoff::exponential(secs(1), secs(60)).factor(1.5);
-    assert_eq!(wait(&backoff, 5_000, &mut Never), secs(60));
+    assert_eq!(wait(&backoff, 5_000, &mut NoDraw), secs(60));
 }
 
 #[test]
 fn kin_01_delays_double_per_restart_up_to_max() {
     let backoff = Backoff::exponential(ms(100), ms(800));
     for (index, millis) in [(0, 100), (1, 200), (2, 400), (3, 800), (4, 800), (20, 800)] {
-        assert_eq!(wait(&backoff, index, &mut Never), ms(millis), "{index}");
+        assert_eq!(wait(&backoff, index, &mut NoDraw), ms(millis), "{index}");
     }
 }
 
@@ -271,7 +271,7 @@ fn kin_02_jitter_is_bounded_and_varies() {
 fn kin_03_without_jitter_each_index_has_one_delay() {
     let backoff = Backoff::exponential(ms(100), secs(8)).jitter(Jitter::Symmetric(0.0));
     for index in 0..12 {
-        let twice = [(); 2].map(|()| wait(&backoff, index, &mut Never));
+        let twice = [(); 2].map(|()| wait(&backoff, index, &mut NoDraw));
         assert_eq!(twice[0], twice[1]);
     }
 }
@@ -280,7 +280,7 @@ fn kin_03_without_jitter_each_index_has_one_delay() {
 fn kin_05_the_delay_at_a_huge_index_is_max() {
     let backoff = Backoff::exponential(ms(100), secs(60));
     for index in [1_000, u32::MAX] {
-        assert_eq!(wait(&backoff, index, &mut Never), secs(60), "{index}");
+        assert_eq!(wait(&backoff, index, &mut NoDraw), secs(60), "{index}");
     }
 }
 
@@ -296,7 +296,7 @@ fn kin_06_the_delay_at_index_zero_is_min() {
         Backoff::constant(min),
     ];
     for backoff in backoffs {
-        assert_eq!(wait(&backoff, 0, &mut Never), min, "{backoff:?}");
+        assert_eq!(wait(&backoff, 0, &mut NoDraw), min, "{backoff:?}");
     }
 }
 
@@ -327,7 +327,7 @@ fn kin_07_invalid_values_are_refused_with_the_name_of_the_field() {
 fn kin_08_linear_delays_grow_by_the_step_to_max() {
     let backoff = Backoff::linear(ms(100), ms(100), ms(500));
     for (index, millis) in [(0, 100), (1, 200), (4, 500), (10, 500)] {
-        assert_eq!(wait(&backoff, index, &mut Never), ms(millis), "{index}");
+        assert_eq!(wait(&backoff, index, &mut NoDraw), ms(millis), "{index}");
     }
 }
 
@@ -344,7 +344,7 @@ fn kin_09_delays_of_every_size_are_right() {
         (i32::MAX as u32, 10_000 * day, 10_000 * day, 10_000 * day),
     ];
     for (index, min, max, expected) in table {
-        assert_eq!(wait(&Backoff::exponential(min, max), index, &mut Never), expected, "{index}");
+        assert_eq!(wait(&Backoff::exponential(min, max), index, &mut NoDraw), expected, "{index}");
     }
 }
 
@@ -357,26 +357,26 @@ fn kin_15_constant_linear_and_doubling_delays_from_a_second_to_a_minute() {
     ];
     for (backoff, expected) in table {
         assert_eq!(first(&backoff, 4, SECOND), expected, "{backoff:?}");
-        assert!(wait(&backoff, 99, &mut Never) <= secs(60));
+        assert!(wait(&backoff, 99, &mut NoDraw) <= secs(60));
     }
 }
 
 /// The delay that follows `previous`.
 fn after(backoff: &Backoff, previous: Duration) -> Duration {
     let mut position = Position { index: 1, previous: Some(previous), left: None };
-    backoff.next_wait(&mut position, &mut Never).expect("there is one")
+    backoff.next_wait(&mut position, &mut NoDraw).expect("there is one")
 }
 
 #[test]
 fn kin_16_a_compounding_backoff_continues_from_the_last_delay() {
     let doubled = Backoff::exponential(ms(500), secs(30)).compounding();
-    assert_eq!(wait(&doubled, 0, &mut Never), ms(500));
+    assert_eq!(wait(&doubled, 0, &mut NoDraw), ms(500));
     for (previous, next) in [(500, 1_000), (16_000, 30_000), (30_000, 30_000), (1_000_000, 30_000)]
     {
         assert_eq!(after(&doubled, ms(previous)), ms(next), "{previous}");
     }
     let half_more = Backoff::exponential(secs(1), secs(60)).factor(1.5).compounding();
-    assert_eq!(wait(&half_more, 0, &mut Never), secs(1));
+    assert_eq!(wait(&half_more, 0, &mut NoDraw), secs(1));
     for (previous, next) in [(1_000, 1_500), (1_500, 2_250), (50_000, 60_000), (70_000, 60_000)] {
         assert_eq!(after(&half_more, ms(previous)), ms(next), "{previous}");
     }

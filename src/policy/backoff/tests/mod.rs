@@ -19,10 +19,10 @@ fn wait(backoff: &Backoff, index: u32, random: &mut dyn Random) -> Duration {
     backoff.delay(index, random).expect("there is one")
 }
 
-/// Must not be asked.
-struct Never;
+/// Panics when a number is drawn.
+struct NoDraw;
 
-impl Random for Never {
+impl Random for NoDraw {
     fn unit(&mut self) -> f64 {
         panic!("there is nothing to draw")
     }
@@ -41,7 +41,7 @@ fn secs(secs: u64) -> Duration {
 
 /// The first eight delays in milliseconds, without jitter.
 fn waits(backoff: &Backoff) -> [u128; 8] {
-    [0, 1, 2, 3, 4, 5, 6, 7].map(|index| wait(backoff, index, &mut Never).as_millis())
+    [0, 1, 2, 3, 4, 5, 6, 7].map(|index| wait(backoff, index, &mut NoDraw).as_millis())
 }
 
 #[test]
@@ -82,12 +82,12 @@ fn whole_factors_are_exact_as_far_as_a_duration_goes() {
     let backoff = Backoff::exponential(Duration::from_nanos(1), Duration::MAX);
     for index in 0..64 {
         let expected = Duration::from_nanos(1 << index);
-        assert_eq!(wait(&backoff, index, &mut Never), expected, "2^{index}");
+        assert_eq!(wait(&backoff, index, &mut NoDraw), expected, "2^{index}");
     }
 
     let backoff = Backoff::exponential(Duration::from_nanos(7), Duration::MAX).factor(10.0);
     let expected = Duration::new(7_000_000_000_000_000_000, 0);
-    assert_eq!(wait(&backoff, 27, &mut Never), expected, "more digits than an f64 has");
+    assert_eq!(wait(&backoff, 27, &mut NoDraw), expected, "more digits than an f64 has");
 }
 
 #[test]
@@ -130,9 +130,9 @@ fn an_invalid_jitter_is_clamped() {
 }
 
 #[test]
-fn no_number_is_drawn_if_the_delay_is_not_random() {
-    assert_eq!(wait(&Backoff::none().jitter(1.0), 0, &mut Never), Duration::ZERO);
-    assert_eq!(wait(&Backoff::constant(ms(5)).jitter(0.0), 0, &mut Never), ms(5));
+fn nothing_is_drawn_where_there_is_nothing_to_spread() {
+    assert_eq!(wait(&Backoff::none().jitter(1.0), 0, &mut NoDraw), Duration::ZERO);
+    assert_eq!(wait(&Backoff::constant(ms(5)).jitter(0.0), 0, &mut NoDraw), ms(5));
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_first_delay_of_zero_stays_zero() {
         Backoff::fibonacci(nothing, secs(9)),
     ] {
         for index in [0, 1, 2, 127, 128, 300] {
-            assert_eq!(wait(&backoff, index, &mut Never), nothing, "{backoff:?} {index}");
+            assert_eq!(wait(&backoff, index, &mut NoDraw), nothing, "{backoff:?} {index}");
         }
     }
 }
@@ -289,7 +289,7 @@ fn a_first_delay_of_zero_stays_zero() {
 #[test]
 fn the_first_delay_of_a_geometric_backoff_is_not_rounded() {
     let min = Duration::from_nanos(1_600);
-    assert_eq!(wait(&Backoff::geometric(min, secs(1), 5), 0, &mut Never), min);
+    assert_eq!(wait(&Backoff::geometric(min, secs(1), 5), 0, &mut NoDraw), min);
 }
 
 #[test]

@@ -124,8 +124,8 @@ proptest! {
         further in 0..200_u32,
     ) {
         let backoff = Backoff::with(shape);
-        let later = wait(&backoff, index + further, &mut Never);
-        prop_assert!(wait(&backoff, index, &mut Never) <= later);
+        let later = wait(&backoff, index + further, &mut NoDraw);
+        prop_assert!(wait(&backoff, index, &mut NoDraw) <= later);
     }
 
     #[test]
@@ -134,21 +134,21 @@ proptest! {
         prop_assume!(!matches!(shape, Shape::Exponential { compounding: true, factor, .. }
             if factor.fract() > 0.0));
         let backoff = Backoff::with(shape);
-        let stepped: Vec<_> = backoff.delays().random(Never).take(20).collect();
-        let asked: Vec<_> = (0..20).map(|index| wait(&backoff, index, &mut Never)).collect();
+        let stepped: Vec<_> = backoff.delays().random(NoDraw).take(20).collect();
+        let asked: Vec<_> = (0..20).map(|index| wait(&backoff, index, &mut NoDraw)).collect();
         prop_assert_eq!(stepped, asked);
     }
 
     #[test]
     fn restarts_within_a_period_agree_with_a_count(shape in sensible(), period in 0..10_000_u64) {
         let backoff = Backoff::with(shape);
-        prop_assume!(!wait(&backoff, 0, &mut Never).is_zero());
+        prop_assume!(!wait(&backoff, 0, &mut NoDraw).is_zero());
         let period = ms(period);
         let mut at = Duration::ZERO;
         let mut counted = 0;
         // Enough for delays of a millisecond or more.
         while at <= period && counted < 1_000 {
-            at += wait(&backoff, counted, &mut Never);
+            at += wait(&backoff, counted, &mut NoDraw);
             counted += 1;
         }
         prop_assume!(at > period);
