@@ -101,7 +101,9 @@ impl Context {
     }
 
     /// Sets the text shown with the child in [`status`](crate::SupervisorHandle::status), such as
-    /// `lag 12 ms`, until the next call or the end of this incarnation.
+    /// `lag 12 ms`.
+    ///
+    /// The text is kept until the next call or the end of this incarnation.
     pub fn set_status(&self, text: impl Into<String>) {
         self.incarnation.set_status(text.into().into());
     }

@@ -6,8 +6,8 @@
 //!
 //! | setting | types |
 //! | --- | --- |
-//! | exits that are followed by a restart | [`RestartType`](crate::RestartType); exceptions: [`Trigger`], [`OnExit`] |
-//! | delay before a restart | [`Backoff`](crate::Backoff), [`Jitter`], [`Reset`] |
+//! | exits that are followed by a restart | [`RestartType`]; exceptions: [`Trigger`], [`OnExit`] |
+//! | delay before a restart | [`Backoff`], [`Jitter`], [`Reset`] |
 //! | limit on restarts | [`Intensity`] |
 //! | what happens at the limit | [`OnExhausted`] |
 //! | decisions by a callback | [`ChildFailure`], [`FailureDecision`] |

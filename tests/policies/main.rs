@@ -15,5 +15,5 @@ mod on_exhausted;
 mod policy_files;
 mod presets;
 mod restart_policy;
+mod retry_after;
 mod trigger;
-mod waits;

@@ -76,7 +76,7 @@ storm(Life) ->
     say(each, (now_ns() - Began) / (?CHILDREN * ?TIMES)).
 
 one_for_all() ->
-    {ok, _} = started(?CHILDREN, one_for_all, told),
+    {ok, _} = started(?CHILDREN, one_for_all, on_demand),
     expect(?CHILDREN),
     Began = now_ns(),
     tell(0),
@@ -189,11 +189,11 @@ start_child(Index, Life) ->
 live(_Index, idle) ->
     begun(),
     wait();
-live(0, told) ->
+live(0, on_demand) ->
     register(child_0, self()),
     begun(),
     receive fail -> fail(exit) end;
-live(_Index, told) ->
+live(_Index, on_demand) ->
     begun(),
     wait();
 live(0, {again, How}) ->
@@ -227,8 +227,8 @@ live(_Index, looping) ->
 wait() ->
     receive stop -> ok end.
 
-fail(exit) -> exit(told);
-fail(error) -> error(told).
+fail(exit) -> exit(requested);
+fail(error) -> error(requested).
 
 tell(Index) ->
     child_name(Index) ! fail.
