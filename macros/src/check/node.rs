@@ -22,10 +22,8 @@ pub(crate) fn node(node: &Node, errors: &mut Errors) {
 }
 
 fn auto_shutdown(node: &Node, errors: &mut Errors) {
-    let ignored = match node.args.get("auto_shutdown") {
-        None => true,
-        Some(_) => node.args.word("auto_shutdown") == Some("Never"),
-    };
+    let args = &node.args;
+    let ignored = args.get("auto_shutdown").is_none() || args.is_set_to("auto_shutdown", "Never");
     let significant = node.children.iter().filter_map(|child| child.args.get("significant"));
     for significant in significant.filter(|_| ignored) {
         errors.at(
@@ -59,26 +57,28 @@ fn requirements(node: &Node, errors: &mut Errors) {
     }
     let position =
         |name: &LitStr| children.iter().position(|child| child.name.value() == name.value());
-    let before = errors.count();
+    let mut are_siblings = true;
     for (index, child) in children.iter().enumerate() {
         for required in child.args.requires() {
-            match position(required) {
-                None => errors.at(required, no_sibling(required, child, children)),
-                Some(required_index) if required_index == index => {
-                    let value = required.value();
-                    errors.at(required, format!("`{value}` can't require itself; remove this"));
+            let message = match position(required) {
+                None => no_sibling(required, child, children),
+                Some(at) if at == index => {
+                    format!("`{}` can't require itself; remove this", required.value())
                 }
-                Some(_) => {}
-            }
+                Some(_) => continue,
+            };
+            errors.at(required, message);
+            are_siblings = false;
         }
     }
-    if errors.count() > before {
+    if !are_siblings {
         return;
     }
     // An expression may be either, so both rules are left to `build()`.
-    match (node.args.get("start"), node.args.word("start")) {
-        (None, _) | (_, Some("Sequential")) => in_order(children, position, errors),
-        _ => no_circle(children, position, errors),
+    if node.args.get("start").is_none() || node.args.is_set_to("start", "Sequential") {
+        in_order(children, position, errors);
+    } else {
+        no_circle(children, position, errors);
     }
 }
 

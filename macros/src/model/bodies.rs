@@ -5,6 +5,10 @@
 use std::collections::VecDeque;
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use quote::ToTokens;
+
+use super::signature::names;
+use crate::span::group;
 
 pub(crate) struct Bodies(VecDeque<TokenTree>);
 
@@ -13,10 +17,9 @@ impl Bodies {
     pub(crate) fn take(item: TokenStream) -> (TokenStream, Self) {
         let mut bodies = VecDeque::new();
         let empty = |body: TokenTree| {
-            let mut empty = Group::new(Delimiter::Brace, TokenStream::new());
-            empty.set_span(body.span());
+            let empty = group(Delimiter::Brace, TokenStream::new(), body.span());
             bodies.push_back(body);
-            TokenTree::Group(empty)
+            empty.into()
         };
         let item = replace(item, empty);
         (item, Self(bodies))
@@ -24,7 +27,7 @@ impl Bodies {
 
     /// Returns whether an identifier occurs in one of the bodies.
     pub(crate) fn mention(&self, ident: &Ident) -> bool {
-        self.0.iter().any(|body| mentions(body, ident))
+        self.0.iter().any(|body| names(&body.to_token_stream(), &|name| name == ident))
     }
 
     /// Returns the item with its bodies.
@@ -49,13 +52,6 @@ fn replace(item: TokenStream, mut body: impl FnMut(TokenTree) -> TokenTree) -> T
     tokens.into_iter().collect()
 }
 
-fn mentions(token: &TokenTree, ident: &Ident) -> bool {
-    match token {
-        TokenTree::Group(group) => group.stream().into_iter().any(|token| mentions(&token, ident)),
-        token => matches!(token, TokenTree::Ident(other) if other == ident),
-    }
-}
-
 fn within(block: &Group, mut body: impl FnMut(TokenTree) -> TokenTree) -> TokenTree {
     let mut tokens = block.stream().into_iter().peekable();
     let mut items = TokenStream::new();
@@ -70,9 +66,7 @@ fn within(block: &Group, mut body: impl FnMut(TokenTree) -> TokenTree) -> TokenT
             token => token,
         }]);
     }
-    let mut items = Group::new(Delimiter::Brace, items);
-    items.set_span(block.span());
-    TokenTree::Group(items)
+    group(Delimiter::Brace, items, block.span()).into()
 }
 
 /// Returns whether it is an `impl` block, and not a function that returns an `impl Trait`.
