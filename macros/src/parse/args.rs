@@ -105,18 +105,15 @@ impl Args {
             skip(input, |input| input.peek(Token![,]));
             return Ok(());
         }
-        let before = self.get(key.name).map(|arg| !matches!(arg.setting, Setting::Invalid));
         let setting = setting(key, &ident, input, errors).unwrap_or_else(|error| {
             errors.push(error);
             skip(input, |input| input.peek(Token![,]));
             Setting::Invalid
         });
-        match before {
-            None => self.args.push(Arg { key, ident, setting }),
-            Some(true) => {
-                errors.at(&ident, format!("`{ident}` is already set; remove one of the two"));
-            }
-            Some(false) => {}
+        if self.get(key.name).is_none() {
+            self.args.push(Arg { key, ident, setting });
+        } else if !self.is_invalid(key.name) {
+            errors.at(&ident, format!("`{ident}` is already set; remove one of the two"));
         }
         Ok(())
     }
