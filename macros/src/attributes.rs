@@ -1,6 +1,6 @@
 //! Attributes of the item that the expansion has to respect.
 
-use syn::{Attribute, Generics, parse_quote};
+use syn::{Attribute, parse_quote};
 
 /// Removes an attribute with the name of the macro, so that it isn't expanded a second time.
 pub(crate) fn take_second(name: &str, attributes: &mut Vec<Attribute>) -> Option<Attribute> {
@@ -37,17 +37,4 @@ pub(crate) fn allow_deprecated<'a>(
     attributes.into_iter().find(|attribute| attribute.path().is_ident("deprecated")).map(
         |_| parse_quote!(#[allow(deprecated, reason = "the generated code uses the item itself")]),
     )
-}
-
-/// Returns the lint level that lets generated code repeat bounds.
-pub(crate) fn allow_added_bounds(generics: &Generics) -> Option<Attribute> {
-    generics.type_params().next().map(|_| {
-        parse_quote! {
-            #[allow(
-                clippy::trait_duplication_in_bounds,
-                clippy::type_repetition_in_bounds,
-                reason = "bounds are added whether or not they exist already"
-            )]
-        }
-    })
 }

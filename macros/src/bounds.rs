@@ -1,48 +1,28 @@
-//! Bounds that an expansion adds, beside the bounds of the same type.
+//! Bounds that an expansion adds, whether or not they exist already.
 
-use quote::ToTokens;
 use syn::punctuated::Punctuated;
-use syn::{
-    GenericParam, Generics, Ident, Token, Type, TypeParamBound, WherePredicate, parse_quote,
-};
+use syn::{Attribute, Generics, Token, Type, TypeParamBound, parse_quote};
 
 use crate::span::repeat;
 
 pub(crate) type Bounds = Punctuated<TypeParamBound, Token![+]>;
 
 /// Adds bounds to a type, which is a type parameter or contains some.
-pub(crate) fn require(generics: &mut Generics, ty: &Type, bounds: Bounds) {
-    let ident = match ty {
-        Type::Path(path) if path.qself.is_none() => path.path.get_ident(),
-        _ => None,
-    };
-    if let Some(own) = ident.and_then(|ident| own(generics, ident)) {
-        own.extend(bounds);
-        return;
-    }
+pub(crate) fn require(generics: &mut Generics, ty: &Type, bounds: &Bounds) {
     let ty = repeat(ty);
     generics.make_where_clause().predicates.push(parse_quote!(#ty: #bounds));
 }
 
-/// Returns the bounds of a type parameter.
-fn own<'a>(generics: &'a mut Generics, ident: &Ident) -> Option<&'a mut Bounds> {
-    let param = generics.params.iter_mut().find_map(|param| match param {
-        GenericParam::Type(param) if param.ident == *ident => Some(param),
-        _ => None,
-    })?;
-    if !param.bounds.is_empty() {
-        return Some(&mut param.bounds);
-    }
-    let mut clause = generics.where_clause.iter_mut().flat_map(|clause| &mut clause.predicates);
-    let own = clause.find_map(|predicate| match predicate {
-        WherePredicate::Type(predicate) if is(&predicate.bounded_ty, ident) => {
-            Some(&mut predicate.bounds)
+/// Returns the lint level that lets generated code repeat bounds.
+pub(crate) fn allow_added_bounds(generics: &Generics) -> Option<Attribute> {
+    generics.type_params().next().map(|_| {
+        parse_quote! {
+            #[allow(
+                clippy::multiple_bound_locations,
+                clippy::trait_duplication_in_bounds,
+                clippy::type_repetition_in_bounds,
+                reason = "bounds are added whether or not they exist already"
+            )]
         }
-        _ => None,
-    });
-    Some(own.unwrap_or(&mut param.bounds))
-}
-
-fn is(ty: &Type, ident: &Ident) -> bool {
-    *ident == ty.to_token_stream().to_string()
+    })
 }

@@ -2,10 +2,16 @@
 
 use std::fmt::Display;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::Error;
+use syn::{Error, Result};
 
+/// Fails with an error that underlines these tokens.
+pub(crate) fn fail<T>(tokens: impl ToTokens, message: impl Display) -> Result<T> {
+    Err(Error::new_spanned(tokens, message))
+}
+
+/// The errors of one expansion. As tokens they are one `compile_error!` each.
 #[derive(Debug, Default)]
 pub(crate) struct Errors(Option<Error>);
 
@@ -13,11 +19,6 @@ impl Errors {
     /// Adds an error that underlines these tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Display) {
         self.push(Error::new_spanned(tokens, message));
-    }
-
-    /// Adds an error that underlines this span.
-    pub(crate) fn at_span(&mut self, span: Span, message: impl Display) {
-        self.push(Error::new(span, message));
     }
 
     pub(crate) fn push(&mut self, error: Error) {
@@ -30,13 +31,10 @@ impl Errors {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
+}
 
-    pub(crate) fn count(&self) -> usize {
-        self.0.iter().flatten().count()
-    }
-
-    /// Returns one `compile_error!` for each error.
-    pub(crate) fn into_tokens(self) -> TokenStream {
-        self.0.map(Error::into_compile_error).unwrap_or_default()
+impl ToTokens for Errors {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        tokens.extend(self.0.as_ref().map(Error::to_compile_error));
     }
 }

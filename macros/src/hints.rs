@@ -93,7 +93,7 @@ fn subject(place: Place) -> &'static str {
 
 /// Returns the key that takes this word.
 fn with_word(place: Place, word: &str) -> Option<&'static Key> {
-    place.keys().find(|key| key.takes.words().is_some_and(|words| words.variant(word).is_some()))
+    place.keys().find(|key| key.takes.words().is_some_and(|words| words.words.contains(&word)))
 }
 
 #[cfg(test)]

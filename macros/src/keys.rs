@@ -54,16 +54,16 @@ impl Key {
         self.places.contains(&Field) && self.places != LIMITED
     }
 
-    pub(crate) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage<'static> {
         Usage { name: self.name, example: self.example }
     }
 }
 
 /// What an error about a value says: the key's name, and a correct use.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Usage {
-    pub(crate) name: &'static str,
-    pub(crate) example: &'static str,
+pub(crate) struct Usage<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) example: &'a str,
 }
 
 /// What a key takes.
@@ -174,20 +174,9 @@ pub(crate) const KEYS: &[Key] = &[
     key("mailbox", &[Function], FUNCTION, "mailbox = |it| it.max_attempts(3)"),
 ];
 
-/// The result of looking a key up.
-pub(crate) enum Lookup {
-    Here(&'static Key),
-    /// The key exists, in other places only.
-    Elsewhere(&'static Key),
-    Unknown,
-}
-
-pub(crate) fn find(place: Place, name: &str) -> Lookup {
-    match KEYS.iter().find(|key| key.name == name) {
-        Some(key) if key.places.contains(&place) => Lookup::Here(key),
-        Some(key) => Lookup::Elsewhere(key),
-        None => Lookup::Unknown,
-    }
+/// Returns the key of this name, wherever it is allowed.
+pub(crate) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
 }
 
 #[cfg(test)]
@@ -196,11 +185,10 @@ mod tests {
 
     #[test]
     fn a_key_is_found_only_where_it_is_allowed() {
-        assert!(
-            matches!(find(Supervisor, "strategy"), Lookup::Here(key) if key.name == "strategy")
-        );
-        assert!(matches!(find(Field, "strategy"), Lookup::Elsewhere(_)));
-        assert!(matches!(find(Supervisor, "stratgy"), Lookup::Unknown));
+        let is_allowed = |place| find("strategy").unwrap().places.contains(&place);
+        assert!(is_allowed(Supervisor));
+        assert!(!is_allowed(Field));
+        assert!(find("stratgy").is_none());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
+use syn::{ReturnType, Signature};
 
 /// The tokens that the compiler underlines, from the first one to the last.
 #[derive(Clone, Copy)]
@@ -18,6 +19,15 @@ impl SpanRange {
         let mut spans = written.into_token_stream().into_iter().map(|token| token.span());
         let first = spans.next().unwrap_or_else(Span::call_site);
         Self { first: generated_at(first), last: generated_at(spans.last().unwrap_or(first)) }
+    }
+
+    /// Returns the place of a function's return type, or else of its name. Errors about the future
+    /// underline it.
+    pub(crate) fn of_output(signature: &Signature) -> Self {
+        match &signature.output {
+            ReturnType::Default => Self::of(&signature.ident),
+            ReturnType::Type(_, ty) => Self::of(ty),
+        }
     }
 
     pub(crate) fn first(self) -> Span {
@@ -51,10 +61,9 @@ impl SpanRange {
 /// Returns the user's tokens once more, as generated code at the same places.
 pub(crate) fn repeat(written: impl ToTokens) -> TokenStream {
     let tokens = written.into_token_stream().into_iter().map(|token| match token {
-        TokenTree::Group(group) => {
-            let mut copy = Group::new(group.delimiter(), repeat(group.stream()));
-            copy.set_span(generated_at(group.span()));
-            TokenTree::Group(copy)
+        TokenTree::Group(inner) => {
+            let span = generated_at(inner.span());
+            group(inner.delimiter(), repeat(inner.stream()), span).into()
         }
         mut token => {
             token.set_span(generated_at(token.span()));
@@ -62,6 +71,13 @@ pub(crate) fn repeat(written: impl ToTokens) -> TokenStream {
         }
     });
     tokens.collect()
+}
+
+/// Returns a group at this place.
+pub(crate) fn group(delimiter: Delimiter, contents: TokenStream, span: Span) -> Group {
+    let mut group = Group::new(delimiter, contents);
+    group.set_span(span);
+    group
 }
 
 /// Returns the span of generated code that is reported at `place`.

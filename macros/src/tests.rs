@@ -233,7 +233,7 @@ fn every_key_is_documented() {
 #[test]
 fn every_word_is_documented() {
     for words in crate::keys::KEYS.iter().filter_map(|key| key.takes.words()) {
-        for word in words.all() {
+        for word in words.words {
             assert_documented(word, &format!("`\"{word}\"`"));
         }
     }

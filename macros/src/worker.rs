@@ -4,7 +4,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::spanned::Spanned;
-use syn::{Item, ItemFn, ItemImpl, Safety, Signature};
+use syn::{Attribute, Error, Item, ItemFn, ItemImpl, Safety, Signature};
 
 use crate::attributes::take_second;
 use crate::errors::Errors;
@@ -19,29 +19,31 @@ pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> TokenStream 
     let error = match syn::parse2(empty) {
         Ok(Item::Fn(item)) => return function(options, item, bodies),
         Ok(Item::Impl(item)) => return block(options, item, bodies),
-        Ok(Item::Struct(item)) => syn::Error::new(
-            item.struct_token.span(),
-            "a worker is an `async fn`, or the `impl` block of a type; put `#[worker]` there, or \
-             write `#[supervisor]` if the fields are children",
-        ),
-        Ok(other) => syn::Error::new(
-            other.span(),
-            "a worker is an `async fn`, or the `impl` block of a type; put `#[worker]` there",
-        ),
+        Ok(Item::Struct(item)) => {
+            let instead = ", or write `#[supervisor]` if the fields are children";
+            Error::new(item.struct_token.span(), format!("{NO_WORKER}{instead}"))
+        }
+        Ok(other) => Error::new(other.span(), NO_WORKER),
         Err(error) => error,
     };
     let error = error.into_compile_error();
     quote!(#item #error)
 }
 
-const TWICE: &str = "there is a `#[worker]` already; put all options into one";
+const NO_WORKER: &str =
+    "a worker is an `async fn`, or the `impl` block of a type; put `#[worker]` there";
+
+/// Parses the options, and refuses a second attribute.
+fn args(place: Place, options: TokenStream, attrs: &mut Vec<Attribute>) -> (Args, Errors) {
+    let mut errors = Errors::default();
+    if let Some(second) = take_second("worker", attrs) {
+        errors.at(second, "there is a `#[worker]` already; put all options into one");
+    }
+    (Args::parse(place, options, &mut errors), errors)
+}
 
 fn function(options: TokenStream, mut item: ItemFn, bodies: Bodies) -> TokenStream {
-    let mut errors = Errors::default();
-    if let Some(second) = take_second("worker", &mut item.attrs) {
-        errors.at(second, TWICE);
-    }
-    let args = Args::parse(Place::Function, options, &mut errors);
+    let (args, mut errors) = args(Place::Function, options, &mut item.attrs);
     check::function(&args, &item, &mut errors);
     let correct = errors.is_empty();
     let expansion = if item.sig.receiver().is_some() {
@@ -53,16 +55,11 @@ fn function(options: TokenStream, mut item: ItemFn, bodies: Bodies) -> TokenStre
         }
         expand::function(&args, item, bodies, correct)
     };
-    let errors = errors.into_tokens();
     quote!(#expansion #errors)
 }
 
 fn block(options: TokenStream, mut item: ItemImpl, bodies: Bodies) -> TokenStream {
-    let mut errors = Errors::default();
-    if let Some(second) = take_second("worker", &mut item.attrs) {
-        errors.at(second, TWICE);
-    }
-    let args = Args::parse(Place::Block, options, &mut errors);
+    let (args, mut errors) = args(Place::Block, options, &mut item.attrs);
     let expansion = if let Some((path, _)) = &item.trait_ {
         errors.at(
             path,
@@ -78,7 +75,6 @@ fn block(options: TokenStream, mut item: ItemImpl, bodies: Bodies) -> TokenStrea
         }
         expand::block(&args, item, bodies, correct)
     };
-    let errors = errors.into_tokens();
     quote!(#expansion #errors)
 }
 

@@ -102,25 +102,21 @@ fn parameters(method: &ImplItemFn, example: &str, errors: &mut Errors) {
     let (inboxes, others): (Vec<_>, Vec<_>) =
         typed_params(&method.sig.inputs).partition(|param| is_inbox(&param.ty));
     if let Some(inbox) = inboxes.first() {
-        errors.at(
-            inbox,
-            format!(
-                "`{name}` gets nothing but the context; keep the inbox in a field of the type, and \
-                 make the child by `child_with_mailbox(\"db\", mailbox, |inbox| …)`"
-            ),
+        let message = format!(
+            "`{name}` gets nothing but the context; keep the inbox in a field of the type, and \
+             make the child by `child_with_mailbox(\"db\", mailbox, |inbox| …)`"
         );
+        errors.at(inbox, message);
     }
     let mut params = others.into_iter();
     if let Some(first) = params.next().filter(|first| !is_context_reference(first)) {
         errors.at(&first.ty, format!("this must be `&Context`; write {example}"));
     }
     if let Some(second) = params.next() {
-        errors.at(
-            second,
-            format!(
-                "`{name}` gets nothing but the context; keep this in a field of the type instead"
-            ),
+        let message = format!(
+            "`{name}` gets nothing but the context; keep this in a field of the type instead"
         );
+        errors.at(second, message);
     }
 }
 

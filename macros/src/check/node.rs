@@ -22,20 +22,16 @@ pub(crate) fn node(node: &Node, errors: &mut Errors) {
 }
 
 fn auto_shutdown(node: &Node, errors: &mut Errors) {
-    let ignored = match node.args.get("auto_shutdown") {
-        None => true,
-        Some(_) => node.args.word("auto_shutdown") == Some("Never"),
-    };
+    let args = &node.args;
+    let ignored = args.get("auto_shutdown").is_none() || args.is_set_to("auto_shutdown", "Never");
     let significant = node.children.iter().filter_map(|child| child.args.get("significant"));
     for significant in significant.filter(|_| ignored) {
-        errors.at(
-            &significant.ident,
-            format!(
-                "`{}` doesn't end when a significant child does; add `auto_shutdown = \
-                 \"any_significant\"` to it, or remove `significant`",
-                node.ident,
-            ),
+        let message = format!(
+            "`{}` doesn't end when a significant child does; add `auto_shutdown = \
+             \"any_significant\"` to it, or remove `significant`",
+            node.ident,
         );
+        errors.at(&significant.ident, message);
     }
 }
 
@@ -52,38 +48,45 @@ fn names(children: &[ChildField], errors: &mut Errors) {
     }
 }
 
+/// The requirements of one child, each with the index of the sibling.
+type Requirements<'a> = Vec<(usize, &'a LitStr)>;
+
 fn requirements(node: &Node, errors: &mut Errors) {
     let children = &node.children;
     if children.iter().any(|child| child.args.is_invalid("name")) {
         return;
     }
-    let position =
-        |name: &LitStr| children.iter().position(|child| child.name.value() == name.value());
-    let before = errors.count();
+    let mut requirements = Vec::new();
+    let mut are_siblings = true;
     for (index, child) in children.iter().enumerate() {
+        let mut resolved = Vec::new();
         for required in child.args.requires() {
-            match position(required) {
-                None => errors.at(required, no_sibling(required, child, children)),
-                Some(required_index) if required_index == index => {
-                    let value = required.value();
-                    errors.at(required, format!("`{value}` can't require itself; remove this"));
+            let value = required.value();
+            let message = match children.iter().position(|child| child.name.value() == value) {
+                None => no_sibling(&value, child, children),
+                Some(at) if at == index => format!("`{value}` can't require itself; remove this"),
+                Some(at) => {
+                    resolved.push((at, required));
+                    continue;
                 }
-                Some(_) => {}
-            }
+            };
+            errors.at(required, message);
+            are_siblings = false;
         }
+        requirements.push(resolved);
     }
-    if errors.count() > before {
+    if !are_siblings {
         return;
     }
     // An expression may be either, so both rules are left to `build()`.
-    match (node.args.get("start"), node.args.word("start")) {
-        (None, _) | (_, Some("Sequential")) => in_order(children, position, errors),
-        _ => no_circle(children, position, errors),
+    if node.args.get("start").is_none() || node.args.is_set_to("start", "Sequential") {
+        in_order(children, &requirements, errors);
+    } else {
+        no_circle(children, &requirements, errors);
     }
 }
 
-fn no_sibling(required: &LitStr, child: &ChildField, children: &[ChildField]) -> String {
-    let required = required.value();
+fn no_sibling(required: &str, child: &ChildField, children: &[ChildField]) -> String {
     let names = children.iter().map(|other| other.name.value());
     let names: Vec<_> = names.filter(|name| *name != child.name.value()).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -91,61 +94,46 @@ fn no_sibling(required: &LitStr, child: &ChildField, children: &[ChildField]) ->
         [] => {
             format!("there is no sibling `{required}`, since there is no other child; remove this")
         }
-        names => format!("there is no sibling `{required}`; {}", instead(&required, names)),
+        names => format!("there is no sibling `{required}`; {}", instead(required, names)),
     }
 }
 
 /// Refuses a requirement that is declared later, where children start one after the other.
-fn in_order(
-    children: &[ChildField],
-    position: impl Fn(&LitStr) -> Option<usize>,
-    errors: &mut Errors,
-) {
-    for (index, child) in children.iter().enumerate() {
-        let later = |required: &&LitStr| position(required).is_some_and(|at| at > index);
-        for required in child.args.requires().iter().filter(later) {
-            let value = required.value();
-            errors.at(
-                required,
-                format!(
-                    "`{value}` is declared after `{}`, so it would start later; declare it first, \
-                     or let the supervisor `start = \"concurrent\"`",
-                    child.name.value(),
-                ),
+fn in_order(children: &[ChildField], requirements: &[Requirements<'_>], errors: &mut Errors) {
+    for (index, (child, requires)) in children.iter().zip(requirements).enumerate() {
+        for (_, required) in requires.iter().filter(|(at, _)| *at > index) {
+            let (value, name) = (required.value(), child.name.value());
+            let message = format!(
+                "`{value}` is declared after `{name}`, so it would start later; declare it first, \
+                 or let the supervisor `start = \"concurrent\"`"
             );
+            errors.at(required, message);
         }
     }
 }
 
 /// Reports one circle, at the requirement that closes it.
-fn no_circle(
-    children: &[ChildField],
-    position: impl Fn(&LitStr) -> Option<usize>,
-    errors: &mut Errors,
-) {
+fn no_circle(children: &[ChildField], requirements: &[Requirements<'_>], errors: &mut Errors) {
     for start in 0..children.len() {
         let mut done = vec![false; children.len()];
-        let mut walk = vec![(start, children[start].args.requires().iter())];
+        let mut walk = vec![(start, requirements[start].iter())];
         while let Some((_, requires)) = walk.last_mut() {
-            let Some(required) = requires.next() else {
+            let Some((next, required)) = requires.next() else {
                 walk.pop();
                 continue;
             };
-            let Some(next) = position(required) else { continue };
-            if next == start {
-                let names = walk.iter().map(|(index, _)| children[*index].name.value());
-                let names: Vec<_> = names.chain([children[start].name.value()]).collect();
-                let circle = names.join(" → ");
-                errors.at(
-                    required,
-                    format!(
-                        "these children require each other in a circle: {circle}; remove one of the requirements"
-                    ),
+            if *next == start {
+                let circle = walk.iter().map(|(index, _)| *index).chain([start]);
+                let circle: Vec<_> = circle.map(|index| children[index].name.value()).collect();
+                let message = format!(
+                    "these children require each other in a circle: {}; remove one of the \
+                     requirements",
+                    circle.join(" → "),
                 );
-                return;
+                return errors.at(required, message);
             }
-            if next > start && !std::mem::replace(&mut done[next], true) {
-                walk.push((next, children[next].args.requires().iter()));
+            if *next > start && !std::mem::replace(&mut done[*next], true) {
+                walk.push((*next, requirements[*next].iter()));
             }
         }
     }

@@ -52,32 +52,28 @@ fn limits(args: &Args, errors: &mut Errors) {
         return;
     }
     let [max, period, intensity, unlimited] = keys.map(|key| args.get(key).map(|arg| &arg.ident));
-    match (max.or(period), intensity, unlimited) {
-        (Some(limit), _, Some(_)) | (None, Some(limit), Some(_)) => errors.at(
+    let (key, message) = match (max.or(period), intensity, unlimited) {
+        (Some(limit), _, Some(_)) | (None, Some(limit), Some(_)) => (
             limit,
             format!("`{limit}` limits what `unlimited_restarts` allows; remove one of the two"),
         ),
-        (Some(limit), Some(second), None) => errors
-            .at(second, format!("`{second}` sets the same as `{limit}`; remove one of the two")),
-        (_, _, None) => match (max, period) {
-            (Some(max), None) => {
-                let message =
-                    "`max_restarts` needs a `period`; add `period = \"60s\"`, for example";
-                errors.at(max, message);
-            }
-            (None, Some(period)) => {
-                let message = "`period` needs `max_restarts`; add `max_restarts = 5`, for example";
-                errors.at(period, message);
-            }
-            (Some(_), Some(_)) | (None, None) => {}
-        },
-        (None, None, Some(_)) => {}
-    }
+        (Some(limit), Some(second), None) => {
+            (second, format!("`{second}` sets the same as `{limit}`; remove one of the two"))
+        }
+        (Some(max), None, None) if period.is_none() => {
+            (max, "`max_restarts` needs a `period`; add `period = \"60s\"`, for example".into())
+        }
+        (Some(period), None, None) if max.is_none() => {
+            (period, "`period` needs `max_restarts`; add `max_restarts = 5`, for example".into())
+        }
+        _ => return,
+    };
+    errors.at(key, message);
 }
 
 /// Refuses a permanent child that is significant, unless an exception lets it end for good.
 fn significant(args: &Args, errors: &mut Errors) {
-    let is_permanent = args.word("restart") == Some("Permanent") && args.get("stop_if").is_none();
+    let is_permanent = args.is_set_to("restart", "Permanent") && args.get("stop_if").is_none();
     if let Some(significant) = args.get("significant").filter(|_| is_permanent) {
         errors.at(
             &significant.ident,

@@ -6,13 +6,13 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{ImplItem, ImplItemFn, ItemImpl, ReturnType, parse_quote};
+use syn::{ImplItem, ImplItemFn, ItemImpl, parse_quote};
 
 use super::calls::calls;
 use crate::attributes::cfgs;
 use crate::model::{Bodies, child_methods, child_methods_mut, typed_params};
 use crate::parse::Args;
-use crate::paths::{self, Krate};
+use crate::paths::Krate;
 use crate::span::{SpanRange, generated_at};
 
 /// Returns the block and the implementation of `Child`.
@@ -48,7 +48,7 @@ pub(crate) fn foreign_trait(args: &Args, block: &ItemImpl, bodies: Bodies) -> To
         attribute.path().segments.last().is_some_and(|last| last.ident == "async_trait")
     });
     let async_trait = (!has_it && block.items.iter().any(is_async)).then(|| {
-        let async_trait = args.krate().item(paths::ASYNC_TRAIT);
+        let async_trait = args.krate().item("async_trait");
         quote!(#[#async_trait])
     });
     let block = bodies.put_back(block.into_token_stream());
@@ -68,7 +68,7 @@ fn child(args: &Args, block: &ItemImpl, correct: bool) -> TokenStream {
     let ItemImpl { self_ty, .. } = block;
     let (impl_generics, _, where_clause) = generics.split_for_impl();
     let cfgs = cfgs(&block.attrs);
-    let child = krate.item(paths::CHILD);
+    let child = krate.item("Child");
     quote! {
         #(#cfgs)*
         impl #impl_generics #child for #self_ty #where_clause {
@@ -92,7 +92,7 @@ fn spec(args: &Args, krate: &Krate) -> TokenStream {
     if options.is_empty() {
         return TokenStream::new();
     }
-    let child_spec = krate.item(paths::CHILD_SPEC);
+    let child_spec = krate.item("ChildSpec");
     quote! {
         fn child_spec(__spec: #child_spec) -> #child_spec {
             __spec #options
@@ -104,11 +104,7 @@ fn spec(args: &Args, krate: &Krate) -> TokenStream {
 fn forward(method: &ImplItemFn, krate: &Krate) -> TokenStream {
     let name = &method.sig.ident;
     let cfgs = cfgs(&method.attrs);
-    // Errors about the future underline the return type.
-    let range = match &method.sig.output {
-        ReturnType::Default => SpanRange::of(name),
-        ReturnType::Type(_, ty) => SpanRange::of(ty),
-    };
+    let range = SpanRange::of_output(&method.sig);
     let (ctx, arguments) = match typed_params(&method.sig.inputs).next() {
         Some(param) => {
             let ctx = Ident::new("__ctx", generated_at(param.ty.span()));
@@ -116,7 +112,7 @@ fn forward(method: &ImplItemFn, krate: &Krate) -> TokenStream {
         }
         None => (quote!(_), quote!(self)),
     };
-    let outcome = krate.item(paths::OUTCOME);
+    let outcome = krate.item("Outcome");
     let exit = range.locate(quote!(Self::#name(#arguments).await));
     let exit = range.call(quote!(#outcome::into_exit), exit);
     let future = quote_spanned!(range.first()=> async move { #exit });
@@ -127,7 +123,7 @@ fn forward(method: &ImplItemFn, krate: &Krate) -> TokenStream {
 
 /// Returns a method of the trait as `async_trait` would generate it, with full paths.
 fn of_child(name: &Ident, ctx: &TokenStream, krate: &Krate, body: &TokenStream) -> TokenStream {
-    let [context, exit] = krate.items([paths::CONTEXT, paths::EXIT]);
+    let (context, exit) = (krate.item("Context"), krate.item("Exit"));
     quote! {
         fn #name<'life0, 'life1, 'async_trait>(
             &'life0 mut self,

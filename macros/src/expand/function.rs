@@ -3,24 +3,22 @@
 //! The parameters besides the `Context` and the `Inbox` are the constructor's. They are cloned for
 //! each incarnation.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use proc_macro2::{Delimiter, Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::ext::IdentExt;
-use syn::spanned::Spanned;
-use syn::{
-    Attribute, FnArg, GenericParam, ItemFn, LitStr, Pat, PatType, ReturnType, Signature, Type,
-    Visibility, parse_quote,
-};
+use syn::{Attribute, FnArg, ItemFn, PatType, Signature, Type, Visibility, parse_quote};
 
 use super::calls::calls;
 use super::mailbox;
 use super::worker_call::{Argument, WorkerCall};
-use crate::attributes::allow_added_bounds;
-use crate::bounds::{Bounds, require};
-use crate::model::{Bodies, InboxParam, is_context_or_borrow, is_generic, is_inbox, typed_params};
+use crate::bounds::{Bounds, allow_added_bounds, require};
+use crate::model::{
+    Bodies, InboxParam, inferred, is_context_or_borrow, is_generic, is_inbox, param_name,
+    typed_params,
+};
 use crate::parse::Args;
-use crate::paths::{self, Krate};
-use crate::span::{SpanRange, generated_at};
+use crate::paths::Krate;
+use crate::span::{SpanRange, generated_at, group};
 
 /// The special parameters of a function, and the arguments of its constructor.
 struct Params {
@@ -62,8 +60,7 @@ pub(crate) fn function(
         }
     });
     // With the span of the user's body, the compiler reports a worker that is never used.
-    let mut body = Group::new(Delimiter::Brace, quote!(#function #result));
-    body.set_span(span);
+    let body = group(Delimiter::Brace, quote!(#function #result), span);
     quote! {
         #(#outer)*
         #bounded
@@ -78,11 +75,12 @@ fn params(signature: &Signature) -> Params {
     let params: Vec<_> = params.filter(|param| !is_context_or_borrow(&param.ty)).collect();
     let inbox = InboxParam::find(&params);
     let params = params.into_iter().filter(|param| !is_inbox(&param.ty));
-    Params {
-        context: first.map(|first| context(&first)),
-        inbox,
-        arguments: params.enumerate().map(argument).collect(),
-    }
+    let arguments = params.zip(1..).map(|(param, number)| {
+        let name = param_name(&param, &format!("argument_{number}"));
+        Argument { name, ty: *param.ty }
+    });
+    let context = first.map(|first| param_name(&first, "__ctx"));
+    Params { context, inbox, arguments: arguments.collect() }
 }
 
 /// Turns the function's signature into the constructor's.
@@ -92,7 +90,7 @@ fn constructor_signature(signature: &mut Signature, params: &Params, krate: &Kra
     });
     signature.inputs = inputs.collect();
     signature.asyncness = None;
-    let child_spec = krate.item(paths::CHILD_SPEC);
+    let child_spec = krate.item("ChildSpec");
     signature.output = match &params.inbox {
         None => parse_quote!(-> #child_spec),
         Some(inbox) => {
@@ -110,12 +108,8 @@ fn result(
     params: Params,
     krate: &Krate,
 ) -> TokenStream {
-    let name = args.name().cloned();
-    let name = name.unwrap_or_else(|| LitStr::new(&ident.unraw().to_string(), ident.span()));
-    let range = match &function.sig.output {
-        ReturnType::Default => SpanRange::of(ident),
-        ReturnType::Type(_, ty) => SpanRange::of(ty),
-    };
+    let name = args.name_or(&ident.unraw().to_string(), ident.span());
+    let range = SpanRange::of_output(&function.sig);
     let (run, turbofish) = (&function.sig.ident, turbofish(function));
     let run = quote!(#run #turbofish);
     let Params { context, inbox, arguments } = params;
@@ -139,26 +133,6 @@ fn split(attributes: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribute>) {
     attributes.into_iter().partition(is_outer)
 }
 
-/// Returns the name of the context: the parameter's, which can't be taken for a constant.
-fn context(param: &PatType) -> Ident {
-    let mut name = match &*param.pat {
-        Pat::Ident(pat) => pat.ident.clone(),
-        _ => Ident::new("__ctx", Span::call_site()),
-    };
-    name.set_span(generated_at(name.span()));
-    name
-}
-
-fn argument((index, param): (usize, PatType)) -> Argument {
-    let mut name = match &*param.pat {
-        Pat::Ident(pat) => pat.ident.clone(),
-        pat => Ident::new(&format!("argument_{}", index + 1), pat.span()),
-    };
-    // Hygiene keeps it apart from the function's parameter of the same name.
-    name.set_span(generated_at(name.span()));
-    Argument { name, ty: *param.ty }
-}
-
 /// Adds the bounds that a restart needs to parameters of generic types.
 fn require_clones(signature: &mut Signature) {
     let bounds: Bounds =
@@ -171,18 +145,13 @@ fn require_clones(signature: &mut Signature) {
             // A type without a name can't have bounds in a `where` clause.
             anonymous.bounds.extend(bounds.clone());
         } else if is_generic(ty, &signature.generics) {
-            require(&mut signature.generics, ty, bounds.clone());
+            require(&mut signature.generics, ty, &bounds);
         }
     }
 }
 
 /// Returns the generic arguments, which the compiler couldn't infer.
 fn turbofish(function: &ItemFn) -> TokenStream {
-    let params = function.sig.generics.params.iter().filter_map(|param| match param {
-        GenericParam::Type(param) => Some(&param.ident),
-        GenericParam::Const(param) => Some(&param.ident),
-        GenericParam::Lifetime(_) => None,
-    });
-    let params: Vec<_> = params.collect();
+    let params: Vec<_> = inferred(&function.sig.generics).collect();
     if params.is_empty() { TokenStream::new() } else { quote!(::<#(#params),*>) }
 }

@@ -1,6 +1,6 @@
 //! The mailbox of a worker function, as `__mailbox`, and its address, as `__address`.
 
-use proc_macro2::{Delimiter, Group, Literal, TokenStream};
+use proc_macro2::{Delimiter, Literal, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Expr, ExprClosure, Generics, Pat, Type, parse_quote};
 
@@ -8,15 +8,15 @@ use super::values;
 use crate::bounds::require;
 use crate::model::{InboxParam, is_generic, message_type};
 use crate::parse::{Args, Value};
-use crate::paths::{self, Krate};
-use crate::span::{SpanRange, repeat};
+use crate::paths::Krate;
+use crate::span::{SpanRange, group, repeat};
 
 /// The capacity unless one is set.
 const CAPACITY: usize = 1000;
 
 /// Returns the type of the address. An unknown type of messages becomes a type parameter.
 pub(super) fn address(inbox: &InboxParam, krate: &Krate, generics: &mut Generics) -> TokenStream {
-    let address = krate.item(paths::ADDRESS);
+    let address = krate.item("mailbox::Address");
     if let Some(message) = &inbox.message {
         let message = repeat(message);
         return quote!(#address<#message>);
@@ -33,11 +33,11 @@ pub(super) fn mailbox(inbox: &InboxParam, args: &Args, krate: &Krate) -> TokenSt
         Some(capacity) => values::value(capacity, krate),
         None => Literal::usize_unsuffixed(CAPACITY).into_token_stream(),
     };
-    let function = SpanRange::of(ty).locate(krate.item(paths::MAILBOX_FN));
+    let function = SpanRange::of(ty).locate(krate.item("mailbox"));
     let made = quote!(let (__address, __mailbox) = #function::<#message>(#capacity););
     let Some(Value::Expression(options)) = args.value("mailbox") else { return made };
     let range = SpanRange::of(options);
-    let mailbox = krate.item(paths::MAILBOX_TYPE);
+    let mailbox = krate.item("mailbox::Mailbox");
     let mailbox = quote!(#mailbox<#message>);
     let function = match options {
         Expr::Path(path) => path.to_token_stream(),
@@ -52,9 +52,7 @@ pub(super) fn mailbox(inbox: &InboxParam, args: &Args, krate: &Krate) -> TokenSt
 }
 
 fn in_parentheses(range: SpanRange, function: impl ToTokens) -> TokenStream {
-    let mut group = Group::new(Delimiter::Parenthesis, function.into_token_stream());
-    group.set_span(range.first());
-    group.into_token_stream()
+    group(Delimiter::Parenthesis, function.into_token_stream(), range.first()).into_token_stream()
 }
 
 /// Adds the type of the parameter to a closure, which can't be inferred where it is called directly.
@@ -74,6 +72,6 @@ pub(super) fn require_send(ty: &Type, generics: &mut Generics) {
     if let Ok(message) = message_type(ty)
         && is_generic(&message, generics)
     {
-        require(generics, &message, parse_quote!(::core::marker::Send + 'static));
+        require(generics, &message, &parse_quote!(::core::marker::Send + 'static));
     }
 }

@@ -7,7 +7,7 @@ use syn::{Generics, parse_quote};
 use super::calls::{calls, split};
 use crate::bounds::require;
 use crate::model::{ChildField, FieldKind, Node, is_generic};
-use crate::paths::{self, Krate};
+use crate::paths::Krate;
 use crate::span::{SpanRange, repeat};
 
 /// Returns the methods. They do nothing unless the struct is correct.
@@ -15,19 +15,17 @@ pub(crate) fn node(node: &Node, correct: bool) -> TokenStream {
     let Node { vis, ident, args, attributes, .. } = node;
     let krate = &args.krate();
     let [child_spec, supervisor_builder, run_error] =
-        krate.items([paths::CHILD_SPEC, paths::SUPERVISOR_BUILDER, paths::RUN_ERROR]);
+        ["ChildSpec", "SupervisorBuilder", "RunError"].map(|item| krate.item(item));
     let generics = generics(node, krate);
     let (impl_generics, ty_generics, bounds) = generics.split_for_impl();
-    let (builder, into_child, run) = if correct {
-        let itself = args.group("child").map(|itself| calls(itself, krate));
-        (
-            builder(node, krate),
-            quote!(self.builder().into_child() #itself),
-            quote!(self.builder().build()?.run().await),
-        )
-    } else {
-        (quote!(loop {}), quote!(loop {}), quote!(loop {}))
-    };
+    let itself = args.group("child").map(|itself| calls(itself, krate));
+    let bodies = [
+        builder(node, krate),
+        quote!(self.builder().into_child() #itself),
+        quote!(self.builder().build()?.run().await),
+    ];
+    let [builder, into_child, run] =
+        bodies.map(|body| if correct { body } else { quote!(loop {}) });
     let about = format!(" Returns the builder of the supervisor `{}`.", node.name.value());
     quote! {
         #(#attributes)*
@@ -64,11 +62,11 @@ pub(crate) fn node(node: &Node, correct: bool) -> TokenStream {
 
 /// Returns the struct's generics, with the bounds that the fields need.
 fn generics(node: &Node, krate: &Krate) -> Generics {
-    let [component, child_spec] = krate.items([paths::COMPONENT_TRAIT, paths::CHILD_SPEC]);
+    let (component, child_spec) = (krate.item("Component"), krate.item("ChildSpec"));
     let mut generics = node.generics.clone();
     for child in node.children.iter().filter(|child| is_generic(&child.ty, &node.generics)) {
         match child.kind {
-            FieldKind::Child => require(&mut generics, &child.ty, parse_quote!(#component)),
+            FieldKind::Child => require(&mut generics, &child.ty, &parse_quote!(#component)),
             FieldKind::Supervisor => {
                 let ty = repeat(&child.ty);
                 let from = parse_quote!(#child_spec: ::core::convert::From<#ty>);
@@ -83,7 +81,7 @@ fn generics(node: &Node, krate: &Krate) -> Generics {
 /// Returns the calls of the builder. A field with a `cfg` needs a statement, the others are one chain.
 fn builder(node: &Node, krate: &Krate) -> TokenStream {
     let name = &node.name;
-    let supervisor = krate.item(paths::SUPERVISOR);
+    let supervisor = krate.item("Supervisor");
     let options = calls(&node.args, krate);
     let mut checks = TokenStream::new();
     let mut statements = TokenStream::new();
@@ -116,20 +114,20 @@ fn spec(child: &ChildField, krate: &Krate) -> TokenStream {
     let value = range.field(ident);
     match child.kind {
         FieldKind::Child => {
-            let component = krate.item(paths::COMPONENT_FN);
+            let component = krate.item("component");
             let component = range.call(component, quote!(#name, #value));
             let calls = calls(args, krate);
             quote!(#component #calls)
         }
         FieldKind::Supervisor => {
-            let child_spec = krate.item(paths::CHILD_SPEC);
+            let child_spec = krate.item("ChildSpec");
             let from = quote!(<#child_spec as ::core::convert::From<_>>::from);
             let from = range.call(from, value);
             let calls = calls(args, krate);
             quote!(#from.named(#name) #calls)
         }
         FieldKind::Dynamic => {
-            let dynamic = krate.item(paths::DYNAMIC_SUPERVISOR);
+            let dynamic = krate.item("DynamicSupervisor");
             let (of_builder, of_child) = split(args, krate);
             let builder = quote!(#dynamic::builder(#name) #of_builder);
             if of_child.is_empty() { builder } else { quote!(#builder.into_child() #of_child) }
@@ -140,7 +138,7 @@ fn spec(child: &ChildField, krate: &Krate) -> TokenStream {
 /// Returns a statement that checks the field's type, whose value isn't needed.
 fn check_dynamic(child: &ChildField, krate: &Krate) -> TokenStream {
     let range = SpanRange::of(&child.ty);
-    let dynamic = range.locate(krate.item(paths::DYNAMIC_SUPERVISOR));
+    let dynamic = range.locate(krate.item("DynamicSupervisor"));
     let value = range.field(&child.ident);
     quote!(let _: #dynamic = #value;)
 }

@@ -6,14 +6,13 @@ use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
 use crate::parse::{Backoff, Fallback, Scalar, Value};
-use crate::paths::{self, Krate};
+use crate::paths::Krate;
 use crate::span::generated_at;
 
 pub(super) fn value(value: &Value, krate: &Krate) -> TokenStream {
     match value {
-        Value::Word { words, variant, span } => {
-            let span = generated_at(*span);
-            let (ty, variant) = (krate.item_at(words.ty, span), Ident::new(variant, span));
+        Value::Word(ty, variant) => {
+            let (ty, span) = (krate.item_at(ty, variant.span()), variant.span());
             quote_spanned!(span=> #ty::#variant)
         }
         Value::Scalar(value) => scalar(value),
@@ -29,7 +28,6 @@ pub(super) fn value(value: &Value, krate: &Krate) -> TokenStream {
 fn scalar(scalar: &Scalar) -> TokenStream {
     match scalar {
         Scalar::Duration(value, span) => duration(*value, *span),
-        Scalar::Number(number) => number.to_token_stream(),
         Scalar::Expression(expr) => expr.to_token_stream(),
     }
 }
@@ -53,8 +51,8 @@ fn duration(duration: Duration, span: Span) -> TokenStream {
 
 fn backoff(backoff: &Backoff, krate: &Krate) -> TokenStream {
     let written = |name| backoff.setting(name).map(scalar);
-    let arguments = backoff.curve.arguments.iter().map(|argument| {
-        written(argument.name).or_else(|| match argument.fallback {
+    let arguments = backoff.curve.arguments.iter().map(|(name, fallback)| {
+        written(name).or_else(|| match *fallback {
             Fallback::Required => None,
             Fallback::Millis(millis) => Some(duration(Duration::from_millis(millis), backoff.span)),
             Fallback::SameAs(other) => written(other),
@@ -64,7 +62,7 @@ fn backoff(backoff: &Backoff, krate: &Krate) -> TokenStream {
         let argument = scalar(argument);
         quote!(.#method(#argument))
     });
-    let ty = krate.item(paths::BACKOFF);
+    let ty = krate.item("Backoff");
     let constructor = Ident::new(backoff.curve.name, generated_at(backoff.span));
     quote!(#ty::#constructor(#(#arguments),*) #(#methods)*)
 }

@@ -6,8 +6,8 @@ use syn::spanned::Spanned;
 use syn::{LitStr, Type};
 
 use crate::model::InboxParam;
-use crate::paths::{self, Krate};
-use crate::span::{SpanRange, generated_at};
+use crate::paths::Krate;
+use crate::span::{SpanRange, generated_at, group};
 
 /// A parameter of the constructor: one of the function's, under a name of its own.
 pub(super) struct Argument {
@@ -52,17 +52,17 @@ impl ToTokens for WorkerCall<'_> {
         let (function, passed) = match (inbox, &*names, context) {
             (Some(inbox), ..) => {
                 let run = self.with_inbox(inbox);
-                (paths::WORKER_WITH_MAILBOX, quote!(#name, __mailbox, #run))
+                ("worker_with_mailbox", quote!(#name, __mailbox, #run))
             }
-            (None, [], Some(_)) => (paths::WORKER, quote!(#name, #run)),
-            (None, [], None) => (paths::WORKER, quote!(#name, |_| #run())),
+            (None, [], Some(_)) => ("worker", quote!(#name, #run)),
+            (None, [], None) => ("worker", quote!(#name, |_| #run())),
             (None, [one], context) => {
                 let state = arguments[0].value();
                 let run = match context {
                     Some(_) => run.clone(),
                     None => quote!(|_, #one| #run(#one)),
                 };
-                (paths::WORKER_WITH, quote!(#name, #state, #run))
+                ("worker_with", quote!(#name, #state, #run))
             }
             (None, names, context) => {
                 let state = self.state();
@@ -70,7 +70,7 @@ impl ToTokens for WorkerCall<'_> {
                     Some(ctx) => quote!(|#ctx, (#(#names),*)| #run(#ctx, #(#names),*)),
                     None => quote!(|_, (#(#names),*)| #run(#(#names),*)),
                 };
-                (paths::WORKER_WITH, quote!(#name, #state, #run))
+                ("worker_with", quote!(#name, #state, #run))
             }
         };
         tokens.extend(range.call(krate.item(function), passed));
@@ -104,8 +104,6 @@ impl WorkerCall<'_> {
     /// Returns all arguments as one tuple.
     fn state(&self) -> Group {
         let values = self.arguments.iter().map(Argument::value);
-        let mut tuple = Group::new(Delimiter::Parenthesis, quote!(#(#values),*));
-        tuple.set_span(self.range.first());
-        tuple
+        group(Delimiter::Parenthesis, quote!(#(#values),*), self.range.first())
     }
 }

@@ -6,25 +6,26 @@ use std::collections::VecDeque;
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
-pub(crate) struct Bodies(VecDeque<TokenTree>);
+use super::signature::names;
+use crate::span::group;
+
+pub(crate) struct Bodies(VecDeque<Group>);
 
 impl Bodies {
     /// Returns the item with empty bodies, and the bodies.
     pub(crate) fn take(item: TokenStream) -> (TokenStream, Self) {
         let mut bodies = VecDeque::new();
-        let empty = |body: TokenTree| {
-            let mut empty = Group::new(Delimiter::Brace, TokenStream::new());
-            empty.set_span(body.span());
+        let item = replace(item, |body| {
+            let empty = group(Delimiter::Brace, TokenStream::new(), body.span());
             bodies.push_back(body);
-            TokenTree::Group(empty)
-        };
-        let item = replace(item, empty);
+            empty
+        });
         (item, Self(bodies))
     }
 
     /// Returns whether an identifier occurs in one of the bodies.
     pub(crate) fn mention(&self, ident: &Ident) -> bool {
-        self.0.iter().any(|body| mentions(body, ident))
+        self.0.iter().any(|body| names(&body.stream(), &|name| name == ident))
     }
 
     /// Returns the item with its bodies.
@@ -34,58 +35,43 @@ impl Bodies {
 }
 
 /// Replaces the body of a function, or those of the functions of an `impl` block.
-fn replace(item: TokenStream, mut body: impl FnMut(TokenTree) -> TokenTree) -> TokenStream {
-    let mut tokens: Vec<_> = item.into_iter().collect();
-    let is_block = is_block(&tokens);
-    match tokens.pop() {
-        Some(TokenTree::Group(group)) if is_brace(&group) && is_block => {
-            tokens.push(within(&group, body));
-        }
-        Some(TokenTree::Group(group)) if is_brace(&group) => {
-            tokens.push(body(TokenTree::Group(group)));
-        }
-        last => tokens.extend(last),
+fn replace(item: TokenStream, mut body: impl FnMut(Group) -> Group) -> TokenStream {
+    if !is_block(&item) {
+        return replace_level(item, &mut body);
     }
-    tokens.into_iter().collect()
+    let mut block = |block: Group| {
+        group(Delimiter::Brace, replace_level(block.stream(), &mut body), block.span())
+    };
+    replace_level(item, &mut block)
 }
 
-fn mentions(token: &TokenTree, ident: &Ident) -> bool {
-    match token {
-        TokenTree::Group(group) => group.stream().into_iter().any(|token| mentions(&token, ident)),
-        token => matches!(token, TokenTree::Ident(other) if other == ident),
-    }
-}
-
-fn within(block: &Group, mut body: impl FnMut(TokenTree) -> TokenTree) -> TokenTree {
-    let mut tokens = block.stream().into_iter().peekable();
-    let mut items = TokenStream::new();
+/// Replaces the braces that end an item.
+fn replace_level(items: TokenStream, body: &mut dyn FnMut(Group) -> Group) -> TokenStream {
+    let mut tokens = items.into_iter().peekable();
+    let mut replaced = TokenStream::new();
     while let Some(token) = tokens.next() {
         // The braces in `Array<{ N }>` are no body.
         let ends = match tokens.peek() {
             Some(TokenTree::Punct(punct)) => punct.as_char() == '#',
             _ => true,
         };
-        items.extend([match token {
-            TokenTree::Group(group) if is_brace(&group) && ends => body(TokenTree::Group(group)),
+        replaced.extend([match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace && ends => {
+                body(group).into()
+            }
             token => token,
         }]);
     }
-    let mut items = Group::new(Delimiter::Brace, items);
-    items.set_span(block.span());
-    TokenTree::Group(items)
+    replaced
 }
 
 /// Returns whether it is an `impl` block, and not a function that returns an `impl Trait`.
-fn is_block(tokens: &[TokenTree]) -> bool {
-    let keyword = tokens.iter().find_map(|token| match token {
+fn is_block(item: &TokenStream) -> bool {
+    let keyword = item.clone().into_iter().find_map(|token| match token {
         TokenTree::Ident(ident) if ident == "impl" || ident == "fn" => Some(ident),
         _ => None,
     });
     keyword.is_some_and(|keyword| keyword == "impl")
-}
-
-fn is_brace(group: &Group) -> bool {
-    group.delimiter() == Delimiter::Brace
 }
 
 #[cfg(test)]

@@ -1,19 +1,15 @@
 //! The parameter of a worker function that is an `Inbox<M>`, recognised by its name.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::visit::Visit;
-use syn::{GenericArgument, Pat, PatType, PathArguments, Type, TypeImplTrait, TypeInfer};
+use syn::{GenericArgument, PatType, PathArguments, Type, TypeImplTrait, TypeInfer};
 
-use super::signature::{last_segment, undeclared_lifetime};
-use crate::span::generated_at;
+use super::signature::{last_segment, param_name, undeclared_lifetime, without_reference};
 
 /// Returns whether a type is named `Inbox`, or a reference to one.
 pub(crate) fn is_inbox(ty: &Type) -> bool {
-    match ty {
-        Type::Reference(reference) => is_inbox(&reference.elem),
-        ty => last_segment(ty).is_some_and(|last| last.ident == "Inbox"),
-    }
+    last_segment(without_reference(ty)).is_some_and(|last| last.ident == "Inbox")
 }
 
 /// The inbox that a function takes.
@@ -32,12 +28,7 @@ impl InboxParam {
         let (index, param) = params.find(|(_, param)| is_inbox(&param.ty))?;
         let message = message_type(&param.ty).ok();
         let message = message.filter(|message| undeclared_lifetime(message).is_none());
-        let mut name = match &*param.pat {
-            Pat::Ident(pat) => pat.ident.clone(),
-            _ => Ident::new("__inbox", Span::call_site()),
-        };
-        name.set_span(generated_at(name.span()));
-        Some(Self { name, index, message })
+        Some(Self { name: param_name(param, "__inbox"), index, message })
     }
 }
 
@@ -50,21 +41,14 @@ pub(crate) enum UnknownMessage {
 
 /// Returns the `M` of an `Inbox<M>`.
 pub(crate) fn message_type(ty: &Type) -> Result<Type, UnknownMessage> {
-    let ty = match ty {
-        Type::Reference(reference) => return message_type(&reference.elem),
-        ty => ty,
-    };
-    let Some(PathArguments::AngleBracketed(arguments)) = last_segment(ty).map(|it| &it.arguments)
-    else {
-        return Err(UnknownMessage::Missing);
-    };
-    let mut arguments = arguments.args.iter();
-    match (arguments.next(), arguments.next()) {
-        (Some(GenericArgument::Type(message)), None) => {
-            check_repeatable(message).map(|()| message.clone())
-        }
-        _ => Err(UnknownMessage::Missing),
+    let inbox = last_segment(without_reference(ty)).map(|inbox| &inbox.arguments);
+    if let Some(PathArguments::AngleBracketed(arguments)) = inbox
+        && arguments.args.len() == 1
+        && let GenericArgument::Type(message) = &arguments.args[0]
+    {
+        return check_repeatable(message).map(|()| message.clone());
     }
+    Err(UnknownMessage::Missing)
 }
 
 /// Checks that a type can be written a second time.

@@ -11,5 +11,6 @@ pub(crate) use inbox::{InboxParam, UnknownMessage, is_inbox, message_type};
 pub(crate) use methods::{METHODS, child_methods, child_methods_mut};
 pub(crate) use node::{ChildField, FieldKind, Form, Node};
 pub(crate) use signature::{
-    is_context, is_context_or_borrow, is_generic, typed_params, undeclared_lifetime,
+    inferred, is_context, is_context_or_borrow, is_generic, param_name, typed_params,
+    undeclared_lifetime,
 };

@@ -5,8 +5,9 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Field, Fields, Generics, Ident, LitStr, Type, Visibility};
 
-use super::signature::last_segment;
-use crate::attributes::{allow_added_bounds, allow_deprecated, cfgs};
+use super::signature::{last_segment, occurs};
+use crate::attributes::{allow_deprecated, cfgs};
+use crate::bounds::allow_added_bounds;
 use crate::errors::Errors;
 use crate::keys::Place;
 use crate::parse::Args;
@@ -67,11 +68,10 @@ impl Form {
         match self {
             _ if ident == "child" => Some(FieldKind::Child),
             _ if ident == "dynamic" => Some(FieldKind::Dynamic),
+            // For `#[supervisor]`, `tree` and `worker` are mistakes, reported with the right names.
+            _ if ident == "tree" => Some(FieldKind::Supervisor),
             Self::Attribute if ident == "supervisor" => Some(FieldKind::Supervisor),
-            // A mistake, which is reported with the right name.
-            Self::Attribute if ident == "tree" => Some(FieldKind::Supervisor),
             Self::Attribute if ident == "worker" => Some(FieldKind::Child),
-            Self::Derive if ident == "tree" => Some(FieldKind::Supervisor),
             Self::Attribute | Self::Derive => None,
         }
     }
@@ -80,12 +80,17 @@ impl Form {
     fn take(self, attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
         attributes.extract_if(.., |attribute| self.kind(attribute).is_some()).collect()
     }
+
+    /// Removes the attributes of fields that can't be children, because they have no names.
+    fn forget<'a>(self, fields: impl IntoIterator<Item = &'a mut Field>) {
+        fields.into_iter().for_each(|field| drop(self.take(&mut field.attrs)));
+    }
 }
 
 impl Node {
     /// Reads an item, and removes the attributes of its fields that belong to the macro.
     ///
-    /// `options` are the tokens of `args`.
+    /// `options` are the tokens of `args`, unless the item has them.
     pub(crate) fn of(
         form: Form,
         args: Args,
@@ -100,34 +105,29 @@ impl Node {
                  runs; let it own the data, or share it in an `Arc`",
             );
         }
+        // Keys, wherever they are, may use the data of the struct.
+        let expressions = quote!(#options #item);
         let children = match &mut item.data {
-            Data::Struct(data) => {
-                let expressions = expressions(form, options, &data.fields);
-                children(form, &expressions, &mut data.fields, errors)
-            }
+            Data::Struct(data) => children(form, &expressions, &mut data.fields, errors),
             Data::Enum(data) => {
                 errors.at(data.enum_token, NOT_A_STRUCT);
                 for variant in &mut data.variants {
                     form.take(&mut variant.attrs);
-                    forget(form, &mut variant.fields);
+                    form.forget(&mut variant.fields);
                 }
                 Vec::new()
             }
             Data::Union(data) => {
                 errors.at(data.union_token, NOT_A_STRUCT);
-                for field in &mut data.fields.named {
-                    form.take(&mut field.attrs);
-                }
+                form.forget(&mut data.fields.named);
                 Vec::new()
             }
         };
-        let name = args.name().cloned();
-        let name = name.unwrap_or_else(|| LitStr::new(&snake_case(&item.ident), item.ident.span()));
         Self {
             vis: item.vis.clone(),
             ident: item.ident.clone(),
             generics: item.generics.clone(),
-            name,
+            name: args.name_or(&snake_case(&item.ident), item.ident.span()),
             args,
             children,
             attributes: inherited(item),
@@ -166,46 +166,27 @@ fn children(
                 "a supervisor's fields need names, because a child is named after its field; \
                  write `{ db: Db }`",
             );
-            forget(form, fields);
+            form.forget(fields);
             Vec::new()
         }
         Fields::Unit => Vec::new(),
     }
 }
 
-fn forget(form: Form, fields: &mut Fields) {
-    for field in fields {
-        form.take(&mut field.attrs);
-    }
-}
-
-/// Returns the tokens in which keys may use the data of the struct.
-fn expressions(form: Form, options: &TokenStream, fields: &Fields) -> TokenStream {
-    let attributes = fields.iter().flat_map(|field| &field.attrs);
-    let ours = attributes.filter(|attribute| form.kind(attribute).is_some());
-    quote!(#options #(#ours)*)
-}
-
 /// Returns whether `self.field` occurs in these tokens.
-fn mention(tokens: TokenStream, field: &Ident) -> bool {
-    let tokens: Vec<_> = tokens.into_iter().collect();
-    let is_use = |tokens: &[TokenTree]| match tokens {
-        [TokenTree::Ident(this), TokenTree::Punct(dot), TokenTree::Ident(ident)] => {
+fn mention(tokens: &TokenStream, field: &Ident) -> bool {
+    occurs(tokens, &|tokens| match tokens {
+        [TokenTree::Ident(this), TokenTree::Punct(dot), TokenTree::Ident(ident), ..] => {
             this == "self" && dot.as_char() == '.' && ident == field
         }
         _ => false,
-    };
-    let is_in_group = |token: &TokenTree| match token {
-        TokenTree::Group(group) => mention(group.stream(), field),
-        _ => false,
-    };
-    tokens.windows(3).any(is_use) || tokens.iter().any(is_in_group)
+    })
 }
 
 /// Refuses a child spec that is no child, unless a key uses it as data.
 fn check_data(ident: &Ident, field: &Field, expressions: &TokenStream, errors: &mut Errors) {
     let is_spec = last_segment(&field.ty).is_some_and(|last| last.ident == "ChildSpec");
-    if is_spec && !mention(expressions.clone(), ident) {
+    if is_spec && !mention(expressions, ident) {
         let message = format!("`{ident}` is a child spec, but no child; write `#[child]` above it");
         errors.at(ident, message);
     }
@@ -236,8 +217,7 @@ fn child(
     let kind = form.kind(attribute)?;
     let place = if kind == FieldKind::Dynamic { Place::Dynamic } else { Place::Field };
     let args = Args::of(place, attribute, errors);
-    let name = args.name().cloned();
-    let name = name.unwrap_or_else(|| LitStr::new(&ident.unraw().to_string(), ident.span()));
+    let name = args.name_or(&ident.unraw().to_string(), ident.span());
     let cfgs = cfgs(&field.attrs);
     Some(ChildField { kind, ident, ty: field.ty.clone(), name, args, cfgs })
 }

@@ -1,9 +1,15 @@
 //! The types in a signature: by name, as a macro sees no more of them.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{FnArg, GenericParam, Generics, Ident, Lifetime, PatType, PathSegment, Type, TypePath};
+use syn::{
+    FnArg, GenericParam, Generics, Ident, Lifetime, Pat, PatIdent, PatType, PathSegment, Type,
+    TypePath,
+};
+
+use crate::span::generated_at;
 
 /// Returns the parameters besides `self`.
 pub(crate) fn typed_params<'a>(
@@ -15,6 +21,20 @@ pub(crate) fn typed_params<'a>(
     })
 }
 
+/// Returns the name of a parameter for generated code, which can't be taken for a constant.
+///
+/// Hygiene keeps it apart from the user's parameter of the same name.
+pub(crate) fn param_name(param: &PatType, otherwise: &str) -> Ident {
+    match &*param.pat {
+        Pat::Ident(PatIdent { ident, .. }) => {
+            let mut name = ident.clone();
+            name.set_span(generated_at(ident.span()));
+            name
+        }
+        pat => Ident::new(otherwise, generated_at(pat.span())),
+    }
+}
+
 /// Returns whether a type is named `Context`.
 pub(crate) fn is_context(ty: &Type) -> bool {
     last_segment(ty).is_some_and(|last| last.ident == "Context")
@@ -22,9 +42,14 @@ pub(crate) fn is_context(ty: &Type) -> bool {
 
 /// Returns whether a type is `Context`, or a reference to one, which is reported elsewhere.
 pub(crate) fn is_context_or_borrow(ty: &Type) -> bool {
+    is_context(without_reference(ty))
+}
+
+/// Returns the type that a reference refers to, or the type itself.
+pub(super) fn without_reference(ty: &Type) -> &Type {
     match ty {
-        Type::Reference(reference) => is_context(&reference.elem),
-        ty => is_context(ty),
+        Type::Reference(reference) => &reference.elem,
+        ty => ty,
     }
 }
 
@@ -74,19 +99,28 @@ pub(crate) fn undeclared_lifetime(ty: &Type) -> Option<TokenStream> {
 
 /// Returns whether a type mentions type parameters or constants of the item that it is part of.
 pub(crate) fn is_generic(ty: &Type, generics: &Generics) -> bool {
-    struct Mentions<'a>(&'a Generics, bool);
+    names(&ty.to_token_stream(), &|name| inferred(generics).any(|param| param == name))
+}
 
-    impl<'ast> Visit<'ast> for Mentions<'_> {
-        fn visit_ident(&mut self, ident: &'ast Ident) {
-            self.1 |= self.0.params.iter().any(|param| match param {
-                GenericParam::Type(param) => param.ident == *ident,
-                GenericParam::Const(param) => param.ident == *ident,
-                GenericParam::Lifetime(_) => false,
-            });
-        }
-    }
+/// Returns the names of the type parameters and of the constants.
+pub(crate) fn inferred(generics: &Generics) -> impl Iterator<Item = &Ident> {
+    generics.params.iter().filter_map(|param| match param {
+        GenericParam::Type(param) => Some(&param.ident),
+        GenericParam::Const(param) => Some(&param.ident),
+        GenericParam::Lifetime(_) => None,
+    })
+}
 
-    let mut mentions = Mentions(generics, false);
-    mentions.visit_type(ty);
-    mentions.1
+/// Returns whether an identifier like this occurs in these tokens.
+pub(super) fn names(tokens: &TokenStream, is: &dyn Fn(&Ident) -> bool) -> bool {
+    occurs(tokens, &|tokens| matches!(tokens, [TokenTree::Ident(ident), ..] if is(ident)))
+}
+
+/// Returns whether tokens like these occur, at any depth. `begin` gets the rest of a group.
+pub(super) fn occurs(tokens: &TokenStream, begin: &dyn Fn(&[TokenTree]) -> bool) -> bool {
+    let tokens: Vec<_> = tokens.clone().into_iter().collect();
+    (0..tokens.len()).any(|at| match &tokens[at] {
+        TokenTree::Group(group) => occurs(&group.stream(), begin),
+        _ => begin(&tokens[at..]),
+    })
 }

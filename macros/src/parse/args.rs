@@ -3,18 +3,18 @@
 //! A key with a mistake is reported and kept as [`Setting::Invalid`]: the other keys still count, and
 //! the key isn't reported as missing.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Attribute, Error, Ident, LitStr, Meta, Result, Token, token};
+use syn::{Attribute, Ident, LitStr, Meta, Result, Token, parse_quote, token};
 
 use super::backoff::Backoff;
-use super::input::{is_over, parentheses, skip};
+use super::input::{equals, is_over, parentheses, skip};
 use super::value::Value;
-use crate::errors::Errors;
+use crate::errors::{Errors, fail};
 use crate::hints;
-use crate::keys::{self, Key, Lookup, Place, Takes};
+use crate::keys::{self, Key, Place, Takes};
 use crate::paths::Krate;
 
 /// A key that is written, with its value.
@@ -93,32 +93,27 @@ impl Args {
         errors: &mut Errors,
     ) -> Result<()> {
         let ident = self.key(input)?;
-        let key = match keys::find(self.place, &ident.to_string()) {
-            Lookup::Here(key) => key,
-            Lookup::Elsewhere(key) => {
-                misplaced.push((ident, key));
-                skip(input, |input| input.peek(Token![,]));
-                return Ok(());
-            }
-            Lookup::Unknown => {
-                let (message, meant) = hints::unknown(self.place, &ident.to_string());
-                let error = Error::new(ident.span(), message);
-                self.args.extend(meant.map(|key| Arg { key, ident, setting: Setting::Invalid }));
-                return Err(error);
-            }
+        let name = ident.to_string();
+        let Some(key) = keys::find(&name) else {
+            let (message, meant) = hints::unknown(self.place, &name);
+            let error = fail(&ident, message);
+            self.args.extend(meant.map(|key| Arg { key, ident, setting: Setting::Invalid }));
+            return error;
         };
-        let before = self.get(key.name).map(|arg| !matches!(arg.setting, Setting::Invalid));
+        if !key.places.contains(&self.place) {
+            misplaced.push((ident, key));
+            skip(input, |input| input.peek(Token![,]));
+            return Ok(());
+        }
         let setting = setting(key, &ident, input, errors).unwrap_or_else(|error| {
             errors.push(error);
             skip(input, |input| input.peek(Token![,]));
             Setting::Invalid
         });
-        match before {
-            None => self.args.push(Arg { key, ident, setting }),
-            Some(true) => {
-                errors.at(&ident, format!("`{ident}` is already set; remove one of the two"));
-            }
-            Some(false) => {}
+        if self.get(key.name).is_none() {
+            self.args.push(Arg { key, ident, setting });
+        } else if !self.is_invalid(key.name) {
+            errors.at(&ident, format!("`{ident}` is already set; remove one of the two"));
         }
         Ok(())
     }
@@ -161,7 +156,7 @@ impl Args {
     pub(crate) fn value(&self, key: &str) -> Option<&Value> {
         match &self.get(key)?.setting {
             Setting::Value(value) => Some(value),
-            Setting::Flag | Setting::Group(_) | Setting::Invalid => None,
+            _ => None,
         }
     }
 
@@ -169,7 +164,7 @@ impl Args {
     pub(crate) fn group(&self, key: &str) -> Option<&Self> {
         match &self.get(key)?.setting {
             Setting::Group(args) => Some(args),
-            Setting::Flag | Setting::Value(_) | Setting::Invalid => None,
+            _ => None,
         }
     }
 
@@ -178,18 +173,16 @@ impl Args {
         self.get(key).is_some_and(|arg| matches!(arg.setting, Setting::Invalid))
     }
 
-    /// Returns the variant that a key's word stands for.
-    pub(crate) fn word(&self, key: &str) -> Option<&'static str> {
-        match self.value(key)? {
-            Value::Word { variant, .. } => Some(variant),
-            _ => None,
-        }
+    /// Returns whether a key is set to a word, and this is its variant.
+    pub(crate) fn is_set_to(&self, key: &str, variant: &str) -> bool {
+        matches!(self.value(key), Some(Value::Word(_, word)) if word == variant)
     }
 
-    pub(crate) fn name(&self) -> Option<&LitStr> {
-        match self.value("name")? {
-            Value::Name(name) => Some(name),
-            _ => None,
+    /// Returns the name that is set, or else `default`.
+    pub(crate) fn name_or(&self, default: &str, span: Span) -> LitStr {
+        match self.value("name") {
+            Some(Value::Name(name)) => name.clone(),
+            _ => LitStr::new(default, span),
         }
     }
 
@@ -202,8 +195,8 @@ impl Args {
 
     pub(crate) fn krate(&self) -> Krate {
         match self.value("crate") {
-            Some(Value::Path(path)) => Krate::new(Some(path)),
-            _ => Krate::new(None),
+            Some(Value::Path(path)) => Krate(path.clone()),
+            _ => Krate(parse_quote!(::verger)),
         }
     }
 }
@@ -216,17 +209,16 @@ fn setting(
     errors: &mut Errors,
 ) -> Result<Setting> {
     let example = key.example;
-    let wrong = |text: String| Err(Error::new(ident.span(), text));
     let in_parentheses = input.peek(token::Paren);
     match &key.takes {
         Takes::Flag if is_over(input) => Ok(Setting::Flag),
-        Takes::Flag => wrong(format!("`{ident}` takes no value; write `{ident}` alone")),
+        Takes::Flag => fail(ident, format!("`{ident}` takes no value; write `{ident}` alone")),
         Takes::Group(place) if in_parentheses => parentheses(input, |group| {
             let mut args = Args::none(*place);
             args.read(group, errors);
             Ok(Setting::Group(args))
         }),
-        Takes::Group(_) => wrong(format!("`{ident}` takes options; write `{example}`")),
+        Takes::Group(_) => fail(ident, format!("`{ident}` takes options; write `{example}`")),
         Takes::Backoff if in_parentheses => {
             let backoff = parentheses(input, |group| Backoff::parse(group, ident.span()))?;
             Ok(Setting::Value(Value::Backoff(backoff)))
@@ -235,11 +227,11 @@ fn setting(
             let expression = takes.words().and_then(|words| words.expression);
             let or = expression.map(|expression| format!(", or `{ident} = {expression}`"));
             let or = or.unwrap_or_default();
-            wrong(format!("`{ident}` takes no parentheses; write `{example}`{or}"))
+            fail(ident, format!("`{ident}` takes no parentheses; write `{example}`{or}"))
         }
-        _ if input.parse::<Token![=]>().is_err() || is_over(input) => {
-            wrong(format!("`{ident}` needs a value; write `{example}`"))
+        _ => {
+            equals(ident, example, input)?;
+            Value::parse(key, input).map(Setting::Value)
         }
-        _ => Value::parse(key, input).map(Setting::Value),
     }
 }

@@ -8,8 +8,9 @@ use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::{Error, Expr, Ident, Lit, Result, Token, token};
 
-use super::input::{self, is_over};
-use super::scalar::Scalar;
+use super::input::{self, equals};
+use super::scalar::{Scalar, fraction};
+use crate::errors::fail;
 use crate::keys::Usage;
 use crate::suggestion::{closest, instead, list};
 
@@ -17,15 +18,10 @@ use crate::suggestion::{closest, instead, list};
 pub(crate) struct Curve {
     pub(crate) name: &'static str,
     /// The arguments of the constructor, in order. The shortest wait comes first.
-    pub(crate) arguments: &'static [Argument],
+    pub(crate) arguments: &'static [(&'static str, Fallback)],
     /// The settings that are methods of the backoff.
     pub(crate) methods: &'static [&'static str],
     example: &'static str,
-}
-
-pub(crate) struct Argument {
-    pub(crate) name: &'static str,
-    pub(crate) fallback: Fallback,
 }
 
 /// The value of an argument that isn't written.
@@ -36,33 +32,24 @@ pub(crate) enum Fallback {
     SameAs(&'static str),
 }
 
-const fn argument(name: &'static str, fallback: Fallback) -> Argument {
-    Argument { name, fallback }
-}
-
-const MIN: Argument = argument("min", Fallback::Millis(200));
-const MAX: Argument = argument("max", Fallback::Millis(30_000));
+const MAX: (&str, Fallback) = ("max", Fallback::Millis(30_000));
 
 pub(crate) static CURVES: &[Curve] = &[
     Curve {
         name: "exponential",
-        arguments: &[MIN, MAX],
+        arguments: &[("min", Fallback::Millis(200)), MAX],
         methods: &["factor", "jitter", "reset_after"],
         example: r#"backoff(exponential, min = "200ms", max = "30s")"#,
     },
     Curve {
         name: "linear",
-        arguments: &[
-            argument("base", Fallback::Required),
-            argument("step", Fallback::SameAs("base")),
-            MAX,
-        ],
+        arguments: &[("base", Fallback::Required), ("step", Fallback::SameAs("base")), MAX],
         methods: &["jitter", "reset_after"],
         example: r#"backoff(linear, base = "2s", max = "30s")"#,
     },
     Curve {
         name: "constant",
-        arguments: &[argument("delay", Fallback::Required)],
+        arguments: &[("delay", Fallback::Required)],
         methods: &["jitter", "reset_after"],
         example: r#"backoff(constant, delay = "5s")"#,
     },
@@ -85,41 +72,6 @@ const EXPRESSION_METHODS: [&str; 8] = [
 ];
 
 const JITTER: &str = "a number from 0 to 1, or an expression like `Jitter::Full`";
-
-/// What a setting takes.
-enum SettingKind {
-    Wait,
-    Number { allowed: fn(f64) -> bool, what: &'static str },
-}
-
-struct SettingRule {
-    usage: Usage,
-    kind: SettingKind,
-}
-
-const fn wait(name: &'static str, example: &'static str) -> SettingRule {
-    SettingRule { usage: Usage { name, example }, kind: SettingKind::Wait }
-}
-
-static SETTINGS: &[SettingRule] = &[
-    wait("min", r#"min = "5s""#),
-    wait("max", r#"max = "5s""#),
-    wait("base", r#"base = "5s""#),
-    wait("step", r#"step = "5s""#),
-    wait("delay", r#"delay = "5s""#),
-    wait("reset_after", r#"reset_after = "5s""#),
-    SettingRule {
-        usage: Usage { name: "factor", example: "factor = 2.0" },
-        kind: SettingKind::Number {
-            allowed: |value| value.is_finite() && value >= 1.0,
-            what: "a number of at least 1",
-        },
-    },
-    SettingRule {
-        usage: Usage { name: "jitter", example: "jitter = 0.2" },
-        kind: SettingKind::Number { allowed: |value| (0.0..=1.0).contains(&value), what: JITTER },
-    },
-];
 
 /// A backoff in parentheses.
 pub(crate) struct Backoff {
@@ -152,10 +104,15 @@ impl Backoff {
             let message = format!("a setting begins with its name, as in `{}`", self.curve.example);
             Error::new(error.span(), message)
         })?;
-        let value = self.curve.rule(&key)?.parse(&key, input)?;
-        if self.setting(&key.to_string()).is_some() {
-            let message = format!("`{key}` is already set; remove one of the two");
-            return Err(Error::new(key.span(), message));
+        let name = key.to_string();
+        if !self.curve.settings().any(|own| own == name) {
+            let (curve, instead) = (self.curve.name, self.curve.without(&name));
+            let message = format!("a backoff with the curve `{curve}` has no `{name}`; {instead}");
+            return fail(&key, message);
+        }
+        let value = value(&key, input)?;
+        if self.setting(&name).is_some() {
+            return fail(&key, format!("`{key}` is already set; remove one of the two"));
         }
         self.settings.push((key, value));
         Ok(())
@@ -173,23 +130,24 @@ impl Backoff {
 
     fn check_required(&self) -> Result<()> {
         let Curve { name, arguments, example, .. } = self.curve;
-        let missing = arguments.iter().find(|argument| {
-            matches!(argument.fallback, Fallback::Required) && self.setting(argument.name).is_none()
-        });
-        let Some(Argument { name: missing, .. }) = missing else { return Ok(()) };
-        let message = format!("the curve `{name}` needs `{missing}`; write `{example}`");
-        Err(Error::new(self.span, message))
+        for (argument, fallback) in *arguments {
+            if matches!(fallback, Fallback::Required) && self.setting(argument).is_none() {
+                let message = format!("the curve `{name}` needs `{argument}`; write `{example}`");
+                return Err(Error::new(self.span, message));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses a first wait that is zero, or longer than the last one.
     fn check_waits(&self) -> Result<()> {
         let Some(first) = self.curve.first() else { return Ok(()) };
-        let (Some(min), min_span) = self.known(first) else { return Ok(()) };
+        let Some((min, min_span)) = self.known(first) else { return Ok(()) };
         if let (true, Some(span)) = (min.is_zero() && first != "delay", min_span) {
             let message = format!("`{first}` can't be zero; write `backoff(none)` for no wait");
             return Err(Error::new(span, message));
         }
-        let (Some(max), max_span) = self.known("max") else { return Ok(()) };
+        let Some((max, max_span)) = self.known("max") else { return Ok(()) };
         if min <= max {
             return Ok(());
         }
@@ -199,13 +157,12 @@ impl Backoff {
             }
             (Some(span), None) => {
                 let min = format_duration(min);
-                let unless = "unless it is written; write both";
-                (span, format!("`max` is less than `{first}`, which is {min} {unless}"))
+                (span, format!("`max` is less than `{first}`, which is {min} {UNLESS_WRITTEN}"))
             }
             (None, span) => {
                 let max = format_duration(max);
-                let unless = "unless it is written; write both";
-                let message = format!("`{first}` is more than `max`, which is {max} {unless}");
+                let message =
+                    format!("`{first}` is more than `max`, which is {max} {UNLESS_WRITTEN}");
                 (span.unwrap_or(self.span), message)
             }
         };
@@ -213,20 +170,21 @@ impl Backoff {
     }
 
     /// Returns the duration of an argument, and where it is written.
-    fn known(&self, name: &str) -> (Option<Duration>, Option<Span>) {
+    fn known(&self, name: &str) -> Option<(Duration, Option<Span>)> {
         match self.setting(name) {
-            Some(Scalar::Duration(duration, span)) => (Some(*duration), Some(*span)),
-            Some(_) => (None, None),
-            None => {
-                let argument = self.curve.arguments.iter().find(|argument| argument.name == name);
-                match argument.map(|argument| argument.fallback) {
-                    Some(Fallback::Millis(millis)) => (Some(Duration::from_millis(millis)), None),
-                    _ => (None, None),
+            Some(Scalar::Duration(duration, span)) => Some((*duration, Some(*span))),
+            Some(Scalar::Expression(_)) => None,
+            None => self.curve.arguments.iter().find_map(|(argument, fallback)| match fallback {
+                Fallback::Millis(millis) if *argument == name => {
+                    Some((Duration::from_millis(*millis), None))
                 }
-            }
+                _ => None,
+            }),
         }
     }
 }
+
+const UNLESS_WRITTEN: &str = "unless it is written; write both";
 
 /// Parses the curve, which comes first.
 fn curve(input: ParseStream<'_>, key: Span) -> Result<(&'static Curve, Span)> {
@@ -249,30 +207,19 @@ fn curve(input: ParseStream<'_>, key: Span) -> Result<(&'static Curve, Span)> {
         }
         _ => instead(&text, &names),
     };
-    Err(Error::new(word.span(), format!("unknown backoff curve `{text}`; {instead}")))
+    fail(word, format!("unknown backoff curve `{text}`; {instead}"))
 }
 
 impl Curve {
     /// Returns the shortest wait.
     fn first(&self) -> Option<&'static str> {
-        self.arguments.first().map(|argument| argument.name)
+        self.arguments.first().map(|(name, _)| *name)
     }
 
     /// Returns all settings that go with this curve.
     pub(crate) fn settings(&self) -> impl Iterator<Item = &'static str> {
-        let arguments = self.arguments.iter().map(|argument| argument.name);
+        let arguments = self.arguments.iter().map(|(name, _)| *name);
         arguments.chain(self.methods.iter().copied())
-    }
-
-    fn rule(&self, key: &Ident) -> Result<&'static SettingRule> {
-        let name = key.to_string();
-        let rule = SETTINGS.iter().find(|rule| rule.usage.name == name);
-        if let Some(rule) = rule.filter(|rule| self.settings().any(|own| own == rule.usage.name)) {
-            return Ok(rule);
-        }
-        let curve = self.name;
-        let message = format!("a backoff with the curve `{curve}` has no `{name}`");
-        Err(Error::new(key.span(), format!("{message}; {}", self.without(&name))))
     }
 
     /// Returns what to write instead of a setting that doesn't go with this curve.
@@ -293,24 +240,28 @@ impl Curve {
     }
 }
 
-impl SettingRule {
-    fn parse(&self, key: &Ident, input: ParseStream<'_>) -> Result<Scalar> {
-        let Usage { name, example } = self.usage;
-        if input.peek(token::Paren) && name == "jitter" {
-            return Err(Error::new(key.span(), format!("`{name}` is {JITTER}; write `{example}`")));
-        }
-        if input.parse::<Token![=]>().is_err() || is_over(input) {
-            let message = format!("`{name}` needs a value; write `{example}`");
-            return Err(Error::new(key.span(), message));
-        }
-        let expr = input::expression(input)?;
-        match self.kind {
-            SettingKind::Wait => Scalar::duration(self.usage, true, expr),
-            SettingKind::Number { allowed, what } => {
-                Scalar::fraction(self.usage, allowed, what, expr)
-            }
-        }
+/// Parses what follows the name of a setting.
+fn value(key: &Ident, input: ParseStream<'_>) -> Result<Scalar> {
+    let name = &*key.to_string();
+    let example = match name {
+        "factor" => "factor = 2.0",
+        "jitter" => "jitter = 0.2",
+        wait => &format!("{wait} = \"5s\""),
+    };
+    if name == "jitter" && input.peek(token::Paren) {
+        return fail(key, format!("`jitter` is {JITTER}; write `{example}`"));
     }
+    equals(key, example, input)?;
+    let (usage, expr) = (Usage { name, example }, input::expression(input)?);
+    let number = match name {
+        "factor" => {
+            let allowed = |value: f64| value.is_finite() && value >= 1.0;
+            fraction(usage, allowed, "a number of at least 1", expr)
+        }
+        "jitter" => fraction(usage, |value| (0.0..=1.0).contains(&value), JITTER, expr),
+        _ => return Scalar::duration(usage, true, expr),
+    };
+    number.map(Scalar::Expression)
 }
 
 /// Checks what follows `backoff = `.
@@ -323,5 +274,5 @@ pub(super) fn expression(expr: Expr, example: &str) -> Result<Expr> {
         }
         _ => example.to_owned(),
     };
-    Err(Error::new_spanned(expr, format!("a backoff begins with its curve; write `{example}`")))
+    fail(expr, format!("a backoff begins with its curve; write `{example}`"))
 }

@@ -1,42 +1,18 @@
 //! Names of children, in quotes.
 
-use syn::parse::ParseStream;
-use syn::{Error, Expr, ExprLit, Lit, LitStr, Result};
+use syn::{Expr, LitStr, Result};
 
-use super::input::{expression, lone_word, several};
+use super::input::{lone_word, text};
+use crate::errors::fail;
 use crate::keys::Usage;
 
 /// The longest name that `build()` accepts, in bytes.
 const MAX_NAME: usize = 255;
 
-/// Parses the name of a child.
-pub(super) fn name(input: ParseStream<'_>, usage: Usage) -> Result<LitStr> {
-    let otherwise = || format!("a name is written out, in quotes, as in `{}`", usage.example);
-    literal(expression(input)?, otherwise).and_then(check)
-}
-
-/// Parses the names of siblings: one, or several in brackets.
-pub(super) fn names(input: ParseStream<'_>) -> Result<Vec<LitStr>> {
-    several(input, |input| {
-        literal(expression(input)?, || "write the name of a sibling, in quotes".to_owned())
-    })
-}
-
-fn literal(expr: Expr, otherwise: impl FnOnce() -> String) -> Result<LitStr> {
-    match expr {
-        Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) => Ok(name),
-        expr => {
-            let message = match lone_word(&expr) {
-                Some(word) => format!("put the name in quotes: `\"{word}\"`"),
-                None => otherwise(),
-            };
-            Err(Error::new_spanned(expr, message))
-        }
-    }
-}
-
-/// Refuses a name that `build()` would refuse.
-fn check(name: LitStr) -> Result<LitStr> {
+/// Checks the name of a child, and refuses one that `build()` would refuse.
+pub(super) fn name(usage: Usage<'_>, expr: &Expr) -> Result<LitStr> {
+    let otherwise = format!("a name is written out, in quotes, as in `{}`", usage.example);
+    let name = literal(expr, &otherwise)?;
     let value = name.value();
     let problem = if value.is_empty() {
         "is empty"
@@ -49,5 +25,18 @@ fn check(name: LitStr) -> Result<LitStr> {
     } else {
         return Ok(name);
     };
-    Err(Error::new(name.span(), format!("this name {problem}; write one like \"db\"")))
+    fail(name, format!("this name {problem}; write one like \"db\""))
+}
+
+/// Checks the names of siblings.
+pub(super) fn siblings(names: &[Expr]) -> Result<Vec<LitStr>> {
+    names.iter().map(|name| literal(name, "write the name of a sibling, in quotes")).collect()
+}
+
+fn literal(expr: &Expr, otherwise: &str) -> Result<LitStr> {
+    match (text(expr), lone_word(expr)) {
+        (Some(name), _) => Ok(name.clone()),
+        (None, Some(word)) => fail(expr, format!("put the name in quotes: `\"{word}\"`")),
+        (None, None) => fail(expr, otherwise),
+    }
 }

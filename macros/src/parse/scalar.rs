@@ -3,107 +3,77 @@
 use std::time::Duration;
 
 use proc_macro2::{Literal, Span};
-use quote::ToTokens;
-use syn::{Error, Expr, ExprLit, ExprUnary, Lit, LitInt, LitStr, Result, UnOp};
+use syn::spanned::Spanned;
+use syn::{Error, Expr, ExprLit, ExprUnary, Lit, LitStr, Result, UnOp, parse_quote};
 
+use super::input::text;
+use crate::errors::fail;
 use crate::keys::Usage;
 
 pub(crate) enum Scalar {
     Duration(Duration, Span),
-    Number(LitInt),
     Expression(Expr),
 }
 
 impl Scalar {
     /// Parses a duration in quotes, or an expression of type `Duration`.
-    pub(super) fn duration(usage: Usage, zero: bool, expr: Expr) -> Result<Self> {
-        match Self::any_duration(usage, expr)? {
-            Self::Duration(Duration::ZERO, span) if !zero => {
-                let Usage { name, example } = usage;
-                Err(Error::new(span, format!("`{name}` can't be zero; write `{example}`")))
-            }
-            scalar => Ok(scalar),
-        }
-    }
-
-    fn any_duration(usage: Usage, expr: Expr) -> Result<Self> {
+    pub(super) fn duration(usage: Usage<'_>, zero: bool, expr: Expr) -> Result<Self> {
         let Usage { name, example } = usage;
-        match expr {
-            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
-                Ok(Self::Duration(duration(&text, example, "")?, text.span()))
+        refuse_negative(usage, &expr)?;
+        if let Some(text) = text(&expr) {
+            let duration = duration(text, example, "")?;
+            if duration.is_zero() && !zero {
+                return fail(text, format!("`{name}` can't be zero; write `{example}`"));
             }
-            Expr::Lit(ExprLit { lit: lit @ (Lit::Int(_) | Lit::Float(_)), .. }) => {
-                let digits = match &lit {
-                    Lit::Int(number) => number.base10_digits().to_owned(),
-                    other => other.to_token_stream().to_string(),
-                };
-                Err(Error::new_spanned(lit, without_unit(&digits, example)))
-            }
-            Expr::Lit(lit) => {
-                Err(Error::new_spanned(lit, format!("write a duration: `{example}`")))
-            }
-            Expr::Unary(negative) if is_negative(&negative) => {
-                let message = format!("`{name}` can't be negative; write `{example}`");
-                Err(Error::new_spanned(negative, message))
-            }
-            expr => Ok(Self::Expression(expr)),
+            return Ok(Self::Duration(duration, text.span()));
         }
-    }
-
-    /// Parses a whole number of at least `min`, or an expression.
-    pub(super) fn number(usage: Usage, min: u32, expr: Expr) -> Result<Self> {
-        let Usage { name, example } = usage;
-        match expr {
-            Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => {
-                match number.base10_parse::<u32>() {
-                    Ok(value) if value >= min => Ok(Self::Number(number)),
-                    Ok(_) => {
-                        let message = format!("`{name}` is at least {min}; write `{example}`");
-                        Err(Error::new_spanned(number, message))
-                    }
-                    Err(_) => {
-                        let max = u32::MAX;
-                        let message = format!("`{name}` is at most {max}; write a smaller number");
-                        Err(Error::new_spanned(number, message))
-                    }
-                }
-            }
-            Expr::Unary(negative) if is_negative(&negative) => {
-                let message = format!("`{name}` can't be negative; write `{example}`");
-                Err(Error::new_spanned(negative, message))
-            }
-            Expr::Lit(lit) => {
-                Err(Error::new_spanned(lit, format!("write a whole number: `{example}`")))
-            }
-            expr => Ok(Self::Expression(expr)),
-        }
-    }
-
-    /// Parses a number that may have a fraction, or an expression. `what` describes the allowed ones.
-    pub(super) fn fraction(
-        usage: Usage,
-        allowed: fn(f64) -> bool,
-        what: &str,
-        expr: Expr,
-    ) -> Result<Self> {
-        let Usage { name, example } = usage;
-        let literal = match &expr {
-            Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
-            Expr::Lit(ExprLit { lit: Lit::Float(number), .. }) => number.base10_parse().ok(),
-            Expr::Lit(_) => None,
-            Expr::Unary(negative) if is_negative(negative) => None,
-            _ => return Ok(Self::Expression(expr)),
+        let Expr::Lit(literal) = &expr else { return Ok(Self::Expression(expr)) };
+        let message = match &literal.lit {
+            Lit::Int(number) => without_unit(number.base10_digits(), example),
+            Lit::Float(number) => without_unit(number.base10_digits(), example),
+            _ => format!("write a duration: `{example}`"),
         };
-        let Some(value) = literal.filter(|value| allowed(*value)) else {
-            let message = format!("`{name}` is {what}; write `{example}`");
-            return Err(Error::new_spanned(expr, message));
-        };
-        let mut float = Literal::f64_unsuffixed(value);
-        if let Expr::Lit(literal) = &expr {
-            float.set_span(literal.lit.span());
-        }
-        syn::parse2(float.to_token_stream()).map(Self::Expression)
+        fail(literal, message)
     }
+}
+
+/// Parses a whole number of at least `min`, or an expression.
+pub(super) fn number(usage: Usage<'_>, min: u32, expr: Expr) -> Result<Expr> {
+    let Usage { name, example } = usage;
+    refuse_negative(usage, &expr)?;
+    let Expr::Lit(literal) = &expr else { return Ok(expr) };
+    let message = match &literal.lit {
+        Lit::Int(number) => match number.base10_parse::<u32>() {
+            Ok(value) if value >= min => return Ok(expr),
+            Ok(_) => format!("`{name}` is at least {min}; write `{example}`"),
+            Err(_) => format!("`{name}` is at most {}; write a smaller number", u32::MAX),
+        },
+        _ => format!("write a whole number: `{example}`"),
+    };
+    fail(literal, message)
+}
+
+/// Parses a number that may have a fraction, or an expression. `what` describes the allowed ones.
+pub(super) fn fraction(
+    usage: Usage<'_>,
+    allowed: fn(f64) -> bool,
+    what: &str,
+    expr: Expr,
+) -> Result<Expr> {
+    let Usage { name, example } = usage;
+    let literal = match &expr {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
+        Expr::Lit(ExprLit { lit: Lit::Float(number), .. }) => number.base10_parse().ok(),
+        Expr::Lit(_) => None,
+        _ if is_negative(&expr) => None,
+        _ => return Ok(expr),
+    };
+    let Some(value) = literal.filter(|value| allowed(*value)) else {
+        return fail(expr, format!("`{name}` is {what}; write `{example}`"));
+    };
+    let mut float = Literal::f64_unsuffixed(value);
+    float.set_span(expr.span());
+    Ok(parse_quote!(#float))
 }
 
 /// Parses the text of a duration. `or` says what else could be written.
@@ -132,7 +102,15 @@ fn without_unit(number: &str, example: &str) -> String {
     format!("`{number}` has no unit; write `\"{seconds}\"` for that many seconds")
 }
 
+fn refuse_negative(Usage { name, example }: Usage<'_>, expr: &Expr) -> Result<()> {
+    if is_negative(expr) {
+        return fail(expr, format!("`{name}` can't be negative; write `{example}`"));
+    }
+    Ok(())
+}
+
 /// Returns whether it is a number with a minus, and no other expression behind one.
-fn is_negative(unary: &ExprUnary) -> bool {
-    matches!((&unary.op, &*unary.expr), (UnOp::Neg(_), Expr::Lit(_)))
+fn is_negative(expr: &Expr) -> bool {
+    let Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) = expr else { return false };
+    matches!(**expr, Expr::Lit(_))
 }
