@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::ask::Reply;
 use super::ask::{self, Unanswered};
 use super::error::{AskError, SendError};
-use super::message::{Envelope, MessageOrigin};
+use super::message::Envelope;
 use super::outcome::{Sent, WhenFull};
 use super::shared::MailboxShared;
 use crate::clock::now;
@@ -70,7 +70,7 @@ impl<M: Send + 'static> Address<M> {
     /// * [`SendError::Closed`] with the message, if the child is stopping, or is down and will not be
     ///   restarted.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        self.send_now(Envelope::new(message, MessageOrigin::Sent))
+        self.send_now(Envelope::new(message))
     }
 
     fn send_now(&self, envelope: Envelope<M>) -> Result<(), SendError<M>> {

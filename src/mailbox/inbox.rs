@@ -138,6 +138,9 @@ impl<M: Send + 'static> Inbox<M> {
     }
 
     fn poll_recv(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<M>> {
+        if let Some(message) = self.shared.pop(self.loan) {
+            return Poll::Ready(Some(message));
+        }
         let next = ready!(self.poll_next(Take::Receive, cx));
         Poll::Ready(next.map(|envelope| envelope.message))
     }

@@ -14,30 +14,39 @@ pub(super) struct Envelope<M> {
     pub(super) attempts: u32,
     /// How many of these attempts failed.
     pub(super) failed: u32,
-    pub(super) origin: MessageOrigin,
+    /// `None`: sent through an address. Boxed, since all else is rare.
+    pub(super) origin: Option<Box<MessageOrigin>>,
     /// Refuses the question, if the message is one.
     pub(super) asker: Option<Arc<dyn Refuse>>,
 }
 
 /// How a message came to its mailbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MessageOrigin {
-    Sent,
     /// By the mailbox of a child that was down.
     Forwarded,
-    /// From a dead letter store. Boxed, since it is rare and larger than most messages.
-    Replayed(Box<EntryId>),
+    /// From a dead letter store.
+    Replayed(EntryId),
 }
 
 impl<M> Envelope<M> {
     /// Wraps a message that is not queued yet.
-    pub(super) fn new(message: M, origin: MessageOrigin) -> Self {
-        Self { id: 0, message, attempts: 0, failed: 0, origin, asker: None }
+    pub(super) fn new(message: M) -> Self {
+        Self { id: 0, message, attempts: 0, failed: 0, origin: None, asker: None }
+    }
+
+    /// Sets how the message comes to its mailbox.
+    pub(super) fn with_origin(self, origin: MessageOrigin) -> Self {
+        Self { origin: Some(Box::new(origin)), ..self }
+    }
+
+    /// Whether the message was forwarded by another mailbox.
+    pub(super) fn is_forwarded(&self) -> bool {
+        matches!(self.origin.as_deref(), Some(MessageOrigin::Forwarded))
     }
 
     /// Wraps a question.
     pub(super) fn question(message: M, asker: Arc<dyn Refuse>) -> Self {
-        Self { asker: Some(asker), ..Self::new(message, MessageOrigin::Sent) }
+        Self { asker: Some(asker), ..Self::new(message) }
     }
 
     /// Separates the message from the rest.

@@ -79,6 +79,18 @@ impl<M> MessageQueue<M> {
         self.queued.push_back(envelope);
     }
 
+    /// Whether a message can be removed without an effect on others: no sender waits for its room, and no
+    /// message has failed before.
+    pub(super) fn is_plain(&self) -> bool {
+        self.failed_before == 0 && self.senders.as_ref().is_none_or(|senders| senders.is_empty())
+    }
+
+    /// Removes the oldest queued message of a [plain](Self::is_plain) queue.
+    pub(super) fn pop(&mut self) -> Option<Envelope<M>> {
+        debug_assert!(self.is_plain());
+        self.queued.pop_front()
+    }
+
     /// Removes the oldest queued message, so that a new one can be pushed.
     pub(super) fn evict(&mut self) -> Option<Envelope<M>> {
         let evicted = self.queued.pop_front()?;

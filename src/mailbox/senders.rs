@@ -19,6 +19,10 @@ pub(super) struct WaitingSenders {
 }
 
 impl WaitingSenders {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Returns for how many senders room is reserved.
     pub(super) fn admitted(&self) -> usize {
         self.admitted

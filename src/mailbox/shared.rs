@@ -81,8 +81,23 @@ impl<M: Send + 'static> MailboxShared<M> {
         envelope: Envelope<M>,
         when_full: WhenFull<'_>,
     ) -> Result<Sent<M>, SendError<M>> {
+        let Err(envelope) = self.push(envelope) else { return Ok(Sent::Queued) };
         let sent = self.step(|state, fx| state.send(envelope, when_full, false, fx));
         self.finish_send(sent, when_full)
+    }
+
+    /// Queues a message that the state [accepts plainly](MailboxState::accepts_plainly), or returns it.
+    fn push(&self, envelope: Envelope<M>) -> Result<(), Envelope<M>> {
+        let mut state = self.state.lock();
+        if !state.accepts_plainly() {
+            return Err(envelope);
+        }
+        let receiver = state.push(envelope);
+        drop(state);
+        if let Some(receiver) = receiver {
+            receiver.wake();
+        }
+        Ok(())
     }
 
     /// Sends a message when there is room. `number`: the sender has waited under it.
@@ -92,14 +107,11 @@ impl<M: Send + 'static> MailboxShared<M> {
         number: Option<u64>,
         waker: &Waker,
     ) -> Result<Sent<M>, SendError<M>> {
-        let when_full = WhenFull::Wait(waker);
-        let sent = self.step(|state, fx| {
-            if let Some(number) = number
-                && state.poll_room(number, waker, fx) == Poll::Pending
-            {
-                return Ok(Sent::Waiting(message, number));
-            }
-            state.send(Envelope::new(message, MessageOrigin::Sent), when_full, false, fx)
+        let (envelope, when_full) = (Envelope::new(message), WhenFull::Wait(waker));
+        let Some(number) = number else { return self.send(envelope, when_full) };
+        let sent = self.step(|state, fx| match state.poll_room(number, waker, fx) {
+            Poll::Pending => Ok(Sent::Waiting(envelope.message, number)),
+            Poll::Ready(()) => state.send(envelope, when_full, false, fx),
         });
         self.finish_send(sent, when_full)
     }
@@ -145,6 +157,17 @@ impl<M: Send + 'static> MailboxShared<M> {
             }
             Ok(state.lend(loan.incarnation, now, fx))
         })
+    }
+
+    /// Removes a message that the state [yields plainly](MailboxState::yields_plainly), if there is one.
+    pub(super) fn pop(&self, loan: u64) -> Option<M> {
+        let mut state = self.state.lock();
+        if !state.yields_plainly(loan) {
+            return None;
+        }
+        let envelope = state.pop()?;
+        drop(state);
+        Some(envelope.message)
     }
 
     pub(super) fn next(&self, loan: u64, take: Take, waker: &Waker) -> NextMessage<M> {
@@ -201,7 +224,7 @@ impl<M: Send + 'static> MailboxShared<M> {
                     self.dead_letter(rest, DeadLetterReason::HandlerError, now);
                 }
             }
-            Diversion::Forward(_) if envelope.origin == MessageOrigin::Forwarded => {
+            Diversion::Forward(_) if envelope.is_forwarded() => {
                 self.dead_letter(envelope, reason, now);
             }
             Diversion::Forward(target) => {
@@ -260,9 +283,9 @@ impl<M: Send + 'static> MailboxShared<M> {
             payload: Box::new(envelope.message),
             error: None,
             quiet,
-            entry: match envelope.origin {
-                MessageOrigin::Replayed(entry) => Some(*entry),
-                MessageOrigin::Sent | MessageOrigin::Forwarded => None,
+            entry: match envelope.origin.as_deref() {
+                Some(MessageOrigin::Replayed(entry)) => Some(*entry),
+                Some(MessageOrigin::Forwarded) | None => None,
             },
             origin,
         };
@@ -300,7 +323,8 @@ impl<M: Send + 'static> ForwardTarget<M> for MailboxShared<M> {
         asker: Option<Arc<dyn Refuse>>,
         now: Instant,
     ) -> Result<(), (M, DeadLetterReason)> {
-        let envelope = Envelope { asker, ..Envelope::new(message, MessageOrigin::Forwarded) };
+        let envelope = Envelope::new(message).with_origin(MessageOrigin::Forwarded);
+        let envelope = Envelope { asker, ..envelope };
         match self.send(envelope, WhenFull::Overflow) {
             Ok(Sent::Undeliverable(undeliverable)) => self.dispose(undeliverable, now),
             Ok(Sent::Queued | Sent::Waiting(..)) => {}
@@ -323,7 +347,7 @@ impl<M: Send + 'static> Redeliver for MailboxShared<M> {
         now: Instant,
     ) -> Result<(), (Box<dyn Any + Send>, Refused)> {
         let message = payload.downcast::<M>().map_err(|payload| (payload, Refused::OtherType))?;
-        let envelope = Envelope::new(*message, MessageOrigin::Replayed(Box::new(entry)));
+        let envelope = Envelope::new(*message).with_origin(MessageOrigin::Replayed(entry));
         match self.send(envelope, WhenFull::Reject) {
             Ok(Sent::Undeliverable(undeliverable)) => self.dispose(undeliverable, now),
             Ok(Sent::Queued | Sent::Waiting(..)) => {}

@@ -25,7 +25,7 @@ use super::effects::MailboxEffects;
 use super::message::Envelope;
 use super::options::{Diversion, MailboxOptions, Overflow};
 use super::outcome::{Sent, Undeliverable, Unsent, WhenFull};
-use super::phase::MailboxPhase;
+use super::phase::{LoanEnding, MailboxPhase};
 use super::queue::MessageQueue;
 use crate::core::{ChildRequest, MachineEvent, Ticket};
 use crate::dead_letter::DeadLetterReason;
@@ -120,10 +120,22 @@ impl<M> MailboxState<M> {
                 }
             }
         }
-        self.queue.push(envelope);
-        fx.receiver = self.receiver.take();
+        fx.receiver = self.push(envelope);
         self.notify_pending(true, fx);
         Ok(sent)
+    }
+
+    /// Whether a message is just queued, whatever the options are: the child runs, and there is room.
+    /// [`send`](Self::send) would do the same. perf: budgets row "message"
+    pub(super) fn accepts_plainly(&self) -> bool {
+        matches!(&self.phase, MailboxPhase::Lent(loan) if loan.ending == LoanEnding::No)
+            && !self.queue.is_full()
+    }
+
+    /// Queues a message. There must be room. Returns the waker of the inbox that waits for it.
+    pub(super) fn push(&mut self, envelope: Envelope<M>) -> Option<Waker> {
+        self.queue.push(envelope);
+        self.receiver.take()
     }
 
     /// Resolves what a sender does about a full mailbox: `Overflow` remains only if a message is to be

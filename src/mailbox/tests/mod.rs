@@ -23,7 +23,7 @@ use super::binding::{ChildBinding, ChildId, DefaultDrain, LoanHolder, MailboxLoa
 use super::control::MailboxControl;
 use super::error::SendError;
 use super::inbox::Inbox;
-use super::message::{Envelope, MessageOrigin};
+use super::message::Envelope;
 use super::outcome::{NextMessage, Sent, Take, WhenFull};
 use super::shared::MailboxShared;
 use crate::core::{Key, Machine, MachineEvent};
@@ -147,7 +147,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
     }
 
     fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        match self.shared.send(Envelope::new(message, MessageOrigin::Sent), WhenFull::Overflow)? {
+        match self.shared.send(Envelope::new(message), WhenFull::Overflow)? {
             Sent::Queued => {}
             Sent::Undeliverable(it) => self.shared.dispose(it, self.now),
             Sent::Waiting(..) => unreachable!("it does not wait"),

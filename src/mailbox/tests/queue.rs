@@ -123,7 +123,7 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
                     naive.waiting.push(naive.senders);
                     naive.senders += 1;
                 } else {
-                    queue.push(Envelope::new(naive.sent, MessageOrigin::Sent));
+                    queue.push(Envelope::new(naive.sent));
                     naive.push(naive.sent);
                     naive.sent += 1;
                 }
@@ -163,7 +163,7 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
                 let evicted = queue.evict();
                 prop_assert_eq!(evicted.as_ref().map(known), naive.pick(0));
                 if evicted.is_some() {
-                    queue.push(Envelope::new(naive.sent, MessageOrigin::Sent));
+                    queue.push(Envelope::new(naive.sent));
                     naive.push(naive.sent);
                     naive.sent += 1;
                 }
@@ -182,7 +182,7 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
                 let poll = queue.poll_wait(number, Waker::noop()).0;
                 prop_assert_eq!(poll.is_pending(), naive.waiting.contains(&number));
                 if naive.admitted.remove(&number) {
-                    queue.push(Envelope::new(naive.sent, MessageOrigin::Sent));
+                    queue.push(Envelope::new(naive.sent));
                     naive.push(naive.sent);
                     naive.sent += 1;
                 }
@@ -242,7 +242,7 @@ proptest! {
 fn of_thousands_of_senders_the_oldest_is_admitted_first_and_any_may_leave() {
     const SENDERS: u64 = 20_000;
     let mut queue = MessageQueue::new(1);
-    queue.push(Envelope::new(0, MessageOrigin::Sent));
+    queue.push(Envelope::new(0));
     for _ in 0..SENDERS {
         queue.wait(Waker::noop().clone());
     }
@@ -253,7 +253,7 @@ fn of_thousands_of_senders_the_oldest_is_admitted_first_and_any_may_leave() {
         assert!(queue.poll_wait(number, Waker::noop()).0.is_pending());
         queue.take(0).unwrap();
         assert!(queue.poll_wait(number, Waker::noop()).0.is_ready());
-        queue.push(Envelope::new(number, MessageOrigin::Sent));
+        queue.push(Envelope::new(number));
     }
     assert_eq!(queue.len(), 1);
 }
@@ -261,7 +261,7 @@ fn of_thousands_of_senders_the_oldest_is_admitted_first_and_any_may_leave() {
 #[test]
 fn the_counts_of_attempts_saturate() {
     let mut queue = MessageQueue::new(1);
-    queue.push(Envelope::new((), MessageOrigin::Sent));
+    queue.push(Envelope::new(()));
     let lent = queue.lend(0).unwrap();
     queue.give_back(lent, true);
 
