@@ -20,6 +20,8 @@ mod child;
 mod crates;
 mod facts;
 mod lives;
+#[path = "../../measure/machine.rs"]
+mod machine;
 mod peer;
 mod process;
 mod speed;

@@ -1,6 +1,5 @@
 //! The measurements, each in this process, on any crate that implements [`Peer`].
 
-use std::fs;
 use std::panic;
 use std::process;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use crate::child::Life;
 use crate::lives::{
     self, Again, CHILDREN, Failing, GONE, Idle, Looping, OnDemand, PATIENCE, STARTED, Storm, TIMES,
 };
+use crate::machine::peak_bytes;
 use crate::peer::{Peer, Plan, name};
 
 /// Worker threads of every runtime and virtual machine.
@@ -169,11 +169,4 @@ fn nanos(took: Duration) -> f64 {
 fn p50(mut took: Vec<u64>) -> f64 {
     took.sort_unstable();
     took[took.len() / 2] as f64
-}
-
-fn peak_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux tells");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it has a peak");
-    let kib = line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok());
-    kib.expect("it is a number") * 1024
 }
