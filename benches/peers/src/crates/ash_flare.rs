@@ -1,5 +1,5 @@
 //! ash-flare: workers are added one at a time, with the call that waits for `initialize`. Those of a
-//! supervisor below another are known from its spec. Only probes run on it.
+//! supervisor below a supervisor are known from its spec. Only probes run on it.
 
 use std::time::Duration;
 

@@ -64,7 +64,7 @@ pub fn measure(column: &str, work: &str) {
     (peer.expect("a known column").measure)(work);
 }
 
-/// All columns that can be measured on this machine, and why others can't.
+/// All columns that can be measured on this machine, and why the rest can't.
 pub fn all() -> (Vec<Column>, Vec<String>) {
     let this = env::current_exe().expect("this program has a path").display().to_string();
     let column = |Crate { packages, lacks, .. }| Column {

@@ -76,7 +76,7 @@ storm(Life) ->
     say(each, (now_ns() - Began) / (?CHILDREN * ?TIMES)).
 
 one_for_all() ->
-    {ok, _} = started(?CHILDREN, one_for_all, told),
+    {ok, _} = started(?CHILDREN, one_for_all, on_demand),
     expect(?CHILDREN),
     Began = now_ns(),
     tell(0),
@@ -195,7 +195,7 @@ live(0, {again, How}) ->
     erlang:yield(),
     atomics:put(board(), 3, now_ns()),
     fail(How);
-live(0, told) ->
+live(0, on_demand) ->
     listen(0, exit);
 live(Index, {storm, How}) ->
     case atomics:add_get(persistent_term:get(runs), Index + 1, 1) of
@@ -224,8 +224,8 @@ listen(Index, How) ->
     begun(),
     receive fail -> fail(How) end.
 
-fail(exit) -> exit(told);
-fail(error) -> error(told).
+fail(exit) -> exit(out_of_luck);
+fail(error) -> error(out_of_luck).
 
 tell(Index) ->
     child_name(Index) ! fail.
