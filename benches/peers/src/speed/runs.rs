@@ -19,14 +19,14 @@ use crate::peer::{Peer, Plan, name};
 pub const WORKERS: usize = 2;
 
 /// Measures, prints each figure as soon as it is known, and ends the process.
-pub fn run<P: Peer>(work: &str) {
+pub fn run<P: Peer>(work: &str) -> ! {
     panic::set_hook(Box::new(|_| {}));
     let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
     let runtime = runtime.expect("a runtime can be built");
     // On a worker thread, as in a program, and not on the main thread.
     let ended = runtime.block_on(runtime.spawn(measure::<P>(work.to_owned())));
     // Nothing is cleaned up.
-    process::exit(i32::from(ended.is_err()));
+    process::exit(i32::from(ended.is_err()))
 }
 
 async fn measure<P: Peer>(work: String) {
