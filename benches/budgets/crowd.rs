@@ -9,7 +9,9 @@ use verger::{
     Backoff, CancellationToken, Context, Exit, Strategy, Supervisor, SupervisorHandle, worker,
 };
 
-use crate::measure::{STARTS, Side, dynamic, idle, named, nanos, percentile, runtime};
+use crate::measure::{
+    STARTS, Side, dynamic, idle, in_runtime, named, nanos, percentile, runtime, spawn_start,
+};
 use crate::restart::{Failure, silence_panics};
 use crate::tokio_only;
 
@@ -35,10 +37,7 @@ fn restarts(side: Side, n: u64, failure: Failure) -> f64 {
         let all = STARTS.expect(n);
         match side {
             Side::Tokio => drop(tokio::spawn(failing_tasks(n, failure, go.clone()))),
-            Side::Verger => {
-                let app = failing_children(n, failure, go.clone());
-                drop(tokio::spawn(async { app.start().await.expect("it starts") }));
-            }
+            Side::Verger => spawn_start(failing_children(n, failure, go.clone())),
         }
         all.await.expect("they start");
         let all = STARTS.expect(restarts);
@@ -95,8 +94,7 @@ static FAILED: Mutex<Option<Instant>> = Mutex::new(None);
 
 /// From just before the failure to the first instruction of the last child.
 pub(crate) fn one_for_all(side: Side, n: u64) -> f64 {
-    let runtime = runtime();
-    let took = runtime.block_on(async {
+    let took = in_runtime(async {
         let all = STARTS.expect(n);
         match side {
             Side::Tokio => {
@@ -105,10 +103,7 @@ pub(crate) fn one_for_all(side: Side, n: u64) -> f64 {
                 let stop = CancellationToken::new();
                 drop(tokio::spawn(tokio_only::one_for_all(n, stop, start)));
             }
-            Side::Verger => {
-                let app = group(n);
-                drop(tokio::spawn(async { app.start().await.expect("it starts") }));
-            }
+            Side::Verger => spawn_start(group(n)),
         }
         all.await.expect("they start");
         let all = STARTS.expect(n);
@@ -116,7 +111,6 @@ pub(crate) fn one_for_all(side: Side, n: u64) -> f64 {
         let back = all.await.expect("they restart");
         back - FAILED.lock().expect("no panic").take().expect("it failed")
     });
-    runtime.shutdown_background();
     nanos(took, 1)
 }
 
@@ -162,8 +156,7 @@ fn group(n: u64) -> Supervisor {
 
 /// Starts of children beside 10,000 idle ones and `n` crash loops.
 pub(crate) fn start_beside_loop(_side: Side, n: u64) -> f64 {
-    let runtime = runtime();
-    let times = runtime.block_on(async {
+    let times = in_runtime(async {
         let [_tree, conns] = dynamic().await;
         for _ in 0..10_000 {
             conns.start_child(worker("idle", idle)).await.expect("it starts");
@@ -174,7 +167,6 @@ pub(crate) fn start_beside_loop(_side: Side, n: u64) -> f64 {
         }
         tokio::spawn(starts(conns)).await.expect("no panic")
     });
-    runtime.shutdown_background();
     percentile(50, times)
 }
 

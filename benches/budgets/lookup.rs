@@ -10,21 +10,18 @@ use dashmap::DashMap;
 use tokio::sync::mpsc;
 use verger::{DynamicSupervisor, Supervisor, SupervisorBuilder};
 
-use crate::measure::{Side, name, nanos, runtime};
+use crate::measure::{Side, in_runtime, name, nanos};
 
 /// Lookups of each of two tasks.
 const LOOKUPS: u64 = 500_000;
 
 pub(crate) fn by_path(side: Side, n: u64) -> f64 {
-    let runtime = runtime();
-    let figure = runtime.block_on(async {
+    in_runtime(async {
         match side {
             Side::Tokio => on_tokio(n).await,
             Side::Verger => on_verger(n).await,
         }
-    });
-    runtime.shutdown_background();
-    figure
+    })
 }
 
 /// Existing names in random order.

@@ -72,13 +72,7 @@ fn main() -> ExitCode {
     if answer(|name, side, n| vec![(find(name).work)(side, n)]) {
         return ExitCode::SUCCESS;
     }
-    let arguments = match Arguments::parse(ROWS.iter().map(|row| row.name)) {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::from(2);
-        }
-    };
+    let arguments = Arguments::parse(ROWS.iter().map(|row| row.name));
     let mut report = Report::default();
     for row in ROWS.iter().filter(|row| arguments.wants(row.name)) {
         eprintln!("measuring {}", row.name);

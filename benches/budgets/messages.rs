@@ -83,15 +83,12 @@ async fn ask_on_tokio(n: u64) -> Vec<Duration> {
         }
     });
     let asking = tokio::spawn(async move {
-        let mut times = Vec::with_capacity(n as usize);
-        for _ in 0..n {
-            let began = Instant::now();
+        let ask = || async {
             let (reply, answer) = oneshot::channel();
             sender.send(reply).await.expect("the reader runs");
-            answer.await.expect("an answer");
-            times.push(began.elapsed());
-        }
-        times
+            answer.await.expect("an answer")
+        };
+        times(n, ask).await
     });
     asking.await.expect("no panic")
 }
@@ -106,15 +103,20 @@ async fn ask_on_verger(n: u64) -> Vec<Duration> {
     });
     let _tree = started(reader).await;
     let asking = tokio::spawn(async move {
-        let mut times = Vec::with_capacity(n as usize);
-        for _ in 0..n {
-            let began = Instant::now();
-            address.ask(|reply| reply).await.expect("an answer");
-            times.push(began.elapsed());
-        }
-        times
+        times(n, || async { address.ask(|reply| reply).await.expect("an answer") }).await
     });
     asking.await.expect("no panic")
+}
+
+/// The time of each question, one after the other.
+async fn times<F: Future>(n: u64, ask: impl Fn() -> F) -> Vec<Duration> {
+    let mut times = Vec::with_capacity(n as usize);
+    for _ in 0..n {
+        let began = Instant::now();
+        ask().await;
+        times.push(began.elapsed());
+    }
+    times
 }
 
 async fn started(child: ChildSpec) -> SupervisorHandle {

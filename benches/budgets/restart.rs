@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use verger::{Backoff, CancellationToken, Context, ExitError, Supervisor, worker};
 
-use crate::measure::{STARTS, Side, idle, named, percentile, runtime};
+use crate::measure::{STARTS, Side, idle, in_runtime, named, percentile, spawn_start};
 use crate::tokio_only;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -59,22 +59,17 @@ pub(crate) fn in_window(side: Side, n: u64) -> f64 {
 fn restarts(side: Side, n: u64, failure: Failure, period: Duration, count: usize) -> Vec<Duration> {
     silence_panics();
     TIMES.lock().expect("no panic").reserve(count);
-    let runtime = runtime();
-    runtime.block_on(async {
+    // A million idle tasks would take a while to end, so they are left behind.
+    in_runtime(async {
         let all_started = STARTS.expect(n);
         match side {
             Side::Tokio => drop(tokio::spawn(on_tokio(n, failure, count))),
-            Side::Verger => {
-                let app = on_verger(n, failure, period, count);
-                drop(tokio::spawn(async { app.start().await.expect("it starts") }));
-            }
+            Side::Verger => spawn_start(on_verger(n, failure, period, count)),
         }
         all_started.await.expect("they start");
         BEGIN.notify_one();
         DONE.notified().await;
     });
-    // A million idle tasks would take a while to end.
-    runtime.shutdown_background();
     std::mem::take(&mut TIMES.lock().expect("no panic"))
 }
 

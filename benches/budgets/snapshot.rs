@@ -9,7 +9,7 @@ use tokio::task::yield_now;
 use verger::SupervisorHandle;
 use verger::status::Status;
 
-use crate::measure::{Side, nanos, runtime};
+use crate::measure::{Side, in_runtime, nanos};
 use crate::start::tree;
 
 /// Snapshots for each figure of [`longest_hold`].
@@ -17,8 +17,7 @@ const SNAPSHOTS: usize = 10;
 
 /// The time of one snapshot.
 pub(crate) fn taken(_side: Side, n: u64) -> f64 {
-    let runtime = runtime();
-    let took = runtime.block_on(async {
+    let took = in_runtime(async {
         let tree = tree(n).start().await.expect("it starts");
         let began = Instant::now();
         let status = snapshot(&tree, n).await;
@@ -26,7 +25,6 @@ pub(crate) fn taken(_side: Side, n: u64) -> f64 {
         drop(status);
         took
     });
-    runtime.shutdown_background();
     nanos(took, 1)
 }
 

@@ -8,7 +8,7 @@ use verger::{
     worker_with_mailbox,
 };
 
-use crate::measure::{STARTS, Side, dynamic, idle, named, nanos, peak_bytes, runtime};
+use crate::measure::{STARTS, Side, dynamic, idle, named, nanos, peak_bytes, runtime, spawn_start};
 use crate::tokio_only;
 
 pub(crate) fn tree(n: u64) -> Supervisor {
@@ -25,7 +25,7 @@ pub(crate) fn declared(side: Side, n: u64) -> f64 {
         let began = Instant::now();
         match tree {
             None => drop(tokio::spawn(tokio_only::idle_children(n, CancellationToken::new()))),
-            Some(tree) => drop(tokio::spawn(async { tree.start().await.expect("it starts") })),
+            Some(tree) => spawn_start(tree),
         }
         nanos(all.await.expect("they start") - began, n)
     })

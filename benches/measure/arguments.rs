@@ -20,13 +20,16 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the arguments behind the program's name. Ends the process after `--help`, and without
-    /// `--bench`, which `cargo test --all-targets` leaves out.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the arguments.
-    pub(crate) fn parse(known_rows: impl Iterator<Item = &'static str>) -> Result<Self, String> {
+    /// Reads the arguments behind the program's name. Ends the process if they are wrong, after
+    /// `--help`, and without `--bench`, which `cargo test --all-targets` leaves out.
+    pub(crate) fn parse(known_rows: impl Iterator<Item = &'static str>) -> Self {
+        Self::read(known_rows).unwrap_or_else(|error| {
+            eprintln!("{error}");
+            process::exit(2)
+        })
+    }
+
+    fn read(known_rows: impl Iterator<Item = &'static str>) -> Result<Self, String> {
         let mut parsed = Self::default();
         if !env::args().any(|argument| argument == "--bench") {
             println!("nothing to test; `cargo bench` measures");

@@ -1,6 +1,5 @@
-//! Idle children, the runtime in which they run, and the memory of this process.
+//! Idle children, and the runtime in which they run.
 
-use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -77,9 +76,15 @@ pub(crate) async fn dynamic() -> [SupervisorHandle; 2] {
     [tree, conns]
 }
 
-/// The peak resident set of this process so far. Zero without `/proc`.
-pub(crate) fn peak_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-    line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
+/// Starts a tree on a worker thread.
+pub(crate) fn spawn_start(app: Supervisor) {
+    tokio::spawn(async { app.start().await.expect("it starts") });
+}
+
+/// Runs `work` on a runtime of its own. A child that hasn't ended is left behind.
+pub(crate) fn in_runtime<T>(work: impl Future<Output = T>) -> T {
+    let runtime = runtime();
+    let value = runtime.block_on(work);
+    runtime.shutdown_background();
+    value
 }

@@ -9,7 +9,8 @@
 //! * `process`: one measurement in a process of its own.
 //! * `figures`: units, medians and spreads.
 //! * `table`: tables as text and as Markdown.
-//! * `children`: idle children, the runtime, memory.
+//! * `children`: idle children, and the runtime.
+//! * `machine`: this machine, and the memory of this process.
 //! * `trees`: trees of supervisors.
 
 #![allow(dead_code, unused_imports, reason = "each bench uses a part of it")]
@@ -17,15 +18,17 @@
 mod arguments;
 mod children;
 mod figures;
+mod machine;
 mod process;
 mod table;
 mod trees;
 
 pub(crate) use self::arguments::Arguments;
 pub(crate) use self::children::{
-    STARTS, Starts, dynamic, idle, name, named, nanos, peak_bytes, runtime,
+    STARTS, Starts, dynamic, idle, in_runtime, name, named, nanos, runtime, spawn_start,
 };
 pub(crate) use self::figures::{Spread, Unit, percentile};
+pub(crate) use self::machine::peak_bytes;
 pub(crate) use self::process::{Side, answer, machine, measure};
 pub(crate) use self::table::{Table, replace_between_markers};
 pub(crate) use self::trees::{Shape, Timing, tree, up_and_down};

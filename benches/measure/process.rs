@@ -2,7 +2,9 @@
 
 use std::process::{self, Command, Stdio};
 use std::time::Duration;
-use std::{env, fs, thread};
+use std::{env, thread};
+
+use super::machine::{processor, rustc};
 
 const MEASURE: &str = "--measure";
 /// A measurement that takes longer is reported as failed.
@@ -64,16 +66,9 @@ pub(crate) fn measure(row: &str, side: Side, n: u64) -> Result<Vec<f64>, String>
 
 /// The machine and the versions, for the line below a table.
 pub(crate) fn machine() -> String {
-    let cores = thread::available_parallelism().map_or(0, usize::from);
-    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name"));
-    let model = model.map_or("unknown processor", |line| line.trim_start_matches([' ', '\t', ':']));
-    let rustc = Command::new("rustc").arg("--version").output();
-    let rustc = rustc.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let rustc = rustc.unwrap_or_default().split(" (").next().unwrap_or_default().to_owned();
     let lockfile = include_str!("../../Cargo.lock");
     let tokio = lockfile.split_once("name = \"tokio\"\nversion = \"").map_or("", |(_, rest)| rest);
     let tokio = tokio.split('"').next().unwrap_or_default();
     let verger = env!("CARGO_PKG_VERSION");
-    format!("{cores} cores of {model}, {rustc}, tokio {tokio}, verger {verger}")
+    format!("{}, {}, tokio {tokio}, verger {verger}", processor(), rustc())
 }

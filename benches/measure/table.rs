@@ -14,7 +14,7 @@ impl Table {
         self.0.push(line);
     }
 
-    /// The first column is aligned to the left, all others to the right.
+    /// The first column is aligned to the left, the rest to the right.
     pub(crate) fn markdown(&self) -> String {
         let columns = self.0[0].len();
         let rule = iter::once("---").chain(iter::repeat_n("---:", columns - 1));

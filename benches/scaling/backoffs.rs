@@ -8,7 +8,7 @@ use verger::{Backoff, CancellationToken, ChildSpec, Context, Exit, SupervisorHan
 
 use crate::Scenario;
 use crate::measure::Unit::{Bytes, Nanos};
-use crate::measure::{STARTS, dynamic, nanos, peak_bytes, percentile, runtime};
+use crate::measure::{STARTS, dynamic, in_runtime, nanos, peak_bytes, percentile};
 
 pub(crate) const BACKOFFS: Scenario = Scenario {
     name: "backoffs",
@@ -33,8 +33,7 @@ static DELAYS: Mutex<Vec<Duration>> = Mutex::new(Vec::new());
 fn backoffs(n: u64) -> Vec<f64> {
     *FAILED.lock().expect("no panic") = vec![None; n as usize];
     DELAYS.lock().expect("no panic").reserve(n as usize);
-    let runtime = runtime();
-    let figures = runtime.block_on(async move {
+    in_runtime(async move {
         let bytes = memory(n).await;
         let [_tree, conns] = dynamic().await;
         let go = CancellationToken::new();
@@ -51,9 +50,7 @@ fn backoffs(n: u64) -> Vec<f64> {
         all.await.expect("they restart");
         let delays = DELAYS.lock().expect("no panic").clone();
         vec![bytes, waiting, percentile(50, delays.clone()), percentile(99, delays)]
-    });
-    runtime.shutdown_background();
-    figures
+    })
 }
 
 fn failing(number: usize, go: CancellationToken) -> ChildSpec {

@@ -8,7 +8,7 @@ use verger::{Backoff, ChildSpec, Context, Exit, Supervisor, SupervisorHandle, wo
 
 use crate::Scenario;
 use crate::measure::Unit::Nanos;
-use crate::measure::{STARTS, dynamic, idle, name, nanos, percentile, runtime};
+use crate::measure::{STARTS, dynamic, idle, in_runtime, name, nanos, percentile};
 
 const SIZES: &[(&str, u64)] =
     &[("1,000", 1_000), ("10,000", 10_000), ("100,000", 100_000), ("1,000,000", 1_000_000)];
@@ -80,10 +80,7 @@ fn started(n: u64) -> Vec<f64> {
 }
 
 fn on_a_worker(work: impl Future<Output = Vec<f64>> + Send + 'static) -> Vec<f64> {
-    let runtime = runtime();
-    let figures = runtime.block_on(async { tokio::spawn(work).await.expect("no panic") });
-    runtime.shutdown_background();
-    figures
+    in_runtime(async { tokio::spawn(work).await.expect("no panic") })
 }
 
 fn is_sample(at: u64, n: u64) -> bool {

@@ -46,14 +46,7 @@ fn main() -> ExitCode {
     if answer(|name, _, n| (find(name).work)(n)) {
         return ExitCode::SUCCESS;
     }
-    let arguments = match Arguments::parse(SCENARIOS.iter().map(|it| it.name)) {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::from(2);
-        }
-    };
-    match run(&arguments) {
+    match run(&Arguments::parse(SCENARIOS.iter().map(|it| it.name))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -10,29 +10,22 @@
 //! Each probe and each measurement has a process of its own with a time limit: a crate that hangs, or
 //! takes its process down, has given an answer as well.
 //!
-//! To add a crate, pin it in `Cargo.toml`, implement [`Peer`](peer::Peer) in a file of its own, and add
-//! it to the list in `run.rs`.
+//! To add a crate, pin it in `Cargo.toml`, implement [`Peer`](peer::Peer) in a file of `crates`, and add
+//! it to the list in `facts/mod.rs`, in `speed/columns.rs`, or both. `facts/claims.txt` has what the crate
+//! says of itself.
 
-mod ash_flare;
 mod board;
 mod book;
-mod hydra;
-mod joerl;
-mod kameo;
-mod log;
+mod child;
+mod crates;
+mod facts;
+mod lives;
+#[path = "../../measure/machine.rs"]
+mod machine;
 mod peer;
 mod process;
-mod ractor_supervisor;
-mod run;
-mod script;
-mod speare;
 mod speed;
-mod supervised;
-mod task_supervisor;
-mod taskvisor;
-mod tokio_actors;
-mod tokio_graceful_shutdown;
-mod verger;
+mod texts;
 
 use std::process::ExitCode;
 
@@ -40,10 +33,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
-        [] | ["--write"] => run::all(arguments.contains(&"--write")),
-        ["probe", package, probe] => {
-            run::answer(package, probe).map(|it| println!("{}", it.line()))
-        }
+        [] | ["--write"] => facts::all(arguments.contains(&"--write")),
+        ["probe", package, probe] => facts::one(package, probe),
         ["speed", ref arguments @ ..] => speed::run(arguments),
         _ => Err("arguments: nothing, `--write`, `probe PACKAGE PROBE`, or `speed`".to_owned()),
     };

@@ -5,9 +5,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::peer::Peer;
 use super::runs::{self, WORKERS};
 use crate::book;
+use crate::crates::{
+    Hydra, Kameo, Ractor, RactorSupervisor, TaskSupervisor, TokioAlone, TokioGracefulShutdown,
+    Verger,
+};
+use crate::peer::Peer;
 use crate::process::output;
 
 pub struct Column {
@@ -31,46 +35,45 @@ impl Column {
     }
 }
 
-/// Evaluates an expression for the type of each crate, in the order of the tables.
-macro_rules! for_each_peer {
-    ($peer:ident => $do:expr) => {
-        for_each_peer! { $peer => $do;
-            tokio_alone::TokioAlone,
-            verger::Verger,
-            task_supervisor::TaskSupervisor,
-            ractor::Ractor,
-            ractor_supervisor::RactorSupervisor,
-            kameo::Kameo,
-            hydra::Hydra,
-            tokio_graceful_shutdown::TokioGracefulShutdown,
-        }
-    };
-    ($peer:ident => $do:expr; $($module:ident::$type:ident,)*) => {
-        $({
-            type $peer = super::$module::$type;
-            $do
-        })*
-    };
+/// A crate, with the function that does one measurement on it in this process.
+struct Crate {
+    packages: &'static [&'static str],
+    lacks: &'static [&'static str],
+    measure: fn(&str) -> !,
 }
 
-/// Does one measurement in this process.
+const fn peer<P: Peer>() -> Crate {
+    Crate { packages: P::PACKAGES, lacks: P::LACKS, measure: runs::run::<P> }
+}
+
+/// All crates, in the order of the tables.
+const CRATES: [Crate; 8] = [
+    peer::<TokioAlone>(),
+    peer::<Verger>(),
+    peer::<TaskSupervisor>(),
+    peer::<Ractor>(),
+    peer::<RactorSupervisor>(),
+    peer::<Kameo>(),
+    peer::<Hydra>(),
+    peer::<TokioGracefulShutdown>(),
+];
+
+/// Does one measurement in this process, and ends it.
 pub fn measure(column: &str, work: &str) -> ! {
-    for_each_peer!(P => if P::NAME == column {
-        runs::run::<P>(work);
-    });
-    panic!("no column `{column}`")
+    let peer = CRATES.iter().find(|peer| peer.packages[0] == column);
+    (peer.expect("a known column").measure)(work)
 }
 
-/// All columns that can be measured on this machine, and why others can't.
+/// All columns that can be measured on this machine, and why the rest can't.
 pub fn all() -> (Vec<Column>, Vec<String>) {
-    let this = env::current_exe().expect("this program has a path");
-    let (mut columns, mut missing) = (Vec::new(), Vec::new());
-    for_each_peer!(P => columns.push(Column {
-        name: P::NAME,
-        versions: book::with_versions(P::PACKAGES),
-        lacks: P::LACKS,
-        program: [&this.display().to_string(), "speed", "measure", P::NAME].map(str::to_owned).into(),
-    }));
+    let this = env::current_exe().expect("this program has a path").display().to_string();
+    let column = |Crate { packages, lacks, .. }| Column {
+        name: packages[0],
+        versions: book::with_versions(packages),
+        lacks,
+        program: [&this, "speed", "measure", packages[0]].map(str::to_owned).into(),
+    };
+    let (mut columns, mut missing) = (Vec::from(CRATES.map(column)), Vec::new());
     for (name, column) in [("Erlang/OTP", otp()), ("Go suture", suture())] {
         match column {
             Ok(column) => columns.push(column),

@@ -6,24 +6,11 @@
 //! ... -- speed --only restart,deep      measures only the work whose name begins with one of these
 //! ... -- speed --rounds 1               instead of 3
 //! ```
-//!
-//! To add a crate, pin it in `Cargo.toml`, implement [`Peer`](peer::Peer) in a file of its own, and add
-//! it to the list in `columns.rs`.
 
-mod child;
 mod columns;
-mod hydra;
-mod kameo;
-mod peer;
-mod ractor;
-mod ractor_supervisor;
 mod report;
 mod rounds;
 mod runs;
-mod task_supervisor;
-mod tokio_alone;
-mod tokio_graceful_shutdown;
-mod verger;
 mod work;
 
 use self::work::Work;

@@ -127,7 +127,7 @@ ask() ->
     say(p50, p50(lists:map(Ask, lists:seq(1, ?QUESTIONS)))).
 
 lookup() ->
-    Names = [list_to_atom(name(Index)) || Index <- lists:seq(1, ?NAMES)],
+    Names = [child_name(Index) || Index <- lists:seq(1, ?NAMES)],
     [register(Name, spawn_link(fun() -> receive stop -> ok end end)) || Name <- Names],
     {Begin, End} = lists:split(?NAMES div 2, Names),
     Main = self(),
@@ -186,16 +186,6 @@ handle_cast(_N, {Read, Messages}) ->
 start_child(Index, Life) ->
     {ok, proc_lib:spawn_link(?MODULE, live, [Index, Life])}.
 
-live(_Index, idle) ->
-    begun(),
-    wait();
-live(0, on_demand) ->
-    register(child_0, self()),
-    begun(),
-    receive fail -> fail(exit) end;
-live(_Index, on_demand) ->
-    begun(),
-    wait();
 live(0, {again, How}) ->
     Now = now_ns(),
     case atomics:get(board(), 3) of
@@ -205,39 +195,43 @@ live(0, {again, How}) ->
     erlang:yield(),
     atomics:put(board(), 3, now_ns()),
     fail(How);
+live(0, on_demand) ->
+    listen(0, exit);
 live(Index, {storm, How}) ->
-    Run = atomics:add_get(persistent_term:get(runs), Index + 1, 1),
-    case Run of
-        1 -> register(child_name(Index), self()), begun(), receive fail -> fail(How) end;
-        _ when Run =< ?TIMES -> begun(), fail(How);
+    case atomics:add_get(persistent_term:get(runs), Index + 1, 1) of
+        1 -> listen(Index, How);
+        Run when Run =< ?TIMES -> begun(), fail(How);
         _ -> begun(), wait()
     end;
 live(0, looping) ->
     case atomics:add_get(persistent_term:get(loops), 1, 1) of
-        1 -> register(child_0, self()), begun(), receive fail -> fail(exit) end;
+        1 -> listen(0, exit);
         _ -> fail(exit)
     end;
 live(Index, looping) when Index >= ?CHILDREN ->
     persistent_term:get(main) ! {here, Index, now_ns()},
     wait();
-live(_Index, looping) ->
+live(_Index, _Life) ->
     begun(),
     wait().
 
 wait() ->
     receive stop -> ok end.
 
-fail(exit) -> exit(requested);
-fail(error) -> error(requested).
+%% Fails on demand.
+listen(Index, How) ->
+    register(child_name(Index), self()),
+    begun(),
+    receive fail -> fail(How) end.
+
+fail(exit) -> exit(out_of_luck);
+fail(error) -> error(out_of_luck).
 
 tell(Index) ->
     child_name(Index) ! fail.
 
-child_name(0) -> child_0;
-child_name(Index) -> list_to_atom(name(Index)).
-
-name(Index) ->
-    "child_" ++ integer_to_list(Index).
+child_name(Index) ->
+    list_to_atom("child_" ++ integer_to_list(Index)).
 
 %% --- Counters and figures -----------------------------------------------------------------------
 

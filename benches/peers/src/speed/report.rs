@@ -1,15 +1,14 @@
 //! The tables of the book's page.
 
 use std::fmt::Write as _;
-use std::process::Command;
-use std::{fs, thread};
 
 use super::columns::Column;
 use super::rounds::{Cell, LIMIT};
 use super::runs::WORKERS;
 use super::work::{Figure, GROUPS, Work};
 use crate::book::{self, Table};
-use crate::process::{End, output};
+use crate::machine;
+use crate::process::End;
 
 /// The column that the ratios are about.
 const BASE: &str = "tokio";
@@ -27,9 +26,11 @@ pub fn publish(
     let measurements: usize = cells.iter().map(|cell| cell.runs.len()).sum();
     let versions: Vec<_> = columns.iter().map(|column| column.versions.as_str()).collect();
     let mut tables = format!(
-        "Measured on {}, {WORKERS} worker threads, in {rounds} rounds with {measurements} \
-         measurements.\n\nVersions: {}.\n\n",
-        machine(),
+        "Measured on {}, {:.0} GiB, {}, release, thin LTO, {WORKERS} worker threads, in {rounds} \
+         rounds with {measurements} measurements.\n\nVersions: {}.\n\n",
+        machine::processor(),
+        machine::kib("/proc/meminfo", "MemTotal") as f64 / 1024.0 / 1024.0,
+        machine::rustc(),
         versions.join("; "),
     );
     for why in missing {
@@ -108,18 +109,4 @@ fn failures(cells: &[Cell]) -> String {
         writeln!(text, "* {column}, `{work}`: {count} of {of} failed, {end:?}").expect("a string");
     }
     if text.is_empty() { text } else { format!("\n## What went wrong\n\n{text}") }
-}
-
-fn machine() -> String {
-    let cores = thread::available_parallelism().map_or(0, usize::from);
-    let field = |file: &str, name: &str| {
-        let text = fs::read_to_string(file).unwrap_or_default();
-        let line = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
-        line.and_then(|line| Some(line.split_once(':')?.1.trim().to_owned())).unwrap_or_default()
-    };
-    let (cpu, memory) = (field("/proc/cpuinfo", "model name"), field("/proc/meminfo", "MemTotal"));
-    let kib: f64 = memory.trim_end_matches(" kB").parse().unwrap_or(0.0);
-    let rustc = output(Command::new("rustc").arg("--version")).unwrap_or_default();
-    let rustc = rustc.split(" (").next().unwrap_or_default();
-    format!("{cores} cores of {cpu}, {:.0} GiB, {rustc}, release, thin LTO", kib / 1024.0 / 1024.0)
 }

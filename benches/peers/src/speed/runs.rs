@@ -1,6 +1,5 @@
 //! The measurements, each in this process, on any crate that implements [`Peer`].
 
-use std::fs;
 use std::panic;
 use std::process;
 use std::sync::Arc;
@@ -8,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Builder;
 
-use super::child::{self, Again, GONE, Idle, Life, Looping, STARTED, Storm, Told};
-use super::peer::{Peer, name};
-use super::work::{
-    ADDED, CHILDREN, DEEP, LOOKUPS, MESSAGES, NAMES, PATIENCE, QUESTIONS, TIMES, WIDE,
+use super::work::{ADDED, DEEP, LOOKUPS, MESSAGES, NAMES, QUESTIONS, WIDE};
+use crate::child::Life;
+use crate::lives::{
+    self, Again, CHILDREN, Failing, GONE, Idle, Looping, OnDemand, PATIENCE, STARTED, Storm, TIMES,
 };
+use crate::machine::peak_bytes;
+use crate::peer::{Peer, Plan, name};
 
 /// Worker threads of every runtime and virtual machine.
 pub const WORKERS: usize = 2;
@@ -25,15 +26,15 @@ pub fn run<P: Peer>(work: &str) -> ! {
     // On a worker thread, as in a program, and not on the main thread.
     let ended = runtime.block_on(runtime.spawn(measure::<P>(work.to_owned())));
     // Nothing is cleaned up.
-    process::exit(i32::from(ended.is_err()));
+    process::exit(i32::from(ended.is_err()))
 }
 
 async fn measure<P: Peer>(work: String) {
     match work.as_str() {
-        "restart-error" => restart::<P, Again<false>>().await,
-        "restart-panic" => restart::<P, Again<true>>().await,
-        "storm-error" => storm::<P, Storm<false>>().await,
-        "storm-panic" => storm::<P, Storm<true>>().await,
+        "restart-error" => restart::<P, Failing<Again<false>>>().await,
+        "restart-panic" => restart::<P, Failing<Again<true>>>().await,
+        "storm-error" => storm::<P, Failing<Storm<false>>>().await,
+        "storm-panic" => storm::<P, Failing<Storm<true>>>().await,
         "one-for-all" => one_for_all::<P>().await,
         "crash-loop" => crash_loop::<P>().await,
         "deep" => nested::<P>(DEEP).await,
@@ -48,74 +49,77 @@ async fn measure<P: Peer>(work: String) {
     }
 }
 
-async fn idle_children<P: Peer>(n: usize) {
-    let before = peak_bytes();
-    STARTED.expect(n);
+/// The plan for `n` children without a limit. It is leaked: there is one in a process.
+fn plan(n: usize) -> Plan {
+    Plan { widths: vec![n].leak(), ..Plan::EMPTY }
+}
+
+/// Starts children and waits for all of them. Returns what stops them, and the time.
+async fn started<P: Peer, L: Life>(plan: Plan) -> (P::Tree, Duration) {
+    STARTED.expect(plan.widths.iter().product());
     let began = Instant::now();
-    let tree = P::start::<Idle>(n, false).await;
+    let tree = P::start::<L>(plan).await;
     STARTED.reached().await;
-    say("start", nanos(began.elapsed()) / n as f64);
-    say("bytes", (peak_bytes() - before) as f64 / n as f64);
-    say("stop", nanos(stop::<P>(tree, n).await) / n as f64);
+    (tree, began.elapsed())
 }
 
 /// Until the call has returned and the last child is gone.
-async fn stop<P: Peer>(tree: P::Tree, children: usize) -> Duration {
-    GONE.expect(children);
+async fn stop<P: Peer>(tree: P::Tree, plan: Plan) -> Duration {
+    GONE.expect(plan.widths.iter().product());
     let began = Instant::now();
     P::stop(tree).await;
     GONE.reached().await;
     began.elapsed()
 }
 
-async fn started<P: Peer, L: Life>(n: usize, one_for_all: bool) -> P::Tree {
-    STARTED.expect(n);
-    let tree = P::start::<L>(n, one_for_all).await;
-    STARTED.reached().await;
-    tree
+async fn idle_children<P: Peer>(n: usize) {
+    let plan = plan(n);
+    let before = peak_bytes();
+    let (tree, took) = started::<P, Idle>(plan).await;
+    say("start", nanos(took) / n as f64);
+    say("bytes", (peak_bytes() - before) as f64 / n as f64);
+    say("stop", nanos(stop::<P>(tree, plan).await) / n as f64);
+}
+
+async fn nested<P: Peer>(widths: &'static [usize]) {
+    let plan = Plan { widths, ..Plan::EMPTY };
+    let (tree, took) = started::<P, Idle>(plan).await;
+    say("build", nanos(took) / 1e6);
+    say("stop", nanos(stop::<P>(tree, plan).await) / 1e6);
 }
 
 async fn restart<P: Peer, L: Life>() {
-    let _tree = P::start::<L>(1, false).await;
-    child::over().await;
-    say("p50", p50(child::times()));
+    let _tree = P::start::<L>(plan(1)).await;
+    lives::over().await;
+    say("p50", p50(lives::times()));
 }
 
 async fn storm<P: Peer, L: Life>() {
-    let _tree = started::<P, L>(CHILDREN, false).await;
+    let _tree = started::<P, L>(plan(CHILDREN)).await;
     STARTED.expect(CHILDREN * TIMES);
     let began = Instant::now();
-    child::tell_all();
+    lives::demand_all();
     STARTED.reached().await;
     say("each", nanos(began.elapsed()) / (CHILDREN * TIMES) as f64);
 }
 
 async fn one_for_all<P: Peer>() {
-    let _tree = started::<P, Told>(CHILDREN, true).await;
+    let plan = Plan { one_for_all: true, ..plan(CHILDREN) };
+    let _tree = started::<P, Failing<OnDemand>>(plan).await;
     STARTED.expect(CHILDREN);
     let began = Instant::now();
-    child::tell_one();
+    lives::demand_one();
     STARTED.reached().await;
     say("back", nanos(began.elapsed()) / 1e6);
 }
 
-async fn nested<P: Peer>(widths: &'static [usize]) {
-    let children = widths.iter().product();
-    STARTED.expect(children);
-    let began = Instant::now();
-    let tree = P::nest(widths).await;
-    STARTED.reached().await;
-    say("build", nanos(began.elapsed()) / 1e6);
-    say("stop", nanos(stop::<P>(tree, children).await) / 1e6);
-}
-
 async fn crash_loop<P: Peer>() {
-    let tree = started::<P, Looping>(CHILDREN, false).await;
+    let (tree, _) = started::<P, Failing<Looping>>(plan(CHILDREN)).await;
     add::<P>(&tree, CHILDREN).await;
-    say("calm", p50(child::times()));
-    child::tell_one();
+    say("calm", p50(lives::times()));
+    lives::demand_one();
     add::<P>(&tree, CHILDREN + ADDED).await;
-    say("beside", p50(child::times()));
+    say("beside", p50(lives::times()));
 }
 
 async fn add<P: Peer>(tree: &P::Tree, from: usize) {
@@ -124,9 +128,9 @@ async fn add<P: Peer>(tree: &P::Tree, from: usize) {
         if began.elapsed() > PATIENCE {
             break;
         }
-        child::adds();
-        P::add::<Looping>(tree, index).await;
-        child::added().await;
+        lives::adds();
+        P::add::<Failing<Looping>>(tree, index).await;
+        lives::added().await;
     }
 }
 
@@ -140,7 +144,7 @@ async fn lookup<P: Peer>() {
             tokio::spawn(async move {
                 let mut found = 0;
                 for _ in 0..LOOKUPS / NAMES {
-                    // Each task begins with another name, so that both rarely want the same one.
+                    // Each task begins with a different name, so that both rarely want the same one.
                     let (end, begin) = names.split_at(thread * NAMES / WORKERS);
                     found += P::look_up(&tree, begin).await + P::look_up(&tree, end).await;
                 }
@@ -165,11 +169,4 @@ fn nanos(took: Duration) -> f64 {
 fn p50(mut took: Vec<u64>) -> f64 {
     took.sort_unstable();
     took[took.len() / 2] as f64
-}
-
-fn peak_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux tells");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it has a peak");
-    let kib = line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok());
-    kib.expect("it is a number") * 1024
 }

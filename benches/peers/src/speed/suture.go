@@ -29,37 +29,21 @@ const (
 	grace = 10 * time.Minute
 )
 
-var errLuck = errors.New("out of luck")
+var works = map[string]func(){
+	"idle-10000":    func() { idle(10000) },
+	"idle-100000":   func() { idle(100000) },
+	"idle-1000000":  func() { idle(1000000) },
+	"restart-error": func() { restart(failing) },
+	"restart-panic": func() { restart(panicking) },
+	"storm-error":   func() { storm(failing) },
+	"storm-panic":   func() { storm(panicking) },
+	"crash-loop":    crashLoop,
+	"deep":          func() { nested(1001, 1) },
+	"wide":          func() { nested(4, 10) },
+}
 
 func main() {
-	switch os.Args[1] {
-	case "idle-10000":
-		idle(10000)
-	case "idle-100000":
-		idle(100000)
-	case "idle-1000000":
-		idle(1000000)
-	case "restart-error":
-		restart(false)
-	case "restart-panic":
-		restart(true)
-	case "storm-error":
-		storm(false)
-	case "storm-panic":
-		storm(true)
-	case "crash-loop":
-		crashLoop()
-	case "deep":
-		widths := make([]int, 1001)
-		for i := range widths {
-			widths[i] = 1
-		}
-		nested(widths)
-	case "wide":
-		nested([]int{10, 10, 10, 10})
-	default:
-		os.Exit(1)
-	}
+	works[os.Args[1]]()
 }
 
 // --- Measurements ---------------------------------------------------------------------------------
@@ -70,7 +54,7 @@ func idle(n int) {
 	began := time.Now()
 	app := supervisor()
 	for i := 0; i < n; i++ {
-		app.Add(idler{})
+		app.Add(service(idling))
 	}
 	tree := up(app)
 	started.wait()
@@ -79,21 +63,47 @@ func idle(n int) {
 	say("stop", tree.stop(n)/float64(n))
 }
 
-func restart(panics bool) {
-	over := make(chan struct{})
+// The service fails as soon as it has restarted.
+func restart(fail func() error) {
+	var took []float64
+	var failed time.Time
+	began, over := time.Now(), make(chan struct{})
 	app := supervisor()
-	app.Add(&again{panics: panics, began: time.Now(), over: over})
+	app.Add(service(func(ctx context.Context) error {
+		if !failed.IsZero() {
+			took = append(took, nanos(failed))
+		}
+		if len(took) == restarts || time.Since(began) > patience {
+			close(over)
+			return idling(ctx)
+		}
+		runtime.Gosched()
+		failed = time.Now()
+		return fail()
+	}))
 	up(app)
 	<-over
 	say("p50", p50(took))
 }
 
-func storm(panics bool) {
+// Each service fails on demand, and then as soon as it has restarted.
+func storm(fail func() error) {
 	started.expect(children)
 	app := supervisor()
 	all := make(chan struct{})
 	for i := 0; i < children; i++ {
-		app.Add(&stormy{panics: panics, all: all})
+		runs := 0
+		app.Add(service(func(ctx context.Context) error {
+			runs++
+			if runs > times {
+				return idling(ctx)
+			}
+			started.one()
+			if runs == 1 {
+				<-all
+			}
+			return fail()
+		}))
 	}
 	up(app)
 	started.wait()
@@ -104,43 +114,53 @@ func storm(panics bool) {
 	say("each", nanos(began)/(children*times))
 }
 
+// The first service fails on demand, and then as soon as it has restarted, without end.
 func crashLoop() {
 	started.expect(children)
 	app := supervisor()
-	app.Add(&looping{})
+	loop, loops := make(chan struct{}), false
+	app.Add(service(func(ctx context.Context) error {
+		if !loops {
+			started.one()
+			<-loop
+			loops = true
+		}
+		return failing()
+	}))
 	for i := 1; i < children; i++ {
-		app.Add(idler{})
+		app.Add(service(idling))
 	}
 	up(app)
 	started.wait()
 	say("calm", p50(add(app)))
-	fail <- struct{}{}
+	close(loop)
 	say("beside", p50(add(app)))
 }
 
 func add(app *suture.Supervisor) []float64 {
 	var took []float64
 	here := make(chan time.Time)
+	arriving := service(func(ctx context.Context) error {
+		here <- time.Now()
+		return idling(ctx)
+	})
 	began := time.Now()
 	for i := 0; i < added && time.Since(began) < patience; i++ {
 		at := time.Now()
-		app.Add(arriving{here})
+		app.Add(arriving)
 		took = append(took, float64((<-here).Sub(at)))
 	}
 	return took
 }
 
-func nested(widths []int) {
-	leaves := 1
-	for _, width := range widths {
-		leaves *= width
-	}
-	started.expect(leaves)
+func nested(levels, width int) {
+	services := int(math.Pow(float64(width), float64(levels)))
+	started.expect(services)
 	began := time.Now()
-	tree := up(level(widths))
+	tree := up(level(levels, width))
 	started.wait()
 	say("build", nanos(began)/1e6)
-	say("stop", tree.stop(leaves)/1e6)
+	say("stop", tree.stop(services)/1e6)
 }
 
 // --- Supervisors ----------------------------------------------------------------------------------
@@ -154,13 +174,13 @@ func supervisor() *suture.Supervisor {
 }
 
 // A supervisor of supervisors or, on the last level, of services.
-func level(widths []int) *suture.Supervisor {
+func level(levels, width int) *suture.Supervisor {
 	above := supervisor()
-	for i := 0; i < widths[0]; i++ {
-		if len(widths) == 1 {
-			above.Add(idler{})
+	for i := 0; i < width; i++ {
+		if levels == 1 {
+			above.Add(service(idling))
 		} else {
-			above.Add(level(widths[1:]))
+			above.Add(level(levels-1, width))
 		}
 	}
 	return above
@@ -188,91 +208,28 @@ func (tree tree) stop(services int) float64 {
 
 // --- Services -------------------------------------------------------------------------------------
 
-type idler struct{}
+type service func(context.Context) error
 
-func (idler) Serve(ctx context.Context) error {
+func (serve service) Serve(ctx context.Context) error {
+	return serve(ctx)
+}
+
+func idling(ctx context.Context) error {
 	started.one()
 	<-ctx.Done()
 	gone.one()
 	return ctx.Err()
 }
 
-// Makes the listening service fail.
-var fail = make(chan struct{})
+var errLuck = errors.New("out of luck")
 
-// A service that fails as soon as it has restarted. The time of each restart is kept.
-type again struct {
-	panics        bool
-	began, failed time.Time
-	over          chan<- struct{}
-}
-
-var took []float64
-
-func (it *again) Serve(ctx context.Context) error {
-	if !it.failed.IsZero() {
-		took = append(took, nanos(it.failed))
-	}
-	if len(took) == restarts || time.Since(it.began) > patience {
-		close(it.over)
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	runtime.Gosched()
-	it.failed = time.Now()
-	return failing(it.panics)
-}
-
-// A service that fails on demand, and then as soon as it has restarted.
-type stormy struct {
-	panics bool
-	all    chan struct{}
-	runs   int
-}
-
-func (it *stormy) Serve(ctx context.Context) error {
-	it.runs++
-	started.one()
-	if it.runs == 1 {
-		<-it.all
-	} else if it.runs > times {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return failing(it.panics)
-}
-
-// A service that fails on demand, and then as soon as it has restarted, without end.
-type looping struct {
-	loops bool
-}
-
-func (it *looping) Serve(ctx context.Context) error {
-	if !it.loops {
-		started.one()
-		<-fail
-		it.loops = true
-	}
+func failing() error {
 	return errLuck
 }
 
-// A service that reports its start.
-type arriving struct {
-	here chan<- time.Time
-}
-
-func (it arriving) Serve(ctx context.Context) error {
-	it.here <- time.Now()
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func failing(panics bool) error {
-	if panics {
-		// Not an error: the supervisor accepts only strings.
-		panic("out of luck")
-	}
-	return errLuck
+func panicking() error {
+	// Not an error: the supervisor accepts only strings.
+	panic("out of luck")
 }
 
 // --- Counters and figures -------------------------------------------------------------------------

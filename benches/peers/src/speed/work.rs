@@ -1,7 +1,5 @@
 //! What is measured, and the lines of the tables.
 
-use std::time::Duration;
-
 /// One measurement, in a process of its own.
 #[derive(Debug)]
 pub struct Work {
@@ -13,15 +11,7 @@ pub struct Work {
 /// The key that a program prints before the figure, the label of the line, and the unit.
 pub type Figure = (&'static str, &'static str, &'static str);
 
-/// The longest time for repetitions.
-pub const PATIENCE: Duration = Duration::from_secs(2);
-/// Children of one supervisor wherever children fail.
-pub const CHILDREN: usize = 10_000;
-/// Failures of each child of a storm.
-pub const TIMES: usize = 10;
-/// Restarts one after the other, unless [`PATIENCE`] ends before.
-pub const RESTARTS: usize = 20_000;
-/// Children that are added beside a crash loop, unless [`PATIENCE`] ends before.
+/// Children that are added beside a crash loop, unless [`PATIENCE`](crate::lives::PATIENCE) ends before.
 pub const ADDED: usize = 1_000;
 pub const MESSAGES: u64 = 1_000_000;
 pub const QUESTIONS: usize = 50_000;

@@ -1,9 +1,10 @@
 //! tokio alone: a `JoinSet`, a token that all children share, and a loop that restarts failed children.
 //! The base of all ratios.
 
+use std::future::ready;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dashmap::DashMap;
 use futures_util::FutureExt;
@@ -11,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::child::{Idle, Life};
-use super::peer::{Peer, name};
+use crate::child::Life;
+use crate::peer::{Peer, Plan, Sum, ask_each, name, send_each};
 
 pub struct TokioAlone;
 
@@ -25,14 +26,17 @@ pub struct Tree {
 }
 
 impl Peer for TokioAlone {
-    const NAME: &str = "tokio";
     const PACKAGES: &[&str] = &["tokio"];
     type Tree = Tree;
 
-    async fn start<L: Life>(n: usize, one_for_all: bool) -> Tree {
+    async fn start<L: Life>(plan: Plan) -> Tree {
         let stop = CancellationToken::new();
         let (add, added) = mpsc::unbounded_channel();
-        let running = tokio::spawn(supervise::<L>(n, one_for_all, stop.clone(), added));
+        let running = if plan.below().is_none() {
+            tokio::spawn(supervise::<L>(plan, stop.clone(), added))
+        } else {
+            tokio::spawn(level::<L>(plan, stop.clone()))
+        };
         Tree { stop, running: Some(running), add: Some(add), ..Tree::default() }
     }
 
@@ -41,30 +45,20 @@ impl Peer for TokioAlone {
         tree.running.expect("it was started").await.expect("nothing panics but children");
     }
 
-    async fn nest(widths: &'static [usize]) -> Tree {
-        let stop = CancellationToken::new();
-        let running = tokio::spawn(level(widths, stop.clone()));
-        Tree { stop, running: Some(running), ..Tree::default() }
-    }
-
     async fn add<L: Life>(tree: &Tree, index: usize) {
         tree.add.as_ref().expect("it was started").send(index).expect("it runs");
     }
 
     async fn send(messages: u64) -> Duration {
+        let (mut sum, total) = Sum::of(messages);
         let (sender, mut receiver) = mpsc::unbounded_channel::<u64>();
-        let reader = tokio::spawn(async move {
-            let mut sum = 0;
-            while let Some(n) = receiver.recv().await {
-                sum += n;
+        tokio::spawn(async move {
+            while let Some(message) = receiver.recv().await {
+                sum.add(message);
             }
-            sum
         });
-        let began = Instant::now();
-        (0..messages).try_for_each(|n| sender.send(n)).expect("it is read");
-        drop(sender);
-        assert_eq!(reader.await.expect("no panic"), messages * (messages - 1) / 2);
-        began.elapsed()
+        let send = |message| ready(sender.send(message));
+        send_each(messages, total, send).await
     }
 
     async fn ask(questions: usize) -> Vec<u64> {
@@ -74,15 +68,12 @@ impl Peer for TokioAlone {
                 reply.send(1).expect("it is waited for");
             }
         });
-        let mut took = Vec::with_capacity(questions);
-        for _ in 0..questions {
-            let began = Instant::now();
+        let ask = || async {
             let (reply, answer) = oneshot::channel();
             sender.send(reply).await.expect("it is read");
-            answer.await.expect("it answers");
-            took.push(began.elapsed().as_nanos() as u64);
-        }
-        took
+            answer.await.expect("it answers")
+        };
+        ask_each(questions, ask).await
     }
 
     async fn register(names: usize) -> Tree {
@@ -102,29 +93,25 @@ impl Peer for TokioAlone {
 }
 
 async fn supervise<L: Life>(
-    n: usize,
-    one_for_all: bool,
+    plan: Plan,
     stop: CancellationToken,
     mut added: mpsc::UnboundedReceiver<usize>,
 ) {
     let mut children = JoinSet::new();
     let mut token = stop.child_token();
-    (0..n).for_each(|index| spawn::<L>(&mut children, index, &token));
+    spawn_all::<L>(&mut children, plan, &token);
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
             Some(ended) = children.join_next() => {
                 let (index, failed) = ended.expect("a panic of a child is caught");
-                if !failed {
-                    continue;
-                }
-                if one_for_all {
+                if failed && plan.one_for_all {
                     token.cancel();
                     while children.join_next().await.is_some() {}
                     token = stop.child_token();
-                    (0..n).for_each(|index| spawn::<L>(&mut children, index, &token));
-                } else {
+                    spawn_all::<L>(&mut children, plan, &token);
+                } else if failed {
                     spawn::<L>(&mut children, index, &token);
                 }
             }
@@ -134,31 +121,32 @@ async fn supervise<L: Life>(
     while children.join_next().await.is_some() {}
 }
 
-/// The task returns its index and whether it failed.
-fn spawn<L: Life>(children: &mut JoinSet<(usize, bool)>, index: usize, token: &CancellationToken) {
+/// Each task returns its index and whether it failed.
+type Children = JoinSet<(usize, bool)>;
+
+fn spawn_all<L: Life>(children: &mut Children, plan: Plan, token: &CancellationToken) {
+    (0..plan.width()).for_each(|index| spawn::<L>(children, index, token));
+}
+
+fn spawn<L: Life>(children: &mut Children, index: usize, token: &CancellationToken) {
     let token = token.clone();
     children.spawn(async move {
-        let life = L::live(index, token.cancelled());
+        let life = L::live(index, || (), token.cancelled());
         let ended = AssertUnwindSafe(life).catch_unwind().await;
         (index, !matches!(ended, Ok(Ok(()))))
     });
 }
 
 /// A supervisor of supervisors or, on the last level, of children.
-fn level(
-    widths: &'static [usize],
-    stop: CancellationToken,
-) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+fn level<L: Life>(plan: Plan, stop: CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
-        let (width, below) = widths.split_first().expect("there is a level");
         let mut children = JoinSet::new();
         let mut supervisors = JoinSet::new();
-        for index in 0..*width {
-            if below.is_empty() {
-                spawn::<Idle>(&mut children, index, &stop);
-            } else {
-                supervisors.spawn(level(below, stop.clone()));
-            }
+        match plan.below() {
+            None => spawn_all::<L>(&mut children, plan, &stop),
+            Some(below) => (0..plan.width()).for_each(|_| {
+                supervisors.spawn(level::<L>(below, stop.clone()));
+            }),
         }
         while children.join_next().await.is_some() {}
         while supervisors.join_next().await.is_some() {}

@@ -9,43 +9,27 @@ use taskvisor::{
     TaskFn, TaskSpec,
 };
 
-use crate::board::{self, live};
-use crate::peer::{GROUP, Notes, Peer, Plan};
+use crate::child::Life;
+use crate::peer::{LONG, Peer, Plan, name};
+use crate::texts;
 
 pub struct Taskvisor;
 
 impl Peer for Taskvisor {
     const PACKAGES: &[&str] = &["taskvisor"];
-    const PAUSED: bool = false;
-    const UNCLAIMED: Notes = &[
-        (GROUP, "there are no groups: a task is retried alone"),
-        (
-            "window",
-            "a limit has no period: it is \"for one failure streak\", and a success ends it",
-        ),
-        (
-            "escalation",
-            "supervisors aren't nested; a task that isn't retried any more has an outcome",
-        ),
-    ];
-    const DISCLAIMED: Notes = &[
-        ("start", "`add` waits until the task is registered"),
-        ("order", "a task is registered, not ready"),
-        ("reverse", "one cancellation and one grace for all tasks"),
-    ];
     type Tree = SupervisorHandle;
 
-    async fn start(plan: Plan) -> SupervisorHandle {
+    async fn start<L: Life>(plan: Plan) -> SupervisorHandle {
         let supervisor = Supervisor::new(SupervisorConfig::default(), vec![Arc::new(Listener)]);
         let handle = supervisor.serve().expect("it hasn't run before");
-        let retries = NonZeroU32::new(plan.restarts);
-        for child in plan.children {
+        let retries = NonZeroU32::new(plan.limit((u32::MAX, LONG)).0);
+        for index in 0..plan.width() {
             let task = TaskFn::arc(move |ctx| async move {
-                let lived = live(child, || {}, ctx.cancelled()).await;
+                let lived = L::live(index, || (), ctx.cancelled()).await;
                 lived.map_err(TaskError::fail_from)?;
                 if ctx.is_cancelled() { Err(TaskError::Canceled) } else { Ok(()) }
             });
-            let spec = TaskSpec::restartable(child.name, task)
+            let spec = TaskSpec::restartable(name(index), task)
                 .with_max_retries(retries)
                 .with_backoff(BackoffPolicy::constant(Duration::ZERO));
             handle.add(spec).execute().await.expect("each name is used once");
@@ -62,6 +46,6 @@ struct Listener;
 
 impl Subscribe for Listener {
     fn on_event(&self, event: &Event) {
-        board::saw("an event", format!("{event:?}"));
+        texts::saw("an event", format!("{event:?}"));
     }
 }

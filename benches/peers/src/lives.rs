@@ -1,22 +1,32 @@
-//! What the children of all crates do, and how it is counted.
+//! What the children of the measurements do, and how it is counted.
 //!
 //! There is one measurement in a process, so the counters are static. A child counts itself when it
-//! starts and when it is dropped, and fails on demand. A [`Life`] is a type, so that the future of an
-//! idle child holds nothing but its wait.
+//! starts and when it is dropped, and fails on demand. Each [`Life`] is a type, so that the future of
+//! an idle child holds nothing but its wait.
 
 use std::future::Future;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pin_project_lite::pin_project;
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
-use super::work::{CHILDREN, PATIENCE, RESTARTS, TIMES};
-use crate::board::Failure;
+use crate::child::{Failure, Life, Order};
+
+/// The longest time for repetitions.
+pub const PATIENCE: Duration = Duration::from_secs(2);
+/// Children of one supervisor wherever children fail.
+pub const CHILDREN: usize = 10_000;
+/// Failures of each child of a storm.
+pub const TIMES: usize = 10;
+/// Restarts one after the other, unless [`PATIENCE`] ends before.
+const RESTARTS: usize = 20_000;
 
 pub static STARTED: Count = Count::new();
 pub static GONE: Count = Count::new();
@@ -55,19 +65,58 @@ impl Count {
     }
 }
 
-/// One incarnation of a child, which ends when this is dropped.
-pub struct Run(());
+/// A child that waits until it is cancelled.
+pub struct Idle(());
 
-impl Run {
-    fn begin() -> Self {
+impl Idle {
+    fn started() -> Self {
         STARTED.one();
         Self(())
     }
 }
 
-impl Drop for Run {
+impl Drop for Idle {
     fn drop(&mut self) {
         GONE.one();
+    }
+}
+
+impl Life for Idle {
+    const ALIKE: bool = true;
+
+    async fn begin<R>(_index: usize, _send: impl Fn(Order) -> R + Send + 'static) -> Self {
+        Self::started()
+    }
+
+    async fn obey(_order: Order) -> Result<ControlFlow<()>, Failure> {
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn live(
+        _index: usize,
+        _ready: impl FnOnce() + Send,
+        stop: impl Future<Output = ()> + Send,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        Idling { life: None, stop }
+    }
+}
+
+pin_project! {
+    /// As an async block, it would be twice as large.
+    struct Idling<S> {
+        life: Option<Idle>,
+        #[pin]
+        stop: S,
+    }
+}
+
+impl<S: Future<Output = ()>> Future for Idling<S> {
+    type Output = Result<(), Failure>;
+
+    fn poll(self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<Self::Output> {
+        let idling = self.project();
+        idling.life.get_or_insert_with(Idle::started);
+        idling.stop.poll(ctx).map(Ok)
     }
 }
 
@@ -80,12 +129,10 @@ pub enum Then {
     Fails,
 }
 
-/// What the children of a measurement do.
-pub trait Life: Send + Sync + 'static {
-    /// Whether it fails by a panic instead of an error.
+/// When the children of a measurement fail.
+pub trait Failures: Send + Sync + 'static {
+    /// Whether a child fails by a panic instead of an error.
     const PANICS: bool = false;
-    /// Whether the children differ only in their names.
-    const ALIKE: bool = false;
     /// Whether children are added later.
     const GROWS: bool = false;
 
@@ -102,70 +149,83 @@ pub trait Life: Send + Sync + 'static {
 
     /// A child fails at `now`.
     fn failing(_now: u64) {}
+}
 
-    /// Begins a child that is an actor. If it fails on demand, `tell` makes the demand.
-    fn begin(index: usize, tell: impl FnOnce() -> Tell) -> (Run, Then) {
-        let now = Self::stamp();
-        let then = Self::next(index);
-        if then == Then::Listens {
-            tellers().push(tell());
+/// A child that fails as `F` says, and is counted as an idle child is.
+pub struct Failing<F>(Idle, PhantomData<fn() -> F>);
+
+impl<F: Failures> Failing<F> {
+    fn started(index: usize) -> (Self, Then) {
+        let now = F::stamp();
+        let then = F::next(index);
+        F::begun(index, now);
+        (Self(Idle::started(), PhantomData), then)
+    }
+
+    fn fail() -> Result<ControlFlow<()>, Failure> {
+        F::failing(F::stamp());
+        if F::PANICS { panic!("out of luck") } else { Err(Failure) }
+    }
+}
+
+impl<F: Failures> Life for Failing<F> {
+    const GROWS: bool = F::GROWS;
+
+    async fn begin<R>(index: usize, send: impl Fn(Order) -> R + Send + 'static) -> Self {
+        let (life, then) = Self::started(index);
+        match then {
+            Then::Idles => {}
+            Then::Listens => senders().push(Box::new(move || drop(send(Order::Fail)))),
+            Then::Fails => drop(send(Order::Fail)),
         }
-        Self::begun(index, now);
-        (Run::begin(), then)
+        life
     }
 
-    /// Fails with an error or by a panic.
-    fn fail() -> Result<(), Failure> {
-        Self::failing(Self::stamp());
-        if Self::PANICS { panic!("out of luck") } else { Err(Failure) }
+    async fn obey(_order: Order) -> Result<ControlFlow<()>, Failure> {
+        Self::fail()
     }
 
-    /// The body of a child that is an async function; `stop` completes when it is cancelled.
-    fn live(
+    async fn live(
         index: usize,
+        _ready: impl FnOnce() + Send,
         stop: impl Future<Output = ()> + Send,
-    ) -> impl Future<Output = Result<(), Failure>> + Send {
-        async move {
-            let now = Self::stamp();
-            // Created first, so that no demand is missed.
-            let told = TOLD.notified();
-            let then = Self::next(index);
-            Self::begun(index, now);
-            let _run = Run::begin();
-            if then == Then::Fails {
-                // A supervisor must see the start before the failure.
-                yield_now().await;
-                return Self::fail();
-            }
-            tokio::select! {
-                () = stop => Ok(()),
-                () = told, if then == Then::Listens => Self::fail(),
-            }
+    ) -> Result<(), Failure> {
+        // Created first, so that no demand is missed.
+        let demand = DEMAND.notified();
+        let (_life, then) = Self::started(index);
+        if then == Then::Fails {
+            // A supervisor must see the start before the failure.
+            yield_now().await;
+            return Self::fail().map(|_| ());
+        }
+        tokio::select! {
+            () = stop => Ok(()),
+            () = demand, if then == Then::Listens => Self::fail().map(|_| ()),
         }
     }
 }
 
 /// Demands a failure.
-pub type Tell = Box<dyn FnOnce() + Send>;
+type Demand = Box<dyn FnOnce() + Send>;
 
 /// The demand for async functions, and those for actors.
-static TOLD: Notify = Notify::const_new();
-static TELLERS: Mutex<Vec<Tell>> = Mutex::new(Vec::new());
+static DEMAND: Notify = Notify::const_new();
+static SENDERS: Mutex<Vec<Demand>> = Mutex::new(Vec::new());
 
-fn tellers() -> MutexGuard<'static, Vec<Tell>> {
-    TELLERS.lock().expect("no panic")
+fn senders() -> MutexGuard<'static, Vec<Demand>> {
+    SENDERS.lock().expect("no panic")
 }
 
 /// Demands a failure of one child.
-pub fn tell_one() {
-    TOLD.notify_one();
-    std::mem::take(&mut *tellers()).into_iter().for_each(|tell| tell());
+pub fn demand_one() {
+    DEMAND.notify_one();
+    std::mem::take(&mut *senders()).into_iter().for_each(|demand| demand());
 }
 
 /// Demands a failure of all children that listen.
-pub fn tell_all() {
-    TOLD.notify_waiters();
-    std::mem::take(&mut *tellers()).into_iter().for_each(|tell| tell());
+pub fn demand_all() {
+    DEMAND.notify_waiters();
+    std::mem::take(&mut *senders()).into_iter().for_each(|demand| demand());
 }
 
 /// Nanoseconds since the first call.
@@ -174,47 +234,10 @@ fn nanos() -> u64 {
     u64::try_from(ZERO.elapsed().as_nanos()).expect("less than centuries") + 1
 }
 
-/// A child that waits until it is cancelled.
-pub struct Idle;
-
-impl Life for Idle {
-    const ALIKE: bool = true;
-
-    fn next(_index: usize) -> Then {
-        Then::Idles
-    }
-
-    fn live(
-        _index: usize,
-        stop: impl Future<Output = ()> + Send,
-    ) -> impl Future<Output = Result<(), Failure>> + Send {
-        Idling { run: None, stop }
-    }
-}
-
-pin_project! {
-    /// As an async block, it would be twice as large.
-    struct Idling<S> {
-        run: Option<Run>,
-        #[pin]
-        stop: S,
-    }
-}
-
-impl<S: Future<Output = ()>> Future for Idling<S> {
-    type Output = Result<(), Failure>;
-
-    fn poll(self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<Self::Output> {
-        let idling = self.project();
-        idling.run.get_or_insert_with(Run::begin);
-        idling.stop.poll(ctx).map(Ok)
-    }
-}
-
 /// The first child fails on demand.
-pub struct Told;
+pub struct OnDemand;
 
-impl Life for Told {
+impl Failures for OnDemand {
     fn next(index: usize) -> Then {
         if index == 0 { Then::Listens } else { Then::Idles }
     }
@@ -239,7 +262,7 @@ pub fn times() -> Vec<u64> {
     std::mem::take(&mut *TOOK.lock().expect("no panic"))
 }
 
-impl<const PANICS: bool> Life for Again<PANICS> {
+impl<const PANICS: bool> Failures for Again<PANICS> {
     const PANICS: bool = PANICS;
 
     fn next(_index: usize) -> Then {
@@ -273,7 +296,7 @@ pub struct Storm<const PANICS: bool>;
 
 static RUNS: OnceLock<Vec<AtomicU8>> = OnceLock::new();
 
-impl<const PANICS: bool> Life for Storm<PANICS> {
+impl<const PANICS: bool> Failures for Storm<PANICS> {
     const PANICS: bool = PANICS;
 
     fn next(index: usize) -> Then {
@@ -304,7 +327,7 @@ pub async fn added() {
     HERE.notified().await;
 }
 
-impl Life for Looping {
+impl Failures for Looping {
     const GROWS: bool = true;
 
     fn next(index: usize) -> Then {

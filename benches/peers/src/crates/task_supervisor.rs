@@ -1,4 +1,4 @@
-//! task-supervisor: tasks known to its builder or, where children are added, to its handle.
+//! task-supervisor: tasks known to its builder. A probe adds each to the handle, and waits for that.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -7,26 +7,36 @@ use task_supervisor::{
     CancellationToken, SupervisedTask, SupervisorBuilder, SupervisorHandle, TaskResult,
 };
 
-use super::child::Life;
-use super::peer::{Peer, name};
+use crate::child::Life;
+use crate::peer::{Peer, Plan, name};
 
 pub struct TaskSupervisor;
 
 impl Peer for TaskSupervisor {
-    const NAME: &str = "task-supervisor";
     const PACKAGES: &[&str] = &["task-supervisor"];
+    const PAUSED: bool = true;
     const LACKS: &[&str] = &["one-for-all", "deep", "wide", "message", "ask", "lookup"];
     type Tree = SupervisorHandle;
 
-    async fn start<L: Life>(n: usize, _one_for_all: bool) -> SupervisorHandle {
+    async fn start<L: Life>(plan: Plan) -> SupervisorHandle {
         let builder = SupervisorBuilder::new()
-            .with_unlimited_restarts()
             .with_base_restart_delay(Duration::ZERO)
             .with_restart_jitter(0.0);
+        let builder = match plan.limit {
+            Some((restarts, period)) => builder.with_restart_limit(restarts, period),
+            None => builder.with_unlimited_restarts(),
+        };
+        if L::PROBED {
+            let handle = builder.spawn();
+            for index in 0..plan.width() {
+                Self::add::<L>(&handle, index).await;
+            }
+            return handle;
+        }
         let child = |builder: SupervisorBuilder, index| {
             builder.with_task(&name(index), Worker::<L>(index, PhantomData))
         };
-        (0..n).fold(builder, child).spawn()
+        (0..plan.width()).fold(builder, child).spawn()
     }
 
     async fn stop(tree: SupervisorHandle) {
@@ -49,7 +59,7 @@ impl<L> Clone for Worker<L> {
 
 impl<L: Life> SupervisedTask for Worker<L> {
     async fn run(self, cancel: CancellationToken) -> TaskResult {
-        L::live(self.0, cancel.cancelled()).await?;
+        L::live(self.0, || (), cancel.cancelled()).await?;
         Ok(())
     }
 }
