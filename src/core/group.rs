@@ -9,12 +9,12 @@
 //!
 //! 1. Within a phase the cursor never goes back, unless another operation merges with this one.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::arena::Key;
 use super::child::Position;
 use super::effect::Finish;
+use super::start_order::StartOrder;
 use crate::policy::Start;
 
 #[derive(Debug)]
@@ -116,13 +116,8 @@ impl GroupOp {
     }
 
     /// The last child of the range before `to`.
-    pub(super) fn last_before(
-        &self,
-        to: Position,
-        order: &BTreeMap<Position, Key>,
-    ) -> Option<(Position, Key)> {
-        let (&pos, &key) = order.range(..to).next_back()?;
-        (pos >= self.from).then_some((pos, key))
+    pub(super) fn last_before(&self, to: Position, order: &StartOrder) -> Option<(Position, Key)> {
+        order.last_before(to).filter(|&(pos, _)| pos >= self.from)
     }
 }
 

@@ -13,7 +13,7 @@
 //! | `group` | the state of an operation over several children in order |
 //! | `children`, `child` | what happens to one child, and its state |
 //! | `history`, `limits` | the failures of one child, and its restart limits |
-//! | `callers`, `requirements`, `timers`, `arena` | tables by child |
+//! | `callers`, `requirements`, `timers`, `arena`, `start_order` | tables by child |
 //! | `verify` | simulation, invariants and exploration (tests only) |
 //!
 //! # Invariants
@@ -42,6 +42,7 @@ mod limits;
 mod machine;
 mod ordered;
 mod requirements;
+mod start_order;
 #[cfg(test)]
 mod tests;
 mod timers;

@@ -1,9 +1,11 @@
 //! A checked supervisor, which can be run any number of times.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::child::ChildSpec;
+use crate::core::Key;
 use crate::dead_letter::DeadLetterOptions;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::Path;
@@ -25,6 +27,8 @@ pub(crate) struct Blueprint {
     pub(crate) dead_letters: DeadLetterOptions,
     /// In start order.
     pub(crate) children: Vec<ChildSpec>,
+    /// The keys of these children by name, the same in each incarnation of the supervisor.
+    pub(crate) keys: Arc<HashMap<Arc<str>, Key>>,
     /// Whether any child below has a mailbox.
     pub(crate) lends: bool,
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tokio::task::AbortHandle;
 
+use super::blueprint::Blueprint;
 use super::request::ChildName;
 use crate::child::{ChildFactory, Incarnation, Parent, Phases, StopLevel, spawn};
 use crate::core::{IncarnationNumber, Key, trim};
@@ -52,7 +53,10 @@ pub(super) struct ChildTable {
 /// How the last name of a path finds its child.
 #[derive(Debug)]
 enum Names {
-    Unique(HashMap<Arc<str>, Key>),
+    Unique {
+        declared: Arc<HashMap<Arc<str>, Key>>,
+        added: BTreeMap<Arc<str>, Key>,
+    },
     /// Names repeat under a dynamic supervisor, so each child has a serial number: `conn#17`.
     Numbered {
         keys: HashMap<NonZeroU64, Key>,
@@ -61,20 +65,25 @@ enum Names {
 }
 
 impl ChildTable {
-    pub(super) fn new(parent: Arc<dyn Parent>, dynamic: bool, declared: usize) -> Self {
-        let names = if dynamic {
+    pub(super) fn new(parent: Arc<dyn Parent>, blueprint: &Blueprint) -> Self {
+        let names = if blueprint.is_dynamic() {
             Names::Numbered { keys: HashMap::new(), next: NonZeroU64::MIN }
         } else {
-            Names::Unique(HashMap::with_capacity(declared))
+            Names::Unique { declared: Arc::clone(&blueprint.keys), added: BTreeMap::new() }
         };
-        let entries = Vec::with_capacity(declared);
+        let entries = Vec::with_capacity(blueprint.children.len());
         Self { parent, entries, names, properties: BTreeMap::new() }
+    }
+
+    /// Adds a declared child of a supervisor that isn't dynamic.
+    pub(super) fn add_declared(&mut self, key: Key, factory: Arc<ChildFactory>) {
+        self.insert(ChildRecord { key, factory, serial: None, running: None });
     }
 
     pub(super) fn add(&mut self, key: Key, factory: Arc<ChildFactory>) {
         let serial = match &mut self.names {
-            Names::Unique(keys) => {
-                keys.insert(Arc::clone(&factory.name), key);
+            Names::Unique { added, .. } => {
+                added.insert(Arc::clone(&factory.name), key);
                 None
             }
             Names::Numbered { keys, next } => {
@@ -84,10 +93,15 @@ impl ChildTable {
                 Some(serial)
             }
         };
-        if self.entries.len() <= key.index() {
-            self.entries.resize_with(key.index() + 1, || None);
+        self.insert(ChildRecord { key, factory, serial, running: None });
+    }
+
+    fn insert(&mut self, entry: ChildRecord) {
+        let place = entry.key.index();
+        if self.entries.len() <= place {
+            self.entries.resize_with(place + 1, || None);
         }
-        self.entries[key.index()] = Some(ChildRecord { key, factory, serial, running: None });
+        self.entries[place] = Some(entry);
     }
 
     /// Makes the next incarnations of the child with a different factory of the same name.
@@ -101,7 +115,7 @@ impl ChildTable {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
         self.properties.remove(&key);
         match (&mut self.names, entry.serial) {
-            (Names::Unique(keys), _) => drop(keys.remove(&entry.factory.name)),
+            (Names::Unique { added, .. }, _) => drop(added.remove(&entry.factory.name)),
             (Names::Numbered { keys, .. }, Some(serial)) => drop(keys.remove(&serial)),
             (Names::Numbered { .. }, None) => {}
         }
@@ -111,7 +125,10 @@ impl ChildTable {
     /// Returns the child with this last name of a path.
     pub(super) fn find(&self, segment: &str) -> Option<Key> {
         match &self.names {
-            Names::Unique(keys) => keys.get(segment).copied(),
+            Names::Unique { declared, added } => {
+                let mut keys = [declared.get(segment), added.get(segment)].into_iter().flatten();
+                keys.find(|&&key| self.entry(key).is_some()).copied()
+            }
             Names::Numbered { keys, .. } => {
                 let (name, serial) = segment.rsplit_once('#')?;
                 // Each child has one path: `conn#007` and `conn#+7` don't name `conn#7`.

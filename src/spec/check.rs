@@ -74,6 +74,7 @@ fn blueprint(
         on_child_failure: description.options.on_child_failure.clone(),
         dead_letters: description.options.dead_letters.clone(),
         children: Vec::new(),
+        keys: Arc::default(),
         lends: false,
     };
     let (mut keys, mut mailboxes) = (HashMap::with_capacity(children.len()), HashMap::new());
@@ -94,6 +95,7 @@ fn blueprint(
         blueprint.check_child(&|| path.clone(), child, warnings)?;
     }
     blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
+    blueprint.keys = Arc::new(keys);
     warnings.extend(unreachable_limit(&blueprint, path));
     Ok(blueprint)
 }

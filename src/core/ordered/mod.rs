@@ -16,7 +16,7 @@ mod operations;
 mod requests;
 mod walk;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +26,7 @@ use super::children::Children;
 use super::effect::StepCx;
 use super::event::ChildAnswer;
 use super::group::{After, GroupOp, GroupPhase, StartMode, StopMode};
+use super::start_order::StartOrder;
 use crate::policy::{ChildOptions, RestartType, Rules, Shutdown, StartCause};
 
 /// See the [module](self).
@@ -33,8 +34,7 @@ use crate::policy::{ChildOptions, RestartType, Rules, Shutdown, StartCause};
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Ordered {
     pub(super) children: Children,
-    /// The children by their place in the start order.
-    pub(super) order: BTreeMap<Position, Key>,
+    pub(super) order: StartOrder,
     pub(super) next_pos: Position,
     pub(super) group: Option<GroupOp>,
     /// Children that callers have terminated since the group operation began. It does not start
@@ -54,7 +54,7 @@ impl Ordered {
         let group = Some(GroupOp::first_start(rules.start, now));
         Self {
             children: Children::new(rules, now, seed),
-            order: BTreeMap::new(),
+            order: StartOrder::default(),
             next_pos: 0,
             group,
             excluded: BTreeSet::new(),
@@ -69,12 +69,12 @@ impl Ordered {
         let pos = self.next_pos;
         self.next_pos += 1;
         let key = self.children.add(options, pos, now);
-        self.order.insert(pos, key);
+        self.order.push(pos, key);
         key
     }
 
     pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
-        self.order.range(place..).next().map(|(&pos, &key)| (key, pos + 1))
+        self.order.first_from(place).map(|(pos, key)| (key, pos + 1))
     }
 
     pub(super) fn is_finishing(&self) -> bool {
@@ -186,7 +186,7 @@ impl Ordered {
         self.children.answer_down(key, cx);
         self.children.answer_all(key, &ChildAnswer::Stopped, cx);
         if let Some(entry) = self.children.remove(key, cx) {
-            self.order.remove(&entry.pos);
+            self.order.remove(entry.pos);
         }
     }
 

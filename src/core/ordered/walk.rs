@@ -68,8 +68,8 @@ impl Ordered {
                 self.children.timers.arm(Timer::Group, op.until);
                 Progress::Wait
             }
-            GroupPhase::Starting { cursor, mode } => match self.order.range(cursor..).next() {
-                Some((&pos, &key)) => self.start_next(pos, key, mode, cx),
+            GroupPhase::Starting { cursor, mode } => match self.order.first_from(cursor) {
+                Some((pos, key)) => self.start_next(pos, key, mode, cx),
                 None if mode == StartMode::Concurrent => {
                     let cursor = op.start_from;
                     op.phase = GroupPhase::Starting { cursor, mode: StartMode::AwaitAll };

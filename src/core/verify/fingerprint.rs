@@ -112,7 +112,7 @@ impl Fingerprint {
     }
 
     fn ordered(&mut self, ordered: &Ordered) {
-        self.order = ordered.order.keys().copied().collect();
+        self.order = ordered.order.positions().collect();
         (ordered.up, ordered.finished).hash(self);
         (ordered.more.is_some(), ordered.recheck_auto_shutdown).hash(self);
         self.children(&ordered.children);

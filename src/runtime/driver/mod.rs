@@ -69,7 +69,9 @@ impl Driver {
         let declared = &shared.blueprint.children;
         self.machine.reserve(declared.len());
         for spec in declared {
-            self.add(spec, shared.began);
+            let key = self.machine.add(Arc::clone(&spec.options), shared.began);
+            self.children.add_declared(key, Arc::clone(&spec.factory));
+            self.attach(key, spec);
         }
         for spec in declared.iter().filter(|spec| !spec.requires.is_empty()) {
             if let Some(key) = self.children.find(spec.name()) {
@@ -223,6 +225,12 @@ impl Driver {
     fn add(&mut self, spec: &ChildSpec, now: Instant) -> Key {
         let key = self.machine.add(Arc::clone(&spec.options), now);
         self.children.add(key, Arc::clone(&spec.factory));
+        self.attach(key, spec);
+        key
+    }
+
+    /// Prepares what a child has beside its tasks.
+    fn attach(&mut self, key: Key, spec: &ChildSpec) {
         if let Some(mailbox) = spec.factory.mailbox() {
             self.bind_mailbox(key, spec, &mailbox);
         }
@@ -230,7 +238,6 @@ impl Driver {
             self.fallbacks.insert(key, Arc::clone(fallback));
         }
         self.health.add(key, spec.health.as_ref());
-        key
     }
 
     fn link(&mut self, key: Key, spec: &ChildSpec) {

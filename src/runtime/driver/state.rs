@@ -96,7 +96,7 @@ impl Driver {
         Self {
             machine,
             shared: Arc::clone(shared),
-            children: ChildTable::new(parent, blueprint.is_dynamic(), blueprint.children.len()),
+            children: ChildTable::new(parent, blueprint),
             above,
             seen_level: StopLevel::None,
             batch: Batch::default(),
