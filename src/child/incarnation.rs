@@ -231,9 +231,9 @@ pub(crate) mod orphan {
         fn deactivate_failed(&self, _incarnation: &Incarnation, _reason: ExitReason) {}
     }
 
-    struct Named(Arc<str>);
+    struct FixedIdentity(Arc<str>);
 
-    impl ChildIdentity for Named {
+    impl ChildIdentity for FixedIdentity {
         fn name(&self) -> &Arc<str> {
             &self.0
         }
@@ -246,7 +246,7 @@ pub(crate) mod orphan {
     pub(crate) fn incarnation(number: IncarnationNumber) -> Arc<Incarnation> {
         let now = Instant::now();
         let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
-        let identity = Arc::new(Named("child".into()));
+        let identity = Arc::new(FixedIdentity("child".into()));
         let cause = StartCause::Initial;
         let parent = Arc::new(NoParent);
         let properties = Properties::default();

@@ -19,14 +19,14 @@ impl ChildSpec {
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         /// A nested supervisor, and those of its children that are resolved.
-        struct Open<'a> {
+        struct OpenSupervisor<'a> {
             spec: &'a ChildSpec,
             path: Path,
             nested: &'a dyn Nested,
             children: Vec<ChildSpec>,
         }
 
-        let mut open: Vec<Open<'_>> = Vec::new();
+        let mut open: Vec<OpenSupervisor<'_>> = Vec::new();
         let mut spec = self;
         loop {
             let above = open.last().map_or(parent, |last| &last.path).clone();
@@ -35,7 +35,7 @@ impl ChildSpec {
             if let FactoryKind::Nested(nested) = &spec.factory.kind {
                 let path = above.child(&spec.factory.name, None);
                 nested.check(&path)?;
-                open.push(Open { spec, path, nested: &**nested, children: Vec::new() });
+                open.push(OpenSupervisor { spec, path, nested: &**nested, children: Vec::new() });
             } else {
                 resolved = Some(spec.clone().with_fallback(&above, warnings)?);
             }
@@ -49,7 +49,7 @@ impl ChildSpec {
                     open.push(last);
                     break next;
                 }
-                let Open { spec, path, nested, children } = last;
+                let OpenSupervisor { spec, path, nested, children } = last;
                 let Resolved { factory, abort_bound } =
                     nested.resolve(&path, children, warnings)?;
                 let mut runnable = spec.clone();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::limits::LimitTracker;
 use super::view::FailureSummary;
 use crate::exit::ExitReason;
-use crate::policy::{Backoff, Position, Random, RestartPolicy};
+use crate::policy::{Backoff, CurvePosition, Random, RestartPolicy};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct FailureHistory {
     /// Failures since the child was last healthy.
     pub(crate) consecutive_failures: u32,
     /// Where the child is on its backoff's curve.
-    place: Position,
+    place: CurvePosition,
     /// Since its last failure, the child was healthy by the rule of its backoff.
     was_healthy: bool,
     /// How the last incarnation ended.

@@ -26,7 +26,7 @@ pub(super) struct Requirement {
 
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-struct Links {
+struct ChildLinks {
     provides: Option<RequirementId>,
     requires: Box<[RequirementId]>,
 }
@@ -36,7 +36,7 @@ struct Links {
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirements {
     pub(super) names: Vec<Requirement>,
-    links: HashMap<Key, Links>,
+    links: HashMap<Key, ChildLinks>,
     pub(super) released: VecDeque<Key>,
 }
 

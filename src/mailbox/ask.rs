@@ -114,22 +114,22 @@ impl<R: Send> Refuse for AnswerCell<R> {
 }
 
 /// Resolves to the outcome of a question.
-pub(super) struct Answer<R> {
+pub(super) struct PendingAnswer<R> {
     cell: Arc<AnswerCell<R>>,
     /// Set once the outcome was returned; then `drop` needs no lock.
     is_done: bool,
 }
 
 /// Creates the three ends of a question: to answer it, to wait for the answer, and to refuse it.
-pub(super) fn ask<R: Send + 'static>() -> (Reply<R>, Answer<R>, Arc<dyn Refuse>) {
+pub(super) fn ask<R: Send + 'static>() -> (Reply<R>, PendingAnswer<R>, Arc<dyn Refuse>) {
     let state = AnswerState { settled: None, asker_gone: false, waker: None };
     let cell = Arc::new(AnswerCell { state: Mutex::new(state) });
     let refuse = Arc::clone(&cell);
     let reply = Reply { cell: Arc::clone(&cell), is_sent: AtomicBool::new(false) };
-    (reply, Answer { cell, is_done: false }, refuse)
+    (reply, PendingAnswer { cell, is_done: false }, refuse)
 }
 
-impl<R> Future for Answer<R> {
+impl<R> Future for PendingAnswer<R> {
     type Output = Result<R, Unanswered>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
@@ -151,7 +151,7 @@ impl<R> Future for Answer<R> {
     }
 }
 
-impl<R> Drop for Answer<R> {
+impl<R> Drop for PendingAnswer<R> {
     fn drop(&mut self) {
         if self.is_done {
             return;

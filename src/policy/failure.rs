@@ -150,7 +150,7 @@ impl From<bool> for FailureDecision {
     note = "return a `FailureDecision`, a `bool` (`true` restarts, `false` gives up), or a \
             `Result` of one of them"
 )]
-pub trait FailureOutcome: sealed::Outcome {
+pub trait FailureOutcome: sealed::CallbackOutcome {
     /// Returns the decision.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl<D: Into<FailureDecision>, E: Into<ExitError>> FailureOutcome for Result<D, 
     note = "return a `FailureDecision`, a `bool` (`true` restarts, `false` gives up), or a \
             `Result` of one of them, from a function or an async function"
 )]
-pub trait FailureAnswer<When>: sealed::Answer<When> {
+pub trait FailureAnswer<When>: sealed::CallbackAnswer<When> {
     /// Returns a future of the decision.
     fn into_answer(self) -> impl Future<Output = Result<FailureDecision, ExitError>> + Send;
 }
@@ -211,16 +211,16 @@ mod sealed {
 
     use super::{ExitError, FailureDecision, Future};
 
-    pub trait Outcome {}
+    pub trait CallbackOutcome {}
 
-    impl Outcome for FailureDecision {}
-    impl Outcome for bool {}
-    impl<D: Into<FailureDecision>, E: Into<ExitError>> Outcome for Result<D, E> {}
+    impl CallbackOutcome for FailureDecision {}
+    impl CallbackOutcome for bool {}
+    impl<D: Into<FailureDecision>, E: Into<ExitError>> CallbackOutcome for Result<D, E> {}
 
-    pub trait Answer<When> {}
+    pub trait CallbackAnswer<When> {}
 
-    impl<O: Outcome> Answer<Now> for O {}
-    impl<F: Future> Answer<Later> for F {}
+    impl<O: CallbackOutcome> CallbackAnswer<Now> for O {}
+    impl<F: Future> CallbackAnswer<Later> for F {}
 
     /// The outcome is ready when the function returns.
     #[derive(Debug)]

@@ -75,7 +75,7 @@ mod trigger;
 mod window;
 
 pub(crate) use self::backoff::Backoff;
-pub(crate) use self::backoff::Position;
+pub(crate) use self::backoff::CurvePosition;
 pub use self::backoff::{BackoffProblem, BinarySlots, Curve, Delays, Jitter, Reset};
 pub(crate) use self::circuit::{Change, Circuit, Permit};
 pub(crate) use self::dead_letter_log::DeadLetterLog;

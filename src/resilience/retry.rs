@@ -16,12 +16,12 @@ pub struct Retry<T, E> {
     random: Option<Box<dyn Random>>,
     again_if: Option<Box<AgainIf<E>>>,
     accept_if: Option<Box<AcceptIf<T>>>,
-    retry_after: Option<Box<RetryAfter<E>>>,
+    retry_after: Option<Box<DelayOfError<E>>>,
     on_failure: Option<Box<OnFailure<E>>>,
 }
 
 type AgainIf<E> = dyn Fn(&E, u32) -> bool + Send + Sync;
-type RetryAfter<E> = dyn Fn(&E, u32) -> Option<Duration> + Send + Sync;
+type DelayOfError<E> = dyn Fn(&E, u32) -> Option<Duration> + Send + Sync;
 type AcceptIf<T> = dyn Fn(&T) -> bool + Send + Sync;
 type OnFailure<E> = dyn FnMut(FailedAttempt<'_, E>) + Send;
 

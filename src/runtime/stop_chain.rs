@@ -35,11 +35,11 @@ const _: () = assert!(SHORT < LENGTH && LENGTH <= u8::MAX as usize);
 pub(super) struct StopChain {
     /// The number of links, so that an exit outside of a stop takes no lock.
     len: AtomicU8,
-    links: Mutex<Links>,
+    links: Mutex<ChainLinks>,
 }
 
 #[derive(Debug, Default)]
-struct Links {
+struct ChainLinks {
     links: VecDeque<Link>,
     /// Whether more children were to be linked than there was room for.
     more: bool,
@@ -61,7 +61,7 @@ impl StopChain {
         let replaced = {
             let mut held = self.links.lock();
             self.len.store(len, Ordering::Release);
-            std::mem::replace(&mut *held, Links { links, more })
+            std::mem::replace(&mut *held, ChainLinks { links, more })
         };
         // Outside of the lock: dropping a child's properties may run foreign code.
         drop(replaced);

@@ -29,7 +29,7 @@ const PATH: usize = 24;
 const LEVELS: usize = 4;
 
 /// For each level above the current node, the siblings that are still to be written.
-type Open<'a> = Vec<slice::Iter<'a, Node>>;
+type OpenLevels<'a> = Vec<slice::Iter<'a, Node>>;
 
 /// The format is described at [`Status`].
 impl fmt::Display for Status {
@@ -37,7 +37,7 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.root.head().write(f)?;
         // A loop, because recursion would overflow the stack in a tree of a thousand levels.
-        let mut open: Open<'_> = vec![self.root.children.iter()];
+        let mut open: OpenLevels<'_> = vec![self.root.children.iter()];
         while let Some(children) = open.last_mut() {
             let Some(node) = children.next() else {
                 open.pop();
@@ -83,7 +83,7 @@ impl Node {
 
     /// Returns the lines of a child below the supervisors in `open`.
     #[inline]
-    fn row(&self, open: &Open<'_>) -> Entry<'_> {
+    fn row(&self, open: &OpenLevels<'_>) -> Entry<'_> {
         let depth = open.len();
         let (mut line, mut below) = (String::new(), String::new());
         let mut drawn = &open[..];
@@ -132,7 +132,7 @@ impl Node {
     #[inline]
     fn counts(&self) -> String {
         let mut counts = [0_usize; Lifecycle::ALL.len()];
-        let mut open: Open<'_> = vec![self.children.iter()];
+        let mut open: OpenLevels<'_> = vec![self.children.iter()];
         while let Some(children) = open.last_mut() {
             let Some(node) = children.next() else {
                 open.pop();

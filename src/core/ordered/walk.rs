@@ -19,7 +19,7 @@ use crate::policy::StartCause;
 
 /// Whether there is something to do before the next event.
 #[derive(PartialEq, Eq)]
-enum Progress {
+enum Advance {
     Continue,
     Wait,
 }
@@ -33,7 +33,7 @@ impl Ordered {
                 Some(key) => self.release(key, cx),
                 None => self.step(cx),
             };
-            if progress == Progress::Wait {
+            if progress == Advance::Wait {
                 return;
             }
         }
@@ -41,39 +41,39 @@ impl Ordered {
     }
 
     /// Starts a gated child whose requirement is met, unless it is to be stopped.
-    fn release(&mut self, key: Key, cx: &mut StepCx<'_>) -> Progress {
+    fn release(&mut self, key: Key, cx: &mut StepCx<'_>) -> Advance {
         if let Some(ChildState::Gated(cause)) = self.children.state(key)
             && !self.is_in_stopping_group(key)
         {
             self.children.launch(key, cause, cx);
         }
-        Progress::Continue
+        Advance::Continue
     }
 
-    fn step(&mut self, cx: &mut StepCx<'_>) -> Progress {
-        let Some(op) = &mut self.group else { return Progress::Wait };
+    fn step(&mut self, cx: &mut StepCx<'_>) -> Advance {
+        let Some(op) = &mut self.group else { return Advance::Wait };
         match op.phase {
             GroupPhase::Stopping { cursor, mode } => match op.last_before(cursor, &self.order) {
                 Some((pos, key)) => self.stop_next(pos, key, mode, cx),
-                None if mode == StopMode::Abort && self.children.live > 0 => Progress::Wait,
+                None if mode == StopMode::Abort && self.children.live > 0 => Advance::Wait,
                 None => self.on_group_down(cx),
             },
             GroupPhase::Waiting if op.until <= cx.now => {
                 let mode = StartMode::of(self.children.rules.start);
                 op.phase = GroupPhase::Starting { cursor: op.start_from, mode };
                 self.children.timers.disarm(Timer::Group);
-                Progress::Continue
+                Advance::Continue
             }
             GroupPhase::Waiting => {
                 self.children.timers.arm(Timer::Group, op.until);
-                Progress::Wait
+                Advance::Wait
             }
             GroupPhase::Starting { cursor, mode } => match self.order.first_from(cursor) {
                 Some((pos, key)) => self.start_next(pos, key, mode, cx),
                 None if mode == StartMode::Concurrent => {
                     let cursor = op.start_from;
                     op.phase = GroupPhase::Starting { cursor, mode: StartMode::AwaitAll };
-                    Progress::Continue
+                    Advance::Continue
                 }
                 None => {
                     self.group = None;
@@ -82,7 +82,7 @@ impl Ordered {
                         self.up = true;
                         cx.push(Effect::Up);
                     }
-                    Progress::Wait
+                    Advance::Wait
                 }
             },
         }
@@ -94,8 +94,8 @@ impl Ordered {
         key: Key,
         mode: StopMode,
         cx: &mut StepCx<'_>,
-    ) -> Progress {
-        let Some(op) = &self.group else { return Progress::Wait };
+    ) -> Advance {
+        let Some(op) = &self.group else { return Advance::Wait };
         let restarts = op.restarts() && pos >= op.start_from && !self.is_excluded(key);
         let awaited = restarts && op.failed_child == Some(key);
         match (self.children.entry(key).state, mode) {
@@ -110,7 +110,7 @@ impl Ordered {
                 _,
             ) => {
                 self.absorb(key, cx);
-                return Progress::Continue;
+                return Advance::Continue;
             }
             (
                 ChildState::Active | ChildState::Activating | ChildState::Stopping { .. },
@@ -122,14 +122,14 @@ impl Ordered {
                 self.children.begin_stop(key, StopReason::Group, cx);
                 // All children behind this one are down.
                 self.set_phase(GroupPhase::Stopping { cursor: pos + 1, mode });
-                return Progress::Wait;
+                return Advance::Wait;
             }
-            (ChildState::Stopping { .. }, StopMode::Cancel) => return Progress::Wait,
+            (ChildState::Stopping { .. }, StopMode::Cancel) => return Advance::Wait,
         }
         self.set_phase(GroupPhase::Stopping { cursor: pos, mode });
         // In a range that stays down, a child with a waiting message is started at once.
         self.start_for_message(key, cx);
-        Progress::Continue
+        Advance::Continue
     }
 
     /// Marks a child that is down with whether it restarts with its group. Every child of a range
@@ -160,31 +160,31 @@ impl Ordered {
     }
 
     /// The whole range is down.
-    fn on_group_down(&mut self, cx: &mut StepCx<'_>) -> Progress {
+    fn on_group_down(&mut self, cx: &mut StepCx<'_>) -> Advance {
         if std::mem::take(&mut self.recheck_auto_shutdown)
             && !self.is_finishing()
             && self.all_significant_ended()
         {
             self.finish(Finish::AutoShutdown);
-            return Progress::Continue;
+            return Advance::Continue;
         }
-        let Some(op) = &mut self.group else { return Progress::Wait };
+        let Some(op) = &mut self.group else { return Advance::Wait };
         match &op.after {
             After::Restart => {
                 op.phase = GroupPhase::Waiting;
-                Progress::Continue
+                Advance::Continue
             }
             After::StayDown => {
                 // Goes on with a first start that this operation has interrupted.
                 *op = GroupOp::first_start(self.children.rules.start, cx.now);
-                Progress::Continue
+                Advance::Continue
             }
             After::Finish(_) => {
                 if let Some(GroupOp { after: After::Finish(finish), .. }) = self.group.take() {
                     cx.push(Effect::Finish(finish));
                 }
                 self.finished = true;
-                Progress::Wait
+                Advance::Wait
             }
         }
     }
@@ -195,7 +195,7 @@ impl Ordered {
         key: Key,
         mode: StartMode,
         cx: &mut StepCx<'_>,
-    ) -> Progress {
+    ) -> Advance {
         let passed = GroupPhase::Starting { cursor: pos + 1, mode };
         let startable = self.children.entry(key).is_startable_by_group();
         match mode {
@@ -215,12 +215,12 @@ impl Ordered {
             }
             StartMode::Sequential | StartMode::AwaitAll => {
                 if !self.lets_next_start(key) {
-                    return Progress::Wait;
+                    return Advance::Wait;
                 }
                 self.set_phase(passed);
             }
         }
-        Progress::Continue
+        Advance::Continue
     }
 
     fn set_phase(&mut self, phase: GroupPhase) {

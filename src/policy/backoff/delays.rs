@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::time::Duration;
 
-use super::{Backoff, Position};
+use super::{Backoff, CurvePosition};
 use crate::policy::random::Random;
 
 /// An iterator over the delays of a [`Backoff`], created by [`Backoff::delays`].
@@ -15,7 +15,7 @@ use crate::policy::random::Random;
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Delays {
     backoff: Backoff,
-    position: Position,
+    position: CurvePosition,
     random: Box<dyn Random>,
     over: bool,
 }
@@ -23,7 +23,7 @@ pub struct Delays {
 impl Delays {
     pub(super) fn new(backoff: Backoff) -> Self {
         let random = Box::new(fastrand::Rng::new());
-        Self { backoff, position: Position::default(), random, over: false }
+        Self { backoff, position: CurvePosition::default(), random, over: false }
     }
 
     /// Sets the random source of the jitter, for example a seeded one.

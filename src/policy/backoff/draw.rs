@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::curve::Shape;
-use super::{Backoff, Delays, Jitter, Position, Reset};
+use super::{Backoff, CurvePosition, Delays, Jitter, Reset};
 use crate::policy::random::Random;
 
 /// The shortest default time for which a child must be active until its backoff resets.
@@ -38,7 +38,7 @@ impl Backoff {
     /// Returns the next delay of the child at `position`, and advances the position.
     pub(crate) fn next_wait(
         &self,
-        position: &mut Position,
+        position: &mut CurvePosition,
         random: &mut dyn Random,
     ) -> Option<Duration> {
         let base = match &self.shape {

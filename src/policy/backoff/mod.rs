@@ -2,7 +2,7 @@
 //!
 //! A [`Backoff`] is a curve, then a jitter, bounds, and rules for when it resets to the first delay.
 //! It maps an index (0 for the first restart in a row) to a delay. It has no state, no clock and no
-//! random numbers: the [`Position`] of a child and the [`Random`](super::Random) source are
+//! random numbers: the [`CurvePosition`] of a child and the [`Random`](super::Random) source are
 //! arguments.
 //!
 //! # Invariants
@@ -33,7 +33,7 @@ pub use self::curve::Curve;
 pub(super) use self::curve::Shape;
 pub use self::delays::Delays;
 pub use self::jitter::Jitter;
-pub(crate) use self::position::Position;
+pub(crate) use self::position::CurvePosition;
 pub use self::problem::BackoffProblem;
 pub use self::reset::Reset;
 pub use self::slots::BinarySlots;

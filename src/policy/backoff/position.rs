@@ -8,7 +8,7 @@ use crate::panic::catch_panic;
 
 /// The position of one child on the curve of its backoff.
 #[derive(Default)]
-pub(crate) struct Position {
+pub(crate) struct CurvePosition {
     /// The index of the next delay.
     pub(super) index: u32,
     /// The delay that was drawn last.
@@ -19,7 +19,7 @@ pub(crate) struct Position {
     pub(super) left: Option<Box<Waits>>,
 }
 
-impl Position {
+impl CurvePosition {
     /// Resets to the first delay.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
@@ -55,14 +55,14 @@ impl Position {
 }
 
 /// A clone has no iterator, because iterators can't be cloned.
-impl Clone for Position {
+impl Clone for CurvePosition {
     fn clone(&self) -> Self {
         Self { index: self.index, previous: self.previous, left: None }
     }
 }
 
-impl fmt::Debug for Position {
+impl fmt::Debug for CurvePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Position").field("index", &self.index).finish_non_exhaustive()
+        f.debug_struct("CurvePosition").field("index", &self.index).finish_non_exhaustive()
     }
 }

@@ -185,7 +185,7 @@ fn an_iterator_advances_once_for_each_delay_and_is_created_again_after_a_reset()
     delays.reset();
     assert_eq!(delays.next(), Some(ms(1)));
 
-    let mut position = Position::default();
+    let mut position = CurvePosition::default();
     backoff.next_wait(&mut position, &mut NoDraw);
     let mut copy = position.clone();
     for position in [&mut position, &mut copy] {
@@ -363,7 +363,7 @@ fn kin_15_constant_linear_and_doubling_delays_from_a_second_to_a_minute() {
 
 /// The delay that follows `previous`.
 fn after(backoff: &Backoff, previous: Duration) -> Duration {
-    let mut position = Position { index: 1, previous: Some(previous), left: None };
+    let mut position = CurvePosition { index: 1, previous: Some(previous), left: None };
     backoff.next_wait(&mut position, &mut NoDraw).expect("there is one")
 }
 

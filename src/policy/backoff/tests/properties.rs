@@ -102,7 +102,7 @@ proptest! {
         let backoff = bounded(shape, jitter, bounds);
         prop_assert_eq!(backoff.check(), Ok(()));
         let (min, max) = (backoff.shape.min().unwrap(), backoff.shape.max());
-        let mut position = Position::default();
+        let mut position = CurvePosition::default();
         for index in [index, index % 64] {
             let stepped = backoff.next_wait(&mut position, &mut Always(unit)).unwrap();
             for delay in [wait(&backoff, index, &mut Always(unit)), stepped] {
@@ -169,7 +169,7 @@ proptest! {
         let mut at = Duration::ZERO;
         let mut counted = 0_u64;
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut position = Position::default();
+        let mut position = CurvePosition::default();
         while at <= period && counted <= most.min(2_000) {
             at += backoff.next_wait(&mut position, &mut random).unwrap();
             counted += 1;
