@@ -39,7 +39,8 @@ pub(super) fn exceeded_window(window: &RestartWindow, now: Instant) -> Option<(I
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct LimitTracker {
-    window: Option<RestartWindow>,
+    /// Boxed, since few children have a window of their own.
+    window: Option<Box<RestartWindow>>,
     /// Restarts since the child was last healthy.
     consecutive: u32,
     /// The first failure since then.
@@ -85,7 +86,7 @@ impl LimitTracker {
     pub(crate) fn record_restart(&mut self, limits: &Limits, failed: Instant, now: Instant) {
         self.window = limits.intensity.map(|intensity| {
             let kept = self.window.take().filter(|window| window.counts(intensity));
-            let mut window = kept.unwrap_or_else(|| RestartWindow::new(intensity));
+            let mut window = kept.unwrap_or_else(|| Box::new(RestartWindow::new(intensity)));
             window.record(now);
             window
         });
@@ -105,7 +106,7 @@ impl LimitTracker {
 
     #[cfg(test)]
     pub(super) fn window(&self) -> Option<&RestartWindow> {
-        self.window.as_ref()
+        self.window.as_deref()
     }
 
     #[cfg(test)]

@@ -76,7 +76,7 @@ impl SupervisorHandle {
     /// Returns the running incarnation of this supervisor.
     pub(super) fn running(&self) -> Option<Arc<SupervisorShared>> {
         if self.supervisor.inbox.is_closed() {
-            self.supervisor.tree.supervisor(self.supervisor.path().as_str())
+            self.supervisor.tree.supervisor(self.supervisor.path())
         } else {
             Some(Arc::clone(&self.supervisor))
         }
@@ -88,7 +88,7 @@ impl SupervisorHandle {
     }
 
     fn registered_below(&self, path: &str) -> Option<Arc<SupervisorShared>> {
-        self.supervisor.tree.supervisor(&[self.supervisor.path().as_str(), "/", path].concat())
+        self.supervisor.supervisor_below(path)
     }
 
     /// Returns the supervisor that runs at `path` below this one.

@@ -33,7 +33,7 @@ impl SupervisorHandle {
     pub async fn status(&self) -> Result<Status, ControlError> {
         let supervisor = self.here().await?;
         let above = supervisor.path().parent();
-        let itself = match above.and_then(|above| self.supervisor.tree.supervisor(above.as_str())) {
+        let itself = match above.and_then(|above| self.supervisor.tree.supervisor(&above)) {
             Some(parent) => {
                 let segment = supervisor.path().name().to_owned();
                 self.call(&parent, |answer| Request::Which { segment, answer }).await?
@@ -65,7 +65,7 @@ impl SupervisorHandle {
 
     /// Returns all children of one supervisor, or `None` if it isn't running or ends meanwhile.
     async fn gather(&self, place: NodeIndex, path: &Path) -> Option<Gathered> {
-        let supervisor = self.supervisor.tree.supervisor(path.as_str())?;
+        let supervisor = self.supervisor.tree.supervisor(path)?;
         let mut gathered: Option<Gathered> = None;
         let each = |page: Page| {
             let Page { seq, supervisor, children, .. } = page;
@@ -122,7 +122,7 @@ impl SupervisorHandle {
                 for child in page.children {
                     reflected.insert(child.path.clone(), page.seq);
                     if child.kind == ChildKind::Supervisor {
-                        supervisors.extend(self.supervisor.tree.supervisor(child.path.as_str()));
+                        supervisors.extend(self.supervisor.tree.supervisor(&child.path));
                     }
                     let ChildInfo { path, lifecycle, incarnation, .. } = child;
                     replay.push(StatusChange { path, incarnation, lifecycle: Some(lifecycle) });

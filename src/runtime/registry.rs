@@ -4,7 +4,7 @@
 //! dynamic children cost the registry nothing. A guard into the map never leaves this file.
 
 use std::borrow::Borrow;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
 use dashmap::DashMap;
@@ -14,7 +14,7 @@ use crate::path::Path;
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Registry<T> {
-    running: DashMap<PathKey, Arc<T>>,
+    running: DashMap<PathKey, Arc<T>, BuildHasherDefault<KeyHash>>,
 }
 
 /// The path of a supervisor, with its hash.
@@ -30,6 +30,14 @@ pub(super) struct PathKey {
 impl PathKey {
     pub(super) fn root(path: Path) -> Self {
         Self { hash: hash_below(ABOVE_ROOT, path.name()), path }
+    }
+
+    /// Returns the key of any path.
+    fn new(path: Path) -> Self {
+        match path.parent() {
+            None => Self::root(path),
+            Some(_) => Self { hash: path.as_str().split('/').fold(ABOVE_ROOT, hash_below), path },
+        }
     }
 
     /// Returns the key of a path directly below this one.
@@ -57,11 +65,32 @@ impl Hash for PathKey {
     }
 }
 
-/// A [`PathKey`], or a text that is compared with one.
+/// The hash of a key, which is random already.
+#[derive(Default)]
+struct KeyHash(u64);
+
+impl Hasher for KeyHash {
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("a key is hashed as a number");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// What finds a supervisor: its key, or names below another key.
 trait Lookup {
     fn hash(&self) -> u64;
 
-    fn text(&self) -> &str;
+    /// Returns the path, if this is a key.
+    fn path(&self) -> Option<&Path>;
+
+    fn is_path(&self, path: &Path) -> bool;
 }
 
 impl Lookup for PathKey {
@@ -69,18 +98,33 @@ impl Lookup for PathKey {
         self.hash
     }
 
-    fn text(&self) -> &str {
-        self.path.as_str()
+    fn path(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
+    fn is_path(&self, path: &Path) -> bool {
+        self.path == *path
     }
 }
 
-impl Lookup for &str {
+/// Names below a path.
+struct Below<'a> {
+    above: &'a PathKey,
+    names: &'a str,
+}
+
+impl Lookup for Below<'_> {
     fn hash(&self) -> u64 {
-        self.split('/').fold(ABOVE_ROOT, hash_below)
+        self.names.split('/').fold(self.above.hash, hash_below)
     }
 
-    fn text(&self) -> &str {
-        self
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn is_path(&self, path: &Path) -> bool {
+        let below = path.as_str().strip_prefix(self.above.path.as_str());
+        below.and_then(|below| below.strip_prefix('/')) == Some(self.names)
     }
 }
 
@@ -98,7 +142,12 @@ impl Hash for dyn Lookup + '_ {
 
 impl PartialEq for dyn Lookup + '_ {
     fn eq(&self, other: &Self) -> bool {
-        self.text() == other.text()
+        // One of the two is a key in the map.
+        match (self.path(), other.path()) {
+            (Some(path), _) => other.is_path(path),
+            (None, Some(path)) => self.is_path(path),
+            (None, None) => false,
+        }
     }
 }
 
@@ -107,7 +156,7 @@ impl Eq for dyn Lookup + '_ {}
 impl<T> Registry<T> {
     pub(super) fn new() -> Self {
         // Most trees have few supervisors, and each shard takes memory.
-        Self { running: DashMap::with_shard_amount(4) }
+        Self { running: DashMap::with_hasher_and_shard_amount(BuildHasherDefault::default(), 4) }
     }
 
     /// Registers the supervisor in place of an earlier incarnation.
@@ -120,15 +169,24 @@ impl<T> Registry<T> {
         self.running.remove_if(key, |_, registered| Arc::ptr_eq(registered, supervisor));
     }
 
-    pub(super) fn get(&self, path: &str) -> Option<Arc<T>> {
-        self.running.get(&path as &dyn Lookup).map(|supervisor| Arc::clone(&supervisor))
+    pub(super) fn get(&self, path: &Path) -> Option<Arc<T>> {
+        self.find(&PathKey::new(path.clone()))
+    }
+
+    /// Returns the supervisor with these names below a path.
+    pub(super) fn below(&self, above: &PathKey, names: &str) -> Option<Arc<T>> {
+        self.find(&Below { above, names })
+    }
+
+    fn find(&self, lookup: &dyn Lookup) -> Option<Arc<T>> {
+        self.running.get(lookup).map(|supervisor| Arc::clone(&supervisor))
     }
 
     /// Returns the nearest running supervisor above `path`, and its path.
     pub(super) fn nearest(&self, path: &Path) -> Option<(Path, Arc<T>)> {
         let mut above = path.parent();
         while let Some(path) = above {
-            if let Some(supervisor) = self.get(path.as_str()) {
+            if let Some(supervisor) = self.get(&path) {
                 return Some((path, supervisor));
             }
             above = path.parent();
@@ -144,15 +202,15 @@ mod tests {
     #[test]
     fn the_next_incarnation_replaces_the_earlier_one_and_isnt_removed_with_it() {
         let (path, first, second) = (Path::root("app"), Arc::new(1), Arc::new(2));
-        let (registry, key) = (Registry::new(), PathKey::root(path));
+        let (registry, key) = (Registry::new(), PathKey::root(path.clone()));
         registry.insert(key.clone(), Arc::clone(&first));
         registry.insert(key.clone(), Arc::clone(&second));
         assert_eq!(Arc::strong_count(&first), 1);
 
         registry.remove(&key, &first);
-        assert_eq!(registry.get("app"), Some(Arc::clone(&second)));
+        assert_eq!(registry.get(&path), Some(Arc::clone(&second)));
         registry.remove(&key, &second);
-        assert_eq!(registry.get("app"), None);
+        assert_eq!(registry.get(&path), None);
     }
 
     #[test]

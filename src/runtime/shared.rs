@@ -98,6 +98,11 @@ impl SupervisorShared {
         std::iter::successors(Some(self), |supervisor| supervisor.above.as_deref())
     }
 
+    /// Returns the supervisor that runs at `path` below this one.
+    pub(crate) fn supervisor_below(&self, path: &str) -> Option<Arc<Self>> {
+        self.tree.registry.below(&self.key, path)
+    }
+
     pub(super) fn register(self: &Arc<Self>) {
         self.tree.registry.insert(self.key.clone(), Arc::clone(self));
     }

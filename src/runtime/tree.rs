@@ -52,7 +52,7 @@ impl<T> Tree<T> {
     }
 
     /// Returns the supervisor that runs at `path`.
-    pub(crate) fn supervisor(&self, path: &str) -> Option<Arc<T>> {
+    pub(crate) fn supervisor(&self, path: &Path) -> Option<Arc<T>> {
         self.registry.get(path)
     }
 
