@@ -8,8 +8,8 @@ use std::task::{Context as TaskContext, Poll};
 
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
+use super::cell::StopLevel;
 use super::incarnation::Incarnation;
-use super::stop::StopLevel;
 
 /// Resolves when the child is cancelled; see [`Context::cancelled`](crate::Context::cancelled).
 ///
@@ -35,10 +35,10 @@ impl Future for Cancelled {
         if let Some(token) = &mut self.token {
             return token.as_mut().poll(cx);
         }
-        if let Some(poll) = self.incarnation.stop.poll_above(StopLevel::None, cx) {
+        if let Some(poll) = self.incarnation.cell.poll_above(StopLevel::None, cx) {
             return poll.map(|_| ());
         }
-        let token = Box::pin(self.incarnation.stop.token().cancelled_owned());
+        let token = Box::pin(self.incarnation.cell.token().cancelled_owned());
         self.token.insert(token).as_mut().poll(cx)
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::cancelled::Cancelled;
+use super::cell::StopLevel;
 use super::incarnation::{Incarnation, Signal};
-use super::stop::StopLevel;
 use crate::path::Path;
 use crate::policy::StartCause;
 
@@ -62,7 +62,7 @@ impl Context {
     /// Returns whether the child is cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.incarnation.stop.level() > StopLevel::None
+        self.incarnation.cell.level() > StopLevel::None
     }
 
     /// Runs `future` to completion. Drops it and returns `None` if the child is cancelled first.
@@ -84,7 +84,7 @@ impl Context {
     /// child: use [`stop_self`](Self::stop_self) for that.
     #[must_use]
     pub fn token(&self) -> CancellationToken {
-        self.incarnation.stop.token().child_token()
+        self.incarnation.cell.token().child_token()
     }
 
     /// Signals that the child is ready, so that it becomes [`Active`](crate::Lifecycle::Active).

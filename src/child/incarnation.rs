@@ -5,14 +5,15 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use super::stop::{StopCell, StopLevel};
+use super::cell::{IncarnationCell, StopLevel};
+use super::identity::ChildIdentity;
 use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
-use crate::mailbox::{ChildId, LoanHolder, MailboxControl, MailboxLoan};
+use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
 use crate::path::Path;
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
-use crate::sync::{AtomicU8, Mutex, Ordering};
+use crate::sync::{AtomicU8, Ordering};
 
 /// The supervisor of a child, as the child sees it.
 ///
@@ -26,13 +27,6 @@ pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
 
     /// Reports a `deactivate` that failed.
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason);
-}
-
-/// The name and the mailbox of a child, which all its incarnations share.
-pub(crate) trait ChildIdentity: Send + Sync {
-    fn name(&self) -> &Arc<str>;
-
-    fn mailbox(&self) -> Option<Arc<dyn MailboxControl>>;
 }
 
 /// A signal from a child to its supervisor. Repeating one in the same incarnation has no effect.
@@ -53,7 +47,7 @@ const FINAL: u8 = 32;
 /// See the [module](self).
 pub(crate) struct Incarnation {
     pub(crate) parent: Arc<dyn Parent>,
-    identity: Arc<dyn ChildIdentity>,
+    identity: Arc<ChildIdentity>,
     pub(crate) key: Key,
     /// Distinguishes children of one name under a dynamic supervisor.
     serial: Option<NonZeroU64>,
@@ -61,15 +55,13 @@ pub(crate) struct Incarnation {
     pub(crate) start_cause: StartCause,
     /// Each [`Signal`] that was sent, and the flags above.
     flags: AtomicU8,
-    pub(crate) stop: StopCell,
-    properties: Properties,
-    status: Mutex<Option<Arc<str>>>,
+    pub(crate) cell: IncarnationCell,
 }
 
 impl Incarnation {
     pub(crate) fn new(
         parent: Arc<dyn Parent>,
-        identity: Arc<dyn ChildIdentity>,
+        identity: Arc<ChildIdentity>,
         (key, serial): (Key, Option<NonZeroU64>),
         number: IncarnationNumber,
         start_cause: StartCause,
@@ -83,14 +75,12 @@ impl Incarnation {
             number,
             start_cause,
             flags: AtomicU8::new(0),
-            stop: StopCell::new(),
-            properties,
-            status: Mutex::default(),
+            cell: IncarnationCell::new(properties),
         }
     }
 
     pub(crate) fn path(&self) -> Path {
-        self.parent.path().child(self.identity.name(), self.serial)
+        self.parent.path().child(&self.identity.name, self.serial)
     }
 
     /// Returns the loan with which this incarnation borrows the child's mailbox.
@@ -116,11 +106,11 @@ impl Incarnation {
 
     /// Cancels the contexts that outlive the child's task.
     pub(crate) fn cancel_contexts(&self) {
-        if self.stop.level() == StopLevel::None {
+        if self.cell.level() == StopLevel::None {
             // The child wasn't cancelled before it ended, so it has left work in its mailbox undone.
             self.mark_failed();
         }
-        self.stop.raise(StopLevel::Cancel);
+        self.cell.raise(StopLevel::Cancel);
     }
 
     /// Reports that the child has set its own restart policy, or has cleared it (`None`).
@@ -144,7 +134,7 @@ impl Incarnation {
             return;
         }
         if let Signal::Ready = signal
-            && let Some(mailbox) = self.identity.mailbox()
+            && let Some(mailbox) = &self.identity.mailbox
         {
             mailbox.mark_ready(self.child_id(), self.number);
         }
@@ -172,22 +162,22 @@ impl Incarnation {
     }
 
     pub(crate) fn set_status(&self, text: Arc<str>) {
-        *self.status.lock() = Some(text);
+        self.cell.set_status(text);
     }
 
     pub(crate) fn status(&self) -> Option<Arc<str>> {
-        self.status.lock().clone()
+        self.cell.status()
     }
 
     pub(crate) fn property<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.properties.get()
+        self.cell.property()
     }
 }
 
 impl LoanHolder for Incarnation {
     fn is_cancelled_without_failure(&self) -> bool {
         // The flag is set before the level is raised.
-        self.stop.level() > StopLevel::None && self.flags.load(Ordering::Acquire) & FAILED == 0
+        self.cell.level() > StopLevel::None && self.flags.load(Ordering::Acquire) & FAILED == 0
     }
 
     fn on_ack(&self) {
@@ -231,22 +221,10 @@ pub(crate) mod orphan {
         fn deactivate_failed(&self, _incarnation: &Incarnation, _reason: ExitReason) {}
     }
 
-    struct FixedIdentity(Arc<str>);
-
-    impl ChildIdentity for FixedIdentity {
-        fn name(&self) -> &Arc<str> {
-            &self.0
-        }
-
-        fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
-            None
-        }
-    }
-
     pub(crate) fn incarnation(number: IncarnationNumber) -> Arc<Incarnation> {
         let now = Instant::now();
         let key = Machine::dynamic(Rules::default(), now, 0).add(Arc::default(), now);
-        let identity = Arc::new(FixedIdentity("child".into()));
+        let identity = Arc::new(ChildIdentity { name: "child".into(), mailbox: None });
         let cause = StartCause::Initial;
         let parent = Arc::new(NoParent);
         let properties = Properties::default();

@@ -2,8 +2,8 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `stop` | the stop signal of one incarnation |
-//! | `incarnation` | what a child's task, its contexts and its supervisor share |
+//! | `identity` | what all incarnations of a child have in common |
+//! | `incarnation`, `cell` | what a child's task, its contexts and its supervisor share |
 //! | `context`, `cancelled`, `own_policy` | what a child is given |
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
 //! | `task`, `span`, `spawn` | the task of one incarnation |
@@ -11,24 +11,26 @@
 //! | `check`, `resolve` | whether a spec is valid, and how a nested one becomes runnable |
 
 mod cancelled;
+mod cell;
 mod check;
 mod child_trait;
 mod component;
 mod context;
 mod defaults;
 mod health;
+mod identity;
 mod incarnation;
 mod own_policy;
 mod resolve;
 mod span;
 mod spawn;
 mod spec;
-mod stop;
 mod task;
 mod value;
 mod workers;
 
 pub use self::cancelled::Cancelled;
+pub(crate) use self::cell::StopLevel;
 pub(crate) use self::check::{check_intensity, check_limits, check_on_exhausted, check_twice};
 pub use self::child_trait::Child;
 pub use self::component::{Component, component};
@@ -43,7 +45,6 @@ pub use self::spec::ChildSpec;
 #[cfg(feature = "testing")]
 pub(crate) use self::spec::IncarnationFactory;
 pub(crate) use self::spec::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
-pub(crate) use self::stop::StopLevel;
 #[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;
 pub(crate) use self::workers::function_kind;

@@ -33,7 +33,7 @@ impl ChildSpec {
             spec.check(&above)?;
             let mut resolved = None;
             if let FactoryKind::Nested(nested) = &spec.factory.kind {
-                let path = above.child(&spec.factory.name, None);
+                let path = above.child(spec.factory.name(), None);
                 nested.check(&path)?;
                 open.push(OpenSupervisor { spec, path, nested: &**nested, children: Vec::new() });
             } else {
@@ -75,9 +75,9 @@ impl ChildSpec {
 
     /// Checks the options of the child.
     fn check(&self, parent: &Path) -> Result<(), BuildError> {
-        check_name(&self.factory.name)
+        check_name(self.factory.name())
             .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
-        let path = || parent.child(&self.factory.name, None);
+        let path = || parent.child(self.factory.name(), None);
         if let Some(backoff) = &self.options.backoff {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }

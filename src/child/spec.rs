@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::health::HealthCheck;
-use super::incarnation::ChildIdentity;
+use super::identity::ChildIdentity;
 use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
@@ -104,7 +104,7 @@ impl ChildSpec {
 impl fmt::Debug for ChildSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChildSpec")
-            .field("name", &self.factory.name)
+            .field("name", self.factory.name())
             .field("options", &self.options)
             .field("requires", &self.requires)
             .finish()
@@ -133,7 +133,9 @@ impl ChildSpec {
     /// # Ok::<_, verger::BuildError>(())
     /// ```
     pub fn named(mut self, name: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.factory).name = name.into().into();
+        let factory = Arc::make_mut(&mut self.factory);
+        let mailbox = factory.mailbox().cloned();
+        factory.identity = Arc::new(ChildIdentity { name: name.into().into(), mailbox });
         self
     }
 
@@ -303,7 +305,7 @@ impl ChildSpec {
     /// Returns the name of the child.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.factory.name
+        self.factory.name()
     }
 }
 
@@ -362,6 +364,15 @@ pub(crate) enum FactoryKind {
     Nested(Arc<dyn Nested>),
 }
 
+impl FactoryKind {
+    fn meta(&self) -> &dyn ChildMeta {
+        match self {
+            Self::Function(factory) | Self::Value(factory) => factory.meta(),
+            Self::Nested(_) => &(),
+        }
+    }
+}
+
 /// The description of a supervisor that is a child.
 ///
 /// The description is checked in two steps with its children between them, by a caller that keeps a
@@ -396,13 +407,18 @@ pub(crate) struct Resolved {
 /// See the [module](self).
 #[derive(Clone)]
 pub(crate) struct ChildFactory {
-    pub(crate) name: Arc<str>,
+    pub(crate) identity: Arc<ChildIdentity>,
     pub(crate) kind: FactoryKind,
 }
 
 impl ChildFactory {
     pub(crate) fn new(name: Arc<str>, kind: FactoryKind) -> Self {
-        Self { name, kind }
+        let mailbox = kind.meta().mailbox();
+        Self { identity: Arc::new(ChildIdentity { name, mailbox }), kind }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.identity.name
     }
 
     /// Returns the future of one incarnation.
@@ -416,18 +432,15 @@ impl ChildFactory {
     }
 
     fn meta(&self) -> &dyn ChildMeta {
-        match &self.kind {
-            FactoryKind::Function(factory) | FactoryKind::Value(factory) => factory.meta(),
-            FactoryKind::Nested(_) => &(),
-        }
+        self.kind.meta()
     }
 
     pub(crate) fn type_name(&self) -> Option<&'static str> {
         self.meta().type_name()
     }
 
-    pub(crate) fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
-        self.meta().mailbox()
+    pub(crate) fn mailbox(&self) -> Option<&Arc<dyn MailboxControl>> {
+        self.identity.mailbox.as_ref()
     }
 
     pub(crate) fn lends(&self) -> bool {
@@ -439,18 +452,8 @@ impl ChildFactory {
     }
 }
 
-impl ChildIdentity for ChildFactory {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    fn mailbox(&self) -> Option<Arc<dyn MailboxControl>> {
-        self.meta().mailbox()
-    }
-}
-
 impl fmt::Debug for ChildFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildFactory").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ChildFactory").field("name", self.name()).finish_non_exhaustive()
     }
 }

@@ -10,8 +10,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use super::cell::StopLevel;
 use super::incarnation::Incarnation;
-use super::stop::StopLevel;
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::panic_message;
 
@@ -69,7 +69,7 @@ impl Drop for ChildTask {
 /// cancellation is a failure.
 fn reason_of(incarnation: &Incarnation, exit: Exit) -> Option<ExitReason> {
     match exit {
-        Ok(()) if incarnation.stop.level() > StopLevel::None => Some(ExitReason::Shutdown),
+        Ok(()) if incarnation.cell.level() > StopLevel::None => Some(ExitReason::Shutdown),
         Ok(()) => Some(ExitReason::Normal),
         Err(error) if error.is_ignore() => None,
         Err(error) => Some(error.into_reason()),

@@ -29,7 +29,7 @@ pub(super) struct ChildRecord {
 
 impl ChildRecord {
     pub(super) fn name(&self) -> ChildName {
-        ChildName { name: Arc::clone(&self.factory.name), serial: self.serial }
+        ChildName { name: Arc::clone(self.factory.name()), serial: self.serial }
     }
 }
 
@@ -83,7 +83,7 @@ impl ChildTable {
     pub(super) fn add(&mut self, key: Key, factory: Arc<ChildFactory>) {
         let serial = match &mut self.names {
             Names::Unique { added, .. } => {
-                added.insert(Arc::clone(&factory.name), key);
+                added.insert(Arc::clone(factory.name()), key);
                 None
             }
             Names::Numbered { keys, next } => {
@@ -115,7 +115,7 @@ impl ChildTable {
         let Some(entry) = self.entries.get_mut(key.index()).and_then(Option::take) else { return };
         self.properties.remove(&key);
         match (&mut self.names, entry.serial) {
-            (Names::Unique { added, .. }, _) => drop(added.remove(&entry.factory.name)),
+            (Names::Unique { added, .. }, _) => drop(added.remove(entry.factory.name())),
             (Names::Numbered { keys, .. }, Some(serial)) => drop(keys.remove(&serial)),
             (Names::Numbered { .. }, None) => {}
         }
@@ -135,7 +135,7 @@ impl ChildTable {
                 let serial =
                     Some(serial).filter(|it| it.starts_with(|c| matches!(c, '1'..='9')))?;
                 let key = *keys.get(&serial.parse().ok()?)?;
-                (&*self.entry(key)?.factory.name == name).then_some(key)
+                (**self.entry(key)?.factory.name() == *name).then_some(key)
             }
         }
     }
@@ -156,7 +156,7 @@ impl ChildTable {
     pub(super) fn path(&self, key: Key) -> Path {
         let parent = self.parent.path();
         match self.entry(key) {
-            Some(entry) => parent.child(&entry.factory.name, entry.serial),
+            Some(entry) => parent.child(entry.factory.name(), entry.serial),
             None => parent,
         }
     }
@@ -174,7 +174,7 @@ impl ChildTable {
         let Some(entry) = self.entry_mut(key) else { return };
         let incarnation = Arc::new(Incarnation::new(
             parent,
-            Arc::clone(&entry.factory) as _,
+            Arc::clone(&entry.factory.identity),
             (key, entry.serial),
             number,
             cause,
@@ -213,19 +213,19 @@ impl ChildTable {
     }
 
     /// Returns the child's mailbox, if it has one.
-    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn MailboxControl>> {
+    pub(super) fn mailbox(&self, key: Key) -> Option<&Arc<dyn MailboxControl>> {
         self.entry(key)?.factory.mailbox()
     }
 
     /// Returns the mailboxes of all children.
-    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, Arc<dyn MailboxControl>)> {
+    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (Key, &Arc<dyn MailboxControl>)> {
         let entries = self.entries.iter().flatten();
         entries.filter_map(|entry| Some((entry.key, entry.factory.mailbox()?)))
     }
 
     pub(super) fn cancel(&self, key: Key) {
         if let Some(incarnation) = self.incarnation(key) {
-            incarnation.stop.raise(StopLevel::Cancel);
+            incarnation.cell.raise(StopLevel::Cancel);
         }
     }
 
@@ -239,7 +239,7 @@ impl ChildTable {
     /// Lets a child that is a supervisor abort everything below it, so that it can report leaks.
     pub(super) fn abort_below(&self, key: Key) {
         if let Some(incarnation) = self.incarnation(key) {
-            incarnation.stop.raise(StopLevel::Abort);
+            incarnation.cell.raise(StopLevel::Abort);
         }
     }
 

@@ -110,7 +110,7 @@ impl StopChain {
             link
         };
         if let Some(link) = link {
-            link.next.stop.raise(StopLevel::Cancel);
+            link.next.cell.raise(StopLevel::Cancel);
         }
     }
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn cancelled(incarnations: &[Arc<Incarnation>]) -> Vec<bool> {
-        let cancelled = |it: &Arc<Incarnation>| it.stop.level() == StopLevel::Cancel;
+        let cancelled = |it: &Arc<Incarnation>| it.cell.level() == StopLevel::Cancel;
         incarnations.iter().map(cancelled).collect()
     }
 

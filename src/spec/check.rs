@@ -88,7 +88,7 @@ fn blueprint(
             let (path, owner) = (path.join(child.name()), path.join(owner));
             return Err(BuildError::MailboxTaken { path, owner });
         }
-        if keys.insert(Arc::clone(&child.factory.name), Key::of_number(number)).is_some() {
+        if keys.insert(Arc::clone(child.factory.name()), Key::of_number(number)).is_some() {
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.clone(), name });
         }

@@ -43,7 +43,7 @@ pub(super) fn sorted(
     }
     arrange(&mut children, order);
     for (number, child) in (0..).zip(&children) {
-        keys.insert(Arc::clone(&child.factory.name), Key::of_number(number));
+        keys.insert(Arc::clone(child.factory.name()), Key::of_number(number));
     }
     Ok(children)
 }

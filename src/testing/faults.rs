@@ -102,7 +102,7 @@ impl Faults {
                 FactoryKind::Nested(Arc::new(WrappedNest { inner, faults }))
             }
         };
-        Arc::new(ChildFactory::new(Arc::clone(&factory.name), kind))
+        Arc::new(ChildFactory::new(Arc::clone(factory.name()), kind))
     }
 
     /// Adds a new incarnation to the table.

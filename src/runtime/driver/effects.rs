@@ -102,7 +102,7 @@ impl Driver {
         }
         self.close_mailbox(key);
         let Some(incarnation) = self.children.incarnation(key) else { return };
-        if incarnation.stop.level() == StopLevel::None {
+        if incarnation.cell.level() == StopLevel::None {
             self.start_stop_chain(key);
             self.children.cancel(key);
         } else {
@@ -181,7 +181,7 @@ impl Driver {
         self.remove_mailbox(key, now);
         self.children.replace(key, Arc::clone(&spec.factory));
         if let Some(mailbox) = spec.factory.mailbox() {
-            self.bind_mailbox(key, &spec, &mailbox);
+            self.bind_mailbox(key, &spec, mailbox);
         }
         self.health.remove(key);
         self.health.add(key, spec.health.as_ref());

@@ -35,7 +35,7 @@ impl Driver {
         mailbox.bind(ChildBinding {
             owner: Arc::clone(&self.shared) as Arc<dyn MailboxOwner>,
             key,
-            name: Arc::clone(&spec.factory.name),
+            name: Arc::clone(spec.factory.name()),
             serial: self.children.entry(key).and_then(|entry| entry.serial),
             drain,
             start_on_message: spec.options.on_message,
@@ -43,7 +43,7 @@ impl Driver {
     }
 
     /// Returns the mailbox that is bound to the child.
-    pub(super) fn mailbox(&self, key: Key) -> Option<Arc<dyn MailboxControl>> {
+    pub(super) fn mailbox(&self, key: Key) -> Option<&Arc<dyn MailboxControl>> {
         let child = ChildId::new(&self.shared, key);
         self.children.mailbox(key).filter(|mailbox| mailbox.belongs_to(child))
     }
@@ -97,7 +97,7 @@ impl Driver {
         }
         for &key in down {
             let returns = self.machine.returns(key);
-            match self.mailbox(key) {
+            match self.mailbox(key).map(Arc::clone) {
                 Some(mailbox) if !returns => mailbox.close(self.close_reason(key), now),
                 Some(mailbox) if self.machine.awaits_message(key) => mailbox.mark_idle(now),
                 None if !returns => {
@@ -120,7 +120,7 @@ impl Driver {
     /// The child is removed or replaced.
     pub(super) fn remove_mailbox(&self, key: Key, now: Instant) {
         if let Some(mailbox) = self.mailbox(key) {
-            Arc::clone(&mailbox).close(self.close_reason(key), now);
+            Arc::clone(mailbox).close(self.close_reason(key), now);
             mailbox.unbind();
         } else {
             // The machine may have forgotten by now that the child was a supervisor.
@@ -156,9 +156,9 @@ impl Driver {
         for (key, _) in self.children.mailboxes() {
             let Some(mailbox) = self.mailbox(key) else { continue };
             if comes_back(key) {
-                orphans.push(mailbox);
+                orphans.push(Arc::clone(mailbox));
             } else {
-                Arc::clone(&mailbox).close(self.close_reason(key), now);
+                Arc::clone(mailbox).close(self.close_reason(key), now);
                 mailbox.unbind();
             }
         }
@@ -177,7 +177,7 @@ impl Driver {
         let mut open: Vec<_> = self.shared.blueprint.children.iter().collect();
         while let Some(spec) = open.pop() {
             if let Some(mailbox) = spec.factory.mailbox().filter(|mailbox| mailbox.is_unbound()) {
-                mailbox.close(DeadLetterReason::UndeliveredAtStop, now);
+                Arc::clone(mailbox).close(DeadLetterReason::UndeliveredAtStop, now);
             }
             open.extend(spec.factory.children().iter().filter(|child| child.lends()));
             open.extend(spec.fallback.as_deref());

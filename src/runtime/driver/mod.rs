@@ -86,7 +86,7 @@ impl Driver {
         // storm.
         let pushed = self.shared.inbox.poll_take(cx, &mut self.batch);
         let stop = &mut |ctx: &Context| {
-            ctx.incarnation.stop.poll_above_replacing(self.seen_level, cx).is_ready()
+            ctx.incarnation.cell.poll_above_replacing(self.seen_level, cx).is_ready()
         };
         let stopped = self.above.as_ref().is_some_and(stop);
         if pushed.is_ready() || stopped || self.has_work() {
@@ -144,7 +144,7 @@ impl Driver {
             log::shutting_down(self.shared.path(), &stop.reason);
             self.step(MachineEvent::Stop { within: stop.within }, now);
         }
-        let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.incarnation.stop.level());
+        let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.incarnation.cell.level());
         if level > self.seen_level {
             self.seen_level = level;
             match level {
@@ -232,7 +232,7 @@ impl Driver {
     /// Prepares what a child has beside its tasks.
     fn attach(&mut self, key: Key, spec: &ChildSpec) {
         if let Some(mailbox) = spec.factory.mailbox() {
-            self.bind_mailbox(key, spec, &mailbox);
+            self.bind_mailbox(key, spec, mailbox);
         }
         if let Some(fallback) = &spec.fallback {
             self.fallbacks.insert(key, Arc::clone(fallback));

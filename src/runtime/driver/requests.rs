@@ -155,7 +155,7 @@ impl Driver {
             spec.requires.iter().filter_map(|name| self.children.find(name)).collect();
         let chain = self.machine.chain_to(id, &keys)?;
         let entries = chain.into_iter().filter_map(|key| self.children.entry(key));
-        let siblings = entries.map(|entry| &*entry.factory.name);
+        let siblings = entries.map(|entry| &**entry.factory.name());
         let names = std::iter::once(spec.name()).chain(siblings).chain([spec.name()]);
         Some(names.collect::<Vec<_>>().join(" → "))
     }
@@ -165,7 +165,7 @@ impl Driver {
         let next = |&(_, place): &(Key, u64)| self.machine.next(place);
         let keys = std::iter::successors(self.machine.next(0), next);
         let entries = keys.filter_map(|(key, _)| self.children.entry(key));
-        let names = entries.map(|entry| &*entry.factory.name);
+        let names = entries.map(|entry| &**entry.factory.name());
         known(names, self.machine.counts().specs() as usize)
     }
 
@@ -238,7 +238,7 @@ impl Driver {
         }
         let mut children = Vec::with_capacity(entries.len());
         for (key, entry) in entries {
-            let path = self.shared.path().child(&entry.factory.name, entry.serial);
+            let path = self.shared.path().child(entry.factory.name(), entry.serial);
             children.extend(self.info(key, path, now));
         }
         let next = self.machine.next(place).map(|_| place);

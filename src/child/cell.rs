@@ -1,7 +1,7 @@
-//! The stop signal of one incarnation: a level that only rises, and the task that waits for it.
+//! What changes of one incarnation: its stop level, the task that waits for it, and its status.
 //!
-//! A [`CancellationToken`] for each child would do the same. The cell holds a level and one waker,
-//! and creates a token only when one is asked for. perf: budgets row "bytes per idle child"
+//! A [`CancellationToken`] for each child would wake the task as well. The cell holds a level and one
+//! waker, and all that few incarnations have is boxed. perf: budgets row "bytes"
 //!
 //! # Invariants
 //!
@@ -9,11 +9,15 @@
 //! 2. A pending poll is woken when the level rises or its waker is replaced; it must then poll again.
 //! 3. When the call that raises the level returns, every token is cancelled, including one that is
 //!    created at the same time.
+//! 4. No waker is called, and no value of the child is dropped, while the lock is held.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::properties::Properties;
 use crate::sync::{AtomicU8, Mutex, Ordering};
 
 /// How urgently a child is cancelled.
@@ -29,21 +33,32 @@ pub(crate) enum StopLevel {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct StopCell {
+pub(crate) struct IncarnationCell {
     /// A [`StopLevel`]. Written under the lock, and read without it.
     level: AtomicU8,
-    waiting: Mutex<Waiting>,
+    locked: Mutex<Locked>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct Locked {
     waker: Option<Waker>,
-    token: Option<CancellationToken>,
+    extras: Option<Box<Extras>>,
 }
 
-impl StopCell {
-    pub(crate) fn new() -> Self {
-        Self { level: AtomicU8::new(StopLevel::None as u8), waiting: Mutex::default() }
+/// What few incarnations have.
+#[derive(Debug, Default)]
+struct Extras {
+    token: Option<CancellationToken>,
+    status: Option<Arc<str>>,
+    properties: Properties,
+}
+
+impl IncarnationCell {
+    pub(super) fn new(properties: Properties) -> Self {
+        let extras =
+            (!properties.is_empty()).then(|| Box::new(Extras { properties, ..Extras::default() }));
+        let locked = Mutex::new(Locked { waker: None, extras });
+        Self { level: AtomicU8::new(StopLevel::None as u8), locked }
     }
 
     pub(crate) fn level(&self) -> StopLevel {
@@ -61,12 +76,13 @@ impl StopCell {
             return;
         }
         let (waker, token) = {
-            let mut waiting = self.waiting.lock();
+            let mut locked = self.locked.lock();
             if level <= self.level() {
                 return;
             }
             self.level.store(level as u8, Ordering::Release);
-            (waiting.waker.take(), waiting.token.clone())
+            let token = locked.extras.as_ref().and_then(|extras| extras.token.clone());
+            (locked.waker.take(), token)
         };
         // Outside of the lock: a waker may run foreign code.
         if let Some(token) = token {
@@ -86,16 +102,16 @@ impl StopCell {
         seen: StopLevel,
         cx: &mut Context<'_>,
     ) -> Option<Poll<StopLevel>> {
-        let mut waiting = self.waiting.lock();
+        let mut locked = self.locked.lock();
         let level = self.level();
         if level > seen {
             return Some(Poll::Ready(level));
         }
-        match &waiting.waker {
+        match &locked.waker {
             Some(kept) if !kept.will_wake(cx.waker()) => None,
             Some(_) => Some(Poll::Pending),
             None => {
-                waiting.waker = Some(cx.waker().clone());
+                locked.waker = Some(cx.waker().clone());
                 Some(Poll::Pending)
             }
         }
@@ -108,15 +124,15 @@ impl StopCell {
         cx: &mut Context<'_>,
     ) -> Poll<StopLevel> {
         let replaced = {
-            let mut waiting = self.waiting.lock();
+            let mut locked = self.locked.lock();
             let level = self.level();
             if level > seen {
                 return Poll::Ready(level);
             }
-            if waiting.waker.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
+            if locked.waker.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
                 return Poll::Pending;
             }
-            waiting.waker.replace(cx.waker().clone())
+            locked.waker.replace(cx.waker().clone())
         };
         if let Some(replaced) = replaced {
             replaced.wake();
@@ -127,8 +143,9 @@ impl StopCell {
     /// Returns a token that is cancelled when the level rises.
     pub(crate) fn token(&self) -> CancellationToken {
         let (token, stopped) = {
-            let mut waiting = self.waiting.lock();
-            let token = waiting.token.get_or_insert_default().clone();
+            let mut locked = self.locked.lock();
+            let extras = locked.extras.get_or_insert_default();
+            let token = extras.token.get_or_insert_default().clone();
             (token, self.level() > StopLevel::None)
         };
         // Outside of the lock. A concurrent `raise` may not have reached its own `cancel` yet.
@@ -137,25 +154,39 @@ impl StopCell {
         }
         token
     }
+
+    pub(super) fn set_status(&self, text: Arc<str>) {
+        let mut locked = self.locked.lock();
+        locked.extras.get_or_insert_default().status = Some(text);
+    }
+
+    pub(super) fn status(&self) -> Option<Arc<str>> {
+        self.locked.lock().extras.as_ref()?.status.clone()
+    }
+
+    pub(super) fn property<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.locked.lock().extras.as_ref()?.properties.get()
+    }
 }
 
 #[cfg(all(test, verger_loom))]
 mod loom_tests {
-    use std::future::poll_fn;
-    use std::sync::Arc;
-
     use loom::thread;
+    use std::future::poll_fn;
 
     use super::*;
     use crate::sync::model::{Task, check};
 
-    fn raising(cell: &Arc<StopCell>, levels: &'static [StopLevel]) -> thread::JoinHandle<()> {
+    fn raising(
+        cell: &Arc<IncarnationCell>,
+        levels: &'static [StopLevel],
+    ) -> thread::JoinHandle<()> {
         let cell = Arc::clone(cell);
         thread::spawn(move || levels.iter().for_each(|&level| cell.raise(level)))
     }
 
     /// Waits like `Cancelled`: registers its waker, or waits for the token if it can't.
-    fn cancelled(cell: &StopCell) {
+    fn cancelled(cell: &IncarnationCell) {
         let token = Task::new().run(poll_fn(|cx| match cell.poll_above(StopLevel::None, cx) {
             Some(poll) => poll.map(|_| None),
             None => Poll::Ready(Some(cell.token())),
@@ -168,7 +199,7 @@ mod loom_tests {
     #[test]
     fn loom_a_pending_poll_is_woken_once_when_the_level_rises() {
         loom::model(|| {
-            let cell = Arc::new(StopCell::new());
+            let cell = Arc::new(IncarnationCell::new(Properties::default()));
             let raising = raising(&cell, &[StopLevel::Cancel, StopLevel::Abort]);
 
             let task = Task::new();
@@ -185,7 +216,7 @@ mod loom_tests {
     #[test]
     fn loom_each_of_several_waiting_tasks_is_woken() {
         loom::model(|| {
-            let cell = Arc::new(StopCell::new());
+            let cell = Arc::new(IncarnationCell::new(Properties::default()));
             let raising = raising(&cell, &[StopLevel::Cancel]);
             let other = {
                 let cell = Arc::clone(&cell);
@@ -201,7 +232,7 @@ mod loom_tests {
     #[test]
     fn loom_a_task_whose_waker_is_replaced_is_woken() {
         check(|| {
-            let cell = Arc::new(StopCell::new());
+            let cell = Arc::new(IncarnationCell::new(Properties::default()));
             let raising = raising(&cell, &[StopLevel::Cancel, StopLevel::Abort]);
             let waiting = {
                 let cell = Arc::clone(&cell);
@@ -223,7 +254,7 @@ mod loom_tests {
     #[test]
     fn loom_a_token_that_is_created_during_a_stop_is_cancelled() {
         loom::model(|| {
-            let cell = Arc::new(StopCell::new());
+            let cell = Arc::new(IncarnationCell::new(Properties::default()));
             let raising = raising(&cell, &[StopLevel::Cancel]);
 
             let token = cell.token();
