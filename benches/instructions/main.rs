@@ -111,7 +111,7 @@ fn full() -> Running {
 }
 
 // One declared child.
-#[library_benchmark(config = at_most(1_400))]
+#[library_benchmark(config = at_most(1_230))]
 #[bench::each(declared())]
 fn build(app: SupervisorBuilder) -> Supervisor {
     app.build().expect("a tree")
@@ -119,8 +119,8 @@ fn build(app: SupervisorBuilder) -> Supervisor {
 
 // One declared child, or one supervisor of a chain.
 #[library_benchmark]
-#[bench::child(args = (declared().build()), config = at_most(5_000))]
-#[bench::supervisor(args = (chain().build()), config = at_most(31_800))]
+#[bench::child(args = (declared().build()), config = at_most(3_700))]
+#[bench::supervisor(args = (chain().build()), config = at_most(11_400))]
 fn start(app: Result<Supervisor, BuildError>) -> Running {
     Running::start(app)
 }
@@ -134,9 +134,9 @@ fn start_child(running: Running) -> Running {
 
 // One declared child in order, one child of a dynamic supervisor, or one supervisor of a chain.
 #[library_benchmark]
-#[bench::child(args = (Running::start(declared().build())), config = at_most(8_600))]
-#[bench::dynamic(args = (full()), config = at_most(9_000))]
-#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(21_300))]
+#[bench::child(args = (Running::start(declared().build())), config = at_most(7_400))]
+#[bench::dynamic(args = (full()), config = at_most(7_400))]
+#[bench::supervisor(args = (Running::start(chain().build())), config = at_most(11_800))]
 fn stop(running: Running) -> Running {
     running.runtime.block_on(running.tree.stop("done")).expect("it stops");
     running
@@ -148,7 +148,7 @@ async fn terminate_each(conns: &SupervisorHandle) {
     }
 }
 
-#[library_benchmark(config = at_most(16_500))]
+#[library_benchmark(config = at_most(15_400))]
 #[bench::each(full())]
 fn terminate_child(running: Running) -> Running {
     running.runtime.block_on(terminate_each(&running.tree));
@@ -191,11 +191,11 @@ async fn wait() {
 
 // From an exit until the next incarnation has started.
 #[library_benchmark]
-#[bench::error(args = (flaky(error, Backoff::none())), config = at_most(9_700))]
+#[bench::error(args = (flaky(error, Backoff::none())), config = at_most(8_400))]
 #[bench::panic(args = (panicking()), config = at_most(51_200))]
 #[bench::backoff(
     args = (flaky(error, Backoff::exponential(Duration::from_millis(10), Duration::from_secs(1)))),
-    config = at_most(16_600)
+    config = at_most(15_400)
 )]
 fn restart(app: Result<Supervisor, BuildError>) -> Running {
     let running = Running::start(app);
@@ -210,7 +210,7 @@ async fn kill_one(tree: &SupervisorHandle) {
 }
 
 // One child of the group.
-#[library_benchmark(config = at_most(12_700))]
+#[library_benchmark(config = at_most(10_900))]
 #[bench::each(group())]
 fn restart_one_for_all(running: Running) -> Running {
     running.runtime.block_on(kill_one(&running.tree));
@@ -251,7 +251,7 @@ async fn send_each(address: &Address<Message>) -> Result<u32, AskError> {
 
 // One message, sent and received. With a capacity of 1, most sends wait.
 #[library_benchmark]
-#[bench::roomy(args = (reader(EVENTS as usize + 1)), config = at_most(830))]
+#[bench::roomy(args = (reader(EVENTS as usize + 1)), config = at_most(320))]
 #[bench::full(args = (reader(1)), config = at_most(2_900))]
 fn message((running, address): (Running, Address<Message>)) -> Running {
     let sum = running.runtime.block_on(send_each(&address));
@@ -266,7 +266,7 @@ async fn ask_each(address: &Address<Message>) {
 }
 
 // One question with its answer.
-#[library_benchmark(config = at_most(2_700))]
+#[library_benchmark(config = at_most(2_150))]
 #[bench::each(reader(64))]
 fn ask((running, address): (Running, Address<Message>)) -> Running {
     running.runtime.block_on(ask_each(&address));
@@ -287,7 +287,7 @@ async fn which_each(tree: &SupervisorHandle, names: &[String]) {
 }
 
 // One call for one of a thousand children.
-#[library_benchmark(config = at_most(5_600))]
+#[library_benchmark(config = at_most(5_200))]
 #[bench::each(with_names(declared()))]
 fn which_child((running, names): (Running, Vec<String>)) -> Running {
     running.runtime.block_on(which_each(&running.tree, &names));
@@ -306,7 +306,7 @@ async fn look_up_each(tree: &SupervisorHandle, names: &[String]) {
 }
 
 // One lookup of a supervisor by its path.
-#[library_benchmark(config = at_most(910))]
+#[library_benchmark(config = at_most(1_570))]
 #[bench::each(with_names(supervisors()))]
 fn lookup((running, names): (Running, Vec<String>)) -> Running {
     running.runtime.block_on(look_up_each(&running.tree, &names));
@@ -314,7 +314,7 @@ fn lookup((running, names): (Running, Vec<String>)) -> Running {
 }
 
 // One child of the snapshot.
-#[library_benchmark(config = at_most(2_100))]
+#[library_benchmark(config = at_most(1_430))]
 #[bench::each(Running::start(declared().build()))]
 fn status(running: Running) -> (Running, Status) {
     let status = running.runtime.block_on(running.tree.status()).expect("it runs");

@@ -171,8 +171,9 @@ impl IncarnationCell {
 
 #[cfg(all(test, verger_loom))]
 mod loom_tests {
-    use loom::thread;
     use std::future::poll_fn;
+
+    use loom::thread;
 
     use super::*;
     use crate::sync::model::{Task, check};

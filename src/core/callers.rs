@@ -2,7 +2,7 @@
 //!
 //! Knows the tickets of the callers and what each waits for. It does not know the answers.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::arena::Key;
 use super::event::Ticket;
@@ -34,28 +34,27 @@ impl WaitFor {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Callers {
-    /// The callers of each child, in the order of their calls.
-    waiting: HashMap<Key, VecDeque<(Ticket, WaitFor)>>,
+    /// Tickets are in the order of the calls.
+    waiting: BTreeMap<(Key, Ticket), WaitFor>,
 }
 
 impl Callers {
     pub(super) fn wait(&mut self, key: Key, ticket: Ticket, goal: WaitFor) {
-        self.waiting.entry(key).or_default().push_back((ticket, goal));
+        self.waiting.insert((key, ticket), goal);
     }
 
     /// The callers of the child, in the order of their calls.
     pub(super) fn of(&self, key: Key) -> impl Iterator<Item = (Ticket, WaitFor)> {
-        self.waiting.get(&key).into_iter().flatten().copied()
+        // Most of the time no caller waits for any child.
+        let waiting = Some(&self.waiting).filter(|waiting| !waiting.is_empty());
+        let waiting = waiting.map(|waiting| waiting.range((key, Ticket::MIN)..=(key, Ticket::MAX)));
+        waiting.into_iter().flatten().map(|(&(_, ticket), &goal)| (ticket, goal))
     }
 
     /// Removes the child's first caller with a matching goal.
     pub(super) fn take(&mut self, key: Key, matches: fn(WaitFor) -> bool) -> Option<Ticket> {
-        let waiting = self.waiting.get_mut(&key)?;
-        let at = waiting.iter().position(|&(_, goal)| matches(goal))?;
-        let (ticket, _) = waiting.remove(at)?;
-        if waiting.is_empty() {
-            self.waiting.remove(&key);
-        }
+        let (ticket, _) = self.of(key).find(|&(_, goal)| matches(goal))?;
+        self.waiting.remove(&(key, ticket));
         Some(ticket)
     }
 
@@ -78,7 +77,7 @@ impl Callers {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.waiting.values().map(VecDeque::len).sum()
+        self.waiting.len()
     }
 }
 

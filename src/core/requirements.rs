@@ -9,7 +9,7 @@
 //! 2. When a name is met, its waiting children are released. Each may lack a further name.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::arena::Key;
 
@@ -36,7 +36,7 @@ struct ChildLinks {
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requirements {
     pub(super) names: Vec<Requirement>,
-    links: HashMap<Key, ChildLinks>,
+    links: BTreeMap<Key, ChildLinks>,
     pub(super) released: VecDeque<Key>,
 }
 

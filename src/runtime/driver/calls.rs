@@ -1,6 +1,6 @@
 //! Calls that wait for an answer.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::core::Ticket;
 use crate::runtime::request::{ChildName, Responder, Started};
@@ -8,7 +8,7 @@ use crate::runtime::request::{ChildName, Responder, Started};
 /// The calls that wait for an answer of the machine.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    waiting: HashMap<Ticket, Call>,
+    waiting: BTreeMap<Ticket, Call>,
     next: Ticket,
 }
 

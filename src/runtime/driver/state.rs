@@ -1,6 +1,6 @@
 //! The state of a supervisor's loop.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ pub(in crate::runtime) struct Driver {
     pub(super) aborts: Aborts,
     pub(super) calls: Calls,
     /// What siblings require by name. A new child of that name provides it again.
-    pub(super) requirements: HashMap<Arc<str>, RequirementId>,
+    pub(super) requirements: BTreeMap<Arc<str>, RequirementId>,
     /// What replaces a child that fails too often.
     pub(super) fallbacks: BTreeMap<Key, Arc<ChildSpec>>,
     pub(super) leaked: BTreeSet<(Key, IncarnationNumber)>,
@@ -104,7 +104,7 @@ impl Driver {
             timer: DeadlineTimer::default(),
             aborts: Aborts::default(),
             calls: Calls::default(),
-            requirements: HashMap::new(),
+            requirements: BTreeMap::new(),
             fallbacks: BTreeMap::new(),
             leaked: BTreeSet::new(),
             lifetimes: BTreeMap::new(),
