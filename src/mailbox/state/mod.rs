@@ -11,7 +11,7 @@
 //!
 //! 1. A message that was accepted is received for good, becomes a dead letter, or is queued or lent.
 //! 2. At most one loan is in force. An inbox of an earlier loan receives the end of the stream.
-//! 3. An inbox that was told that there is no message is woken when there is a message for it, or the end.
+//! 3. An inbox that found no message is woken when there is a message for it, or the end.
 
 mod control;
 mod lending;
