@@ -84,6 +84,14 @@ impl Incarnation {
         }
     }
 
+    /// Returns the last name of the path.
+    pub(crate) fn segment(&self) -> Arc<str> {
+        match self.serial {
+            None => Arc::clone(&self.identity.name),
+            Some(serial) => format!("{}#{serial}", self.identity.name).into(),
+        }
+    }
+
     pub(crate) fn path(&self) -> Path {
         self.parent.path().child(&self.identity.name, self.serial)
     }

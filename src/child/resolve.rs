@@ -7,7 +7,7 @@ use super::check::check_limits;
 use super::spec::ChildSpec;
 use super::spec::{FactoryKind, Nested, Resolved};
 use crate::error::{BuildError, BuildWarning};
-use crate::path::{Path, check_name};
+use crate::path::{LazyPath, check_name};
 
 impl ChildSpec {
     /// Checks the spec without its siblings, and resolves the builders of nested supervisors.
@@ -15,13 +15,13 @@ impl ChildSpec {
     /// An explicit stack instead of recursion: a tree can be thousands of levels deep.
     pub(crate) fn resolve(
         &self,
-        parent: &Path,
+        parent: &LazyPath,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         /// A nested supervisor, and those of its children that are resolved.
         struct OpenSupervisor<'a> {
             spec: &'a ChildSpec,
-            path: Path,
+            path: LazyPath,
             nested: &'a dyn Nested,
             children: Vec<ChildSpec>,
         }
@@ -33,7 +33,7 @@ impl ChildSpec {
             spec.check(&above)?;
             let mut resolved = None;
             if let FactoryKind::Nested(nested) = &spec.factory.kind {
-                let path = above.child(spec.factory.name(), None);
+                let path = above.child(spec.factory.name());
                 nested.check(&path)?;
                 open.push(OpenSupervisor { spec, path, nested: &**nested, children: Vec::new() });
             } else {
@@ -64,7 +64,7 @@ impl ChildSpec {
     /// Resolves a spec by value. Most specs have nothing to resolve.
     pub(crate) fn resolved(
         self,
-        parent: &Path,
+        parent: &LazyPath,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         if self.fallback.is_some() || matches!(self.factory.kind, FactoryKind::Nested(_)) {
@@ -74,10 +74,12 @@ impl ChildSpec {
     }
 
     /// Checks the options of the child.
-    fn check(&self, parent: &Path) -> Result<(), BuildError> {
-        check_name(self.factory.name())
-            .map_err(|problem| BuildError::BadName { parent: parent.to_string(), problem })?;
-        let path = || parent.child(self.factory.name(), None);
+    fn check(&self, parent: &LazyPath) -> Result<(), BuildError> {
+        check_name(self.factory.name()).map_err(|problem| BuildError::BadName {
+            parent: parent.path().to_string(),
+            problem,
+        })?;
+        let path = || parent.join(self.name());
         if let Some(backoff) = &self.options.backoff {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }
@@ -98,7 +100,7 @@ impl ChildSpec {
     /// Resolves the fallback, under the name of the child.
     fn with_fallback(
         mut self,
-        parent: &Path,
+        parent: &LazyPath,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Self, BuildError> {
         let Some(fallback) = &self.fallback else { return Ok(self) };

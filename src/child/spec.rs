@@ -15,7 +15,7 @@ use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
 use crate::mailbox::MailboxControl;
-use crate::path::Path;
+use crate::path::LazyPath;
 use crate::policy::{
     ChildOptions, OnExit, Readiness, WrittenLimits, child_setters, policy_setters,
 };
@@ -382,12 +382,12 @@ pub(crate) trait Nested: Send + Sync + 'static {
     fn children(&self) -> &[ChildSpec];
 
     /// Checks what can be checked without the children.
-    fn check(&self, path: &Path) -> Result<(), BuildError>;
+    fn check(&self, path: &LazyPath) -> Result<(), BuildError>;
 
     /// Checks the rest and makes the supervisor runnable. `children` are its resolved children.
     fn resolve(
         &self,
-        path: &Path,
+        path: &LazyPath,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError>;

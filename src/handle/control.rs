@@ -291,9 +291,9 @@ impl SupervisorHandle {
 /// Checks a new child, in the caller's task.
 fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
     let mut warnings = Vec::new();
-    let path = supervisor.path();
-    let resolved = spec.resolved(path, &mut warnings)?;
-    supervisor.blueprint.check_child(&|| path.clone(), &resolved, &mut warnings)?;
+    let resolved = spec.resolved(supervisor.lazy_path(), &mut warnings)?;
+    let path = || supervisor.path().clone();
+    supervisor.blueprint.check_child(&path, &resolved, &mut warnings)?;
     for warning in &warnings {
         tracing::warn!(target: "verger::lifecycle", "{warning}");
     }

@@ -30,7 +30,7 @@ fn supervisor_of(ctx: &Context) -> Arc<SupervisorShared> {
 
 /// Creates the shared state of a supervisor that is this child.
 pub(crate) fn supervisor_below(ctx: &Context, blueprint: &Arc<Blueprint>) -> Arc<SupervisorShared> {
-    supervisor_of(ctx).below(ctx.path(), Arc::clone(blueprint))
+    supervisor_of(ctx).below(&ctx.incarnation.segment(), Arc::clone(blueprint))
 }
 
 /// Creates the shared state of a root.

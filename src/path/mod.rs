@@ -1,6 +1,6 @@
 //! Paths: the positions of children in a tree, and the rules for names.
 //!
-//! A [`Path`] is a list of names. It doesn't know whether a child exists at this position.
+//! A [`Path`] is text. It doesn't know whether a child exists at this position.
 //!
 //! # Invariants
 //!
@@ -8,11 +8,13 @@
 //! 2. The name of a declared child has passed [`check_name`]. Only children of a dynamic supervisor
 //!    have a `#` in their last name, before the serial number, so the two are never equal.
 
+mod lazy_path;
 mod name;
 #[cfg(test)]
 mod tests;
 mod tree_path;
 
+pub(crate) use self::lazy_path::LazyPath;
 pub use self::name::NameProblem;
 pub(crate) use self::name::check_name;
 pub use self::tree_path::Path;

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use dashmap::DashMap;
 
-use crate::path::Path;
+use crate::path::{LazyPath, Path};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -24,29 +24,24 @@ pub(super) struct Registry<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathKey {
     hash: u64,
-    path: Path,
+    path: LazyPath,
 }
 
 impl PathKey {
-    pub(super) fn root(path: Path) -> Self {
-        Self { hash: hash_below(ABOVE_ROOT, path.name()), path }
+    pub(super) fn root(name: &str) -> Self {
+        Self { hash: hash_below(ABOVE_ROOT, name), path: LazyPath::root(name) }
     }
 
-    /// Returns the key of any path.
-    fn new(path: Path) -> Self {
-        match path.parent() {
-            None => Self::root(path),
-            Some(_) => Self { hash: path.as_str().split('/').fold(ABOVE_ROOT, hash_below), path },
-        }
-    }
-
-    /// Returns the key of a path directly below this one.
-    pub(super) fn below(&self, path: Path) -> Self {
-        debug_assert_eq!(path.parent().as_ref(), Some(&self.path));
-        Self { hash: hash_below(self.hash, path.name()), path }
+    /// Returns the key of the supervisor with this name directly below this one.
+    pub(super) fn child(&self, name: &Arc<str>) -> Self {
+        Self { hash: hash_below(self.hash, name), path: self.path.child(name) }
     }
 
     pub(super) fn path(&self) -> &Path {
+        self.path.path()
+    }
+
+    pub(super) fn lazy_path(&self) -> &LazyPath {
         &self.path
     }
 }
@@ -83,14 +78,14 @@ impl Hasher for KeyHash {
     }
 }
 
-/// What finds a supervisor: its key, or names below another key.
+/// What finds a supervisor: its key, its path, or names below another key.
 trait Lookup {
     fn hash(&self) -> u64;
 
     /// Returns the path, if this is a key.
-    fn path(&self) -> Option<&Path>;
+    fn path(&self) -> Option<&LazyPath>;
 
-    fn is_path(&self, path: &Path) -> bool;
+    fn is_path(&self, path: &LazyPath) -> bool;
 }
 
 impl Lookup for PathKey {
@@ -98,11 +93,11 @@ impl Lookup for PathKey {
         self.hash
     }
 
-    fn path(&self) -> Option<&Path> {
+    fn path(&self) -> Option<&LazyPath> {
         Some(&self.path)
     }
 
-    fn is_path(&self, path: &Path) -> bool {
+    fn is_path(&self, path: &LazyPath) -> bool {
         self.path == *path
     }
 }
@@ -118,13 +113,27 @@ impl Lookup for Below<'_> {
         self.names.split('/').fold(self.above.hash, hash_below)
     }
 
-    fn path(&self) -> Option<&Path> {
+    fn path(&self) -> Option<&LazyPath> {
         None
     }
 
-    fn is_path(&self, path: &Path) -> bool {
-        let below = path.as_str().strip_prefix(self.above.path.as_str());
+    fn is_path(&self, path: &LazyPath) -> bool {
+        let below = path.path().as_str().strip_prefix(self.above.path().as_str());
         below.and_then(|below| below.strip_prefix('/')) == Some(self.names)
+    }
+}
+
+impl Lookup for &Path {
+    fn hash(&self) -> u64 {
+        self.as_str().split('/').fold(ABOVE_ROOT, hash_below)
+    }
+
+    fn path(&self) -> Option<&LazyPath> {
+        None
+    }
+
+    fn is_path(&self, path: &LazyPath) -> bool {
+        path.path() == *self
     }
 }
 
@@ -170,7 +179,7 @@ impl<T> Registry<T> {
     }
 
     pub(super) fn get(&self, path: &Path) -> Option<Arc<T>> {
-        self.find(&PathKey::new(path.clone()))
+        self.find(&path)
     }
 
     /// Returns the supervisor with these names below a path.
@@ -202,7 +211,7 @@ mod tests {
     #[test]
     fn the_next_incarnation_replaces_the_earlier_one_and_isnt_removed_with_it() {
         let (path, first, second) = (Path::root("app"), Arc::new(1), Arc::new(2));
-        let (registry, key) = (Registry::new(), PathKey::root(path.clone()));
+        let (registry, key) = (Registry::new(), PathKey::root("app"));
         registry.insert(key.clone(), Arc::clone(&first));
         registry.insert(key.clone(), Arc::clone(&second));
         assert_eq!(Arc::strong_count(&first), 1);
@@ -217,8 +226,8 @@ mod tests {
     fn the_nearest_supervisor_above_a_path_is_the_lowest_that_runs() {
         let registry = Registry::new();
         let app = Path::root("app");
-        let key = PathKey::root(app.clone());
-        registry.insert(key.below(app.join("a")), Arc::new(2));
+        let key = PathKey::root("app");
+        registry.insert(key.child(&"a".into()), Arc::new(2));
         registry.insert(key, Arc::new(1));
 
         let nearest = |path: &Path| registry.nearest(path).map(|(path, _)| path.to_string());

@@ -24,7 +24,7 @@ use crate::clock::now;
 use crate::core::{self, IncarnationNumber, Key};
 use crate::exit::ExitReason;
 use crate::panic::catch_panic;
-use crate::path::Path;
+use crate::path::{LazyPath, Path};
 use crate::policy::FailureCallback;
 use crate::status::Subscription;
 use crate::status::{Event, EventKind};
@@ -52,13 +52,13 @@ impl SupervisorShared {
         now: Instant,
         wall_clock: SystemTime,
     ) -> Arc<Self> {
-        let (path, tree) = (Path::root(&blueprint.name), Arc::new(Tree::new(now, wall_clock)));
-        Self::new(PathKey::root(path), None, tree, blueprint, now)
+        let tree = Arc::new(Tree::new(now, wall_clock));
+        Self::new(PathKey::root(&blueprint.name), None, tree, blueprint, now)
     }
 
     /// Creates the shared state of a supervisor that is a child of this one.
-    pub(crate) fn below(self: Arc<Self>, path: Path, blueprint: Arc<Blueprint>) -> Arc<Self> {
-        let (key, tree) = (self.key.below(path), Arc::clone(&self.tree));
+    pub(crate) fn below(self: Arc<Self>, name: &Arc<str>, blueprint: Arc<Blueprint>) -> Arc<Self> {
+        let (key, tree) = (self.key.child(name), Arc::clone(&self.tree));
         Self::new(key, Some(self), tree, blueprint, now())
     }
 
@@ -91,6 +91,10 @@ impl SupervisorShared {
 
     pub(crate) fn path(&self) -> &Path {
         self.key.path()
+    }
+
+    pub(crate) fn lazy_path(&self) -> &LazyPath {
+        self.key.lazy_path()
     }
 
     /// Returns this supervisor and all above it.

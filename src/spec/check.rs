@@ -12,7 +12,7 @@ use crate::child::{
 };
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
-use crate::path::{Path, check_name};
+use crate::path::{LazyPath, check_name};
 use crate::policy::{PolicySource, Preset, Rules, unreachable};
 use crate::runtime::Blueprint;
 
@@ -21,7 +21,7 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
     check_name(&description.name)
         .map_err(|problem| BuildError::BadName { parent: "the root".to_owned(), problem })?;
     let mut warnings = Vec::new();
-    let path = Path::root(&description.name);
+    let path = LazyPath::root(&description.name);
     description.check(&path)?;
     let mut children = Vec::with_capacity(description.children.len());
     for child in &description.children {
@@ -39,13 +39,13 @@ impl Nested for Description {
         &self.children
     }
 
-    fn check(&self, path: &Path) -> Result<(), BuildError> {
+    fn check(&self, path: &LazyPath) -> Result<(), BuildError> {
         rules(&self.options, path).map(drop)
     }
 
     fn resolve(
         &self,
-        path: &Path,
+        path: &LazyPath,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
@@ -62,7 +62,7 @@ impl Nested for Description {
 
 fn blueprint(
     description: &Description,
-    path: &Path,
+    path: &LazyPath,
     children: Vec<ChildSpec>,
     warnings: &mut Vec<BuildWarning>,
 ) -> Result<Blueprint, BuildError> {
@@ -83,16 +83,16 @@ fn blueprint(
         blueprint.lends |= lends;
         if lends
             && let Some(mailbox) = child.factory.mailbox()
-            && let Some(owner) = mailboxes.insert(Arc::as_ptr(&mailbox).addr(), child.name())
+            && let Some(owner) = mailboxes.insert(Arc::as_ptr(mailbox).addr(), child.name())
         {
             let (path, owner) = (path.join(child.name()), path.join(owner));
             return Err(BuildError::MailboxTaken { path, owner });
         }
         if keys.insert(Arc::clone(child.factory.name()), Key::of_number(number)).is_some() {
             let name = child.name().to_owned();
-            return Err(BuildError::DuplicateChild { parent: path.clone(), name });
+            return Err(BuildError::DuplicateChild { parent: path.path().clone(), name });
         }
-        blueprint.check_child(&|| path.clone(), child, warnings)?;
+        blueprint.check_child(&|| path.path().clone(), child, warnings)?;
     }
     blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
     blueprint.keys = Arc::new(keys);
@@ -100,7 +100,7 @@ fn blueprint(
     Ok(blueprint)
 }
 
-fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
+fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
     let preset = options.preset.as_ref();
     let default = Rules::default();
     let intensity = match (options.restarts, preset) {
@@ -109,7 +109,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
         (None, Some(preset)) => preset.intensity,
         (None, None) => default.intensity,
     };
-    let own = || path.clone();
+    let own = || path.path().clone();
     check_twice(options.twice.as_ref(), &own)?;
     if let Some(intensity) = intensity {
         check_intensity(intensity, &own)?;
@@ -161,7 +161,7 @@ fn rules(options: &Options, path: &Path) -> Result<Rules, BuildError> {
 }
 
 /// Returns a warning if all children together can't exceed the limit.
-fn unreachable_limit(blueprint: &Blueprint, path: &Path) -> Option<BuildWarning> {
+fn unreachable_limit(blueprint: &Blueprint, path: &LazyPath) -> Option<BuildWarning> {
     let rules = &blueprint.rules;
     let intensity = rules.intensity.filter(|_| !blueprint.children.is_empty())?;
     // The delays that errors ask for are unknown.
@@ -170,5 +170,5 @@ fn unreachable_limit(blueprint: &Blueprint, path: &Path) -> Option<BuildWarning>
         return None;
     }
     let backoffs = blueprint.children.iter().map(|child| rules.backoff(&child.options));
-    unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(path, limit))
+    unreachable(intensity, backoffs).map(|limit| BuildWarning::unreachable(path.path(), limit))
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::child::ChildSpec;
 use crate::core::Key;
 use crate::error::{BuildError, known};
-use crate::path::Path;
+use crate::path::LazyPath;
 use crate::policy::Start;
 
 /// Sorts the children into their start order, and updates their keys.
@@ -21,7 +21,7 @@ use crate::policy::Start;
 pub(super) fn sorted(
     mut children: Vec<ChildSpec>,
     keys: &mut HashMap<Arc<str>, Key>,
-    parent: &Path,
+    parent: &LazyPath,
     start: Start,
 ) -> Result<Vec<ChildSpec>, BuildError> {
     if children.iter().all(|child| child.requires.is_empty()) {
@@ -30,7 +30,7 @@ pub(super) fn sorted(
     let requires = requirements(&children, keys, parent)?;
     let order = order(&requires).map_err(|cycle| {
         let names: Vec<_> = cycle.iter().map(|&index| children[index].name()).collect();
-        BuildError::RequirementCycle { parent: parent.clone(), cycle: names.join(" → ") }
+        BuildError::RequirementCycle { parent: parent.path().clone(), cycle: names.join(" → ") }
     })?;
     if start == Start::Sequential {
         for (index, child) in children.iter().enumerate() {
@@ -68,13 +68,13 @@ fn arrange<T>(items: &mut [T], mut order: Vec<usize>) {
 fn requirements(
     children: &[ChildSpec],
     keys: &HashMap<Arc<str>, Key>,
-    parent: &Path,
+    parent: &LazyPath,
 ) -> Result<Vec<Vec<usize>>, BuildError> {
     let find = |child: &ChildSpec, name: &String| {
         let key = keys.get(name.as_str());
         key.map(|key| key.index()).ok_or_else(|| BuildError::UnknownRequirement {
             path: parent.join(child.name()),
-            parent: parent.clone(),
+            parent: parent.path().clone(),
             requirement: name.clone(),
             known: {
                 let siblings = children.iter().map(ChildSpec::name);

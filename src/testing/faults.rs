@@ -18,7 +18,7 @@ use crate::child::{
 };
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
-use crate::path::Path;
+use crate::path::{LazyPath, Path};
 use crate::sync::Mutex;
 
 /// The faults of one tree, and its incarnations that are alive.
@@ -226,13 +226,13 @@ impl Nested for WrappedNest {
         self.inner.children()
     }
 
-    fn check(&self, path: &Path) -> Result<(), BuildError> {
+    fn check(&self, path: &LazyPath) -> Result<(), BuildError> {
         self.inner.check(path)
     }
 
     fn resolve(
         &self,
-        path: &Path,
+        path: &LazyPath,
         children: Vec<ChildSpec>,
         warnings: &mut Vec<BuildWarning>,
     ) -> Result<Resolved, BuildError> {
