@@ -1,5 +1,6 @@
 //! Paths whose text is made when it is first needed.
 
+use std::fmt;
 use std::iter;
 use std::sync::{Arc, OnceLock};
 
@@ -65,6 +66,13 @@ impl Drop for PathNode {
         while let Some(path) = above {
             above = Arc::into_inner(path.0).and_then(|mut node| node.parent.take());
         }
+    }
+}
+
+/// Makes the text, so that a log line that isn't enabled needs none.
+impl fmt::Display for LazyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.path(), f)
     }
 }
 

@@ -14,7 +14,7 @@ use tracing::{Level, debug, error, field, info, warn};
 use crate::core::{Decision, ExceededLimit, Report};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::path::Path;
+use crate::path::{LazyPath, Path};
 use crate::policy::{FailureLog, LogLevel};
 
 /// Returns whether any lifecycle log line is enabled.
@@ -104,7 +104,7 @@ fn limit_text(limit: ExceededLimit) -> String {
 
 /// What was decided of a child that has ended by itself.
 pub(super) fn decided(
-    supervisor: &Path,
+    supervisor: &LazyPath,
     child: &Path,
     end: Ended<'_>,
     decision: Decision,
@@ -182,7 +182,7 @@ pub(super) fn decided(
 }
 
 /// The failure callback did not decide.
-pub(super) fn undecided(supervisor: &Path, child: &Path, incarnation: u32, problem: &str) {
+pub(super) fn undecided(supervisor: &LazyPath, child: &Path, incarnation: u32, problem: &str) {
     error!(
         target: "verger::restart",
         %supervisor, %child, incarnation, problem,
@@ -215,14 +215,14 @@ pub(super) fn deactivate_failed(child: &Path, incarnation: u32, cause: &ExitReas
     warn!(target: "verger::lifecycle", %child, incarnation, cause, "deactivate failed");
 }
 
-pub(super) fn up(supervisor: &Path) {
+pub(super) fn up(supervisor: &LazyPath) {
     info!(target: "verger::lifecycle", %supervisor, "up");
 }
 
-pub(super) fn shutting_down(supervisor: &Path, cause: &str) {
+pub(super) fn shutting_down(supervisor: &LazyPath, cause: &str) {
     info!(target: "verger::shutdown", %supervisor, cause, "shutting down");
 }
 
-pub(super) fn stopped(supervisor: &Path) {
+pub(super) fn stopped(supervisor: &LazyPath) {
     info!(target: "verger::shutdown", %supervisor, "stopped");
 }

@@ -178,7 +178,7 @@ impl SupervisorShared {
 
     /// Returns the leaked children below this supervisor.
     pub(crate) fn leaked_below(&self) -> Vec<Path> {
-        self.tree.leaks.below(self.path())
+        self.tree.leaks.below(self.lazy_path())
     }
 
     pub(crate) fn subscribe_events(&self) -> Subscription<Event> {

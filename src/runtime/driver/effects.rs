@@ -54,7 +54,7 @@ impl Driver {
             Effect::Unanswered { key, incarnation } => {
                 let path = self.children.path(key);
                 let problem = format!("didn't answer within {ANSWER_WITHIN:?}");
-                log::undecided(self.shared.path(), &path, incarnation, &problem);
+                log::undecided(self.shared.lazy_path(), &path, incarnation, &problem);
             }
             Effect::Changed { key, changes } => self.children.change_properties(key, &changes),
             Effect::Decided { key, incarnation, reason, decision, restart_type, log } => {
@@ -67,7 +67,7 @@ impl Driver {
             Effect::Reply { ticket, answer } => self.reply(ticket, answer),
             Effect::Removed { key, incarnation } => self.remove(key, incarnation, now),
             Effect::Up => {
-                log::up(self.shared.path());
+                log::up(self.shared.lazy_path());
                 self.shared.progress.up();
                 if let Some(ctx) = &self.above {
                     ctx.ready();
@@ -240,7 +240,7 @@ impl Driver {
         let lived = lifetime.or(before.map(|(_, lifetime)| lifetime));
         let permanent = restart_type == RestartType::Permanent;
         let returned = permanent && matches!(**reason, ExitReason::Normal);
-        let supervisor = self.shared.path();
+        let supervisor = self.shared.lazy_path();
         let end = log::Ended { incarnation, reason, lived, returned };
         log::decided(supervisor, &path, end, decision, levels);
         let publish = |kind| self.shared.publish(now, path.clone(), incarnation, || kind);

@@ -10,7 +10,7 @@ use super::state::{Driver, Step};
 use crate::core::{ANSWER_WITHIN, IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::panic::CatchPanic;
-use crate::path::Path;
+use crate::path::LazyPath;
 use crate::policy::{ChildFailure, FailureCallback, FailureDecision};
 use crate::runtime::log;
 
@@ -43,7 +43,7 @@ impl Driver {
         }
         let shared = Arc::clone(&self.shared);
         self.callback_tasks.spawn(async move {
-            if let Some(decision) = decide(shared.path(), callback, failure).await {
+            if let Some(decision) = decide(shared.lazy_path(), callback, failure).await {
                 shared.push_event(MachineEvent::Answered { key, incarnation, decision });
             }
         });
@@ -59,7 +59,7 @@ impl Driver {
 ///
 /// An error or a panic of the callback escalates the failure.
 async fn decide(
-    supervisor: &Path,
+    supervisor: &LazyPath,
     callback: FailureCallback,
     failure: ChildFailure,
 ) -> Option<FailureDecision> {

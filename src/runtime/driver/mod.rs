@@ -141,7 +141,7 @@ impl Driver {
 
     fn handle_stop(&mut self, now: Instant) {
         if let Some(stop) = self.batch.stop.take() {
-            log::shutting_down(self.shared.path(), &stop.reason);
+            log::shutting_down(self.shared.lazy_path(), &stop.reason);
             self.step(MachineEvent::Stop { within: stop.within }, now);
         }
         let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.incarnation.cell.level());
@@ -150,7 +150,7 @@ impl Driver {
             match level {
                 StopLevel::None => {}
                 StopLevel::Cancel => {
-                    log::shutting_down(self.shared.path(), "cancelled by its supervisor");
+                    log::shutting_down(self.shared.lazy_path(), "cancelled by its supervisor");
                     self.step(MachineEvent::Stop { within: None }, now);
                 }
                 StopLevel::Abort => self.step(MachineEvent::AbortAll, now),
@@ -256,7 +256,7 @@ impl Driver {
     }
 
     fn finish(&mut self, end: End) -> End {
-        log::stopped(self.shared.path());
+        log::stopped(self.shared.lazy_path());
         self.discard_events();
         end.leaving(self.shared.leaked_below())
     }
