@@ -306,7 +306,7 @@ async fn look_up_each(tree: &SupervisorHandle, names: &[String]) {
 }
 
 // One lookup of a supervisor by its path.
-#[library_benchmark(config = at_most(1_570))]
+#[library_benchmark(config = at_most(1_750))]
 #[bench::each(with_names(supervisors()))]
 fn lookup((running, names): (Running, Vec<String>)) -> Running {
     running.runtime.block_on(look_up_each(&running.tree, &names));
@@ -314,7 +314,7 @@ fn lookup((running, names): (Running, Vec<String>)) -> Running {
 }
 
 // One child of the snapshot.
-#[library_benchmark(config = at_most(1_430))]
+#[library_benchmark(config = at_most(1_850))]
 #[bench::each(Running::start(declared().build()))]
 fn status(running: Running) -> (Running, Status) {
     let status = running.runtime.block_on(running.tree.status()).expect("it runs");
