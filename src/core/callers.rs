@@ -45,10 +45,8 @@ impl Callers {
 
     /// The callers of the child, in the order of their calls.
     pub(super) fn of(&self, key: Key) -> impl Iterator<Item = (Ticket, WaitFor)> {
-        // Most of the time no caller waits for any child.
-        let waiting = Some(&self.waiting).filter(|waiting| !waiting.is_empty());
-        let waiting = waiting.map(|waiting| waiting.range((key, Ticket::MIN)..=(key, Ticket::MAX)));
-        waiting.into_iter().flatten().map(|(&(_, ticket), &goal)| (ticket, goal))
+        let waiting = self.waiting.range((key, Ticket::MIN)..=(key, Ticket::MAX));
+        waiting.map(|(&(_, ticket), &goal)| (ticket, goal))
     }
 
     /// Removes the child's first caller with a matching goal.

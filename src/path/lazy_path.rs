@@ -10,10 +10,9 @@ use super::tree_path::Path;
 ///
 /// The texts of all paths in a deep chain of supervisors grow with the square of its depth, and few of
 /// them are ever read. perf: budgets row "deep-build"
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct LazyPath(Arc<PathNode>);
 
-#[derive(Debug)]
 struct PathNode {
     parent: Option<LazyPath>,
     name: Arc<str>,
@@ -73,6 +72,13 @@ impl Drop for PathNode {
 impl fmt::Display for LazyPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self.path(), f)
+    }
+}
+
+/// Writes the text, as [`Path`] does.
+impl fmt::Debug for LazyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -98,10 +98,7 @@ impl ChildTable {
 
     fn insert(&mut self, entry: ChildRecord) {
         let place = entry.key.index();
-        if self.entries.len() == place {
-            return self.entries.push(Some(entry));
-        }
-        if self.entries.len() < place {
+        if self.entries.len() <= place {
             self.entries.resize_with(place + 1, || None);
         }
         self.entries[place] = Some(entry);
