@@ -99,7 +99,7 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
     }
 
     fn delays_delivery(&self) -> bool {
-        self.state().options.delay == Delay::Delivery
+        self.state().options().delay == Delay::Delivery
     }
 
     fn reopen(&self) {

@@ -162,21 +162,26 @@ pub(super) struct MailboxOptions<M> {
 }
 
 impl<M> MailboxOptions<M> {
-    const MAX_ATTEMPTS: NonZeroU32 = NonZeroU32::new(5).unwrap();
+    const NEW: Self = Self {
+        overflow: Overflow::Reject,
+        while_down: Diversion::Stash,
+        drain: None,
+        hold_new: false,
+        overtake: false,
+        closing: Closing::AtOnce,
+        delay: Delay::Child,
+        max_attempts: NonZeroU32::new(5),
+        final_message: None,
+    };
+}
+
+impl<M: 'static> MailboxOptions<M> {
+    /// The options of a mailbox that sets none.
+    pub(super) const DEFAULT: &'static Self = &Self::NEW;
 }
 
 impl<M> Default for MailboxOptions<M> {
     fn default() -> Self {
-        Self {
-            overflow: Overflow::default(),
-            while_down: Diversion::default(),
-            drain: None,
-            hold_new: false,
-            overtake: false,
-            closing: Closing::default(),
-            delay: Delay::default(),
-            max_attempts: Some(Self::MAX_ATTEMPTS),
-            final_message: None,
-        }
+        Self::NEW
     }
 }

@@ -54,7 +54,7 @@ impl<M> MailboxShared<M> {
 
     /// Sets an option. `change` returns the value before, which may be a function of the user's.
     pub(super) fn set_option<T>(&self, change: impl FnOnce(&mut MailboxOptions<M>) -> T) {
-        let before = change(&mut self.state.lock().options);
+        let before = change(self.state.lock().options_mut());
         drop(before);
     }
 

@@ -11,7 +11,7 @@ use crate::mailbox::effects::MailboxEffects;
 use crate::mailbox::message::Envelope;
 use crate::mailbox::phase::MailboxPhase;
 
-impl<M> MailboxState<M> {
+impl<M: 'static> MailboxState<M> {
     /// Binds the mailbox to a child, unless it is bound to one.
     pub(in crate::mailbox) fn bind(&mut self, child: ChildBinding, fx: &mut MailboxEffects) {
         if self.binding.is_child() {

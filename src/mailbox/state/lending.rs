@@ -15,7 +15,7 @@ use crate::mailbox::outcome::{NextMessage, Take};
 use crate::mailbox::phase::{CurrentLoan, DrainHold, LoanEnding, MailboxPhase};
 use crate::policy::later;
 
-impl<M> MailboxState<M> {
+impl<M: 'static> MailboxState<M> {
     /// Lends the mailbox to an incarnation and ends the loan before. Returns the number of the loan, and
     /// the deadline of its hold.
     pub(in crate::mailbox) fn lend(
@@ -37,7 +37,7 @@ impl<M> MailboxState<M> {
     /// backoff lasts, and older ones while it may still fail to start.
     fn hold(&mut self, now: Instant) -> (Option<DrainHold>, Option<Instant>) {
         let delivery_from = self.delivery_from.take().filter(|at| *at > now);
-        let drain = self.options.drain.unwrap_or_else(|| self.binding.drain());
+        let drain = self.options().drain.unwrap_or_else(|| self.binding.drain());
         let until_ready = drain == Drain::AtReady;
         let until = match drain {
             Drain::After(grace) => Some(later(now, grace)),
@@ -45,11 +45,11 @@ impl<M> MailboxState<M> {
         };
         let until = until.max(delivery_from);
         let all = delivery_from.is_some();
-        let has_messages = !self.queue.is_empty() || self.options.hold_new;
+        let has_messages = !self.queue.is_empty() || self.options().hold_new;
         if !all && (!has_messages || (until.is_none() && !until_ready)) {
             return (None, None);
         }
-        let below = if self.options.overtake && !all { self.queue.next_id() } else { u64::MAX };
+        let below = if self.options().overtake && !all { self.queue.next_id() } else { u64::MAX };
         (Some(DrainHold { timed: until.is_some(), until_ready, below }), until)
     }
 
@@ -105,7 +105,7 @@ impl<M> MailboxState<M> {
             }),
         };
         if let Some(envelope) = envelope {
-            let is_final = self.options.final_message.clone();
+            let is_final = self.options().final_message.clone();
             return NextMessage::Message(envelope, is_final);
         }
         if closing && self.queue.is_empty() {
@@ -125,7 +125,7 @@ impl<M> MailboxState<M> {
             lent.ending == LoanEnding::No && !lent.put_back && lent.hold.is_none()
         };
         matches!(&self.phase, MailboxPhase::Lent(lent) if loan == self.loans && plain(lent))
-            && self.options.final_message.is_none()
+            && self.options().final_message.is_none()
             && self.queue.is_plain()
     }
 
@@ -154,7 +154,7 @@ impl<M> MailboxState<M> {
     pub(in crate::mailbox) fn begin_stop(&mut self, for_good: bool, fx: &mut MailboxEffects) {
         if let MailboxPhase::Lent(lent) = &self.phase
             && lent.ending != LoanEnding::Closing
-            && self.options.closing != Closing::Manually
+            && self.options().closing != Closing::Manually
         {
             self.end_loan(if for_good { LoanEnding::Closing } else { LoanEnding::Leaving }, fx);
         }
@@ -186,7 +186,7 @@ impl<M> MailboxState<M> {
         }
         fx.receiver = self.receiver.take();
         self.notify_pending(false, fx);
-        (diverted, self.options.while_down.clone())
+        (diverted, self.options().while_down.clone())
     }
 
     /// A delivery was acknowledged. Returns `true` if no message is left that has failed before.
@@ -209,7 +209,7 @@ impl<M> MailboxState<M> {
         failed: bool,
         fx: &mut MailboxEffects,
     ) -> Option<(Envelope<M>, DeadLetterReason)> {
-        let max = self.options.max_attempts;
+        let max = self.options().max_attempts;
         let is_last = |max: NonZeroU32| envelope.failed.saturating_add(1) >= max.get();
         let reason = match self.phase {
             _ if failed && max.is_some_and(is_last) => Some(DeadLetterReason::Poison),

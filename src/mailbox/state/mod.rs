@@ -36,7 +36,8 @@ const NO_TICKET: Ticket = Ticket::MAX;
 /// See the [module](self).
 pub(super) struct MailboxState<M> {
     pub(super) queue: MessageQueue<M>,
-    pub(super) options: MailboxOptions<M>,
+    /// `None`: the default. Few mailboxes set an option. perf: budgets row "bytes-mailbox"
+    options: Option<Box<MailboxOptions<M>>>,
     pub(super) binding: Binding,
     /// The incarnation of the last loan.
     pub(super) incarnation: u32,
@@ -57,7 +58,7 @@ impl<M> MailboxState<M> {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             queue: MessageQueue::new(capacity),
-            options: MailboxOptions::default(),
+            options: None,
             binding: Binding::Unbound,
             incarnation: 0,
             phase: MailboxPhase::Fresh,
@@ -69,8 +70,18 @@ impl<M> MailboxState<M> {
         }
     }
 
+    pub(super) fn options_mut(&mut self) -> &mut MailboxOptions<M> {
+        self.options.get_or_insert_default()
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.phase.is_closed()
+    }
+}
+
+impl<M: 'static> MailboxState<M> {
+    pub(super) fn options(&self) -> &MailboxOptions<M> {
+        self.options.as_deref().unwrap_or(MailboxOptions::DEFAULT)
     }
 
     /// Accepts a message. `checked`: it isn't the child's final one, or that was handled.
@@ -84,7 +95,7 @@ impl<M> MailboxState<M> {
         let down = matches!(self.phase, MailboxPhase::Down { .. });
         if down
             && !checked
-            && let Some(is_final) = &self.options.final_message
+            && let Some(is_final) = &self.options().final_message
         {
             return Err(Unsent::MayBeFinal(envelope, Arc::clone(is_final)));
         }
@@ -92,7 +103,7 @@ impl<M> MailboxState<M> {
             return Err(Unsent::Closed(envelope.message));
         }
         if down && self.diverts() {
-            let to = self.options.while_down.clone();
+            let to = self.options().while_down.clone();
             return Ok(Sent::Undeliverable(Undeliverable::Diverted(envelope, to)));
         }
         let mut sent = Sent::Queued;
@@ -102,7 +113,7 @@ impl<M> MailboxState<M> {
                     return Ok(Sent::Waiting(envelope.message, self.queue.wait(waker.clone())));
                 }
                 WhenFull::Reject => return Err(Unsent::Full(envelope.message)),
-                WhenFull::Overflow if self.options.overflow == Overflow::DropNewest => {
+                WhenFull::Overflow if self.options().overflow == Overflow::DropNewest => {
                     let reason = self.overflow_reason();
                     return Ok(Sent::Undeliverable(Undeliverable::DeadLetter(envelope, reason)));
                 }
@@ -142,7 +153,7 @@ impl<M> MailboxState<M> {
     /// dropped.
     fn overflow<'a>(&self, when_full: WhenFull<'a>) -> WhenFull<'a> {
         // Without an owner, no dead letter could be published.
-        let rejects = self.options.overflow == Overflow::Reject || !self.binding.has_owner();
+        let rejects = self.options().overflow == Overflow::Reject || !self.binding.has_owner();
         match when_full {
             WhenFull::Overflow if rejects => WhenFull::Reject,
             _ => when_full,
@@ -160,7 +171,7 @@ impl<M> MailboxState<M> {
     /// Returns `true` if messages aren't queued while the child is down. A child that is started by
     /// messages gets all of them.
     fn diverts(&self) -> bool {
-        !matches!(self.options.while_down, Diversion::Stash) && !self.binding.start_on_message()
+        !matches!(self.options().while_down, Diversion::Stash) && !self.binding.start_on_message()
     }
 
     /// Polls for a sender that waits for room.
