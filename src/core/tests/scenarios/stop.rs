@@ -34,6 +34,20 @@ fn children_that_are_down_are_passed_in_slices_and_none_is_cancelled_meanwhile()
 }
 
 #[test]
+fn a_child_is_stopped_with_its_supervisor_whether_it_ran_or_not() {
+    let slow = || fake("a").signals(secs(1)).stops(secs(1));
+    for (began, ran) in [(secs(0), false), (secs(1), true)] {
+        let mut sim = begin(rules(), [slow(), fake("b")]);
+        sim.advance(began);
+        assert_eq!(sim.lifecycle("b") == Lifecycle::Active, ran);
+        sim.stop();
+        assert_eq!(sim.lifecycle("a"), Lifecycle::Deactivating);
+        assert_eq!(sim.lifecycle("b"), Lifecycle::Stopped);
+        assert_eq!(sim.why("b"), Some("stopped with its supervisor"));
+    }
+}
+
+#[test]
 fn grace_then_abort_then_leak_then_finish() {
     let fakes = [
         fake("a"),
