@@ -60,7 +60,8 @@
 //!
 //! The rules are Erlang/OTP's, except for the deviations that the book lists with their reasons. Code
 //! that blocks its thread can't be stopped in a tokio program. It is reported as *leaked*, by name and
-//! within a bound.
+//! within a bound, while one worker thread is free. Where all are blocked, nothing inside the runtime
+//! can act.
 //!
 //! # Log
 //!

@@ -1,5 +1,6 @@
 //! Children and callers that panic, block, leak, race, or nest too deep.
 
+mod blocked_stops;
 #[path = "../common/mod.rs"]
 mod common;
 mod depth;

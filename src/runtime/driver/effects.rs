@@ -97,6 +97,7 @@ impl Driver {
     }
 
     fn cancel(&mut self, key: Key, now: Instant) {
+        self.aborts.has_stopped |= !self.is_supervisor(key);
         if self.is_due(now) {
             self.aborts.cancelled.insert(key);
         }
@@ -144,10 +145,11 @@ impl Driver {
         })
     }
 
-    pub(super) fn abort(&self, key: Key) {
+    pub(super) fn abort(&mut self, key: Key) {
         if self.is_supervisor(key) {
             self.children.abort_below(key);
         } else {
+            self.aborts.has_stopped = true;
             self.children.abort(key);
         }
     }
@@ -158,6 +160,7 @@ impl Driver {
 
     fn leak(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
         // A supervisor that doesn't end has leaked what is below it. Its own task can go.
+        self.aborts.has_stopped = true;
         self.children.abort(key);
         self.leaked.insert((key, incarnation));
         self.shared.leaked(now, self.children.path(key), key, incarnation);

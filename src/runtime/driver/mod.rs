@@ -12,6 +12,9 @@
 //! 2. A child that is cancelled is polled before the end of its grace is checked, however short that
 //!    is.
 //! 3. The clock is read once per iteration.
+//! 4. After an iteration that has cancelled or aborted a worker, the task is queued behind it, where any
+//!    worker thread takes it from. So if that worker blocks its thread, the supervisor runs on another
+//!    one, which also keeps the runtime's timers.
 
 mod calls;
 mod effects;
@@ -46,6 +49,22 @@ const REQUESTS: usize = 64;
 /// For how many iterations a deadline is postponed while there are more events than one handles.
 const POSTPONED: u32 = 64;
 
+/// Queues the task of the supervisor again, behind the tasks that are ready.
+///
+/// `yield_now` isn't enough for invariant 4: it queues the task once its worker thread is done with the
+/// others, and a thread that is blocked never is.
+async fn reschedule() {
+    let mut queued = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut queued, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 impl Driver {
     /// Runs the supervisor to its end.
     pub(super) async fn run(&mut self) -> End {
@@ -58,7 +77,9 @@ impl Driver {
             if let Some(end) = self.end.take() {
                 return self.finish(end);
             }
-            if self.is_due(last) || self.has_work() || !self.shared.inbox.is_empty() {
+            if std::mem::take(&mut self.aborts.has_stopped) {
+                reschedule().await;
+            } else if self.is_due(last) || self.has_work() || !self.shared.inbox.is_empty() {
                 tokio::task::yield_now().await;
             }
         }

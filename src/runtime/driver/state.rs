@@ -50,7 +50,9 @@ pub(in crate::runtime) struct Driver {
 /// Aborts that wait for the next iteration; see invariant 2 of the [module](super).
 #[derive(Debug, Default)]
 pub(super) struct Aborts {
-    /// ChildTable cancelled in this iteration while a deadline is due.
+    /// Whether this iteration has cancelled or aborted a worker; see invariant 4.
+    pub(super) has_stopped: bool,
+    /// Children cancelled in this iteration while a deadline is due.
     pub(super) cancelled: BTreeSet<Key>,
     pub(super) postponed: Vec<(Key, IncarnationNumber)>,
 }
@@ -64,7 +66,7 @@ pub(super) struct Step {
     pub(super) published: bool,
     /// The exit that the step is about, for the reports and the decision that follow from it.
     pub(super) exit: Option<ExitInfo>,
-    /// ChildTable with mailboxes that are down, and may not come back.
+    /// Children with mailboxes that are down, and may not come back.
     pub(super) down: Vec<Key>,
 }
 
