@@ -154,7 +154,7 @@ pub(crate) fn by_macro() -> SupervisorBuilder {
 
 #[tokio::main]
 async fn main() -> Result<(), RunError> {
-    tracing_subscriber::fmt().init();
+    tracing_subscriber::fmt().log_internal_errors(false).init();
     let builder = std::env::args().any(|arg| arg == "--builder");
     let station = if builder { by_builder::station() } else { by_macro() };
     station.build()?.with_graceful_shutdown(signals()).await

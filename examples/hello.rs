@@ -15,7 +15,8 @@ async fn flaky(ctx: Context) -> Exit {
 
 #[tokio::main]
 async fn main() -> Result<(), RunError> {
-    tracing_subscriber::fmt().init();
+    // Otherwise a log that can't be written, as on a full disk, is a panic in what wrote to it.
+    tracing_subscriber::fmt().log_internal_errors(false).init();
     let app = Supervisor::builder("app")
         .restarts(5, Duration::from_secs(60))
         .child(worker("ticker", ticker))

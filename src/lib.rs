@@ -109,6 +109,7 @@ mod runtime;
 mod spec;
 pub mod status;
 mod string_enum;
+mod subscriber;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -21,6 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::stop_cause::StopCause;
+use crate::subscriber;
 
 /// A signal that repeats within this time is ignored: `timeout`, a shell or a terminal may send one
 /// signal both to the process and to its process group.
@@ -113,7 +114,7 @@ impl Future for Signals {
             self.state = match listen() {
                 Ok(first) => State::Listening(first),
                 Err(error) => {
-                    tracing::error!(target: "verger::shutdown", %error, "can't listen for signals");
+                    subscriber::error!(target: "verger::shutdown", %error, "can't listen for signals");
                     State::Failed
                 }
             };

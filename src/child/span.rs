@@ -10,6 +10,7 @@ use tracing::Span;
 
 use super::task::{ExitFuture, drop_after};
 use crate::exit::Exit;
+use crate::subscriber;
 
 /// See the [module](self).
 pub(super) struct InSpan {
@@ -29,18 +30,20 @@ impl Future for InSpan {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Exit> {
         let Self { future, span } = &mut *self;
-        let _entered = span.enter();
-        let Some(running) = future else { return Poll::Pending };
-        let polled = running.as_mut().poll(cx);
-        polled.map(|exit| drop_after(exit, || *future = None))
+        subscriber::in_span(span, || {
+            let Some(running) = future else { return Poll::Pending };
+            let polled = running.as_mut().poll(cx);
+            polled.map(|exit| drop_after(exit, || *future = None))
+        })
     }
 }
 
 impl Drop for InSpan {
     fn drop(&mut self) {
-        if self.future.is_some() {
-            let _entered = self.span.enter();
-            self.future = None;
+        let Self { future, span } = self;
+        if future.is_some() {
+            subscriber::in_span(span, || *future = None);
         }
+        subscriber::close(std::mem::replace(span, Span::none()));
     }
 }

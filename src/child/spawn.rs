@@ -10,6 +10,7 @@ use super::incarnation::Incarnation;
 use super::span::InSpan;
 use super::spec::{ChildFactory, Phases};
 use super::task::ChildTask;
+use crate::subscriber;
 
 /// Spawns the task of an incarnation, in a span of its own if that is enabled.
 ///
@@ -22,7 +23,7 @@ pub(crate) fn spawn(
     let span = if phases.is_supervisor {
         Span::none()
     } else {
-        tracing::info_span!(
+        subscriber::info_span!(
             target: "verger::child",
             parent: None,
             "child",

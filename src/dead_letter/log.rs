@@ -1,10 +1,9 @@
 //! The log lines of dead letters.
 
-use tracing::{debug, warn};
-
 use super::letter::DeadLetter;
 use super::undelivered::Undelivered;
 use crate::policy::LetterLine;
+use crate::subscriber::{debug, warn};
 
 /// Logs a letter, as its throttle has decided.
 pub(crate) fn letter(letter: &DeadLetter, line: LetterLine) {

@@ -12,6 +12,7 @@ use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
 use crate::status::Subscription;
 use crate::status::{ChildInfo, ChildKind, ChildSpecInfo, Counts, Event};
+use crate::subscriber;
 
 impl SupervisorHandle {
     /// Returns a handle to a supervisor below this one.
@@ -295,7 +296,7 @@ fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, Co
     let path = || supervisor.path().clone();
     supervisor.blueprint.check_child(&path, &resolved, &mut warnings)?;
     for warning in &warnings {
-        tracing::warn!(target: "verger::lifecycle", "{warning}");
+        subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }
     Ok(resolved)
 }

@@ -24,6 +24,7 @@ use super::state::MailboxState;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};
 use crate::panic::catch_panic;
 use crate::path::Path;
+use crate::subscriber;
 use crate::sync::{Mutex, MutexGuard};
 
 /// See the [module](self).
@@ -264,7 +265,7 @@ impl<M: Send + 'static> MailboxShared<M> {
         let Some((owner, target)) = owner else {
             // A delivery has outlived its tree.
             let message = type_name::<M>();
-            tracing::warn!(
+            subscriber::warn!(
                 target: "verger::dead_letter",
                 message,
                 reason = %reason,
@@ -307,7 +308,7 @@ impl<M: Send + 'static> MailboxShared<M> {
             }
             catch_panic(|| drop(envelope));
         }
-        tracing::warn!(
+        subscriber::warn!(
             target: "verger::dead_letter",
             message,
             messages,

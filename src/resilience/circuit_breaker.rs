@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::clock::now;
 use crate::policy::circuit::CircuitState;
 use crate::policy::{Change, Circuit, Permit};
+use crate::subscriber;
 use crate::sync::Mutex;
 
 /// Refuses calls to a service that keeps failing, so that callers fail fast and the service can recover.
@@ -227,7 +228,7 @@ impl<E> CircuitBreaker<E> {
     /// Reports a change. The lock must be released, because `on_change` may use the breaker.
     fn report(&self, change: Option<Change>) {
         let Some((from, to)) = change else { return };
-        tracing::info!(target: "verger::circuit", name = self.shared.name, %from, %to, "changed");
+        subscriber::info!(target: "verger::circuit", name = self.shared.name, %from, %to, "changed");
         if let Some(on_change) = &self.shared.settings.on_change {
             on_change(from, to);
         }

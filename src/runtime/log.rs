@@ -9,19 +9,20 @@
 
 use std::time::{Duration, Instant};
 
-use tracing::{Level, debug, error, field, info, warn};
+use tracing::{Level, field};
 
 use crate::core::{Decision, ExceededLimit, Report};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::{LazyPath, Path};
 use crate::policy::{FailureLog, LogLevel};
+use crate::subscriber::{debug, enabled, error, event, info, warn};
 
 /// Returns whether any lifecycle log line is enabled.
 pub(super) fn is_enabled() -> bool {
-    tracing::enabled!(target: "verger::restart", Level::ERROR)
-        || tracing::enabled!(target: "verger::lifecycle", Level::ERROR)
-        || tracing::enabled!(target: "verger::shutdown", Level::ERROR)
+    enabled!(target: "verger::restart", Level::ERROR)
+        || enabled!(target: "verger::lifecycle", Level::ERROR)
+        || enabled!(target: "verger::shutdown", Level::ERROR)
 }
 
 /// An edge of a child's lifecycle, with the cause if the edge is the end of an incarnation.
@@ -119,7 +120,7 @@ pub(super) fn decided(
             /// The level of a `tracing` event is a constant of its call site.
             macro_rules! restarting {
                 ($level:expr) => {
-                    tracing::event!(
+                    event!(
                         target: "verger::restart", $level,
                         %child, incarnation, cause = cause(), attempt, ?delay, lived, "restarting"
                     )

@@ -15,6 +15,7 @@ use crate::error::{BuildError, BuildWarning};
 use crate::path::{LazyPath, check_name};
 use crate::policy::{PolicySource, Preset, Rules, unreachable};
 use crate::runtime::Blueprint;
+use crate::subscriber;
 
 /// Checks a tree from its root.
 pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> {
@@ -29,7 +30,7 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
     }
     let blueprint = blueprint(description, &path, children, &mut warnings)?;
     for warning in &warnings {
-        tracing::warn!(target: "verger::lifecycle", "{warning}");
+        subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }
     Ok(Supervisor::new(Arc::new(blueprint), warnings))
 }

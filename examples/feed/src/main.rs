@@ -49,6 +49,8 @@ async fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
+        // A log that can't be written, as on a full disk, must not end the service.
+        .log_internal_errors(false)
         .init();
     match service::run(options).await {
         Ok(outcome) => report::print(&outcome),

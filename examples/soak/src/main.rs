@@ -46,6 +46,8 @@ fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
+        // A log that can't be written must not end the run.
+        .log_internal_errors(false)
         .init();
     soak(&options)
 }

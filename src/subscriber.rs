@@ -1,0 +1,106 @@
+//! Calls of `tracing`'s subscriber, which may panic.
+//!
+//! A log line is never worth a tree: a subscriber panics when its log can't be written, as
+//! `tracing-subscriber` does where both stdout and stderr are full or closed. So this crate calls the
+//! subscriber through the macros and functions here only; `.ci/run lint` refuses `tracing`'s own.
+//!
+//! # Invariants
+//!
+//! 1. No panic of a subscriber leaves this module.
+//! 2. After the first one this crate calls no subscriber any more, except to exit spans that are entered.
+//!    One line on stderr says so, if stderr can be written.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tracing::Span;
+use tracing::span::Entered;
+
+use crate::panic::catch_panic;
+
+/// Whether a subscriber has panicked. The subscriber belongs to the process, and so does this.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Calls the subscriber, unless it has panicked before. Returns `None` if it has or does.
+pub(crate) fn call<T>(subscriber: impl FnOnce() -> T) -> Option<T> {
+    if PANICKED.load(Ordering::Relaxed) {
+        return None;
+    }
+    contain(subscriber)
+}
+
+fn contain<T>(subscriber: impl FnOnce() -> T) -> Option<T> {
+    let returned = catch_panic(subscriber);
+    if returned.is_none() && !PANICKED.swap(true, Ordering::Relaxed) {
+        let line = b"verger: the tracing subscriber has panicked; no further lines are logged\n";
+        let _ = std::io::stderr().write_all(line);
+    }
+    returned
+}
+
+/// Enters a span for as long as `inside` runs.
+pub(crate) fn in_span<T>(span: &Span, inside: impl FnOnce() -> T) -> T {
+    /// Exits also if `inside` panics.
+    struct ExitOnDrop<'a>(Option<Entered<'a>>);
+
+    impl Drop for ExitOnDrop<'_> {
+        fn drop(&mut self) {
+            let entered = self.0.take();
+            contain(|| drop(entered));
+        }
+    }
+
+    let _entered = ExitOnDrop(call(|| span.enter()));
+    inside()
+}
+
+/// Closes a span.
+pub(crate) fn close(span: Span) {
+    contain(|| drop(span));
+}
+
+macro_rules! enabled {
+    ($($line:tt)*) => {
+        $crate::subscriber::call(|| ::tracing::enabled!($($line)*)).unwrap_or(false)
+    };
+}
+
+macro_rules! event {
+    ($($line:tt)*) => {
+        _ = $crate::subscriber::call(|| ::tracing::event!($($line)*))
+    };
+}
+
+macro_rules! debug {
+    ($($line:tt)*) => {
+        _ = $crate::subscriber::call(|| ::tracing::debug!($($line)*))
+    };
+}
+
+macro_rules! info {
+    ($($line:tt)*) => {
+        _ = $crate::subscriber::call(|| ::tracing::info!($($line)*))
+    };
+}
+
+/// Under a different name: `warn` is an attribute, too.
+macro_rules! warning {
+    ($($line:tt)*) => {
+        _ = $crate::subscriber::call(|| ::tracing::warn!($($line)*))
+    };
+}
+
+macro_rules! error {
+    ($($line:tt)*) => {
+        _ = $crate::subscriber::call(|| ::tracing::error!($($line)*))
+    };
+}
+
+macro_rules! info_span {
+    ($($line:tt)*) => {
+        $crate::subscriber::call(|| ::tracing::info_span!($($line)*))
+            .unwrap_or_else(::tracing::Span::none)
+    };
+}
+
+pub(crate) use {debug, enabled, error, event, info, info_span, warning as warn};
