@@ -95,6 +95,7 @@ pub mod dead_letter;
 mod error;
 mod exit;
 mod handle;
+mod invisible;
 mod lifecycle;
 #[cfg(feature = "macros")]
 mod macros;

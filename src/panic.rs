@@ -2,8 +2,10 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Calls `foreign` and returns its result, or `None` if it panics.
@@ -32,6 +34,43 @@ fn discard(payload: Box<dyn Any + Send>) {
     // A payload whose drop panics has a payload of its own, and so on: forget that one.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(payload);
+    }
+}
+
+/// A shared value of the user's: a function, an error, a property.
+///
+/// It is dropped wherever its last clone is, also in the task of a supervisor. A panic of its `Drop` is
+/// caught there.
+pub(crate) struct Foreign<T: ?Sized>(Option<Arc<T>>);
+
+impl<T: ?Sized> Foreign<T> {
+    pub(crate) fn new(value: Arc<T>) -> Self {
+        Self(Some(value))
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<T> {
+        self.0.as_ref().expect("only `drop` takes it")
+    }
+}
+
+impl<T: ?Sized> Clone for Foreign<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: ?Sized> Deref for Foreign<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.shared()
+    }
+}
+
+impl<T: ?Sized> Drop for Foreign<T> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        catch_panic(|| drop(value));
     }
 }
 

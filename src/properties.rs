@@ -7,11 +7,11 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 
-type Value = Arc<dyn Any + Send + Sync>;
+use crate::panic::Foreign;
 
 /// See the [module](self). Cheap to clone. An empty value allocates nothing.
 #[derive(Clone, Default)]
-pub(crate) struct Properties(Option<Arc<Vec<Value>>>);
+pub(crate) struct Properties(Option<Arc<Vec<Foreign<dyn Any + Send + Sync>>>>);
 
 impl Properties {
     pub(crate) fn is_empty(&self) -> bool {
@@ -19,13 +19,17 @@ impl Properties {
     }
 
     pub(crate) fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        let value =
-            self.0.iter().flat_map(|values| values.iter()).find(|value| (***value).is::<T>());
-        Arc::clone(value?).downcast().ok()
+        let mut values = self.0.iter().flat_map(|values| values.iter());
+        let value = values.find(|value| (***value).is::<T>())?;
+        Arc::clone(value.shared()).downcast().ok()
     }
 
-    pub(crate) fn set(&mut self, value: Value) {
-        let kind = |value: &Value| -> TypeId { (**value).type_id() };
+    pub(crate) fn set(&mut self, value: Arc<dyn Any + Send + Sync>) {
+        self.replace(Foreign::new(value));
+    }
+
+    fn replace(&mut self, value: Foreign<dyn Any + Send + Sync>) {
+        let kind = |value: &Foreign<dyn Any + Send + Sync>| -> TypeId { (**value).type_id() };
         let values = Arc::make_mut(self.0.get_or_insert_default());
         match values.iter_mut().find(|old| kind(old) == kind(&value)) {
             Some(old) => *old = value,
@@ -39,7 +43,7 @@ impl Properties {
             return self.clone_from(changes);
         }
         for value in changes.0.iter().flat_map(|values| values.iter()) {
-            self.set(Arc::clone(value));
+            self.replace(value.clone());
         }
     }
 }
@@ -58,7 +62,7 @@ mod tests {
     #[derive(Debug, PartialEq)]
     struct Endpoint(&'static str);
 
-    fn of(values: Vec<Value>) -> Properties {
+    fn of(values: Vec<Arc<dyn Any + Send + Sync>>) -> Properties {
         let mut properties = Properties::default();
         values.into_iter().for_each(|value| properties.set(value));
         properties

@@ -12,7 +12,7 @@ use super::context::Context;
 use super::task::ExitFuture;
 use crate::error::BuildError;
 use crate::exit::Outcome;
-use crate::panic::{CatchPanic, catch_panic};
+use crate::panic::{CatchPanic, Foreign, catch_panic};
 use crate::path::Path;
 use crate::policy::HealthSettings;
 
@@ -67,7 +67,7 @@ use crate::policy::HealthSettings;
 #[derive(Clone)]
 #[must_use = "a check does nothing until it is given to a child"]
 pub struct HealthCheck {
-    check: Arc<dyn Fn(Context) -> ExitFuture + Send + Sync>,
+    check: Foreign<dyn Fn(Context) -> ExitFuture + Send + Sync>,
     pub(crate) settings: HealthSettings,
     pub(crate) restarts: bool,
 }
@@ -88,7 +88,11 @@ impl HealthCheck {
             // The call is inside of the future, where a panic is caught.
             Box::pin(async move { check(ctx).await.into_exit() }) as ExitFuture
         };
-        Self { check: Arc::new(check), settings: HealthSettings::default(), restarts: false }
+        Self {
+            check: Foreign::new(Arc::new(check)),
+            settings: HealthSettings::default(),
+            restarts: false,
+        }
     }
 
     /// Sets the period: the time from the start of one check to the start of the next. Default: 10 s.

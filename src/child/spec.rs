@@ -15,6 +15,7 @@ use super::task::ExitFuture;
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::ExitKind;
 use crate::mailbox::MailboxControl;
+use crate::panic::Foreign;
 use crate::path::LazyPath;
 use crate::policy::{
     ChildOptions, OnExit, Readiness, WrittenLimits, child_setters, policy_setters,
@@ -357,9 +358,9 @@ impl ChildMeta for () {}
 #[derive(Clone)]
 pub(crate) enum FactoryKind {
     /// From an async function.
-    Function(Arc<dyn IncarnationFactory>),
+    Function(Foreign<dyn IncarnationFactory>),
     /// From a value that implements [`Child`](super::Child).
-    Value(Arc<dyn IncarnationFactory>),
+    Value(Foreign<dyn IncarnationFactory>),
     /// From a description of children that has to be checked first.
     Nested(Arc<dyn Nested>),
 }
@@ -425,7 +426,7 @@ impl ChildFactory {
     pub(crate) fn life(&self, ctx: Context, phases: Phases) -> ExitFuture {
         match &self.kind {
             FactoryKind::Function(factory) | FactoryKind::Value(factory) => {
-                Arc::clone(factory).life(ctx, phases)
+                Arc::clone(factory.shared()).life(ctx, phases)
             }
             FactoryKind::Nested(_) => unreachable!("a description is resolved before it is run"),
         }

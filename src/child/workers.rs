@@ -16,6 +16,7 @@ use super::task::ExitFuture;
 use super::value::live;
 use crate::exit::{Exit, ExitError, Outcome};
 use crate::mailbox::{Inbox, Mailbox, MailboxControl};
+use crate::panic::Foreign;
 
 /// Describes a child that is an `async fn`.
 ///
@@ -211,7 +212,7 @@ where
     B: Fn(&M, Context) -> Result<F, ExitError> + Send + Sync + 'static,
     F: Future<Output: Outcome + 'static> + Send + 'static,
 {
-    FactoryKind::Function(Arc::new(FunctionFactory { meta, begin }))
+    FactoryKind::Function(Foreign::new(Arc::new(FunctionFactory { meta, begin })))
 }
 
 struct FunctionFactory<M, B> {
@@ -274,7 +275,7 @@ where
     M: ChildMeta,
     G: Fn(&M, &Context) -> Result<Box<dyn Child>, ExitError> + Send + Sync + 'static,
 {
-    FactoryKind::Value(Arc::new(ValueFactory { meta, make }))
+    FactoryKind::Value(Foreign::new(Arc::new(ValueFactory { meta, make })))
 }
 
 struct ValueFactory<M, G> {

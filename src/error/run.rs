@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::build::BuildError;
 use crate::exit::ExitReason;
+use crate::invisible::Visible;
 use crate::path::Path;
 
 /// The reason why a tree didn't start.
@@ -13,7 +14,7 @@ use crate::path::Path;
 #[non_exhaustive]
 pub enum StartError {
     /// A child failed its first start under [`FirstStart::Fail`](crate::policy::FirstStart::Fail).
-    #[error("`{path}` could not be started: {reason}")]
+    #[error("`{path}` could not be started: {}", Visible(.reason))]
     ChildFailed {
         /// The child.
         path: Path,
@@ -46,7 +47,7 @@ pub enum RunError {
     Start(#[from] StartError),
     /// A supervisor gave up: a child exceeded its restart limit, or its exit fails the supervisor
     /// ([`OnExit::FailSupervisor`](crate::policy::OnExit::FailSupervisor)).
-    #[error("`{path}` gave up on `{child}`: {reason}")]
+    #[error("`{path}` gave up on `{child}`: {}", Visible(.reason))]
     GaveUp {
         /// The supervisor.
         path: Path,
@@ -57,7 +58,7 @@ pub enum RunError {
     },
     /// A child exceeded its limit under [`OnExhausted::Exit`](crate::policy::OnExhausted::Exit), which
     /// ends the program.
-    #[error("`{path}` ended the program with code {code} because of `{child}`: {reason}")]
+    #[error("`{path}` ended the program with code {code} because of `{child}`: {}", Visible(.reason))]
     Exited {
         /// The root.
         path: Path,

@@ -8,12 +8,14 @@
 //! 1. An error keeps all of its causes, and an escalation keeps the reason that it started with.
 //! 2. Every exit is either clean or a failure.
 
+mod causes;
 mod kind;
 mod outcome;
 mod reason;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::causes::with_causes;
 pub use self::kind::ExitKind;
 pub use self::outcome::Outcome;
 pub use self::reason::{Exit, ExitError, ExitReason};

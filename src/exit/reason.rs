@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::causes::with_causes;
 use super::kind::ExitKind;
-use crate::panic::catch_panic;
+use crate::panic::{Foreign, catch_panic};
 use crate::path::Path;
 
 /// The result of a child: `Ok` when it is done, or the error that ended it.
@@ -42,21 +43,9 @@ pub struct ExitError(Inner);
 #[derive(Clone)]
 enum Inner {
     Ignore,
-    Error(Shared),
+    Error(Foreign<dyn Error + Send + Sync>),
     /// The exit of a supervisor, passed to its own supervisor as it is.
     Reason(Box<ExitReason>),
-}
-
-/// The error of a child. It is dropped in tasks of supervisors and subscribers, so a panic of its
-/// destructor is caught.
-#[derive(Clone)]
-struct Shared(Option<Arc<dyn Error + Send + Sync>>);
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let error = self.0.take();
-        catch_panic(|| drop(error));
-    }
 }
 
 impl ExitError {
@@ -81,7 +70,7 @@ impl ExitError {
     pub fn as_error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         match &self.0 {
             Inner::Ignore | Inner::Reason(_) => None,
-            Inner::Error(Shared(error)) => error.as_deref(),
+            Inner::Error(error) => Some(&**error),
         }
     }
 
@@ -110,7 +99,7 @@ impl ExitError {
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ExitError {
     fn from(error: E) -> Self {
-        Self(Inner::Error(Shared(Some(error.into().into()))))
+        Self(Inner::Error(Foreign::new(error.into().into())))
     }
 }
 
@@ -138,16 +127,14 @@ impl fmt::Debug for ExitError {
 /// Joins the messages of `error` and its causes with `: `.
 ///
 /// Many errors include the message of their cause. It isn't repeated then.
-fn chain(error: &dyn Error) -> String {
+fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
+    for cause in with_causes(error).skip(1) {
+        let message = cause.to_string();
         if !ends_with_words(&text, &message) {
             text.push_str(": ");
             text.push_str(&message);
         }
-        cause = error.source();
     }
     text
 }

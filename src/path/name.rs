@@ -1,5 +1,7 @@
 //! Rules for the names of children.
 
+use crate::invisible::is_invisible;
+
 /// The longest name, in bytes.
 const MAX_NAME: usize = 255;
 
@@ -26,6 +28,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), NameProblem> {
         "begins or ends with white space"
     } else if name.contains(char::is_control) {
         "contains a control character"
+    } else if name.contains(is_invisible) {
+        "contains a character that can't be seen"
     } else {
         return Ok(());
     };
@@ -36,7 +40,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), NameProblem> {
 
 /// Returns a similar name that is valid, for a name within the length limit.
 fn repaired(name: &str) -> String {
-    let barred = |c: char| matches!(c, '/' | '#') || c.is_control();
+    let barred = |c: char| matches!(c, '/' | '#') || is_invisible(c);
     match name.trim() {
         "" => "worker".to_owned(),
         name => name.chars().map(|c| if barred(c) { '-' } else { c }).collect(),

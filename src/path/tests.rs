@@ -114,6 +114,9 @@ fn the_error_for_an_invalid_name_suggests_a_valid_one() {
         (" ", " ", "begins or ends with white space", "worker"),
         ("a\tb", "a\tb", "contains a control character", "a-b"),
         ("a\0b", "a\0b", "contains a control character", "a-b"),
+        ("a\u{202e}b", "a\u{202e}b", "contains a character that can't be seen", "a-b"),
+        ("a\u{2028}b", "a\u{2028}b", "contains a character that can't be seen", "a-b"),
+        ("a\u{200b}b", "a\u{200b}b", "contains a character that can't be seen", "a-b"),
         (&long, &short, "is longer than 255 bytes", &short),
     ];
     for (name, shown, problem, instead) in table {

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use crate::exit::with_causes;
 use crate::panic::catch_panic;
 
 /// Calls `answer` for `error`, then for each of its causes, and returns the first answer.
@@ -11,6 +12,5 @@ pub(super) fn find_in_causes<T>(
     error: &(dyn Error + 'static),
     answer: impl Fn(&(dyn Error + 'static)) -> Option<T>,
 ) -> Option<T> {
-    catch_panic(|| std::iter::successors(Some(error), |&error| error.source()).find_map(answer))
-        .flatten()
+    catch_panic(|| with_causes(error).find_map(answer)).flatten()
 }

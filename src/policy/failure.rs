@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::strategy::Strategy;
 use crate::exit::{ExitError, ExitReason};
+use crate::panic::Foreign;
 use crate::path::Path;
 use crate::properties::Properties;
 
@@ -235,7 +236,7 @@ type Answered = Pin<Box<dyn Future<Output = Result<FailureDecision, ExitError>> 
 
 /// A callback of any shape.
 #[derive(Clone)]
-pub(crate) struct FailureCallback(Arc<dyn Fn(ChildFailure) -> Answered + Send + Sync>);
+pub(crate) struct FailureCallback(Foreign<dyn Fn(ChildFailure) -> Answered + Send + Sync>);
 
 impl FailureCallback {
     pub(crate) fn new<F, A, When>(decide: F) -> Self
@@ -244,7 +245,7 @@ impl FailureCallback {
         A: FailureAnswer<When> + 'static,
         When: 'static,
     {
-        Self(Arc::new(move |failure| Box::pin(decide(failure).into_answer())))
+        Self(Foreign::new(Arc::new(move |failure| Box::pin(decide(failure).into_answer()))))
     }
 
     /// Calls the callback. It runs in this call, up to its first await point.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::causes::find_in_causes;
 use crate::exit::ExitReason;
+use crate::panic::Foreign;
 
 /// The functions of a spec or of the defaults that return a delay for an error.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +31,7 @@ impl RetryAfter {
     ) {
         self.functions.push(DelayFunction {
             error_type: std::any::type_name::<E>(),
-            delay: Arc::new(move |error| error.downcast_ref().and_then(&delay)),
+            delay: Foreign::new(Arc::new(move |error| error.downcast_ref().and_then(&delay))),
         });
     }
 
@@ -54,7 +55,7 @@ type RequestedDelay = dyn Fn(&(dyn Error + 'static)) -> Option<Duration> + Send 
 #[derive(Clone)]
 struct DelayFunction {
     error_type: &'static str,
-    delay: Arc<RequestedDelay>,
+    delay: Foreign<RequestedDelay>,
 }
 
 impl fmt::Debug for DelayFunction {

@@ -188,7 +188,7 @@ impl ChildTable {
     pub(super) fn exited(&mut self, key: Key, number: IncarnationNumber) {
         let Some(entry) = self.entry_mut(key) else { return };
         let exited = entry.running.take_if(|running| running.incarnation.number == number);
-        // The child's properties may panic while they are dropped.
+        // A waker that the child has left may panic while it is dropped.
         catch_panic(|| drop(exited));
     }
 

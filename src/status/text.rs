@@ -14,6 +14,7 @@ use std::slice;
 use std::time::Duration;
 
 use crate::exit::ExitReason;
+use crate::invisible::is_invisible;
 use crate::lifecycle::Lifecycle;
 use crate::status::{ChildInfo, ChildKind, MailboxInfo, Node, Status, SupervisorInfo};
 
@@ -335,7 +336,7 @@ impl Write for Cut {
     #[inline]
     fn write_str(&mut self, s: &str) -> fmt::Result {
         for c in s.chars() {
-            if c.is_whitespace() || c.is_control() {
+            if c.is_whitespace() || is_invisible(c) {
                 self.space = !self.text.is_empty();
                 continue;
             }

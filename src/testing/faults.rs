@@ -18,6 +18,7 @@ use crate::child::{
 };
 use crate::error::{BuildError, BuildWarning};
 use crate::exit::{Exit, ExitError};
+use crate::panic::Foreign;
 use crate::path::{LazyPath, Path};
 use crate::sync::Mutex;
 
@@ -92,10 +93,13 @@ impl Faults {
         let faults = Arc::clone(self);
         let kind = match &factory.kind {
             FactoryKind::Function(inner) => {
-                FactoryKind::Function(Arc::new(Wrapped { inner: Arc::clone(inner), faults }))
+                FactoryKind::Function(Foreign::new(Arc::new(Wrapped {
+                    inner: inner.clone(),
+                    faults,
+                })))
             }
             FactoryKind::Value(inner) => {
-                FactoryKind::Value(Arc::new(Wrapped { inner: Arc::clone(inner), faults }))
+                FactoryKind::Value(Foreign::new(Arc::new(Wrapped { inner: inner.clone(), faults })))
             }
             FactoryKind::Nested(nested) => {
                 let inner = nested.map(&|child| faults.wrap(child));
@@ -195,7 +199,7 @@ impl Future for Hangable<'_> {
 
 /// A factory whose incarnations are subject to faults.
 struct Wrapped {
-    inner: Arc<dyn IncarnationFactory>,
+    inner: Foreign<dyn IncarnationFactory>,
     faults: Arc<Faults>,
 }
 
@@ -205,7 +209,7 @@ impl IncarnationFactory for Wrapped {
             // Declared first, so that it outlives the child.
             let mut guard = self.faults.register(&ctx);
             guard.start().await?;
-            let future = Arc::clone(&self.inner).life(ctx, phases);
+            let future = Arc::clone(self.inner.shared()).life(ctx, phases);
             Hangable { guard: &guard, future }.await
         })
     }

@@ -4,6 +4,7 @@ mod blocked_stops;
 #[path = "../common/mod.rs"]
 mod common;
 mod depth;
+mod foreign;
 mod leaks;
 #[path = "../common/log.rs"]
 mod log;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::exit::{ExitKind, ExitReason};
+use crate::panic::Foreign;
 use crate::policy::OnExit;
 use crate::policy::causes::find_in_causes;
 
@@ -34,7 +35,7 @@ impl Exceptions {
             move |error: &(dyn Error + 'static)| error.downcast_ref().is_some_and(&matches);
         self.by_error.push(ErrorException {
             error_type: std::any::type_name::<E>(),
-            matches: Arc::new(matches),
+            matches: Foreign::new(Arc::new(matches)),
             then,
         });
     }
@@ -83,7 +84,7 @@ type ErrorMatch = dyn Fn(&(dyn Error + 'static)) -> bool + Send + Sync;
 #[derive(Clone)]
 struct ErrorException {
     error_type: &'static str,
-    matches: Arc<ErrorMatch>,
+    matches: Foreign<ErrorMatch>,
     then: OnExit,
 }
 
@@ -96,7 +97,7 @@ impl ErrorException {
 /// Two exceptions are equal if they share one predicate.
 impl PartialEq for ErrorException {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.matches, &other.matches) && self.then == other.then
+        Arc::ptr_eq(self.matches.shared(), other.matches.shared()) && self.then == other.then
     }
 }
 

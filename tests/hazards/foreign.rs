@@ -1,0 +1,216 @@
+//! Values of the user's that panic when they are dropped, errors without an end, and texts that aren't
+//! one line. None of it reaches a supervisor.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tracing::level_filters::LevelFilter;
+use verger::policy::OnExit;
+use verger::{
+    Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, HealthCheck, Lifecycle,
+    RestartType, RunError, Supervisor, SupervisorHandle, worker, worker_with,
+};
+
+use crate::log::Log;
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// A value that panics when it is dropped, and whose panic has such a value as its payload.
+#[derive(Clone)]
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            std::panic::panic_any(Bomb);
+        }
+    }
+}
+
+/// A child whose spec owns a value that panics when it is dropped.
+fn armed(name: &str) -> ChildSpec {
+    let bomb = Arc::new(Bomb);
+    worker(name, move |ctx: Context| {
+        let _bomb = &bomb;
+        async move { ctx.cancelled().await }
+    })
+}
+
+async fn with_sibling() -> SupervisorHandle {
+    let sibling = worker("sibling", async |ctx: Context| ctx.cancelled().await);
+    Supervisor::builder("app").child(sibling).build().unwrap().start().await.unwrap()
+}
+
+/// The supervisor runs, and so does its first child.
+async fn assert_untouched(app: SupervisorHandle) {
+    let sibling = app.which_child("sibling").await.unwrap();
+    assert_eq!((sibling.lifecycle, sibling.incarnation), (Lifecycle::Active, 1));
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejected_spec_whose_captures_panic_ends_nothing() {
+    let app = with_sibling().await;
+    let refused = app.start_child(armed("sibling")).await.unwrap_err();
+    assert!(matches!(refused, ControlError::AlreadyStarted { .. }), "{refused}");
+    assert_untouched(app).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_spec_whose_captures_panic_ends_nothing() {
+    let app = with_sibling().await;
+    app.start_child(armed("armed")).await.unwrap();
+    app.terminate_child("armed").await.unwrap();
+    app.delete_child("armed").await.unwrap();
+    assert_untouched(app).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_temporary_child_whose_captures_panic_ends_nothing() {
+    let app = with_sibling().await;
+    app.start_child(armed("armed").restart(RestartType::Temporary)).await.unwrap();
+    app.kill_child("armed").await.unwrap();
+    sleep(secs(1)).await;
+    let gone = app.which_child("armed").await.unwrap_err();
+    assert!(matches!(gone, ControlError::NotFound { .. }), "{gone}");
+    assert_untouched(app).await;
+
+    let conns = DynamicSupervisor::builder("conns").build().unwrap().start().await.unwrap();
+    let conn = conns.start_child(armed("conn")).await.unwrap();
+    conns.terminate_child(conn.path().name()).await.unwrap();
+    assert_eq!(conns.count_children().await.unwrap().specs, 0);
+    conns.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn predicates_and_callbacks_whose_captures_panic_end_nothing() {
+    let app = with_sibling().await;
+    let bombs = [(); 3].map(|()| Arc::new(Bomb));
+    let [restarts, waits, checks] = bombs;
+    let check = HealthCheck::new(move |_ctx| {
+        let _bomb = &checks;
+        async { Ok::<_, fmt::Error>(()) }
+    });
+    let spec = worker("armed", async |ctx: Context| ctx.cancelled().await)
+        .on_error(move |_error: &fmt::Error| Arc::strong_count(&restarts) > 9, OnExit::Restart)
+        .retry_after(move |_error: &fmt::Error| {
+            let _bomb = &waits;
+            None
+        })
+        .health_check(check);
+    app.start_child(spec).await.unwrap();
+    app.terminate_child("armed").await.unwrap();
+    app.delete_child("armed").await.unwrap();
+    assert_untouched(app).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_health_check_that_panics_with_a_payload_that_panics_goes_on() {
+    let check = HealthCheck::new(|_ctx| -> std::future::Ready<()> { std::panic::panic_any(Bomb) });
+    let child = worker("checked", async |ctx: Context| ctx.cancelled().await)
+        .backoff(Backoff::none())
+        .health_check(check.every(secs(1)).failures(2).restarts());
+    let app = Supervisor::builder("app").unlimited_restarts().child(child);
+    let app = app.build().unwrap().start().await.unwrap();
+    sleep(Duration::from_millis(6_500)).await;
+    assert_eq!(app.which_child("checked").await.unwrap().incarnation, 4);
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_panics_with_such_a_payload_and_is_such_a_value_is_restarted() {
+    let fails = worker_with("fails", (), async |ctx: Context, ()| -> Exit {
+        let _bomb = Bomb;
+        if ctx.incarnation() < 3 {
+            std::panic::panic_any(Bomb);
+        }
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let app = Supervisor::builder("app").child(fails.backoff(Backoff::none()));
+    let app = app.build().unwrap().start().await.unwrap();
+    sleep(secs(1)).await;
+    assert_eq!(app.which_child("fails").await.unwrap().incarnation, 3);
+    app.stop("done").await.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// An error that is its own cause.
+#[derive(Debug)]
+struct Ouroboros;
+
+impl fmt::Display for Ouroboros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it is the cause of itself")
+    }
+}
+
+impl Error for Ouroboros {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self)
+    }
+}
+
+/// An error with a million causes.
+#[derive(Debug)]
+struct Deep(u32, Option<Box<Deep>>);
+
+impl fmt::Display for Deep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "level {}", self.0)
+    }
+}
+
+impl Error for Deep {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.1.as_ref().map(|cause| &**cause as _)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_is_its_own_cause_is_a_failure_like_any_other() {
+    let fails = worker("fails", async |_ctx| -> Exit { Err(Ouroboros.into()) })
+        .on_error(|_error: &fmt::Error| true, OnExit::Leave)
+        .retry_after(|_error: &fmt::Error| Some(secs(9)))
+        .restarts(1, secs(60));
+    let app = Supervisor::builder("app").child(fails).build().unwrap().start().await.unwrap();
+    let error = app.wait().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`app` gave up on `app/fails`: failed: it is the cause of itself"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_very_many_causes_the_first_hundred_are_shown() {
+    let fails = worker("fails", async |_ctx| -> Exit {
+        let levels = (0..500).rev();
+        let deep = levels.fold(None, |cause, level| Some(Box::new(Deep(level, cause))));
+        Err((*deep.unwrap()).into())
+    });
+    let app = Supervisor::builder("app").child(fails.restarts(0, secs(60)));
+    let app = app.build().unwrap().start().await.unwrap();
+    let text = app.wait().await.unwrap_err().to_string();
+    assert!(text.starts_with("`app` gave up on `app/fails`: failed: level 0: level 1: "), "{text}");
+    assert!(text.ends_with(": level 99: level 100"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_of_several_lines_forges_no_line() {
+    let log = Log::at(LevelFilter::WARN);
+    let text = "no\nERROR verger::restart: giving up \u{1b}[2J\u{7}\u{202e}";
+    let fails = worker("fails", move |_ctx| async move { Exit::Err(text.into()) });
+    let app = Supervisor::builder("app").child(fails.restarts(0, secs(60)));
+    let app = app.build().unwrap().start().await.unwrap();
+    let error = app.wait().await.unwrap_err();
+    let shown = "failed: no\\nERROR verger::restart: giving up \\u{1b}[2J\\u{7}\\u{202e}";
+    assert_eq!(error.to_string(), format!("`app` gave up on `app/fails`: {shown}"));
+    assert!(matches!(error, RunError::GaveUp { .. }));
+    let lines = log.lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains(&format!("cause=\"{shown}\"")), "{lines:?}");
+}
