@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 /// Calls `foreign` and returns its result, or `None` if it panics.
 ///
@@ -28,6 +28,11 @@ pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> String {
     };
     discard(payload);
     message
+}
+
+/// Wakes a task. A waker of the user's may panic.
+pub(crate) fn wake(waker: Waker) {
+    catch_panic(|| waker.wake());
 }
 
 fn discard(payload: Box<dyn Any + Send>) {

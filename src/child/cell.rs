@@ -17,6 +17,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::panic::{catch_panic, wake};
 use crate::properties::Properties;
 use crate::sync::{AtomicU8, Mutex, Ordering};
 
@@ -86,10 +87,10 @@ impl IncarnationCell {
         };
         // Outside of the lock: a waker may run foreign code.
         if let Some(token) = token {
-            token.cancel();
+            catch_panic(|| token.cancel());
         }
         if let Some(waker) = waker {
-            waker.wake();
+            wake(waker);
         }
     }
 
@@ -135,7 +136,7 @@ impl IncarnationCell {
             locked.waker.replace(cx.waker().clone())
         };
         if let Some(replaced) = replaced {
-            replaced.wake();
+            wake(replaced);
         }
         Poll::Pending
     }

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use crate::dead_letter::DeadLetterReason;
+use crate::panic::wake;
 use crate::sync::Mutex;
 
 /// Sends the answer to a question that was sent with [`Address::ask`].
@@ -102,7 +103,7 @@ impl<R> AnswerCell<R> {
         };
         drop(ignored);
         if let Some(waker) = waker {
-            waker.wake();
+            wake(waker);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::task::Waker;
 
 use super::binding::{Binding, MailboxOwner};
 use crate::core::MachineEvent;
+use crate::panic::wake;
 
 /// See the [module](self). What is rare is boxed.
 #[must_use]
@@ -27,13 +28,13 @@ impl MailboxEffects {
     /// Runs the effects. The mailbox must not be locked.
     pub(super) fn apply(self) {
         if let Some(waker) = self.receiver {
-            waker.wake();
+            wake(waker);
         }
         if let Some(waker) = self.sender {
-            waker.wake();
+            wake(waker);
         }
         for waker in self.senders {
-            waker.wake();
+            wake(waker);
         }
         if let Some(notify) = self.notify {
             let (owner, event) = *notify;

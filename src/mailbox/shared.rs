@@ -22,7 +22,7 @@ use super::options::{Diversion, ForwardTarget, MailboxOptions};
 use super::outcome::{NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull};
 use super::state::MailboxState;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};
-use crate::panic::catch_panic;
+use crate::panic::{catch_panic, wake};
 use crate::path::Path;
 use crate::subscriber;
 use crate::sync::{Mutex, MutexGuard};
@@ -96,7 +96,7 @@ impl<M: Send + 'static> MailboxShared<M> {
         let receiver = state.push(envelope);
         drop(state);
         if let Some(receiver) = receiver {
-            receiver.wake();
+            wake(receiver);
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use std::mem;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
 use crate::dead_letter::drop_afterwards;
+use crate::panic::catch_panic;
 use crate::sync::Mutex;
 
 /// How many items a subscriber may be behind before it misses some.
@@ -60,7 +61,7 @@ impl<T: Clone> Channel<T> {
             ChannelState::Unused | ChannelState::Closed => return,
         };
         // It fails if all subscriptions were dropped.
-        let _ = sender.send(item.clone());
+        catch_panic(|| sender.send(item.clone()));
     }
 
     pub(super) fn close(&self) {

@@ -16,6 +16,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::core::MachineEvent;
+use crate::panic::wake;
 use crate::sync::Mutex;
 
 /// A buffer for this many items is kept. A larger one is dropped once it is empty.
@@ -157,7 +158,7 @@ impl<R> SupervisorInbox<R> {
         };
         // Outside of the lock: a waker may run foreign code.
         if let Some(waker) = waker {
-            waker.wake();
+            wake(waker);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 use tokio::sync::Notify;
 
 use super::outcome::End;
+use crate::panic::catch_panic;
 use crate::sync::Mutex;
 
 /// The phase of a supervisor.
@@ -34,7 +35,7 @@ impl Progress {
 
     pub(crate) fn up(&self) {
         *self.phase.lock() = SupervisorPhase::Up;
-        self.entered.notify_waiters();
+        catch_panic(|| self.entered.notify_waiters());
     }
 
     pub(crate) fn ended(&self, end: End) {
@@ -43,7 +44,7 @@ impl Progress {
             let was_up = matches!(*phase, SupervisorPhase::Up);
             *phase = SupervisorPhase::Ended { end, was_up };
         }
-        self.entered.notify_waiters();
+        catch_panic(|| self.entered.notify_waiters());
     }
 
     /// Waits until the phase satisfies `is_such`.

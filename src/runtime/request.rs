@@ -8,11 +8,17 @@ use tokio::sync::oneshot;
 use crate::child::ChildSpec;
 use crate::core;
 use crate::error::ControlError;
+use crate::panic::catch_panic;
 use crate::path::Path;
 use crate::status::{ChildInfo, ChildSpecInfo, Counts, SupervisorInfo};
 
 /// The sender of an answer. If it is dropped, the supervisor has ended.
 pub(crate) type Responder<T> = oneshot::Sender<Result<T, ControlError>>;
+
+/// Answers a call, unless its future was dropped. The caller's waker may panic.
+pub(crate) fn respond<T>(caller: Responder<T>, answer: Result<T, ControlError>) {
+    catch_panic(|| drop(caller.send(answer)));
+}
 
 /// The last name of a child's path.
 pub(crate) type Segment = String;

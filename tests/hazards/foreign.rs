@@ -3,17 +3,23 @@
 
 use std::error::Error;
 use std::fmt;
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{self, Wake, Waker};
 use std::time::Duration;
 
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
+use verger::mailbox::Inbox;
 use verger::policy::OnExit;
 use verger::{
     Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, HealthCheck, Lifecycle,
-    RestartType, RunError, Supervisor, SupervisorHandle, worker, worker_with,
+    RestartType, RunError, Supervisor, SupervisorHandle, mailbox, worker, worker_with,
+    worker_with_mailbox,
 };
 
+use crate::common::settle;
 use crate::log::Log;
 
 fn secs(secs: u64) -> Duration {
@@ -137,6 +143,50 @@ async fn a_child_that_panics_with_such_a_payload_and_is_such_a_value_is_restarte
     sleep(secs(1)).await;
     assert_eq!(app.which_child("fails").await.unwrap().incarnation, 3);
     app.stop("done").await.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// A waker that panics.
+struct Alarm;
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        panic!("woken");
+    }
+}
+
+/// Polls a future once with such a waker. It is pending then.
+fn poll_with_alarm<T>(future: Pin<&mut impl Future<Output = T>>) {
+    let waker = Waker::from(Arc::new(Alarm));
+    assert!(future.poll(&mut task::Context::from_waker(&waker)).is_pending());
+}
+
+#[tokio::test(start_paused = true)]
+async fn wakers_that_panic_end_nothing() {
+    let (address, inbox) = mailbox::<u32>(1);
+    let waits = worker_with_mailbox("waits", inbox, async |ctx: Context, mut inbox: Inbox<u32>| {
+        poll_with_alarm(pin!(inbox.recv()));
+        let (mut first, mut token) = (pin!(ctx.cancelled()), pin!(ctx.token().cancelled_owned()));
+        poll_with_alarm(first.as_mut());
+        poll_with_alarm(token.as_mut());
+        pending::<()>().await;
+    });
+    let app = with_sibling().await;
+    app.start_child(waits.shutdown(secs(1))).await.unwrap();
+    settle().await;
+    address.try_send(1).unwrap();
+    let mut sends = pin!(address.send(2));
+    poll_with_alarm(sends.as_mut());
+    let (mut events, mut letters) = (app.events(), app.dead_letters());
+    let (mut event, mut letter) = (pin!(events.next()), pin!(letters.next()));
+    poll_with_alarm(event.as_mut());
+    poll_with_alarm(letter.as_mut());
+    let mut call = pin!(app.which_child("sibling"));
+    poll_with_alarm(call.as_mut());
+    settle().await;
+    assert_eq!(call.await.unwrap().lifecycle, Lifecycle::Active);
+
+    app.terminate_child("waits").await.unwrap();
+    assert_untouched(app.clone()).await;
 }
 
 /// An error that is its own cause.

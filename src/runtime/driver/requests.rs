@@ -10,7 +10,7 @@ use crate::error::{BuildError, ControlError, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::runtime::blueprint::kind;
-use crate::runtime::request::{Page, Request, Responder, StartOutcome, Started};
+use crate::runtime::request::{Page, Request, Responder, StartOutcome, Started, respond};
 use crate::status::{ChildInfo, Counts, MailboxInfo, NextAttempt, SupervisorInfo};
 
 /// How many children one answer describes: few enough that a page takes well under a millisecond,
@@ -23,22 +23,22 @@ impl Driver {
             Request::Start { spec, answer } => self.start_child(&spec, answer, now),
             Request::Act { segment, call, request, answer } => match self.children.find(&segment) {
                 Some(key) => self.call(key, call, request, answer, now),
-                None => drop(answer.send(Err(self.not_found(&segment)))),
+                None => respond(answer, Err(self.not_found(&segment))),
             },
             Request::Which { segment, answer } => {
                 let key = self.children.find(&segment);
                 let info = key.and_then(|key| self.info(key, self.children.path(key), now));
-                drop(answer.send(info.ok_or_else(|| self.not_found(&segment))));
+                respond(answer, info.ok_or_else(|| self.not_found(&segment)));
             }
             Request::Spec { segment, answer } => {
                 let key = self.children.find(&segment);
                 let view = key.and_then(|key| self.machine.view(key, now));
                 let blueprint = &self.shared.blueprint;
                 let spec = view.map(|view| blueprint.describe(segment.clone(), &view.options));
-                drop(answer.send(spec.ok_or_else(|| self.not_found(&segment))));
+                respond(answer, spec.ok_or_else(|| self.not_found(&segment)));
             }
-            Request::Count { answer } => drop(answer.send(Ok(self.counts()))),
-            Request::Page { place, answer } => drop(answer.send(Ok(self.page(place, now)))),
+            Request::Count { answer } => respond(answer, Ok(self.counts())),
+            Request::Page { place, answer } => respond(answer, Ok(self.page(place, now))),
         }
     }
 
@@ -81,8 +81,7 @@ impl Driver {
             core::ChildAnswer::Stopped => Err(ControlError::Stopped { path: path() }),
         };
         let result = result.map(|outcome| Started { child, outcome });
-        // Fails if the caller has dropped its future.
-        let _ = caller.send(result);
+        respond(caller, result);
     }
 
     fn not_found(&self, segment: &str) -> ControlError {
@@ -99,7 +98,7 @@ impl Driver {
 
     fn start_child(&mut self, spec: &ChildSpec, answer: Responder<Started>, now: Instant) {
         if let Err(error) = self.check_new(spec, now) {
-            return drop(answer.send(Err(error)));
+            return respond(answer, Err(error));
         }
         let key = self.add(spec, now);
         self.link(key, spec);
