@@ -2,6 +2,8 @@
 
 use super::child_ref::ChildRef;
 use super::route::SupervisorHandle;
+use tokio::task::coop::consume_budget;
+
 use crate::child::ChildSpec;
 use crate::core;
 use crate::dead_letter::DeadLetter;
@@ -21,6 +23,7 @@ impl SupervisorHandle {
     ///
     /// [`ControlError::NotASupervisor`] if the child is a worker, and the common errors.
     pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
+        consume_budget().await;
         if let Some(supervisor) = self.registered(path)? {
             return Ok(Self::new(supervisor));
         }
@@ -51,7 +54,13 @@ impl SupervisorHandle {
     /// and the common errors.
     pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
         let running = self.running();
-        let spec = admit(running.as_ref().unwrap_or(&self.supervisor), spec.into())?;
+        let spec = match admit(running.as_ref().unwrap_or(&self.supervisor), spec.into()) {
+            Ok(spec) => spec,
+            Err(error) => {
+                consume_budget().await;
+                return Err(error);
+            }
+        };
         let Some(supervisor) = running else {
             return Err(self.not_running(self.supervisor.path()).await);
         };
@@ -272,6 +281,7 @@ impl SupervisorHandle {
     ///
     /// This method is cancel safe.
     pub async fn wait(&self) -> Result<(), RunError> {
+        consume_budget().await;
         ended(&self.current()).await
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tokio::task::coop::consume_budget;
 
 use crate::error::ControlError;
 use crate::path::Path;
@@ -108,7 +109,11 @@ impl SupervisorHandle {
         &self,
         path: &str,
     ) -> Result<(Arc<SupervisorShared>, Segment), ControlError> {
-        check(path)?;
+        if let Err(error) = check(path) {
+            // A loop over calls that need no answer would starve other tasks.
+            consume_budget().await;
+            return Err(error);
+        }
         let (parent, name) = match path.rsplit_once('/') {
             Some((above, name)) => (self.registered_below(above), name),
             None => (self.running(), path),
@@ -121,6 +126,7 @@ impl SupervisorHandle {
 
     /// Returns why no supervisor can answer a call about `path`.
     pub(super) async fn not_running(&self, path: &Path) -> ControlError {
+        consume_budget().await;
         let path = path.clone();
         let Some((nearest, supervisor)) = self.supervisor.tree.nearest(&path) else {
             return ControlError::Ended { path: self.path() };

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use tokio::task::coop::consume_budget;
+
 use super::ask::Reply;
 use super::ask::{self, Unanswered};
 use super::error::{AskError, SendError};
@@ -115,7 +117,11 @@ impl<M: Send + 'static> Address<M> {
         question: impl FnOnce(Reply<R>) -> M,
     ) -> Result<R, AskError> {
         let (reply, answer, refuse) = ask::ask();
-        self.send_now(Envelope::question(question(reply), refuse))?;
+        if let Err(error) = self.send_now(Envelope::question(question(reply), refuse)) {
+            // A loop over questions that are refused would starve other tasks.
+            consume_budget().await;
+            return Err(error.into());
+        }
         answer.await.map_err(|unanswered| {
             let child = self.path();
             match unanswered {

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use verger::mailbox::Reply;
 use verger::{
     Backoff, Context, ControlError, Exit, Lifecycle, Readiness, Supervisor, SupervisorHandle,
-    worker, worker_with,
+    mailbox, worker, worker_with, worker_with_mailbox,
 };
 
 use crate::common::{FakeChildren, NextStart, settle};
@@ -176,4 +177,42 @@ async fn requests_are_served_while_the_tree_starts() {
     assert_eq!(states(&app).await, up);
     assert_eq!(began.elapsed(), secs(5), "the grace of the child that did not hear");
     app.stop("done").await.unwrap();
+}
+
+/// Calls `call` many times, and returns how often a second task ran meanwhile.
+async fn yields<T>(mut call: impl AsyncFnMut() -> T) -> u32 {
+    let polls = Arc::new(AtomicU32::new(0));
+    let counts = Arc::clone(&polls);
+    let other = tokio::spawn(async move {
+        loop {
+            counts.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    for _ in 0..10_000 {
+        call().await;
+    }
+    other.abort();
+    polls.load(Ordering::Relaxed)
+}
+
+#[tokio::test]
+async fn a_loop_over_calls_that_need_no_answer_lets_other_tasks_run() {
+    let (address, inbox) = mailbox::<Reply<u32>>(1);
+    let child = worker_with_mailbox("child", inbox, async |ctx: Context, _| ctx.cancelled().await);
+    let app = Supervisor::builder("app").child(Supervisor::builder("below"));
+    let app = app.child(child).build().unwrap().start().await.unwrap();
+    // tokio lets a task take 128 steps in a poll.
+    const MANY: u32 = 10_000 / 128 / 2;
+    assert!(yields(async || app.supervisor("below").await.unwrap()).await > MANY);
+    assert!(yields(async || app.which_child("").await.unwrap_err()).await > MANY);
+    assert!(yields(async || app.start_child(worker("", idle)).await.unwrap_err()).await > MANY);
+    app.stop("done").await.unwrap();
+    assert!(yields(async || app.wait().await.unwrap()).await > MANY);
+    assert!(yields(async || app.which_child("below").await.unwrap_err()).await > MANY);
+    assert!(yields(async || address.ask(|reply| reply).await.unwrap_err()).await > MANY);
+}
+
+async fn idle(ctx: Context) {
+    ctx.cancelled().await;
 }
