@@ -9,6 +9,10 @@ use super::spec::{FactoryKind, Nested, Resolved};
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{LazyPath, check_name};
 
+/// The most levels of supervisors. Deeper trees could be run, but not everything that is made of them,
+/// such as a [`Status`](crate::status::Status), could be dropped or cloned on the stack of a thread.
+const MAX_LEVELS: usize = 1_000;
+
 impl ChildSpec {
     /// Checks the spec without its siblings, and resolves the builders of nested supervisors.
     ///
@@ -27,12 +31,18 @@ impl ChildSpec {
         }
 
         let mut open: Vec<OpenSupervisor<'_>> = Vec::new();
+        let nested = matches!(self.factory.kind, FactoryKind::Nested(_));
+        let levels_above = if nested { parent.len() } else { 0 };
         let mut spec = self;
         loop {
             let above = open.last().map_or(parent, |last| &last.path).clone();
             spec.check(&above)?;
             let mut resolved = None;
             if let FactoryKind::Nested(nested) = &spec.factory.kind {
+                if levels_above + open.len() >= MAX_LEVELS {
+                    let name = spec.name().to_owned();
+                    return Err(BuildError::TooDeep { name, levels: MAX_LEVELS });
+                }
                 let path = above.child(spec.factory.name());
                 nested.check(&path)?;
                 open.push(OpenSupervisor { spec, path, nested: &**nested, children: Vec::new() });

@@ -31,6 +31,17 @@ pub enum BuildError {
         /// The name that is used twice.
         name: String,
     },
+    /// A supervisor is below too many others.
+    #[error(
+        "a supervisor named `{name}` is below {levels} others; a tree has at most {levels} levels of \
+         supervisors, so give some of them a common supervisor"
+    )]
+    TooDeep {
+        /// The name of the supervisor.
+        name: String,
+        /// How many levels of supervisors a tree may have.
+        levels: usize,
+    },
     /// A restart period is zero, so no restart would ever count.
     #[error(
         "`{path}` allows {max} restarts in a period of zero; write a period such as \

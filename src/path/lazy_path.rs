@@ -52,6 +52,11 @@ impl LazyPath {
         self.path().join(name)
     }
 
+    /// Returns the number of names.
+    pub(crate) fn len(&self) -> usize {
+        self.upward().count()
+    }
+
     /// Returns this path and all above it, the root last.
     fn upward(&self) -> impl Iterator<Item = &Self> {
         iter::successors(Some(self), |path| path.0.parent.as_ref())
