@@ -14,6 +14,8 @@ pub(crate) struct Position {
     pub(crate) n: u64,
     /// The offset after the last stored line, including its newline if it has one.
     pub(crate) offset: u64,
+    /// How many of the lines were stored from files before the one that the offset belongs to.
+    pub(crate) before: u64,
 }
 
 impl fmt::Display for Position {
