@@ -26,8 +26,9 @@ Usage: feed [FLAGS]
   --http ADDR    where /stats, /tree and /healthz are served (default: 127.0.0.1:0)
   --rate N       lines per second from the file and from each client, 0 = no limit (default: 5000)
   --clients N    built-in TCP clients, 1,000 lines each (default: 0, at most 256)
-  --connections N  connections over TCP at once; a further one replaces the one that has been silent
-                 for longest (default: 512)
+  --connections N
+                 connections over TCP at once; for a further one, the one that has been silent for
+                 longest is closed (default: 512)
   --follow       wait for more when the file ends, and for its successor, until a signal
   --chaos        make parts of the service fail, on a schedule of work done
   --seed N       the seed of that schedule (default: random, printed)

@@ -20,13 +20,11 @@ use tokio::net::TcpStream;
 use verger::{Context, Exit, SupervisorHandle};
 
 use crate::app::App;
+use crate::limits::MAX_HEAD;
 use crate::room::Seat;
 
 /// How long storage may owe a receipt for the service to be healthy.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The longest head of a request, in bytes.
-const MAX_HEAD: usize = 16 << 10;
 
 /// The state that requests read.
 #[derive(Clone, Debug)]

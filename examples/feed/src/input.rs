@@ -91,11 +91,15 @@ impl Input {
         Ok((!same && new.is_file() && new.len() > 0).then_some(file))
     }
 
-    /// Continues with the next file, after `before` lines.
-    pub(crate) fn replace(&self, file: File, before: u64) -> Current {
-        let current = Current { file: Arc::new(file), before };
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = current.clone();
-        current
+    /// Continues with the successor of `old`, after `before` lines, and returns the current file.
+    ///
+    /// An incarnation that was aborted may still be at this. What the next one has done stays.
+    pub(crate) fn replace(&self, old: &Current, successor: File, before: u64) -> Current {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&current.file, &old.file) {
+            *current = Current { file: Arc::new(successor), before };
+        }
+        current.clone()
     }
 }
 
@@ -132,5 +136,53 @@ fn ends_with(file: &File, offset: u64, line: &[u8]) -> io::Result<bool> {
     let len = (offset as usize).min(line.len() + 1);
     let mut end = vec![0; len];
     file.read_exact_at(&mut end, offset - len as u64)?;
-    Ok(end.ends_with(line) || end.strip_suffix(b"\n").is_some_and(|end| end.ends_with(line)))
+    let complete = end.strip_suffix(b"\n").is_some_and(|end| end.ends_with(line));
+    Ok(complete || (!line.is_empty() && end.ends_with(line)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_at_the_path_is_the_one_that_was_read_if_the_last_line_is_in_its_place() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "a\nbb\n\nc").unwrap();
+
+        for (offset, last, is_same) in [
+            (0, None, true),
+            (2, Some("a"), true),
+            (5, Some("bb"), true),
+            (6, Some(""), true),
+            (7, Some("c"), true),
+            (3, Some(""), false),
+            (5, Some("c"), false),
+            (2, Some("much longer"), false),
+            (8, Some("c"), false),
+        ] {
+            let position = Position { n: 1, offset, before: 0 };
+            let last = last.map(str::as_bytes);
+            let opened = Input::open(file.path(), false, position, last);
+            assert_eq!(opened.is_ok(), is_same, "{offset} {last:?}");
+            let followed = Input::open(file.path(), true, position, last).unwrap();
+            assert_eq!(followed.current().before, u64::from(!is_same), "{offset} {last:?}");
+        }
+    }
+
+    #[test]
+    fn a_successor_takes_the_place_of_its_predecessor_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("input");
+        std::fs::write(&path, "a\n").unwrap();
+        let input = Input::open(&path, true, Position::default(), None).unwrap();
+        let first = input.current();
+        assert!(input.successor(&first).unwrap().is_none());
+        let open = || File::open(&path).unwrap();
+        let second = input.replace(&first, open(), 1);
+        let third = input.replace(&second, open(), 2);
+
+        let late = input.replace(&first, open(), 1);
+
+        assert!((late.before, third.before) == (2, 2) && Arc::ptr_eq(&late.file, &third.file));
+    }
 }

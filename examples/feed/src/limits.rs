@@ -10,6 +10,9 @@ pub(crate) const CONNECTIONS: usize = 512;
 /// HTTP connections at once. Each serves one request.
 pub(crate) const REQUESTS: usize = 64;
 
+/// The longest head of an HTTP request, in bytes.
+pub(crate) const MAX_HEAD: usize = 16 << 10;
+
 /// Open files besides connections and built-in clients: sockets, input, databases, standard streams.
 pub(crate) const OTHER_FILES: usize = 32;
 

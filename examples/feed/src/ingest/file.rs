@@ -121,7 +121,7 @@ impl Source {
             // no newline.
             chunk = self.lines.next(stride, MAX_BYTES, false)?;
             if chunk.texts.is_empty() {
-                self.current = self.input.replace(successor, self.position.n);
+                self.current = self.input.replace(&self.current, successor, self.position.n);
                 self.lines = lines(&self.current, 0, u64::MAX);
                 self.again = false;
                 chunk = self.lines.next(stride, MAX_BYTES, follow)?;

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use crate::feed::{Peer, Place};
+use crate::feed::{Peer, Place, wait_until};
 
 #[test]
 fn a_health_answer_costs_storage_nothing() {
@@ -14,7 +14,7 @@ fn a_health_answer_costs_storage_nothing() {
     let mut peer = feed.connect();
     peer.send(b"mill/1 x\n");
 
-    while feed.get("/healthz").0 == "HTTP/1.1 200 OK" {}
+    wait_until(|| feed.get("/healthz").0 != "HTTP/1.1 200 OK");
     for _ in 0..1_100 {
         let (status, reason) = feed.get("/healthz");
         assert_eq!(status, "HTTP/1.1 503 Service Unavailable");
@@ -23,7 +23,7 @@ fn a_health_answer_costs_storage_nothing() {
 
     drop(lock);
     assert_eq!(peer.answer(), "ok mill/1");
-    while feed.get("/healthz").0 != "HTTP/1.1 200 OK" {}
+    wait_until(|| feed.get("/healthz").0 == "HTTP/1.1 200 OK");
     feed.signal("TERM");
     let end = feed.end();
     end.assert_kept(1);
@@ -60,7 +60,7 @@ fn unfinished_lines_of_all_connections_together_are_bounded() {
         })
         .collect();
     // 64 MiB are enough for 37 such lines.
-    while peers.iter().filter(|peer| peer.was_answered()).count() < 20 {}
+    wait_until(|| peers.iter().filter(|peer| peer.was_answered()).count() >= 20);
 
     let mut honest = feed.connect();
     honest.send(b"mill/1 x\n");

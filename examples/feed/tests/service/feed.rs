@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Lines, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -163,12 +164,10 @@ impl Feed {
 
     /// Polls the counters until this many lines were stored since the start.
     pub(crate) fn stored(&self, lines: u64) {
-        loop {
+        wait_until(|| {
             let stats: serde_json::Value = serde_json::from_str(&self.get("/stats").1).unwrap();
-            if stats["lines"]["stored"].as_u64().unwrap() >= lines {
-                return;
-            }
-        }
+            stats["lines"]["stored"].as_u64().unwrap() >= lines
+        });
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -254,6 +253,15 @@ impl Peer {
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
         answer.trim_end_matches('\n').to_owned()
+    }
+}
+
+/// Polls until the condition holds. Fails after a minute.
+#[track_caller]
+pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never happened");
     }
 }
 
