@@ -2,11 +2,14 @@
 //!
 //! The audit shares no code with the service. It splits the file into lines itself, generates the
 //! clients' lines again, and reads the stored lines from the database. It uses the ledger for what
-//! was accepted before an early stop, and for what external senders were answered. It does not use
+//! was accepted before an early stop, and the acknowledged lines for what external senders were
+//! answered. It does not use
 //! the running counters.
 //!
 //! A line is *lost* if it was accepted and its row is missing or holds another text. A row is
-//! *duplicated* if no line accounts for it.
+//! *duplicated* if no line accounts for it. The lines of files before the current one are only counted.
+//!
+//! Its memory doesn't grow with the number of lines.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -90,7 +93,7 @@ fn client_names(connection: &Connection, senders: &Senders) -> Result<BTreeSet<S
 /// the commit and the receipt.
 fn file(connection: &Connection, app: &App, senders: &Senders) -> Result<Findings> {
     let (committed, current) = (position(connection)?, app.input.current());
-    let accepted = if committed.n > senders.file.n { committed } else { senders.file };
+    let accepted = committed.max(senders.file);
     let bytes = if senders.file_ended { app.input.len } else { current.stored(accepted) };
     let mut findings = earlier(connection, current.before)?;
     findings += current_file(connection, current.reader(0), bytes, current.before)?;
@@ -104,7 +107,8 @@ fn earlier(connection: &Connection, lines: u64) -> Result<Findings> {
         params![FILE, lines],
         |row| row.get(0),
     )?;
-    Ok(Findings { lines, stored, lost: lines - stored, duplicated: 0 })
+    let (lost, duplicated) = (lines.saturating_sub(stored), stored.saturating_sub(lines));
+    Ok(Findings { lines, stored, lost, duplicated })
 }
 
 /// Compares the first `bytes` of the current file with the rows that follow those of earlier files.

@@ -1,7 +1,7 @@
 //! The ledger of the senders within this program: which of their lines were acknowledged.
 //!
-//! The senders write it, not the storage. Its size doesn't grow with the lines. The audit trusts the ledger about what was accepted, and
-//! reads what was stored from the database.
+//! The senders write it, not the storage. The audit trusts the ledger about what was accepted, and
+//! reads what was stored from the database. Its size doesn't grow with the number of lines.
 
 use tokio::sync::watch;
 
