@@ -2,24 +2,27 @@
 //!
 //! The audit shares no code with the service. It splits the file into lines itself, generates the
 //! clients' lines again, and reads the stored lines from the database. It uses the ledger for what
-//! was accepted before an early stop, and for what external senders were answered. It does not use
+//! was accepted before an early stop, and the acknowledged lines for what external senders were
+//! answered. It does not use
 //! the running counters.
 //!
 //! A line is *lost* if it was accepted and its row is missing or holds another text. A row is
-//! *duplicated* if no line accounts for it.
+//! *duplicated* if no line accounts for it. The lines of files before the current one are only counted.
+//!
+//! Its memory doesn't grow with the number of lines.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::ops::AddAssign;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, Row, Statement};
+use rusqlite::{Connection, Row, params};
 
+use crate::acknowledged::digest;
 use crate::app::App;
 use crate::clients;
-use crate::ledger::{Senders, digest};
-use crate::storage::sqlite::{FILE, open_to_read};
+use crate::ledger::Senders;
+use crate::storage::sqlite::{FILE, open_to_read, position};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -69,51 +72,53 @@ impl Report {
 pub(crate) fn audit(app: &App) -> Result<Report> {
     let senders = app.ledger.senders();
     let connection = open_to_read(&app.db)?;
-    let accepted =
-        if senders.file_ended { app.file_len } else { file_accepted(&connection, &senders)? };
-    let mut report =
-        Report { file: file(&connection, &app.options.file, accepted)?, ..Report::default() };
-    let mut external = app.ledger.external();
-    for source in sources(&connection, external.keys().map(ToString::to_string), &senders)? {
-        if let Some(index) = clients::index(&source) {
-            let answered = senders.clients.get(index).copied().unwrap_or(0);
-            report.clients += client(&connection, &source, index, answered)?;
-        } else {
-            let answered = external.remove(source.as_str()).unwrap_or_default();
-            let (findings, unknown) = compare_external(&connection, &source, &answered)?;
-            report.external += findings;
-            report.unknown += unknown;
-        }
+    let mut report = Report { file: file(&connection, app, &senders)?, ..Report::default() };
+    for source in client_names(&connection, &senders)? {
+        report.clients += client(&connection, &source, &senders)?;
     }
+    (report.external, report.unknown) = external(&app.acknowledged.lock(), &app.db)?;
     Ok(report)
 }
 
-/// Returns all sources but the file that have rows or acknowledgements, or should have.
-fn sources(
+/// Returns the names of built-in clients that have rows, or should have.
+fn client_names(connection: &Connection, senders: &Senders) -> Result<BTreeSet<String>> {
+    let mut query = connection.prepare("SELECT DISTINCT source FROM lines WHERE source GLOB ?1")?;
+    let stored = query.query_map([format!("{}*", clients::PREFIX)], |row| row.get(0))?;
+    let mut names = stored.collect::<rusqlite::Result<BTreeSet<String>>>()?;
+    names.extend((0..senders.clients.len()).map(clients::name));
+    Ok(names)
+}
+
+/// Compares the lines of the file up to the last receipt, or the last commit if the stop came between
+/// the commit and the receipt.
+fn file(connection: &Connection, app: &App, senders: &Senders) -> Result<Findings> {
+    let (committed, current) = (position(connection)?, app.input.current());
+    let accepted = committed.max(senders.file);
+    let bytes = if senders.file_ended { app.input.len } else { current.stored(accepted) };
+    let mut findings = earlier(connection, current.before)?;
+    findings += current_file(connection, current.reader(0), bytes, current.before)?;
+    Ok(findings)
+}
+
+/// Counts the lines of files that were replaced. There is nothing left to compare them with.
+fn earlier(connection: &Connection, lines: u64) -> Result<Findings> {
+    let stored: u64 = connection.query_row(
+        "SELECT count(*) FROM lines WHERE source = ?1 AND n BETWEEN 1 AND ?2",
+        params![FILE, lines],
+        |row| row.get(0),
+    )?;
+    let (lost, duplicated) = (lines.saturating_sub(stored), stored.saturating_sub(lines));
+    Ok(Findings { lines, stored, lost, duplicated })
+}
+
+/// Compares the first `bytes` of the current file with the rows that follow those of earlier files.
+fn current_file(
     connection: &Connection,
-    external: impl Iterator<Item = String>,
-    senders: &Senders,
-) -> Result<BTreeSet<String>> {
-    let mut query = connection.prepare("SELECT DISTINCT source FROM lines WHERE source <> ?1")?;
-    let stored = query.query_map([FILE], |row| row.get(0))?;
-    let mut sources = stored.collect::<rusqlite::Result<BTreeSet<String>>>()?;
-    sources.extend(external);
-    sources.extend((0..senders.clients.len()).map(clients::name));
-    Ok(sources)
-}
-
-/// Returns how many bytes of the file were accepted: what its reader received a receipt for, or what
-/// was committed if the stop came between the commit and the receipt.
-fn file_accepted(connection: &Connection, senders: &Senders) -> Result<u64> {
-    let committed: Option<u64> = connection
-        .query_row("SELECT offset FROM position WHERE source = ?1", [FILE], |row| row.get(0))
-        .optional()?;
-    Ok(senders.file.max(committed.unwrap_or(0)))
-}
-
-fn file(connection: &Connection, path: &Path, accepted: u64) -> Result<Findings> {
-    let input = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let mut input = BufReader::new(input.take(accepted));
+    input: impl Read,
+    bytes: u64,
+    before: u64,
+) -> Result<Findings> {
+    let mut input = BufReader::new(input.take(bytes));
     let lines = std::iter::from_fn(move || {
         let mut line = Vec::new();
         match input.read_until(b'\n', &mut line) {
@@ -125,30 +130,37 @@ fn file(connection: &Connection, path: &Path, accepted: u64) -> Result<Findings>
             Err(error) => Some(Err(error.into())),
         }
     });
-    compare(connection, FILE, lines)
+    compare(connection, FILE, before, lines)
 }
 
 /// Compares the lines of a built-in client, which are committed and acknowledged in order. Lines
 /// after the last acknowledgement may be committed as well.
-fn client(connection: &Connection, source: &str, index: usize, answered: u64) -> Result<Findings> {
+fn client(connection: &Connection, source: &str, senders: &Senders) -> Result<Findings> {
+    let Some(index) = clients::index(source) else {
+        return compare(connection, source, 0, std::iter::empty());
+    };
+    let answered = senders.clients.get(index).copied().unwrap_or(0);
     let last: Option<u64> =
         connection
             .query_row("SELECT max(n) FROM lines WHERE source = ?1", [source], |row| row.get(0))?;
     let accepted = answered.max(last.unwrap_or(0)).min(clients::LINES);
-    compare(connection, source, (1..=accepted).map(|n| Ok(clients::text::text(index, n))))
+    compare(connection, source, 0, (1..=accepted).map(|n| Ok(clients::text::text(index, n))))
 }
 
-/// Compares the lines of a source, numbered from 1, with its rows.
+/// Compares lines of a source, numbered from `before + 1`, with its rows other than 1 to `before`.
 fn compare(
     connection: &Connection,
     source: &str,
+    before: u64,
     lines: impl Iterator<Item = Result<Vec<u8>>>,
 ) -> Result<Findings> {
-    let mut query = rows_of(connection)?;
-    let mut rows = query.query([source])?;
+    let mut query = connection.prepare(
+        "SELECT n, text FROM lines WHERE source = ?1 AND n NOT BETWEEN 1 AND ?2 ORDER BY n",
+    )?;
+    let mut rows = query.query(params![source, before])?;
     let mut row = rows.next()?.map(read).transpose()?;
     let mut findings = Findings::default();
-    for (n, line) in (1..).zip(lines) {
+    for (n, line) in (before as i64 + 1..).zip(lines) {
         let line = line?;
         findings.lines += 1;
         let mut found = false;
@@ -170,34 +182,35 @@ fn compare(
     Ok(findings)
 }
 
-/// Compares an external sender's lines, by the digests of those that this run acknowledged.
-fn compare_external(
-    connection: &Connection,
-    source: &str,
-    answered: &BTreeMap<i64, Option<u64>>,
-) -> Result<(Findings, u64)> {
-    let lines = answered.len() as u64;
-    let (mut findings, mut unknown) = (Findings { lines, ..Findings::default() }, 0);
-    let mut found = BTreeSet::new();
-    let mut query = rows_of(connection)?;
-    let mut rows = query.query([source])?;
+/// Compares external lines, by the digests of those that this run acknowledged. Also returns the
+/// number of rows that it didn't acknowledge.
+fn external(acknowledged: &Connection, db: &Path) -> Result<(Findings, u64)> {
+    let db = db.to_str().ok_or("the path of the database is not UTF-8")?;
+    acknowledged.execute("ATTACH ?1 AS service", [db])?;
+    let mut findings = Findings::default();
+    let mut query = acknowledged.prepare(
+        "SELECT digest, text FROM acknowledged LEFT JOIN service.lines USING (source, n)",
+    )?;
+    let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
-        let (n, text) = read(row)?;
-        let Some(expected) = answered.get(&n) else {
-            unknown += 1;
+        findings.lines += 1;
+        let expected: Option<i64> = row.get(0)?;
+        let Some(text) = row.get_ref(1)?.as_bytes_or_null()? else {
+            findings.lost += 1;
             continue;
         };
         findings.stored += 1;
-        let accounted =
-            expected.is_none_or(|expected| expected == digest(&text)) && found.insert(n);
-        findings.duplicated += u64::from(!accounted);
+        let wrong = u64::from(expected.is_some_and(|expected| expected != digest(text)));
+        findings.lost += wrong;
+        findings.duplicated += wrong;
     }
-    findings.lost = lines - found.len() as u64;
+    let unknown = acknowledged.query_row(
+        "SELECT count(*) FROM service.lines WHERE source <> ?1 AND source NOT GLOB ?2
+         AND NOT EXISTS (SELECT 1 FROM acknowledged AS a WHERE a.source = lines.source AND a.n = lines.n)",
+        [FILE, &format!("{}*", clients::PREFIX)],
+        |row| row.get(0),
+    )?;
     Ok((findings, unknown))
-}
-
-fn rows_of(connection: &Connection) -> rusqlite::Result<Statement<'_>> {
-    connection.prepare("SELECT n, text FROM lines WHERE source = ?1 ORDER BY n")
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<(i64, Vec<u8>)> {
@@ -209,6 +222,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::acknowledged::Acknowledged;
     use crate::storage::batch::{Batch, Line};
     use crate::storage::sqlite::Store;
 
@@ -240,34 +254,42 @@ mod tests {
         ] {
             let (_dir, connection) = database(rows);
             let lines = lines.iter().map(|line| Ok(line.as_bytes().to_vec()));
-            assert_eq!(compare(&connection, "s", lines).unwrap(), expected, "{rows:?}");
+            assert_eq!(compare(&connection, "s", 0, lines).unwrap(), expected, "{rows:?}");
         }
     }
 
     #[test]
     fn the_file_is_split_into_lines_up_to_the_accepted_byte() {
-        let (dir, connection) = database(&[]);
-        let path = dir.path().join("input");
-        std::fs::write(&path, "a\n\nb\r\nc").unwrap();
+        let (_dir, connection) = database(&[]);
 
         for (accepted, lines) in [(0, 0), (2, 1), (3, 2), (6, 3), (7, 4)] {
-            let found = file(&connection, &path, accepted).unwrap();
+            let found = current_file(&connection, &b"a\n\nb\r\nc"[..], accepted, 0).unwrap();
             assert_eq!(found, findings(lines, 0, lines, 0), "{accepted} bytes");
         }
     }
 
     #[test]
+    fn lines_of_earlier_files_are_counted_and_the_current_file_follows_them() {
+        let (dir, connection) = database(&[(1, "a"), (3, "c"), (4, "d")]);
+        let writing = Connection::open(dir.path().join("feed.db")).unwrap();
+        writing.execute("UPDATE lines SET source = ?1", [FILE]).unwrap();
+
+        assert_eq!(earlier(&connection, 3).unwrap(), findings(3, 2, 1, 0));
+        let found = current_file(&connection, &b"d\ne\n"[..], 4, 3).unwrap();
+        assert_eq!(found, findings(2, 1, 1, 0));
+    }
+
+    #[test]
     fn external_lines_are_compared_with_the_acknowledged_ones() {
-        let (_dir, connection) = database(&[(1, "a"), (2, "b"), (3, "c"), (9, "earlier")]);
-        let answered = BTreeMap::from([
-            (1, Some(digest(b"a"))),
-            (2, Some(digest(b"B"))),
-            (3, None),
-            (4, Some(digest(b"d"))),
-        ]);
+        let (dir, _) = database(&[(1, "a"), (2, "b"), (3, "c"), (9, "earlier")]);
+        let acknowledged = Acknowledged::open().unwrap();
+        let line = |(n, text): (i64, &str)| Line { source: "s".into(), n, text: text.into() };
+        let lines = [(1, "a"), (2, "B"), (3, "unknown"), (4, "d")].map(line);
+        let batch = Batch::Connection(lines.into());
+        acknowledged.add(&batch, &[true, true, false, true]).unwrap();
 
-        let (found, unknown) = compare_external(&connection, "s", &answered).unwrap();
+        let found = external(&acknowledged.lock(), &dir.path().join("feed.db")).unwrap();
 
-        assert_eq!((found, unknown), (findings(4, 3, 2, 1), 1));
+        assert_eq!(found, (findings(4, 3, 2, 1), 1));
     }
 }

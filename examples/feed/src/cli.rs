@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use lexopt::prelude::*;
 
+use crate::limits::CONNECTIONS;
+
 /// The most built-in clients, which fit into the usual 1,024 file descriptors.
 const MAX_CLIENTS: usize = 256;
 
@@ -24,7 +26,10 @@ Usage: feed [FLAGS]
   --http ADDR    where /stats, /tree and /healthz are served (default: 127.0.0.1:0)
   --rate N       lines per second from the file and from each client, 0 = no limit (default: 5000)
   --clients N    built-in TCP clients, 1,000 lines each (default: 0, at most 256)
-  --follow       wait for more when the file ends, until a signal
+  --connections N
+                 connections over TCP at once; for a further one, the one that has been silent for
+                 longest is closed (default: 512)
+  --follow       wait for more when the file ends, and for its successor, until a signal
   --chaos        make parts of the service fail, on a schedule of work done
   --seed N       the seed of that schedule (default: random, printed)
   --help         print this
@@ -42,6 +47,7 @@ pub(crate) struct Options {
     /// Lines per second; 0 is no limit.
     pub(crate) rate: u32,
     pub(crate) clients: usize,
+    pub(crate) connections: usize,
     pub(crate) follow: bool,
     pub(crate) chaos: bool,
     pub(crate) seed: u64,
@@ -57,6 +63,7 @@ impl Default for Options {
             http: loopback,
             rate: 5_000,
             clients: 0,
+            connections: CONNECTIONS,
             follow: false,
             chaos: false,
             seed: fastrand::u64(..),
@@ -86,6 +93,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command,
             Long("http") => options.http = address("--http", &mut parser)?,
             Long("rate") => options.rate = number("--rate", &mut parser)?,
             Long("clients") => options.clients = number("--clients", &mut parser)?,
+            Long("connections") => options.connections = number("--connections", &mut parser)?,
             Long("seed") => options.seed = number("--seed", &mut parser)?,
             Long("follow") => options.follow = true,
             Long("chaos") => options.chaos = true,
@@ -95,6 +103,9 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command,
     }
     if options.clients > MAX_CLIENTS {
         return Err(format!("--clients: {} is more than {MAX_CLIENTS}", options.clients));
+    }
+    if options.connections == 0 {
+        return Err("--connections: 0 connections can't take a line; use at least 1".into());
     }
     Ok(Command::Run(options))
 }
@@ -148,8 +159,8 @@ mod tests {
     #[test]
     fn every_flag_is_read() {
         let options = parsed(
-            "--file f --db d --listen 127.0.0.1:1 --http=[::1]:2 --rate 0 --clients 20 --follow \
-             --chaos --seed 18446744073709551615",
+            "--file f --db d --listen 127.0.0.1:1 --http=[::1]:2 --rate 0 --clients 20 --connections 9 \
+             --follow --chaos --seed 18446744073709551615",
         );
 
         let expected = Options {
@@ -159,6 +170,7 @@ mod tests {
             http: "[::1]:2".parse().unwrap(),
             rate: 0,
             clients: 20,
+            connections: 9,
             follow: true,
             chaos: true,
             seed: u64::MAX,
@@ -176,6 +188,7 @@ mod tests {
             ("--rate -1", "--rate: `-1` is not a whole number"),
             ("--seed 18446744073709551616", "--seed: `18446744073709551616` is not a whole number"),
             ("--clients 257", "--clients: 257 is more than 256"),
+            ("--connections 0", "--connections: 0 connections"),
             ("--listen nowhere", "--listen: `nowhere` is not an address"),
             ("--http 127.0.0.1:65536", "--http: `127.0.0.1:65536` is not an address"),
             ("--file=", "--file: the path is empty"),

@@ -1,9 +1,9 @@
 //! The child that serves `/stats`, `/tree` and `/healthz`.
 //!
-//! It is a child of the root, whose handle shows the whole tree.
+//! It is a child of the root, whose handle shows the whole tree. Each connection is a child of
+//! `requests` and serves one request, so that a client that says nothing takes little and is closed
+//! when room is needed.
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,44 +11,20 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::serve::Listener;
 use axum::{Json, Router};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::net::TcpStream;
-use tokio::time::sleep;
 use verger::{Context, Exit, SupervisorHandle};
 
 use crate::app::App;
-use crate::storage::batch::Batch;
+use crate::limits::MAX_HEAD;
+use crate::room::Seat;
 
-/// How long a batch may take to be stored for the service to be healthy.
+/// How long storage may owe a receipt for the service to be healthy.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The wait after an error of the listening socket.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// The listening socket, which stays open when this incarnation ends.
-#[derive(Debug)]
-struct Socket(Arc<App>);
-
-impl Listener for Socket {
-    type Io = TcpStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
-        loop {
-            match self.0.http.accept().await {
-                Ok(accepted) => return accepted,
-                // *Too many open files*, for example, which passes when connections close.
-                Err(_) => sleep(PAUSE).await,
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.http.local_addr()
-    }
-}
 
 /// The state that requests read.
 #[derive(Clone, Debug)]
@@ -58,16 +34,30 @@ struct View {
 }
 
 pub(crate) async fn http(ctx: Context, app: Arc<App>) -> Exit {
-    let socket = Socket(Arc::clone(&app));
+    let tree = ctx.parent();
+    let requests = tree.supervisor("requests").await?;
     let routes = Router::new()
         .route("/", get("/stats /tree /tree.txt /healthz\n"))
         .route("/stats", get(stats))
-        .route("/tree", get(tree))
+        .route("/tree", get(self::tree))
         .route("/tree.txt", get(tree_text))
         .route("/healthz", get(healthz))
-        .with_state(View { app, tree: ctx.parent() });
-    let stopped = ctx.token().cancelled_owned();
-    axum::serve(socket, routes).with_graceful_shutdown(stopped).await?;
+        .with_state(View { app: Arc::clone(&app), tree });
+    app.requests
+        .accept(&ctx, &app.http, &requests, move |ctx, socket, seat| {
+            serve(ctx, socket, seat, routes.clone())
+        })
+        .await
+}
+
+async fn serve(ctx: Context, socket: TcpStream, _seat: Seat, routes: Router) -> Exit {
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(routes));
+    if let Some(Err(error)) = ctx.run_until_cancelled(connection).await {
+        tracing::debug!(%error, "request failed");
+    }
     Ok(())
 }
 
@@ -75,7 +65,7 @@ async fn stats(State(View { app, .. }): State<View>) -> Response {
     let senders = app.ledger.senders();
     Json(json!({
         "lines": app.stats.snapshot(),
-        "file": { "bytes": senders.file, "ended": senders.file_ended },
+        "file": { "bytes": senders.file.offset, "ended": senders.file_ended },
         "clients": { "answered": senders.clients },
         "chaos": app.options.chaos.then(|| app.chaos.struck()),
         "seed": app.options.seed,
@@ -87,7 +77,7 @@ async fn tree(State(View { tree, .. }): State<View>) -> Response {
     let json = [(header::CONTENT_TYPE, "application/json")];
     match tree.status().await {
         Ok(status) => (json, status.json()).into_response(),
-        Err(error) => unavailable(&error),
+        Err(error) => unavailable(&error.to_string()),
     }
 }
 
@@ -95,20 +85,21 @@ async fn tree_text(State(View { tree, .. }): State<View>) -> Response {
     let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     match tree.status().await {
         Ok(status) => (plain, format!("{status}\n")).into_response(),
-        Err(error) => unavailable(&error),
+        Err(error) => unavailable(&error.to_string()),
     }
 }
 
-/// Answers 200 if an empty batch gets a receipt from the database in time.
+/// Answers 200 if storage owes no receipt for longer than [`PATIENCE`]. It sends storage nothing.
 async fn healthz(State(View { app, .. }): State<View>) -> Response {
-    let nothing = Arc::new(Batch::Connection(Vec::new()));
-    match app.store(nothing, PATIENCE).await {
-        Ok(_) => Json(json!({ "healthy": true })).into_response(),
-        Err(error) => unavailable(&error),
+    let owed = app.owed();
+    if owed <= PATIENCE {
+        Json(json!({ "healthy": true })).into_response()
+    } else {
+        unavailable(&format!("storage has stored nothing for {owed:.1?}, and lines are waiting"))
     }
 }
 
-fn unavailable(error: &dyn std::error::Error) -> Response {
-    let unwell = json!({ "healthy": false, "reason": error.to_string() });
+fn unavailable(reason: &str) -> Response {
+    let unwell = json!({ "healthy": false, "reason": reason });
     (StatusCode::SERVICE_UNAVAILABLE, Json(unwell)).into_response()
 }

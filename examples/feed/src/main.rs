@@ -4,6 +4,7 @@
 //! With `--chaos`, its parts panic, fail, hang and are aborted. At the end, an audit compares input
 //! and database. Read [`tree`] first.
 
+mod acknowledged;
 mod app;
 mod audit;
 mod chaos;
@@ -11,8 +12,11 @@ mod cli;
 mod clients;
 mod http;
 mod ingest;
+mod input;
 mod ledger;
+mod limits;
 mod report;
+mod room;
 mod run;
 mod service;
 mod stats;

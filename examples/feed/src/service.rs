@@ -4,17 +4,22 @@
 //! tree handles failures that may pass.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::process::{Resource, getrlimit};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-use crate::app::App;
+use crate::acknowledged::Acknowledged;
+use crate::app::{App, Resources};
 use crate::audit::{self, Report};
 use crate::chaos::Struck;
 use crate::cli::Options;
+use crate::input::Input;
+use crate::limits::{OTHER_FILES, REQUESTS};
 use crate::report::say;
 use crate::run::{self, Ended};
 use crate::storage::batch::Position;
@@ -49,9 +54,12 @@ pub(crate) struct Outcome {
 }
 
 pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
-    let file_len = file_len(&options.file)?;
+    check_open_files(&options)?;
+    check_file(&options.file)?;
     let (db, _temporary) = database(&options.db)?;
-    let position = prepare(&db, &options.file, file_len)?;
+    let (position, input) = prepare(&db, &options)?;
+    let acknowledged = Acknowledged::open();
+    let acknowledged = acknowledged.map_err(|error| format!("no temporary database: {error}"))?;
     let listen = bind("--listen", options.listen).await?;
     let http = bind("--http", options.http).await?;
     say!("seed={}", options.seed);
@@ -60,7 +68,7 @@ pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
     if position.n > 0 {
         say!("resume={position}");
     }
-    let (app, mailboxes) = App::new(options, db, file_len, listen, http);
+    let (app, mailboxes) = App::new(options, Resources { db, input, listen, http, acknowledged });
     let app = Arc::new(app);
     let ended = run::run(&app, mailboxes).await?;
     let struck = app.options.chaos.then(|| app.chaos.struck());
@@ -73,8 +81,21 @@ pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
     Ok(Outcome { gave_up, tree, struck, report, restarts, dead_letters })
 }
 
-/// Returns the length of the file, which must be seekable.
-fn file_len(path: &Path) -> Result<u64, Failure> {
+/// Checks that all connections together may be open, so that HTTP is served even then.
+fn check_open_files(options: &Options) -> Result<(), Failure> {
+    let needed = (options.connections + REQUESTS + options.clients + OTHER_FILES) as u64;
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < needed => Err(Failure::Environment(format!(
+            "--connections {}: {needed} files may be open at once, but the limit is {limit}; run \
+             `ulimit -n {needed}` first, or ask for fewer connections",
+            options.connections
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the file can be read again.
+fn check_file(path: &Path) -> Result<(), Failure> {
     let usage = |what: String| Failure::Usage(format!("--file {}: {what}", path.display()));
     let metadata = fs::metadata(path).map_err(|error| usage(error.to_string()))?;
     if metadata.is_dir() {
@@ -83,8 +104,7 @@ fn file_len(path: &Path) -> Result<u64, Failure> {
     if !metadata.is_file() {
         return Err(usage("it is not a regular file, so it can't be read again".into()));
     }
-    fs::File::open(path).map_err(|error| format!("--file {}: {error}", path.display()))?;
-    Ok(metadata.len())
+    Ok(())
 }
 
 /// Returns the path of the database, and the directory to delete if it is temporary.
@@ -103,18 +123,17 @@ fn database(given: &Option<PathBuf>) -> Result<(PathBuf, Option<TempDir>), Failu
     }
 }
 
-/// Opens the database once, and checks that it works and may belong to this file.
-fn prepare(db: &Path, file: &Path, file_len: u64) -> Result<Position, Failure> {
+/// Opens database and file once, and checks that they work and may belong together.
+fn prepare(db: &Path, options: &Options) -> Result<(Position, Input), Failure> {
     let named = |error: rusqlite::Error| format!("--db {}: {error}", db.display());
     Store::open(db).map_err(named)?;
-    let (position, _) = sqlite::resume(db).map_err(named)?;
-    if position.offset > file_len {
-        let (db, file, offset) = (db.display(), file.display(), position.offset);
-        return Err(Failure::Usage(format!(
-            "--db {db}: it holds {offset} bytes of a file, but {file} has only {file_len}"
-        )));
-    }
-    Ok(position)
+    let (position, last) = sqlite::resume(db).map_err(named)?;
+    let input = Input::open(&options.file, options.follow, position, last.as_deref());
+    let input = input.map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => Failure::Usage(format!("--db {}: {error}", db.display())),
+        _ => Failure::Environment(format!("--file {}: {error}", options.file.display())),
+    })?;
+    Ok((position, input))
 }
 
 async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, Failure> {

@@ -11,7 +11,8 @@
 //! │     ├─ connections dynamic        one child for each connection
 //! │     └─ listener
 //! ├─ clients           one_for_one    only with --clients
-//! ├─ http
+//! ├─ requests          dynamic        one child for each HTTP connection
+//! ├─ http                             starts requests
 //! └─ finish            significant    ends the service when everything is stored
 //! ```
 
@@ -21,8 +22,9 @@ use std::time::Duration;
 
 use verger::policy::AutoShutdown;
 use verger::{
-    Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, Exit, HealthCheck, RestartType,
-    Strategy, Supervisor, SupervisorBuilder, child_with_mailbox, worker_with, worker_with_mailbox,
+    Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, DynamicSupervisorBuilder, Exit,
+    HealthCheck, RestartType, Strategy, Supervisor, SupervisorBuilder, child_with_mailbox,
+    worker_with, worker_with_mailbox,
 };
 
 use crate::app::App;
@@ -47,9 +49,6 @@ const GRACE: Duration = Duration::from_millis(400);
 /// beats.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The most connections at once. Further ones are closed.
-const MAX_CONNECTIONS: usize = 512;
-
 pub(crate) fn build(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Supervisor, BuildError> {
     let mut feed = supervisor("feed", Strategy::RestForOne, ROOT_RESTARTS)
         .auto_shutdown(AutoShutdown::AnySignificant)
@@ -58,7 +57,10 @@ pub(crate) fn build(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Supervisor, 
     if app.options.clients > 0 {
         feed = feed.child(clients(app));
     }
-    feed.child(worker_with("http", Arc::clone(app), http)).child(finish(app)).build()
+    feed.child(connections("requests"))
+        .child(worker_with("http", Arc::clone(app), http))
+        .child(finish(app))
+        .build()
 }
 
 /// Returns a builder with the settings that all supervisors share.
@@ -88,13 +90,14 @@ fn ingest(app: &Arc<App>) -> SupervisorBuilder {
         .child(worker_with("file", Arc::clone(app), file).restart(RestartType::Transient))
         .child(
             supervisor("tcp", Strategy::RestForOne, RESTARTS)
-                .child(
-                    DynamicSupervisor::builder("connections")
-                        .max_children(MAX_CONNECTIONS)
-                        .defaults(|child| child.shutdown(GRACE)),
-                )
+                .child(connections("connections"))
                 .child(worker_with("listener", Arc::clone(app), listener)),
         )
+}
+
+/// Returns a supervisor of connections. Their number is limited by their [`Room`](crate::room::Room).
+fn connections(name: &str) -> DynamicSupervisorBuilder {
+    DynamicSupervisor::builder(name).defaults(|child| child.shutdown(GRACE))
 }
 
 fn clients(app: &Arc<App>) -> SupervisorBuilder {

@@ -3,12 +3,15 @@
 //! A client sends its lines over TCP, as external senders do. When its connection breaks, it sends
 //! the lines without an answer again over a new one. A broken connection is not a failure of the
 //! client.
+//!
+//! The names of the built-in clients are reserved for connections from their [`Sockets`].
 
 pub(crate) mod text;
 
+use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -32,14 +35,46 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The wait before a new connection.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// The beginning of their names, which no other sender may use.
+pub(crate) const PREFIX: &str = "builtin-";
+
+/// The local addresses of the built-in clients' sockets. No other socket of this machine can have
+/// one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets(Mutex<HashSet<SocketAddr>>);
+
+/// The address of an open socket of a built-in client.
+struct Entry<'a>(&'a Sockets, SocketAddr);
+
+impl Sockets {
+    pub(crate) fn contains(&self, address: SocketAddr) -> bool {
+        self.lock().contains(&address)
+    }
+
+    fn enter(&self, address: SocketAddr) -> Entry<'_> {
+        self.lock().insert(address);
+        Entry(self, address)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<SocketAddr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        self.0.lock().remove(&self.1);
+    }
+}
+
 /// Returns the name of the client with this index, which is the source of its lines.
 pub(crate) fn name(index: usize) -> String {
-    format!("builtin-{}", index + 1)
+    format!("{PREFIX}{}", index + 1)
 }
 
 /// Returns the index of the client with this name, whether or not it is part of this run.
 pub(crate) fn index(name: &str) -> Option<usize> {
-    let number = name.strip_prefix("builtin-")?.parse::<usize>().ok()?;
+    let number = name.strip_prefix(PREFIX)?.parse::<usize>().ok()?;
     number.checked_sub(1).filter(|&index| self::name(index) == name)
 }
 
@@ -61,6 +96,8 @@ pub(crate) async fn client(ctx: Context, app: Arc<App>, index: usize) -> Exit {
 /// Sends the lines without an answer over one connection.
 async fn converse(ctx: &Context, app: &App, index: usize, address: SocketAddr) -> io::Result<()> {
     let mut socket = TcpStream::connect(address).await?;
+    // Dropped before the socket, so that the address is never that of a later one.
+    let _entry = app.builtin.enter(socket.local_addr()?);
     socket.set_nodelay(true)?;
     let (receiver, mut sender) = socket.split();
     let mut answers = BufReader::new(receiver);

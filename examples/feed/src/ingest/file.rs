@@ -1,10 +1,9 @@
 //! The child that reads the file.
 //!
-//! Each incarnation reads the position from the database and continues there.
+//! Each incarnation reads the position from the database and continues there. A followed file that
+//! is replaced, as log rotation does, is read to its end before its successor is begun.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
-use std::path::Path;
+use std::io::{self, BufReader, Read, Take};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use super::pace::Pace;
 use super::{MAX_BYTES, MAX_LINES, PATIENCE};
 use crate::app::App;
 use crate::chaos::Site;
+use crate::input::{Current, Input, Reader};
 use crate::storage::batch::{Batch, Position};
 use crate::storage::sqlite;
 
@@ -53,7 +53,7 @@ async fn read(ctx: &Context, app: &Arc<App>) -> Exit {
         if chunk.texts.is_empty() {
             if !app.options.follow {
                 app.chaos.strike(ctx, Site::File).await?;
-                app.ledger.file_accepted(source.position.offset);
+                app.ledger.file_accepted(source.position);
                 app.ledger.file_ended();
                 return Ok(());
             }
@@ -64,60 +64,68 @@ async fn read(ctx: &Context, app: &Arc<App>) -> Exit {
             break;
         }
         let batch = source.batch(chunk);
-        let receipt = app.store(Arc::new(batch), PATIENCE).await?;
+        let receipt = app.store(Arc::new(batch), None, PATIENCE).await?;
         if receipt.position != source.position {
             let (at, expected) = (receipt.position, source.position);
             return Err(format!("the database stands at {at}, not at {expected}").into());
         }
-        app.ledger.file_accepted(source.position.offset);
+        app.ledger.file_accepted(source.position);
         ctx.set_status(format!("line {}", source.position.n));
         app.chaos.strike(ctx, Site::File).await?;
     }
     Ok(())
 }
 
-/// The open file, at the position to continue from.
+/// The current file, at the position to continue from.
 #[derive(Debug)]
 struct Source {
-    lines: Lines<BufReader<Take<File>>>,
+    input: Arc<Input>,
+    current: Current,
+    lines: Lines<BufReader<Take<Reader>>>,
     /// The position after the last batch.
     position: Position,
     /// Whether the next line replaces the last stored one, which had no newline.
     again: bool,
-    follow: bool,
 }
 
 impl Source {
     fn resume(app: &App) -> io::Result<Self> {
         let (position, last) = sqlite::resume(&app.db).map_err(io::Error::other)?;
-        let limit = if app.options.follow { u64::MAX } else { app.file_len };
-        Self::open(&app.options.file, position, last, limit, app.options.follow)
+        let last = last.map_or(0, |last| last.len() as u64);
+        Self::open(&app.input, position, last)
     }
 
-    /// Opens the file behind `position`; `last` is the length of the line before it.
-    fn open(
-        path: &Path,
-        position: Position,
-        last: u64,
-        limit: u64,
-        follow: bool,
-    ) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let len = file.metadata()?.len();
-        check_length(position, len)?;
-        let may_grow = follow || position.offset < limit;
-        let again = may_grow && !ends_with_newline(&mut file, position.offset)?;
-        let begin = if again { position.offset.saturating_sub(last) } else { position.offset };
-        file.seek(SeekFrom::Start(begin))?;
-        let input = BufReader::with_capacity(1 << 16, file.take(limit.saturating_sub(begin)));
-        Ok(Self { lines: Lines::new(input, begin), position, again, follow })
+    /// Continues behind `position`; `last` is the length of the line before it.
+    fn open(input: &Arc<Input>, position: Position, last: u64) -> io::Result<Self> {
+        let current = input.current();
+        let stored = current.stored(position);
+        check_length(stored, current.len()?)?;
+        let limit = if input.follow { u64::MAX } else { input.len };
+        let may_grow = input.follow || stored < limit;
+        let again = may_grow && !current.ends_with_newline(stored)?;
+        let begin = if again { stored.saturating_sub(last) } else { stored };
+        let lines = lines(&current, begin, limit);
+        Ok(Self { input: Arc::clone(input), current, lines, position, again })
     }
 
+    /// Returns the next lines. A followed file ends when its successor has any bytes.
     fn next(mut self, stride: usize) -> io::Result<(Self, Chunk)> {
-        let chunk = self.lines.next(stride, MAX_BYTES, self.follow)?;
-        if chunk.texts.is_empty() {
-            let file = self.lines.input().get_ref().get_ref();
-            check_length(self.position, file.metadata()?.len())?;
+        let follow = self.input.follow;
+        let mut chunk = self.lines.next(stride, MAX_BYTES, follow)?;
+        if !chunk.texts.is_empty() {
+            return Ok((self, chunk));
+        }
+        check_length(self.current.stored(self.position), self.current.len()?)?;
+        if follow && let Some(successor) = self.input.successor(&self.current)? {
+            // What was written to the file before its successor, and its last line, even if that has
+            // no newline.
+            chunk = self.lines.next(stride, MAX_BYTES, false)?;
+            if chunk.texts.is_empty() {
+                self.current = self.input.replace(&self.current, successor, self.position.n);
+                self.lines = lines(&self.current, 0, u64::MAX);
+                self.again = false;
+                chunk = self.lines.next(stride, MAX_BYTES, follow)?;
+            }
         }
         Ok((self, chunk))
     }
@@ -126,27 +134,22 @@ impl Source {
     fn batch(&mut self, Chunk { texts, offset }: Chunk) -> Batch {
         let (from, again) = (self.position, std::mem::take(&mut self.again));
         let n = from.n + texts.len() as u64 - u64::from(again);
-        self.position = Position { n, offset };
+        self.position = Position { n, offset, before: self.current.before };
         Batch::File { from, to: self.position, again, texts }
     }
 }
 
-fn check_length(position: Position, len: u64) -> io::Result<()> {
-    if len < position.offset {
-        let offset = position.offset;
-        let lost = format!("{offset} bytes of the file are stored, but it has only {len}");
+fn lines(current: &Current, begin: u64, limit: u64) -> Lines<BufReader<Take<Reader>>> {
+    let input = current.reader(begin).take(limit.saturating_sub(begin));
+    Lines::new(BufReader::with_capacity(1 << 16, input), begin)
+}
+
+fn check_length(stored: u64, len: u64) -> io::Result<()> {
+    if len < stored {
+        let lost = format!("{stored} bytes of the file are stored, but it has only {len}");
         return Err(io::Error::new(io::ErrorKind::InvalidData, lost));
     }
     Ok(())
-}
-
-/// Whether the file's first `offset` bytes end with a line; no bytes do.
-fn ends_with_newline(file: &mut File, offset: u64) -> io::Result<bool> {
-    let Some(before) = offset.checked_sub(1) else { return Ok(true) };
-    let mut byte = [0];
-    file.seek(SeekFrom::Start(before))?;
-    file.read_exact(&mut byte)?;
-    Ok(byte == [b'\n'])
 }
 
 /// Runs blocking code on a blocking thread.
@@ -158,23 +161,23 @@ async fn blocking<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
-    fn open(path: &Path, (n, offset): (u64, u64), last: u64, follow: bool) -> io::Result<Source> {
-        let len = std::fs::metadata(path)?.len();
-        Source::open(
-            path,
-            Position { n, offset },
-            last,
-            if follow { u64::MAX } else { len },
-            follow,
-        )
+    fn at(n: u64, offset: u64, before: u64) -> Position {
+        Position { n, offset, before }
     }
 
-    fn batch(source: Source) -> (Position, bool, Vec<Vec<u8>>) {
+    fn open(path: &Path, position: Position, last: u64, follow: bool) -> io::Result<Source> {
+        let input = Input::open(path, follow, position, None)?;
+        Source::open(&Arc::new(input), position, last)
+    }
+
+    fn batch(source: Source) -> (Source, Position, bool, Vec<Vec<u8>>) {
         let (mut source, chunk) = source.next(10).unwrap();
         match source.batch(chunk) {
-            Batch::File { to, again, texts, .. } => (to, again, texts),
+            Batch::File { to, again, texts, .. } => (source, to, again, texts),
             Batch::Connection(_) => unreachable!("a file makes file batches"),
         }
     }
@@ -184,9 +187,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "a\nbb\nc").unwrap();
 
-        let (to, again, texts) = batch(open(file.path(), (1, 2), 1, false).unwrap());
+        let (_, to, again, texts) = batch(open(file.path(), at(1, 2, 0), 1, false).unwrap());
 
-        assert_eq!((to, again), (Position { n: 3, offset: 6 }, false));
+        assert_eq!((to, again), (at(3, 6, 0), false));
         assert_eq!(texts, [&b"bb"[..], b"c"]);
     }
 
@@ -198,10 +201,10 @@ mod tests {
         {
             std::fs::write(&file, grown).unwrap();
 
-            let (to, again, texts) = batch(open(file.path(), (2, 3), 1, false).unwrap());
+            let (_, to, again, texts) = batch(open(file.path(), at(2, 3, 0), 1, false).unwrap());
 
             let n = 1 + expected.len() as u64;
-            assert_eq!((to, again), (Position { n, offset: end }, true), "{grown:?}");
+            assert_eq!((to, again), (at(n, end, 0), true), "{grown:?}");
             assert_eq!(texts, expected, "{grown:?}");
         }
     }
@@ -212,18 +215,62 @@ mod tests {
         std::fs::write(&file, "a\nb").unwrap();
 
         for follow in [false, true] {
-            let (_, chunk) = open(file.path(), (2, 3), 1, follow).unwrap().next(10).unwrap();
+            let (_, chunk) = open(file.path(), at(2, 3, 0), 1, follow).unwrap().next(10).unwrap();
             assert_eq!(chunk.texts, [b""; 0]);
         }
     }
 
     #[test]
-    fn a_file_that_has_shrunk_is_an_error() {
+    fn a_followed_file_that_shrinks_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "a\nb\n").unwrap();
+        let source = open(file.path(), at(2, 4, 0), 1, true).unwrap();
         std::fs::write(&file, "a\n").unwrap();
 
-        let error = open(file.path(), (2, 4), 1, false).unwrap_err();
+        let error = source.next(10).unwrap_err();
 
         assert_eq!(error.to_string(), "4 bytes of the file are stored, but it has only 2");
+    }
+
+    #[test]
+    fn a_replaced_file_is_read_to_its_end_before_its_successor() {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, old] = ["input", "input.1"].map(|name| dir.path().join(name));
+        std::fs::write(&path, "a\n").unwrap();
+        let (source, ..) = batch(open(&path, Position::default(), 0, true).unwrap());
+
+        std::fs::rename(&path, &old).unwrap();
+        std::fs::write(&old, "a\nb\nc").unwrap();
+        let (source, to, _, texts) = batch(source);
+        assert_eq!((to, texts), (at(2, 4, 0), vec![b"b".to_vec()]), "it has no successor yet");
+        std::fs::write(&path, "").unwrap();
+        let (source, _, _, texts) = batch(source);
+        assert_eq!(texts, [b""; 0], "the successor is empty");
+
+        std::fs::write(&path, "d\ne\n").unwrap();
+        let (source, to, _, texts) = batch(source);
+        assert_eq!((to, texts), (at(3, 5, 0), vec![b"c".to_vec()]));
+        let (_, to, again, texts) = batch(source);
+        assert_eq!((to, again), (at(5, 4, 3), false));
+        assert_eq!(texts, [b"d", b"e"]);
+    }
+
+    #[test]
+    fn a_reader_that_restarts_after_a_rotation_misses_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, old] = ["input", "input.1"].map(|name| dir.path().join(name));
+        std::fs::write(&path, "a\nb\n").unwrap();
+        let input = Arc::new(Input::open(&path, true, Position::default(), None).unwrap());
+        std::fs::rename(&path, old).unwrap();
+        std::fs::write(&path, "c\n").unwrap();
+
+        // Before the successor is begun, and after it, but before anything of it is stored.
+        let (source, to, _, texts) = batch(Source::open(&input, at(1, 2, 0), 1).unwrap());
+        assert_eq!((to, texts), (at(2, 4, 0), vec![b"b".to_vec()]));
+        let (_, chunk) = source.next(10).unwrap();
+        assert_eq!(chunk.texts, [b"c"]);
+        let (_, to, _, texts) = batch(Source::open(&input, at(2, 4, 0), 1).unwrap());
+
+        assert_eq!((to, texts), (at(3, 2, 2), vec![b"c".to_vec()]));
     }
 }

@@ -59,11 +59,6 @@ impl<R: BufRead> Lines<R> {
         Ok(Chunk { texts, offset: self.offset })
     }
 
-    /// Returns the input.
-    pub(crate) fn input(&self) -> &R {
-        &self.input
-    }
-
     fn line(&mut self, open: bool) -> io::Result<Option<Vec<u8>>> {
         loop {
             let available = self.input.fill_buf()?;

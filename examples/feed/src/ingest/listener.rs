@@ -1,36 +1,19 @@
-//! The child that accepts connections and starts one child for each.
+//! The child that accepts connections of the line protocol.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::sleep;
-use tracing::warn;
 use verger::{Context, Exit};
 
-use super::connection::connection;
+use super::connection::serve;
 use crate::app::App;
-
-/// The wait after an error such as *too many open files*, which passes when connections close.
-const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn listener(ctx: Context, app: Arc<App>) -> Exit {
     let tcp = ctx.parent();
     let connections = tcp.supervisor("connections").await?;
-    while let Some(accepted) = ctx.run_until_cancelled(app.listen.accept()).await {
-        match accepted {
-            Ok((socket, peer)) => {
-                app.stats.accepted();
-                let spec = connection(Arc::clone(&app), socket, tcp.clone());
-                if let Err(error) = connections.start_child(spec).await {
-                    // The socket is closed. The client may connect again.
-                    warn!(%peer, %error, "connection refused");
-                }
-            }
-            Err(error) => {
-                warn!(%error, "accept failed");
-                ctx.run_until_cancelled(sleep(PAUSE)).await;
-            }
-        }
-    }
-    Ok(())
+    let shared = Arc::clone(&app);
+    app.connections
+        .accept(&ctx, &app.listen, &connections, move |ctx, socket, seat| {
+            serve(ctx, Arc::clone(&shared), socket, seat, tcp.clone())
+        })
+        .await
 }

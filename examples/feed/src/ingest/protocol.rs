@@ -6,12 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::clients;
+use crate::limits::{LINE_TIME, MAX_LINE};
 use crate::storage::batch::Line;
 use crate::storage::sqlite::FILE;
-
-/// The longest line. A longer one is refused and its connection closed, because a line is held in
-/// memory.
-pub(crate) const MAX_LINE: usize = 16 << 20;
 
 /// The longest name of a source.
 const MAX_ID: usize = 256;
@@ -27,6 +25,16 @@ pub(crate) enum Refusal {
     Reserved,
     TooLong,
     NoNewline,
+    Slow,
+    NoMemory,
+}
+
+/// The sender of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    External,
+    /// A client of this program, to which the names of the built-in clients are reserved.
+    BuiltIn,
 }
 
 impl fmt::Display for Refusal {
@@ -39,15 +47,22 @@ impl fmt::Display for Refusal {
             Self::BadNumber => {
                 write!(f, "the N of `NAME/N` is not a number from 1 to {}", i64::MAX)
             }
-            Self::Reserved => write!(f, "the name `{FILE}` is taken by the file"),
+            Self::Reserved => {
+                let prefix = clients::PREFIX;
+                write!(f, "the name `{FILE}` and names that begin with `{prefix}` are reserved")
+            }
             Self::TooLong => write!(f, "the line is longer than {MAX_LINE} bytes"),
             Self::NoNewline => f.write_str("the last line has no newline and was not stored"),
+            Self::Slow => write!(f, "the line was not finished within {LINE_TIME:?}"),
+            Self::NoMemory => {
+                f.write_str("long lines take all memory at the moment; send this one again later")
+            }
         }
     }
 }
 
 /// Parses one line, without its `\n`.
-pub(crate) fn parse(line: &[u8]) -> Result<Line, Refusal> {
+pub(crate) fn parse(line: &[u8], peer: Peer) -> Result<Line, Refusal> {
     let space = line.iter().position(|&byte| byte == b' ').ok_or(Refusal::NoText)?;
     let (id, text) = (&line[..space], &line[space + 1..]);
     if id.len() > MAX_ID {
@@ -60,6 +75,9 @@ pub(crate) fn parse(line: &[u8]) -> Result<Line, Refusal> {
     match name {
         "" => Err(Refusal::NoId),
         FILE => Err(Refusal::Reserved),
+        name if name.starts_with(clients::PREFIX) != (peer == Peer::BuiltIn) => {
+            Err(Refusal::Reserved)
+        }
         name => Ok(Line { source: Arc::from(name), n, text: text.to_vec() }),
     }
 }
@@ -96,7 +114,7 @@ mod tests {
             ("é/9223372036854775807 x".as_bytes(), "é", i64::MAX, b"x"),
         ] {
             let expected = Line { source: source.into(), n, text: text.to_vec() };
-            assert_eq!(parse(line), Ok(expected), "{line:?}");
+            assert_eq!(parse(line, Peer::External), Ok(expected), "{line:?}");
         }
     }
 
@@ -117,18 +135,31 @@ mod tests {
             (b"a/9223372036854775808 x", Refusal::BadNumber),
             (b"\xff/1 x", Refusal::NotUtf8),
             (b"file/1 x", Refusal::Reserved),
+            (b"builtin-1/1 x", Refusal::Reserved),
+            (b"builtin-/1 x", Refusal::Reserved),
             (&long, Refusal::LongId),
         ] {
-            assert_eq!(parse(line), Err(refusal), "{}", String::from_utf8_lossy(line));
+            assert_eq!(
+                parse(line, Peer::External),
+                Err(refusal),
+                "{}",
+                String::from_utf8_lossy(line)
+            );
         }
     }
 
     #[test]
     fn an_answer_is_one_line() {
         let mut answers = Vec::new();
-        ok(&parse(b"eu/west/12 x").unwrap(), &mut answers);
-        error(Refusal::Reserved, &mut answers);
+        ok(&parse(b"eu/west/12 x", Peer::External).unwrap(), &mut answers);
+        error(Refusal::NotUtf8, &mut answers);
 
-        assert_eq!(answers, b"ok eu/west/12\nerror the name `file` is taken by the file\n");
+        assert_eq!(answers, b"ok eu/west/12\nerror `NAME/N` is not UTF-8\n");
+    }
+
+    #[test]
+    fn a_built_in_client_uses_the_reserved_names_and_no_other() {
+        assert_eq!(parse(b"builtin-1/1 x", Peer::BuiltIn).unwrap().source, "builtin-1".into());
+        assert_eq!(parse(b"mill/1 x", Peer::BuiltIn), Err(Refusal::Reserved));
     }
 }

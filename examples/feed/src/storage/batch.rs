@@ -7,11 +7,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// How far the file has been stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How far the file has been stored. Of two positions, the greater one is the later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     /// Lines stored.
     pub(crate) n: u64,
+    /// How many of them were stored from files before the one that the offset belongs to.
+    pub(crate) before: u64,
     /// The offset after the last stored line, including its newline if it has one.
     pub(crate) offset: u64,
 }

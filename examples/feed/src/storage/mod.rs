@@ -6,20 +6,19 @@
 
 pub(crate) mod batch;
 pub(crate) mod database;
+pub(crate) mod progress;
 pub(crate) mod pulse;
 pub(crate) mod sqlite;
 pub(crate) mod writer;
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
 use verger::mailbox;
 use verger::mailbox::{Address, Mailbox, Reply};
 
 use self::batch::{Batch, Receipt};
-
-/// Enough for one batch of the file and of each connection, which wait for a receipt before they send
-/// the next, and for some batches of sources that have ended.
-const OFFERS: usize = 1_000;
+use crate::limits::OFFERS;
 
 /// The writer sends one commit at a time, and may leave one behind at each restart.
 const COMMITS: usize = 16;
@@ -29,6 +28,10 @@ const COMMITS: usize = 16;
 pub(crate) struct Offer {
     pub(crate) batch: Arc<Batch>,
     pub(crate) reply: Reply<Receipt>,
+    /// The room that the batch takes in the writer's mailbox, which is therefore never full.
+    pub(crate) _room: OwnedSemaphorePermit,
+    /// The share of the memory for long lines.
+    pub(crate) _memory: Option<OwnedSemaphorePermit>,
 }
 
 /// Batches that are committed in one transaction, with the reply for their receipts.
@@ -59,11 +62,9 @@ pub(crate) fn mailboxes() -> (Address<Offer>, Address<Commit>, Mailboxes) {
 mod tests {
     use std::time::Duration;
 
-    use tokio::net::TcpListener;
-
     use super::batch::Position;
     use super::*;
-    use crate::app::App;
+    use crate::app::tests::app;
     use crate::chaos::Struck;
     use crate::cli::Options;
     use crate::tree;
@@ -73,18 +74,14 @@ mod tests {
     #[tokio::test]
     async fn sources_get_a_receipt_despite_all_failures_and_each_line_is_stored_once() {
         let dir = tempfile::tempdir().unwrap();
-        let bind = || TcpListener::bind("127.0.0.1:0");
         let options = Options { chaos: true, seed: 1, ..Options::default() };
-        let db = dir.path().join("feed.db");
-        let (app, mailboxes) =
-            App::new(options, db.clone(), 0, bind().await.unwrap(), bind().await.unwrap());
-        let app = Arc::new(app);
+        let (app, mailboxes) = app(dir.path(), options).await;
         // After the first commit, all failures of the first 1,000 lines are due: each kind at the
         // database and at the writer, between a commit and its receipt.
-        let to = Position { n: 1_000, offset: 1_000 };
+        let to = Position { n: 1_000, offset: 1_000, before: 0 };
         let texts = vec![Vec::new(); 1_000];
         let batch = Batch::File { from: Position::default(), to, again: false, texts };
-        let asked = tokio::join!(app.store(Arc::new(batch), PATIENCE), async {
+        let asked = tokio::join!(app.store(Arc::new(batch), None, PATIENCE), async {
             tree::storage(&app, mailboxes).build().unwrap().start().await.unwrap()
         });
 
@@ -93,7 +90,7 @@ mod tests {
         assert_eq!(receipt.unwrap(), repeated, "it hears of the last commit, which stored nothing");
         let expected = Struck { panics: 1, errors: 1, hangs: 1, aborts: 2 };
         assert_eq!(app.chaos.struck(), expected);
-        assert_eq!(sqlite::resume(&db).unwrap().0, to);
+        assert_eq!(sqlite::resume(&app.db).unwrap().0, to);
         assert_eq!(app.stats.snapshot().stored, 1_000);
         tree.stop("the test is over").await.unwrap();
         assert_eq!(app.database.len(), 0);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, Transaction, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, Row, Transaction, params};
 use rusqlite::{TransactionBehavior, named_params};
 
 use super::batch::{Batch, Line, Position, Receipt};
@@ -29,7 +29,8 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS position (
         source TEXT PRIMARY KEY,
         n      INTEGER NOT NULL,
-        offset INTEGER NOT NULL
+        offset INTEGER NOT NULL,
+        before INTEGER NOT NULL
     );
 ";
 
@@ -50,6 +51,7 @@ impl Store {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(SCHEMA)?;
         transaction.prepare("SELECT source, n, text FROM lines")?;
+        transaction.prepare("SELECT source, n, offset, before FROM position")?;
         transaction.commit()?;
         Ok(Self { connection })
     }
@@ -98,10 +100,13 @@ fn store_file(
         insert.execute(params![FILE, n, text])?;
     }
     let mut advance = transaction.prepare_cached(
-        "INSERT INTO position (source, n, offset) VALUES (:source, :n, :offset)
-         ON CONFLICT (source) DO UPDATE SET n = :n, offset = :offset",
+        "INSERT INTO position (source, n, offset, before) VALUES (:source, :n, :offset, :before)
+         ON CONFLICT (source) DO UPDATE SET n = :n, offset = :offset, before = :before",
     )?;
-    advance.execute(named_params! { ":source": FILE, ":n": to.n, ":offset": to.offset })?;
+    let Position { n, offset, before } = to;
+    advance.execute(
+        named_params! { ":source": FILE, ":n": n, ":offset": offset, ":before": before },
+    )?;
     Ok(Receipt { new: Vec::new(), stored: to.n - from.n, position: to })
 }
 
@@ -116,12 +121,12 @@ fn store_lines(transaction: &Transaction<'_>, lines: &[Line]) -> Result<Receipt>
 }
 
 /// Returns the position in the file; its beginning if none of it was ever stored.
-fn position(connection: &Connection) -> Result<Position> {
+pub(crate) fn position(connection: &Connection) -> Result<Position> {
     let mut query =
-        connection.prepare_cached("SELECT n, offset FROM position WHERE source = ?1")?;
-    let position = query
-        .query_row([FILE], |row| Ok(Position { n: row.get(0)?, offset: row.get(1)? }))
-        .optional()?;
+        connection.prepare_cached("SELECT n, offset, before FROM position WHERE source = ?1")?;
+    let read =
+        |row: &Row<'_>| Ok(Position { n: row.get(0)?, offset: row.get(1)?, before: row.get(2)? });
+    let position = query.query_row([FILE], read).optional()?;
     Ok(position.unwrap_or_default())
 }
 
@@ -133,18 +138,18 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Returns where to resume the file, and the length of the line before that position.
-pub(crate) fn resume(path: &Path) -> Result<(Position, u64)> {
+/// Returns where to resume the file, and the stored line before that position.
+pub(crate) fn resume(path: &Path) -> Result<(Position, Option<Vec<u8>>)> {
     let connection = open_to_read(path)?;
     let position = position(&connection)?;
     let last = connection
         .query_row(
-            "SELECT length(text) FROM lines WHERE source = ?1 AND n = ?2",
+            "SELECT text FROM lines WHERE source = ?1 AND n = ?2",
             params![FILE, position.n],
-            |row| row.get(0),
+            |row| Ok(row.get_ref(0)?.as_bytes()?.to_vec()),
         )
         .optional()?;
-    Ok((position, last.unwrap_or(0)))
+    Ok((position, last))
 }
 
 #[cfg(test)]
@@ -156,7 +161,7 @@ mod tests {
     }
 
     fn file(from: (u64, u64), to: (u64, u64), again: bool, texts: &[&str]) -> Arc<Batch> {
-        let position = |(n, offset)| Position { n, offset };
+        let position = |(n, offset)| Position { n, offset, before: 0 };
         let texts = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
         Arc::new(Batch::File { from: position(from), to: position(to), again, texts })
     }
@@ -177,8 +182,14 @@ mod tests {
 
         let receipts = store.commit(&[file((0, 0), (2, 4), false, &["a", "a"])]).unwrap();
 
-        assert_eq!((receipts[0].stored, receipts[0].position), (2, Position { n: 2, offset: 4 }));
-        assert_eq!(resume(&path), Ok((Position { n: 2, offset: 4 }, 1)));
+        assert_eq!(
+            (receipts[0].stored, receipts[0].position),
+            (2, Position { n: 2, offset: 4, before: 0 })
+        );
+        assert_eq!(
+            resume(&path),
+            Ok((Position { n: 2, offset: 4, before: 0 }, Some(b"a".to_vec())))
+        );
         assert_eq!(rows(&path).len(), 2);
     }
 
@@ -192,7 +203,7 @@ mod tests {
         let receipts = store.commit(&[Arc::clone(&batch), batch]).unwrap();
 
         assert_eq!((receipts[0].stored, receipts[1].stored), (1, 0));
-        assert_eq!(receipts[1].position, Position { n: 1, offset: 2 });
+        assert_eq!(receipts[1].position, Position { n: 1, offset: 2, before: 0 });
         assert_eq!(rows(&path).len(), 1);
     }
 

@@ -25,6 +25,7 @@ pub(crate) async fn writer(ctx: Context, mut inbox: Inbox<Offer>, app: Arc<App>)
             offer.reply.send(receipt);
             offer.ack();
         }
+        app.progress.made();
         ctx.set_status(app.stats.line());
     }
     Ok(())

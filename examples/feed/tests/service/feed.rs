@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Lines, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -56,6 +57,26 @@ impl Place {
         let mut command = command(args.split_whitespace());
         command.arg("--file").arg(self.file()).arg("--db").arg(self.db());
         command
+    }
+
+    /// Starts the service with a limit of open files.
+    pub(crate) fn start_with_files(&self, limit: u32, args: &str) -> Feed {
+        Feed::start(self.command_with_files(limit, args))
+    }
+
+    pub(crate) fn command_with_files(&self, limit: u32, args: &str) -> Command {
+        let command = self.command(args);
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("ulimit -n {limit} && exec \"$0\" \"$@\""));
+        shell.arg(command.get_program()).args(command.get_args()).env("RUST_LOG", "off");
+        shell
+    }
+
+    /// Keeps the service from writing to the database, until this is dropped.
+    pub(crate) fn lock(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(self.db()).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        connection
     }
 
     /// The stored texts of a source, in order.
@@ -118,9 +139,22 @@ impl Feed {
         Peer { answers: BufReader::new(stream.try_clone().unwrap()), stream }
     }
 
+    /// Connects to HTTP.
+    pub(crate) fn connect_http(&self) -> TcpStream {
+        TcpStream::connect(&self.said["http"]).unwrap()
+    }
+
+    /// Returns the most memory that the process has had, in bytes, where the system says it.
+    pub(crate) fn most_memory(&self) -> Option<u64> {
+        let path = format!("/proc/{}/status", self.process.id());
+        let status = std::fs::read_to_string(path).ok()?;
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(most.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1_024)
+    }
+
     /// Sends an HTTP request, and returns the status line and the body.
     pub(crate) fn get(&self, path: &str) -> (String, String) {
-        let mut stream = TcpStream::connect(&self.said["http"]).unwrap();
+        let mut stream = self.connect_http();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: feed\r\nconnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -130,12 +164,10 @@ impl Feed {
 
     /// Polls the counters until this many lines were stored since the start.
     pub(crate) fn stored(&self, lines: u64) {
-        loop {
+        wait_until(|| {
             let stats: serde_json::Value = serde_json::from_str(&self.get("/stats").1).unwrap();
-            if stats["lines"]["stored"].as_u64().unwrap() >= lines {
-                return;
-            }
-        }
+            stats["lines"]["stored"].as_u64().unwrap() >= lines
+        });
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -200,6 +232,17 @@ impl Peer {
         self.stream.write_all(bytes).unwrap();
     }
 
+    /// Sends as much as the service reads before it closes the connection.
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).ok();
+    }
+
+    /// Whether there is an answer, or the connection is closed.
+    pub(crate) fn was_answered(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        !matches!(self.stream.peek(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+
     /// Closes the sending half.
     pub(crate) fn finish(&mut self) {
         self.stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -210,6 +253,15 @@ impl Peer {
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
         answer.trim_end_matches('\n').to_owned()
+    }
+}
+
+/// Polls until the condition holds. Fails after a minute.
+#[track_caller]
+pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never happened");
     }
 }
 
