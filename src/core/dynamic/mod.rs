@@ -9,12 +9,14 @@
 //! 1. A [`Walk`] over all children visits at most [`SLICE`] of them after each event.
 
 mod exits;
+mod occupied;
 mod requests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::occupied::OccupiedPlaces;
 use super::SLICE;
 use super::arena::Key;
 use super::child::{ChildState, DownState, StopReason, Timer};
@@ -28,7 +30,7 @@ use crate::policy::{ChildOptions, Rules, Shutdown, StartCause, later};
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Dynamic {
     pub(super) children: Children,
-    count: usize,
+    occupied: OccupiedPlaces,
     pub(super) up: bool,
     pub(super) finishing: Option<Finish>,
     pub(super) finished: bool,
@@ -60,7 +62,7 @@ impl Dynamic {
     pub(super) fn new(rules: Arc<Rules>, now: Instant, seed: u64) -> Self {
         Self {
             children: Children::new(rules, now, seed),
-            count: 0,
+            occupied: OccupiedPlaces::default(),
             up: false,
             finishing: None,
             finished: false,
@@ -72,20 +74,20 @@ impl Dynamic {
     /// Whether there is room for another child.
     pub(super) fn admits(&self) -> Result<(), ChildAnswer> {
         match self.children.rules.max_children {
-            Some(max) if self.count >= max => Err(ChildAnswer::MaxChildren(max)),
+            Some(max) if self.occupied.count() >= max => Err(ChildAnswer::MaxChildren(max)),
             _ => Ok(()),
         }
     }
 
     pub(super) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
-        self.count += 1;
-        self.children.add(options, 0, now)
+        let key = self.children.add(options, 0, now);
+        self.occupied.insert(key.index());
+        key
     }
 
     pub(super) fn next(&self, place: u64) -> Option<(Key, u64)> {
-        let from = usize::try_from(place).ok()?;
-        let mut places = from..self.children.entries.places();
-        let key = places.find_map(|index| self.children.entries.at(index))?;
+        let place = self.occupied.first_from(usize::try_from(place).ok()?)?;
+        let key = self.children.entries.at(place)?;
         Some((key, key.index() as u64 + 1))
     }
 
@@ -124,7 +126,7 @@ impl Dynamic {
             if self.is_finishing() { ChildAnswer::ShuttingDown } else { ChildAnswer::Stopped };
         self.children.answer_all(key, &answer, cx);
         if self.children.remove(key, cx).is_some() {
-            self.count -= 1;
+            self.occupied.remove(key.index());
         }
     }
 
@@ -178,7 +180,7 @@ impl Dynamic {
     }
 
     fn finish_if_empty(&mut self, cx: &mut StepCx<'_>) {
-        if self.count == 0
+        if self.occupied.count() == 0
             && let Some(finish) = &self.finishing
         {
             cx.push(Effect::Finish(finish.clone()));
