@@ -12,7 +12,7 @@ use crate::child::{
 };
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
-use crate::path::{LazyPath, check_name};
+use crate::path::{LazyPath, Path, check_name};
 use crate::policy::{PolicySource, Preset, Rules, unreachable};
 use crate::runtime::Blueprint;
 use crate::subscriber;
@@ -29,10 +29,32 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
         children.push(child.resolve(&path, &mut warnings)?);
     }
     let blueprint = blueprint(description, &path, children, &mut warnings)?;
+    if blueprint.lends {
+        check_mailboxes(path.path(), &blueprint.children)?;
+    }
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }
     Ok(Supervisor::new(Arc::new(blueprint), warnings))
+}
+
+/// Checks that no two children of the tree share a mailbox.
+fn check_mailboxes(root: &Path, children: &[ChildSpec]) -> Result<(), BuildError> {
+    let mut owners = HashMap::new();
+    // A list instead of recursion, as a tree can be a thousand levels deep.
+    let mut open = vec![(root.clone(), children)];
+    while let Some((above, children)) = open.pop() {
+        for child in children.iter().filter(|child| child.lends()) {
+            let path = above.join(child.name());
+            if let Some(mailbox) = child.factory.mailbox()
+                && let Some(owner) = owners.insert(Arc::as_ptr(mailbox).addr(), path.clone())
+            {
+                return Err(BuildError::MailboxTaken { path, owner });
+            }
+            open.push((path, child.factory.children()));
+        }
+    }
+    Ok(())
 }
 
 impl Nested for Description {

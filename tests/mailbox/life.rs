@@ -349,9 +349,15 @@ async fn a_mailbox_belongs_to_one_child_at_a_time() {
     let twins = app().child(spec.clone()).child(spec.clone().named("second"));
     assert_eq!(twins.build().unwrap_err().to_string(), text);
 
-    // With two supervisors, the conflict is found when the second child starts.
     let other = Supervisor::builder("other").child(spec.clone());
-    let tree = app().child(spec).child(other).build().unwrap().start().await.unwrap();
+    let text =
+        "`app/other/reader` uses the mailbox of `app/reader`; make one mailbox for each child";
+    let cousins = app().child(spec.clone()).child(other.clone());
+    assert_eq!(cousins.build().unwrap_err().to_string(), text);
+
+    // If the second supervisor is added later, the conflict is found when its child starts.
+    let tree = app().child(spec).build().unwrap().start().await.unwrap();
+    tree.start_child(other).await.unwrap();
     settle().await;
     let info = tree.which_child("other/reader").await.unwrap();
     assert_eq!(
