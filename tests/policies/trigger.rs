@@ -218,6 +218,42 @@ mod what_ends {
         let (fakes, tree) = with(Trigger::any()).await;
         fakes.end("a", End::Normal).await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Restarting, 1));
+
+        let (fakes, tree) = with(Trigger::failure()).await;
+        fakes.end("a", End::Normal).await;
+        assert_eq!(fakes.actions(), ["end a", "stop z"], "the supervisor ends with the child");
+        tree.wait().await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seed0_33_each_preset_answers_every_exit_as_its_name_says() {
+        let any = (Trigger::any(), true);
+        let failure = (Trigger::failure(), false);
+        for (preset, (trigger, restarts_after_a_normal_end)) in [
+            (Preset::actor_ts(), any.clone()),
+            (Preset::pekko_on_stop(), any),
+            (Preset::pekko_on_failure(), failure),
+        ] {
+            let name = preset.name();
+            assert_eq!(*preset.trigger(), trigger, "{name}");
+            for (end, restarts) in
+                [(End::Error, true), (End::Panic, true), (End::Normal, restarts_after_a_normal_end)]
+            {
+                let fakes = FakeChildren::new();
+                let app = Supervisor::builder("app").unlimited_restarts().preset(preset.clone());
+                let tree = start(app.child(fakes.child("a"))).await;
+                fakes.end("a", end).await;
+                let ended = match tree.which_child("a").await {
+                    Ok(child) => child.lifecycle.to_string(),
+                    Err(error) => error.to_string(),
+                };
+                let expected = if restarts { "restarting" } else { "`app` has ended" };
+                assert_eq!(ended, expected, "{name}, {end:?}");
+                if !restarts {
+                    tree.wait().await.unwrap();
+                }
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -279,6 +315,46 @@ mod errors {
         for trigger in [Trigger::any(), Trigger::failure(), Trigger::stop()] {
             let trigger = trigger.restart_if(is(ErrorKind::TimedOut));
             assert_eq!(becomes(failing(ErrorKind::TimedOut).restart(trigger)).await, RESTARTED);
+        }
+    }
+
+    /// Pekko's strategy stops the child on the error, and the backoff brings up a fresh one.
+    #[tokio::test(start_paused = true)]
+    async fn kin_54_an_error_that_stops_the_child_is_followed_by_a_fresh_child() {
+        for preset in [Preset::pekko_on_stop(), Preset::pekko_on_failure()] {
+            let made = Arc::new(AtomicU32::new(0));
+            let makes = Arc::clone(&made);
+            let fresh = verger::child("a", move || {
+                makes.fetch_add(1, Relaxed);
+                Fresh { polls: 0 }
+            });
+            let builder = Supervisor::builder("app").unlimited_restarts().preset(preset);
+            let tree = start(builder.random(|| || 0.0).child(fresh)).await;
+            settle().await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Restarting, 1));
+            tokio::time::sleep(3 * SECOND).await;
+            settle().await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
+            assert_eq!(made.load(Relaxed), 2, "a value for each incarnation");
+            tree.stop("the end").await.unwrap();
+        }
+    }
+
+    /// A value that fails in its first incarnation, and whose state begins at zero in the second.
+    struct Fresh {
+        polls: u32,
+    }
+
+    #[verger::async_trait]
+    impl verger::Child for Fresh {
+        async fn run(&mut self, ctx: &Context) -> Exit {
+            self.polls += 1;
+            assert_eq!(self.polls, 1, "the value of the failed incarnation is gone");
+            if ctx.incarnation() == 1 {
+                return Err(io::Error::from(ErrorKind::TimedOut).into());
+            }
+            ctx.cancelled().await;
+            Ok(())
         }
     }
 
