@@ -57,7 +57,7 @@ async fn seed2_15_the_delay_is_that_of_the_last_failure() {
         ["0: poison 0 try 1#1", "0: start#2", "1000: poison 0 try 2#2", "1000: start#3"]
     );
 
-    // The first message again, after two seconds from then; the other stays behind it.
+    // The first message is delivered again two seconds later, and the second one stays behind it.
     tree.send([Note(2)]);
     tree.pass(ms(1_999)).await;
     assert!(tree.log().is_empty());

@@ -270,8 +270,8 @@ async fn kin_58_a_child_that_was_sent_its_final_message_is_not_restarted() {
     assert_eq!(tree.letters(), ["undelivered_at_stop: 0"]);
 }
 
-/// In Pekko, what the child writes to its parent reaches the parent of its backoff supervisor. Here, a
-/// child writes to an address, and that of a child of its supervisor's parent is as good as any.
+/// In Pekko, a message from the child to its parent reaches the parent of its backoff supervisor. Here,
+/// a child sends to an address, such as that of a child of its supervisor's parent.
 #[tokio::test(start_paused = true)]
 async fn kin_62_what_a_child_writes_upwards_passes_its_supervisor_by_in_every_incarnation() {
     let above = Reader::new();

@@ -154,7 +154,7 @@ async fn seed4_23_unanswerable_requests_fail_when_the_child_fails() {
 async fn seed4_23_a_hundred_messages_during_the_delay_start_no_second_child() {
     for (rule, read, lost) in [(WhileDown::Stash, 100, 0), (WhileDown::DeadLetter, 0, 100)] {
         let change = |mailbox: Mailbox<Message>| mailbox.while_down(rule);
-        // A message starts the child, unless it is lost while the child is down.
+        // `start_on_message` stashes messages whatever the rule, so the second case does without it.
         let treat = |spec: ChildSpec| if lost == 0 { spec.start_on_message() } else { spec };
         let mut tree = Tree::with(Reader::new(), 1000, change, treat).await;
         tree.reader.timed();

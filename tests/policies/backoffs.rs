@@ -706,7 +706,7 @@ async fn kin_70_a_failed_start_is_an_ordinary_failure() {
     assert!(error.to_string().contains("activation failed: no start"), "{error}");
 }
 
-/// The error says why, and the call says what is next: pebble's starter is told by the error.
+/// In pebble, the error also names the next step. Here, the documentation of each call does.
 #[tokio::test(start_paused = true)]
 async fn kin_81_the_caller_of_a_start_learns_of_the_failure_and_of_the_next_step() {
     let fakes = FakeChildren::new();

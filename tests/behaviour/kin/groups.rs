@@ -74,7 +74,7 @@ async fn kin_99_a_child_added_in_a_start_survives_the_restart_of_its_supervisor(
         assert_eq!(names, ["spawns", "b", "added"]);
         assert_eq!(runs(&mid).await, [1, 1, 1]);
     }
-    // A child that shall outlive `mid` is declared beside it.
+    // A child that must outlive `mid` is declared beside it.
     assert_eq!(app.which_child("other").await.unwrap().incarnation, 1);
     app.stop("done").await.unwrap();
 }

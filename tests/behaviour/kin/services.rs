@@ -12,7 +12,7 @@ use verger::{
     Strategy, Supervisor, SupervisorBuilder, worker, worker_with,
 };
 
-use super::{at_once, eager, endings, lifecycle, runs, secs, start};
+use super::{at_once, eager, endings, lifecycle, limited, runs, secs, start};
 use crate::common::{End, FakeChildren, settle};
 
 #[tokio::test(start_paused = true)]
@@ -386,11 +386,11 @@ async fn kin_126_a_hundred_nested_supervisors_can_be_cancelled_at_once() {
     }
 }
 
-/// A leaf below a hundred supervisors.
+/// A leaf below a hundred supervisors, each of which gives up at the first failure.
 fn nested() -> (FakeChildren, SupervisorBuilder) {
     let fakes = FakeChildren::new();
-    let lowest = eager("s").child(fakes.child("leaf"));
-    (fakes, (1..100).fold(lowest, |below, _| eager("s").child(below)))
+    let lowest = limited("s", 0).child(fakes.child("leaf"));
+    (fakes, (1..100).fold(lowest, |below, _| limited("s", 0).child(below)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -439,7 +439,7 @@ async fn kin_127_a_clone_of_a_tree_is_a_tree_of_its_own() {
     assert_eq!(endings(&mut events), ["app/mid/idle#1 shutdown", "app/mid#1 shutdown"]);
 }
 
-/// There is no child without a spec. What is wrong with a spec is an error with its path, at any depth.
+/// A child can't exist without a spec. A mistake in a spec is an error with its path, at any depth.
 #[tokio::test(start_paused = true)]
 async fn kin_127_a_mistake_in_a_nested_supervisor_is_an_error_with_its_path() {
     let fakes = FakeChildren::new();
