@@ -17,6 +17,7 @@ use verger::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// A supervisor that restarts after a second, without a limit.
 fn app() -> SupervisorBuilder {
@@ -30,6 +31,11 @@ fn second() -> Backoff {
 async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
     let child = tree.which_child(path).await.unwrap();
     (child.lifecycle, child.incarnation)
+}
+
+/// Returns how the tree ends. Fails instead of waiting for a tree that doesn't.
+async fn end_of(tree: &SupervisorHandle) -> Result<(), RunError> {
+    tokio::time::timeout(HOUR, tree.wait()).await.expect("the tree runs on")
 }
 
 /// Waits until a second later.
@@ -123,7 +129,7 @@ mod what_ends {
 
         let ended = Instant::now();
         fakes.end("a", End::Normal).await;
-        tree.wait().await.unwrap();
+        end_of(&tree).await.unwrap();
         assert_eq!(ended.elapsed(), Duration::ZERO, "there is no delay");
         assert_eq!(fakes.actions(), ["end a", "stop z"]);
     }
@@ -161,7 +167,7 @@ mod what_ends {
             fakes.log();
 
             fakes.end("a", End::Error).await;
-            let error = tree.wait().await.unwrap_err();
+            let error = end_of(&tree).await.unwrap_err();
             assert_eq!(error.to_string(), "`app` gave up on `app/a`: failed: a failed");
             assert_eq!(error.exit_code(), 1);
             assert_eq!(fakes.actions(), ["end a", "stop z"]);
@@ -201,7 +207,7 @@ mod what_ends {
             assert_eq!(state(&tree, "a").await, (Lifecycle::Active, incarnation));
         }
         fakes.end("a", End::Normal).await;
-        tree.wait().await.unwrap();
+        end_of(&tree).await.unwrap();
     }
 
     /// `any` is the later meaning of `onStop`, and `failure` is for an unexpected exit.
@@ -222,7 +228,7 @@ mod what_ends {
         let (fakes, tree) = with(Trigger::failure()).await;
         fakes.end("a", End::Normal).await;
         assert_eq!(fakes.actions(), ["end a", "stop z"], "the supervisor ends with the child");
-        tree.wait().await.unwrap();
+        end_of(&tree).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
@@ -250,7 +256,7 @@ mod what_ends {
                 let expected = if restarts { "restarting" } else { "`app` has ended" };
                 assert_eq!(ended, expected, "{name}, {end:?}");
                 if !restarts {
-                    tree.wait().await.unwrap();
+                    end_of(&tree).await.unwrap();
                 }
             }
         }
@@ -364,7 +370,7 @@ mod errors {
         let begun = Instant::now();
         let tree =
             app().child(failing(ErrorKind::TimedOut).restart(trigger.clone())).build().unwrap();
-        tree.run().await.unwrap();
+        tokio::time::timeout(HOUR, tree.run()).await.expect("the tree runs on").unwrap();
         assert_eq!(begun.elapsed(), Duration::ZERO);
 
         // The rule doesn't change other errors.
@@ -516,7 +522,7 @@ mod what_is_left {
             match result {
                 None => assert_eq!(tree.count_children().await.unwrap().specs, 1),
                 Some(expected) => {
-                    let ended = tree.wait().await.map_err(|error: RunError| error.to_string());
+                    let ended = end_of(&tree).await.map_err(|error: RunError| error.to_string());
                     assert_eq!(ended, expected.map_err(str::to_owned));
                     assert_eq!(fakes.actions().last().unwrap(), "stop b");
                 }
@@ -528,7 +534,7 @@ mod what_is_left {
     async fn a_normal_end_may_fail_the_supervisor() {
         let (fakes, tree) = with(Trigger::any().on(ExitKind::Normal, OnExit::FailSupervisor)).await;
         fakes.end("a", End::Normal).await;
-        let error = tree.wait().await.unwrap_err();
+        let error = end_of(&tree).await.unwrap_err();
         assert_eq!(error.to_string(), "`app` gave up on `app/a`: ended normally");
         assert!(matches!(error, RunError::GaveUp { reason: ExitReason::Normal, .. }));
     }
@@ -642,6 +648,6 @@ mod how_it_is_said {
         later().await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
         fakes.end("a", End::Error).await;
-        tree.wait().await.unwrap();
+        end_of(&tree).await.unwrap();
     }
 }
