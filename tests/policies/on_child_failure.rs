@@ -302,8 +302,11 @@ struct Endpoint(u32);
 #[derive(Debug, PartialEq)]
 struct Region(&'static str);
 
+/// The endpoint and the region of an incarnation.
+type Seen = (Option<u32>, Option<&'static str>);
+
 /// A child that records the endpoint it connects to, and its region.
-fn client(seen: &Arc<Mutex<Vec<(Option<u32>, Option<&'static str>)>>>) -> ChildSpec {
+fn client(seen: &Arc<Mutex<Vec<Seen>>>) -> ChildSpec {
     let seen = Arc::clone(seen);
     worker("client", move |ctx: Context| {
         let endpoint = ctx.property::<Endpoint>().map(|endpoint| endpoint.0);
