@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn kin_54_consecutive_failures_are_reported_once() {
+    fn kin_158_consecutive_failures_up_to_the_threshold_are_reported_once() {
         let table = [
             (3, "---", "..u"),
             (3, "------", "..u..."),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn kin_54_the_default_is_every_ten_seconds_with_a_timeout_of_three_and_three_failures() {
+    fn the_default_is_every_ten_seconds_with_a_timeout_of_three_and_three_failures() {
         let HealthSettings { every, timeout, failures } = HealthSettings::default();
         assert_eq!((every.as_secs(), timeout.as_secs(), failures), (10, 3, 3));
     }

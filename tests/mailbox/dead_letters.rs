@@ -1,6 +1,6 @@
 //! Dead letters of messages, from end to end.
 
-use verger::dead_letter::{DeadLetterStore, ReplayError};
+use verger::dead_letter::{DeadLetterReason, DeadLetterStore, ReplayError};
 use verger::mailbox::WhileDown;
 
 use super::*;
@@ -171,4 +171,27 @@ async fn kin_135_messages_of_a_suppressed_type_reach_only_subscribers_that_ask_f
     assert_eq!(count(&mut suppressed), (0, 1));
     assert_eq!(count(&mut all), (1, 1));
     tree.stop("enough").await.unwrap();
+}
+
+/// A `match` over all reasons needs an arm for reasons to come; without one of them, or with the enum
+/// closed, this doesn't compile.
+#[test]
+#[deny(unreachable_patterns)]
+fn seed3_05_reasons_may_be_added_and_their_words_stay() {
+    use DeadLetterReason as Reason;
+    let word = |reason| match reason {
+        Reason::HandlerError => "handler_error",
+        Reason::MailboxFull => "mailbox_full",
+        Reason::MailboxClosed => "mailbox_closed",
+        Reason::StashOverflow => "stash_overflow",
+        Reason::DroppedWhileDown => "dropped_while_down",
+        Reason::Evicted => "evicted",
+        Reason::Poison => "poison",
+        Reason::UndeliveredAtStop => "undelivered_at_stop",
+        Reason::GaveUp => "gave_up",
+        _ => "a later one",
+    };
+    for reason in [Reason::HandlerError, Reason::MailboxFull, Reason::Evicted, Reason::GaveUp] {
+        assert_eq!(reason.to_string(), word(reason));
+    }
 }

@@ -28,17 +28,41 @@ async fn seed2_14_without_failures_there_is_no_delay() {
 #[tokio::test(start_paused = true)]
 async fn seed2_15_messages_that_arrive_in_the_delay_are_read_at_its_end() {
     let tree = tree().await;
-    tree.send([Poison(0)]);
+    tree.send([Fail]);
     settle().await;
     for n in 1..=10 {
         tree.pass(ms(50)).await;
         tree.send([Note(n)]);
     }
     tree.pass(ms(499)).await;
-    assert_eq!(tree.log(), ["0: poison 0 try 1#1", "0: start#2"]);
+    assert_eq!(tree.log(), ["0: start#2"]);
 
     tree.pass(ms(1)).await;
-    assert_eq!(tree.log(), ["1000: poison 0 try 2#2", "1000: start#3"], "one wait for all of them");
+    let at_the_end: Vec<_> = (1..=10).map(|n| format!("1000: {n} try 1#2")).collect();
+    assert_eq!(tree.log(), at_the_end, "one delay for all of them");
+    tree.pass(secs(60)).await;
+    assert!(tree.log().is_empty(), "and no second one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed2_15_the_delay_is_that_of_the_last_failure() {
+    let tree = tree().await;
+    tree.send([Poison(0)]);
+    settle().await;
+    tree.pass(ms(400)).await;
+    tree.send([Note(1)]);
+    tree.pass(ms(600)).await;
+    assert_eq!(
+        tree.log(),
+        ["0: poison 0 try 1#1", "0: start#2", "1000: poison 0 try 2#2", "1000: start#3"]
+    );
+
+    // The first message is delivered again two seconds later, and the second one stays behind it.
+    tree.send([Note(2)]);
+    tree.pass(ms(1_999)).await;
+    assert!(tree.log().is_empty());
+    tree.pass(ms(1)).await;
+    assert_eq!(tree.log(), ["3000: poison 0 try 3#3", "3000: start#4"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,6 +28,36 @@ async fn seed0_25_the_drain_grace_is_50_ms_or_a_shorter_first_delay() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn seed0_14_a_stop_in_the_grace_cancels_the_pending_drain() {
+    let mut tree = tree(|mailbox| mailbox.drain(Drain::After(ms(300))), |spec| spec).await;
+    tree.send([Fail, Note(1), Note(2)]);
+    tree.pass(WAIT + ms(299)).await;
+    assert_eq!(tree.log(), ["start#2"]);
+
+    let called = Instant::now();
+    tree.handle.stop("enough").await.unwrap();
+    assert_eq!(called.elapsed(), Duration::ZERO, "the stop doesn't wait for the drain");
+    tree.pass(secs(60)).await;
+    let read = ["1#2", "2#2", "none#2"];
+    assert_eq!(tree.log(), read, "a child that is stopped reads the rest, once");
+    assert!(tree.letters().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed0_14_a_stop_in_the_grace_of_a_child_that_reads_no_more_leaves_dead_letters() {
+    let change = |mailbox: Mailbox<Message>| mailbox.drain(Drain::After(ms(300)));
+    let mut tree = tree(change, |spec| spec).await;
+    tree.send([Fail, Note(1), Note(2)]);
+    tree.reader.starts([Begin::Fail(secs(60))]);
+    tree.pass(WAIT + ms(299)).await;
+
+    tree.handle.stop("enough").await.unwrap();
+    tree.pass(secs(60)).await;
+    assert_eq!(tree.log(), ["start#2"]);
+    assert_eq!(tree.letters(), ["undelivered_at_stop: 1", "undelivered_at_stop: 2"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn seed0_26_in_the_grace_new_messages_are_read_at_once_if_none_are_stashed() {
     let tree = tree(|mailbox| mailbox, |spec| spec).await;
     tree.fail().await;

@@ -12,6 +12,8 @@ mod drain;
 mod edges;
 mod hangs;
 mod life;
+#[path = "../common/log.rs"]
+mod log;
 mod message_starts;
 mod senders;
 mod stops;

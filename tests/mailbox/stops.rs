@@ -270,22 +270,41 @@ async fn kin_58_a_child_that_was_sent_its_final_message_is_not_restarted() {
     assert_eq!(tree.letters(), ["undelivered_at_stop: 0"]);
 }
 
+/// In Pekko, a message from the child to its parent reaches the parent of its backoff supervisor. Here,
+/// a child sends to an address, such as that of a child of its supervisor's parent.
 #[tokio::test(start_paused = true)]
-async fn kin_62_a_child_can_send_to_any_address_that_it_was_given() {
-    // Pekko's child writes to its grandparent; a verger child writes to addresses only.
+async fn kin_62_what_a_child_writes_upwards_passes_its_supervisor_by_in_every_incarnation() {
     let above = Reader::new();
     let (up, mailbox_above) = mailbox(1000);
     let ingest = Supervisor::builder("ingest").child(worker("child", move |ctx: Context| {
         let up = up.clone();
         async move {
+            assert_eq!(ctx.parent().path().as_str(), "app/ingest");
             up.send(Note(ctx.incarnation())).await.map_err(|error| error.to_string())?;
+            let answer = up.ask(|reply| Ask(ctx.incarnation(), reply)).await;
+            assert_eq!(text_of(answer), format!("{} by 1", ctx.incarnation()));
             ctx.cancelled().await;
             Exit::Ok(())
         }
     }));
+    let defaults = |child: verger::ChildDefaults| child.backoff(Backoff::constant(WAIT));
+    let ingest = ingest.unlimited_restarts().defaults(defaults);
     let tree = app().child(above.spec(mailbox_above)).child(ingest);
     let tree = tree.build().unwrap().start().await.unwrap();
+    let mut letters = tree.dead_letters();
     settle().await;
-    assert_eq!(above.log(), ["start#1", "1#1"]);
+    assert_eq!(above.log(), ["start#1", "1#1", "1?#1"]);
+
+    // The child's next incarnation, and the first below the supervisor's next incarnation.
+    tree.kill_child("ingest/child").await.unwrap();
+    tokio::time::sleep(WAIT).await;
+    settle().await;
+    assert_eq!(above.log(), ["2#1", "2?#1"]);
+    tree.kill_child("ingest").await.unwrap();
+    tokio::time::sleep(WAIT).await;
+    settle().await;
+    assert_eq!(tree.which_child("ingest").await.unwrap().incarnation, 2);
+    assert_eq!(above.log(), ["1#1", "1?#1"]);
+    assert!(letters.try_next().is_none());
     tree.stop("enough").await.unwrap();
 }

@@ -1,8 +1,11 @@
 //! Messages that arrive while the child is down.
 
+use tracing::level_filters::LevelFilter;
+use verger::dead_letter::{DeadLetterReason, DeadLetterStore};
 use verger::mailbox::{Overflow, WhileDown};
 
 use super::*;
+use crate::log::Log;
 
 #[tokio::test(start_paused = true)]
 async fn seed0_22_by_default_messages_are_stashed() {
@@ -87,16 +90,31 @@ async fn seed0_36_a_stashed_request_keeps_its_reply_channel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seed0_37_a_dropped_message_is_neither_delivered_nor_silently_lost() {
-    let mut tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::Drop)).await;
+async fn seed0_37_a_dropped_message_is_counted_logged_at_debug_and_not_delivered() {
+    let log = Log::at(LevelFilter::DEBUG);
+    let store = DeadLetterStore::metrics_only();
+    let reader = Reader::new();
+    let (address, mailbox) = mailbox(1000);
+    let app =
+        app().dead_letter_store(&store).child(reader.spec(mailbox.while_down(WhileDown::Drop)));
+    let handle = app.build().unwrap().start().await.unwrap();
+    let letters = handle.dead_letters();
+    settle().await;
+    let mut tree = Tree { reader, address, handle, letters };
     tree.fail().await;
+    log.lines();
 
     tree.send((1..=5).map(Note));
+    let dropped = "DEBUG verger::dead_letter: dead letter child=app/reader incarnation=1 \
+                   reason=dropped_while_down event_type=\"mailbox::Message\"";
+    assert_eq!(log.lines(), [dropped; 5], "nothing above the level of debug");
     tree.pass(WAIT + ms(50)).await;
 
     assert_eq!(tree.log(), ["start#1", "start#2"]);
     let expected: Vec<_> = (1..=5).map(|n| format!("dropped_while_down: {n}")).collect();
     assert_eq!(tree.letters(), expected);
+    let counts = store.counts();
+    assert_eq!((counts.total, counts.of(DeadLetterReason::DroppedWhileDown)), (5, 5));
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,16 +135,49 @@ async fn seed0_38_a_dropped_request_fails_at_once() {
 #[tokio::test(start_paused = true)]
 async fn seed4_23_unanswerable_requests_fail_when_the_child_fails() {
     // They aren't delivered after the restart.
-    let tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::DeadLetter)).await;
+    let mut tree = Tree::new(|mailbox| mailbox.while_down(WhileDown::DeadLetter)).await;
     let began = Instant::now();
+    // The first waits in the mailbox of the child that fails, and the second comes later.
     tree.send([Fail]);
-    let answer = tree.address.ask(|reply| Ask(1, reply)).await;
+    let queued = tree.address.ask(|reply| Ask(1, reply)).await;
+    let late = tree.address.ask(|reply| Ask(2, reply)).await;
 
-    assert_eq!(
-        text_of(answer),
-        "the question to `app/reader` was not delivered: dropped_while_down"
-    );
+    let refused = "the question to `app/reader` was not delivered: dropped_while_down";
+    assert_eq!([text_of(queued), text_of(late)], [refused; 2]);
     assert_eq!(began.elapsed(), Duration::ZERO);
+    tree.pass(WAIT + ms(50)).await;
+    assert_eq!(tree.log(), ["start#1", "start#2"]);
+    assert_eq!(tree.letters(), ["dropped_while_down: 1?", "dropped_while_down: 2?"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_23_a_hundred_messages_during_the_delay_start_no_second_child() {
+    for (rule, read, lost) in [(WhileDown::Stash, 100, 0), (WhileDown::DeadLetter, 0, 100)] {
+        let change = |mailbox: Mailbox<Message>| mailbox.while_down(rule);
+        // `start_on_message` stashes messages whatever the rule, so the second case does without it.
+        let treat = |spec: ChildSpec| if lost == 0 { spec.start_on_message() } else { spec };
+        let mut tree = Tree::with(Reader::new(), 1000, change, treat).await;
+        tree.reader.timed();
+        tree.send([Fail]);
+        tree.pass(ms(50)).await;
+        let begun = tree.log();
+        assert_eq!(begun.len(), 1, "{begun:?}");
+        tree.reader.timed();
+        for n in 0..100 {
+            tree.send([Note(n)]);
+            tree.pass(ms(9)).await;
+            let child = tree.handle.which_child("reader").await.unwrap();
+            assert_eq!((child.lifecycle, child.incarnation), (verger::Lifecycle::Restarting, 1));
+        }
+        tree.pass(secs(60)).await;
+
+        let restarted = if lost == 0 { 1000 } else { 950 };
+        let mut expected = vec![format!("{restarted}: start#2")];
+        expected.extend((0..read).map(|n| format!("1050: {n}#2")));
+        assert_eq!(tree.log(), expected);
+        let letters: Vec<_> = (0..lost).map(|n| format!("dropped_while_down: {n}")).collect();
+        assert_eq!(tree.letters(), letters);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use crate::common::start;
-use verger::policy::Preset;
+use verger::policy::{AutoShutdown, Preset};
 use verger::status::ChildKind;
-use verger::{Context, RestartType, RunError, Shutdown, supervisor, worker};
+use verger::{BuildError, Context, RestartType, RunError, Shutdown, supervisor, worker};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -49,7 +49,17 @@ async fn otp_21_options_that_a_declaration_omits_have_their_defaults() {
         tree.stop("next").await.unwrap();
     }
 
-    // Without auto-shutdown, the end of a child ends nothing.
+    // A significant child is refused, because there is no auto-shutdown.
+    let declared = || {
+        let job = verger::worker("job", async |ctx: Context| ctx.cancelled().await);
+        let job = job.restart(RestartType::Transient).significant();
+        Strategy { db: Db }.builder().child(job)
+    };
+    let error = declared().build().unwrap_err();
+    assert!(matches!(&error, BuildError::SignificantWithoutAutoShutdown { .. }), "{error}");
+    assert!(declared().auto_shutdown(AutoShutdown::AnySignificant).build().is_ok());
+
+    // The end of the only child ends nothing.
     let tree = start(Strategy { db: Db }.builder()).await;
     tree.terminate_child("db").await.unwrap();
     assert!(tokio::time::timeout(HOUR, tree.wait()).await.is_err());

@@ -376,20 +376,29 @@ async fn kin_71_repeated_failures_are_logged_at_a_higher_level_until_the_child_r
     let child = fakes.child("a").backoff(backoff);
     let child = child.failure_log(FailureLog::at(LogLevel::Info).critical(LogLevel::Error, 3));
     let tree = start(app().unlimited_restarts().child(child)).await;
+    let fail = async |life| {
+        sleep(life).await;
+        fakes.end("a", End::Error).await;
+        sleep(seconds(1)).await;
+        settle().await;
+    };
     let levels = || {
-        let lines = log.lines().into_iter().filter(|line| line.contains("restarting"));
+        let lines = log.lines().into_iter().filter(|line| line.contains(": restarting "));
         lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     for _ in 0..5 {
-        tree.kill_child("a").await.unwrap();
-        sleep(seconds(1)).await;
-        settle().await;
+        fail(seconds(0)).await;
     }
     assert_eq!(levels(), ["INFO", "INFO", "INFO", "ERROR", "ERROR"]);
 
-    sleep(seconds(60)).await;
-    tree.kill_child("a").await.unwrap();
-    assert_eq!(levels(), ["INFO"]);
+    fail(seconds(59)).await;
+    assert_eq!(levels(), ["ERROR"], "the run was too short for a reset");
+
+    fail(seconds(60)).await;
+    for _ in 0..3 {
+        fail(seconds(0)).await;
+    }
+    assert_eq!(levels(), ["INFO", "INFO", "INFO", "ERROR"], "the count starts again");
     tree.stop("enough").await.unwrap();
 }
 

@@ -170,6 +170,27 @@ async fn otp_21_elixirs_preset_alone_means_three_restarts_in_five_seconds() {
     assert!(matches!(ended, Err(RunError::GaveUp { .. })));
 }
 
+/// A significant child is refused where there is no auto-shutdown, so it shows the default.
+#[tokio::test(start_paused = true)]
+async fn otp_21_by_default_there_is_no_auto_shutdown() {
+    let job = |fakes: &FakeChildren| fakes.child("a").restart(RestartType::Transient);
+    for app in [
+        Supervisor::builder as fn(&'static str) -> SupervisorBuilder,
+        |name| Supervisor::builder(name).preset(Preset::elixir()),
+        |name| Supervisor::builder(name).preset(Preset::otp()),
+    ] {
+        let fakes = FakeChildren::new();
+        let error = app("app").child(job(&fakes).significant()).build().unwrap_err();
+        assert!(matches!(&error, BuildError::SignificantWithoutAutoShutdown { .. }), "{error}");
+
+        // The only child ends, and the supervisor goes on without one.
+        let tree = start(app("app").child(job(&fakes))).await;
+        fakes.end("a", End::Normal).await;
+        assert!(tokio::time::timeout(HOUR, tree.wait()).await.is_err());
+        tree.stop("next").await.unwrap();
+    }
+}
+
 /// There are no unknown modules: a value that is no child doesn't compile.
 #[tokio::test(start_paused = true)]
 async fn otp_22_every_child_spec_can_be_overridden_and_the_last_override_wins() {

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
-use verger::policy::{Curve, Jitter, Preset, Reset};
+use tokio::time::{Instant, sleep};
+use verger::mailbox::{Inbox, Reply};
+use verger::policy::{Curve, Intensity, Jitter, OnExhausted, OnExit, Preset, Reset, RestartPolicy};
+use verger::resilience::{Retry, retry};
 use verger::status::{ChildInfo, EventKind};
 use verger::{
-    Backoff, BuildError, Child, ChildSpec, Context, ControlError, Exit, Lifecycle, RestartType,
-    Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child, worker,
+    Backoff, BuildError, Child, ChildRef, ChildSpec, Context, ControlError, Exit, ExitKind,
+    Lifecycle, RestartType, Supervisor, SupervisorBuilder, SupervisorHandle, async_trait, child,
+    child_with_mailbox, mailbox, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -275,6 +278,40 @@ async fn seed0_20_a_custom_curve_replaces_the_default() {
     }
 }
 
+/// The sample of the document: 100, 100, 200, 300, 500, … ms.
+struct Fib;
+
+impl Curve for Fib {
+    fn delay(&self, index: u32) -> Duration {
+        let (mut a, mut b) = (100, 100);
+        for _ in 0..index.min(40) {
+            (a, b) = (b, a + b);
+        }
+        ms(a)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed1_18_a_custom_curve_of_one_method_works_in_a_supervisor_and_in_a_retry() {
+    let fib = Backoff::custom(Fib).cap(ms(500));
+    let fakes = FakeChildren::new();
+    let tree = start(app().child(fakes.child("a").backoff(fib.clone()))).await;
+    for expected in [100, 100, 200, 300, 500, 500] {
+        assert_eq!(fail(&tree, &fakes, "a").await, ms(expected));
+    }
+
+    let began = Instant::now();
+    let mut calls = Vec::new();
+    let policy = Retry::attempts(7).backoff(fib);
+    let result: Result<(), &str> = retry(policy, || {
+        calls.push(began.elapsed());
+        std::future::ready(Err("no"))
+    })
+    .await;
+    assert_eq!(result, Err("no"));
+    assert_eq!(calls, [0, 100, 200, 400, 700, 1_200, 1_700].map(ms));
+}
+
 #[tokio::test(start_paused = true)]
 async fn seed1_19_a_custom_curve_plugs_into_a_supervisor() {
     let (fakes, recorder) = (FakeChildren::new(), Recorder::default());
@@ -316,10 +353,47 @@ async fn seed0_27_the_clock_can_be_replaced() {
 }
 
 #[test]
-fn seed0_28_a_child_has_one_restart_policy() {
-    let spec = worker("db", async |_| {}).restarts(3, SECOND).restarts(5, SECOND);
-    let error = app().child(spec).build().unwrap_err();
-    assert!(matches!(error, BuildError::SetTwice { .. }), "{error}");
+fn seed0_28_a_second_policy_of_a_child_is_refused_with_both_settings() {
+    let db = || worker("db", async |_| {}).restarts(3, SECOND);
+    let file = RestartPolicy::new().restarts(5, SECOND);
+    let twice = worker("db", async |_| {}).consecutive_restarts(2).consecutive_restarts(4);
+    let late = worker("db", async |_| {}).failing_for(SECOND).failing_for(DAY);
+    for (spec, text) in [
+        (db().restarts(5, SECOND), "`restarts(3, 1s)` and `restarts(5, 1s)`"),
+        (db().intensity(Intensity::tumbling(5, SECOND)), "`restarts(3, 1s)` and `tumbling(5, 1s)`"),
+        (db().policy(file), "`restarts(3, 1s)` and `restarts(5, 1s)`"),
+        (twice, "`consecutive_restarts(2)` and `consecutive_restarts(4)`"),
+        (late, "`failing_for(1s)` and `failing_for(1day)`"),
+    ] {
+        let error = app().child(spec).build().unwrap_err();
+        let BuildError::SetTwice { path, first, second } = &error else { panic!("{error}") };
+        assert_eq!(path.as_str(), "app/db");
+        assert_eq!(format!("`{first}` and `{second}`"), text);
+    }
+}
+
+/// The parent sets the policy of a supervisor as its child, and the supervisor that of its children.
+#[tokio::test(start_paused = true)]
+async fn seed0_28_a_supervisor_is_supervised_by_its_parent_and_its_child_by_itself() {
+    let fakes = FakeChildren::new();
+    let mid = Supervisor::builder("mid")
+        .restarts(0, SECOND)
+        .defaults(|child| child.backoff(Backoff::none()))
+        .child(fakes.child("a"));
+    let mid = mid.into_child().restarts(1, DAY).backoff(Backoff::constant(secs(7)));
+    let tree = start(app().child(mid.on_exhausted(OnExhausted::Park))).await;
+    let (mid, a) = (tree.child_spec("mid").await.unwrap(), tree.child_spec("mid/a").await.unwrap());
+    assert_eq!((mid.backoff, a.backoff), (Backoff::constant(secs(7)), Backoff::none()));
+
+    // The limit of `mid` is for its child, and that of the parent for `mid`.
+    fakes.end("a", End::Error).await;
+    let info = seen(&tree, "mid").await;
+    assert_eq!((info.lifecycle, info.next.unwrap().delay), (Lifecycle::Restarting, secs(7)));
+    pass(secs(7)).await;
+    let info = seen(&tree, "mid").await;
+    assert_eq!((info.lifecycle, info.incarnation), (Lifecycle::Active, 2));
+    fakes.end("a", End::Error).await;
+    assert_eq!(seen(&tree, "mid").await.lifecycle, Lifecycle::Errored);
 }
 
 #[tokio::test(start_paused = true)]
@@ -336,6 +410,23 @@ async fn seed0_43_a_custom_curve_is_not_capped_and_has_its_own_reset() {
     assert_eq!(fail(&tree, &fakes, "a").await, secs(60));
     pass(ms(200)).await;
     assert_eq!(seen(&tree, "a").await.failures, 0, "it has begun again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_35_after_a_healthy_run_comes_a_restart_at_once_which_is_the_first_of_the_limit() {
+    let fakes = FakeChildren::new();
+    let child = fakes.child("a").consecutive_restarts(3).on_exhausted(OnExhausted::Park);
+    let tree = start(app().preset(Preset::elfo()).random(|| || 0.0).child(child)).await;
+    for (life, expected) in [(0, 5), (4_999, 10), (0, 20), (5_000, 0), (0, 5), (4_999, 10)] {
+        pass(ms(life)).await;
+        assert_eq!(fail(&tree, &fakes, "a").await, secs(expected));
+    }
+    let child = seen(&tree, "a").await;
+    assert_eq!((child.lifecycle, child.failures), (Lifecycle::Active, 3));
+    pass(ms(4_999)).await;
+    fakes.end("a", End::Error).await;
+    let child = seen(&tree, "a").await;
+    assert_eq!((child.lifecycle, child.incarnation), (Lifecycle::Errored, 7));
 }
 
 #[tokio::test(start_paused = true)]
@@ -490,17 +581,27 @@ async fn kin_60_four_failures_wait_twice_as_long_each_and_incarnations_never_ove
     }
 }
 
-/// A child whose exit waits for a permit.
+/// A value that answers with its incarnation, and whose end waits for a permit.
 struct SlowToEnd {
-    fails: Arc<Semaphore>,
+    inbox: Inbox<Query>,
     ends: Arc<Semaphore>,
+}
+
+enum Query {
+    Incarnation(Reply<u32>),
+    Fail,
 }
 
 #[async_trait]
 impl Child for SlowToEnd {
-    async fn run(&mut self, _ctx: &Context) -> Exit {
-        self.fails.acquire().await?.forget();
-        Err("it fails".into())
+    async fn run(&mut self, ctx: &Context) -> Exit {
+        while let Some(query) = self.inbox.recv().await {
+            match query {
+                Query::Incarnation(reply) => reply.send(ctx.incarnation()),
+                Query::Fail => return Err("it fails".into()),
+            }
+        }
+        Ok(())
     }
 
     async fn deactivate(&mut self, _ctx: &Context) -> Exit {
@@ -511,21 +612,38 @@ impl Child for SlowToEnd {
 
 #[tokio::test(start_paused = true)]
 async fn kin_63_a_failure_is_recorded_when_the_child_has_exited() {
-    let (fails, ends) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-    let (f, e) = (Arc::clone(&fails), Arc::clone(&ends));
-    let slow = child("a", move || SlowToEnd { fails: Arc::clone(&f), ends: Arc::clone(&e) });
+    let ends = Arc::new(Semaphore::new(0));
+    let permits = Arc::clone(&ends);
+    let (address, mailbox) = mailbox(1000);
+    let slow = child_with_mailbox("a", mailbox, move |inbox| SlowToEnd {
+        inbox,
+        ends: Arc::clone(&permits),
+    });
     let tree = start(app().child(slow.backoff(Backoff::constant(SECOND)))).await;
+    assert_eq!(address.ask(Query::Incarnation).await.unwrap(), 1);
 
-    fails.add_permits(1);
+    address.send(Query::Fail).await.unwrap();
+    settle().await;
+    let asked = tokio::spawn({
+        let address = address.clone();
+        async move { address.ask(Query::Incarnation).await }
+    });
     pass(DAY).await;
+    let called = Instant::now();
     let info = seen(&tree, "a").await;
     assert_eq!((info.incarnation, info.restarts, info.failures), (1, 0, 0), "still the old one");
+    assert_eq!(tree.status().await.unwrap().root.children.len(), 1);
+    assert_eq!(called.elapsed(), Duration::ZERO, "a query doesn't wait for the child");
+    assert!(!asked.is_finished(), "the old child answers no more");
 
     ends.add_permits(1);
     settle().await;
-    assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Restarting);
-    pass(SECOND).await;
+    let info = seen(&tree, "a").await;
+    assert_eq!((info.lifecycle, info.failures), (Lifecycle::Restarting, 1));
+    assert_eq!(info.next.unwrap().remaining, SECOND, "from the exit, and not from the failure");
+    pass(SECOND + ms(50)).await;
     assert_eq!(seen(&tree, "a").await.incarnation, 2);
+    assert_eq!(asked.await.unwrap().unwrap(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -588,16 +706,50 @@ async fn kin_70_a_failed_start_is_an_ordinary_failure() {
     assert!(error.to_string().contains("activation failed: no start"), "{error}");
 }
 
+/// In pebble, the error also names the next step. Here, the documentation of each call does.
 #[tokio::test(start_paused = true)]
 async fn kin_81_the_caller_of_a_start_learns_of_the_failure_and_of_the_next_step() {
     let fakes = FakeChildren::new();
     let tree = start(app()).await;
+    let failed = |result: Result<ChildRef, ControlError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, ControlError::ActivationFailed { .. }));
+        assert_eq!(error.to_string(), "`app/a` failed to start: activation failed: no start");
+    };
+    // A child that is added is removed.
     fakes.next_starts("a", [NextStart::Error]);
-    let error = tree.start_child(fakes.child("a")).await.unwrap_err();
-    assert!(matches!(error, ControlError::ActivationFailed { .. }));
-    assert!(error.to_string().contains("activation failed: no start"), "{error}");
+    failed(tree.start_child(fakes.child("a")).await);
+    pass(DAY).await;
     let gone = tree.which_child("a").await.unwrap_err();
     assert!(matches!(gone, ControlError::NotFound { .. }), "it is forgotten, and not retried");
+    assert_eq!(fakes.actions(), ["try a"]);
+
+    // A stopped child stays stopped.
+    tree.start_child(fakes.child("a").backoff(Backoff::constant(SECOND))).await.unwrap();
+    tree.terminate_child("a").await.unwrap();
+    fakes.next_starts("a", [NextStart::Error]);
+    failed(tree.restart_child("a").await);
+    pass(DAY).await;
+    assert_eq!(seen(&tree, "a").await.lifecycle, Lifecycle::Stopped);
+    assert_eq!(fakes.actions(), ["start a", "stop a", "try a"]);
+
+    // A running child is restarted by its policy.
+    tree.restart_child("a").await.unwrap();
+    fakes.next_starts("a", [NextStart::Error]);
+    failed(tree.restart("a").await);
+    let info = seen(&tree, "a").await;
+    assert_eq!((info.lifecycle, info.next.unwrap().remaining), (Lifecycle::Restarting, SECOND));
+    pass(SECOND).await;
+    assert_eq!(fakes.actions(), ["start a", "stop a", "try a", "start a"]);
+
+    // If its policy ignores the failure, it stays errored.
+    let ignores = fakes.child("a").on_exit(ExitKind::ActivationFailed, OnExit::Leave);
+    let tree = start(app().child(ignores)).await;
+    fakes.next_starts("a", [NextStart::Error]);
+    failed(tree.restart("a").await);
+    pass(DAY).await;
+    let info = seen(&tree, "a").await;
+    assert_eq!((info.lifecycle, info.why), (Lifecycle::Errored, Some("not restarted")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -338,6 +338,66 @@ async fn kin_166_a_limit_of_zero_failures_is_treated_as_one() {
     assert_eq!(breaker.state(), CircuitState::Open);
 }
 
+/// The whole life of one breaker: three failures in a row open it, a probe after ten seconds decides.
+#[tokio::test(start_paused = true)]
+async fn seed1_21_a_breaker_opens_after_failures_in_a_row_and_a_probe_closes_it() {
+    use CircuitState::{Closed, HalfOpen, Open};
+    let (breaker, changes) = breaker();
+    let taken = || std::mem::take(&mut *changes.lock().unwrap());
+    let refused = |millis| Err(CallError::Open { name: "db".to_owned(), retry_in: ms(millis) });
+
+    // A success in between starts the count again.
+    for _ in 0..2 {
+        assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")));
+    }
+    assert_eq!(work(&breaker).await, Ok(7));
+    for _ in 0..2 {
+        assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")));
+    }
+    assert_eq!((breaker.state(), taken()), (Closed, vec![]));
+    assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")));
+    assert_eq!((breaker.state(), taken()), (Open, vec![(Closed, Open)]));
+
+    // Until the reset time no call is made; the time alone changes nothing.
+    tokio::time::advance(ms(9_999)).await;
+    assert_eq!(breaker.call(async || -> Result<u8, _> { panic!("made") }).await, refused(1));
+    tokio::time::advance(ms(1)).await;
+    assert_eq!((breaker.state(), taken()), (Open, vec![]));
+
+    // One failure of the probe is enough, and its deadline is a new one.
+    assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")));
+    assert_eq!(taken(), [(Open, HalfOpen), (HalfOpen, Open)]);
+    assert_eq!(work(&breaker).await, refused(10_000));
+    tokio::time::advance(ms(10_000)).await;
+    assert_eq!(work(&breaker).await, Ok(7));
+    assert_eq!((breaker.state(), taken()), (Closed, vec![(Open, HalfOpen), (HalfOpen, Closed)]));
+
+    // After that, the count begins at zero.
+    for _ in 0..2 {
+        assert_eq!(fail(&breaker).await, Err(CallError::Failed("no")));
+    }
+    assert_eq!(breaker.state(), Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed1_21_a_slow_call_counts_a_filtered_error_does_not_and_the_reset_time_may_be_zero() {
+    let breaker = CircuitBreaker::new("db")
+        .max_failures(1)
+        .call_timeout(ms(20))
+        .reset_after(Duration::ZERO)
+        .fails_if(|error| *error != "mine");
+    let began = Instant::now();
+    let mine = breaker.call(async || Err::<u8, _>("mine")).await;
+    assert_eq!((mine, breaker.state()), (Err(CallError::Failed("mine")), CircuitState::Closed));
+
+    let late = Err(CallError::TimedOut { name: "db".to_owned(), after: ms(20) });
+    assert_eq!(breaker.call(pending::<Result<u8, _>>).await, late);
+    assert_eq!((began.elapsed(), breaker.state()), (ms(20), CircuitState::Open));
+
+    assert_eq!(work(&breaker).await, Ok(7), "the next call is a probe");
+    assert_eq!(breaker.state(), CircuitState::Closed);
+}
+
 #[tokio::test(start_paused = true)]
 async fn seed1_21_a_panicking_call_is_a_failure_and_a_dropped_call_is_not() {
     let breaker = CircuitBreaker::<&str>::new("db").max_failures(1);

@@ -53,12 +53,41 @@ async fn seed0_1_ten_restarts_a_minute_are_granted_and_the_eleventh_stops_the_ch
     let child = seen(&tree, "flaky").await;
     assert_eq!((child.lifecycle, child.why), (Lifecycle::Stopped, Some("given up")));
     assert_eq!(child.restarts, 10);
+}
 
-    // The refusal wasn't recorded: a minute after the ten restarts, all ten are granted again.
-    advance(MINUTE + ms(1)).await;
-    tree.retry("flaky").await.unwrap();
-    for _ in 1..=10 {
-        assert!(comes_back(&tree, &fakes, "flaky").await);
+/// A manual start clears no window, so a recorded refusal would take the place of a restart.
+#[tokio::test(start_paused = true)]
+async fn seed0_1_a_refused_restart_is_not_recorded() {
+    let own = |fakes: &FakeChildren| {
+        let flaky = fakes.child("flaky").restarts(10, MINUTE);
+        patient().child(flaky.on_exhausted(OnExhausted::StopChild))
+    };
+    let of_the_supervisor = |fakes: &FakeChildren| {
+        Supervisor::builder("app")
+            .restarts(10, MINUTE)
+            .on_exhausted(OnExhausted::StopChild)
+            .defaults(|child| child.backoff(Backoff::none()))
+            .child(fakes.child("flaky"))
+    };
+    for app in [own as fn(&FakeChildren) -> SupervisorBuilder, of_the_supervisor] {
+        let fakes = FakeChildren::new();
+        let tree = start(app(&fakes)).await;
+        for _ in 1..=10 {
+            assert!(comes_back(&tree, &fakes, "flaky").await);
+        }
+        // All ten still count after thirty seconds, and after exactly a minute.
+        for wait in [MINUTE / 2, MINUTE / 2] {
+            advance(wait).await;
+            assert!(!comes_back(&tree, &fakes, "flaky").await);
+            assert_eq!(seen(&tree, "flaky").await.why, Some("given up"));
+            tree.restart_child("flaky").await.unwrap();
+        }
+
+        advance(ms(1)).await;
+        for restart in 1..=10 {
+            assert!(comes_back(&tree, &fakes, "flaky").await, "restart {restart}");
+        }
+        assert!(!comes_back(&tree, &fakes, "flaky").await, "and not the eleventh");
     }
 }
 

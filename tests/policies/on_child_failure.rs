@@ -249,7 +249,6 @@ async fn seed3_29_a_callback_receives_every_field_of_the_failure() {
     async fn serve(_: Context) -> Exit {
         Err("no network")?
     }
-    struct Region(&'static str);
     let recorder = Recorder::default();
     let app = Supervisor::builder("app")
         .strategy(Strategy::RestForOne)
@@ -299,12 +298,20 @@ async fn seed3_29_a_callback_receives_every_field_of_the_failure() {
 #[derive(Debug, PartialEq)]
 struct Endpoint(u32);
 
-/// A child that records the endpoint it connects to.
-fn client(seen: &Arc<Mutex<Vec<Option<u32>>>>) -> ChildSpec {
+/// The region to connect in.
+#[derive(Debug, PartialEq)]
+struct Region(&'static str);
+
+/// The endpoint and the region of an incarnation.
+type Seen = (Option<u32>, Option<&'static str>);
+
+/// A child that records the endpoint it connects to, and its region.
+fn client(seen: &Arc<Mutex<Vec<Seen>>>) -> ChildSpec {
     let seen = Arc::clone(seen);
     worker("client", move |ctx: Context| {
-        let property = ctx.property::<Endpoint>();
-        seen.lock().unwrap().push(property.map(|endpoint| endpoint.0));
+        let endpoint = ctx.property::<Endpoint>().map(|endpoint| endpoint.0);
+        let region = ctx.property::<Region>().map(|region| region.0);
+        seen.lock().unwrap().push((endpoint, region));
         assert!(ctx.property::<u8>().is_none(), "no property of that type is set");
         async move { ctx.cancelled().await }
     })
@@ -341,22 +348,26 @@ async fn a_context_that_outlives_its_incarnation_keeps_its_properties() {
     app.stop("done").await.unwrap();
 }
 
-/// SignalPy changes properties under `one_for_one` only, and drops the previous ones.
+/// SignalPy changes properties under `one_for_one` only. There, too, a change is merged into the
+/// properties of the child.
 #[tokio::test(start_paused = true)]
-async fn seed3_30_changed_properties_persist_under_every_strategy() {
+async fn seed3_30_changed_properties_are_merged_and_persist_under_every_strategy() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne] {
-        let (fakes, seen) = (FakeChildren::new(), Arc::default());
-        let app = eager("app").strategy(strategy).on_child_failure(|failure| {
+        let (fakes, seen, recorder) = (FakeChildren::new(), Arc::default(), Recorder::default());
+        let failures = recorder.clone();
+        let app = eager("app").strategy(strategy).on_child_failure(move |failure| {
+            failures.note(&failure);
             let decision = FailureDecision::restart();
             match (failure.name(), failure.incarnation) {
                 ("client", 2) => decision.with(Endpoint(2)),
-                ("client", 4) => decision.with(Endpoint(4)).with("another"),
+                ("client", 3) => decision.with(Region("eu")),
+                ("client", 5) => decision.with(Endpoint(5)),
                 _ => decision,
             }
         });
         let app = app.child(fakes.child("first")).child(client(&seen));
         let app = start(app).await;
-        for _ in 0..5 {
+        for _ in 0..6 {
             app.kill_child("client").await.unwrap();
             settle().await;
         }
@@ -365,18 +376,30 @@ async fn seed3_30_changed_properties_persist_under_every_strategy() {
         app.terminate_child("client").await.unwrap();
         app.restart_child("client").await.unwrap();
         fakes.end("first", End::Error).await;
-        let mut expected = vec![None, None, Some(2), Some(2), Some(4), Some(4), Some(4), Some(4)];
+        let (two, both) = ((Some(2), None), (Some(2), Some("eu")));
+        let changed = (Some(5), Some("eu"));
+        let mut expected = vec![(None, None); 2];
+        expected.extend([two, both, both, changed, changed, changed, changed]);
         if strategy != Strategy::OneForOne {
-            expected.push(Some(4));
+            expected.push(changed);
         }
         assert_eq!(*seen.lock().unwrap(), expected, "{strategy}");
+        // The callback sees what the failed incarnation had.
+        let failures = recorder.taken().into_iter().filter(|failure| failure.name() == "client");
+        let known: Vec<_> = failures
+            .map(|failure| {
+                let endpoint = failure.property::<Endpoint>().map(|endpoint| endpoint.0);
+                (endpoint, failure.property::<Region>().map(|region| region.0))
+            })
+            .collect();
+        assert_eq!(known, expected[..6], "{strategy}");
 
         // A new child with that name starts without them.
         app.terminate_child("client").await.unwrap();
         app.delete_child("client").await.unwrap();
         app.start_child(client(&seen)).await.unwrap();
         settle().await;
-        assert_eq!(seen.lock().unwrap().last(), Some(&None));
+        assert_eq!(seen.lock().unwrap().last(), Some(&(None, None)));
         app.stop("done").await.unwrap();
     }
 }
@@ -419,7 +442,7 @@ async fn seed3_30_properties_set_with_a_refusal_apply_to_a_manual_retry() {
     settle().await;
     app.retry("client").await.unwrap();
     settle().await;
-    assert_eq!(*seen.lock().unwrap(), [None, Some(3)]);
+    assert_eq!(*seen.lock().unwrap(), [(None, None), (Some(3), None)]);
     app.stop("done").await.unwrap();
 }
 

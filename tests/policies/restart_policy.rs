@@ -76,32 +76,35 @@ async fn seed4_28_an_override_lasts_for_one_incarnation_and_none_restores_the_sp
 }
 
 #[tokio::test(start_paused = true)]
-async fn kin_76_the_spec_beats_the_defaults_and_the_childs_override_beats_the_spec() {
+async fn kin_76_a_file_beats_the_defaults_and_the_childs_override_beats_the_file() {
     let defaults = || {
         eager("app")
             .defaults(|child| child.restart(RestartType::Temporary).backoff(Backoff::none()))
     };
-    // The spec's policy, the child's override, and the number of runs.
+    let file =
+        |word: &str| -> RestartPolicy { toml::from_str(&format!("restart = {word:?}")).unwrap() };
+    // The policy of the file, the child's override, and the number of runs.
     let table = [
         (None, vec![], None),
-        (Some(RestartType::Permanent), vec![], Some(3)),
-        (Some(RestartType::Permanent), vec![Some(never())], Some(1)),
-        (Some(RestartType::Permanent), vec![Some(never()), None], Some(3)),
+        (Some("always"), vec![], Some(3)),
+        (Some("always"), vec![Some(never())], Some(1)),
+        (Some("always"), vec![Some(never()), None], Some(3)),
         (None, vec![Some(always())], Some(3)),
+        (None, vec![Some(always()), None], None),
     ];
-    for (spec, said, runs) in table {
+    for (word, said, runs) in table {
         let says = said.clone();
         let mut child = saying(move |ctx| {
             says.iter().try_for_each(|policy| ctx.set_restart_policy(policy.clone()))?;
             Ok(())
         });
-        if let Some(spec) = spec {
-            child = child.restart(spec);
+        if let Some(word) = word {
+            child = child.policy(file(word));
         }
         let app = start(defaults().child(child)).await;
         settle().await;
         let child = app.which_child("child").await.ok();
-        assert_eq!(child.map(|child| child.incarnation), runs, "{spec:?}, {said:?}");
+        assert_eq!(child.map(|child| child.incarnation), runs, "{word:?}, {said:?}");
         app.stop("done").await.unwrap();
     }
 }

@@ -17,6 +17,7 @@ use verger::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// A supervisor that restarts after a second, without a limit.
 fn app() -> SupervisorBuilder {
@@ -30,6 +31,11 @@ fn second() -> Backoff {
 async fn state(tree: &SupervisorHandle, path: &str) -> (Lifecycle, u32) {
     let child = tree.which_child(path).await.unwrap();
     (child.lifecycle, child.incarnation)
+}
+
+/// Returns how the tree ends. Fails instead of waiting for a tree that doesn't.
+async fn end_of(tree: &SupervisorHandle) -> Result<(), RunError> {
+    tokio::time::timeout(HOUR, tree.wait()).await.expect("the tree runs on")
 }
 
 /// Waits until a second later.
@@ -123,7 +129,7 @@ mod what_ends {
 
         let ended = Instant::now();
         fakes.end("a", End::Normal).await;
-        tree.wait().await.unwrap();
+        end_of(&tree).await.unwrap();
         assert_eq!(ended.elapsed(), Duration::ZERO, "there is no delay");
         assert_eq!(fakes.actions(), ["end a", "stop z"]);
     }
@@ -161,7 +167,7 @@ mod what_ends {
             fakes.log();
 
             fakes.end("a", End::Error).await;
-            let error = tree.wait().await.unwrap_err();
+            let error = end_of(&tree).await.unwrap_err();
             assert_eq!(error.to_string(), "`app` gave up on `app/a`: failed: a failed");
             assert_eq!(error.exit_code(), 1);
             assert_eq!(fakes.actions(), ["end a", "stop z"]);
@@ -201,7 +207,7 @@ mod what_ends {
             assert_eq!(state(&tree, "a").await, (Lifecycle::Active, incarnation));
         }
         fakes.end("a", End::Normal).await;
-        tree.wait().await.unwrap();
+        end_of(&tree).await.unwrap();
     }
 
     /// `any` is the later meaning of `onStop`, and `failure` is for an unexpected exit.
@@ -218,6 +224,42 @@ mod what_ends {
         let (fakes, tree) = with(Trigger::any()).await;
         fakes.end("a", End::Normal).await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Restarting, 1));
+
+        let (fakes, tree) = with(Trigger::failure()).await;
+        fakes.end("a", End::Normal).await;
+        assert_eq!(fakes.actions(), ["end a", "stop z"], "the supervisor ends with the child");
+        end_of(&tree).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seed0_33_each_preset_answers_every_exit_as_its_name_says() {
+        let any = (Trigger::any(), true);
+        let failure = (Trigger::failure(), false);
+        for (preset, (trigger, restarts_after_a_normal_end)) in [
+            (Preset::actor_ts(), any.clone()),
+            (Preset::pekko_on_stop(), any),
+            (Preset::pekko_on_failure(), failure),
+        ] {
+            let name = preset.name();
+            assert_eq!(*preset.trigger(), trigger, "{name}");
+            for (end, restarts) in
+                [(End::Error, true), (End::Panic, true), (End::Normal, restarts_after_a_normal_end)]
+            {
+                let fakes = FakeChildren::new();
+                let app = Supervisor::builder("app").unlimited_restarts().preset(preset.clone());
+                let tree = start(app.child(fakes.child("a"))).await;
+                fakes.end("a", end).await;
+                let ended = match tree.which_child("a").await {
+                    Ok(child) => child.lifecycle.to_string(),
+                    Err(error) => error.to_string(),
+                };
+                let expected = if restarts { "restarting" } else { "`app` has ended" };
+                assert_eq!(ended, expected, "{name}, {end:?}");
+                if !restarts {
+                    end_of(&tree).await.unwrap();
+                }
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -282,13 +324,53 @@ mod errors {
         }
     }
 
+    /// Pekko's strategy stops the child on the error, and the backoff brings up a fresh one.
+    #[tokio::test(start_paused = true)]
+    async fn kin_54_an_error_that_stops_the_child_is_followed_by_a_fresh_child() {
+        for preset in [Preset::pekko_on_stop(), Preset::pekko_on_failure()] {
+            let made = Arc::new(AtomicU32::new(0));
+            let makes = Arc::clone(&made);
+            let fresh = verger::child("a", move || {
+                makes.fetch_add(1, Relaxed);
+                Fresh { polls: 0 }
+            });
+            let builder = Supervisor::builder("app").unlimited_restarts().preset(preset);
+            let tree = start(builder.random(|| || 0.0).child(fresh)).await;
+            settle().await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Restarting, 1));
+            tokio::time::sleep(3 * SECOND).await;
+            settle().await;
+            assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
+            assert_eq!(made.load(Relaxed), 2, "a value for each incarnation");
+            tree.stop("the end").await.unwrap();
+        }
+    }
+
+    /// A value that fails in its first incarnation, and whose state begins at zero in the second.
+    struct Fresh {
+        polls: u32,
+    }
+
+    #[verger::async_trait]
+    impl verger::Child for Fresh {
+        async fn run(&mut self, ctx: &Context) -> Exit {
+            self.polls += 1;
+            assert_eq!(self.polls, 1, "the value of the failed incarnation is gone");
+            if ctx.incarnation() == 1 {
+                return Err(io::Error::from(ErrorKind::TimedOut).into());
+            }
+            ctx.cancelled().await;
+            Ok(())
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn kin_61_an_error_set_to_end_the_supervisor_does_so_without_a_delay() {
         let trigger = Trigger::failure().on_error(is(ErrorKind::TimedOut), OnExit::EndSupervisor);
         let begun = Instant::now();
         let tree =
             app().child(failing(ErrorKind::TimedOut).restart(trigger.clone())).build().unwrap();
-        tree.run().await.unwrap();
+        tokio::time::timeout(HOUR, tree.run()).await.expect("the tree runs on").unwrap();
         assert_eq!(begun.elapsed(), Duration::ZERO);
 
         // The rule doesn't change other errors.
@@ -440,7 +522,7 @@ mod what_is_left {
             match result {
                 None => assert_eq!(tree.count_children().await.unwrap().specs, 1),
                 Some(expected) => {
-                    let ended = tree.wait().await.map_err(|error: RunError| error.to_string());
+                    let ended = end_of(&tree).await.map_err(|error: RunError| error.to_string());
                     assert_eq!(ended, expected.map_err(str::to_owned));
                     assert_eq!(fakes.actions().last().unwrap(), "stop b");
                 }
@@ -452,7 +534,7 @@ mod what_is_left {
     async fn a_normal_end_may_fail_the_supervisor() {
         let (fakes, tree) = with(Trigger::any().on(ExitKind::Normal, OnExit::FailSupervisor)).await;
         fakes.end("a", End::Normal).await;
-        let error = tree.wait().await.unwrap_err();
+        let error = end_of(&tree).await.unwrap_err();
         assert_eq!(error.to_string(), "`app` gave up on `app/a`: ended normally");
         assert!(matches!(error, RunError::GaveUp { reason: ExitReason::Normal, .. }));
     }
@@ -566,6 +648,6 @@ mod how_it_is_said {
         later().await;
         assert_eq!(state(&tree, "a").await, (Lifecycle::Active, 2));
         fakes.end("a", End::Error).await;
-        tree.wait().await.unwrap();
+        end_of(&tree).await.unwrap();
     }
 }

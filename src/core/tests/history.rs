@@ -1,9 +1,9 @@
 //! When a backoff resets, over a sequence of incarnations.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::core::history::FailureHistory;
-use crate::policy::{Backoff, Reset};
+use crate::policy::{Backoff, Limits, Reset};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -143,14 +143,35 @@ fn seed4_39_new_bounds_apply_from_where_the_child_is() {
     assert_eq!(after(&mut history, &doubled(8, 1_000), NONE), secs(128), "a longer min lengthens");
 }
 
+/// Returns the delays of a child with this limit of consecutive restarts; `None` is a refusal.
+fn granted(
+    history: &mut FailureHistory,
+    max: u32,
+    attempts: &[(Backoff, Duration)],
+) -> Vec<Option<Duration>> {
+    let limits = Limits { consecutive: Some(max), ..Limits::default() };
+    let now = Instant::now();
+    let attempts = attempts.iter().map(|(backoff, life)| {
+        let wait = after(history, backoff, *life);
+        history.tracker.exceeded(&limits, now, now).is_none().then(|| {
+            history.tracker.record_restart(&limits, now, now);
+            wait
+        })
+    });
+    attempts.collect()
+}
+
 #[test]
 fn kin_10_elfos_backoff_works() {
+    let lives = [0, 1, 4, 5, 0, 0, 0, 4].map(|life| (elfo(5, 30), secs(life)));
+    let expected = [Some(5), Some(10), Some(20), Some(0), Some(5), Some(10), None, None];
     let mut history = FailureHistory::default();
-    let backoff = elfo(5, 30);
-    for (life, expected) in [(0, 5), (1, 10), (4, 20), (5, 0), (0, 5), (0, 10)] {
-        assert_eq!(after(&mut history, &backoff, secs(life)), secs(expected));
-    }
-    assert_eq!(history.consecutive_failures, 3, "the number of restarts in a row");
+    assert_eq!(granted(&mut history, 3, &lives), expected.map(|wait| wait.map(secs)));
+    // Without the healthy run, the fourth restart is refused.
+    let expected = [Some(5), Some(10), Some(20), None];
+    let mut history = FailureHistory::default();
+    let lives = [0, 1, 4, 4].map(|life| (elfo(5, 30), secs(life)));
+    assert_eq!(granted(&mut history, 3, &lives), expected.map(|wait| wait.map(secs)));
 }
 
 #[test]
@@ -164,7 +185,23 @@ fn kin_11_elfos_backoff_goes_on_under_other_settings() {
     }
     assert_eq!(after(&mut history, &elfo(3, 5), NONE), secs(5));
     assert_eq!(after(&mut history, &elfo(20, 30), NONE), secs(30));
-    assert_eq!(waits(&elfo(20, 30), &[NONE, NONE]), [20, 30].map(secs));
+
+    let expected = [Some(secs(20)), Some(secs(30)), None];
+    let mut history = FailureHistory::default();
+    assert_eq!(granted(&mut history, 2, &[(); 3].map(|()| (elfo(20, 30), NONE))), expected);
+}
+
+#[test]
+fn kin_18_delays_double_from_one_second_to_fifty_after_a_first_without_delay() {
+    let backoff = doubled(1, 50).first_at_once().at_once_after_reset().reset(Reset::Manual);
+    let mut history = FailureHistory::default();
+    for expected in [0, 1, 2, 4, 8, 16, 32, 50, 50, 50] {
+        assert_eq!(after(&mut history, &backoff, YEAR), secs(expected));
+    }
+    history.recover();
+    for expected in [0, 1, 2] {
+        assert_eq!(after(&mut history, &backoff, NONE), secs(expected), "after the reset");
+    }
 }
 
 /// client-go: a penalty resets after more than twice the longest delay without a failure.

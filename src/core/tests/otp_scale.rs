@@ -52,9 +52,30 @@ impl CountingDriver {
     }
 }
 
-fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Work {
+fn driver(machine: Machine, now: Instant) -> CountingDriver {
     let work = Work { events: 0, effects: 0, largest: 0 };
-    let mut driver = CountingDriver { machine, now, work, finished: false };
+    CountingDriver { machine, now, work, finished: false }
+}
+
+/// Starts and terminates the children one by one, each by a request; then the supervisor stops.
+fn work_one_by_one(machine: Machine, now: Instant, children: usize) -> Work {
+    let mut driver = driver(machine, now);
+    driver.dispatch(MachineEvent::Tick);
+    let options = Arc::new(ChildOptions::default());
+    let keys: Vec<_> =
+        (0..children).map(|_| driver.machine.add(Arc::clone(&options), now)).collect();
+    for request in [ChildRequest::Start, ChildRequest::Terminate] {
+        for (ticket, &key) in (0..).zip(&keys) {
+            driver.dispatch(MachineEvent::Request { ticket, key, request });
+        }
+    }
+    driver.dispatch(MachineEvent::Stop { within: None });
+    assert!(driver.finished, "{children} children are left");
+    driver.work
+}
+
+fn work(machine: Machine, now: Instant, children: usize, by_request: bool) -> Work {
+    let mut driver = driver(machine, now);
     let options = Arc::new(ChildOptions::default());
     for ticket in 0..children {
         let key = driver.machine.add(Arc::clone(&options), now);
@@ -77,9 +98,15 @@ fn otp_39_a_hundred_times_the_children_are_a_hundred_times_the_work() {
     let now = Instant::now();
     let ordered = |children| work(Machine::ordered(Rules::default(), now, 0), now, children, false);
     let dynamic = |children| work(Machine::dynamic(Rules::default(), now, 0), now, children, true);
+    let ordered_one_by_one =
+        |children| work_one_by_one(Machine::ordered(Rules::default(), now, 0), now, children);
+    let dynamic_one_by_one =
+        |children| work_one_by_one(Machine::dynamic(Rules::default(), now, 0), now, children);
     for (kind, few, many) in [
         ("ordered", ordered(1_000), ordered(100_000)),
         ("dynamic", dynamic(1_000), dynamic(100_000)),
+        ("ordered, one by one", ordered_one_by_one(1_000), ordered_one_by_one(100_000)),
+        ("dynamic, one by one", dynamic_one_by_one(1_000), dynamic_one_by_one(100_000)),
     ] {
         // Besides what each child takes there are `Up` and `Finish`.
         assert_eq!(many.effects - 2, 100 * (few.effects - 2), "{kind}");

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::time::{Instant, sleep};
-use verger::policy::FirstStart;
+use verger::policy::{FirstStart, OnExit};
 use verger::status::ChildKind;
 use verger::{
-    Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, ExitReason, Lifecycle,
-    RestartType, RunError, Shutdown, Strategy, Supervisor, async_trait, child, worker_with,
+    Backoff, Child, Context, ControlError, DynamicSupervisor, Exit, ExitKind, ExitReason,
+    Lifecycle, RestartType, RunError, Shutdown, Strategy, Supervisor, async_trait, child,
+    worker_with,
 };
 
 use super::{eager, endings, lifecycle, limited, runs, secs, start};
@@ -28,6 +29,53 @@ async fn kin_99_the_children_of_a_restarted_supervisor_stop_and_return_by_name()
     // A child added to the old incarnation isn't declared, so its name is free.
     mid.start_child(fakes.child("added")).await.unwrap();
     assert_eq!(runs(&mid).await, [1, 1, 1]);
+    app.stop("done").await.unwrap();
+}
+
+/// The first child of `mid` adds a sibling at each start, as an actor does in its `preStart`.
+#[tokio::test(start_paused = true)]
+async fn kin_99_a_child_added_in_a_start_survives_the_restart_of_its_supervisor() {
+    struct Spawns(FakeChildren);
+
+    #[async_trait]
+    impl Child for Spawns {
+        async fn run(&mut self, ctx: &Context) -> Exit {
+            ctx.parent().start_child(self.0.child("added")).await?;
+            ctx.cancelled().await;
+            Ok(())
+        }
+    }
+
+    let fakes = FakeChildren::new();
+    let made = fakes.clone();
+    let spawns = child("spawns", move || Spawns(made.clone()));
+    let mid = limited("mid", 0).child(spawns).child(fakes.child("b"));
+    let app = start(eager("app").child(mid).child(fakes.child("other"))).await;
+    settle().await;
+    fakes.actions();
+
+    // By a failure that `mid` escalates, and by a call.
+    for incarnation in [2, 3] {
+        match incarnation {
+            2 => fakes.end("b", End::Error).await,
+            _ => drop(app.restart("mid").await.unwrap()),
+        }
+        settle().await;
+        let ended = if incarnation == 2 {
+            ["end b", "stop added", "start b", "start added"].map(str::to_owned).to_vec()
+        } else {
+            ["stop added", "stop b", "start b", "start added"].map(str::to_owned).to_vec()
+        };
+        assert_eq!(fakes.actions(), ended);
+        let mid = app.supervisor("mid").await.unwrap();
+        assert_eq!(app.which_child("mid").await.unwrap().incarnation, incarnation);
+        let names: Vec<_> = mid.which_children().await.unwrap();
+        let names: Vec<_> = names.iter().map(|child| child.path.name().to_owned()).collect();
+        assert_eq!(names, ["spawns", "b", "added"]);
+        assert_eq!(runs(&mid).await, [1, 1, 1]);
+    }
+    // A child that must outlive `mid` is declared beside it.
+    assert_eq!(app.which_child("other").await.unwrap().incarnation, 1);
     app.stop("done").await.unwrap();
 }
 
@@ -269,15 +317,35 @@ async fn kin_112_supervision_ends_with_the_third_failure_and_with_the_supervisor
     };
     assert_eq!(child.as_str(), "app/a");
 
+    // The supervisor is stopped while its child waits for a restart.
     let fakes = FakeChildren::new();
-    let mid = eager("mid").child(fakes.child("a"));
+    let mid = eager("mid").child(fakes.child("a").backoff(Backoff::constant(secs(9))));
     let app = start(eager("app").child(mid)).await;
+    fakes.end("a", End::Error).await;
+    assert_eq!(lifecycle(&app, "mid/a").await, Lifecycle::Restarting);
     app.terminate_child("mid").await.unwrap();
     fakes.actions();
     sleep(secs(1000)).await;
+    settle().await;
     assert_eq!(fakes.actions(), [""; 0]);
     let error = app.which_child("mid/a").await.unwrap_err();
     assert!(matches!(error, ControlError::NotRunning { .. }), "{error}");
+    app.stop("done").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kin_112_a_child_whose_failures_are_not_supervised_stays_failed() {
+    let fakes = FakeChildren::new();
+    let alone = fakes.child("a").on_exit(ExitKind::Failed, OnExit::Leave);
+    let app = start(limited("app", 0).child(alone).child(fakes.child("b"))).await;
+    fakes.end("a", End::Error).await;
+    sleep(secs(1000)).await;
+    settle().await;
+    assert_eq!(fakes.actions(), ["start a", "start b", "end a"]);
+    let a = app.which_child("a").await.unwrap();
+    assert_eq!((a.lifecycle, a.incarnation, a.why), (Lifecycle::Errored, 1, Some("not restarted")));
+    assert_eq!(a.last_exit.unwrap().to_string(), "failed: a failed");
+    assert_eq!(lifecycle(&app, "b").await, Lifecycle::Active);
     app.stop("done").await.unwrap();
 }
 

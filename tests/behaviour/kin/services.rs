@@ -1,17 +1,18 @@
 //! Rules 116 to 128: services that are added, removed, hung or finished.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use verger::policy::{AutoShutdown, OnExhausted};
+use verger::policy::{AutoShutdown, Intensity, OnExhausted};
 use verger::status::EventKind;
 use verger::{
-    Backoff, Context, ControlError, Exit, Lifecycle, RestartType, Shutdown, Strategy, Supervisor,
-    SupervisorBuilder, worker, worker_with,
+    Backoff, Context, ControlError, Exit, Lifecycle, Readiness, RestartType, RunError, Shutdown,
+    Strategy, Supervisor, SupervisorBuilder, worker, worker_with,
 };
 
-use super::{eager, endings, lifecycle, limited, runs, secs, start};
+use super::{at_once, eager, endings, lifecycle, limited, runs, secs, start};
 use crate::common::{End, FakeChildren, settle};
 
 #[tokio::test(start_paused = true)]
@@ -41,6 +42,35 @@ async fn kin_117_a_child_that_ignores_its_cancellation_is_aborted_and_reported()
     // A value that ignores its cancellation has three quarters of its grace.
     assert_eq!(called.elapsed(), secs(3) / 4 * 3);
     assert_eq!(endings(&mut events), ["app/hung#1 killed"]);
+}
+
+/// Uses real time, because only a blocked thread can't be aborted. The leak timeout of 1 ms is the
+/// only timer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kin_117_a_child_that_cannot_be_aborted_is_reported_as_leaked_and_the_tree_ends() {
+    let (release, blocked) = mpsc::channel::<()>();
+    let blocked = Arc::new(Mutex::new(Some(blocked)));
+    let hung = worker("hung", move |ctx: Context| {
+        let blocked = Arc::clone(&blocked);
+        async move {
+            ctx.ready();
+            let blocked = blocked.lock().unwrap().take().unwrap();
+            tokio::task::block_in_place(|| blocked.recv()).unwrap_err();
+        }
+    });
+    let tree = eager("app").leak_timeout(Duration::from_millis(1));
+    let hung = hung.readiness(Readiness::Signal).shutdown(Shutdown::BrutalKill);
+    let app = start(tree.child(hung)).await;
+    let mut events = app.events();
+    let error = app.stop("done").await.unwrap_err();
+    let RunError::Leaked { children, .. } = &error else { panic!("{error}") };
+    let children: Vec<_> = children.iter().map(ToString::to_string).collect();
+    assert_eq!(children, ["app/hung"]);
+    let leaked = std::iter::from_fn(|| events.try_next());
+    let leaked = leaked.filter(|event| matches!(event.kind, EventKind::Leaked));
+    let leaked: Vec<_> = leaked.map(|event| (event.path.to_string(), event.incarnation)).collect();
+    assert_eq!(leaked, [("app/hung".to_owned(), 1)]);
+    drop(release);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,30 +126,44 @@ async fn kin_119_an_unlimited_supervisor_never_gives_up_and_a_tree_ends_with_its
     assert_eq!(began.elapsed(), secs(7));
 }
 
-/// Suture pauses for a time; verger parks until a manual retry.
 #[tokio::test(start_paused = true)]
-async fn kin_120_a_service_that_fails_too_often_is_parked_while_its_sibling_runs() {
+async fn kin_120_a_service_that_fails_too_often_pauses_while_its_sibling_runs() {
     let fakes = FakeChildren::new();
-    let tree = limited("app", 3).on_exhausted(OnExhausted::Park);
+    // A score that halves every 30 s, and may not exceed 3.5.
+    let tree = at_once(Supervisor::builder("app").intensity(Intensity::decaying(3.5, secs(30))));
+    let tree = tree.on_exhausted(OnExhausted::Pause(secs(15)));
     let app = start(tree.child(fakes.child("a")).child(fakes.child("b"))).await;
     let mut events = app.events();
-    for _ in 0..4 {
+    let mut paused = move || -> Vec<_> {
+        let received = std::iter::from_fn(|| events.try_next());
+        let paused = received.filter_map(|event| match event.kind {
+            EventKind::Paused { length, .. } => Some((event.path.to_string(), length)),
+            _ => None,
+        });
+        paused.collect()
+    };
+    let used = async || app.status().await.unwrap().root.supervisor.unwrap().restarts_in_period;
+    for _ in 0..2 {
+        for count in 1..=3 {
+            assert_eq!(paused(), []);
+            fakes.end("a", End::Error).await;
+            assert_eq!(lifecycle(&app, "a").await, Lifecycle::Active);
+            assert_eq!(used().await, count);
+        }
         fakes.end("a", End::Error).await;
-    }
-    let received = std::iter::from_fn(|| events.try_next());
-    let given_up = received.filter(|event| matches!(event.kind, EventKind::GaveUp { .. })).count();
-    assert_eq!(given_up, 1);
-    sleep(secs(1000)).await;
-    assert_eq!(lifecycle(&app, "a").await, Lifecycle::Errored);
-    assert_eq!(lifecycle(&app, "b").await, Lifecycle::Active);
-    assert_eq!(runs(&app).await, [4, 1]);
+        assert_eq!(paused(), [("app/a".to_owned(), secs(15))]);
+        fakes.actions();
+        sleep(secs(15) - Duration::from_millis(1)).await;
+        settle().await;
+        assert_eq!(lifecycle(&app, "a").await, Lifecycle::Restarting);
+        assert_eq!((lifecycle(&app, "b").await, fakes.actions()), (Lifecycle::Active, vec![]));
 
-    app.retry("a").await.unwrap();
-    for _ in 0..3 {
-        fakes.end("a", End::Error).await;
+        sleep(Duration::from_millis(1)).await;
+        settle().await;
+        assert_eq!(fakes.actions(), ["start a"]);
+        assert_eq!(used().await, 0, "the next failures are counted from zero");
     }
-    assert_eq!(lifecycle(&app, "a").await, Lifecycle::Active, "the count began anew");
-    assert_eq!(runs(&app).await, [8, 1]);
+    assert_eq!(runs(&app).await, [9, 1]);
     app.stop("done").await.unwrap();
 }
 
@@ -144,7 +188,9 @@ async fn kin_121_a_service_can_be_added_while_the_supervisor_runs_and_not_afterw
 #[tokio::test(start_paused = true)]
 async fn kin_122_a_removal_returns_when_the_service_is_gone_however_it_ended() {
     let fakes = FakeChildren::new();
-    fakes.ignore_cancellation("hung");
+    for deaf in ["hung", "other"] {
+        fakes.ignore_cancellation(deaf);
+    }
     let late = worker("late", async |ctx: Context| {
         ctx.cancelled().await;
         sleep(secs(1000)).await;
@@ -158,14 +204,26 @@ async fn kin_122_a_removal_returns_when_the_service_is_gone_however_it_ended() {
     );
     let app = app.await;
     settle().await;
-    for (name, takes) in [("good", 0), ("good", 0), ("hung", 6), ("late", 1000)] {
+    let mut events = app.events();
+    for (name, takes, ended) in [
+        ("good", 0, &["app/good#1 shutdown"][..]),
+        ("good", 0, &[]),
+        ("hung", 6, &["app/hung#1 killed"]),
+        ("late", 1000, &["app/late#1 shutdown"]),
+        ("late", 0, &[]),
+    ] {
         let called = Instant::now();
         app.terminate_child(name).await.unwrap();
         assert_eq!(called.elapsed(), secs(takes), "{name}");
+        assert_eq!(endings(&mut events), ended, "{name}");
+        assert_eq!(lifecycle(&app, name).await, Lifecycle::Stopped);
     }
+    app.delete_child("good").await.unwrap();
+    for error in [app.terminate_child("good").await, app.delete_child("good").await] {
+        assert_eq!(error.unwrap_err().to_string(), "there is no `app/good`");
+    }
+
     // The supervisor is stopped while a caller waits for a child; then the child is gone, too.
-    fakes.ignore_cancellation("other");
-    app.restart("other").await.unwrap();
     let called = Instant::now();
     let (removed, stopped) = tokio::join!(app.terminate_child("other"), async {
         sleep(secs(1)).await;
@@ -174,6 +232,9 @@ async fn kin_122_a_removal_returns_when_the_service_is_gone_however_it_ended() {
     assert_eq!(called.elapsed(), secs(6));
     stopped.unwrap();
     removed.unwrap();
+    assert_eq!(endings(&mut events), ["app/other#1 killed"]);
+    let error = app.terminate_child("other").await.unwrap_err();
+    assert_eq!(error.to_string(), "`app` has ended");
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,11 +341,56 @@ async fn kin_126_supervisors_can_be_added_to_a_running_tree_and_children_to_them
 }
 
 #[tokio::test(start_paused = true)]
+async fn kin_126_a_hundred_nested_supervisors_start_and_stop_in_order() {
+    let (fakes, tree) = nested();
+    let app = start(tree).await;
+    let mut events = app.events();
+    assert_eq!(fakes.log(), ["start leaf"]);
+    let path = vec!["s"; 99].join("/");
+    let lowest = app.supervisor(&path).await.unwrap();
+    assert_eq!(lowest.path().as_str(), vec!["s"; 100].join("/"));
+    assert_eq!(lowest.which_child("leaf").await.unwrap().lifecycle, Lifecycle::Active);
+
+    app.stop("done").await.unwrap();
+    assert_eq!(fakes.log(), ["stop leaf", "dead leaf"]);
+    // The innermost is the first to be down; the root has no state of its own.
+    let mut ended = vec![format!("{}/leaf#1 shutdown", lowest.path())];
+    ended.extend((2..=100).rev().map(|depth| format!("{}#1 shutdown", vec!["s"; depth].join("/"))));
+    assert_eq!(endings(&mut events), ended);
+}
+
+#[tokio::test(start_paused = true)]
 async fn kin_126_a_hundred_nested_supervisors_can_be_cancelled_at_once() {
-    let tree = (0..100).fold(eager("s"), |below, _| eager("s").child(below)).build().unwrap();
-    tree.clone().with_graceful_shutdown(async {}).await.unwrap();
-    tokio::spawn(tree.start()).abort();
+    let (fakes, tree) = nested();
+    let run = tree.build().unwrap().with_graceful_shutdown(async {});
+    run.await.unwrap();
     settle().await;
+    let log = fakes.log();
+    assert!(log.is_empty() || log == ["start leaf", "stop leaf", "dead leaf"], "{log:?}");
+
+    // A start that is dropped, after any number of polls, leaves no child.
+    for polls in [0, 1, 2, 10, 50, 100, 150, 200, 1000] {
+        let (fakes, tree) = nested();
+        let starting = tokio::spawn(tree.build().unwrap().start());
+        for _ in 0..polls {
+            tokio::task::yield_now().await;
+        }
+        starting.abort();
+        if let Ok(app) = starting.await {
+            app.unwrap().stop("done").await.unwrap();
+        }
+        settle().await;
+        let mut log = fakes.log();
+        log.retain(|entry| entry != "stop leaf");
+        assert!(log.is_empty() || log == ["start leaf", "dead leaf"], "{polls}: {log:?}");
+    }
+}
+
+/// A leaf below a hundred supervisors, each of which gives up at the first failure.
+fn nested() -> (FakeChildren, SupervisorBuilder) {
+    let fakes = FakeChildren::new();
+    let lowest = limited("s", 0).child(fakes.child("leaf"));
+    (fakes, (1..100).fold(lowest, |below, _| limited("s", 0).child(below)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -301,22 +407,56 @@ async fn kin_126_a_removed_child_does_not_appear_again_when_the_tree_stops() {
     assert_eq!(endings(&mut events), ["app/a#1 shutdown"]);
 }
 
-/// Running a tree consumes it, so it can't run twice. A clone of it is a separate tree.
 #[tokio::test(start_paused = true)]
 async fn kin_127_a_subscriber_receives_the_events_of_all_descendants() {
     let fakes = FakeChildren::new();
     let mid = eager("mid").child(eager("low").child(fakes.child("leaf")));
-    let tree = eager("app").child(mid).build().unwrap();
-    let app = tree.clone().start().await.unwrap();
+    let app = start(eager("app").child(mid)).await;
     let (mut above, mut below) = (app.events(), app.supervisor("mid").await.unwrap().events());
     fakes.end("leaf", End::Error).await;
     assert_eq!(endings(&mut above), ["app/mid/low/leaf#1 failed"]);
     assert_eq!(endings(&mut below), ["app/mid/low/leaf#1 failed"]);
 
-    let other = tree.start().await.unwrap();
     app.stop("done").await.unwrap();
-    assert_eq!(lifecycle(&other, "mid/low/leaf").await, Lifecycle::Active);
+    let ended = ["app/mid/low/leaf#2 shutdown", "app/mid/low#1 shutdown", "app/mid#1 shutdown"];
+    assert_eq!(endings(&mut above), ended);
+    assert_eq!(endings(&mut below), ended[..2], "the end of `mid` is an event of `app`");
+}
+
+/// Running a tree consumes it, so it can't run twice. A clone of it is a separate tree.
+#[tokio::test(start_paused = true)]
+async fn kin_127_a_clone_of_a_tree_is_a_tree_of_its_own() {
+    let idle = worker("idle", async |ctx: Context| ctx.cancelled().await);
+    let tree = eager("app").child(eager("mid").child(idle)).build().unwrap();
+    let app = tree.clone().start().await.unwrap();
+    let other = tree.start().await.unwrap();
+    let mut events = other.events();
+    app.stop("done").await.unwrap();
+    sleep(secs(1000)).await;
+    assert_eq!(endings(&mut events), [""; 0]);
+    assert_eq!(lifecycle(&other, "mid/idle").await, Lifecycle::Active);
     other.stop("done").await.unwrap();
+    assert_eq!(endings(&mut events), ["app/mid/idle#1 shutdown", "app/mid#1 shutdown"]);
+}
+
+/// A child can't exist without a spec. A mistake in a spec is an error with its path, at any depth.
+#[tokio::test(start_paused = true)]
+async fn kin_127_a_mistake_in_a_nested_supervisor_is_an_error_with_its_path() {
+    let fakes = FakeChildren::new();
+    let twice = eager("low").child(fakes.child("a")).child(fakes.child("a"));
+    let unnamed = eager("low").child(fakes.child(""));
+    let slash = eager("low").child(fakes.child("a/b"));
+    let period = Supervisor::builder("low").restarts(3, Duration::ZERO);
+    for (low, text) in [
+        (twice, "`app/mid/low` has two children named `a`; "),
+        (unnamed, "`app/mid/low` has a child with a bad name: the name \"\" is empty; "),
+        (slash, "`app/mid/low` has a child with a bad name: the name \"a/b\" "),
+        (period, "`app/mid/low` "),
+    ] {
+        let error = eager("app").child(eager("mid").child(low)).build().unwrap_err();
+        assert!(error.to_string().starts_with(text), "{error}");
+    }
+    assert_eq!(fakes.log(), [""; 0], "nothing was started");
 }
 
 #[tokio::test(start_paused = true)]

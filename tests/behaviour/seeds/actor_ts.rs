@@ -1,14 +1,17 @@
 //! Rules of actor-ts's backoff supervisor.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::level_filters::LevelFilter;
 use verger::status::EventKind;
-use verger::{Backoff, Context, Lifecycle, Readiness, Supervisor, worker};
+use verger::{Backoff, Context, ControlError, Exit, Lifecycle, Readiness, Supervisor, worker};
 
 use super::{MINUTE, app, edges, lifecycle, secs, start};
 use crate::common::{End, FakeChildren, settle};
+use crate::log::Log;
 
 #[tokio::test(start_paused = true)]
 async fn seed0_05_an_external_abort_is_handled_like_a_failure() {
@@ -87,37 +90,64 @@ async fn seed0_12_a_late_exit_of_an_older_incarnation_changes_nothing() {
     );
 }
 
+/// The timer of the backoff can't fire once the child runs. Each call that would start the child is
+/// refused instead of being logged.
 #[tokio::test(start_paused = true)]
 async fn seed0_13_a_backoff_cut_short_starts_no_second_incarnation() {
+    let log = Log::at(LevelFilter::WARN);
     let fakes = FakeChildren::new();
     let app = start(app().child(fakes.child("a"))).await;
     fakes.end("a", End::Error).await;
+    assert_eq!(log.lines().len(), 1, "the failure");
 
     tokio::time::sleep(secs(1)).await;
     app.wake("a").await.unwrap();
     settle().await;
-    assert_eq!(fakes.actions(), ["start a", "end a", "start a"]);
-    tokio::time::sleep(MINUTE).await;
+    assert_eq!(fakes.log(), ["start a", "end a", "dead a", "start a"]);
+    for _ in 0..2 {
+        let woken = app.wake("a").await.unwrap_err();
+        assert_eq!(woken.to_string(), "`app/a` is active, so `wake` has nothing to do");
+        let retried = app.retry("a").await.unwrap_err();
+        assert_eq!(retried.to_string(), "`app/a` is active, so `retry` has nothing to do");
+        let restarted = app.restart_child("a").await.unwrap_err();
+        assert!(matches!(restarted, ControlError::Running { .. }), "{restarted}");
+        let started = app.start_child(fakes.child("a")).await.unwrap_err();
+        assert!(matches!(started, ControlError::AlreadyStarted { .. }), "{started}");
+        // The backoff would have ended by now.
+        tokio::time::sleep(MINUTE).await;
+        settle().await;
+    }
 
-    assert_eq!(fakes.actions(), [""; 0]);
+    assert_eq!((fakes.log(), log.lines()), (vec![], vec![]));
     let alive = app.which_child("a").await.unwrap();
     assert_eq!((alive.lifecycle, alive.incarnation), (Lifecycle::Active, 2));
-    let error = app.wake("a").await.unwrap_err();
-    assert_eq!(error.to_string(), "`app/a` is active, so `wake` has nothing to do");
+    assert_eq!(app.count_children().await.unwrap().active, 1);
     app.stop("done").await.unwrap();
+    assert_eq!(fakes.log(), ["stop a", "dead a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed0_14_stopping_the_supervisor_cancels_the_pending_restart() {
-    let fakes = FakeChildren::new();
-    let app = start(app().child(fakes.child("a"))).await;
-    fakes.end("a", End::Error).await;
+    let made = Arc::new(AtomicU32::new(0));
+    let makes = Arc::clone(&made);
+    // The factory is called for each incarnation, and the child fails at once.
+    let child = worker("a", move |_ctx: Context| {
+        makes.fetch_add(1, Ordering::Relaxed);
+        async { Exit::Err("no".into()) }
+    });
+    let app = start(app().child(child)).await;
+    tokio::time::sleep(secs(3)).await;
+    settle().await;
     assert_eq!(lifecycle(&app, "a").await, Lifecycle::Restarting);
-    fakes.log();
+    assert_eq!(made.load(Ordering::Relaxed), 2);
+    let mut events = app.events();
 
     let called = Instant::now();
     app.stop("done").await.unwrap();
     assert_eq!(called.elapsed(), Duration::ZERO, "there is no child to wait for");
+    assert_eq!(edges(&mut events), ["app/a#2 restarting → stopped"]);
     tokio::time::sleep(MINUTE).await;
-    assert_eq!(fakes.log(), [""; 0]);
+    settle().await;
+    assert_eq!(made.load(Ordering::Relaxed), 2);
+    assert_eq!(edges(&mut events), [""; 0]);
 }
