@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::ask::Refuse;
 use super::binding::{Binding, MailboxOwner};
 use crate::core::MachineEvent;
 
@@ -18,8 +19,9 @@ pub(super) struct MailboxEffects {
     pub(super) senders: Vec<Waker>,
     /// An event for the child's supervisor.
     pub(super) notify: Option<Box<(Arc<dyn MailboxOwner>, MachineEvent)>>,
-    /// A waker and a binding that were replaced. Dropping either may run foreign code.
+    /// A waker, a question and a binding that were replaced. Dropping each may run foreign code.
     pub(super) stale: Option<Waker>,
+    pub(super) question: Option<Arc<dyn Refuse>>,
     pub(super) unbound: Option<Box<Binding>>,
 }
 

@@ -1,7 +1,9 @@
 //! What the steps of a mailbox's state are asked for, and what they return.
 
+use std::sync::Arc;
 use std::task::Waker;
 
+use super::ask::Refuse;
 use super::message::Envelope;
 use super::options::{Diversion, IsFinal};
 use crate::dead_letter::DeadLetterReason;
@@ -31,6 +33,12 @@ pub(super) enum Undeliverable<M> {
     DeadLetter(Envelope<M>, DeadLetterReason),
     /// The child is down, and its messages go elsewhere.
     Diverted(Envelope<M>, Diversion<M>),
+}
+
+/// A message that `recv` returned to an incarnation which has failed.
+pub(super) struct LostMessage {
+    /// `None` if the message is no question.
+    pub(super) question: Option<Arc<dyn Refuse>>,
 }
 
 /// Why a message was not accepted.

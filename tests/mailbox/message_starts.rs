@@ -27,7 +27,7 @@ async fn a_child_started_by_messages_is_not_started_with_its_supervisor() {
 async fn seed4_20_a_child_that_is_never_restarted_is_started_by_the_next_message() {
     // A normal end, and a failure that the trigger ignores.
     for end in [End, Fail] {
-        let (address, mailbox) = mailbox(1000);
+        let (address, mailbox) = mailbox();
         let reader = Reader::new();
         let never = verger::policy::Trigger::from(RestartType::Transient)
             .on(verger::ExitKind::Failed, verger::policy::OnExit::Leave);
@@ -59,7 +59,7 @@ async fn kin_75_a_child_that_has_ended_is_started_by_a_message() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_74_a_child_that_fails_at_each_message_runs_again_after_each_doubled_delay() {
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let reader = Reader::new();
     let wait = Backoff::exponential(secs(5), secs(30));
     let spec = reader.spec(mailbox).start_on_message().backoff(wait);
@@ -119,7 +119,7 @@ async fn kin_77_a_child_sees_whether_its_supervisor_a_message_or_a_restart_start
 
 /// Returns the start causes of a child that fails once.
 async fn causes_of(on_message: bool) -> Vec<StartCause> {
-    let (address, mailbox) = mailbox::<()>(1000);
+    let (address, mailbox) = mailbox::<()>();
     let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox: Inbox<()>| {
         let _ = tx.send(ctx.start_cause());
@@ -189,7 +189,7 @@ async fn a_child_without_a_mailbox_cannot_be_started_by_messages() {
 async fn a_dynamic_child_can_be_started_by_messages() {
     let dynamic = verger::DynamicSupervisor::builder("conns");
     let tree = app().child(dynamic).build().unwrap().start().await.unwrap();
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let reader = Reader::new();
     let spec = reader.spec(mailbox).start_on_message().restart(RestartType::Transient);
     let conns = tree.supervisor("conns").await.unwrap();
@@ -211,13 +211,13 @@ async fn a_dynamic_child_can_be_started_by_messages() {
 #[tokio::test(start_paused = true)]
 async fn a_child_started_by_messages_gets_messages_sent_while_its_supervisor_is_down() {
     // Whatever the rule for messages that arrive while the child is down.
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let reader = Reader::new();
     let spec = reader.spec(mailbox.while_down(verger::mailbox::WhileDown::Drop)).start_on_message();
     let ingest = Supervisor::builder("ingest").restarts(0, secs(60)).child(spec);
     let handle = app().child(ingest).build().unwrap().start().await.unwrap();
     let letters = handle.dead_letters();
-    let mut tree = Tree { reader, address, handle, letters };
+    let mut tree = Tree::of(reader, address, handle, letters);
     tree.send([Fail]);
     tree.pass(ms(50)).await;
     assert_eq!(tree.letters(), ["gave_up: nothing"], "its supervisor is down as well");
