@@ -82,6 +82,9 @@ pub(super) trait Refuse: Send + Sync {
     fn is_answered(&self) -> bool;
 }
 
+/// A question, as its mailbox keeps it.
+pub(super) type Question = Arc<dyn Refuse>;
+
 struct AnswerCell<R> {
     state: Mutex<AnswerState<R>>,
 }

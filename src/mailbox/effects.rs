@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::ask::Refuse;
+use super::ask::Question;
 use super::binding::{Binding, MailboxOwner};
 use crate::core::MachineEvent;
 
@@ -21,7 +21,7 @@ pub(super) struct MailboxEffects {
     pub(super) notify: Option<Box<(Arc<dyn MailboxOwner>, MachineEvent)>>,
     /// A waker, a question and a binding that were replaced. Dropping each may run foreign code.
     pub(super) stale: Option<Waker>,
-    pub(super) question: Option<Arc<dyn Refuse>>,
+    pub(super) question: Option<Question>,
     pub(super) unbound: Option<Box<Binding>>,
 }
 

@@ -1,9 +1,8 @@
 //! What the steps of a mailbox's state are asked for, and what they return.
 
-use std::sync::Arc;
 use std::task::Waker;
 
-use super::ask::Refuse;
+use super::ask::Question;
 use super::message::Envelope;
 use super::options::{Diversion, IsFinal};
 use crate::dead_letter::DeadLetterReason;
@@ -38,7 +37,7 @@ pub(super) enum Undeliverable<M> {
 /// A message that `recv` returned to an incarnation which has failed.
 pub(super) struct LostMessage {
     /// `None` if the message is no question.
-    pub(super) question: Option<Arc<dyn Refuse>>,
+    pub(super) question: Option<Question>,
 }
 
 /// Why a message was not accepted.

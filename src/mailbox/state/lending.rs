@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
 use super::MailboxState;
 use crate::dead_letter::DeadLetterReason;
-use crate::mailbox::ask::Refuse;
+use crate::mailbox::ask::Question;
 use crate::mailbox::binding::ChildId;
 use crate::mailbox::effects::MailboxEffects;
 use crate::mailbox::message::Envelope;
@@ -140,7 +139,7 @@ impl<M: 'static> MailboxState<M> {
 
     /// Removes the first message. See [`yields_plainly`](Self::yields_plainly). Also returns the question
     /// that was in hand before.
-    pub(in crate::mailbox) fn pop(&mut self) -> Option<(Envelope<M>, Option<Arc<dyn Refuse>>)> {
+    pub(in crate::mailbox) fn pop(&mut self) -> Option<(Envelope<M>, Option<Question>)> {
         let mut envelope = self.queue.pop()?;
         self.progress = true;
         let before = self.put_down();
@@ -149,7 +148,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// The incarnation has received a message for good. No question is in hand.
-    fn take_in_hand(&mut self, question: Option<Arc<dyn Refuse>>) {
+    fn take_in_hand(&mut self, question: Option<Question>) {
         self.in_hand = true;
         if question.is_some() {
             self.extras.get_or_insert_default().question = question;
@@ -157,7 +156,7 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// No message is in hand any more. Returns the question that was.
-    pub(in crate::mailbox) fn put_down(&mut self) -> Option<Arc<dyn Refuse>> {
+    pub(in crate::mailbox) fn put_down(&mut self) -> Option<Question> {
         self.in_hand = false;
         self.extras.as_mut()?.question.take()
     }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::ask::Refuse;
+use super::ask::Question;
 use super::binding::Binding;
 use super::effects::MailboxEffects;
 use super::message::Envelope;
@@ -66,7 +66,7 @@ struct MailboxExtras<M> {
     /// Nothing is delivered before this. Set by the supervisor of a child whose failures delay messages.
     delivery_from: Option<Instant>,
     /// The message in hand, if it is a question.
-    question: Option<Arc<dyn Refuse>>,
+    question: Option<Question>,
 }
 
 impl<M> Default for MailboxExtras<M> {
