@@ -82,7 +82,9 @@ impl Driver {
         reason: &Arc<ExitReason>,
         now: Instant,
     ) {
-        if let Some(mailbox) = self.mailbox(key).filter(|_| !reason.is_clean()) {
+        if !reason.is_clean()
+            && let Some(mailbox) = self.mailbox(key)
+        {
             Arc::clone(mailbox).lose(incarnation, reason, now);
         }
     }
