@@ -30,7 +30,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{interval, sleep, timeout};
 use verger::mailbox::{Address, Inbox, Reply};
 use verger::status::{Event, EventKind, Subscription};
-use verger::{Backoff, Context, Lifecycle, Readiness, Supervisor, mailbox, worker_with_mailbox};
+use verger::{
+    Backoff, Context, Lifecycle, Readiness, Supervisor, mailbox_with_capacity, worker_with_mailbox,
+};
 
 /// How many users ask, and how often each of them does, with or without an answer.
 const ASKERS: usize = 4;
@@ -90,7 +92,7 @@ async fn show(outage: Duration) -> anyhow::Result<()> {
     let (at, broker) = start_broker("127.0.0.1:0".parse()?).await?;
     let backoff = Backoff::exponential(Duration::from_millis(50), Duration::from_secs(2));
     // Enough for the questions of the longest outage that the service tolerates.
-    let (address, mailbox) = mailbox(100_000);
+    let (address, mailbox) = mailbox_with_capacity(100_000);
     let client = worker_with_mailbox("client", mailbox, move |ctx, inbox| client(ctx, inbox, at))
         .readiness(Readiness::Signal)
         .activation_timeout(Duration::from_secs(2))

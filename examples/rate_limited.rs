@@ -124,8 +124,8 @@ async fn show() -> anyhow::Result<()> {
     for order in 1..=3 {
         // Long enough for the poller to reach the vendor's rate limit.
         sleep(SECOND / 2).await;
-        let policy = Retry::attempts(5)
-            .backoff(backoff.clone())
+        let policy = Retry::with(backoff.clone())
+            .attempts(5)
             .retry_after(|error, _attempt| wait(error))
             .again_if(|error, _attempt| is_passing(error))
             .on_failure(move |error, attempt, wait| {

@@ -131,7 +131,7 @@ pub use crate::handle::{ChildRef, SupervisorHandle};
 pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
-pub use crate::mailbox::constructor::mailbox;
+pub use crate::mailbox::constructor::{mailbox, mailbox_with_capacity};
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::backoff::Backoff;
 pub use crate::policy::restart::RestartType;

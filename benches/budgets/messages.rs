@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 use verger::mailbox::{Inbox, Reply};
-use verger::{ChildSpec, Exit, Supervisor, SupervisorHandle, mailbox, worker_with_mailbox};
+use verger::{
+    ChildSpec, Exit, Supervisor, SupervisorHandle, mailbox_with_capacity, worker_with_mailbox,
+};
 
 use crate::measure::{Side, percentile, runtime};
 
@@ -53,7 +55,7 @@ async fn send_on_tokio(n: u64) -> Duration {
 }
 
 async fn send_on_verger(n: u64) -> Duration {
-    let (address, mailbox) = mailbox::<u64>(n as usize);
+    let (address, mailbox) = mailbox_with_capacity::<u64>(n as usize);
     let (done, sum) = oneshot::channel();
     let done = Mutex::new(Some(done));
     let reader = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<u64>| {
@@ -94,7 +96,7 @@ async fn ask_on_tokio(n: u64) -> Vec<Duration> {
 }
 
 async fn ask_on_verger(n: u64) -> Vec<Duration> {
-    let (address, mailbox) = mailbox::<Reply<u64>>(64);
+    let (address, mailbox) = mailbox_with_capacity::<Reply<u64>>(64);
     let reader = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {
         while let Some(reply) = inbox.recv().await {
             Reply::send(&reply, 1);

@@ -74,7 +74,7 @@ pub(crate) fn bytes_mailbox(side: Side, n: u64) -> f64 {
         let [_tree, conns] = dynamic().await;
         let mut addresses = Vec::with_capacity(n as usize);
         for _ in 0..n {
-            let (address, mailbox) = mailbox::<u64>(1000);
+            let (address, mailbox) = mailbox::<u64>();
             let spec =
                 worker_with_mailbox("conn", mailbox, async |_ctx, mut inbox: Inbox<u64>| -> Exit {
                     STARTS.count();

@@ -23,7 +23,7 @@ use verger::mailbox::{Address, AskError, Reply};
 use verger::status::Status;
 use verger::{
     Backoff, BuildError, Context, DynamicSupervisor, Exit, Strategy, Supervisor, SupervisorBuilder,
-    SupervisorHandle, mailbox, worker, worker_with, worker_with_mailbox,
+    SupervisorHandle, mailbox_with_capacity, worker, worker_with, worker_with_mailbox,
 };
 
 /// Events in each benchmark, so many that what happens only once hardly counts.
@@ -227,7 +227,7 @@ enum Message {
 
 /// A child that answers a question with the sum of its work.
 fn reader(capacity: usize) -> (Running, Address<Message>) {
-    let (address, mailbox) = mailbox::<Message>(capacity);
+    let (address, mailbox) = mailbox_with_capacity::<Message>(capacity);
     let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {
         let mut sum = 0;
         while let Some(message) = inbox.recv().await {

@@ -94,8 +94,12 @@ impl ChildSpec {
             backoff.check().map_err(|problem| BuildError::BadBackoff { path: path(), problem })?;
         }
         check_limits(&self.options, &path)?;
-        if self.options.on_message && self.factory.mailbox().is_none() {
-            return Err(BuildError::NoMailbox { path: path() });
+        match self.factory.mailbox() {
+            Some(mailbox) if mailbox.load().1 == 0 => {
+                return Err(BuildError::ZeroCapacity { path: path() });
+            }
+            None if self.options.on_message => return Err(BuildError::NoMailbox { path: path() }),
+            _ => {}
         }
         if let Some(health) = &self.health {
             health.check(&path())?;

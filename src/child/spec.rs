@@ -273,10 +273,15 @@ impl ChildSpec {
     ///
     /// A permanent child is restarted after each exit, so a message starts it only once. A child
     /// that should run only while there is work should be
-    /// [transient](crate::RestartType::Transient), or have a [`Trigger`](crate::policy::Trigger) that leaves
-    /// it down. A temporary child is removed at its first exit, with its mailbox. A dynamic
-    /// supervisor keeps all other children with this option after their exit, and they count
-    /// towards its limit of children.
+    /// [transient](crate::RestartType::Transient) or [temporary](crate::RestartType::Temporary), or have
+    /// a [`Trigger`](crate::policy::Trigger) that leaves it down.
+    ///
+    /// A temporary child is kept when it has ended: it is *stopped*, also after a failure, and keeps its
+    /// name and its place until [`delete_child`](crate::SupervisorHandle::delete_child). If its group
+    /// restarts, it is dormant until the next message. Under the presets
+    /// [`otp`](crate::policy::Preset::otp) and [`elixir`](crate::policy::Preset::elixir) it is removed at
+    /// its first exit, with its mailbox. A dynamic supervisor also keeps children with this option after
+    /// their exit, and they count towards its limit of children.
     pub fn start_on_message(mut self) -> Self {
         self.edit().on_message = true;
         self

@@ -109,7 +109,7 @@ pub fn child<C: Child>(
 /// }
 ///
 /// let greeting: Arc<str> = "hello".into();
-/// let (address, mailbox) = mailbox(1000);
+/// let (address, mailbox) = mailbox();
 /// let run = move |ctx, inbox| greeter(ctx, inbox, greeting.clone());
 /// let spec = worker_with_mailbox("greeter", mailbox, run);
 /// # drop((address, spec));
@@ -155,7 +155,7 @@ where
 ///     }
 /// }
 ///
-/// let (address, mailbox) = mailbox(1000);
+/// let (address, mailbox) = mailbox();
 /// let spec = child_with_mailbox("greeter", mailbox, |inbox| Greeter { inbox });
 /// # drop((address, spec));
 /// ```

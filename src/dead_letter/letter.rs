@@ -28,7 +28,8 @@ pub struct DeadLetter {
     pub incarnation: u32,
     /// The type name of the message. `None` if the letter is about the child itself.
     pub event_type: Option<&'static str>,
-    /// How the child exited, if the letter is about the child itself.
+    /// How the child exited, if the letter is about the child itself or a message was lost in its
+    /// failure.
     pub error: Option<Arc<ExitReason>>,
     /// When the message was dropped, or the child was given up.
     #[serde(rename = "at_ms", serialize_with = "millis::since_epoch")]
@@ -94,7 +95,8 @@ impl DeadLetter {
 
     /// Takes the message out of the letter.
     ///
-    /// Returns `None` if the message is not an `M`, if a clone of the letter has taken it, or if it was
+    /// Returns `None` if the message is not an `M`, if it was
+    /// [lost](crate::dead_letter::DeadLetterReason::LostInFailure) itself, if a clone of the letter has taken it, or if it was
     /// replayed from a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). A message that is never taken is
     /// dropped with the last clone of its letter.
     ///

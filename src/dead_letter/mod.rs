@@ -13,7 +13,7 @@
 //! ```
 //! use verger::dead_letter::DeadLetterReason;
 //! use verger::mailbox::{Inbox, Overflow};
-//! use verger::{Context, Supervisor, mailbox, worker_with_mailbox};
+//! use verger::{Context, Supervisor, mailbox_with_capacity, worker_with_mailbox};
 //!
 //! async fn clerk(ctx: Context, _orders: Inbox<u32>) {
 //!     ctx.cancelled().await;
@@ -21,7 +21,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let (orders, mailbox) = mailbox(1);
+//! let (orders, mailbox) = mailbox_with_capacity(1);
 //! let clerk = worker_with_mailbox("clerk", mailbox.overflow(Overflow::DropNewest), clerk);
 //! let shop = Supervisor::builder("shop").child(clerk).build()?.start().await?;
 //! let mut letters = shop.dead_letters();

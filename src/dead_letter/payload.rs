@@ -16,8 +16,8 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    pub(super) fn new(type_id: TypeId, message: Message) -> Self {
-        Self { type_id, message: Mutex::new(Some(message)) }
+    pub(super) fn new(type_id: TypeId, message: Option<Message>) -> Self {
+        Self { type_id, message: Mutex::new(message) }
     }
 
     /// Returns `true` if the message is an `M`, whether or not it was taken.

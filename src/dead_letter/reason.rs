@@ -33,6 +33,13 @@ pub enum DeadLetterReason {
     /// The supervisor gave up on the child. The letter is about the child itself, or about a message that
     /// its mailbox still held.
     GaveUp,
+    /// The child received the message with [`recv`](crate::mailbox::Inbox::recv) and failed, was killed or
+    /// leaked before it polled its inbox again.
+    ///
+    /// The letter has no message. Its [`error`](crate::dead_letter::DeadLetter::error) is the exit of the
+    /// child. A message that must survive a failure is received with
+    /// [`deliver`](crate::mailbox::Inbox::deliver).
+    LostInFailure,
 }
 
 string_enum!(
@@ -46,4 +53,5 @@ string_enum!(
     Poison = "poison",
     UndeliveredAtStop = "undelivered_at_stop",
     GaveUp = "gave_up",
+    LostInFailure = "lost_in_failure",
 );

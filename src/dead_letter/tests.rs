@@ -28,7 +28,7 @@ fn letter<M: Send + 'static>(message: M) -> DeadLetter {
         incarnation: 2,
         event_type: "Order",
         type_id: TypeId::of::<M>(),
-        payload: Box::new(message),
+        payload: Some(Box::new(message)),
         error: Some(Arc::new(ExitReason::Failed(ExitError::from("no such item")))),
         quiet: false,
         entry: None,

@@ -17,7 +17,8 @@ pub(crate) struct Undelivered {
     pub(crate) incarnation: u32,
     pub(crate) event_type: &'static str,
     pub(crate) type_id: TypeId,
-    pub(crate) payload: Box<dyn Any + Send>,
+    /// `None` if the message itself is gone.
+    pub(crate) payload: Option<Box<dyn Any + Send>>,
     pub(crate) error: Option<Arc<ExitReason>>,
     /// The loss is configured: the letter is logged at `DEBUG` only.
     pub(crate) quiet: bool,

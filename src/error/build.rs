@@ -93,6 +93,15 @@ pub enum BuildError {
         /// The child.
         path: Path,
     },
+    /// The mailbox of a child has a capacity of zero, so no message would ever find room.
+    #[error(
+        "the mailbox of `{path}` has a capacity of 0; write `mailbox_with_capacity(1)` or more, or \
+         `mailbox()` for the default of 1000"
+    )]
+    ZeroCapacity {
+        /// The child.
+        path: Path,
+    },
     /// The backoff of a child resets at every start and no intensity limits its restarts.
     ///
     /// A child that always fails would be restarted forever, each time with the first delay.

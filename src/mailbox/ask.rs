@@ -74,10 +74,17 @@ pub(super) enum Unanswered {
     DeadLetter(DeadLetterReason),
 }
 
-/// Fails a question, whatever the type of its answer.
+/// A question, whatever the type of its answer.
 pub(super) trait Refuse: Send + Sync {
+    /// Fails the question.
     fn refuse(&self, reason: DeadLetterReason);
+
+    /// Returns `true` if the child has answered, whether or not the asker still waits.
+    fn is_answered(&self) -> bool;
 }
+
+/// A question, as its mailbox keeps it.
+pub(super) type Question = Arc<dyn Refuse>;
 
 struct AnswerCell<R> {
     state: Mutex<AnswerState<R>>,
@@ -85,6 +92,8 @@ struct AnswerCell<R> {
 
 struct AnswerState<R> {
     settled: Option<Result<R, Unanswered>>,
+    /// An answer was sent.
+    answered: bool,
     /// The asker was dropped, or has received the outcome.
     asker_gone: bool,
     waker: Option<Waker>,
@@ -94,6 +103,7 @@ impl<R> AnswerCell<R> {
     fn settle(&self, outcome: Result<R, Unanswered>) {
         let (waker, ignored) = {
             let mut state = self.state.lock();
+            state.answered |= outcome.is_ok();
             if state.settled.is_some() || state.asker_gone {
                 (None, Some(outcome))
             } else {
@@ -112,6 +122,10 @@ impl<R: Send> Refuse for AnswerCell<R> {
     fn refuse(&self, reason: DeadLetterReason) {
         self.settle(Err(Unanswered::DeadLetter(reason)));
     }
+
+    fn is_answered(&self) -> bool {
+        self.state.lock().answered
+    }
 }
 
 /// Resolves to the outcome of a question.
@@ -123,7 +137,7 @@ pub(super) struct PendingAnswer<R> {
 
 /// Creates the three ends of a question: to answer it, to wait for the answer, and to refuse it.
 pub(super) fn ask<R: Send + 'static>() -> (Reply<R>, PendingAnswer<R>, Arc<dyn Refuse>) {
-    let state = AnswerState { settled: None, asker_gone: false, waker: None };
+    let state = AnswerState { settled: None, answered: false, asker_gone: false, waker: None };
     let cell = Arc::new(AnswerCell { state: Mutex::new(state) });
     let refuse = Arc::clone(&cell);
     let reply = Reply { cell: Arc::clone(&cell), is_sent: AtomicBool::new(false) };

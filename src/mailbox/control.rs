@@ -8,6 +8,7 @@ use super::binding::{ChildBinding, ChildId, MailboxOwner};
 use super::options::Delay;
 use super::shared::MailboxShared;
 use crate::dead_letter::DeadLetterReason;
+use crate::exit::ExitReason;
 use crate::path::Path;
 
 /// See the [module](self).
@@ -49,6 +50,10 @@ pub(crate) trait MailboxControl: Send + Sync {
 
     /// The current incarnation was cancelled; `for_good` if the child won't be restarted.
     fn begin_stop(&self, for_good: bool);
+
+    /// The incarnation has failed, was killed, or has leaked. If it had a message in hand, a dead letter
+    /// reports the loss.
+    fn lose(self: Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant);
 
     /// Closes the mailbox. Its messages become dead letters.
     fn close(self: Arc<Self>, reason: DeadLetterReason, now: Instant);
@@ -103,11 +108,15 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
     }
 
     fn reopen(&self) {
-        self.state().reopen();
+        self.step(|state, fx| state.reopen(fx));
     }
 
     fn begin_stop(&self, for_good: bool) {
         self.step(|state, fx| state.begin_stop(for_good, fx));
+    }
+
+    fn lose(self: Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant) {
+        MailboxShared::lose(&self, incarnation, error, now);
     }
 
     fn close(self: Arc<Self>, reason: DeadLetterReason, now: Instant) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::ask::Question;
 use super::binding::{Binding, MailboxOwner};
 use crate::core::MachineEvent;
 use crate::panic::wake;
@@ -19,8 +20,9 @@ pub(super) struct MailboxEffects {
     pub(super) senders: Vec<Waker>,
     /// An event for the child's supervisor.
     pub(super) notify: Option<Box<(Arc<dyn MailboxOwner>, MachineEvent)>>,
-    /// A waker and a binding that were replaced. Dropping either may run foreign code.
+    /// A waker, a question and a binding that were replaced. Dropping each may run foreign code.
     pub(super) stale: Option<Waker>,
+    pub(super) question: Option<Question>,
     pub(super) unbound: Option<Box<Binding>>,
 }
 

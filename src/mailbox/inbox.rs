@@ -26,7 +26,8 @@ use crate::dead_letter::DeadLetterReason;
 /// incarnation has not received are received by the next one.
 ///
 /// [`recv`](Self::recv) removes a message from the mailbox, and the message is lost if the child fails
-/// while it handles it. [`deliver`](Self::deliver) lends the message until it is acknowledged.
+/// while it handles it. A dead letter with the reason `lost_in_failure` then reports the loss.
+/// [`deliver`](Self::deliver) lends the message until it is acknowledged.
 ///
 /// Both return `None` once the child is cancelled, so that a `while let Some(message) =
 /// inbox.recv().await` loop need not watch [`Context::cancelled`](crate::Context::cancelled). If the
@@ -71,6 +72,10 @@ impl<M: Send + 'static> Inbox<M> {
     /// Receives the next message and removes it from the mailbox.
     ///
     /// Returns `None` if this incarnation receives no more messages.
+    ///
+    /// The message counts as handled once the inbox is polled again. If the child fails, is killed or
+    /// leaks before that, a [dead letter](crate::dead_letter::DeadLetterReason::LostInFailure) without
+    /// the message reports the loss. A clean exit and a question that was answered report nothing.
     ///
     /// # Cancel safety
     ///
@@ -184,6 +189,7 @@ impl<M: Send + 'static> Inbox<M> {
                         self.shared.put_back(envelope, self.loan, &*self.holder, now());
                     }
                     Take::Receive => {
+                        self.shared.step(|state, fx| fx.question = state.put_down());
                         self.shared.dead_letter(envelope, DeadLetterReason::HandlerError, now());
                     }
                 }

@@ -1,6 +1,6 @@
 //! Mailboxes: queues of messages that outlive the incarnations of a child.
 //!
-//! [`mailbox`](fn@crate::mailbox) creates a mailbox and its [`Address`]. The address sends messages,
+//! [`mailbox`](fn@crate::mailbox) and [`mailbox_with_capacity`](crate::mailbox_with_capacity) create a mailbox and its [`Address`]. The address sends messages,
 //! also while the child is down. The mailbox is lent to one incarnation of the child after another,
 //! which receives the messages through an [`Inbox`]. A message that can't be delivered becomes a
 //! [dead letter](crate::dead_letter).
@@ -60,7 +60,7 @@ use crate::clock::now;
 use crate::path::Path;
 
 /// A queue of messages that is kept across restarts of its child; created by
-/// [`mailbox`](crate::mailbox()).
+/// [`mailbox`](crate::mailbox()) or [`mailbox_with_capacity`](crate::mailbox_with_capacity).
 ///
 /// A mailbox belongs to one child: a spec with a mailbox can be used for one child at a time. When the
 /// last clone of that spec is dropped, the mailbox is closed for good.
@@ -71,12 +71,12 @@ use crate::path::Path;
 ///
 /// ```
 /// use verger::mailbox::{Mailbox, Overflow, WhileDown};
-/// use verger::mailbox;
+/// use verger::mailbox_with_capacity;
 ///
 /// struct Price(u32);
 ///
 /// // Only the latest prices count, and none while the child is down.
-/// let (prices, mailbox): (_, Mailbox<Price>) = mailbox(10);
+/// let (prices, mailbox): (_, Mailbox<Price>) = mailbox_with_capacity(10);
 /// let mailbox = mailbox.overflow(Overflow::DropOldest).while_down(WhileDown::Drop);
 /// # drop((prices, mailbox));
 /// ```

@@ -2,6 +2,7 @@
 
 use std::task::Waker;
 
+use super::ask::Question;
 use super::message::Envelope;
 use super::options::{Diversion, IsFinal};
 use crate::dead_letter::DeadLetterReason;
@@ -31,6 +32,12 @@ pub(super) enum Undeliverable<M> {
     DeadLetter(Envelope<M>, DeadLetterReason),
     /// The child is down, and its messages go elsewhere.
     Diverted(Envelope<M>, Diversion<M>),
+}
+
+/// A message that `recv` returned to an incarnation which has failed.
+pub(super) struct LostMessage {
+    /// `None` if the message is no question.
+    pub(super) question: Option<Question>,
 }
 
 /// Why a message was not accepted.

@@ -22,6 +22,7 @@ use super::options::{Diversion, ForwardTarget, MailboxOptions};
 use super::outcome::{NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull};
 use super::state::MailboxState;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};
+use crate::exit::ExitReason;
 use crate::panic::{catch_panic, wake};
 use crate::path::Path;
 use crate::subscriber;
@@ -30,6 +31,21 @@ use crate::sync::{Mutex, MutexGuard};
 /// See the [module](self).
 pub(super) struct MailboxShared<M> {
     state: Mutex<MailboxState<M>>,
+}
+
+/// How a message was lost.
+struct Loss<'a> {
+    reason: DeadLetterReason,
+    /// How the child exited, if that is the cause.
+    error: Option<&'a Arc<ExitReason>>,
+    /// The loss is configured.
+    quiet: bool,
+}
+
+impl From<DeadLetterReason> for Loss<'_> {
+    fn from(reason: DeadLetterReason) -> Self {
+        Self { reason, error: None, quiet: false }
+    }
 }
 
 impl<M> MailboxShared<M> {
@@ -166,8 +182,9 @@ impl<M: Send + 'static> MailboxShared<M> {
         if !state.yields_plainly(loan) {
             return None;
         }
-        let envelope = state.pop()?;
+        let (envelope, before) = state.pop()?;
         drop(state);
+        drop(before);
         Some(envelope.message)
     }
 
@@ -207,6 +224,21 @@ impl<M: Send + 'static> MailboxShared<M> {
 
     // --- Dead letters -----------------------------------------------------------------------------
 
+    /// The incarnation has failed: reports the message that it had in hand.
+    pub(super) fn lose(self: &Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant) {
+        let Some(lost) = self.step(|state, _| state.lose(incarnation)) else { return };
+        // The question is not refused: a task of the child may still answer it.
+        if lost.question.is_none_or(|question| !question.is_answered()) {
+            let reason = DeadLetterReason::LostInFailure;
+            self.publish(
+                None,
+                Envelope::new(()),
+                Loss { error: Some(error), ..reason.into() },
+                now,
+            );
+        }
+    }
+
     /// Does what remains to be done with a message that can't be delivered.
     pub(super) fn dispose(self: &Arc<Self>, undeliverable: Undeliverable<M>, now: Instant) {
         let (envelope, to) = match undeliverable {
@@ -217,12 +249,15 @@ impl<M: Send + 'static> MailboxShared<M> {
         };
         let reason = DeadLetterReason::DroppedWhileDown;
         match to {
-            Diversion::Drop => self.publish(envelope, reason, true, now),
+            Diversion::Drop => {
+                let (message, rest) = envelope.open();
+                self.publish(Some(message), rest, Loss { quiet: true, ..reason.into() }, now);
+            }
             Diversion::Stash | Diversion::DeadLetter => self.dead_letter(envelope, reason, now),
             Diversion::Handler(handler) => {
                 let (message, rest) = envelope.open();
                 if catch_panic(|| handler.call(message)).is_none() {
-                    self.dead_letter(rest, DeadLetterReason::HandlerError, now);
+                    self.publish(None, rest, DeadLetterReason::HandlerError.into(), now);
                 }
             }
             Diversion::Forward(_) if envelope.is_forwarded() => {
@@ -238,24 +273,27 @@ impl<M: Send + 'static> MailboxShared<M> {
         }
     }
 
-    /// Publishes a message, or what is left of it, as a dead letter.
-    pub(super) fn dead_letter<T: Send + 'static>(
+    /// Publishes a message as a dead letter.
+    pub(super) fn dead_letter(
         self: &Arc<Self>,
-        envelope: Envelope<T>,
+        envelope: Envelope<M>,
         reason: DeadLetterReason,
         now: Instant,
     ) {
-        self.publish(envelope, reason, false, now);
+        let (message, rest) = envelope.open();
+        self.publish(Some(message), rest, reason.into(), now);
     }
 
-    fn publish<T: Send + 'static>(
+    /// Publishes a dead letter. `message` is `None` if the message itself is gone.
+    fn publish(
         self: &Arc<Self>,
-        envelope: Envelope<T>,
-        reason: DeadLetterReason,
-        quiet: bool,
+        message: Option<M>,
+        rest: Envelope<()>,
+        loss: Loss<'_>,
         now: Instant,
     ) {
-        if let Some(asker) = &envelope.asker {
+        let Loss { reason, error, quiet } = loss;
+        if let Some(asker) = &rest.asker {
             asker.refuse(reason);
         }
         let (owner, incarnation) = {
@@ -264,14 +302,13 @@ impl<M: Send + 'static> MailboxShared<M> {
         };
         let Some((owner, target)) = owner else {
             // A delivery has outlived its tree.
-            let message = type_name::<M>();
             subscriber::warn!(
                 target: "verger::dead_letter",
-                message,
+                message = type_name::<M>(),
                 reason = %reason,
                 "message lost: its tree has ended"
             );
-            catch_panic(|| drop(envelope));
+            catch_panic(|| drop(message));
             return;
         };
         let origin = Arc::downgrade(self) as Weak<dyn Redeliver>;
@@ -281,10 +318,10 @@ impl<M: Send + 'static> MailboxShared<M> {
             incarnation,
             event_type: type_name::<M>(),
             type_id: TypeId::of::<M>(),
-            payload: Box::new(envelope.message),
-            error: None,
+            payload: message.map(|message| Box::new(message) as _),
+            error: error.map(Arc::clone),
             quiet,
-            entry: match envelope.origin.as_deref() {
+            entry: match rest.origin.as_deref() {
                 Some(MessageOrigin::Replayed(entry)) => Some(*entry),
                 Some(MessageOrigin::Forwarded) | None => None,
             },

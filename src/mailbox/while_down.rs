@@ -22,7 +22,7 @@ use super::shared::MailboxShared;
 ///     IsOpen(Reply<bool>),
 /// }
 ///
-/// let (shop, mailbox) = mailbox(1000);
+/// let (shop, mailbox) = mailbox();
 /// let mailbox = mailbox.while_down(WhileDown::reply(|message| {
 ///     if let Message::IsOpen(reply) = message {
 ///         reply.send(false);

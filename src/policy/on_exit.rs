@@ -22,7 +22,7 @@ pub enum OnExit {
     /// Leaves the child down.
     ///
     /// A [`Temporary`](crate::RestartType::Temporary) child, or a child of a dynamic supervisor, is
-    /// removed. Every other child is kept: *stopped* after a clean exit and *errored* after a
+    /// removed, unless [a message may start it again](crate::ChildSpec::start_on_message). Every other child is kept: *stopped* after a clean exit and *errored* after a
     /// failure, until a call starts it or its group restarts.
     Leave,
     /// Ends the supervisor as `Normal`, after it has stopped the other children in reverse order.

@@ -64,6 +64,9 @@ pub(crate) struct Rules {
     pub(crate) charge_everything: bool,
     /// Whether giving up is a clean exit, as in OTP.
     pub(crate) gives_up_cleanly: bool,
+    /// Whether a temporary child that has ended is removed even if a message could start it again, as in
+    /// OTP.
+    pub(crate) forgets_temporary: bool,
     /// Whether a callback decides on failures. Set when the supervisor starts.
     pub(crate) has_failure_callback: bool,
     pub(crate) leak_timeout: Duration,
@@ -93,6 +96,7 @@ impl Default for Rules {
             intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
             charge_everything: false,
             gives_up_cleanly: false,
+            forgets_temporary: false,
             has_failure_callback: false,
             leak_timeout: Duration::from_secs(1),
             stop_deadline: None,

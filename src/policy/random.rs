@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::panic::catch_panic;
+use crate::sync::Mutex;
 
 /// A source of random numbers.
 ///
-/// Jitter is drawn from it, once for each delay. The default is a generator of [`fastrand`]; set a
-/// different source with [`SupervisorBuilder::random`](crate::SupervisorBuilder::random). Every
-/// closure that returns an `f64` is a source. A panic and NaN count as zero.
+/// Jitter is drawn from it, once for each delay. The default is a generator of [`fastrand`]. Set a
+/// different source for one policy with [`Backoff::random`](crate::Backoff::random), or for a
+/// supervisor with [`SupervisorBuilder::random`](crate::SupervisorBuilder::random). Every closure
+/// that returns an `f64` is a source. A panic and NaN count as zero.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,6 +55,37 @@ impl RandomFactory {
 impl fmt::Debug for RandomFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RandomFactory")
+    }
+}
+
+/// The random source of one policy, which the clones of the policy share.
+#[derive(Clone)]
+pub(super) struct SharedRandom(Arc<Mutex<Box<dyn Random>>>);
+
+impl SharedRandom {
+    pub(super) fn new(source: impl Random + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Box::new(source))))
+    }
+}
+
+impl Random for &SharedRandom {
+    fn unit(&mut self) -> f64 {
+        // The lock is released before a panic of the source reaches `draw`.
+        let unit = catch_panic(|| self.0.lock().unit());
+        unit.unwrap_or_default()
+    }
+}
+
+/// Two policies are equal if they share one source.
+impl PartialEq for SharedRandom {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for SharedRandom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedRandom")
     }
 }
 

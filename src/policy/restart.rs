@@ -5,7 +5,8 @@
 //!
 //! # Invariant
 //!
-//! Only [`Temporary`](RestartType::Temporary) children are removed when they have ended.
+//! Only [`Temporary`](RestartType::Temporary) children are removed when they have ended, unless a message
+//! may start them again.
 
 use super::OnExit;
 use crate::exit::ExitKind;
@@ -52,7 +53,8 @@ pub enum RestartType {
     Permanent,
     /// Restarts the child after a failure. After a clean exit it is stopped, and its spec is kept.
     Transient,
-    /// Never restarts the child. Its spec is removed when it exits or its group restarts.
+    /// Never restarts the child. Its spec is removed when it exits or its group restarts, unless
+    /// [a message may start it again](crate::ChildSpec::start_on_message).
     Temporary,
     /// Restarts the child after a clean exit. A failure fails the supervisor, and isn't charged.
     OnStop,

@@ -7,7 +7,6 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use verger::Backoff;
 //! use verger::resilience::{CallError, CircuitBreaker, Retry, retry};
 //!
 //! async fn price() -> Result<u32, &'static str> {
@@ -17,8 +16,9 @@
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
 //! let prices = CircuitBreaker::new("prices");
-//! let policy = Retry::attempts(4)
-//!     .backoff(Backoff::constant(Duration::from_millis(200)))
+//! let policy = Retry::new()
+//!     .attempts(4)
+//!     .delay(Duration::from_millis(200))
 //!     // While the circuit is open, a further attempt would be refused as well.
 //!     .again_if(|error, _attempt| !matches!(error, CallError::Open { .. }));
 //! let price = retry(policy, || prices.call(price)).await;
@@ -32,5 +32,5 @@ mod circuit_breaker;
 mod retry;
 
 pub use self::circuit_breaker::{CallError, CircuitBreaker};
-pub use self::retry::{Retry, retry};
+pub use self::retry::{Retry, RetryError, RetryProblem, retry};
 pub use crate::policy::circuit::CircuitState;

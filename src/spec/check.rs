@@ -172,6 +172,7 @@ fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
         intensity,
         charge_everything: preset.is_some_and(|preset| preset.charge_everything),
         gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
+        forgets_temporary: preset.is_some_and(|preset| preset.forgets_temporary),
         has_failure_callback: false,
         leak_timeout: options.leak_timeout.unwrap_or(default.leak_timeout),
         stop_deadline: options.stop_deadline,

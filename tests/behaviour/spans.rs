@@ -8,7 +8,7 @@ use tracing::span::Id;
 use tracing::subscriber::set_default;
 use tracing_subscriber::layer::{Context as LayerContext, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
-use verger::{Backoff, Context, RunError, Supervisor, worker};
+use verger::{Backoff, Context, Supervisor, worker};
 
 /// The transitions of children's spans, in order.
 #[derive(Clone, Default)]
@@ -66,33 +66,4 @@ async fn a_childs_span_is_entered_for_each_poll_and_closed_at_its_exit_even_if_i
     tree.stop("over").await.unwrap();
     assert_eq!(spans.seen(), ["enter", "exit", "close"]);
     assert_eq!(kept.lock().unwrap().len(), 2);
-}
-
-/// A subscriber that panics.
-struct Broken {
-    at_enter: bool,
-}
-
-impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Broken {
-    fn on_enter(&self, _id: &Id, _ctx: LayerContext<'_, S>) {
-        assert!(!self.at_enter, "the log is full");
-    }
-
-    fn on_exit(&self, _id: &Id, _ctx: LayerContext<'_, S>) {
-        assert!(std::thread::panicking() || self.at_enter, "the log is full");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_subscriber_that_panics_in_a_childs_span_panics_the_child() {
-    for at_enter in [true, false] {
-        let _reading = set_default(tracing_subscriber::registry().with(Broken { at_enter }));
-        register_second_subscriber();
-        let child = worker("child", async |ctx: Context| ctx.cancelled().await);
-        let app = Supervisor::builder("app").restarts(0, Duration::from_secs(1)).child(child);
-        let error = app.build().unwrap().run().await.unwrap_err();
-        let RunError::GaveUp { reason, .. } = &error else { panic!("{error}") };
-        let twice = "panicked: the log is full; then, while dropped: the log is full";
-        assert_eq!(reason.to_string(), twice);
-    }
 }

@@ -15,8 +15,8 @@ use verger::mailbox::Inbox;
 use verger::policy::OnExit;
 use verger::{
     Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, HealthCheck, Lifecycle,
-    RestartType, RunError, Supervisor, SupervisorHandle, mailbox, worker, worker_with,
-    worker_with_mailbox,
+    RestartType, RunError, Supervisor, SupervisorHandle, mailbox_with_capacity, worker,
+    worker_with, worker_with_mailbox,
 };
 
 use crate::common::settle;
@@ -162,7 +162,7 @@ fn poll_with_alarm<T>(future: Pin<&mut impl Future<Output = T>>) {
 
 #[tokio::test(start_paused = true)]
 async fn wakers_that_panic_end_nothing() {
-    let (address, inbox) = mailbox::<u32>(1);
+    let (address, inbox) = mailbox_with_capacity::<u32>(1);
     let waits = worker_with_mailbox("waits", inbox, async |ctx: Context, mut inbox: Inbox<u32>| {
         poll_with_alarm(pin!(inbox.recv()));
         let (mut first, mut token) = (pin!(ctx.cancelled()), pin!(ctx.token().cancelled_owned()));

@@ -198,7 +198,7 @@ async fn yields<T>(mut call: impl AsyncFnMut() -> T) -> u32 {
 
 #[tokio::test]
 async fn a_loop_over_calls_that_need_no_answer_lets_other_tasks_run() {
-    let (address, inbox) = mailbox::<Reply<u32>>(1);
+    let (address, inbox) = mailbox::<Reply<u32>>();
     let child = worker_with_mailbox("child", inbox, async |ctx: Context, _| ctx.cancelled().await);
     let app = Supervisor::builder("app").child(Supervisor::builder("below"));
     let app = app.child(child).build().unwrap().start().await.unwrap();

@@ -9,7 +9,7 @@ use verger::policy::OnExhausted;
 use verger::{
     Backoff, BuildError, ChildSpec, Context, DynamicSupervisor, DynamicSupervisorBuilder, Exit,
     Lifecycle, Readiness, RestartType, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle,
-    mailbox, worker, worker_with_mailbox,
+    mailbox_with_capacity, worker, worker_with_mailbox,
 };
 
 /// The task of each incarnation, by the name of the child.
@@ -152,7 +152,7 @@ async fn a_declared_child_that_stays_down_keeps_no_task() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_whose_final_message_comes_while_it_waits_keeps_no_task() {
-    let (address, mailbox) = mailbox::<()>(1);
+    let (address, mailbox) = mailbox_with_capacity::<()>(1);
     let mailbox = mailbox.final_message(|()| true);
     let child =
         worker_with_mailbox("child", mailbox, async |_ctx, _inbox| -> Exit { Err("no".into()) });

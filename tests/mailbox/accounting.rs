@@ -110,7 +110,7 @@ async fn script(seed: u64) {
     let books = Arc::new(Books::default());
     let acks = draws.below(2) == 0;
     let capacity = draws.of(&[1, 2, 5, 1000]);
-    let (address, mailbox) = mailbox::<Counted>(capacity);
+    let (address, mailbox) = mailbox_with_capacity::<Counted>(capacity);
     let overflow = draws.of(&[Overflow::Reject, Overflow::DropOldest, Overflow::DropNewest]);
     let while_down = match draws.below(4) {
         0 | 1 => WhileDown::Stash,

@@ -10,7 +10,7 @@ async fn a_request_is_answered_by_the_current_incarnation() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_fails_at_once_when_its_child_fails() {
-    let (address, mailbox) = mailbox::<Reply<u32>>(10);
+    let (address, mailbox) = mailbox_with_capacity::<Reply<u32>>(10);
     let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {
         let _question = inbox.recv().await;
         Err("it was too hard".into())
@@ -107,7 +107,7 @@ async fn seed0_55_at_a_stop_messages_become_dead_letters_and_requests_fail() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_knows_that_its_caller_is_gone() {
-    let (address, mailbox) = mailbox::<Reply<u32>>(10);
+    let (address, mailbox) = mailbox_with_capacity::<Reply<u32>>(10);
     let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<Reply<u32>>| {
         let tx = tx.clone();

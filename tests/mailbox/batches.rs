@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn queued_messages_are_delivered_without_waiting_and_redelivered_if_not_acknowledged() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("batcher", mailbox, move |ctx: Context, mut inbox: Inbox<_>| {
         let tx = tx.clone();
@@ -41,7 +41,7 @@ async fn queued_messages_are_delivered_without_waiting_and_redelivered_if_not_ac
 
 #[tokio::test(start_paused = true)]
 async fn a_held_message_is_not_in_the_batch() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("eager", mailbox, move |ctx: Context, mut inbox: Inbox<u32>| {
         let tx = tx.clone();

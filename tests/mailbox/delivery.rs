@@ -19,7 +19,7 @@ async fn seed2_11_a_crash_ends_the_child_and_a_new_one_gets_the_message() {
 
 #[tokio::test(start_paused = true)]
 async fn seed2_12_each_message_has_a_number_of_its_own_and_an_attempt() {
-    let (address, mailbox) = mailbox::<&str>(1000);
+    let (address, mailbox) = mailbox::<&str>();
     let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox: Inbox<_>| {
         let tx = tx.clone();
@@ -59,7 +59,7 @@ async fn seed2_12_each_message_has_a_number_of_its_own_and_an_attempt() {
 #[tokio::test(start_paused = true)]
 async fn seed2_13_a_crash_right_after_a_delivery_loses_nothing() {
     for end in [verger_end_by_error as fn() -> Exit, || panic!("at once")] {
-        let (address, mailbox) = mailbox::<u32>(1000);
+        let (address, mailbox) = mailbox::<u32>();
         let reader = Reader::new();
         let log = reader.clone();
         let spec =
@@ -92,7 +92,7 @@ fn verger_end_by_error() -> Exit {
 
 #[tokio::test(start_paused = true)]
 async fn an_aborted_child_loses_no_delivery() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let reader = Reader::new();
     let log = reader.clone();
     let spec =
@@ -119,7 +119,7 @@ async fn an_aborted_child_loses_no_delivery() {
 
 #[tokio::test(start_paused = true)]
 async fn seed2_17_unacknowledged_messages_are_redelivered_in_order() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let reader = Reader::new();
     let log = reader.clone();
     let spec =
@@ -172,7 +172,7 @@ async fn fails_first(
     times: u32,
     change: impl FnOnce(Mailbox<Question>) -> Mailbox<Question>,
 ) -> (Address<Question>, SupervisorHandle) {
-    let (address, mailbox) = mailbox::<Question>(1000);
+    let (address, mailbox) = mailbox::<Question>();
     let run = move |ctx: Context, mut inbox: Inbox<Question>| async move {
         while let Some(delivery) = inbox.deliver().await {
             if delivery.0 == 1 && delivery.attempt() <= times {
@@ -285,7 +285,7 @@ async fn seed2_23_recorded_messages_are_limited_and_the_oldest_is_evicted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_returned_message_is_redelivered_to_the_same_incarnation() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let reader = Reader::new();
     let log = reader.clone();
     let spec =
@@ -310,7 +310,7 @@ async fn a_returned_message_is_redelivered_to_the_same_incarnation() {
 
 #[tokio::test(start_paused = true)]
 async fn attempts_ended_by_a_stop_do_not_count_towards_poison() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox(
         "reader",
@@ -339,7 +339,7 @@ async fn attempts_ended_by_a_stop_do_not_count_towards_poison() {
 #[tokio::test(start_paused = true)]
 async fn seed2_25_an_answer_of_500_is_a_crash_and_the_request_is_made_again() {
     // As in `examples/failing_vendor`, with the requests in a mailbox.
-    let (address, mailbox) = mailbox::<(u32, Reply<u16>)>(1000);
+    let (address, mailbox) = mailbox::<(u32, Reply<u16>)>();
     let answers = Arc::new(Mutex::new(VecDeque::from([500, 500, 200, 200])));
     let run = move |_ctx: Context, mut inbox: Inbox<(u32, Reply<u16>)>| {
         let answers = Arc::clone(&answers);

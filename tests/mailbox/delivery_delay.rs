@@ -106,7 +106,7 @@ async fn seed2_18_an_acknowledgement_resets_the_delays() {
 #[tokio::test(start_paused = true)]
 async fn delays_of_a_poison_message_grow_despite_healthy_messages_between() {
     // Acknowledging other messages doesn't reset the delay.
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let reader = Reader::new();
     let log = reader.clone();
     let run = move |ctx: Context, mut inbox: Inbox<u32>| {
@@ -162,7 +162,7 @@ async fn a_child_that_cannot_start_is_attempted_once_per_delay() {
 
 #[tokio::test(start_paused = true)]
 async fn seed2_10_the_defaults_of_the_sender_are_slots_of_10_ms_and_a_ceiling_of_ten() {
-    let (_address, mailbox) = mailbox(1000);
+    let (_address, mailbox) = mailbox();
     let reader = Reader::new();
     reader.starts([Begin::Fail(Duration::ZERO); 12]);
     let spec = reader.spec(mailbox.delay(Delay::Delivery));

@@ -89,13 +89,16 @@ async fn seed0_45_overtaking_messages_reach_an_incarnation_that_may_not_survive(
     tree.send([Note(1)]);
     tree.pass(WAIT).await;
 
-    tree.send([Note(2), Fail]);
+    tree.lost();
+
+    tree.send([Note(2), Poison(3)]);
     settle().await;
     assert_eq!(tree.log(), ["start#2", "2#2"], "ahead of the first, to one that fails at once");
+    assert_eq!(tree.lost(), ["#2 failed: poison 3"], "a dead letter, without the message");
     tree.pass(WAIT + ms(50)).await;
 
     assert_eq!(tree.log(), ["start#3", "1#3"], "what had waited was safe");
-    assert!(tree.letters().is_empty(), "what was read was delivered");
+    assert!(tree.letters().is_empty(), "what was read before was delivered");
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,7 +34,7 @@ fn hanging(mailbox: Mailbox<u32>, well: u32, lent: &Arc<AtomicU32>) -> ChildSpec
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_hangs_its_reader_is_poison_like_a_message_that_fails_it() {
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let lent = Arc::default();
     let spec = hanging(mailbox.max_attempts(3), 2, &lent);
     let tree = app().child(spec).build().unwrap().start().await.unwrap();
@@ -54,7 +54,7 @@ async fn a_message_that_hangs_its_reader_is_poison_like_a_message_that_fails_it(
 
 #[tokio::test(start_paused = true)]
 async fn a_delivery_open_at_a_stop_of_the_tree_does_not_count_as_failed() {
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let lent = Arc::default();
     let spec = hanging(mailbox.max_attempts(1), 2, &lent);
     let tree = app().child(spec).build().unwrap().start().await.unwrap();
@@ -73,7 +73,7 @@ async fn a_delivery_open_at_a_stop_of_the_tree_does_not_count_as_failed() {
 async fn a_delivery_open_when_the_tree_is_dropped_does_not_count_as_failed_if_its_reader_was_stopping()
  {
     for (to_stop, reason) in [(true, "undelivered_at_stop"), (false, "poison")] {
-        let (address, mailbox) = mailbox::<Message>(1000);
+        let (address, mailbox) = mailbox::<Message>();
         let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
         let run = move |ctx: Context, mut inbox: Inbox<Message>| {
             let tx = tx.clone();

@@ -86,7 +86,7 @@ async fn messages_not_read_before_a_panic_are_read_by_the_next_incarnation() {
 #[tokio::test(start_paused = true)]
 async fn messages_sent_before_the_tree_runs_are_read_by_the_first_incarnation() {
     let reader = Reader::new();
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let app = app().child(reader.spec(mailbox)).build().unwrap();
     address.try_send(Note(1)).unwrap();
     assert_eq!(address.path(), None);
@@ -156,7 +156,7 @@ async fn nested(
     app: SupervisorBuilder,
     ingest: impl FnOnce(ChildSpec) -> ChildSpec,
 ) -> Tree {
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let child = giving_up("ingest").child(reader.spec(mailbox));
     started(reader, address, app.child(ingest(child.into_child()))).await
 }
@@ -170,7 +170,7 @@ async fn started(reader: &Reader, address: Address<Message>, app: SupervisorBuil
     let handle = app.build().unwrap().start().await.unwrap();
     let letters = handle.dead_letters();
     settle().await;
-    Tree { reader: reader.clone(), address, handle, letters }
+    Tree::of(reader.clone(), address, handle, letters)
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,7 +245,7 @@ async fn messages_for_a_supervisor_that_is_not_restarted_become_dead_letters() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_below_two_supervisors_that_give_up_wait_for_both() {
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let reader = Reader::new();
     let outer = giving_up("outer").child(giving_up("inner").child(reader.spec(mailbox)));
     let mut tree = started(&reader, address, app().child(outer)).await;
@@ -259,11 +259,11 @@ async fn messages_below_two_supervisors_that_give_up_wait_for_both() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_below_a_supervisor_that_was_not_reached_again_are_not_lost() {
-    let (address, letterbox) = mailbox(1000);
+    let (address, letterbox) = mailbox();
     let reader = Reader::new();
     let inner = giving_up("inner").child(reader.spec(letterbox));
     // The second time, it fails before `inner` is reached.
-    let (_other, other) = mailbox(1);
+    let (_other, other) = mailbox_with_capacity(1);
     let first = Reader::new();
     first.starts([Begin::Ok, Begin::Fail(Duration::ZERO)]);
     let first = first.spec(other).named("first").readiness(Readiness::Signal);
@@ -282,7 +282,7 @@ async fn messages_below_a_supervisor_that_was_not_reached_again_are_not_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_below_an_added_supervisor_end_with_its_parent() {
-    let (address, letterbox) = mailbox(1000);
+    let (address, letterbox) = mailbox();
     let reader = Reader::new();
     let inner = giving_up("inner").child(reader.spec(letterbox)).into_child();
     let mut tree = started(&reader, address, app().child(giving_up("outer"))).await;
@@ -313,7 +313,7 @@ async fn a_child_below_a_supervisor_that_is_stopped_reads_the_rest() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_tree_leaves_no_message_behind() {
-    let (address, mailbox) = mailbox::<Message>(1000);
+    let (address, mailbox) = mailbox::<Message>();
     let reader = Reader::new();
     let ingest = Supervisor::builder("ingest").child(reader.spec(mailbox));
     let running = tokio::spawn(app().child(ingest).build().unwrap().run());
@@ -337,7 +337,7 @@ async fn a_dropped_tree_leaves_no_message_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_mailbox_belongs_to_one_child_at_a_time() {
     let reader = Reader::new();
-    let (_address, mailbox) = mailbox::<Message>(1000);
+    let (_address, mailbox) = mailbox::<Message>();
     let spec = reader.spec(mailbox);
     let tree = app().child(spec.clone()).build().unwrap().start().await.unwrap();
 
@@ -370,7 +370,7 @@ async fn a_mailbox_belongs_to_one_child_at_a_time() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_finds_its_mailbox_taken_leaves_it_unchanged() {
     let reader = Reader::new();
-    let (address, mailbox) = mailbox::<Message>(1000);
+    let (address, mailbox) = mailbox::<Message>();
     let tree = app().child(reader.spec(mailbox)).build().unwrap();
     let handle = tree.clone().start().await.unwrap();
     let letters = handle.dead_letters();
@@ -381,7 +381,7 @@ async fn a_child_that_finds_its_mailbox_taken_leaves_it_unchanged() {
     settle().await;
     twin.stop("enough").await.unwrap();
 
-    let mut tree = Tree { reader, address, handle, letters };
+    let mut tree = Tree::of(reader, address, handle, letters);
     tree.send([Note(1), Fail, Note(2)]);
     tree.pass(WAIT + ms(50)).await;
     assert_eq!(tree.log(), ["start#1", "1#1", "start#2", "2#2"]);
@@ -392,8 +392,8 @@ async fn a_child_that_finds_its_mailbox_taken_leaves_it_unchanged() {
 #[tokio::test(start_paused = true)]
 async fn a_sender_to_a_child_that_never_started_is_refused_after_the_tree_ends() {
     let reader = Reader::new();
-    let (deep, first) = mailbox::<Message>(1000);
-    let (instead, second) = mailbox::<Message>(1000);
+    let (deep, first) = mailbox::<Message>();
+    let (instead, second) = mailbox::<Message>();
     // One mailbox belongs below two supervisors that wait for `db`; the other child would take it.
     let db = verger::worker("db", async |_ctx| Exit::Err("no".into()));
     let db = db.consecutive_restarts(0).on_exhausted(verger::policy::OnExhausted::Park);
@@ -422,7 +422,7 @@ async fn a_sender_to_a_child_that_never_started_is_refused_after_the_tree_ends()
 async fn a_leaked_incarnation_reads_no_more() {
     // The leaked incarnation keeps its inbox; the next one takes over the mailbox.
     let reader = Reader::new();
-    let (address, mailbox) = mailbox::<Message>(1000);
+    let (address, mailbox) = mailbox::<Message>();
     let (keep, mut kept) = tokio::sync::mpsc::unbounded_channel();
     let log = reader.clone();
     let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox| {

@@ -14,6 +14,7 @@ mod hangs;
 mod life;
 #[path = "../common/log.rs"]
 mod log;
+mod lost;
 mod message_starts;
 mod senders;
 mod stops;
@@ -25,12 +26,12 @@ use std::time::Duration;
 
 use common::settle;
 use tokio::time::Instant;
-use verger::dead_letter::DeadLetter;
+use verger::dead_letter::{DeadLetter, DeadLetterReason};
 use verger::mailbox::{Address, Inbox, Mailbox, Reply};
 use verger::status::Subscription;
 use verger::{
     Backoff, ChildSpec, Context, Exit, Readiness, Supervisor, SupervisorBuilder, SupervisorHandle,
-    mailbox, worker_with_mailbox,
+    mailbox, mailbox_with_capacity, worker_with_mailbox,
 };
 
 fn ms(ms: u64) -> Duration {
@@ -198,6 +199,8 @@ struct Tree {
     address: Address<Message>,
     handle: SupervisorHandle,
     letters: Subscription<DeadLetter>,
+    undelivered: Vec<DeadLetter>,
+    lost: Vec<DeadLetter>,
 }
 
 const WAIT: Duration = Duration::from_secs(1);
@@ -208,9 +211,10 @@ fn app() -> SupervisorBuilder {
 }
 
 impl Tree {
-    /// Returns a tree whose mailbox has a capacity of 1000, changed by `change`.
+    /// Returns a tree whose mailbox has the default capacity, changed by `change`.
     async fn new(change: impl FnOnce(Mailbox<Message>) -> Mailbox<Message>) -> Self {
-        Self::with(Reader::new(), 1000, change, |spec| spec).await
+        let (address, mailbox) = mailbox();
+        Self::start(Reader::new(), address, change(mailbox), |spec| spec).await
     }
 
     async fn with(
@@ -219,12 +223,30 @@ impl Tree {
         change: impl FnOnce(Mailbox<Message>) -> Mailbox<Message>,
         treat: impl FnOnce(ChildSpec) -> ChildSpec,
     ) -> Self {
-        let (address, mailbox) = mailbox(capacity);
-        let spec = treat(reader.spec(change(mailbox)));
+        let (address, mailbox) = mailbox_with_capacity(capacity);
+        Self::start(reader, address, change(mailbox), treat).await
+    }
+
+    async fn start(
+        reader: Reader,
+        address: Address<Message>,
+        mailbox: Mailbox<Message>,
+        treat: impl FnOnce(ChildSpec) -> ChildSpec,
+    ) -> Self {
+        let spec = treat(reader.spec(mailbox));
         let handle = app().child(spec).build().unwrap().start().await.unwrap();
         let letters = handle.dead_letters();
         settle().await;
-        Self { reader, address, handle, letters }
+        Self::of(reader, address, handle, letters)
+    }
+
+    fn of(
+        reader: Reader,
+        address: Address<Message>,
+        handle: SupervisorHandle,
+        letters: Subscription<DeadLetter>,
+    ) -> Self {
+        Self { reader, address, handle, letters, undelivered: Vec::new(), lost: Vec::new() }
     }
 
     fn send(&self, messages: impl IntoIterator<Item = Message>) {
@@ -249,10 +271,12 @@ impl Tree {
         self.reader.log()
     }
 
-    /// Returns the dead letters so far, such as `mailbox_full: 3` for a note.
+    /// Returns the dead letters since the last call, such as `mailbox_full: 3` for a note.
+    ///
+    /// Not those about messages that were [lost](Self::lost): each message that makes the reader fail is.
     fn letters(&mut self) -> Vec<String> {
-        let letters = std::iter::from_fn(|| self.letters.try_next());
-        let texts = letters.map(|letter| {
+        self.sort_letters();
+        let texts = std::mem::take(&mut self.undelivered).into_iter().map(|letter| {
             let what = match letter.take::<Message>() {
                 Some(Note(n) | Poison(n)) => n.to_string(),
                 Some(Ask(n, _)) => format!("{n}?"),
@@ -262,6 +286,24 @@ impl Tree {
             format!("{}: {what}", letter.reason)
         });
         texts.collect()
+    }
+
+    /// Returns which incarnations have lost a message since the last call, and how they failed, such as
+    /// `#2 failed: poison 3`.
+    fn lost(&mut self) -> Vec<String> {
+        self.sort_letters();
+        let texts = std::mem::take(&mut self.lost).into_iter().map(|letter| {
+            let error = letter.error.as_ref().expect("how it failed");
+            format!("#{} {error}", letter.incarnation)
+        });
+        texts.collect()
+    }
+
+    fn sort_letters(&mut self) {
+        while let Some(letter) = self.letters.try_next() {
+            let is_lost = letter.reason == DeadLetterReason::LostInFailure;
+            if is_lost { &mut self.lost } else { &mut self.undelivered }.push(letter);
+        }
     }
 }
 

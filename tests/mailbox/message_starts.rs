@@ -25,25 +25,70 @@ async fn a_child_started_by_messages_is_not_started_with_its_supervisor() {
 
 #[tokio::test(start_paused = true)]
 async fn seed4_20_a_child_that_is_never_restarted_is_started_by_the_next_message() {
-    // A normal end, and a failure that the trigger ignores.
-    for end in [End, Fail] {
-        let (address, mailbox) = mailbox(1000);
-        let reader = Reader::new();
-        let never = verger::policy::Trigger::from(RestartType::Transient)
-            .on(verger::ExitKind::Failed, verger::policy::OnExit::Leave);
-        let spec = reader.spec(mailbox).restart(never).start_on_message();
-        let tree = app().child(spec).build().unwrap().start().await.unwrap();
-        address.try_send(end).unwrap();
+    let never = verger::policy::Trigger::from(RestartType::Transient)
+        .on(verger::ExitKind::Failed, verger::policy::OnExit::Leave);
+    for restart in [RestartType::Temporary.into(), never] {
+        // A normal end, and a failure.
+        for end in [End, Fail] {
+            let treat = |spec: ChildSpec| spec.restart(restart.clone()).start_on_message();
+            let tree = Tree::with(Reader::new(), 1000, |it| it, treat).await;
+            tree.send([end]);
+            tree.pass(secs(60)).await;
+            assert_eq!(tree.log(), ["start#1"], "it has ended, and is not restarted");
+
+            tree.send([Note(1)]);
+            tree.pass(ms(50)).await;
+            assert_eq!(tree.log(), ["start#2", "1#2"]);
+            tree.handle.stop("enough").await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_20_a_temporary_child_that_failed_is_stopped_and_keeps_its_place() {
+    let tree = tree(RestartType::Temporary).await;
+    tree.send([Fail]);
+    tree.pass(secs(60)).await;
+    let info = tree.handle.which_child("reader").await.unwrap();
+    assert_eq!((info.lifecycle, info.why), (Lifecycle::Stopped, Some("not restarted")));
+    assert!(!tree.address.is_closed());
+
+    // Until it is deleted.
+    tree.handle.delete_child("reader").await.unwrap();
+    assert!(tree.handle.which_child("reader").await.is_err());
+    assert!(tree.address.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed4_20_under_the_preset_of_elfo_a_message_starts_a_child_that_has_ended() {
+    let (address, mailbox) = mailbox();
+    let reader = Reader::new();
+    let app = Supervisor::builder("app").preset(verger::policy::Preset::elfo());
+    let app = app.child(reader.spec(mailbox).start_on_message());
+    let app = app.build().unwrap().start().await.unwrap();
+    for incarnation in 1..=2 {
+        address.try_send(Note(1)).unwrap();
+        address.try_send(Fail).unwrap();
         tokio::time::sleep(secs(60)).await;
         settle().await;
-        assert_eq!(reader.log(), ["start#1"], "it is gone, and not restarted");
-
-        address.try_send(Note(1)).unwrap();
-        tokio::time::sleep(ms(50)).await;
-        settle().await;
-        assert_eq!(reader.log(), ["start#2", "1#2"]);
-        tree.stop("enough").await.unwrap();
+        let read = [format!("start#{incarnation}"), format!("1#{incarnation}")];
+        assert_eq!(reader.log(), read);
     }
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_temporary_child_is_forgotten_with_its_mailbox_under_the_preset_of_otp() {
+    let (address, mailbox) = mailbox();
+    let reader = Reader::new();
+    let app = Supervisor::builder("app").preset(verger::policy::Preset::otp());
+    let spec = reader.spec(mailbox).start_on_message().restart(RestartType::Temporary);
+    let app = app.child(spec).build().unwrap().start().await.unwrap();
+    address.try_send(End).unwrap();
+    settle().await;
+    assert!(app.which_child("reader").await.is_err());
+    assert!(address.is_closed());
+    app.stop("enough").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,7 +104,7 @@ async fn kin_75_a_child_that_has_ended_is_started_by_a_message() {
 
 #[tokio::test(start_paused = true)]
 async fn kin_74_a_child_that_fails_at_each_message_runs_again_after_each_doubled_delay() {
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let reader = Reader::new();
     let wait = Backoff::exponential(secs(5), secs(30));
     let spec = reader.spec(mailbox).start_on_message().backoff(wait);
@@ -119,7 +164,7 @@ async fn kin_77_a_child_sees_whether_its_supervisor_a_message_or_a_restart_start
 
 /// Returns the start causes of a child that fails once.
 async fn causes_of(on_message: bool) -> Vec<StartCause> {
-    let (address, mailbox) = mailbox::<()>(1000);
+    let (address, mailbox) = mailbox::<()>();
     let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |ctx: Context, mut inbox: Inbox<()>| {
         let _ = tx.send(ctx.start_cause());
@@ -189,7 +234,7 @@ async fn a_child_without_a_mailbox_cannot_be_started_by_messages() {
 async fn a_dynamic_child_can_be_started_by_messages() {
     let dynamic = verger::DynamicSupervisor::builder("conns");
     let tree = app().child(dynamic).build().unwrap().start().await.unwrap();
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let reader = Reader::new();
     let spec = reader.spec(mailbox).start_on_message().restart(RestartType::Transient);
     let conns = tree.supervisor("conns").await.unwrap();
@@ -211,13 +256,13 @@ async fn a_dynamic_child_can_be_started_by_messages() {
 #[tokio::test(start_paused = true)]
 async fn a_child_started_by_messages_gets_messages_sent_while_its_supervisor_is_down() {
     // Whatever the rule for messages that arrive while the child is down.
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let reader = Reader::new();
     let spec = reader.spec(mailbox.while_down(verger::mailbox::WhileDown::Drop)).start_on_message();
     let ingest = Supervisor::builder("ingest").restarts(0, secs(60)).child(spec);
     let handle = app().child(ingest).build().unwrap().start().await.unwrap();
     let letters = handle.dead_letters();
-    let mut tree = Tree { reader, address, handle, letters };
+    let mut tree = Tree::of(reader, address, handle, letters);
     tree.send([Fail]);
     tree.pass(ms(50)).await;
     assert_eq!(tree.letters(), ["gave_up: nothing"], "its supervisor is down as well");

@@ -78,7 +78,7 @@ async fn a_waiting_sender_has_sent_when_messages_are_diverted() {
 
 #[tokio::test(start_paused = true)]
 async fn delivered_messages_count_until_they_are_acknowledged() {
-    let (address, mailbox) = mailbox::<u32>(2);
+    let (address, mailbox) = mailbox_with_capacity::<u32>(2);
     let permits = Arc::new(tokio::sync::Semaphore::new(0));
     let acks = Arc::clone(&permits);
     let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<u32>| {
@@ -120,7 +120,7 @@ async fn delivered_messages_count_until_they_are_acknowledged() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_receive_loses_no_message() {
     // Each receive is cancelled before a message arrives, at the moment it arrives, and after that.
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
     let spec = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<u32>| {
         let tx = tx.clone();

@@ -19,7 +19,7 @@ async fn seed4_44_a_mailbox_closed_at_once_yields_its_messages_and_then_the_end(
 
 #[tokio::test(start_paused = true)]
 async fn seed4_44_a_closed_mailbox_accepts_nothing_while_the_child_reads_the_rest() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let reader = Reader::new();
     let log = reader.clone();
     let spec =
@@ -49,7 +49,7 @@ async fn seed4_44_a_closed_mailbox_accepts_nothing_while_the_child_reads_the_res
 
 #[tokio::test(start_paused = true)]
 async fn seed4_45_a_mailbox_left_open_is_closed_by_its_child() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let reader = Reader::new();
     let log = reader.clone();
     let run = move |ctx: Context, mut inbox: Inbox<u32>| {
@@ -95,7 +95,7 @@ async fn seed4_45_a_mailbox_left_open_is_closed_by_its_child() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_stops_with_its_group_leaves_the_rest_to_its_next_incarnation() {
     let reader = Reader::new();
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let (fail, failing) = tokio::sync::mpsc::channel::<()>(1);
     let failing = Arc::new(tokio::sync::Mutex::new(failing));
     let other = worker("other", move |_| {
@@ -137,7 +137,7 @@ async fn a_manually_renewed_child_leaves_the_rest_to_its_next_incarnation() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_not_read_within_the_grace_become_dead_letters() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let spec = worker_with_mailbox("reader", mailbox, async |_ctx, _inbox| -> Exit {
         std::future::pending().await
     });
@@ -158,7 +158,7 @@ async fn messages_not_read_within_the_grace_become_dead_letters() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stopping_child_that_returns_a_message_gets_no_more() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let spec = worker_with_mailbox("reader", mailbox, async |ctx: Context, mut inbox| -> Exit {
         ctx.cancelled().await;
         while let Some(delivery) = inbox.deliver().await {
@@ -181,7 +181,7 @@ async fn a_stopping_child_that_returns_a_message_gets_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_closes_and_ends_takes_nothing_until_the_next_incarnation() {
-    let (address, mailbox) = mailbox::<u32>(1000);
+    let (address, mailbox) = mailbox::<u32>();
     let spec = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {
         while let Some(n) = inbox.recv().await {
             if n == 0 {
@@ -205,7 +205,7 @@ async fn a_child_that_closes_and_ends_takes_nothing_until_the_next_incarnation()
 #[tokio::test(start_paused = true)]
 async fn messages_left_for_a_child_that_is_given_up_become_dead_letters() {
     let reader = Reader::new();
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let stays = Supervisor::builder("app")
         .restarts(0, secs(60))
         .on_exhausted(verger::policy::OnExhausted::StopChild)
@@ -213,7 +213,7 @@ async fn messages_left_for_a_child_that_is_given_up_become_dead_letters() {
     let handle = stays.build().unwrap().start().await.unwrap();
     let letters = handle.dead_letters();
     settle().await;
-    let mut tree = Tree { reader, address, handle, letters };
+    let mut tree = Tree::of(reader, address, handle, letters);
 
     tree.send([Fail, Note(1)]);
     settle().await;
@@ -275,7 +275,7 @@ async fn kin_58_a_child_that_was_sent_its_final_message_is_not_restarted() {
 #[tokio::test(start_paused = true)]
 async fn kin_62_what_a_child_writes_upwards_passes_its_supervisor_by_in_every_incarnation() {
     let above = Reader::new();
-    let (up, mailbox_above) = mailbox(1000);
+    let (up, mailbox_above) = mailbox();
     let ingest = Supervisor::builder("ingest").child(worker("child", move |ctx: Context| {
         let up = up.clone();
         async move {

@@ -21,6 +21,7 @@ async fn seed0_22_by_default_messages_are_stashed() {
 #[tokio::test(start_paused = true)]
 async fn seed0_24_a_stash_of_a_thousand_delivers_a_thousand_and_reports_the_next() {
     let mut tree = Tree::new(|mailbox| mailbox.overflow(Overflow::DropOldest)).await;
+    assert_eq!(tree.address.capacity(), 1000, "the default");
     tree.fail().await;
     tree.log();
 
@@ -94,13 +95,14 @@ async fn seed0_37_a_dropped_message_is_counted_logged_at_debug_and_not_delivered
     let log = Log::at(LevelFilter::DEBUG);
     let store = DeadLetterStore::metrics_only();
     let reader = Reader::new();
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let app =
         app().dead_letter_store(&store).child(reader.spec(mailbox.while_down(WhileDown::Drop)));
     let handle = app.build().unwrap().start().await.unwrap();
     let letters = handle.dead_letters();
     settle().await;
-    let mut tree = Tree { reader, address, handle, letters };
+    let mut tree =
+        Tree { reader, address, handle, letters, undelivered: Vec::new(), lost: Vec::new() };
     tree.fail().await;
     log.lines();
 
@@ -114,7 +116,9 @@ async fn seed0_37_a_dropped_message_is_counted_logged_at_debug_and_not_delivered
     let expected: Vec<_> = (1..=5).map(|n| format!("dropped_while_down: {n}")).collect();
     assert_eq!(tree.letters(), expected);
     let counts = store.counts();
-    assert_eq!((counts.total, counts.of(DeadLetterReason::DroppedWhileDown)), (5, 5));
+    // The message that made the reader fail was lost in that.
+    let lost = counts.of(DeadLetterReason::LostInFailure);
+    assert_eq!((counts.of(DeadLetterReason::DroppedWhileDown), lost, counts.total), (5, 1, 6));
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +187,7 @@ async fn seed4_23_a_hundred_messages_during_the_delay_start_no_second_child() {
 #[tokio::test(start_paused = true)]
 async fn kin_65_without_a_stash_each_incarnation_is_fresh_and_messages_between_are_dead_letters() {
     let reader = Reader::new();
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let spec = reader.spec(mailbox.while_down(WhileDown::DeadLetter));
     let doubled = Backoff::exponential(secs(1), secs(60));
     let app = Supervisor::builder("app").unlimited_restarts().child(spec.backoff(doubled));
@@ -192,7 +196,7 @@ async fn kin_65_without_a_stash_each_incarnation_is_fresh_and_messages_between_a
     settle().await;
     reader.timed();
     reader.log();
-    let mut tree = Tree { reader, address, handle, letters };
+    let mut tree = Tree::of(reader, address, handle, letters);
 
     for wait in [1, 2] {
         tree.fail().await;
@@ -210,7 +214,7 @@ async fn kin_78_messages_queued_when_the_child_fails_are_dropped_promptly() {
         _sender: tokio::sync::oneshot::Sender<()>,
     }
 
-    let (address, mailbox) = mailbox::<Option<Guarded>>(1000);
+    let (address, mailbox) = mailbox::<Option<Guarded>>();
     let spec = worker_with_mailbox(
         "reader",
         mailbox.while_down(WhileDown::Drop),
@@ -291,6 +295,7 @@ async fn kin_93_a_message_that_overflows_the_stash_is_a_dead_letter_with_that_re
     let change = |mailbox: Mailbox<Message>| mailbox.overflow(Overflow::DropNewest);
     let mut tree = Tree::with(Reader::new(), 2, change, |spec| spec).await;
     tree.fail().await;
+    assert_eq!(tree.letters.try_next().unwrap().reason, DeadLetterReason::LostInFailure);
     tree.send((1..=4).map(Note));
 
     let first = tree.letters.try_next().unwrap();
@@ -316,8 +321,8 @@ async fn messages_the_last_incarnation_has_not_read_follow_the_rule_for_later_me
 #[tokio::test(start_paused = true)]
 async fn a_message_is_forwarded_once() {
     // Each forwards to the other, and both are down.
-    let (a, first) = mailbox::<Message>(1000);
-    let (b, second) = mailbox::<Message>(1000);
+    let (a, first) = mailbox::<Message>();
+    let (b, second) = mailbox::<Message>();
     let (reader, other) = (Reader::new(), Reader::new());
     let first = reader.spec(first.while_down(WhileDown::Forward(b.clone())));
     let second = other.spec(second.while_down(WhileDown::Forward(a.clone()))).named("other");
@@ -327,6 +332,9 @@ async fn a_message_is_forwarded_once() {
     a.try_send(Fail).unwrap();
     b.try_send(Fail).unwrap();
     settle().await;
+
+    let lost = [letters.try_next().unwrap(), letters.try_next().unwrap()];
+    assert!(lost.iter().all(|letter| letter.reason == DeadLetterReason::LostInFailure));
 
     a.try_send(Note(1)).unwrap();
 

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use verger::mailbox::{Inbox, Reply};
 use verger::policy::{Curve, Intensity, Jitter, OnExhausted, OnExit, Preset, Reset, RestartPolicy};
-use verger::resilience::{Retry, retry};
+use verger::resilience::{Retry, RetryError, retry};
 use verger::status::{ChildInfo, EventKind};
 use verger::{
     Backoff, BuildError, Child, ChildRef, ChildSpec, Context, ControlError, Exit, ExitKind,
@@ -302,13 +302,13 @@ async fn seed1_18_a_custom_curve_of_one_method_works_in_a_supervisor_and_in_a_re
 
     let began = Instant::now();
     let mut calls = Vec::new();
-    let policy = Retry::attempts(7).backoff(fib);
-    let result: Result<(), &str> = retry(policy, || {
+    let policy = Retry::with(fib).attempts(7);
+    let result: Result<(), RetryError<&str>> = retry(policy, || {
         calls.push(began.elapsed());
         std::future::ready(Err("no"))
     })
     .await;
-    assert_eq!(result, Err("no"));
+    assert!(matches!(result, Err(RetryError::Failed("no"))), "{result:?}");
     assert_eq!(calls, [0, 100, 200, 400, 700, 1_200, 1_700].map(ms));
 }
 
@@ -415,7 +415,8 @@ async fn seed0_43_a_custom_curve_is_not_capped_and_has_its_own_reset() {
 #[tokio::test(start_paused = true)]
 async fn seed4_35_after_a_healthy_run_comes_a_restart_at_once_which_is_the_first_of_the_limit() {
     let fakes = FakeChildren::new();
-    let child = fakes.child("a").consecutive_restarts(3).on_exhausted(OnExhausted::Park);
+    let child = fakes.child("a").restart(RestartType::Transient).consecutive_restarts(3);
+    let child = child.on_exhausted(OnExhausted::Park);
     let tree = start(app().preset(Preset::elfo()).random(|| || 0.0).child(child)).await;
     for (life, expected) in [(0, 5), (4_999, 10), (0, 20), (5_000, 0), (0, 5), (4_999, 10)] {
         pass(ms(life)).await;
@@ -614,7 +615,7 @@ impl Child for SlowToEnd {
 async fn kin_63_a_failure_is_recorded_when_the_child_has_exited() {
     let ends = Arc::new(Semaphore::new(0));
     let permits = Arc::clone(&ends);
-    let (address, mailbox) = mailbox(1000);
+    let (address, mailbox) = mailbox();
     let slow = child_with_mailbox("a", mailbox, move |inbox| SlowToEnd {
         inbox,
         ends: Arc::clone(&permits),

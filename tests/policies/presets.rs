@@ -7,8 +7,8 @@ use crate::common::{End, FakeChildren, settle, start};
 use tokio::time::{Instant, sleep};
 use verger::policy::{Jitter, Preset, Trigger};
 use verger::{
-    ChildSpec, Context, ExitError, Lifecycle, Readiness, RunError, Supervisor, SupervisorBuilder,
-    SupervisorHandle, worker,
+    ChildSpec, Context, ExitError, Lifecycle, Readiness, RestartType, RunError, Supervisor,
+    SupervisorBuilder, SupervisorHandle, worker,
 };
 
 fn ms(millis: u64) -> Duration {
@@ -61,7 +61,11 @@ impl Starts {
             }
         };
         let backoff = preset.backoff().clone().jitter(Jitter::None);
-        let child = worker("child", run).backoff(backoff);
+        let mut child = worker("child", run).backoff(backoff);
+        if preset.name() == "elfo" {
+            // elfo restarts nothing unless its users say so.
+            child = child.restart(RestartType::Transient);
+        }
         if activates { child.readiness(Readiness::Signal) } else { child }
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Event, Metadata, span};
 use verger::{
-    Backoff, Context, Exit, RestartType, Supervisor, SupervisorHandle, mailbox, worker,
-    worker_with, worker_with_mailbox,
+    Backoff, Context, Exit, RestartType, Supervisor, SupervisorHandle, mailbox_with_capacity,
+    worker, worker_with, worker_with_mailbox,
 };
 
 const CHOICE: &str = "VERGER_TEST_SUBSCRIBER";
@@ -99,7 +99,7 @@ async fn restarts_delivers_and_stops() {
         }
     });
     let once = worker("once", async |_ctx| -> Exit { Err("never again".into()) });
-    let (address, inbox) = mailbox::<u32>(1);
+    let (address, inbox) = mailbox_with_capacity::<u32>(1);
     let reads = worker_with_mailbox("reads", inbox, async |ctx: Context, _inbox| {
         ctx.cancelled().await;
     });

@@ -1,6 +1,6 @@
 //! The mailbox of a worker function, as `__mailbox`, and its address, as `__address`.
 
-use proc_macro2::{Delimiter, Literal, TokenStream};
+use proc_macro2::{Delimiter, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Expr, ExprClosure, Generics, Pat, Type, parse_quote};
 
@@ -10,9 +10,6 @@ use crate::model::{InboxParam, is_generic, message_type};
 use crate::parse::{Args, Value};
 use crate::paths::Krate;
 use crate::span::{SpanRange, group, repeat};
-
-/// The capacity unless one is set.
-const CAPACITY: usize = 1000;
 
 /// Returns the type of the address. An unknown type of messages becomes a type parameter.
 pub(super) fn address(inbox: &InboxParam, krate: &Krate, generics: &mut Generics) -> TokenStream {
@@ -29,11 +26,9 @@ pub(super) fn address(inbox: &InboxParam, krate: &Krate, generics: &mut Generics
 pub(super) fn mailbox(inbox: &InboxParam, args: &Args, krate: &Krate) -> TokenStream {
     let Some(ty) = &inbox.message else { return TokenStream::new() };
     let message = repeat(ty);
-    let capacity = match args.value("capacity") {
-        Some(capacity) => values::value(capacity, krate),
-        None => Literal::usize_unsuffixed(CAPACITY).into_token_stream(),
-    };
-    let function = SpanRange::of(ty).locate(krate.item("mailbox"));
+    let capacity = args.value("capacity").map(|capacity| values::value(capacity, krate));
+    let function = if capacity.is_some() { "mailbox_with_capacity" } else { "mailbox" };
+    let function = SpanRange::of(ty).locate(krate.item(function));
     let made = quote!(let (__address, __mailbox) = #function::<#message>(#capacity););
     let Some(Value::Expression(options)) = args.value("mailbox") else { return made };
     let range = SpanRange::of(options);

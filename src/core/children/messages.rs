@@ -1,7 +1,9 @@
 //! Children that are started by a message rather than with their supervisor.
 //!
 //! Such a child is down until a message waits for it, and again when it has ended and its trigger
-//! does not restart it. That a message waits is reported once. It is remembered until an incarnation
+//! does not restart it. A temporary one is kept like any other, so that a message can start it again; but
+//! a restart of its group leaves it *dormant*, as before its first message. It is Stopped then, also
+//! after a failure. Rules that forget temporary children remove it at its end. That a message waits is reported once. It is remembered until an incarnation
 //! starts, also if the child still runs. A message does not start a child that was terminated or
 //! given up on.
 //!
@@ -25,7 +27,21 @@ impl Children {
     /// Whether the child is kept, for a message to start it, when its trigger does not restart it.
     pub(in crate::core) fn is_kept_for_messages(&self, key: Key) -> bool {
         let on_message = self.entries.get(key).is_some_and(|entry| entry.options.on_message);
-        on_message && self.restart_type(key) != RestartType::Temporary
+        on_message && (!self.rules.forgets_temporary || !self.is_temporary(key))
+    }
+
+    /// Whether the child is removed when it has ended, or is stopped for good.
+    pub(in crate::core) fn is_forgotten(&self, key: Key) -> bool {
+        self.is_temporary(key) && !self.is_kept_for_messages(key)
+    }
+
+    /// Whether the child is temporary, and kept for a message to start it.
+    pub(in crate::core) fn is_dormant_temporary(&self, key: Key) -> bool {
+        self.is_temporary(key) && self.is_kept_for_messages(key)
+    }
+
+    fn is_temporary(&self, key: Key) -> bool {
+        self.restart_type(key) == RestartType::Temporary
     }
 
     /// Whether the child is down until a message comes for it.

@@ -125,10 +125,14 @@ impl Dynamic {
             OnExit::FailSupervisor => Some(Decision::FailSupervisor).filter(|_| !over),
             OnExit::Restart | OnExit::RestartUncharged => None,
         };
+        let kept = on_exit == OnExit::Leave && !over && self.children.is_kept_for_messages(key);
+        if kept && self.children.is_dormant_temporary(key) {
+            self.children.enter_stopped(key, cx);
+        }
         if let Some(decision) = decision {
             self.children.report_decision(key, reason, decision, cx);
         }
-        if on_exit == OnExit::Leave && !over && self.children.is_kept_for_messages(key) {
+        if kept {
             let down =
                 if reason.is_clean() { DownState::Finished } else { DownState::NotRestarted };
             self.set_down(key, down, cx);

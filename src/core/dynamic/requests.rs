@@ -12,6 +12,7 @@ use crate::core::callers::WaitFor;
 use crate::core::child::{ChildState, DownState, StopReason};
 use crate::core::effect::StepCx;
 use crate::core::event::{ChildAnswer, ChildRequest, Ticket};
+use crate::lifecycle::Lifecycle;
 use crate::policy::StartCause;
 
 impl Dynamic {
@@ -69,7 +70,7 @@ impl Dynamic {
                 ChildState::Down(
                     down @ (DownState::GivenUp | DownState::Leaked | DownState::NotRestarted),
                 ),
-            ) => {
+            ) if down != DownState::NotRestarted || lifecycle == Lifecycle::Errored => {
                 // A failure that is not restarted was not charged.
                 if down != DownState::NotRestarted {
                     self.children.reset_limits(key);

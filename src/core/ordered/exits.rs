@@ -10,7 +10,7 @@ use crate::core::effect::{Decision, Finish, StepCx};
 use crate::core::event::ChildAnswer;
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{AutoShutdown, FirstStart, OnExhausted, OnExit, RestartType, StartCause};
+use crate::policy::{AutoShutdown, FirstStart, OnExhausted, OnExit, StartCause};
 
 impl Ordered {
     /// A child has ended that was not stopped.
@@ -55,6 +55,8 @@ impl Ordered {
             DownState::Terminated
         } else if self.is_finishing() {
             DownState::DownWithSupervisor
+        } else if self.children.is_dormant_temporary(key) {
+            DownState::Dormant
         } else {
             DownState::RestartsWithGroup
         };
@@ -129,7 +131,8 @@ impl Ordered {
         }
     }
 
-    /// Leaves a child down that has ended by itself: Stopped if it ended cleanly, else Errored.
+    /// Leaves a child down that has ended by itself: Stopped if it ended cleanly or is temporary, else
+    /// Errored.
     fn leave(
         &mut self,
         key: Key,
@@ -139,8 +142,11 @@ impl Ordered {
     ) {
         let incarnation = self.children.entry(key).incarnation;
         self.children.answer_all(key, &ChildAnswer::Started(incarnation), cx);
+        if self.children.is_dormant_temporary(key) {
+            self.children.enter_stopped(key, cx);
+        }
         self.children.report_decision(key, reason, decision, cx);
-        if self.children.restart_type(key) == RestartType::Temporary {
+        if self.children.is_forgotten(key) {
             self.children.enter_stopped(key, cx);
             self.forget(key, reason.is_clean(), cx);
         } else if reason.is_clean() {

@@ -27,7 +27,7 @@ use super::effect::StepCx;
 use super::event::ChildAnswer;
 use super::group::{After, GroupOp, GroupPhase, StartMode, StopMode};
 use super::start_order::StartOrder;
-use crate::policy::{ChildOptions, RestartType, Rules, Shutdown, StartCause};
+use crate::policy::{ChildOptions, Rules, Shutdown, StartCause};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -154,8 +154,11 @@ impl Ordered {
         let Some(entry) = self.children.entries.get(key) else { return false };
         match entry.state {
             ChildState::Stopping { .. } if self.is_in_stopping_group(key) => {
-                let kept = self.children.restart_type(key) != RestartType::Temporary;
-                kept && self.will_be_started(key)
+                if self.children.is_dormant_temporary(key) {
+                    !self.is_excluded(key)
+                } else {
+                    !self.children.is_forgotten(key) && self.will_be_started(key)
+                }
             }
             ChildState::Down(DownState::RestartsWithGroup) => self.will_be_started(key),
             ChildState::Down(DownState::New) => true,
@@ -190,9 +193,9 @@ impl Ordered {
         }
     }
 
-    /// Removes a child that is Stopped if it is temporary, or leaves it down.
+    /// Removes a child that is Stopped if it is temporary and no message can start it, or leaves it down.
     fn forget_or_set_down(&mut self, key: Key, down: DownState, cx: &mut StepCx<'_>) {
-        if self.children.restart_type(key) == RestartType::Temporary {
+        if self.children.is_forgotten(key) {
             self.forget(key, false, cx);
         } else {
             self.set_down(key, down, cx);

@@ -14,7 +14,7 @@ use crate::core::effect::{Effect, StepCx};
 use crate::core::event::{ChildAnswer, ChildRequest, Ticket};
 use crate::core::group::GroupOp;
 use crate::lifecycle::Lifecycle;
-use crate::policy::{RestartType, StartCause};
+use crate::policy::StartCause;
 
 impl Ordered {
     /// Handles a request about a child of a supervisor that isn't stopping. Returns the answer, unless
@@ -89,7 +89,7 @@ impl Ordered {
                     history.next = None;
                 }
                 self.children.enter_stopped(key, cx);
-                if self.children.restart_type(key) == RestartType::Temporary {
+                if self.children.is_forgotten(key) {
                     self.forget(key, false, cx);
                 } else {
                     self.set_down(key, DownState::Terminated, cx);
@@ -217,7 +217,9 @@ impl Ordered {
     fn retry(&mut self, ticket: Ticket, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
         let entry = self.children.entry(key);
         let lifecycle = entry.lifecycle;
-        if entry.state == ChildState::Down(DownState::NotRestarted) {
+        if entry.state == ChildState::Down(DownState::NotRestarted)
+            && lifecycle == Lifecycle::Errored
+        {
             // Its failure was not charged, and stopped no sibling.
             self.start_again(ticket, key, WaitFor::Renewed, cx);
             return None;

@@ -134,12 +134,14 @@ impl Ordered {
 
     /// Marks a child that is down with whether it restarts with its group. Every child of a range
     /// that restarts does, whyever it is down, except a child that has leaked or that a message
-    /// starts.
+    /// starts. A temporary child is dormant again instead.
     fn mark_down(&mut self, key: Key, down: DownState, restarts: bool, cx: &mut StepCx<'_>) {
         let marked = match down {
             DownState::New if restarts => DownState::New,
             DownState::Leaked => DownState::Leaked,
             _ if self.children.entry(key).is_message_startable() => down,
+            DownState::RestartsWithGroup if restarts => down,
+            _ if restarts && self.children.is_dormant_temporary(key) => DownState::Dormant,
             _ if restarts => DownState::RestartsWithGroup,
             DownState::New if self.is_finishing() => DownState::DownWithSupervisor,
             DownState::New | DownState::RestartsWithGroup => DownState::DownWithGroup,

@@ -77,7 +77,7 @@ fn capture(
         incarnation: 1,
         event_type: "u32",
         type_id: TypeId::of::<u32>(),
-        payload: Box::new(message),
+        payload: Some(Box::new(message)),
         error: None,
         quiet: false,
         entry,

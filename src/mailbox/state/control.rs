@@ -9,6 +9,7 @@ use crate::dead_letter::DeadLetterReason;
 use crate::mailbox::binding::{Binding, ChildBinding, MailboxOwner};
 use crate::mailbox::effects::MailboxEffects;
 use crate::mailbox::message::Envelope;
+use crate::mailbox::outcome::LostMessage;
 use crate::mailbox::phase::MailboxPhase;
 
 impl<M: 'static> MailboxState<M> {
@@ -47,11 +48,12 @@ impl<M: 'static> MailboxState<M> {
     }
 
     pub(in crate::mailbox) fn delay_delivery(&mut self, until: Instant) {
-        self.delivery_from = Some(until);
+        self.extras.get_or_insert_default().delivery_from = Some(until);
     }
 
     /// The child was started. Its task borrows the mailbox later, but senders may send at once.
-    pub(in crate::mailbox) fn reopen(&mut self) {
+    pub(in crate::mailbox) fn reopen(&mut self, fx: &mut MailboxEffects) {
+        fx.question = self.put_down();
         self.reopen_if(|phase| !matches!(phase, MailboxPhase::Lent(_)));
     }
 
@@ -93,9 +95,17 @@ impl<M: 'static> MailboxState<M> {
         self.phase = MailboxPhase::Closed(reason);
         self.loans += 1;
         self.notified = false;
-        self.delivery_from = None;
+        if let Some(extras) = &mut self.extras {
+            extras.delivery_from = None;
+        }
         fx.senders = self.queue.release_senders();
         fx.receiver = self.receiver.take();
         self.queue.drain()
+    }
+
+    /// The incarnation has failed. Returns the message that it had in hand, if there is one.
+    pub(in crate::mailbox) fn lose(&mut self, incarnation: u32) -> Option<LostMessage> {
+        let lost = self.incarnation == incarnation && self.in_hand;
+        lost.then(|| LostMessage { question: self.put_down() })
     }
 }

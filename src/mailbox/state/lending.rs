@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::MailboxState;
 use crate::dead_letter::DeadLetterReason;
+use crate::mailbox::ask::Question;
 use crate::mailbox::binding::ChildId;
 use crate::mailbox::effects::MailboxEffects;
 use crate::mailbox::message::Envelope;
@@ -29,6 +30,7 @@ impl<M: 'static> MailboxState<M> {
         self.loans += 1;
         self.incarnation = incarnation;
         (self.notified, self.progress) = (false, false);
+        fx.question = self.put_down();
         fx.receiver = self.receiver.take();
         (self.loans, until)
     }
@@ -36,7 +38,8 @@ impl<M: 'static> MailboxState<M> {
     /// Decides what is kept back from the next incarnation, and until when: all messages while its
     /// backoff lasts, and older ones while it may still fail to start.
     fn hold(&mut self, now: Instant) -> (Option<DrainHold>, Option<Instant>) {
-        let delivery_from = self.delivery_from.take().filter(|at| *at > now);
+        let delivery_from = self.extras.as_mut().and_then(|extras| extras.delivery_from.take());
+        let delivery_from = delivery_from.filter(|at| *at > now);
         let drain = self.options().drain.unwrap_or_else(|| self.binding.drain());
         let until_ready = drain == Drain::AtReady;
         let until = match drain {
@@ -89,6 +92,10 @@ impl<M: 'static> MailboxState<M> {
         waker: &Waker,
         fx: &mut MailboxEffects,
     ) -> NextMessage<M> {
+        if self.loan(loan).is_none() {
+            return NextMessage::End;
+        }
+        fx.question = self.put_down();
         let Some(lent) = self.loan(loan) else { return NextMessage::End };
         if lent.ending == LoanEnding::Leaving || lent.put_back {
             return NextMessage::End;
@@ -101,6 +108,7 @@ impl<M: 'static> MailboxState<M> {
             Take::Receive => self.queue.take(from).map(|(envelope, admitted)| {
                 fx.sender = admitted;
                 self.progress = true;
+                self.take_in_hand(envelope.asker.clone());
                 envelope
             }),
         };
@@ -129,11 +137,28 @@ impl<M: 'static> MailboxState<M> {
             && self.queue.is_plain()
     }
 
-    /// Removes the first message. See [`yields_plainly`](Self::yields_plainly).
-    pub(in crate::mailbox) fn pop(&mut self) -> Option<Envelope<M>> {
-        let envelope = self.queue.pop()?;
+    /// Removes the first message. See [`yields_plainly`](Self::yields_plainly). Also returns the question
+    /// that was in hand before.
+    pub(in crate::mailbox) fn pop(&mut self) -> Option<(Envelope<M>, Option<Question>)> {
+        let mut envelope = self.queue.pop()?;
         self.progress = true;
-        Some(envelope)
+        let before = self.put_down();
+        self.take_in_hand(envelope.asker.take());
+        Some((envelope, before))
+    }
+
+    /// The incarnation has received a message for good. No question is in hand.
+    fn take_in_hand(&mut self, question: Option<Question>) {
+        self.in_hand = true;
+        if question.is_some() {
+            self.extras.get_or_insert_default().question = question;
+        }
+    }
+
+    /// No message is in hand any more. Returns the question that was.
+    pub(in crate::mailbox) fn put_down(&mut self) -> Option<Question> {
+        self.in_hand = false;
+        self.extras.as_mut()?.question.take()
     }
 
     fn loan(&mut self, loan: u64) -> Option<&mut CurrentLoan> {

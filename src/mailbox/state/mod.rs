@@ -4,6 +4,10 @@
 //! [`Diversion`]. When its child is down for good it is *closed*, and accepts no messages until the
 //! child is started again.
 //!
+//! A message that `recv` returns is *in hand* until its incarnation polls the inbox again, which means
+//! that the message was handled. If the incarnation fails, is killed or leaks with a message in hand,
+//! the message is lost and its loss is reported. A clean exit and an answered question report nothing.
+//!
 //! Every method is a pure step: it calls no foreign code, reads no clock, and leaves what is to be done
 //! in a [`MailboxEffects`].
 //!
@@ -12,6 +16,7 @@
 //! 1. A message that was accepted is received for good, becomes a dead letter, or is queued or lent.
 //! 2. At most one loan is in force. An inbox of an earlier loan receives the end of the stream.
 //! 3. An inbox that found no message is woken when there is a message for it, or the end.
+//! 4. The loss of a message in hand is reported at most once, for the incarnation that received it.
 
 mod control;
 mod lending;
@@ -20,6 +25,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
+use super::ask::Question;
 use super::binding::Binding;
 use super::effects::MailboxEffects;
 use super::message::Envelope;
@@ -36,8 +42,8 @@ const NO_TICKET: Ticket = Ticket::MAX;
 /// See the [module](self).
 pub(super) struct MailboxState<M> {
     pub(super) queue: MessageQueue<M>,
-    /// `None`: the default. Few mailboxes set an option. perf: budgets row "bytes-mailbox"
-    options: Option<Box<MailboxOptions<M>>>,
+    /// perf: budgets row "bytes-mailbox"
+    extras: Option<Box<MailboxExtras<M>>>,
     pub(super) binding: Binding,
     /// The incarnation of the last loan.
     pub(super) incarnation: u32,
@@ -46,32 +52,47 @@ pub(super) struct MailboxState<M> {
     loans: u64,
     /// Wakes the inbox of the current loan.
     receiver: Option<Waker>,
-    /// Nothing is delivered before this. Set by the supervisor of a child whose failures delay messages.
-    delivery_from: Option<Instant>,
     /// The supervisor was notified of a waiting message since the last loan.
     notified: bool,
     /// The last loan has brought some message closer to its end.
     progress: bool,
+    /// The current incarnation has a message in hand.
+    in_hand: bool,
+}
+
+/// What few mailboxes have: options, a delay, or a question in hand.
+struct MailboxExtras<M> {
+    options: MailboxOptions<M>,
+    /// Nothing is delivered before this. Set by the supervisor of a child whose failures delay messages.
+    delivery_from: Option<Instant>,
+    /// The message in hand, if it is a question.
+    question: Option<Question>,
+}
+
+impl<M> Default for MailboxExtras<M> {
+    fn default() -> Self {
+        Self { options: MailboxOptions::default(), delivery_from: None, question: None }
+    }
 }
 
 impl<M> MailboxState<M> {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             queue: MessageQueue::new(capacity),
-            options: None,
+            extras: None,
             binding: Binding::Unbound,
             incarnation: 0,
             phase: MailboxPhase::Fresh,
             loans: 0,
             receiver: None,
-            delivery_from: None,
             notified: false,
             progress: false,
+            in_hand: false,
         }
     }
 
     pub(super) fn options_mut(&mut self) -> &mut MailboxOptions<M> {
-        self.options.get_or_insert_default()
+        &mut self.extras.get_or_insert_default().options
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -81,7 +102,7 @@ impl<M> MailboxState<M> {
 
 impl<M: 'static> MailboxState<M> {
     pub(super) fn options(&self) -> &MailboxOptions<M> {
-        self.options.as_deref().unwrap_or(MailboxOptions::DEFAULT)
+        self.extras.as_ref().map_or(MailboxOptions::DEFAULT, |extras| &extras.options)
     }
 
     /// Accepts a message. `checked`: it isn't the child's final one, or that was handled.

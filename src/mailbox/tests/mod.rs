@@ -35,6 +35,8 @@ use crate::policy::Rules;
 #[derive(Default)]
 struct TestOwner {
     letters: Mutex<Vec<(DeadLetterReason, Box<dyn Any + Send>)>>,
+    /// How many messages were lost themselves.
+    lost: AtomicUsize,
     events: Mutex<Vec<MachineEvent>>,
 }
 
@@ -43,6 +45,12 @@ impl TestOwner {
     fn letters<M: 'static>(&self) -> Vec<(DeadLetterReason, M)> {
         let letters = std::mem::take(&mut *self.letters.lock().unwrap());
         letters.into_iter().map(|(why, what)| (why, *what.downcast().unwrap())).collect()
+    }
+
+    /// Returns how many messages were lost since the last call.
+    #[cfg(not(verger_loom))]
+    fn lost(&self) -> usize {
+        self.lost.swap(0, Ordering::SeqCst)
     }
 
     /// Returns how often it was notified of a pending message since the last call.
@@ -58,7 +66,14 @@ impl MailboxOwner for TestOwner {
     }
 
     fn dead_letter(&self, undelivered: Undelivered, _: Instant) {
-        self.letters.lock().unwrap().push((undelivered.reason, undelivered.payload));
+        let Undelivered { reason, payload, error, .. } = undelivered;
+        if let Some(payload) = payload {
+            self.letters.lock().unwrap().push((reason, payload));
+        } else {
+            assert_eq!(reason, DeadLetterReason::LostInFailure);
+            assert!(error.is_some(), "it names the exit");
+            self.lost.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     fn notify(&self, event: MachineEvent) {
@@ -86,6 +101,9 @@ impl LoanHolder for TestHolder {
         self.final_messages.fetch_add(1, Ordering::SeqCst);
     }
 }
+
+/// The number of each incarnation that borrows a mailbox.
+const INCARNATION: u32 = 1;
 
 /// A mailbox that is bound to a child.
 struct BoundMailbox<M> {
@@ -138,7 +156,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
     fn loan(&mut self) -> (u64, Option<Instant>) {
         self.holder = Arc::default();
         let holder = Arc::<TestHolder>::clone(&self.holder);
-        let loan = MailboxLoan { holder, child: self.child(), incarnation: 1 };
+        let loan = MailboxLoan { holder, child: self.child(), incarnation: INCARNATION };
         self.shared.lend(&loan, self.now).unwrap()
     }
 

@@ -26,8 +26,10 @@ impl Delays {
         Self { backoff, position: CurvePosition::default(), random, over: false }
     }
 
-    /// Sets the random source of the jitter, for example a seeded one.
+    /// Sets the random source of the jitter, for example a seeded one, in place of the backoff's
+    /// [own](Backoff::random).
     pub fn random(mut self, random: impl Random + 'static) -> Self {
+        self.backoff.random = None;
         self.random = Box::new(random);
         self
     }

@@ -13,11 +13,12 @@ impl Backoff {
     /// Returns the delay before a restart, where `index` is 0 for the first restart in a row.
     ///
     /// `None` means that there are no more delays and the child is given up. At most one number is drawn
-    /// from `random`, and only if the delay is random. For a [`compounding`](Self::compounding) backoff,
+    /// from `random`, or from the backoff's [own source](Self::random), and only if the delay is random.
+    /// For a [`compounding`](Self::compounding) backoff,
     /// the previous delay is taken to be the one without jitter.
     pub fn delay(&self, index: u32, random: &mut dyn Random) -> Option<Duration> {
         let previous = index.checked_sub(1).and_then(|before| self.base(before));
-        self.bounded(self.shape.at(index, previous, random)?, random)
+        self.draw_from(random, |random| self.drawn(index, previous, random))
     }
 
     /// Returns an iterator over all delays, for a retry loop outside of a tree.
@@ -41,11 +42,10 @@ impl Backoff {
         position: &mut CurvePosition,
         random: &mut dyn Random,
     ) -> Option<Duration> {
-        let base = match &self.shape {
-            Shape::Iterator(factory) => position.advance(|| factory())?,
-            shape => shape.at(position.index, position.previous, random)?,
-        };
-        let wait = self.bounded(base, random)?;
+        let wait = self.draw_from(random, |random| match &self.shape {
+            Shape::Iterator(factory) => self.bounded(position.advance(|| factory())?, random),
+            _ => self.drawn(position.index, position.previous, random),
+        })?;
         position.previous = Some(wait);
         position.index = position.index.saturating_add(1);
         Some(wait)
@@ -58,7 +58,24 @@ impl Backoff {
 
     /// Adds jitter to a delay that isn't on the curve, without shortening it.
     pub(crate) fn spread(&self, wait: Duration, random: &mut dyn Random) -> Duration {
-        self.jitter.apply(wait, random).max(wait)
+        self.draw_from(random, |random| self.jitter.apply(wait, random).max(wait))
+    }
+
+    /// Calls `draw` with the backoff's own source, or with the given one.
+    fn draw_from<R>(&self, given: &mut dyn Random, draw: impl FnOnce(&mut dyn Random) -> R) -> R {
+        match &self.random {
+            Some(own) => draw(&mut &*own),
+            None => draw(given),
+        }
+    }
+
+    fn drawn(
+        &self,
+        index: u32,
+        previous: Option<Duration>,
+        random: &mut dyn Random,
+    ) -> Option<Duration> {
+        self.bounded(self.shape.at(index, previous, random)?, random)
     }
 
     fn bounded(&self, base: Duration, random: &mut dyn Random) -> Option<Duration> {

@@ -37,6 +37,7 @@ pub(crate) use self::position::CurvePosition;
 pub use self::problem::BackoffProblem;
 pub use self::reset::Reset;
 pub use self::slots::BinarySlots;
+use super::random::{Random, SharedRandom};
 
 /// The delay before each restart of a child.
 ///
@@ -59,6 +60,8 @@ pub struct Backoff {
     pub(super) at_once_after_reset: bool,
     /// Any of these rules resets the backoff. Empty: the default rule.
     pub(super) resets: Vec<Reset>,
+    /// `None`: the source of the supervisor, or of the call.
+    random: Option<SharedRandom>,
     /// A parameter that the curve doesn't have, kept for the error of `check`.
     stray: Option<(&'static str, f64)>,
 }
@@ -163,6 +166,7 @@ impl Backoff {
             first_at_once: false,
             at_once_after_reset: false,
             resets: Vec::new(),
+            random: None,
             stray: None,
         }
     }
@@ -232,6 +236,31 @@ impl Backoff {
     #[must_use]
     pub const fn hard_floor(mut self) -> Self {
         self.hard_floor = true;
+        self
+    }
+
+    /// Sets the source of the random numbers for jitter and for [binary slots](Self::binary_slots).
+    /// Default: the source of the supervisor, or a generator with a fresh seed.
+    ///
+    /// Clones of the backoff share the source. It takes precedence over
+    /// [`SupervisorBuilder::random`](crate::SupervisorBuilder::random). The serialised form does not
+    /// have it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use verger::Backoff;
+    ///
+    /// let mut drawn = [0.0, 0.5].into_iter().cycle();
+    /// let backoff = Backoff::constant(Duration::from_secs(1))
+    ///     .jitter(0.2)
+    ///     .random(move || drawn.next().unwrap_or_default());
+    /// let waits: Vec<_> = backoff.delays().take(3).map(|wait| wait.as_millis()).collect();
+    /// assert_eq!(waits, [1_000, 1_100, 1_000]);
+    /// ```
+    #[must_use]
+    pub fn random(mut self, source: impl Random + 'static) -> Self {
+        self.random = Some(SharedRandom::new(source));
         self
     }
 

@@ -39,7 +39,7 @@ pub struct BinarySlots {
     wait: Duration,
     retries: u32,
     resets: u32,
-    total_retries: u32,
+    total_retries: u64,
 }
 
 impl BinarySlots {
@@ -72,6 +72,16 @@ impl BinarySlots {
         self
     }
 
+    /// Sets the slot of the next draw, counted from 1 and at most the ceiling. Default: 1.
+    ///
+    /// The setting is for the [next](Self::next) draw; a [`reset`](Self::reset) returns to slot 1. In a
+    /// [`Backoff`](crate::Backoff::binary_slots), it has no effect.
+    #[must_use]
+    pub const fn at_slot(mut self, slot: u32) -> Self {
+        self.slot = if slot == 0 { 1 } else { slot };
+        self
+    }
+
     /// Returns the state after one more failure: a delay is drawn, and the slot grows.
     ///
     /// At the ceiling, unless it stays there, this is a [`reset`](Self::reset): no delay and no retry.
@@ -82,7 +92,7 @@ impl BinarySlots {
         }
         Self {
             slot: self.slot.saturating_add(1).min(self.ceiling),
-            wait: self.slot_time.saturating_mul(slots(self.slot, random)),
+            wait: self.slot_time.saturating_mul(slots(self.slot.min(self.ceiling), random)),
             retries: self.retries.saturating_add(1),
             total_retries: self.total_retries.saturating_add(1),
             ..*self
@@ -91,7 +101,8 @@ impl BinarySlots {
 
     /// Returns the state after a success: the first slot, and no retries.
     ///
-    /// The reset is counted if it changes anything.
+    /// It is counted in [`resets`](Self::resets) only if the backoff [is started](Self::is_started). Raymond
+    /// Roestenburg's code counts every call.
     #[must_use]
     pub fn reset(&self) -> Self {
         let resets = self.resets.saturating_add(u32::from(self.is_started()));
@@ -122,7 +133,7 @@ impl BinarySlots {
         self.retries
     }
 
-    /// Returns the number of resets.
+    /// Returns the number of resets that followed a failure.
     #[must_use]
     pub const fn resets(&self) -> u32 {
         self.resets
@@ -130,7 +141,7 @@ impl BinarySlots {
 
     /// Returns the total number of failures.
     #[must_use]
-    pub const fn total_retries(&self) -> u32 {
+    pub const fn total_retries(&self) -> u64 {
         self.total_retries
     }
 
@@ -269,6 +280,27 @@ mod tests {
         let reset = third.reset();
         assert_eq!((reset.retries(), reset.total_retries(), reset.resets()), (0, 3, 1));
         assert_eq!(reset.reset(), reset);
+    }
+
+    #[test]
+    fn seed2_03_the_slot_can_be_set() {
+        let fourth = BinarySlots::new(SLOT).at_slot(4);
+        assert_eq!((fourth.slot(), fourth.retries(), fourth.is_started()), (4, 0, false));
+        assert_eq!(draws(fourth), [0, 1, 3, 7, 15].into());
+        assert_eq!(fourth.next(&mut || 0.5).slot(), 5);
+        assert_eq!(fourth.next(&mut || 0.5).reset().slot(), 1);
+        assert_eq!(BinarySlots::new(SLOT).at_slot(0).slot(), 1);
+        // Beyond the ceiling, the next draw is the one at the ceiling.
+        let beyond = BinarySlots::new(SLOT).at_slot(99);
+        assert_eq!(beyond.next(&mut || 0.9).resets(), 0, "nothing was started");
+        assert_eq!(beyond.next(&mut || 0.9).slot(), 1);
+        assert_eq!(beyond.stay_at_ceiling().next(&mut || 0.999).wait(), 1_023 * SLOT);
+    }
+
+    #[test]
+    fn seed2_06_the_total_has_64_bits() {
+        let many = BinarySlots { total_retries: u64::from(u32::MAX), ..BinarySlots::new(SLOT) };
+        assert_eq!(many.next(&mut || 0.5).total_retries(), u64::from(u32::MAX) + 1);
     }
 
     #[test]

@@ -30,7 +30,7 @@ use super::{
 /// | [`pekko_typed`](Self::pekko_typed) | 200 ms to 10 s, doubling, +10 % | 5.1 s | none | failures |
 /// | [`xebia`](Self::xebia) | up to 511 slots of 10 ms | an acknowledged message | none | any exit |
 /// | [`signalpy`](Self::signalpy) | 1 s to 60 s, doubling | 60 s | 3 in 60 s per child, escalates | failures before active |
-/// | [`elfo`](Self::elfo) | 5 s to 30 s, doubling; none after 5 s of being active | 5 s | none | failures |
+/// | [`elfo`](Self::elfo) | 5 s to 30 s, doubling; none after 5 s of being active | 5 s | none | no exit |
 /// | [`otp`](Self::otp) | none | | 1 in 5 s, ends cleanly | any exit |
 /// | [`elixir`](Self::elixir) | none | | 3 in 5 s, ends cleanly | any exit |
 /// | [`suture`](Self::suture) | none, then a pause of 15 s, +50 % | | a score of 5, halved every 30 s | any exit |
@@ -59,6 +59,8 @@ pub struct Preset {
     pub(crate) charge_everything: bool,
     /// Whether a supervisor that gives up ends as `Shutdown`, and not as `Escalated`.
     pub(crate) gives_up_cleanly: bool,
+    /// Whether a temporary child that has ended is removed even if a message could start it again.
+    pub(crate) forgets_temporary: bool,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -149,14 +151,16 @@ impl Preset {
         Self { of_each, ..Self::of("signalpy", trigger, backoff) }
     }
 
-    /// elfo with `when = "OnFailure"` and the delays of its tests.
+    /// elfo, which restarts nothing by default, with the delays of its documentation.
     ///
-    /// A child that was active for at least the first delay is restarted at once. elfo itself restarts
-    /// nothing by default.
+    /// With [`start_on_message`](crate::ChildSpec::start_on_message), a message starts a child that has
+    /// ended. elfo's policies `on_failure` and `always` are [`RestartType::Transient`] and
+    /// [`RestartType::Permanent`]; set one on the child, or in the defaults. A child that was active for
+    /// at least the first delay is then restarted at once.
     #[must_use]
     pub fn elfo() -> Self {
         let backoff = Backoff::exponential(secs(5), secs(30)).reset_after(secs(5));
-        Self::of("elfo", RestartType::Transient.into(), backoff.at_once_after_reset())
+        Self::of("elfo", RestartType::Temporary.into(), backoff.at_once_after_reset())
     }
 
     /// Erlang/OTP: one restart in 5 s, at once, and giving up is a clean exit.
@@ -244,6 +248,7 @@ impl Preset {
             first_start: FirstStart::Retry,
             charge_everything: false,
             gives_up_cleanly: false,
+            forgets_temporary: false,
         }
     }
 
@@ -253,6 +258,7 @@ impl Preset {
             first_start: FirstStart::Fail,
             charge_everything: true,
             gives_up_cleanly: true,
+            forgets_temporary: true,
             ..Self::of(name, Trigger::any(), Backoff::none())
         }
     }

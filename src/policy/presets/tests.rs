@@ -83,7 +83,8 @@ fn each_preset_restarts_after_the_same_exits_as_its_system() {
     for preset in Preset::all() {
         let trigger = match preset.name() {
             "pekko_on_failure" => Trigger::failure(),
-            "pekko_typed" | "elfo" | "systemd" => RestartType::Transient.into(),
+            "pekko_typed" | "systemd" => RestartType::Transient.into(),
+            "elfo" => RestartType::Temporary.into(),
             "signalpy" => Trigger::from(RestartType::Transient).activation_only(),
             _ => RestartType::Permanent.into(),
         };
@@ -101,7 +102,7 @@ fn the_options_for_children_are_the_trigger_and_the_backoff() {
 }
 
 /// Whether a failed first start fails the start, failures before a child is active are always charged,
-/// and giving up is a clean exit.
+/// giving up is a clean exit, and temporary children that have ended are always removed.
 #[test]
 fn first_start_charges_and_giving_up_of_each_preset() {
     for preset in Preset::all() {
@@ -113,6 +114,7 @@ fn first_start_charges_and_giving_up_of_each_preset() {
         let first = if fails { FirstStart::Fail } else { FirstStart::Retry };
         let found = (preset.first_start, preset.charge_everything, preset.gives_up_cleanly);
         assert_eq!(found, (first, counts, cleanly), "{}", preset.name());
+        assert_eq!(preset.forgets_temporary, cleanly, "{}", preset.name());
     }
 }
 

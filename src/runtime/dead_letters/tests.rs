@@ -65,7 +65,7 @@ impl DeadMailbox {
             incarnation: 1,
             event_type,
             type_id,
-            payload,
+            payload: Some(payload),
             error: None,
             quiet: self.quiet,
             entry,

@@ -43,9 +43,14 @@ impl Driver {
             }
             Effect::Leaked { key, incarnation } => {
                 self.leak(key, incarnation, now);
+                self.lose_message(key, incarnation, &Arc::new(ExitReason::Killed), now);
                 self.note_down(key, step);
             }
             Effect::Ended { key, incarnation, reason, lived } => {
+                // A child that failed while its task runs may still finish with its message.
+                if self.children.incarnation(key).is_none() {
+                    self.lose_message(key, incarnation, &reason, now);
+                }
                 step.exit = Some(ExitInfo { key, incarnation, reason, lifetime: lived });
             }
             Effect::Ask { key, incarnation, attempt, reason } => {

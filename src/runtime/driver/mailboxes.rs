@@ -9,8 +9,9 @@ use std::time::Instant;
 
 use super::state::{Driver, Step};
 use crate::child::ChildSpec;
-use crate::core::Key;
+use crate::core::{IncarnationNumber, Key};
 use crate::dead_letter::DeadLetterReason;
+use crate::exit::ExitReason;
 use crate::mailbox::{ChildBinding, ChildId, DefaultDrain, MailboxControl, MailboxOwner};
 use crate::runtime::orphaned_mailboxes::close_orphaned;
 
@@ -70,6 +71,21 @@ impl Driver {
             if let Some(incarnation) = self.children.incarnation(key) {
                 incarnation.mark_final();
             }
+        }
+    }
+
+    /// An incarnation has failed, was killed, or has leaked. Reports the message that it had in hand.
+    pub(super) fn lose_message(
+        &self,
+        key: Key,
+        incarnation: IncarnationNumber,
+        reason: &Arc<ExitReason>,
+        now: Instant,
+    ) {
+        if !reason.is_clean()
+            && let Some(mailbox) = self.mailbox(key)
+        {
+            Arc::clone(mailbox).lose(incarnation, reason, now);
         }
     }
 

@@ -201,6 +201,12 @@ impl Driver {
             if self.leaked.remove(&(key, incarnation)) {
                 self.shared.leak_ended(key, incarnation);
             }
+            if let MachineEvent::Exited { reason, .. } = &event
+                && self.machine.is_failing(key)
+            {
+                // The failure was decided on while the task still ran.
+                self.lose_message(key, incarnation, &Arc::new(reason.clone()), now);
+            }
         }
         self.step(event, now);
     }

@@ -47,7 +47,7 @@ pub mod service {
     use verger::{
         Backoff, Child, ChildSpec, Component, Context, DynamicSupervisor, Exit, Outcome,
         RestartType, Shutdown, Strategy, Supervisor, SupervisorBuilder, async_trait, component,
-        mailbox, supervisor, worker, worker_with, worker_with_mailbox,
+        mailbox_with_capacity, supervisor, worker, worker_with, worker_with_mailbox,
     };
 
     /// Uses everything that is imported, so that a path to it could be shorter.
@@ -68,7 +68,7 @@ pub mod service {
             component("any", value)
         }
 
-        let (address, mailbox): (Address<u32>, Mailbox<u32>) = mailbox(5);
+        let (address, mailbox): (Address<u32>, Mailbox<u32>) = mailbox_with_capacity(5);
         let writer = worker_with_mailbox("writer", mailbox, async |_, _| {});
         drop(address);
         let wait = Backoff::constant(Duration::from_secs(1));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use verger::mailbox::{Inbox, Reply};
 use verger::{
     Backoff, ChildDefaults, ChildSpec, Context, DynamicSupervisor, Exit, Readiness, RestartType,
-    Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, mailbox, worker,
+    Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, mailbox_with_capacity, worker,
     worker_with_mailbox,
 };
 
@@ -48,7 +48,7 @@ impl Peer for Verger {
 
     async fn send(messages: u64) -> Duration {
         // A capacity for all messages, as in an unbounded channel.
-        let (address, mailbox) = mailbox::<u64>(messages as usize);
+        let (address, mailbox) = mailbox_with_capacity::<u64>(messages as usize);
         let (sum, total) = Sum::of(messages);
         let sum = Mutex::new(Some(sum));
         let reader = worker_with_mailbox("reader", mailbox, move |_ctx, mut inbox: Inbox<u64>| {
@@ -65,7 +65,7 @@ impl Peer for Verger {
     }
 
     async fn ask(questions: usize) -> Vec<u64> {
-        let (address, mailbox) = mailbox::<Reply<u64>>(64);
+        let (address, mailbox) = mailbox_with_capacity::<Reply<u64>>(64);
         let reader = worker_with_mailbox("reader", mailbox, async |_ctx, mut inbox| -> Exit {
             while let Some(reply) = inbox.recv().await {
                 Reply::send(&reply, 1);

@@ -14,8 +14,8 @@ pub(crate) mod writer;
 use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
-use verger::mailbox;
 use verger::mailbox::{Address, Mailbox, Reply};
+use verger::mailbox_with_capacity;
 
 use self::batch::{Batch, Receipt};
 use crate::limits::OFFERS;
@@ -53,7 +53,8 @@ pub(crate) struct Mailboxes {
 /// There is no limit to the deliveries of a message: if storage fails, it is not because of the
 /// message. The supervisor limits the restarts instead.
 pub(crate) fn mailboxes() -> (Address<Offer>, Address<Commit>, Mailboxes) {
-    let ((offers, writer), (commits, database)) = (mailbox(OFFERS), mailbox(COMMITS));
+    let ((offers, writer), (commits, database)) =
+        (mailbox_with_capacity(OFFERS), mailbox_with_capacity(COMMITS));
     let (writer, database) = (writer.unlimited_attempts(), database.unlimited_attempts());
     (offers, commits, Mailboxes { writer, database })
 }

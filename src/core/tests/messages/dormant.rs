@@ -2,7 +2,8 @@
 
 use super::{group, not_restarted, on_message, returns, send};
 use crate::core::ChildRequest;
-use crate::core::verify::simulation::{Simulation, fake, rules, secs};
+use crate::core::verify::simulation::{Simulation, at_most, fake, rules, secs};
+use crate::lifecycle::Lifecycle;
 use crate::policy::{AutoShutdown, Backoff, RestartType, Rules, Strategy};
 
 const GROUPS: [Strategy; 3] = [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne];
@@ -22,7 +23,7 @@ fn a_dormant_child_counts_as_remaining_and_an_ended_child_does_not() {
 }
 
 #[test]
-fn a_temporary_child_is_removed_at_its_end_even_if_a_message_is_pending() {
+fn a_temporary_child_is_removed_at_its_end_even_if_a_message_is_pending_where_otp_does_so() {
     fn check(mut sim: Simulation) {
         send(&mut sim, "a");
         send(&mut sim, "a");
@@ -31,8 +32,99 @@ fn a_temporary_child_is_removed_at_its_end_even_if_a_message_is_pending() {
         assert!(!returns(&sim, "a"));
         sim.send("a");
     }
-    check(Simulation::running(rules(), [fake("a").temporary().on_message()]));
-    check(Simulation::dynamic(rules(), [fake("a").temporary().on_message()]));
+    let rules = Rules { forgets_temporary: true, ..rules() };
+    check(Simulation::running(rules.clone(), [fake("a").temporary().on_message()]));
+    check(Simulation::dynamic(rules, [fake("a").temporary().on_message()]));
+}
+
+#[test]
+fn a_temporary_child_is_stopped_at_its_end_and_a_message_starts_it_again() {
+    fn check(mut sim: Simulation) {
+        send(&mut sim, "a");
+        sim.end("a");
+        assert_eq!((sim.lifecycle("a"), sim.why("a")), (Lifecycle::Stopped, Some("finished")));
+        assert!(returns(&sim, "a"));
+        send(&mut sim, "a");
+        sim.fail("a");
+        assert_eq!((sim.lifecycle("a"), sim.why("a")), (Lifecycle::Stopped, Some("not restarted")));
+        assert!(returns(&sim, "a"));
+        assert_eq!(sim.call("a", ChildRequest::Retry), "invalid state stopped");
+        // Also for a message that came while it ran.
+        send(&mut sim, "a");
+        send(&mut sim, "a");
+        sim.fail("a");
+        let causes = "a#1 on_message, a#2 on_message, a#3 on_message, a#4 on_message";
+        assert_eq!(sim.causes(), causes);
+        sim.end("a");
+        assert_eq!(sim.call("a", ChildRequest::Delete), "done");
+    }
+    // The limit allows no restart.
+    let none = Rules { intensity: at_most(0), ..rules() };
+    check(Simulation::running(none.clone(), [fake("a").temporary().on_message()]));
+    check(Simulation::dynamic(none, [fake("a").temporary().on_message()]));
+}
+
+#[test]
+fn a_temporary_child_keeps_its_place_when_it_is_terminated_and_until_it_is_deleted() {
+    let mut sim = Simulation::running(rules(), [fake("a").temporary().on_message()]);
+    send(&mut sim, "a");
+    assert_eq!(sim.call("a", ChildRequest::Terminate), "done");
+    assert_eq!(sim.why("a"), Some("stopped manually"));
+    send(&mut sim, "a");
+    assert_eq!(sim.causes(), "a#1 on_message", "no message starts it");
+    assert_eq!(sim.call("a", ChildRequest::RestartStopped), "started 2");
+    sim.end("a");
+    assert_eq!(sim.call("a", ChildRequest::Terminate), "done");
+    assert_eq!(sim.call("a", ChildRequest::Delete), "done");
+}
+
+#[test]
+fn a_group_leaves_a_temporary_child_dormant() {
+    let temporary = |name| fake(name).temporary().on_message();
+    for strategy in [Strategy::OneForAll, Strategy::RestForOne] {
+        let fakes = [
+            fake("a"),
+            temporary("ran"),
+            temporary("ended"),
+            temporary("never"),
+            temporary("stopped"),
+            fake("z"),
+        ];
+        let mut sim = Simulation::running(group(strategy), fakes);
+        for name in ["ran", "ended", "stopped"] {
+            send(&mut sim, name);
+        }
+        sim.end("ended");
+        sim.call("stopped", ChildRequest::Terminate);
+        sim.skip();
+
+        sim.fail("a");
+        assert_eq!(sim.causes(), "a#2 restart, z#2 group");
+        let why = ["ran", "ended", "never", "stopped"].map(|name| sim.why(name));
+        let dormant = Some("waits for a message");
+        assert_eq!(why, [dormant, Some("finished"), dormant, dormant]);
+        assert_eq!(sim.lifecycle("ran"), Lifecycle::Stopped);
+        for name in ["ran", "ended", "never", "stopped"] {
+            assert!(returns(&sim, name), "{name}");
+            send(&mut sim, name);
+        }
+        let causes =
+            "ran#2 on_message, ended#2 on_message, never#1 on_message, stopped#2 on_message";
+        assert_eq!(sim.causes(), causes);
+    }
+}
+
+#[test]
+fn a_message_that_comes_while_its_group_stops_starts_a_temporary_child_in_order() {
+    let fakes = [fake("a"), fake("b").temporary().on_message().stops(secs(1)), fake("c")];
+    let mut sim = Simulation::running(group(Strategy::OneForAll), fakes);
+    send(&mut sim, "b");
+    sim.skip();
+    sim.fail("a");
+    assert!(returns(&sim, "b"));
+    send(&mut sim, "b");
+    sim.advance(secs(1));
+    assert_eq!(sim.causes(), "a#2 restart, b#2 on_message, c#2 group");
 }
 
 #[test]

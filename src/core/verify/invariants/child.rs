@@ -9,8 +9,8 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::Resolution;
 use crate::policy::{
-    Backoff, ChildOptions, Exceptions, Limits, OnExhausted, OnExit, RestartPolicy, Rules,
-    StartCause,
+    Backoff, ChildOptions, Exceptions, Limits, OnExhausted, OnExit, RestartPolicy, RestartType,
+    Rules, StartCause,
 };
 
 /// What never changes about a child.
@@ -75,6 +75,8 @@ pub(in super::super) struct ChildAccount {
     pub(super) set_down: bool,
     /// It has exited, and its trigger does not restart it.
     pub(super) not_restarted: bool,
+    /// A restart of its group has left it down until a message comes, although it had run.
+    pub(super) dormant: bool,
     /// The machine showed that it restarts, and reported nothing else since.
     pub(super) shown_returning: bool,
     /// Its messages are held back until then, from its last restart or from the next.
@@ -125,10 +127,18 @@ impl ChildAccount {
             message_pending: false,
             set_down: false,
             not_restarted: false,
+            dormant: false,
             shown_returning: false,
             held: None,
             policy: None,
         }
+    }
+
+    /// Whether it is temporary, and kept for a message to start it.
+    pub(super) fn is_dormant_temporary(&self, rules: &Rules) -> bool {
+        let options = &self.declaration.options;
+        let temporary = rules.restart(options) == RestartType::Temporary;
+        temporary && options.on_message && !rules.forgets_temporary
     }
 
     pub(super) fn backoff<'a>(&'a self, rules: &'a Rules) -> &'a Backoff {

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. A message starts a child only if its spec says so and the child was never started, or has ended
-//!    by itself and was not stopped since. Each start answers a message that came after the last start.
+//!    by itself and was not stopped since, or is a temporary child whose group has restarted. Each start answers a message that came after the last start.
 //!    Otherwise only a request starts such a child, or the group with which it was stopped.
 //! 2. Messages are held back for a delayed restart of a child alone, and for no other start. The start
 //!    is at once, or at the end of the last hold. The hold lasts until the shown deadline.
@@ -22,7 +22,7 @@ impl ChildAccount {
     /// Whether a message may start the child.
     fn is_startable(&self) -> bool {
         let idle = self.incarnation == 0 || self.not_restarted;
-        self.declaration.options.on_message && idle && !self.set_down
+        self.declaration.options.on_message && ((idle && !self.set_down) || self.dormant)
     }
 }
 
@@ -86,7 +86,12 @@ impl Invariants {
         now: Instant,
     ) -> Result<(), Violation> {
         let shown = self.holding.take();
+        let rules = Arc::clone(&self.rules);
         let child = self.child(key);
+        // Its group has stopped it and passes it in the same event.
+        child.dormant |= cause == StartCause::OnMessage
+            && child.group_stop_from.is_some()
+            && child.is_dormant_temporary(&rules);
         let kept = child.held.filter(|&held| cause == StartCause::Restart && held > now);
         child.held = kept;
         ensure(shown == kept.map(|until| (key, until)), "messages are held while a restart waits")?;
@@ -122,9 +127,30 @@ impl Invariants {
         child.message_pending && child.is_startable()
     }
 
+    /// Notes the children that are down until a message comes: those that never ran, and temporary ones
+    /// whose group has restarted.
+    fn note_dormant(&mut self, machine: &Machine, over: bool) -> Result<(), Violation> {
+        let rules = Arc::clone(&self.rules);
+        for (&key, child) in self.children.iter_mut().filter(|(_, child)| !child.removed) {
+            let state = machine.children().state(key);
+            let dormant = state == Some(ChildState::Down(DownState::Dormant));
+            child.dormant = dormant && child.is_dormant_temporary(&rules);
+            ensure(
+                over || !dormant || child.is_startable(),
+                "only a child that a message may start is dormant",
+            )?;
+            ensure(
+                !(dormant && child.incarnation > 0) || rules.strategy != Strategy::OneForOne,
+                "a child that has run is dormant only after its group has restarted",
+            )?;
+        }
+        Ok(())
+    }
+
     /// Checks which children the machine shows as coming back, and that every change is reported.
     pub(super) fn check_returns(&mut self, machine: &Machine) -> Result<(), Violation> {
         let over = is_ending(machine) || self.finished.is_some();
+        self.note_dormant(machine, over)?;
         let mut returning = Vec::new();
         for (key, child) in self.present() {
             let returns = machine.returns(key);

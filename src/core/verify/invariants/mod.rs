@@ -331,6 +331,7 @@ impl Invariants {
         (child.returns, child.replaced) = (false, false);
         (child.callback_called, child.policy) = (false, None);
         (child.message_pending, child.set_down, child.not_restarted) = (false, false, false);
+        child.dormant = false;
         self.started_now.push(key);
         Ok(())
     }

@@ -12,7 +12,7 @@
 //! 4. A child that is stopped with its group is cancelled when the children behind it are down.
 //! 5. An end is decided, unless it is not charged, or is the answer to the caller that requested the
 //!    start.
-//! 6. A temporary child that has ended is removed, unless it has leaked, is yet to be started, was to be
+//! 6. A temporary child that has ended is removed, unless a message may start it, it has leaked, is yet to be started, was to be
 //!    restarted, or its caller was answered that its start failed.
 //! 7. When a caller terminates the child that a group waits for, the group stays down.
 //! 8. No child is started at a request only to be cancelled in the same event.
@@ -280,7 +280,8 @@ impl Invariants {
             let own = child.policy.as_ref().and_then(|policy| policy.restart.as_ref());
             let own = own.is_some_and(|own| own.restart_type() != RestartType::Temporary);
             let returns = own || child.replaced;
-            if restart == RestartType::Temporary && has_ended && !over && !returns {
+            let kept = child.is_dormant_temporary(&self.rules);
+            if restart == RestartType::Temporary && has_ended && !over && !returns && !kept {
                 let state = machine.children().state(key);
                 let kept =
                     match state {

@@ -9,13 +9,14 @@ use proptest::prelude::*;
 use super::model::{MailboxModel, ModelPhase, QueuedMessage};
 use super::step::{Config, MailboxStep};
 use crate::dead_letter::DeadLetterReason;
+use crate::exit::ExitReason;
 use crate::mailbox::control::MailboxControl;
 use crate::mailbox::error::SendError;
 use crate::mailbox::message::Envelope;
 use crate::mailbox::options::{Diversion, Drain, Overflow};
 use crate::mailbox::outcome::Take;
-use crate::mailbox::tests::BoundMailbox;
 use crate::mailbox::tests::wakes::CountingWaker;
+use crate::mailbox::tests::{BoundMailbox, INCARNATION};
 
 use DeadLetterReason::{
     DroppedWhileDown, Evicted, HandlerError, MailboxFull, Poison, StashOverflow,
@@ -54,6 +55,7 @@ impl Comparison {
             MailboxStep::Drop(which) if !self.model.lent.is_empty() => self.drop_delivered(which),
             MailboxStep::Lend if self.model.phase != ModelPhase::Closed => self.lend()?,
             MailboxStep::End => self.end(),
+            MailboxStep::Fail { current } => self.fail(current),
             MailboxStep::Ready => self.mark_ready(),
             MailboxStep::CloseInbox | MailboxStep::Stop { .. } => self.begin_stop(step),
             MailboxStep::Close => self.close(),
@@ -230,6 +232,7 @@ impl Comparison {
         self.model.phase =
             ModelPhase::Lent { closing: false, leaving: false, put_back: false, below };
         (self.model.notified, self.model.progress) = (false, false);
+        self.model.in_hand = false;
         self.model.wake();
         Ok(())
     }
@@ -257,9 +260,18 @@ impl Comparison {
         }
     }
 
+    /// The incarnation fails, or a late failure of another one is reported.
+    fn fail(&mut self, current: bool) {
+        let incarnation = if current { INCARNATION } else { INCARNATION + 1 };
+        let error = Arc::new(ExitReason::Aborted);
+        Arc::clone(&self.mailbox.shared).lose(incarnation, &error, self.mailbox.now);
+        // The number of the incarnation is known since its first loan.
+        self.model.lost += usize::from(current && std::mem::take(&mut self.model.in_hand));
+    }
+
     /// Marks the incarnation as ready.
     fn mark_ready(&mut self) {
-        self.mailbox.shared.mark_ready(self.mailbox.child(), 1);
+        self.mailbox.shared.mark_ready(self.mailbox.child(), INCARNATION);
         if let ModelPhase::Lent { below: below @ Some(_), .. } = &mut self.model.phase {
             *below = None;
             self.model.wake();
@@ -307,6 +319,7 @@ impl Comparison {
     /// Reopens the mailbox.
     fn reopen(&mut self) {
         self.mailbox.shared.reopen();
+        self.model.in_hand = false;
         if !matches!(self.model.phase, ModelPhase::Lent { .. }) {
             self.model.phase = ModelPhase::Fresh;
         }
@@ -349,6 +362,7 @@ impl Comparison {
             self.mailbox.owner.letters::<u32>(),
             std::mem::take(&mut self.model.letters)
         );
+        prop_assert_eq!(self.mailbox.owner.lost(), std::mem::take(&mut self.model.lost), "lost");
         prop_assert_eq!(
             self.mailbox.owner.notifications(),
             std::mem::take(&mut self.model.notifications),

@@ -41,8 +41,11 @@ pub(super) struct MailboxModel {
     /// The supervisor was notified.
     pub(super) notified: bool,
     pub(super) progress: bool,
+    /// The incarnation has received a message and has not polled its inbox again.
+    pub(super) in_hand: bool,
     // What happened in one step.
     pub(super) letters: Vec<(DeadLetterReason, u32)>,
+    pub(super) lost: usize,
     pub(super) notifications: usize,
     pub(super) inbox_waits: bool,
     pub(super) inbox_woken: bool,
@@ -64,6 +67,8 @@ impl MailboxModel {
             next_id: 0,
             notified: false,
             progress: false,
+            in_hand: false,
+            lost: 0,
             letters: Vec::new(),
             notifications: 0,
             inbox_waits: false,
@@ -144,7 +149,11 @@ impl MailboxModel {
         let ModelPhase::Lent { closing, leaving, put_back, below } = self.phase else {
             return Err(());
         };
-        if loan != self.loans || leaving || put_back {
+        if loan != self.loans {
+            return Err(());
+        }
+        self.in_hand = false;
+        if leaving || put_back {
             return Err(());
         }
         let Some((&id, _)) = self.queued.range(below.unwrap_or(0)..).next() else {
@@ -159,6 +168,7 @@ impl MailboxModel {
             queued.attempts += 1;
         } else {
             self.progress = true;
+            self.in_hand = true;
         }
         Ok(Some((id, queued)))
     }

@@ -21,6 +21,10 @@ pub(super) enum MailboxStep {
     Drop(prop::sample::Index),
     Lend,
     End,
+    /// The incarnation has failed, or one of another number has.
+    Fail {
+        current: bool,
+    },
     Ready,
     CloseInbox,
     Stop {
@@ -46,6 +50,7 @@ pub(super) fn step() -> impl Strategy<Value = MailboxStep> {
         4 => index().prop_map(MailboxStep::Drop),
         4 => Just(MailboxStep::Lend),
         3 => Just(MailboxStep::End),
+        3 => any::<bool>().prop_map(|current| MailboxStep::Fail { current }),
         2 => Just(MailboxStep::Ready),
         1 => Just(MailboxStep::CloseInbox),
         2 => any::<bool>().prop_map(|for_good| MailboxStep::Stop { for_good }),

@@ -132,25 +132,34 @@ fn seed1_13_a_delay_is_never_negative() {
     assert_eq!(wait(&backoff, 0, &mut Always(0.0)), Duration::ZERO);
 }
 
+fn first_waits_without_jitter(count: usize) -> Vec<Duration> {
+    Backoff::default().jitter(Jitter::None).delays().take(count).collect()
+}
+
 #[test]
 fn seed1_14_the_same_seed_leads_to_the_same_delays() {
+    let seeded = |seed| Backoff::default().random(fastrand::Rng::with_seed(seed));
+    let waits = |seed| seeded(seed).delays().take(9).collect::<Vec<_>>();
+    assert_eq!(waits(9), waits(9));
+    assert_ne!(waits(9), waits(8));
+
+    // Also where the source of a supervisor is given, and on both curves with jitter.
     for backoff in [
-        Backoff::exponential(ms(100), secs(10)).jitter(0.2),
+        Backoff::exponential(ms(200), secs(10)).jitter(0.2),
         Backoff::linear(ms(500), ms(500), secs(5)).jitter(0.2),
-        Backoff::default(),
     ] {
-        let waits = |seed| {
-            let random = fastrand::Rng::with_seed(seed);
-            backoff.delays().random(random).take(9).collect::<Vec<_>>()
+        let drawn = |source: fn() -> fastrand::Rng| {
+            let backoff = backoff.clone().random(source());
+            (0..9).map(|index| wait(&backoff, index, &mut NoDraw)).collect::<Vec<_>>()
         };
-        assert_eq!(waits(9), waits(9), "{backoff:?}");
-        assert_ne!(waits(9), waits(10), "{backoff:?}");
-        let chosen: Vec<_> = backoff.delays().random(|| 0.0).take(9).collect();
-        assert_eq!(
-            chosen,
-            backoff.clone().jitter(Jitter::None).delays().take(9).collect::<Vec<_>>()
-        );
+        let first = drawn(|| fastrand::Rng::with_seed(9));
+        assert_eq!(first, drawn(|| fastrand::Rng::with_seed(9)));
+        assert_ne!(first, drawn(|| fastrand::Rng::with_seed(8)));
     }
+
+    // A source that is given to the iterator replaces the policy's own.
+    let always = seeded(9).delays().random(|| 0.0).take(9);
+    assert_eq!(always.collect::<Vec<_>>(), first_waits_without_jitter(9));
 }
 
 #[test]
