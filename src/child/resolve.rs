@@ -11,7 +11,7 @@ use crate::path::{LazyPath, check_name};
 
 /// The most levels of supervisors. Deeper trees could be run, but not everything that is made of them,
 /// such as a [`Status`](crate::status::Status), could be dropped or cloned on the stack of a thread.
-const MAX_LEVELS: usize = 1_000;
+const MAX_LEVELS: usize = 1_024;
 
 impl ChildSpec {
     /// Checks the spec without its siblings, and resolves the builders of nested supervisors.

@@ -23,7 +23,6 @@ impl SupervisorHandle {
     ///
     /// [`ControlError::NotASupervisor`] if the child is a worker, and the common errors.
     pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
-        consume_budget().await;
         if let Some(supervisor) = self.registered(path)? {
             return Ok(Self::new(supervisor));
         }

@@ -57,6 +57,7 @@ pub use self::options::{Closing, Delay, Drain, Handler, Overflow};
 use self::shared::MailboxShared;
 pub use self::while_down::WhileDown;
 use crate::clock::now;
+use crate::panic::Foreign;
 use crate::path::Path;
 
 /// A queue of messages that is kept across restarts of its child; created by
@@ -174,7 +175,7 @@ impl<M: Send + 'static> Mailbox<M> {
     /// `is_final` is called when a message is received, and when one is sent to a child that is down. It
     /// must not block.
     pub fn final_message(self, is_final: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
-        self.set(|options| options.final_message.replace(Arc::new(is_final)))
+        self.set(|options| options.final_message.replace(Foreign::new(Arc::new(is_final))))
     }
 
     fn set<T>(self, change: impl FnOnce(&mut options::MailboxOptions<M>) -> T) -> Self {

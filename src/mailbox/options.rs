@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::ask::Refuse;
 use crate::dead_letter::DeadLetterReason;
+use crate::panic::Foreign;
 
 /// What [`try_send`](crate::mailbox::Address::try_send) and [`ask`](crate::mailbox::Address::ask) do with a message if
 /// the mailbox is full.
@@ -76,11 +77,11 @@ pub enum Delay {
 
 /// Takes a message in place of a child that is down; created by
 /// [`WhileDown::reply`](crate::mailbox::WhileDown::reply).
-pub struct Handler<M>(Arc<dyn Fn(M) + Send + Sync>);
+pub struct Handler<M>(Foreign<dyn Fn(M) + Send + Sync>);
 
 impl<M> Handler<M> {
     pub(super) fn new(handler: impl Fn(M) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(handler))
+        Self(Foreign::new(Arc::new(handler)))
     }
 
     pub(super) fn call(&self, message: M) {
@@ -90,7 +91,7 @@ impl<M> Handler<M> {
 
 impl<M> Clone for Handler<M> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(self.0.clone())
     }
 }
 
@@ -142,7 +143,7 @@ impl<M> Clone for Diversion<M> {
 }
 
 /// Decides whether a message is the child's last one.
-pub(super) type IsFinal<M> = Arc<dyn Fn(&M) -> bool + Send + Sync>;
+pub(super) type IsFinal<M> = Foreign<dyn Fn(&M) -> bool + Send + Sync>;
 
 /// All options of a mailbox.
 pub(super) struct MailboxOptions<M> {

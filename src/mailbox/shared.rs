@@ -182,9 +182,8 @@ impl<M: Send + 'static> MailboxShared<M> {
         if !state.yields_plainly(loan) {
             return None;
         }
-        let (envelope, before) = state.pop()?;
+        let envelope = state.pop()?;
         drop(state);
-        drop(before);
         Some(envelope.message)
     }
 

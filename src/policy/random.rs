@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::panic::catch_panic;
+use crate::panic::{Foreign, catch_panic};
 use crate::sync::Mutex;
 
 /// A source of random numbers.
@@ -44,11 +44,11 @@ impl<F: FnMut() -> f64 + Send> Random for F {
 
 /// Creates a source for each start of a supervisor.
 #[derive(Clone)]
-pub(crate) struct RandomFactory(Arc<dyn Fn() -> Box<dyn Random> + Send + Sync>);
+pub(crate) struct RandomFactory(Foreign<dyn Fn() -> Box<dyn Random> + Send + Sync>);
 
 impl RandomFactory {
     pub(crate) fn new<R: Random + 'static>(make: impl Fn() -> R + Send + Sync + 'static) -> Self {
-        Self(Arc::new(move || Box::new(make())))
+        Self(Foreign::new(Arc::new(move || Box::new(make()))))
     }
 }
 
@@ -60,11 +60,11 @@ impl fmt::Debug for RandomFactory {
 
 /// The random source of one policy, which the clones of the policy share.
 #[derive(Clone)]
-pub(super) struct SharedRandom(Arc<Mutex<Box<dyn Random>>>);
+pub(super) struct SharedRandom(Foreign<Mutex<Box<dyn Random>>>);
 
 impl SharedRandom {
     pub(super) fn new(source: impl Random + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Box::new(source))))
+        Self(Foreign::new(Arc::new(Mutex::new(Box::new(source)))))
     }
 }
 
@@ -79,7 +79,7 @@ impl Random for &SharedRandom {
 /// Two policies are equal if they share one source.
 impl PartialEq for SharedRandom {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(self.0.shared(), other.0.shared())
     }
 }
 
@@ -97,8 +97,9 @@ pub(crate) enum RandomSource {
 
 impl RandomSource {
     pub(crate) fn new(factory: Option<&RandomFactory>, seed: u64) -> Self {
-        match factory {
-            Some(RandomFactory(make)) => Self::Given(make()),
+        // A factory that panics is as good as none.
+        match factory.and_then(|RandomFactory(make)| catch_panic(|| make())) {
+            Some(given) => Self::Given(given),
             None => Self::Seeded(fastrand::Rng::with_seed(seed)),
         }
     }

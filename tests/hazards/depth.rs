@@ -54,14 +54,14 @@ fn a_thousand_nested_supervisors_start_and_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_has_at_most_a_thousand_levels_of_supervisors() {
-    let text = "a supervisor named `s` is below 1000 others; a tree has at most 1000 levels of \
+async fn a_tree_has_at_most_1024_levels_of_supervisors() {
+    let text = "a supervisor named `s` is below 1024 others; a tree has at most 1024 levels of \
                 supervisors, so give some of them a common supervisor";
-    for depth in [1_001, 2_000] {
+    for depth in [1_025, 2_000] {
         assert_eq!(chain(depth).build().unwrap_err().to_string(), text);
     }
-    let app = chain(999).build().unwrap().start().await.unwrap();
-    let deepest = app.supervisor(&["s"; 998].join("/")).await.unwrap();
+    let app = chain(1_023).build().unwrap().start().await.unwrap();
+    let deepest = app.supervisor(&["s"; 1_022].join("/")).await.unwrap();
     let error = deepest.start_child(chain(2)).await.unwrap_err();
     assert!(error.to_string().ends_with(text), "{error}");
     let lower = chain(1).into_child().named("lower");

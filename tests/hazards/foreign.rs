@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use tracing::level_filters::LevelFilter;
-use verger::mailbox::Inbox;
-use verger::policy::OnExit;
+use verger::mailbox::{Inbox, WhileDown};
+use verger::policy::{Curve, OnExit};
 use verger::{
     Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, HealthCheck, Lifecycle,
-    RestartType, RunError, Supervisor, SupervisorHandle, mailbox_with_capacity, worker,
+    RestartType, RunError, Supervisor, SupervisorHandle, mailbox, mailbox_with_capacity, worker,
     worker_with, worker_with_mailbox,
 };
 
@@ -113,6 +113,54 @@ async fn predicates_and_callbacks_whose_captures_panic_end_nothing() {
     app.terminate_child("armed").await.unwrap();
     app.delete_child("armed").await.unwrap();
     assert_untouched(app).await;
+}
+
+/// A curve that panics when it is dropped.
+struct ArmedCurve(Arc<Bomb>);
+
+impl Curve for ArmedCurve {
+    fn delay(&self, _index: u32) -> Duration {
+        Duration::from_secs(Arc::strong_count(&self.0) as u64)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn curves_and_options_of_mailboxes_whose_captures_panic_end_nothing() {
+    let app = with_sibling().await;
+    let [curve, last, reply] = [(); 3].map(|()| Arc::new(Bomb));
+    let (_, inbox) = mailbox::<u32>();
+    let inbox = inbox
+        .final_message(move |_| Arc::strong_count(&last) > 9)
+        .while_down(WhileDown::reply(move |_| drop(Arc::clone(&reply))));
+    let spec = worker_with_mailbox("armed", inbox, async |ctx: Context, _inbox| -> Exit {
+        if ctx.incarnation() == 1 {
+            return Err("once".into());
+        }
+        ctx.cancelled().await;
+        Ok(())
+    });
+    app.start_child(spec.backoff(Backoff::custom(ArmedCurve(curve)))).await.unwrap();
+    sleep(secs(10)).await;
+    assert_eq!(app.which_child("armed").await.unwrap().incarnation, 2);
+    app.terminate_child("armed").await.unwrap();
+    app.delete_child("armed").await.unwrap();
+    assert_untouched(app).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_random_factory_that_panics_is_as_good_as_none() {
+    let child = worker("fails", async |ctx: Context| -> Exit {
+        if ctx.incarnation() == 1 {
+            return Err("once".into());
+        }
+        ctx.cancelled().await;
+        Ok(())
+    });
+    let app = Supervisor::builder("app").random(|| -> fn() -> f64 { panic!("no numbers") });
+    let app = app.child(child).build().unwrap().start().await.unwrap();
+    sleep(secs(60)).await;
+    assert_eq!(app.which_child("fails").await.unwrap().incarnation, 2);
+    app.stop("done").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,9 +3,10 @@
 //! Such a child is down until a message waits for it, and again when it has ended and its trigger
 //! does not restart it. A temporary one is kept like any other, so that a message can start it again; but
 //! a restart of its group leaves it *dormant*, as before its first message. It is Stopped then, also
-//! after a failure. Rules that forget temporary children remove it at its end. That a message waits is reported once. It is remembered until an incarnation
-//! starts, also if the child still runs. A message does not start a child that was terminated or
-//! given up on.
+//! after a failure. Rules that forget temporary children remove it at its end.
+//!
+//! That a message waits is reported once. It is remembered until an incarnation starts, also if the child
+//! still runs. A message does not start a child that was terminated or given up on.
 //!
 //! Knows nothing of the messages themselves, nor of where they wait.
 

@@ -137,14 +137,15 @@ impl<M: 'static> MailboxState<M> {
             && self.queue.is_plain()
     }
 
-    /// Removes the first message. See [`yields_plainly`](Self::yields_plainly). Also returns the question
-    /// that was in hand before.
-    pub(in crate::mailbox) fn pop(&mut self) -> Option<(Envelope<M>, Option<Question>)> {
+    /// Removes the first message. See [`yields_plainly`](Self::yields_plainly). The question that is put down
+    /// takes the place of the message's own, to be dropped with it.
+    pub(in crate::mailbox) fn pop(&mut self) -> Option<Envelope<M>> {
         let mut envelope = self.queue.pop()?;
         self.progress = true;
         let before = self.put_down();
-        self.take_in_hand(envelope.asker.take());
-        Some((envelope, before))
+        let question = std::mem::replace(&mut envelope.asker, before);
+        self.take_in_hand(question);
+        Some(envelope)
     }
 
     /// The incarnation has received a message for good. No question is in hand.

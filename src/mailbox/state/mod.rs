@@ -21,7 +21,6 @@
 mod control;
 mod lending;
 
-use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
@@ -118,7 +117,7 @@ impl<M: 'static> MailboxState<M> {
             && !checked
             && let Some(is_final) = &self.options().final_message
         {
-            return Err(Unsent::MayBeFinal(envelope, Arc::clone(is_final)));
+            return Err(Unsent::MayBeFinal(envelope, is_final.clone()));
         }
         if self.is_closed() {
             return Err(Unsent::Closed(envelope.message));

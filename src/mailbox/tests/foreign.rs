@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::super::address::Address;
 use super::super::while_down::WhileDown;
 use super::*;
+use crate::panic::Foreign;
 
 /// Sends to the mailbox when it is dropped.
 struct SendsOnDrop(Address<Option<SendsOnDrop>>);
@@ -18,9 +19,9 @@ impl Drop for SendsOnDrop {
 #[test]
 fn a_panic_in_final_message_does_not_lose_the_message() {
     let mut mailbox = BoundMailbox::new(1);
-    mailbox
-        .shared
-        .set_option(|options| options.final_message = Some(Arc::new(|_: &u32| panic!("unsure"))));
+    mailbox.shared.set_option(|options| {
+        options.final_message = Some(Foreign::new(Arc::new(|_: &u32| panic!("unsure"))))
+    });
     let mut inbox = mailbox.lend();
     mailbox.try_send(1).unwrap();
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use humantime_serde::re::humantime::format_duration;
 
 use super::{BackoffProblem, BinarySlots};
-use crate::panic::catch_panic;
+use crate::panic::{Foreign, catch_panic};
 use crate::policy::random::Random;
 
 /// A custom curve, for [`Backoff::custom`](crate::Backoff::custom).
@@ -80,8 +80,8 @@ pub(in crate::policy) enum Shape {
         max: Duration,
     },
     Slots(BinarySlots),
-    Custom(Arc<dyn Curve>),
-    Iterator(Arc<Factory>),
+    Custom(Foreign<dyn Curve>),
+    Iterator(Foreign<Factory>),
 }
 
 impl Shape {
@@ -276,8 +276,8 @@ impl PartialEq for Shape {
                 (min, max) == (a, b)
             }
             (Self::Slots(a), Self::Slots(b)) => a == b,
-            (Self::Custom(a), Self::Custom(b)) => Arc::ptr_eq(a, b),
-            (Self::Iterator(a), Self::Iterator(b)) => Arc::ptr_eq(a, b),
+            (Self::Custom(a), Self::Custom(b)) => Arc::ptr_eq(a.shared(), b.shared()),
+            (Self::Iterator(a), Self::Iterator(b)) => Arc::ptr_eq(a.shared(), b.shared()),
             _ => false,
         }
     }

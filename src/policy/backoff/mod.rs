@@ -38,6 +38,7 @@ pub use self::problem::BackoffProblem;
 pub use self::reset::Reset;
 pub use self::slots::BinarySlots;
 use super::random::{Random, SharedRandom};
+use crate::panic::Foreign;
 
 /// The delay before each restart of a child.
 ///
@@ -128,7 +129,7 @@ impl Backoff {
     /// The delays have no upper bound unless [`cap`](Self::cap) sets one.
     #[must_use]
     pub fn custom(curve: impl Curve) -> Self {
-        Self::with(Shape::Custom(Arc::new(curve)))
+        Self::with(Shape::Custom(Foreign::new(Arc::new(curve))))
     }
 
     /// Waits as long as an iterator returns. The child is given up when the iterator ends.
@@ -151,7 +152,7 @@ impl Backoff {
         I: IntoIterator<Item = Duration>,
         I::IntoIter: Send + 'static,
     {
-        Self::with(Shape::Iterator(Arc::new(move || Box::new(factory().into_iter()))))
+        Self::with(Shape::Iterator(Foreign::new(Arc::new(move || Box::new(factory().into_iter())))))
     }
 
     /// Creates a backoff with this curve and nothing else.

@@ -3,8 +3,9 @@
 //! # Invariants
 //!
 //! 1. A message starts a child only if its spec says so and the child was never started, or has ended
-//!    by itself and was not stopped since, or is a temporary child whose group has restarted. Each start answers a message that came after the last start.
-//!    Otherwise only a request starts such a child, or the group with which it was stopped.
+//!    by itself and was not stopped since, or is a temporary child whose group has restarted. Each start
+//!    answers a message that came after the last start. Otherwise only a request starts such a child, or
+//!    the group with which it was stopped.
 //! 2. Messages are held back for a delayed restart of a child alone, and for no other start. The start
 //!    is at once, or at the end of the last hold. The hold lasts until the shown deadline.
 //! 3. An acknowledgement resets the backoff if and only if that is its rule.

@@ -12,8 +12,8 @@
 //! 4. A child that is stopped with its group is cancelled when the children behind it are down.
 //! 5. An end is decided, unless it is not charged, or is the answer to the caller that requested the
 //!    start.
-//! 6. A temporary child that has ended is removed, unless a message may start it, it has leaked, is yet to be started, was to be
-//!    restarted, or its caller was answered that its start failed.
+//! 6. A temporary child that has ended is removed, unless a message may start it, it has leaked, is yet to
+//!    be started, was to be restarted, or its caller was answered that its start failed.
 //! 7. When a caller terminates the child that a group waits for, the group stays down.
 //! 8. No child is started at a request only to be cancelled in the same event.
 //! 9. A supervisor that has to end does end.
