@@ -98,7 +98,7 @@ pub(crate) enum RandomSource {
 impl RandomSource {
     pub(crate) fn new(factory: Option<&RandomFactory>, seed: u64) -> Self {
         // A factory that panics is as good as none.
-        match factory.and_then(|RandomFactory(make)| catch_panic(|| make())) {
+        match factory.and_then(|RandomFactory(make)| catch_panic(&**make)) {
             Some(given) => Self::Given(given),
             None => Self::Seeded(fastrand::Rng::with_seed(seed)),
         }
