@@ -108,6 +108,7 @@ fn seed3_05_reasons_are_stable_words() {
         (Poison, "poison"),
         (UndeliveredAtStop, "undelivered_at_stop"),
         (GaveUp, "gave_up"),
+        (LostInFailure, "lost_in_failure"),
     ];
     for (reason, word) in words {
         assert_eq!(reason.to_string(), word);
