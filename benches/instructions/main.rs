@@ -251,7 +251,7 @@ async fn send_each(address: &Address<Message>) -> Result<u32, AskError> {
 
 // One message, sent and received. With a capacity of 1, most sends wait.
 #[library_benchmark]
-#[bench::roomy(args = (reader(EVENTS as usize + 1)), config = at_most(320))]
+#[bench::roomy(args = (reader(EVENTS as usize + 1)), config = at_most(365))]
 #[bench::full(args = (reader(1)), config = at_most(2_900))]
 fn message((running, address): (Running, Address<Message>)) -> Running {
     let sum = running.runtime.block_on(send_each(&address));
