@@ -9,7 +9,7 @@
 //!
 //! If there is a folder `book/src`, the example also writes the plots and the table of the book.
 //!
-//! Two presets are special. The delays of `xebia` are random, so the example shows the longest. For
+//! Three presets are special. `elfo` restarts no child unless its spec says so. The delays of `xebia` are random, so the example shows the longest. For
 //! `suture`, it shows the pause after restarts without a delay. The limits of all other presets are
 //! removed, so that they don't give up.
 
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use verger::policy::{Jitter, Preset};
-use verger::{ChildSpec, Context, ExitError, Readiness, Supervisor, worker};
+use verger::{ChildSpec, Context, ExitError, Readiness, RestartType, Supervisor, worker};
 
 #[path = "backoff_curves/plot.rs"]
 mod plot;
@@ -82,5 +82,9 @@ fn failing(preset: &Preset, starts: Arc<Mutex<Vec<Instant>>>) -> ChildSpec {
     let backoff = preset.backoff().clone().jitter(Jitter::None);
     let child = worker("child", run).backoff(backoff);
     // SignalPy supervises only the start of a child.
-    if preset.name() == "signalpy" { child.readiness(Readiness::Signal) } else { child }
+    match preset.name() {
+        "signalpy" => child.readiness(Readiness::Signal),
+        "elfo" => child.restart(RestartType::Transient),
+        _ => child,
+    }
 }
