@@ -9,9 +9,9 @@
 //!
 //! If there is a folder `book/src`, the example also writes the plots and the table of the book.
 //!
-//! Three presets are special. `elfo` restarts no child unless its spec says so. The delays of `xebia` are random, so the example shows the longest. For
-//! `suture`, it shows the pause after restarts without a delay. The limits of all other presets are
-//! removed, so that they don't give up.
+//! Three presets are special. `elfo` restarts no child unless its spec says so. The delays of `xebia`
+//! are random, so the example shows the longest. For `suture`, it shows the pause after restarts without
+//! a delay. The limits of all other presets are removed, so that they don't give up.
 
 #![expect(clippy::print_stdout, reason = "it is what this is for")]
 
