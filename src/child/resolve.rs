@@ -31,8 +31,7 @@ impl ChildSpec {
         }
 
         let mut open: Vec<OpenSupervisor<'_>> = Vec::new();
-        let nested = matches!(self.factory.kind, FactoryKind::Nested(_));
-        let levels_above = if nested { parent.len() } else { 0 };
+        let levels_above = parent.len();
         let mut spec = self;
         loop {
             let above = open.last().map_or(parent, |last| &last.path).clone();

@@ -96,9 +96,9 @@ impl DeadLetter {
     /// Takes the message out of the letter.
     ///
     /// Returns `None` if the message is not an `M`, if it was
-    /// [lost](crate::dead_letter::DeadLetterReason::LostInFailure) itself, if a clone of the letter has taken it, or if it was
-    /// replayed from a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). A message that is never taken is
-    /// dropped with the last clone of its letter.
+    /// [lost](crate::dead_letter::DeadLetterReason::LostInFailure) itself, if a clone of the letter has
+    /// taken it, or if it was replayed from a [`DeadLetterStore`](crate::dead_letter::DeadLetterStore). A
+    /// message that is never taken is dropped with the last clone of its letter.
     ///
     /// ```
     /// # fn look(letter: verger::dead_letter::DeadLetter) {

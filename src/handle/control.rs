@@ -1,9 +1,9 @@
 //! The operations of a handle.
 
-use super::child_ref::ChildRef;
-use super::route::SupervisorHandle;
 use tokio::task::coop::consume_budget;
 
+use super::child_ref::ChildRef;
+use super::route::SupervisorHandle;
 use crate::child::ChildSpec;
 use crate::core;
 use crate::dead_letter::DeadLetter;

@@ -1,9 +1,9 @@
 //! Mailboxes: queues of messages that outlive the incarnations of a child.
 //!
-//! [`mailbox`](fn@crate::mailbox) and [`mailbox_with_capacity`](crate::mailbox_with_capacity) create a mailbox and its [`Address`]. The address sends messages,
-//! also while the child is down. The mailbox is lent to one incarnation of the child after another,
-//! which receives the messages through an [`Inbox`]. A message that can't be delivered becomes a
-//! [dead letter](crate::dead_letter).
+//! [`mailbox`](fn@crate::mailbox) and [`mailbox_with_capacity`](crate::mailbox_with_capacity) create a
+//! mailbox and its [`Address`]. The address sends messages, also while the child is down. The mailbox is
+//! lent to one incarnation of the child after another, which receives the messages through an [`Inbox`].
+//! A message that can't be delivered becomes a [dead letter](crate::dead_letter).
 
 // | file | contents |
 // | --- | --- |

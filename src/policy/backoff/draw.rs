@@ -14,8 +14,8 @@ impl Backoff {
     ///
     /// `None` means that there are no more delays and the child is given up. At most one number is drawn
     /// from `random`, or from the backoff's [own source](Self::random), and only if the delay is random.
-    /// For a [`compounding`](Self::compounding) backoff,
-    /// the previous delay is taken to be the one without jitter.
+    /// For a [`compounding`](Self::compounding) backoff, the previous delay is taken to be the one without
+    /// jitter.
     pub fn delay(&self, index: u32, random: &mut dyn Random) -> Option<Duration> {
         let previous = index.checked_sub(1).and_then(|before| self.base(before));
         self.draw_from(random, |random| self.drawn(index, previous, random))
