@@ -260,8 +260,9 @@ impl ChildSpec {
     /// it waits.
     ///
     /// A message also starts the child again when it has exited and its restart type leaves it
-    /// down, after a clean exit as well as after a failure. A message that arrived while it was
-    /// running counts. Such a start isn't a restart: it has no backoff, and no limit counts it. Its
+    /// down. A message that arrived while it was running counts. After a clean exit the child starts at
+    /// once, and no limit counts it. After a failure the start waits until the child's backoff is over, and
+    /// counts for the child's own limits; the limit of its supervisor doesn't count it. Its
     /// [start cause](crate::Context::start_cause) is
     /// [`StartCause::OnMessage`](crate::policy::StartCause::OnMessage).
     ///

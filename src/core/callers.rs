@@ -61,6 +61,14 @@ impl Callers {
         self.of(key).any(|(_, goal)| goal.is_up())
     }
 
+    /// The children that callers wait for until they are up.
+    pub(super) fn awaited_up(&self) -> Vec<Key> {
+        let waiting = self.waiting.iter().filter(|(_, goal)| goal.is_up());
+        let mut keys: Vec<_> = waiting.map(|(&(key, _), _)| key).collect();
+        keys.dedup();
+        keys
+    }
+
     /// The goal of a caller that has requested the child's start. If that start fails, the failure is
     /// the answer to this caller, and the supervisor does not act on it.
     pub(super) fn awaited_start(&self, key: Key) -> Option<WaitFor> {

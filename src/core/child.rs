@@ -31,8 +31,8 @@ pub(super) enum ChildState {
     /// The task runs and is not ready.
     Activating,
     Active,
-    /// Waits by itself for its next start.
-    Backoff,
+    /// Waits by itself for its next start, which has this cause.
+    Backoff(StartCause),
     /// Waits for the group restart that its failure began.
     AwaitingGroup,
     /// Has failed, and the failure callback decides what becomes of it.
@@ -126,6 +126,8 @@ pub(super) struct ChildEntry {
     pub(super) incarnation: IncarnationNumber,
     pub(super) state: ChildState,
     pub(super) lifecycle: Lifecycle,
+    /// A start has passed the child: it has been Active, has finished, or has declined.
+    pub(super) has_passed: bool,
 }
 
 impl ChildEntry {
@@ -181,7 +183,7 @@ impl ChildEntry {
             ChildState::Gated(_)
             | ChildState::Activating
             | ChildState::Active
-            | ChildState::Backoff
+            | ChildState::Backoff(_)
             | ChildState::AwaitingDecision { .. }
             | ChildState::Stopping { .. } => false,
         }
@@ -193,7 +195,7 @@ impl ChildEntry {
             ChildState::Gated(_)
             | ChildState::Activating
             | ChildState::Active
-            | ChildState::Backoff
+            | ChildState::Backoff(_)
             | ChildState::AwaitingGroup
             | ChildState::AwaitingDecision { .. } => true,
             ChildState::Stopping { why, .. } => match why {
@@ -268,6 +270,12 @@ impl ChildState {
     /// Whether the child provides what other children require of it.
     pub(super) fn is_met(self) -> bool {
         matches!(self, Self::Active | Self::Down(DownState::Finished))
+    }
+
+    /// Whether a child that reaches this state has started, so that a later failure isn't that of its
+    /// first start.
+    pub(super) fn is_passed(self) -> bool {
+        matches!(self, Self::Active | Self::Down(DownState::Finished | DownState::Ignored))
     }
 
     /// Whether a significant child in this state runs or will run again.

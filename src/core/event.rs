@@ -51,6 +51,7 @@ pub(crate) enum MachineEvent {
 
 /// What a caller can request for one child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Hash, PartialOrd, Ord))]
 pub(crate) enum ChildRequest {
     /// Starts a child that was just added.
     Start,
@@ -87,7 +88,8 @@ pub(crate) enum ChildAnswer {
     Failed(ExitReason),
     /// Refused: the child has to be stopped first.
     Running,
-    /// Refused: the child is about to be started again.
+    /// Refused: the child is about to be started again. Or a failure of a sibling has interrupted the
+    /// start that would have come to the child; it is started with its group.
     Restarting,
     /// Refused: the request has no meaning for a child in this state.
     InvalidState(Lifecycle),

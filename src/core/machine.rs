@@ -17,7 +17,7 @@ use super::ordered::Ordered;
 use super::requirements::RequirementId;
 use super::view::{ChildCounts, View};
 use crate::exit::ExitReason;
-use crate::policy::{ChildOptions, OnLeak, Reset, Rules, StartCause};
+use crate::policy::{ChildOptions, OnLeak, Reset, Rules};
 use crate::policy::{FailureDecision, Resolution};
 
 /// The rules of one supervisor: events in, effects out.
@@ -201,8 +201,8 @@ impl Machine {
         let children = self.children_mut();
         match children.entry(key).state {
             // The walk of the supervisor's end stops the child.
-            ChildState::Backoff if ends => {}
-            ChildState::Backoff => children.launch(key, StartCause::Restart, cx),
+            ChildState::Backoff(_) if ends => {}
+            ChildState::Backoff(cause) => children.launch(key, cause, cx),
             ChildState::Activating => {
                 children.fail_running(key, ExitReason::ActivationTimedOut, false, cx);
             }

@@ -33,7 +33,7 @@ pub enum ControlError {
         /// The child.
         path: Path,
     },
-    /// The child is waiting for a restart.
+    /// The child is waiting for a restart, its own or that of its group.
     #[error("`{path}` is about to be restarted; use `terminate_child` first, or wait")]
     Restarting {
         /// The child.

@@ -49,6 +49,8 @@ impl SupervisorHandle {
     /// * [`ControlError::MaxChildren`] if a dynamic supervisor is full,
     /// * [`ControlError::ActivationFailed`] if the child failed before it was up,
     /// * [`ControlError::Stopped`] if the child was stopped before it was up,
+    /// * [`ControlError::Restarting`] if a failure interrupted a restart of the group that would have come
+    ///   to the child; the child was added, and is started with its group,
     ///
     /// and the common errors.
     pub async fn start_child(&self, spec: impl Into<ChildSpec>) -> Result<ChildRef, ControlError> {
@@ -87,7 +89,8 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped,
+    /// * [`ControlError::Running`] or [`ControlError::Restarting`] if the child isn't stopped, also if a
+    ///   failure interrupted a restart of the group that would have come to the child,
     /// * [`ControlError::ActivationFailed`] or [`ControlError::Stopped`] if the child didn't come up,
     /// * [`ControlError::InvalidState`] under a dynamic supervisor, which keeps only stopped children that a
     ///   message starts, and while a callback decides on the child,
@@ -104,7 +107,8 @@ impl SupervisorHandle {
     ///
     /// # Errors
     ///
-    /// * [`ControlError::Restarting`] if the child is being restarted already,
+    /// * [`ControlError::Restarting`] if the child is being restarted already, also if a failure interrupted
+    ///   a restart of the group that would have come to the child,
     /// * [`ControlError::InvalidState`] if the child isn't running,
     /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was up; its restart
     ///   type decides what follows,
@@ -154,6 +158,8 @@ impl SupervisorHandle {
     /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
     ///   decides what follows,
     /// * [`ControlError::Stopped`] if the child was stopped before it was up,
+    /// * [`ControlError::Restarting`] if a failure interrupted a restart of the group that would have come
+    ///   to the child,
     ///
     /// and the common errors.
     ///

@@ -28,7 +28,8 @@ pub enum FirstStart {
     Retry,
     /// Stops the started children in reverse order, and returns an error with the child and the cause.
     ///
-    /// This is what OTP does.
+    /// This is what OTP does. A child that has been active, has exited cleanly or has declined has had its
+    /// first start: if its restart fails while its siblings still start, that is an ordinary failure.
     Fail,
 }
 

@@ -8,9 +8,14 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
 use verger::{Child, Context, Exit, ExitError, async_trait};
 
-use crate::scenario::{End, Outcome};
+use crate::scenario::{End, Outcome, SlowStart};
+
+/// How many times a worker that starts slowly yields.
+const SLOW: usize = 50;
 
 /// The state that the workers of a scenario share.
 #[derive(Clone, Default)]
@@ -23,6 +28,9 @@ struct Inner {
     lines: Vec<String>,
     next_starts: HashMap<String, VecDeque<Outcome>>,
     running: HashMap<String, UnboundedSender<End>>,
+    slow_start: Option<SlowStart>,
+    /// The worker whose end the slow start waits for, and the sender that tells it.
+    awaited: Option<(String, oneshot::Sender<()>)>,
 }
 
 impl Workers {
@@ -41,8 +49,27 @@ impl Workers {
         inner.running.get(path).is_some_and(|worker| worker.send(end).is_ok())
     }
 
+    pub(crate) fn start_slowly(&self, slow_start: Option<SlowStart>) {
+        self.inner.lock().unwrap().slow_start = slow_start;
+    }
+
+    /// Ends the sibling that ends during the slow start of this worker, and waits for its end. Returns
+    /// whether the start is the slow one.
+    async fn end_sibling(&self, path: &str) -> bool {
+        let slow = self.inner.lock().unwrap().slow_start.take_if(|slow| slow.worker == path);
+        let Some(SlowStart { sibling, end, .. }) = slow else { return false };
+        let (sender, ended) = oneshot::channel();
+        self.inner.lock().unwrap().awaited = Some((sibling.clone(), sender));
+        self.end(&sibling, end) && ended.await.is_ok()
+    }
+
     pub(crate) fn record(&self, what: &str, path: &str) {
-        self.inner.lock().unwrap().lines.push(format!("{what} {path}"));
+        let mut inner = self.inner.lock().unwrap();
+        inner.lines.push(format!("{what} {path}"));
+        let awaited = inner.awaited.take_if(|(ended, _)| what == "end" && ended == path);
+        if let Some((_, sender)) = awaited {
+            let _ = sender.send(());
+        }
     }
 
     /// Returns the lines since the last call.
@@ -67,7 +94,8 @@ impl Worker {
 
 #[async_trait]
 impl Child for Worker {
-    async fn activate(&mut self, _ctx: &Context) -> Exit {
+    async fn activate(&mut self, ctx: &Context) -> Exit {
+        let slow = self.workers.end_sibling(&self.path).await;
         let next = {
             let mut inner = self.workers.inner.lock().unwrap();
             inner.next_starts.get_mut(&self.path).and_then(VecDeque::pop_front)
@@ -75,6 +103,16 @@ impl Child for Worker {
         let outcome = next.unwrap_or(Outcome::Ok);
         self.runs = outcome == Outcome::Ok;
         self.record(if self.runs { "start" } else { "try" });
+        if slow && self.runs {
+            // Until the supervisor has processed the end of the sibling.
+            for _ in 0..SLOW {
+                yield_now().await;
+            }
+            if ctx.is_cancelled() {
+                self.runs = false;
+                self.record("stop");
+            }
+        }
         match outcome {
             Outcome::Ok => Ok(()),
             Outcome::Error => Err("no start".into()),

@@ -5,19 +5,25 @@
 use std::fmt::{self, Display, Formatter, Write as _};
 
 use crate::compare::Trace;
-use crate::scenario::{Scenario, Spec, Step, Sup, is_dynamic, split};
+use crate::scenario::{Scenario, SlowStart, Spec, Step, Sup, is_dynamic, split};
 
 /// Returns a file of numbered scenarios.
 pub(crate) fn terms(scenarios: &[Scenario]) -> String {
     let mut text = String::new();
-    for (number, Scenario { tree, starts, steps }) in scenarios.iter().enumerate() {
+    for (number, Scenario { tree, starts, slow_start, steps }) in scenarios.iter().enumerate() {
         let (tree, steps) = (Tree(tree), List(steps.iter().map(Term)));
         let starts = List(starts.iter().map(|(path, outcomes)| {
             let outcomes = List(outcomes.iter().map(|outcome| outcome.word())).to_string();
             format!("{{{path:?},{outcomes}}}")
         }));
+        let slow = match slow_start {
+            None => "none".to_owned(),
+            Some(SlowStart { worker, sibling, end }) => {
+                format!("{{{worker:?},{sibling:?},{}}}", end.word())
+            }
+        };
         // Writing to a string can't fail.
-        let _ = writeln!(text, "{{{number},{tree},{starts},{steps}}}.");
+        let _ = writeln!(text, "{{{number},{tree},{starts},{slow},{steps}}}.");
     }
     text
 }

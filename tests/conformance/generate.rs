@@ -10,8 +10,8 @@
 use fastrand::Rng;
 
 use crate::scenario::{
-    Auto, End, Grace, Outcome, Restart, Scenario, Spec, Step, Strategy, Sup, is_dynamic, is_worker,
-    join, split,
+    Auto, End, Grace, Outcome, Restart, Scenario, SlowStart, Spec, Step, Strategy, Sup, is_dynamic,
+    is_worker, join, split,
 };
 
 const DEPTH: u32 = 3;
@@ -20,12 +20,13 @@ const STEPS: usize = 40;
 
 pub(crate) fn scenario(seed: u64) -> Scenario {
     let mut generator = Generator::new(seed);
-    let tree = generator.sup("s", 1);
-    let starts = generator.first_starts();
+    let mut tree = generator.sup("s", 1);
+    let mut starts = generator.first_starts();
+    let slow_start = generator.slow_start(&mut tree, &mut starts);
     generator.steps();
     let Generator { mut steps, .. } = generator;
     steps.truncate(STEPS);
-    Scenario { tree, starts, steps }
+    Scenario { tree, starts, slow_start, steps }
 }
 
 struct Generator {
@@ -142,6 +143,35 @@ impl Generator {
             }
         }
         starts
+    }
+
+    /// Makes the last child of the root start so slowly that a sibling ends meanwhile, whose restart
+    /// may fail.
+    ///
+    /// verger restarts the sibling while the last child starts, and OTP afterwards. So that both come to
+    /// the same, no child is started behind the slow one, and the root doesn't give up.
+    fn slow_start(
+        &mut self,
+        tree: &mut Sup,
+        starts: &mut Vec<(String, Vec<Outcome>)>,
+    ) -> Option<SlowStart> {
+        let (last, before) = tree.children.split_last_mut()?;
+        let mut siblings: Vec<_> = before.iter_mut().filter(|spec| spec.sup.is_none()).collect();
+        if last.sup.is_some() || siblings.is_empty() || !self.chance(10) {
+            return None;
+        }
+        let sibling = siblings.swap_remove(self.rng.usize(..siblings.len()));
+        (sibling.restart, sibling.significant) = (Restart::Permanent, false);
+        let (worker, sibling) = (join("s", &last.id), join("s", &sibling.id));
+        let mut outcomes = self.outcomes(&sibling);
+        outcomes.truncate(3);
+        outcomes.insert(0, Outcome::Ok);
+        *starts = vec![(sibling.clone(), outcomes)];
+        (tree.intensity, tree.auto_shutdown) = (5, Auto::Never);
+        tree.children.iter_mut().for_each(|spec| spec.significant = false);
+        use End::{Error, Normal, Panic, Shutdown};
+        let end = weighted(&mut self.rng, &[(1, Normal), (1, Shutdown), (3, Error), (2, Panic)]);
+        Some(SlowStart { worker, sibling, end })
     }
 
     fn outcomes(&mut self, path: &str) -> Vec<Outcome> {

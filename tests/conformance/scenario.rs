@@ -23,7 +23,17 @@ pub(crate) struct Scenario {
     /// The results of children's next starts, including the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) starts: Vec<(String, Vec<Outcome>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) slow_start: Option<SlowStart>,
     pub(crate) steps: Vec<Step>,
+}
+
+/// The first start of a worker that takes so long that a sibling ends meanwhile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SlowStart {
+    pub(crate) worker: String,
+    pub(crate) sibling: String,
+    pub(crate) end: End,
 }
 
 /// A supervisor. Its period is an hour, which never passes.

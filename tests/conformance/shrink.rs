@@ -37,6 +37,9 @@ fn simpler(scenario: &Scenario) -> Vec<Scenario> {
         }
         chunk /= 2;
     }
+    if scenario.slow_start.is_some() {
+        simpler.push(Scenario { slow_start: None, ..scenario.clone() });
+    }
     for index in 0..scenario.starts.len() {
         let mut fewer = scenario.clone();
         fewer.starts.remove(index);

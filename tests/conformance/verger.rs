@@ -86,6 +86,7 @@ impl Runner {
         for (path, outcomes) in &scenario.starts {
             runner.workers.next_starts(path, outcomes);
         }
+        runner.workers.start_slowly(scenario.slow_start.clone());
         runner
     }
 

@@ -6,13 +6,19 @@
 //! after a failure. Rules that forget temporary children remove it at its end.
 //!
 //! That a message waits is reported once. It is remembered until an incarnation starts, also if the child
-//! still runs. A message does not start a child that was terminated or given up on.
+//! still runs. A message does not start a child that was terminated or given up on. A child that has
+//! failed is started when its backoff is over.
 //!
 //! Knows nothing of the messages themselves, nor of where they wait.
 
+use std::sync::Arc;
+
 use super::Children;
 use crate::core::arena::Key;
-use crate::policy::RestartType;
+use crate::core::child::{ChildState, DownState, RestartDecision};
+use crate::core::effect::StepCx;
+use crate::exit::ExitReason;
+use crate::policy::{OnExhausted, RestartType, StartCause};
 
 impl Children {
     /// Remembers that a message waits for the child. Returns whether messages start it.
@@ -55,5 +61,29 @@ impl Children {
     pub(in crate::core) fn is_started_by_message(&self, key: Key) -> bool {
         let entry = self.entries.get(key);
         entry.is_some_and(|entry| entry.is_message_startable() && entry.has_pending_message())
+    }
+
+    /// Starts a child for the message that waits for it, or when its backoff is over. Returns what has
+    /// refused the start of a child that had failed, and how it had failed.
+    pub(in crate::core) fn launch_for_message(
+        &mut self,
+        key: Key,
+        cx: &mut StepCx<'_>,
+    ) -> Option<(OnExhausted, Arc<ExitReason>)> {
+        if self.state(key) != Some(ChildState::Down(DownState::NotRestarted)) {
+            self.launch(key, StartCause::OnMessage, cx);
+            return None;
+        }
+        let reason = self.failure(key);
+        match self.decide_message_start(key, &reason, cx) {
+            RestartDecision::RestartAt(at) | RestartDecision::PauseUntil(at) => {
+                // A fallback may have replaced the child, which no message starts.
+                let own = self.is_started_by_message(key);
+                let cause = if own { StartCause::OnMessage } else { StartCause::Restart };
+                self.back_off(key, at, cause, cx);
+                None
+            }
+            RestartDecision::Exhausted(what) => Some((what, reason)),
+        }
     }
 }

@@ -103,6 +103,7 @@ impl Children {
             incarnation: 0,
             state: ChildState::Down(down),
             lifecycle: Lifecycle::Discovered,
+            has_passed: false,
         })
     }
 
@@ -210,6 +211,7 @@ impl Children {
     pub(super) fn set(&mut self, key: Key, state: ChildState) {
         let entry = self.entry(key);
         let old = std::mem::replace(&mut entry.state, state);
+        entry.has_passed |= state.is_passed();
         let significant = entry.options.significant;
         self.live += u32::from(state.is_live());
         self.live -= u32::from(old.is_live());

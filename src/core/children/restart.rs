@@ -1,5 +1,9 @@
 //! What a failure costs, and the delay before the next attempt.
 //!
+//! A failure that the trigger does not answer with a restart costs nothing and has no delay, unless a
+//! message starts the child again. That start waits like a restart, and only the child's own limits
+//! count it.
+//!
 //! A child whose delivery is delayed starts at once instead of waiting, and its messages wait in its
 //! place. This applies only where the child restarts by itself: a group waits, and so does a pause.
 //!
@@ -22,8 +26,20 @@ use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::policy::{OnExit, StartCause, later};
 
+/// Whether the intensity of the supervisor counts an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charge {
+    Always,
+    /// An attempt that is delayed is free.
+    WithoutDelay,
+    Never,
+}
+
 impl Children {
     /// Draws the delay after a failure, and charges the failure if the limits allow a restart.
+    ///
+    /// A start that fails is an outage rather than a bug while a delay holds the child back, so it is
+    /// not charged; nor is an end that the trigger exempts. A limit of zero restarts overrides both.
     pub(in crate::core) fn decide_restart(
         &mut self,
         key: Key,
@@ -32,7 +48,32 @@ impl Children {
         reason: &Arc<ExitReason>,
         cx: &mut StepCx<'_>,
     ) -> RestartDecision {
-        let uncharged = on_exit == OnExit::RestartUncharged;
+        let exempt = on_exit == OnExit::RestartUncharged;
+        let is_fault = (active || matches!(**reason, ExitReason::Escalated { .. })) && !exempt;
+        let forbidden = self.rules.intensity.is_some_and(|it| it.max() == 0);
+        let always = is_fault || forbidden || self.rules.charge_everything;
+        let charge = if always { Charge::Always } else { Charge::WithoutDelay };
+        self.decide_attempt(key, charge, reason, cx)
+    }
+
+    /// Draws the delay of a child that has failed and that a message starts, as
+    /// [`decide_restart`](Self::decide_restart) does.
+    pub(in crate::core) fn decide_message_start(
+        &mut self,
+        key: Key,
+        reason: &Arc<ExitReason>,
+        cx: &mut StepCx<'_>,
+    ) -> RestartDecision {
+        self.decide_attempt(key, Charge::Never, reason, cx)
+    }
+
+    fn decide_attempt(
+        &mut self,
+        key: Key,
+        charge: Charge,
+        reason: &Arc<ExitReason>,
+        cx: &mut StepCx<'_>,
+    ) -> RestartDecision {
         let paused = self.pauses_until(cx.now);
         let entry = self.entries.get_mut(key).expect("the child that failed");
         let limits = entry.limits(&self.rules);
@@ -51,14 +92,11 @@ impl Children {
             return self.on_refused(key, failed, by, reason, cx);
         };
         let history = entry.history_mut();
-        // A start that fails is an outage rather than a bug while a delay holds the child back, so it
-        // is not charged; nor is an end that the trigger exempts. A limit of zero restarts overrides
-        // both.
-        let is_fault = active || matches!(**reason, ExitReason::Escalated { .. });
-        let charged = (is_fault && !uncharged)
-            || self.rules.intensity.is_some_and(|it| it.max() == 0)
-            || delay.is_zero()
-            || self.rules.charge_everything;
+        let charged = match charge {
+            Charge::Always => true,
+            Charge::WithoutDelay => delay.is_zero(),
+            Charge::Never => false,
+        };
         let attempt = history.consecutive_failures;
         let at = later(failed, delay);
         let (decision, at, delay) = if let Some(until) = paused {
@@ -95,7 +133,7 @@ impl Children {
     pub(in crate::core) fn restart(&mut self, key: Key, at: Instant, cx: &mut StepCx<'_>) {
         let delays = self.entry(key).options.delays_delivery;
         let start = if delays { self.hold_messages(key, at, cx.now) } else { at };
-        self.back_off(key, start, cx);
+        self.back_off(key, start, StartCause::Restart, cx);
     }
 
     /// Holds the child's messages back instead of its start at `at`. Returns when it is started.
@@ -123,11 +161,17 @@ impl Children {
     }
 
     /// Starts a child at `until`, or now if that is past.
-    pub(in crate::core) fn back_off(&mut self, key: Key, until: Instant, cx: &mut StepCx<'_>) {
+    pub(in crate::core) fn back_off(
+        &mut self,
+        key: Key,
+        until: Instant,
+        cause: StartCause,
+        cx: &mut StepCx<'_>,
+    ) {
         if until <= cx.now {
-            return self.launch(key, StartCause::Restart, cx);
+            return self.launch(key, cause, cx);
         }
-        self.set(key, ChildState::Backoff);
+        self.set(key, ChildState::Backoff(cause));
         self.enter(key, Lifecycle::Restarting, None, cx);
         self.timers.arm(Timer::Child(key), until);
     }

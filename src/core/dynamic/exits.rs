@@ -94,19 +94,34 @@ impl Dynamic {
         }
         match self.children.decide_restart(key, active, on_exit, reason, cx) {
             RestartDecision::RestartAt(at) => self.children.restart(key, at, cx),
-            RestartDecision::PauseUntil(at) => self.children.back_off(key, at, cx),
-            RestartDecision::Exhausted(OnExhausted::Park | OnExhausted::Pause(_)) => {
+            RestartDecision::PauseUntil(at) => {
+                self.children.back_off(key, at, StartCause::Restart, cx);
+            }
+            RestartDecision::Exhausted(what) => self.on_exhausted(key, reason, what, cx),
+        }
+    }
+
+    /// Leaves a child down that has exceeded a limit, or ends the supervisor.
+    pub(super) fn on_exhausted(
+        &mut self,
+        key: Key,
+        reason: &Arc<ExitReason>,
+        what: OnExhausted,
+        cx: &mut StepCx<'_>,
+    ) {
+        match what {
+            OnExhausted::Park | OnExhausted::Pause(_) => {
                 self.set_down(key, DownState::GivenUp, cx);
             }
-            RestartDecision::Exhausted(OnExhausted::StopChild) => {
+            OnExhausted::StopChild => {
                 self.children.enter_stopped(key, cx);
                 self.set_down(key, DownState::GivenUp, cx);
             }
-            RestartDecision::Exhausted(OnExhausted::Escalate) => {
+            OnExhausted::Escalate => {
                 self.forget(key, cx);
                 self.finish(Finish::Escalated { key, reason: ExitReason::clone(reason) });
             }
-            RestartDecision::Exhausted(OnExhausted::Exit(code)) => {
+            OnExhausted::Exit(code) => {
                 self.forget(key, cx);
                 self.finish(Finish::Exit { key, reason: ExitReason::clone(reason), code });
             }

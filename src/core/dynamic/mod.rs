@@ -23,7 +23,7 @@ use super::child::{ChildState, DownState, StopReason, Timer};
 use super::children::Children;
 use super::effect::{Effect, Finish, StepCx};
 use super::event::ChildAnswer;
-use crate::policy::{ChildOptions, Rules, Shutdown, StartCause, later};
+use crate::policy::{ChildOptions, Rules, Shutdown, later};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -105,8 +105,10 @@ impl Dynamic {
 
     /// Starts a child that is down if a message waits for it.
     pub(super) fn start_for_message(&mut self, key: Key, cx: &mut StepCx<'_>) {
-        if self.children.is_started_by_message(key) {
-            self.children.launch(key, StartCause::OnMessage, cx);
+        if self.children.is_started_by_message(key)
+            && let Some((what, reason)) = self.children.launch_for_message(key, cx)
+        {
+            self.on_exhausted(key, &reason, what, cx);
         }
     }
 
@@ -195,7 +197,7 @@ impl Dynamic {
                 _,
                 ChildState::Down(_)
                 | ChildState::Gated(_)
-                | ChildState::Backoff
+                | ChildState::Backoff(_)
                 | ChildState::AwaitingGroup
                 | ChildState::AwaitingDecision { .. },
             ) => self.forget(key, cx),

@@ -79,9 +79,9 @@ impl Dynamic {
                 self.children.launch(key, StartCause::Manual, cx);
                 waits
             }
-            (ChildRequest::Wake, ChildState::Backoff) => {
+            (ChildRequest::Wake, ChildState::Backoff(cause)) => {
                 self.children.release_messages(key);
-                self.children.launch(key, StartCause::Restart, cx);
+                self.children.launch(key, cause, cx);
                 Some(ChildAnswer::Done)
             }
             (
@@ -90,7 +90,7 @@ impl Dynamic {
             ) => Some(ChildAnswer::Running),
             (
                 ChildRequest::RestartStopped | ChildRequest::RestartRunning | ChildRequest::Delete,
-                ChildState::Backoff,
+                ChildState::Backoff(_),
             )
             | (ChildRequest::RestartRunning, ChildState::Stopping { .. }) => {
                 Some(ChildAnswer::Restarting)

@@ -102,7 +102,8 @@ impl Ordered {
                     _ => self.set_down(key, DownState::Terminated, cx),
                 };
             }
-            if self.children.rules.first_start == FirstStart::Fail && !self.up {
+            let first = !self.up && !self.children.entry(key).has_passed;
+            if first && self.children.rules.first_start == FirstStart::Fail {
                 self.children.report_decision(key, reason, Decision::GiveUp { limit: None }, cx);
                 self.give_up(key, cx);
                 return self.finish(Finish::StartFailed { key, reason: ExitReason::clone(reason) });
@@ -193,7 +194,9 @@ impl Ordered {
                 self.on_exhausted(key, from, reason, what, cx);
             }
             (RestartDecision::RestartAt(at), None) => self.children.restart(key, at, cx),
-            (RestartDecision::PauseUntil(at), None) => self.children.back_off(key, at, cx),
+            (RestartDecision::PauseUntil(at), None) => {
+                self.children.back_off(key, at, StartCause::Restart, cx);
+            }
             (RestartDecision::RestartAt(at) | RestartDecision::PauseUntil(at), Some(from)) => {
                 self.children.set(key, ChildState::AwaitingGroup);
                 self.children.enter(key, Lifecycle::Restarting, None, cx);
@@ -202,7 +205,7 @@ impl Ordered {
         }
     }
 
-    fn on_exhausted(
+    pub(super) fn on_exhausted(
         &mut self,
         key: Key,
         from: Option<Position>,

@@ -27,7 +27,7 @@ use super::effect::StepCx;
 use super::event::ChildAnswer;
 use super::group::{After, GroupOp, GroupPhase, StartMode, StopMode};
 use super::start_order::StartOrder;
-use crate::policy::{ChildOptions, Rules, Shutdown, StartCause};
+use crate::policy::{ChildOptions, Rules, Shutdown};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -209,7 +209,15 @@ impl Ordered {
             || self.will_be_started(key)
             || self.is_in_stopping_group(key);
         if !waits {
-            self.children.launch(key, StartCause::OnMessage, cx);
+            self.launch_for_message(key, cx);
+        }
+    }
+
+    /// Starts a child for the message that waits for it, alone.
+    fn launch_for_message(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if let Some((what, reason)) = self.children.launch_for_message(key, cx) {
+            let from = self.group_start(key);
+            self.on_exhausted(key, from, &reason, what, cx);
         }
     }
 }

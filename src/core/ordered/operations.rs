@@ -5,6 +5,10 @@
 //! * an operation that finishes the supervisor is never changed;
 //! * one that stops or waits takes the smaller beginning and the later deadline;
 //! * one that starts begins again, at the range of the child that failed.
+//!
+//! # Invariants
+//!
+//! 1. A caller that waits for a start waits for at most one restart of the child's group.
 
 use std::time::Instant;
 
@@ -12,6 +16,7 @@ use super::Ordered;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, DownState, Position, Timer};
 use crate::core::effect::{Finish, StepCx};
+use crate::core::event::ChildAnswer;
 use crate::core::group::{After, GroupOp, GroupPhase, StopMode};
 
 impl Ordered {
@@ -65,6 +70,8 @@ impl Ordered {
     ) {
         let awaited = self.awaited_child();
         let phase = self.stopping_all(StopMode::Cancel);
+        let interrupts = failed_child.is_some()
+            && self.group.as_ref().is_some_and(|op| op.restarts() && op.is_starting());
         match &mut self.group {
             Some(op) if op.is_finishing() => return,
             Some(op) if op.restarts() && !op.is_starting() => {
@@ -95,6 +102,20 @@ impl Ordered {
         }
         self.children.timers.disarm(Timer::Group);
         self.absorb_no_longer_awaited(awaited, cx);
+        if interrupts {
+            self.answer_interrupted(cx);
+        }
+    }
+
+    /// A failure has interrupted a start, which begins again. Answers the callers that wait for a child
+    /// of it: if its siblings keep failing, the start never comes to the child.
+    fn answer_interrupted(&mut self, cx: &mut StepCx<'_>) {
+        let Some(from) = self.group.as_ref().map(|op| op.from.min(op.start_from)) else { return };
+        for key in self.children.callers.awaited_up() {
+            if self.children.entries.get(key).is_some_and(|entry| entry.pos >= from) {
+                self.children.answer_up(key, &ChildAnswer::Restarting, cx);
+            }
+        }
     }
 
     /// Ends the wait of the group now.

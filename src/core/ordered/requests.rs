@@ -78,7 +78,7 @@ impl Ordered {
         match self.children.entry(key).state {
             ChildState::Down(_)
             | ChildState::Gated(_)
-            | ChildState::Backoff
+            | ChildState::Backoff(_)
             | ChildState::AwaitingGroup
             | ChildState::AwaitingDecision { .. } => {
                 self.abandon_group_restart(key);
@@ -125,7 +125,7 @@ impl Ordered {
                 self.start_again(ticket, key, WaitFor::StartedAgain, cx);
                 None
             }
-            ChildState::Gated(_) | ChildState::Backoff | ChildState::AwaitingGroup => {
+            ChildState::Gated(_) | ChildState::Backoff(_) | ChildState::AwaitingGroup => {
                 Some(ChildAnswer::Restarting)
             }
             ChildState::AwaitingDecision { .. } => Some(ChildAnswer::InvalidState(lifecycle)),
@@ -169,7 +169,7 @@ impl Ordered {
             }
             ChildState::Stopping { .. }
             | ChildState::Gated(_)
-            | ChildState::Backoff
+            | ChildState::Backoff(_)
             | ChildState::AwaitingGroup => Some(ChildAnswer::Restarting),
             ChildState::Down(_) | ChildState::AwaitingDecision { .. } => {
                 Some(ChildAnswer::InvalidState(lifecycle))
@@ -186,7 +186,7 @@ impl Ordered {
             }
             ChildState::Down(_)
             | ChildState::Gated(_)
-            | ChildState::Backoff
+            | ChildState::Backoff(_)
             | ChildState::AwaitingGroup
             | ChildState::AwaitingDecision { .. } => {
                 Some(ChildAnswer::InvalidState(entry.lifecycle))
@@ -205,7 +205,7 @@ impl Ordered {
                 self.forget(key, false, cx);
                 Some(ChildAnswer::Done)
             }
-            ChildState::Gated(_) | ChildState::Backoff | ChildState::AwaitingGroup => {
+            ChildState::Gated(_) | ChildState::Backoff(_) | ChildState::AwaitingGroup => {
                 Some(ChildAnswer::Restarting)
             }
             ChildState::Activating | ChildState::Active | ChildState::Stopping { .. } => {
@@ -243,10 +243,10 @@ impl Ordered {
     fn wake(&mut self, key: Key, cx: &mut StepCx<'_>) -> Option<ChildAnswer> {
         let entry = self.children.entry(key);
         match entry.state {
-            ChildState::Backoff => {
+            ChildState::Backoff(cause) => {
                 self.children.timers.disarm(Timer::Child(key));
                 self.children.release_messages(key);
-                self.children.launch(key, StartCause::Restart, cx);
+                self.children.launch(key, cause, cx);
                 Some(ChildAnswer::Done)
             }
             ChildState::AwaitingGroup => {

@@ -104,7 +104,7 @@ impl Ordered {
             (_, StopMode::Skip) => {}
             (
                 ChildState::Gated(_)
-                | ChildState::Backoff
+                | ChildState::Backoff(_)
                 | ChildState::AwaitingGroup
                 | ChildState::AwaitingDecision { .. },
                 _,
@@ -202,8 +202,7 @@ impl Ordered {
         let startable = self.children.entry(key).is_startable_by_group();
         match mode {
             StartMode::Sequential if startable => {
-                let cause = self.start_cause(key);
-                self.children.launch(key, cause, cx);
+                self.launch_in_group(key, cx);
                 if self.children.state(key) == Some(ChildState::Active) {
                     self.set_phase(passed);
                 }
@@ -211,8 +210,7 @@ impl Ordered {
             StartMode::Concurrent => {
                 self.set_phase(passed);
                 if startable {
-                    let cause = self.start_cause(key);
-                    self.children.launch(key, cause, cx);
+                    self.launch_in_group(key, cx);
                 }
             }
             StartMode::Sequential | StartMode::AwaitAll => {
@@ -223,6 +221,14 @@ impl Ordered {
             }
         }
         Advance::Continue
+    }
+
+    fn launch_in_group(&mut self, key: Key, cx: &mut StepCx<'_>) {
+        if self.children.is_started_by_message(key) {
+            return self.launch_for_message(key, cx);
+        }
+        let cause = self.start_cause(key);
+        self.children.launch(key, cause, cx);
     }
 
     fn set_phase(&mut self, phase: GroupPhase) {
@@ -237,7 +243,6 @@ impl Ordered {
         match (entry.state, requested) {
             (ChildState::AwaitingGroup, _) => StartCause::Restart,
             (_, true) => StartCause::Manual,
-            _ if entry.is_message_startable() => StartCause::OnMessage,
             _ if entry.incarnation == 0 && !up => StartCause::Initial,
             _ => StartCause::Group,
         }
@@ -247,10 +252,12 @@ impl Ordered {
     fn lets_next_start(&self, key: Key) -> bool {
         match self.children.state(key) {
             None | Some(ChildState::Active | ChildState::Down(_)) => true,
+            // Down until a message came, and not ready to be started for it.
+            Some(ChildState::Backoff(StartCause::OnMessage)) => true,
             Some(ChildState::Gated(_)) => self.children.is_blocked_for_good(key),
             Some(
                 ChildState::Activating
-                | ChildState::Backoff
+                | ChildState::Backoff(_)
                 | ChildState::AwaitingGroup
                 | ChildState::AwaitingDecision { .. }
                 | ChildState::Stopping { .. },

@@ -186,7 +186,7 @@ impl Fingerprint {
     }
 
     fn entry(&mut self, entry: &ChildEntry, children: &Children) {
-        (entry.state, entry.lifecycle, entry.incarnation == 0).hash(self);
+        (entry.state, entry.lifecycle, entry.incarnation == 0, entry.has_passed).hash(self);
         self.pos(entry.pos);
         let Some(history) = &entry.history else { return self.write_u8(b'-') };
         let backoff = entry.backoff(&children.rules);

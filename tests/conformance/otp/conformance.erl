@@ -35,7 +35,7 @@ main([In, Out]) ->
 
 setup() ->
     process_flag(trap_exit, true),
-    [ets:new(Table, [named_table, public, ordered_set]) || Table <- [lines, next, at, live]],
+    [ets:new(Table, [named_table, public, ordered_set]) || Table <- [lines, next, at, live, slow]],
     register(watcher, spawn_link(?MODULE, watcher, [])),
     logger:set_primary_config(level, error),
     logger:remove_handler(default),
@@ -52,9 +52,10 @@ release() ->
         {error, _} -> Release
     end.
 
-run({Number, Tree, Starts, Steps}) ->
-    [ets:delete_all_objects(Table) || Table <- [lines, next, at, live]],
-    [next_starts(Path, Outcomes) || {Path, Outcomes} <- Starts],
+run({Number, Tree, Starts, Slow, Steps}) ->
+    [ets:delete_all_objects(Table) || Table <- [lines, next, at, live, slow]],
+    case Slow of none -> ok; {Path, Sibling, How} -> ets:insert(slow, {Path, Sibling, How}) end,
+    [next_starts(Worker, Outcomes) || {Worker, Outcomes} <- Starts],
     All = [start] ++ Steps ++ [list, {stop, "s"}],
     Traces = [["step\n", trace(case Step of start -> {start, Tree}; _ -> Step end)] || Step <- All],
     [exit(Pid, kill) || {Pid, _} <- ets:tab2list(live)],
@@ -203,6 +204,10 @@ start(Path, Tree, Name) ->
 
 %% Runs in the supervisor above.
 start(Path, worker) ->
+    case ets:take(slow, Path) of
+        [{_, Sibling, How}] -> [end_unobserved(self(), Pid, How) || Pid <- alive(Sibling)];
+        [] -> ok
+    end,
     case next_start(Path) of
         ok ->
             Pid = spawn_link(?MODULE, child, [self(), Path]),

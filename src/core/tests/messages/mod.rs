@@ -1,6 +1,7 @@
 //! Children that are started by a message.
 
 mod dormant;
+mod failures;
 mod groups;
 mod starts;
 

@@ -1,8 +1,10 @@
 //! Requests while a group restarts or is parked.
 
+use std::time::Duration;
+
 use super::{group, parking, slow};
 use crate::core::ChildRequest;
-use crate::core::verify::simulation::{Simulation, fake, rules, secs};
+use crate::core::verify::simulation::{Script, Simulation, fake, rules, secs};
 use crate::lifecycle::Lifecycle;
 use crate::policy::{OnExhausted, OnLeak, Rules, Shutdown, Strategy};
 
@@ -16,6 +18,39 @@ fn a_child_added_during_a_group_restart_is_started_in_order() {
     sim.advance(secs(9));
     assert_eq!(sim.timed(), "0ns cancel b, 1s start a#2, 1s start b#2, 1s start c#1");
     assert_eq!(sim.answer(ticket), "started 1");
+}
+
+#[test]
+fn a_call_waits_for_one_restart_of_the_group_and_is_answered_when_a_failure_interrupts_it() {
+    let a = fake("a").signals(Duration::ZERO).scripts([Script::Run, Script::Fail, Script::Fail]);
+    let mut sim = Simulation::running(group(), [a, fake("b"), fake("c")]);
+    sim.call("c", ChildRequest::Terminate);
+    sim.fail("a");
+    let calls = [sim.add(fake("d")), sim.request("b", ChildRequest::Terminate)];
+    assert_eq!(sim.answer(calls[1]), "done");
+    let again = sim.request("b", ChildRequest::RestartStopped);
+    assert_eq!([sim.answer(calls[0]), sim.answer(again)], ["-", "-"]);
+    sim.advance(secs(9));
+    // Its first attempt has failed.
+    assert_eq!([sim.answer(calls[0]), sim.answer(again)], ["restarting", "restarting"]);
+    assert_eq!(sim.alive(), "");
+    sim.advance(secs(99));
+    assert_eq!(sim.alive(), "a#4 b#2 c#2 d#1", "the children are started with their group");
+}
+
+#[test]
+fn a_call_about_a_child_whose_siblings_keep_failing_is_answered() {
+    let a = fake("a").signals(secs(1)).scripts([Script::Fail; 99]);
+    let rules = Rules { strategy: Strategy::OneForAll, ..rules() };
+    let mut sim = Simulation::ordered(rules, [a]);
+    sim.settle();
+    let added = sim.add(fake("b"));
+    sim.advance(secs(1));
+    assert_eq!(sim.answer(added), "restarting");
+    for call in [ChildRequest::RestartStopped, ChildRequest::Delete] {
+        assert_eq!(sim.call("b", call), "restarting");
+    }
+    assert_eq!(sim.call("b", ChildRequest::Terminate), "done");
 }
 
 #[test]

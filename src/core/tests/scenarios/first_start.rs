@@ -4,7 +4,7 @@ use super::{begin, limited, prompt, rest_for_one, waiting};
 use crate::core::ChildRequest;
 use crate::core::verify::simulation::{Script, Simulation, fake, ms, rules, secs};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, FirstStart, Rules, Start};
+use crate::policy::{Backoff, FirstStart, Rules, Start, Strategy};
 
 #[test]
 fn each_starts_when_the_one_before_is_ready() {
@@ -139,6 +139,54 @@ fn once_it_is_up_a_failed_start_is_an_ordinary_failure() {
     sim.fail("a");
     sim.advance(secs(1));
     assert_eq!(sim.timed(), "200ms start a#2, 400ms start a#3");
+}
+
+#[test]
+fn a_child_that_was_up_and_fails_its_restart_does_not_fail_the_first_start() {
+    let rules = Rules {
+        strategy: Strategy::OneForAll,
+        first_start: FirstStart::Fail,
+        charge_everything: true,
+        ..limited(5, rules())
+    };
+    let a = prompt("a").scripts([Script::Run, Script::Fail]);
+    let mut sim = begin(rules, [a, fake("b").signals(secs(1)), fake("c")]);
+    sim.fail("a");
+    sim.advance(secs(1));
+    assert_eq!(
+        sim.timed(),
+        "0ns start a#1, 0ns start b#1, 0ns cancel b, 0ns start a#2, 0ns start a#3, 0ns start b#2, \
+         1s start c#1, 1s up"
+    );
+    assert_eq!(sim.machine.intensity(sim.now).0, 2, "both failures are charged");
+}
+
+#[test]
+fn a_child_that_has_declined_or_finished_does_not_fail_the_first_start_when_its_group_restarts() {
+    for first in [Script::Ignore, Script::End] {
+        let rules = Rules { first_start: FirstStart::Fail, ..rest_for_one() };
+        let b = prompt("b").transient().scripts([first, Script::Fail]);
+        let mut sim = begin(rules, [fake("a"), b, fake("c").signals(secs(1))]);
+        sim.fail("a");
+        sim.advance(secs(1));
+        let acts = "start a#1, start b#1, start c#1, cancel c, start a#2, start b#2, start b#3, \
+                    start c#2, up";
+        assert_eq!(sim.acts(), acts, "{first:?}");
+    }
+}
+
+#[test]
+fn a_child_whose_first_start_its_group_has_interrupted_fails_the_first_start() {
+    let rules = Rules { first_start: FirstStart::Fail, ..rest_for_one() };
+    let b = fake("b").signals(secs(1)).scripts([Script::Run, Script::Fail]);
+    let mut sim = begin(rules, [fake("a"), b, fake("c")]);
+    sim.fail("a");
+    sim.advance(secs(1));
+    assert_eq!(
+        sim.acts(),
+        "start a#1, start b#1, cancel b, start a#2, start b#2, gave up b, cancel a, \
+         finish start failed b: activation_failed"
+    );
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use super::{WAIT, begin, limited, parking, prompt, rest_for_one, sliding, waiting};
 use crate::core::ChildRequest;
-use crate::core::verify::simulation::{Simulation, fake, ms, secs};
+use crate::core::verify::simulation::{Script, Simulation, fake, ms, rules, secs};
 use crate::lifecycle::Lifecycle;
-use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Shutdown};
+use crate::policy::{Backoff, OnExhausted, OnLeak, Rules, Shutdown, Strategy};
 
 #[test]
 fn an_earlier_crash_while_a_later_one_waits_takes_the_later_deadline() {
@@ -189,4 +189,22 @@ fn a_failure_while_starting_begins_again_at_its_range() {
         "1s cancel d, 1s cancel c, 1.2s start b#2, 1.2s start c#2, 1.7s cancel c, \
          1.7s cancel b, 1.9s start a#2, 1.9s start b#3, 1.9s start c#3, 2.9s start d#2"
     );
+}
+
+#[test]
+fn an_exit_in_a_range_that_stops_is_free_also_if_the_failure_that_began_the_stop_was() {
+    let b = prompt("b").scripts([Script::Run, Script::Fail]);
+    let rules = Rules { strategy: Strategy::OneForAll, ..limited(1, waiting(rules())) };
+    let mut sim = Simulation::running(rules, [fake("a").stops(ms(50)), b]);
+    sim.fail("a");
+    assert_eq!(sim.machine.intensity(sim.now).0, 1);
+    // The start of `b` fails, which is not charged, and stops `a`.
+    sim.advance(WAIT);
+    assert_eq!(sim.acts(), "cancel b, start a#2, start b#2, cancel a");
+    sim.fail("a");
+    assert_eq!(sim.machine.intensity(sim.now).0, 1);
+    sim.advance(secs(1));
+    assert_eq!(sim.alive(), "a#3 b#3");
+    sim.fail("a");
+    assert!(sim.finished(), "a failure outside of a stop is charged");
 }

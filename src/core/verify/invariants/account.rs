@@ -1,6 +1,7 @@
 //! The part of the account that makes a difference to later checks, for a
 //! [`fingerprint`](crate::core::verify::fingerprint).
 
+use std::collections::BTreeSet;
 use std::hash::Hash;
 
 use super::Invariants;
@@ -13,7 +14,8 @@ impl Invariants {
         for (key, child) in self.present() {
             (key.index(), &child.declaration.name).hash(print);
             (child.live, child.cancelled, child.aborted, child.stops_itself).hash(print);
-            (child.cause, child.was_active, child.decided, child.leaked).hash(print);
+            (child.cause, child.has_passed, child.was_active).hash(print);
+            (child.decided, child.leaked).hash(print);
             (child.answered_failed, child.returns, child.replaced).hash(print);
             (child.pending_decision, child.callback_called, child.resolution).hash(print);
             child.policy.as_ref().map(policy_text).hash(print);
@@ -25,6 +27,11 @@ impl Invariants {
                 print.at(due);
             }
             print.until(child.held);
+        }
+        // Callers with the same account are answered together.
+        let waiting: BTreeSet<_> = self.waiting.values().collect();
+        for (key, request, restarts) in waiting {
+            (key.index(), request, restarts).hash(print);
         }
     }
 }

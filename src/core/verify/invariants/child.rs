@@ -37,6 +37,8 @@ pub(in super::super) struct ChildAccount {
     pub(super) place: u64,
     /// The cause of its last start.
     pub(super) cause: Option<StartCause>,
+    /// It has been Active, has finished, or has declined.
+    pub(super) has_passed: bool,
     /// It was ready when its incarnation ended, or requested the end itself.
     pub(super) was_active: bool,
     /// The child has requested its own stop.
@@ -108,6 +110,7 @@ impl ChildAccount {
             removed: false,
             place,
             cause: None,
+            has_passed: false,
             was_active: false,
             stops_itself: false,
             leaked: false,

@@ -4,7 +4,8 @@
 //!
 //! # Invariants
 //!
-//! 1. An end is decided once, by the child's trigger.
+//! 1. An end is decided once, by the child's trigger, and once more if that leaves a failed child down
+//!    and a message starts it. That start waits like a restart, and the supervisor's limit ignores it.
 //! 2. A charged restart is granted if and only if the limits of the supervisor and of the child have
 //!    room for it. A granted restart is recorded by all limits, a refused one by none. In a pause
 //!    nothing counts, and no child is restarted before its end.
@@ -33,7 +34,12 @@ impl Invariants {
         let rules = Arc::clone(&self.rules);
         self.undecided.take_if(|of| *of == key);
         let child = self.child(key);
-        ensure(!std::mem::replace(&mut child.decided, true), "an end is decided once")?;
+        let by_message = child.not_restarted && child.must_start_on_message();
+        let again = std::mem::replace(&mut child.decided, true);
+        ensure(again == by_message, "an end is decided once, and once more for each message")?;
+        if by_message {
+            return self.check_attempt(key, reason, decision, None, now);
+        }
         if decision == Decision::Exit {
             self.ending = true;
             return ensure(reason.exit_code().is_some(), "only an exit policy ends the program");
@@ -43,7 +49,7 @@ impl Invariants {
         ensure(child.group_stop_from.is_none(), "an end in a range that is being stopped is free")?;
         let clean = reason.is_clean();
         let first = ordered && !up && rules.first_start == FirstStart::Fail;
-        if first && !child.was_active && !clean {
+        if first && !child.has_passed && !clean {
             self.ending = true;
             return ensure(
                 matches!(decision, Decision::GiveUp { .. }),
@@ -66,6 +72,7 @@ impl Invariants {
         ensure(right, "the decision is that of the child's trigger")?;
         child.returns = then.restarts();
         child.not_restarted = decision == Decision::Leave;
+        child.has_passed |= child.not_restarted && clean;
         child.set_down &= !child.not_restarted;
         if !child.returns {
             self.ending |= then != OnExit::Leave;
@@ -77,6 +84,20 @@ impl Invariants {
             }
             _ => self.check_resolution(key, clean, decision)?,
         }
+        self.check_attempt(key, reason, decision, Some(then), now)
+    }
+
+    /// Checks what another attempt costs and when it is due. `None`: a message starts the child, which its
+    /// trigger has left down.
+    fn check_attempt(
+        &mut self,
+        key: Key,
+        reason: &ExitReason,
+        decision: Decision,
+        then: Option<OnExit>,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        let rules = Arc::clone(&self.rules);
         let child = self.child(key);
         let options = Arc::clone(&child.declaration.options);
         let backoff = child.backoff(&rules).clone();
@@ -89,13 +110,14 @@ impl Invariants {
         let (consecutive_failures, since, was_active) =
             (child.consecutive_failures, child.since, child.was_active);
         let free = match then {
-            OnExit::RestartUncharged => true,
+            Some(OnExit::RestartUncharged) => true,
             _ => !was_active && !matches!(reason, ExitReason::Escalated { .. }),
         };
-        let counts = !free
-            || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
-            || least.is_zero()
-            || rules.charge_everything;
+        let counts = then.is_some()
+            && (!free
+                || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
+                || least.is_zero()
+                || rules.charge_everything);
         let limits = child.limits(&rules);
         let on_exhausted = child.on_exhausted(&rules);
         let paused = self.paused.filter(|&until| until > now);
@@ -115,6 +137,7 @@ impl Invariants {
             | Decision::Exit => false,
         };
         ensure(right, "it is restarted unless a limit is reached, and only then given up")?;
+        self.child(key).not_restarted &= !matches!(decision, Decision::GiveUp { .. });
         match decision {
             Decision::Restart { attempt, delay } => {
                 ensure(attempt == consecutive_failures, "a restart has the number of the attempt")?;
@@ -151,6 +174,7 @@ impl Invariants {
                 child.own_grants.clear();
                 (child.consecutive_failures, child.drawn, child.held) = (0, 0, None);
                 self.restart_due_at(key, since);
+                self.child(key).not_restarted = false;
             }
             Decision::GiveUp { .. } => match on_exhausted {
                 OnExhausted::Park | OnExhausted::StopChild => self.begin_group_stop(key, false),
@@ -169,10 +193,12 @@ impl Invariants {
         Ok(())
     }
 
-    /// Notes that the child restarts at `at`, and its group with it.
+    /// Notes that the child restarts at `at`, and its group with it unless a message starts it.
     pub(super) fn restart_due_at(&mut self, key: Key, at: Instant) {
         self.child(key).due = Some(at);
-        self.begin_group_stop(key, false);
+        if !self.child(key).not_restarted {
+            self.begin_group_stop(key, false);
+        }
     }
 
     /// Notes that the fallback replaces the child.

@@ -87,14 +87,15 @@ impl Invariants {
         if limited && at.is_none() {
             return broken("has a timer");
         }
-        let waits = matches!(state, ChildState::Backoff | ChildState::AwaitingGroup);
+        let waits = matches!(state, ChildState::Backoff(_) | ChildState::AwaitingGroup);
         let next = view.history.as_ref().and_then(|history| history.next);
         if next.is_some() != waits {
             return broken("shows a next attempt if it waits for one");
         }
         // A supervisor that ends does not restart the child.
         let shown = next.map(|(at, _)| at);
-        if state == ChildState::Backoff && at != shown && !(at.is_none() && self.ending) {
+        if matches!(state, ChildState::Backoff(_)) && at != shown && !(at.is_none() && self.ending)
+        {
             return broken("waits for as long as it shows");
         }
         Ok(())
@@ -135,7 +136,7 @@ fn will_run(state: ChildState) -> bool {
         ChildState::Gated(_)
         | ChildState::Activating
         | ChildState::Active
-        | ChildState::Backoff
+        | ChildState::Backoff(_)
         | ChildState::AwaitingGroup
         | ChildState::AwaitingDecision { .. }
         | ChildState::Stopping { .. } => true,

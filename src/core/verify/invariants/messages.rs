@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use super::{ChildAccount, Invariants, Violation, ensure, is_ending};
 use crate::core::child::{ChildState, DownState};
 use crate::core::{Key, Machine, MachineEvent};
+use crate::lifecycle::Lifecycle;
 use crate::policy::{Reset, StartCause, Strategy};
 
 impl ChildAccount {
@@ -24,6 +25,17 @@ impl ChildAccount {
     fn is_startable(&self) -> bool {
         let idle = self.incarnation == 0 || self.not_restarted;
         self.declaration.options.on_message && ((idle && !self.set_down) || self.dormant)
+    }
+
+    /// Whether a pending message has to start the child.
+    pub(super) fn must_start_on_message(&self) -> bool {
+        self.message_pending && self.is_startable()
+    }
+
+    /// Whether the child waits for its group, or its group for the child: it waits for a restart, and not
+    /// for its start by a message.
+    pub(super) fn awaits_restart(&self) -> bool {
+        self.lifecycle == Lifecycle::Restarting && !self.not_restarted
     }
 }
 
@@ -66,7 +78,8 @@ impl Invariants {
         if paused {
             child.held = None;
         }
-        if paused || !alone || !child.declaration.options.delays_delivery {
+        let by_message = child.not_restarted;
+        if paused || !alone || by_message || !child.declaration.options.delays_delivery {
             return self.restart_due_at(key, since + delay);
         }
         let last = child.held.filter(|&held| held > now);
@@ -122,12 +135,6 @@ impl Invariants {
         ensure(!child.live, "only a child that is down stays down")
     }
 
-    /// Whether a pending message has to start the child.
-    pub(super) fn must_start_on_message(&self, key: Key) -> bool {
-        let child = &self.children[&key];
-        child.message_pending && child.is_startable()
-    }
-
     /// Notes the children that are down until a message comes: those that never ran, and temporary ones
     /// whose group has restarted.
     fn note_dormant(&mut self, machine: &Machine, over: bool) -> Result<(), Violation> {
@@ -161,7 +168,7 @@ impl Invariants {
             let expected = match state {
                 _ if over => Some(false),
                 _ if runs => Some(true),
-                Some(ChildState::Backoff | ChildState::AwaitingGroup | ChildState::Gated(_)) => {
+                Some(ChildState::Backoff(_) | ChildState::AwaitingGroup | ChildState::Gated(_)) => {
                     Some(true)
                 }
                 Some(ChildState::Down(DownState::RestartsWithGroup)) | None => None,

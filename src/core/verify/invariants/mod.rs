@@ -59,7 +59,8 @@ pub(super) type Violation = String;
 pub(super) struct Invariants {
     /// All children that were ever added.
     pub(super) children: BTreeMap<Key, ChildAccount>,
-    pub(super) waiting: BTreeMap<Ticket, (Key, ChildRequest)>,
+    /// The callers that were not answered, each with the restarts of the child's group since its request.
+    pub(super) waiting: BTreeMap<Ticket, (Key, ChildRequest, u32)>,
     pub(super) up: bool,
     pub(super) finished: Option<Instant>,
     /// The last child of each name.
@@ -233,7 +234,7 @@ impl Invariants {
                 }
             }
             &MachineEvent::Request { ticket, key, request } => {
-                self.waiting.insert(ticket, (key, request));
+                self.waiting.insert(ticket, (key, request, 0));
                 self.request = Some(ticket);
             }
             _ => {}
@@ -297,7 +298,7 @@ impl Invariants {
             }
             Effect::Reply { ticket, answer } => {
                 self.answered_failed |= matches!(answer, ChildAnswer::Failed(_));
-                let Some((key, request)) = self.waiting.remove(ticket) else {
+                let Some((key, request, _)) = self.waiting.remove(ticket) else {
                     return Err("a ticket is answered once".to_owned());
                 };
                 self.check_answer(key, request, answer)
@@ -343,7 +344,7 @@ impl Invariants {
         ensure(gone && first, "a child is removed once, and from Stopped")?;
         // The caller that requested the removal is answered next.
         let mut others = self.waiting.iter().filter(|&(&ticket, _)| Some(ticket) != self.request);
-        ensure(others.all(|(_, &(other, _))| other != key), "no caller waits for a removed child")
+        ensure(others.all(|(_, &(other, ..))| other != key), "no caller waits for a removed child")
     }
 
     fn report(&mut self, report: Report, now: Instant) -> Result<(), Violation> {
@@ -351,6 +352,8 @@ impl Invariants {
         let child = self.child(key);
         let was = std::mem::replace(&mut child.lifecycle, to);
         let since = std::mem::replace(&mut child.since, now);
+        let declined = (from, to) == (Lifecycle::Activating, Lifecycle::Stopped);
+        child.has_passed |= to == Lifecycle::Active || declined;
         if to == Lifecycle::Stopped {
             child.due = None;
             child.set_down = true;

@@ -19,6 +19,7 @@
 //! 9. A supervisor that has to end does end.
 //! 10. Children are cancelled in the order that the machine has shown before, unless it aborts them.
 //! 11. A group waits for one child.
+//! 12. A caller that waits for a start waits for at most one restart of the child's group.
 
 use std::time::Instant;
 
@@ -106,6 +107,7 @@ impl Invariants {
                 let child = &self.children[&key];
                 let runs = matches!(child.lifecycle, Lifecycle::Active | Lifecycle::Activating);
                 let waits = child.lifecycle == Lifecycle::Restarting;
+                let awaited = child.awaits_restart();
                 match request {
                     ChildRequest::RestartRunning if runs && child.live => {
                         self.begin_group_stop(key, true)
@@ -114,7 +116,7 @@ impl Invariants {
                         self.child(key).held = None;
                         self.end_wait(key, now);
                     }
-                    ChildRequest::Terminate if waits => self.note_group_stays_down(key, now),
+                    ChildRequest::Terminate if awaited => self.note_group_stays_down(key, now),
                     ChildRequest::Retry if is_parked(machine, key) => {
                         self.granted.clear();
                         self.child(key).own_grants.clear();
@@ -153,9 +155,12 @@ impl Invariants {
             let decided = child.due.is_some_and(|due| due <= now);
             ensure(decided, "a restart was decided, and its wait is over")?;
         }
+        if cause == StartCause::OnMessage {
+            let early = child.due.is_some_and(|due| due > now);
+            ensure(!early, "a start by a message waits for the backoff")?;
+        }
         for (_, other) in self.present() {
-            let waits = other.lifecycle == Lifecycle::Restarting;
-            if waits && other.due.is_some_and(|due| due > now) {
+            if other.awaits_restart() && other.due.is_some_and(|due| due > now) {
                 let range = self.strategy.affected(other.place);
                 ensure(
                     !range.contains(&child.place),
@@ -185,7 +190,26 @@ impl Invariants {
             let free = !child.declaration.requires.is_empty();
             ensure(free || !early, "each child is started when the one before is ready")?;
         }
+        if cause == StartCause::Restart {
+            self.note_restart(key)?;
+        }
         self.child(key).cause = Some(cause);
+        Ok(())
+    }
+
+    /// Notes that the child restarts, and its group with it.
+    fn note_restart(&mut self, key: Key) -> Result<(), Violation> {
+        if self.strategy == Strategy::OneForOne {
+            return Ok(());
+        }
+        let range = self.strategy.affected(self.children[&key].place);
+        for (of, request, restarts) in self.waiting.values_mut() {
+            let down = matches!(request, ChildRequest::Terminate);
+            if *of != key && !down && range.contains(&self.children[of].place) {
+                *restarts += 1;
+                ensure(*restarts < 2, "a caller waits for at most one restart of the group")?;
+            }
+        }
         Ok(())
     }
 
@@ -195,8 +219,8 @@ impl Invariants {
         let child = &self.children[&key];
         let by_itself = child.stops_itself || child.lifecycle == Lifecycle::Errored;
         let request = self.request.and_then(|ticket| self.waiting.get(&ticket));
-        let manual =
-            request.is_some_and(|&(of, request)| of == key && request == ChildRequest::Terminate);
+        let manual = request
+            .is_some_and(|&(of, request, _)| of == key && request == ChildRequest::Terminate);
         let together = child.group_stop_from.is_some() || (self.ending && !self.aborting);
         if !self.ordered || !together || by_itself || manual {
             return Ok(());
@@ -248,8 +272,7 @@ impl Invariants {
 
     pub(super) fn check_end(&self, machine: &Machine) -> Result<(), Violation> {
         let over = is_ending(machine) || self.finished.is_some();
-        let awaited =
-            self.present().filter(|(_, child)| child.lifecycle == Lifecycle::Restarting).count();
+        let awaited = self.present().filter(|(_, child)| child.awaits_restart()).count();
         let alone = self.strategy == Strategy::OneForOne;
         ensure(over || alone || awaited <= 1, "a group waits for one child")?;
         ensure(over || !self.ending, "a supervisor that has to end does end")?;
@@ -283,23 +306,22 @@ impl Invariants {
             let kept = child.is_dormant_temporary(&self.rules);
             if restart == RestartType::Temporary && has_ended && !over && !returns && !kept {
                 let state = machine.children().state(key);
-                let kept =
-                    match state {
-                        // The callback decides only on children that restart.
-                        Some(ChildState::Gated(_) | ChildState::AwaitingDecision { .. }) => true,
-                        // An exception to its type restarts it, or would have without its group.
-                        Some(
-                            ChildState::Backoff | ChildState::AwaitingGroup | ChildState::Down(_),
-                        ) if child.returns || child.callback_called => true,
-                        // Its group may have marked it since.
-                        Some(ChildState::Down(
-                            DownState::Terminated
-                            | DownState::RestartsWithGroup
-                            | DownState::DownWithGroup
-                            | DownState::DownWithSupervisor,
-                        )) => child.answered_failed,
-                        _ => false,
-                    };
+                let kept = match state {
+                    // The callback decides only on children that restart.
+                    Some(ChildState::Gated(_) | ChildState::AwaitingDecision { .. }) => true,
+                    // An exception to its type restarts it, or would have without its group.
+                    Some(
+                        ChildState::Backoff(_) | ChildState::AwaitingGroup | ChildState::Down(_),
+                    ) if child.returns || child.callback_called => true,
+                    // Its group may have marked it since.
+                    Some(ChildState::Down(
+                        DownState::Terminated
+                        | DownState::RestartsWithGroup
+                        | DownState::DownWithGroup
+                        | DownState::DownWithSupervisor,
+                    )) => child.answered_failed,
+                    _ => false,
+                };
                 let name = self.name(key);
                 ensure(kept, format!("{name} is temporary and has ended: {state:?}"))?;
             }

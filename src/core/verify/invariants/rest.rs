@@ -12,7 +12,7 @@ impl Invariants {
     pub(in super::super) fn check_rest(&self, machine: &Machine) -> Result<(), Violation> {
         let children = machine.children();
         ensure(self.up, "the supervisor comes up")?;
-        for &(key, _) in self.waiting.values() {
+        for &(key, ..) in self.waiting.values() {
             let gated = matches!(children.state(key), Some(ChildState::Gated(_)));
             ensure(gated, format!("a caller waits for {} without end", self.name(key)))?;
         }
@@ -24,7 +24,7 @@ impl Invariants {
                 ChildState::Down(DownState::New | DownState::RestartsWithGroup) => false,
                 ChildState::Down(
                     DownState::Dormant | DownState::Finished | DownState::NotRestarted,
-                ) if self.must_start_on_message(key) => false,
+                ) if child.must_start_on_message() => false,
                 ChildState::Down(DownState::Dormant) => child.declaration.options.on_message,
                 // Parked, or a caller has ended the wait of its group.
                 ChildState::Down(DownState::DownWithGroup) => {
@@ -32,7 +32,7 @@ impl Invariants {
                 }
                 ChildState::Down(_) => child.lifecycle != Lifecycle::Active,
                 ChildState::Activating
-                | ChildState::Backoff
+                | ChildState::Backoff(_)
                 | ChildState::AwaitingGroup
                 | ChildState::AwaitingDecision { .. }
                 | ChildState::Stopping { .. } => false,
