@@ -94,7 +94,7 @@ impl Worker {
 
 #[async_trait]
 impl Child for Worker {
-    async fn activate(&mut self, ctx: &Context) -> Exit {
+    async fn activate(&mut self, _ctx: &Context) -> Exit {
         let slow = self.workers.end_sibling(&self.path).await;
         let next = {
             let mut inner = self.workers.inner.lock().unwrap();
@@ -103,14 +103,10 @@ impl Child for Worker {
         let outcome = next.unwrap_or(Outcome::Ok);
         self.runs = outcome == Outcome::Ok;
         self.record(if self.runs { "start" } else { "try" });
-        if slow && self.runs {
+        if slow {
             // Until the supervisor has processed the end of the sibling.
             for _ in 0..SLOW {
                 yield_now().await;
-            }
-            if ctx.is_cancelled() {
-                self.runs = false;
-                self.record("stop");
             }
         }
         match outcome {

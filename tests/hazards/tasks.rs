@@ -1,5 +1,6 @@
 //! Tasks: each incarnation has one of its own, which is gone at its end.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -231,4 +232,29 @@ async fn nothing_is_kept_of_a_child_in_the_stop_chain_when_all_are_aborted() {
     settle().await;
 
     assert_eq!(Arc::strong_count(&held), 1);
+}
+
+/// On one thread, so that the order of polls is that of the run queue.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_fails_at_once_lets_other_tasks_run_between_two_incarnations() {
+    let begun = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&begun);
+    let run = move |_: Context| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async { Exit::Err("connection refused".into()) }
+    };
+    let spec = worker("fails", run).backoff(Backoff::none());
+    let app = Supervisor::builder("app").unlimited_restarts().child(spec);
+    let app = app.build().unwrap().start().await.unwrap();
+    let mut most = 0;
+    for _ in 0..1_000 {
+        let before = begun.load(Ordering::Relaxed);
+        tokio::task::yield_now().await;
+        most = most.max(begun.load(Ordering::Relaxed) - before);
+    }
+    assert!(begun.load(Ordering::Relaxed) > 100, "the child restarts meanwhile");
+    // A yielding task is polled when the run queue was empty once, and tokio takes at most 61 tasks before
+    // it looks there.
+    assert!(most <= 61, "{most} incarnations ran while another task waited");
+    app.stop("the test is over").await.unwrap();
 }

@@ -199,3 +199,29 @@ async fn otp_79_a_dynamic_child_in_a_restart_loop_can_be_terminated_by_its_old_n
         assert_eq!(state.attempts(), attempts, "at {moment:?}: it went on");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_about_a_child_whose_siblings_are_in_a_restart_loop_is_answered() {
+    let state = Loop::default();
+    let builder = Supervisor::builder("app").strategy(Strategy::OneForAll).unlimited_restarts();
+    let tree = start(builder.child(state.spec("a")).child(slow("b", Duration::ZERO))).await;
+    state.begin().await;
+    tree.terminate_child("b").await.unwrap();
+    let called = Instant::now();
+
+    let (added, again) =
+        tokio::join!(tree.start_child(slow("c", Duration::ZERO)), tree.restart_child("b"));
+
+    // At the end of the first attempt, which fails.
+    assert_eq!(called.elapsed(), WAIT + ATTEMPT);
+    let expected = "`app/c` is about to be restarted; use `terminate_child` first, or wait";
+    assert_eq!(added.unwrap_err().to_string(), expected);
+    assert!(matches!(again, Err(ControlError::Restarting { path }) if path.as_str() == "app/b"));
+
+    state.recover();
+    sleep(WAIT + ATTEMPT).await;
+    settle().await;
+    for name in ["a", "b", "c"] {
+        assert_eq!(tree.which_child(name).await.unwrap().lifecycle, Lifecycle::Active, "{name}");
+    }
+}
