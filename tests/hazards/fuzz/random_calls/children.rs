@@ -91,7 +91,7 @@ fn spec(plan: &ChildPlan, name: &str, world: &Arc<World>, auto_shutdown: bool) -
     if significant { spec.significant() } else { spec }
 }
 
-/// A child.
+/// Runs one incarnation of a child.
 async fn live(ctx: Context, life: Option<Life>, endless: bool, world: Arc<World>) -> Exit {
     let panics = life.as_ref().is_some_and(|life| life.panics_on_drop);
     let _alive = Alive::new(&ctx, panics, Arc::clone(&world));
