@@ -10,8 +10,8 @@
 //! # Invariants
 //!
 //! 1. A target names no other module of the tests, because the fuzzers include its file by its path.
-//! 2. A target depends on its input only, apart from how threads interleave, and keeps nothing from one
-//!    call to the next.
+//! 2. A target depends on its input only, apart from how threads interleave. Calls share no state but a
+//!    runtime, which has no tasks between two calls.
 //! 3. A task of a tree doesn't assert, because its supervisor would handle the panic. It records the
 //!    broken rule, and the target asserts at the end that none was recorded.
 
