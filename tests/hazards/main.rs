@@ -5,6 +5,7 @@ mod blocked_stops;
 mod common;
 mod depth;
 mod foreign;
+mod fuzz;
 mod leaks;
 #[path = "../common/log.rs"]
 mod log;
