@@ -1,10 +1,12 @@
 //! The operations of a handle.
 
+use std::slice;
+
 use tokio::task::coop::consume_budget;
 
 use super::child_ref::ChildRef;
 use super::route::SupervisorHandle;
-use crate::child::ChildSpec;
+use crate::child::{ChildSpec, check_mailboxes};
 use crate::core;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
@@ -304,6 +306,9 @@ fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, Co
     let resolved = spec.resolved(supervisor.lazy_path(), &mut warnings)?;
     let path = || supervisor.path().clone();
     supervisor.blueprint.check_child(&path, &resolved, &mut warnings)?;
+    if resolved.lends() {
+        check_mailboxes(supervisor.lazy_path(), slice::from_ref(&resolved), true)?;
+    }
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }

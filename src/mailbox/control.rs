@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::binding::{ChildBinding, ChildId, MailboxOwner};
-use super::options::Delay;
+use super::options::{Delay, Diversion};
 use super::shared::MailboxShared;
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
@@ -44,6 +44,9 @@ pub(crate) trait MailboxControl: Send + Sync {
 
     /// Returns `true` if a failure of the child delays its messages instead of its restart.
     fn delays_delivery(&self) -> bool;
+
+    /// Returns `true` if it is set not to queue messages while its child is down.
+    fn diverts(&self) -> bool;
 
     /// The child was started: the mailbox accepts messages for the new incarnation.
     fn reopen(&self);
@@ -105,6 +108,10 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
 
     fn delays_delivery(&self) -> bool {
         self.state().options().delay == Delay::Delivery
+    }
+
+    fn diverts(&self) -> bool {
+        !matches!(self.state().options().while_down, Diversion::Stash)
     }
 
     fn reopen(&self) {
