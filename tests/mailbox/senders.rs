@@ -1,5 +1,7 @@
 //! Senders that wait for room in a full mailbox.
 
+use std::panic::AssertUnwindSafe;
+
 use super::*;
 
 async fn full() -> Tree {
@@ -260,12 +262,18 @@ async fn a_sender_whose_check_panics_leaves_its_place() {
             message => matches!(message, End),
         })
     };
-    let tree = Tree::with(Reader::new(), 1, check, |spec| spec).await;
-    tree.fail().await;
+    let reader = Reader::new();
+    reader.starts([Begin::Fail(ms(100))]);
+    let tree = Tree::with(reader, 1, check, |spec| spec).await;
     tree.send([Note(1)]);
-    let second = sending(&tree, 2);
-    settle().await;
-    assert!(second.await.unwrap_err().is_panic());
+    let mut second = Box::pin(tree.address.send(Note(2)));
+    assert!(!poll_once(second.as_mut()), "there is no room");
+    tree.pass(ms(100)).await;
+
+    // The child is down now, so that the message is checked.
+    let polled = std::panic::catch_unwind(AssertUnwindSafe(|| poll_once(second.as_mut())));
+    assert!(polled.is_err());
+    drop(second);
     let third = sending(&tree, 3);
     tree.pass(WAIT + ms(50)).await;
 
