@@ -1,5 +1,6 @@
 //! The operations of a handle.
 
+use std::cell::Cell;
 use std::slice;
 
 use tokio::task::coop::consume_budget;
@@ -25,8 +26,18 @@ impl SupervisorHandle {
     ///
     /// [`ControlError::NotASupervisor`] if the child is a worker, and the common errors.
     pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
-        if let Some(supervisor) = self.registered(path)? {
-            return Ok(Self::new(supervisor));
+        match self.registered(path) {
+            Ok(Some(supervisor)) => {
+                if takes_a_step() {
+                    consume_budget().await;
+                }
+                return Ok(Self::new(supervisor));
+            }
+            Err(error) => {
+                consume_budget().await;
+                return Err(error);
+            }
+            Ok(None) => {}
         }
         if self.which_child(path).await?.kind == ChildKind::Worker {
             return Err(ControlError::NotASupervisor { path: self.below(path) });
@@ -298,6 +309,19 @@ impl SupervisorHandle {
             .await?;
         Ok(ChildRef::new(&supervisor, started))
     }
+}
+
+/// Returns `true` for every 64th lookup of this thread, which takes a step of the task's budget.
+///
+/// A loop over lookups would starve other tasks. A step for each would cost more than the lookup.
+/// perf: budgets row "lookup"
+fn takes_a_step() -> bool {
+    thread_local! {
+        static LOOKUPS: Cell<u8> = const { Cell::new(0) };
+    }
+    let lookups = (LOOKUPS.get() + 1) % 64;
+    LOOKUPS.set(lookups);
+    lookups == 0
 }
 
 /// Checks a new child, in the caller's task.

@@ -1,7 +1,9 @@
 //! Messages that `recv` returned to an incarnation that failed.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::task::AbortHandle;
 use verger::dead_letter::{DeadLetterReason, DeadLetterStore, ReplayError};
 use verger::mailbox::AskError;
 use verger::status::EventKind;
@@ -286,18 +288,23 @@ async fn an_exit_that_was_not_handled_when_the_root_is_dropped_keeps_its_reason(
     for (fails, lost) in [(true, &["failed: on request"][..]), (false, &[])] {
         let store = DeadLetterStore::default();
         let (address, mailbox) = mailbox();
-        let run = move |_ctx, mut inbox: Inbox<Message>| async move {
-            inbox.recv().await;
-            if fails { Exit::Err("on request".into()) } else { Ok(()) }
+        let root: Arc<OnceLock<AbortHandle>> = Arc::default();
+        let aborted = Arc::clone(&root);
+        let run = move |_ctx, mut inbox: Inbox<Message>| {
+            let aborted = Arc::clone(&aborted);
+            async move {
+                inbox.recv().await;
+                // The root is dropped in its next turn, which is after the exit.
+                aborted.get().expect("it runs").abort();
+                if fails { Exit::Err("on request".into()) } else { Ok(()) }
+            }
         };
         let spec = worker_with_mailbox("reader", mailbox, run);
-        let running =
-            tokio::spawn(app().dead_letter_store(&store).child(spec).build().unwrap().run());
+        let tree = app().dead_letter_store(&store).child(spec).build().unwrap();
+        let running = tokio::spawn(tree.run());
+        root.set(running.abort_handle()).unwrap();
         settle().await;
         address.try_send(Note(1)).unwrap();
-        // The reader runs and exits, and the supervisor doesn't run before it is aborted.
-        tokio::task::yield_now().await;
-        running.abort();
         assert!(running.await.unwrap_err().is_cancelled());
 
         let entries = store.entries();
