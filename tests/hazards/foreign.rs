@@ -284,7 +284,10 @@ async fn a_waker_that_panics_keeps_no_other_task_from_being_woken() {
     let ctx = seen.lock().unwrap()[0].clone();
     let cancelled = between_alarms(|| {
         let ctx = ctx.clone();
-        async move { Some(ctx.cancelled().await) }
+        async move {
+            ctx.cancelled().await;
+            Some(())
+        }
     });
     let cancelled = cancelled.await;
 
