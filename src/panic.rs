@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 /// Calls `foreign` and returns its result, or `None` if it panics.
 ///
@@ -76,6 +76,59 @@ impl<T: ?Sized> Drop for Foreign<T> {
     fn drop(&mut self) {
         let value = self.0.take();
         catch_panic(|| drop(value));
+    }
+}
+
+/// A waker of the user's. A panic while it is woken or dropped is caught.
+struct ForeignWaker(Option<Waker>);
+
+impl Wake for ForeignWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(waker) = &self.0 {
+            catch_panic(|| waker.wake_by_ref());
+        }
+    }
+}
+
+impl Drop for ForeignWaker {
+    fn drop(&mut self) {
+        let waker = self.0.take();
+        catch_panic(|| drop(waker));
+    }
+}
+
+/// A future that catches the panics of the wakers with which it is polled.
+///
+/// It is for futures of tokio's that several tasks wait for at once: tokio wakes the tasks one after
+/// another, and if a waker panics, it doesn't wake the rest.
+pub(crate) struct CatchWakerPanic<F> {
+    future: F,
+    /// The waker of the last poll.
+    waker: Option<Arc<ForeignWaker>>,
+}
+
+impl<F> CatchWakerPanic<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self { future, waker: None }
+    }
+}
+
+impl<F: Future + Unpin> Future for CatchWakerPanic<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        let is_same = |kept: &Arc<ForeignWaker>| {
+            kept.0.as_ref().is_some_and(|kept| kept.will_wake(cx.waker()))
+        };
+        let kept = this.waker.take().filter(is_same);
+        let kept = kept.unwrap_or_else(|| Arc::new(ForeignWaker(Some(cx.waker().clone()))));
+        let waker = Waker::from(Arc::clone(this.waker.insert(kept)));
+        Pin::new(&mut this.future).poll(&mut Context::from_waker(&waker))
     }
 }
 

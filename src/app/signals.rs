@@ -21,6 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::stop_cause::StopCause;
+use crate::panic::CatchWakerPanic;
 use crate::subscriber;
 
 /// A signal that repeats within this time is ignored: `timeout`, a shell or a terminal may send one
@@ -101,7 +102,7 @@ pub struct Signals {
 
 enum State {
     New,
-    Listening(oneshot::Receiver<OsSignal>),
+    Listening(CatchWakerPanic<oneshot::Receiver<OsSignal>>),
     /// The handlers can't be installed, which was logged.
     Failed,
 }
@@ -112,7 +113,7 @@ impl Future for Signals {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OsSignal> {
         if let State::New = self.state {
             self.state = match listen() {
-                Ok(first) => State::Listening(first),
+                Ok(first) => State::Listening(CatchWakerPanic::new(first)),
                 Err(error) => {
                     subscriber::error!(target: "verger::shutdown", %error, "can't listen for signals");
                     State::Failed

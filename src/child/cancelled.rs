@@ -10,6 +10,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::cell::StopLevel;
 use super::incarnation::Incarnation;
+use crate::panic::CatchWakerPanic;
 
 /// Resolves when the child is cancelled; see [`Context::cancelled`](crate::Context::cancelled).
 ///
@@ -19,7 +20,7 @@ use super::incarnation::Incarnation;
 pub struct Cancelled {
     incarnation: Arc<Incarnation>,
     /// Used if the waker of a different task is registered already.
-    token: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    token: Option<CatchWakerPanic<Pin<Box<WaitForCancellationFutureOwned>>>>,
 }
 
 impl Cancelled {
@@ -33,13 +34,13 @@ impl Future for Cancelled {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         if let Some(token) = &mut self.token {
-            return token.as_mut().poll(cx);
+            return Pin::new(token).poll(cx);
         }
         if let Some(poll) = self.incarnation.cell.poll_above(StopLevel::None, cx) {
             return poll.map(|_| ());
         }
         let token = Box::pin(self.incarnation.cell.token().cancelled_owned());
-        self.token.insert(token).as_mut().poll(cx)
+        Pin::new(self.token.insert(CatchWakerPanic::new(token))).poll(cx)
     }
 }
 

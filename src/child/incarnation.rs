@@ -10,7 +10,7 @@ use super::identity::ChildIdentity;
 use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 use crate::mailbox::{ChildId, LoanHolder, MailboxLoan};
-use crate::path::Path;
+use crate::path::{Path, SerialName};
 use crate::policy::{RestartPolicy, RestartType, StartCause};
 use crate::properties::Properties;
 use crate::sync::{AtomicU8, Ordering};
@@ -88,7 +88,10 @@ impl Incarnation {
     pub(crate) fn segment(&self) -> Arc<str> {
         match self.serial {
             None => Arc::clone(&self.identity.name),
-            Some(serial) => format!("{}#{serial}", self.identity.name).into(),
+            Some(serial) => {
+                let name = &*self.identity.name;
+                SerialName { name, serial }.to_string().into()
+            }
         }
     }
 

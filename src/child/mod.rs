@@ -8,7 +8,8 @@
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
 //! | `task`, `span`, `spawn` | the task of one incarnation |
 //! | `spec`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
-//! | `check`, `resolve` | whether a spec is valid, and how a nested one becomes runnable |
+//! | `check`, `mailbox_owners` | whether a spec is valid |
+//! | `resolve` | how a nested spec becomes runnable |
 
 mod cancelled;
 mod cell;
@@ -20,6 +21,7 @@ mod defaults;
 mod health;
 mod identity;
 mod incarnation;
+mod mailbox_owners;
 mod own_policy;
 mod resolve;
 mod span;
@@ -40,6 +42,7 @@ pub use self::health::HealthCheck;
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
+pub(crate) use self::mailbox_owners::check_mailboxes;
 pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;
 #[cfg(feature = "testing")]

@@ -1,5 +1,6 @@
 //! Checks of specs, and the resolution of nested supervisors.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,8 +83,29 @@ impl ChildSpec {
         self.check(parent).map(|()| self)
     }
 
+    /// Checks that a supervisor which was built before has not too many levels here.
+    fn check_levels(&self, parent: &LazyPath) -> Result<(), BuildError> {
+        let (mut levels, mut spec) = (self.levels(), self);
+        if levels == 0 {
+            return Ok(());
+        }
+        let above = parent.len();
+        let Some(excess) = (above + levels).checked_sub(MAX_LEVELS).filter(|&it| it > 0) else {
+            return Ok(());
+        };
+        // The first supervisor with too many above it.
+        while levels > excess {
+            levels -= 1;
+            let variants = iter::successors(Some(spec), |spec| spec.fallback.as_deref());
+            let below = variants.flat_map(|spec| spec.factory.children());
+            spec = below.max_by_key(|spec| spec.levels()).unwrap_or(spec);
+        }
+        Err(BuildError::TooDeep { name: spec.name().to_owned(), levels: MAX_LEVELS })
+    }
+
     /// Checks the options of the child.
     fn check(&self, parent: &LazyPath) -> Result<(), BuildError> {
+        self.check_levels(parent)?;
         check_name(self.factory.name()).map_err(|problem| BuildError::BadName {
             parent: parent.path().to_string(),
             problem,

@@ -76,6 +76,25 @@ impl ChildSpec {
         self.factory.lends() || self.fallback.as_ref().is_some_and(|fallback| fallback.lends())
     }
 
+    /// How many levels of supervisors the child or its fallback has, as far as they are declared. 0 for a
+    /// worker.
+    pub(crate) fn levels(&self) -> usize {
+        let fallback = self.fallback.as_ref().map_or(0, |fallback| fallback.levels());
+        self.factory.levels().max(fallback)
+    }
+
+    /// Moves the specs that only this one holds to `specs`: its fallback, and the children of the
+    /// supervisor that it describes. Otherwise they would be dropped one inside of the other.
+    pub(crate) fn take_specs(&mut self, specs: &mut Vec<Self>) {
+        specs.extend(self.fallback.take().and_then(Arc::into_inner));
+        if let Some(factory) = Arc::get_mut(&mut self.factory)
+            && let FactoryKind::Nested(nested) = &mut factory.kind
+            && let Some(nested) = Arc::get_mut(nested)
+        {
+            specs.append(&mut nested.take_children());
+        }
+    }
+
     fn of(factory: ChildFactory, options: Arc<ChildOptions>) -> Self {
         let factory = Arc::new(factory);
         Self { factory, options, requires: Vec::new(), fallback: None, health: None }
@@ -260,9 +279,12 @@ impl ChildSpec {
     /// it waits.
     ///
     /// A message also starts the child again when it has exited and its restart type leaves it
-    /// down. A message that arrived while it was running counts. After a clean exit the child starts at
-    /// once, and no limit counts it. After a failure the start waits until the child's backoff is over, and
-    /// counts for the child's own limits; the limit of its supervisor doesn't count it. Its
+    /// down. A message that arrived while it was running counts. So the mailbox queues all messages while
+    /// the child is down, whatever its [`while_down`](crate::mailbox::Mailbox::while_down) says.
+    ///
+    /// After a clean exit the child starts at once, and no limit counts it. After a failure the start waits
+    /// until the child's backoff is over, and counts for the child's own limits; the limit of its supervisor
+    /// doesn't count it. Its
     /// [start cause](crate::Context::start_cause) is
     /// [`StartCause::OnMessage`](crate::policy::StartCause::OnMessage).
     ///
@@ -352,6 +374,11 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
         self.mailbox().is_some()
     }
 
+    /// How many levels of supervisors it has, as far as they are declared.
+    fn levels(&self) -> usize {
+        0
+    }
+
     /// The children that are declared below it, if it is a supervisor.
     fn children(&self) -> &[ChildSpec] {
         &[]
@@ -387,6 +414,9 @@ impl FactoryKind {
 /// child's, which may differ from the name given to the builder.
 pub(crate) trait Nested: Send + Sync + 'static {
     fn children(&self) -> &[ChildSpec];
+
+    /// Removes the children, so that a deep description can be dropped without recursion.
+    fn take_children(&mut self) -> Vec<ChildSpec>;
 
     /// Checks what can be checked without the children.
     fn check(&self, path: &LazyPath) -> Result<(), BuildError>;
@@ -452,6 +482,10 @@ impl ChildFactory {
 
     pub(crate) fn lends(&self) -> bool {
         self.meta().lends()
+    }
+
+    pub(crate) fn levels(&self) -> usize {
+        self.meta().levels()
     }
 
     pub(crate) fn children(&self) -> &[ChildSpec] {

@@ -22,7 +22,7 @@ pub enum DeadLetterReason {
     /// the message.
     StashOverflow,
     /// The child was down, and [`WhileDown`](crate::mailbox::WhileDown) dropped the message; or it was forwarded
-    /// twice.
+    /// twice; or the handler of the mailbox had sent it to its own mailbox.
     DroppedWhileDown,
     /// The message was delivered before and had to make room for a newer one.
     Evicted,
@@ -35,6 +35,10 @@ pub enum DeadLetterReason {
     GaveUp,
     /// The child received the message with [`recv`](crate::mailbox::Inbox::recv) and failed, was killed or
     /// leaked before it polled its inbox again.
+    ///
+    /// The same goes for a child that is aborted because its supervisor was aborted or dropped. If the whole
+    /// tree is dropped, subscriptions end with their supervisors: letters about children further down reach
+    /// only a [store](crate::dead_letter::DeadLetterStore) and the log.
     ///
     /// The letter has no message. Its [`error`](crate::dead_letter::DeadLetter::error) is the exit of the
     /// child. A message that must survive a failure is received with

@@ -43,6 +43,12 @@ pub enum BuildWarning {
         /// The call that sets the limit.
         limit: String,
     },
+    /// The mailbox of the child has a [`while_down`](crate::mailbox::Mailbox::while_down) other than
+    /// `Stash`, which has no effect because the child is started by messages.
+    WhileDownIgnored {
+        /// The child.
+        path: Path,
+    },
     /// A worker has `Shutdown::Infinity`, so stopping the tree may take forever.
     UnboundedStop {
         /// The child.
@@ -81,6 +87,11 @@ impl fmt::Display for BuildWarning {
                 f,
                 "`{path}` has `{limit}`, but its backoff resets as soon as it is active: it \
                  will never give up"
+            ),
+            Self::WhileDownIgnored { path } => write!(
+                f,
+                "`{path}` has `start_on_message()`, so its mailbox queues all messages while it is \
+                 down: `while_down` has no effect"
             ),
             Self::UnboundedStop { path } => {
                 write!(f, "`{path}` is a worker with `Shutdown::Infinity`: stopping may never end")

@@ -1,10 +1,13 @@
 //! The operations of a handle.
 
+use std::cell::Cell;
+use std::slice;
+
 use tokio::task::coop::consume_budget;
 
 use super::child_ref::ChildRef;
 use super::route::SupervisorHandle;
-use crate::child::ChildSpec;
+use crate::child::{ChildSpec, check_mailboxes};
 use crate::core;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
@@ -23,8 +26,18 @@ impl SupervisorHandle {
     ///
     /// [`ControlError::NotASupervisor`] if the child is a worker, and the common errors.
     pub async fn supervisor(&self, path: &str) -> Result<Self, ControlError> {
-        if let Some(supervisor) = self.registered(path)? {
-            return Ok(Self::new(supervisor));
+        match self.registered(path) {
+            Ok(Some(supervisor)) => {
+                if takes_a_step() {
+                    consume_budget().await;
+                }
+                return Ok(Self::new(supervisor));
+            }
+            Err(error) => {
+                consume_budget().await;
+                return Err(error);
+            }
+            Ok(None) => {}
         }
         if self.which_child(path).await?.kind == ChildKind::Worker {
             return Err(ControlError::NotASupervisor { path: self.below(path) });
@@ -304,12 +317,28 @@ impl SupervisorHandle {
     }
 }
 
+/// Returns `true` for every 64th lookup of this thread, which takes a step of the task's budget.
+///
+/// A loop over lookups would starve other tasks. A step for each would cost more than the lookup.
+/// perf: budgets row "lookup"
+fn takes_a_step() -> bool {
+    thread_local! {
+        static LOOKUPS: Cell<u8> = const { Cell::new(0) };
+    }
+    let lookups = (LOOKUPS.get() + 1) % 64;
+    LOOKUPS.set(lookups);
+    lookups == 0
+}
+
 /// Checks a new child, in the caller's task.
 fn admit(supervisor: &SupervisorShared, spec: ChildSpec) -> Result<ChildSpec, ControlError> {
     let mut warnings = Vec::new();
     let resolved = spec.resolved(supervisor.lazy_path(), &mut warnings)?;
     let path = || supervisor.path().clone();
     supervisor.blueprint.check_child(&path, &resolved, &mut warnings)?;
+    if resolved.lends() {
+        check_mailboxes(supervisor.lazy_path(), slice::from_ref(&resolved), true)?;
+    }
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
     }

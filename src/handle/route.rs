@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use tokio::task::coop::consume_budget;
 
 use crate::error::ControlError;
+use crate::panic::CatchWakerPanic;
 use crate::path::Path;
 use crate::runtime::SupervisorShared;
 use crate::runtime::request::{Request, Responder, Segment};
@@ -56,7 +57,7 @@ impl SupervisorHandle {
         let (answer, answered) = oneshot::channel();
         // A request that an ended supervisor returns is dropped here, which drops its answer.
         let pushed = supervisor.inbox.push_request(request(answer)).is_ok();
-        if pushed && let Ok(result) = answered.await {
+        if pushed && let Ok(result) = CatchWakerPanic::new(answered).await {
             return result;
         }
         Err(self.not_running(supervisor.path()).await)
@@ -137,6 +138,7 @@ impl SupervisorHandle {
         let (answer, answered) = oneshot::channel();
         let request = Request::Which { segment: segment.to_owned(), answer };
         let pushed = supervisor.inbox.push_request(request).is_ok();
+        let answered = CatchWakerPanic::new(answered);
         match if pushed { answered.await.ok() } else { None } {
             Some(Ok(child)) if child.kind == ChildKind::Worker && !deeper.is_empty() => {
                 ControlError::NotFound { path }

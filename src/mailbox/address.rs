@@ -40,8 +40,9 @@ impl<M> Address<M> {
 impl<M: Send + 'static> Address<M> {
     /// Sends a message, waiting until the mailbox has room.
     ///
-    /// It also waits while the child is down and will be restarted. Senders get room in the order in
-    /// which they began to wait.
+    /// It also waits while the child is down and will be restarted. Senders that wait get room in the
+    /// order in which they began to wait. [`try_send`](Self::try_send) and [`ask`](Self::ask) don't wait
+    /// behind them: they succeed whenever there is room.
     ///
     /// `Ok` means that the mailbox has accepted the message, not that the child has received it; use
     /// [`ask`](Self::ask) to learn that. An accepted message that can't be delivered becomes a
@@ -56,6 +57,10 @@ impl<M: Send + 'static> Address<M> {
     ///
     /// This method is cancel safe. If the future is dropped before it completes, the message was not
     /// sent and is dropped.
+    ///
+    /// A future that was polled keeps its place among the senders that wait, but holds no room. If it is
+    /// neither polled again nor dropped, senders that began to wait later wait until there is room for it
+    /// as well.
     pub fn send(&self, message: M) -> impl Future<Output = Result<(), SendError<M>>> + Send {
         Sending { shared: &self.shared, message: Some(message), number: None }
     }
@@ -227,13 +232,18 @@ impl<M: Send + 'static> Future for Sending<'_, M> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let Some(message) = this.message.take() else { return Poll::Pending };
-        match this.shared.poll_send(message, this.number.take(), cx.waker())? {
-            Sent::Queued => {}
-            Sent::Undeliverable(it) => this.shared.dispose(it, now()),
-            Sent::Waiting(message, number) => {
+        let when_full = WhenFull::Wait { number: this.number, waker: cx.waker() };
+        let sent = match this.shared.send(Envelope::new(message), when_full) {
+            Ok(Sent::Waiting(message, number)) => {
                 (this.message, this.number) = (Some(message), Some(number));
                 return Poll::Pending;
             }
+            sent => sent,
+        };
+        // Not before: `send` calls a function of the user's, which may panic.
+        this.number = None;
+        if let Sent::Undeliverable(it) = sent? {
+            this.shared.dispose(it, now());
         }
         Poll::Ready(Ok(()))
     }

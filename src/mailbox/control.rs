@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::binding::{ChildBinding, ChildId, MailboxOwner};
-use super::options::Delay;
+use super::losses::LeftMessages;
+use super::options::{Delay, Diversion};
 use super::shared::MailboxShared;
 use crate::dead_letter::DeadLetterReason;
 use crate::exit::ExitReason;
@@ -45,6 +46,9 @@ pub(crate) trait MailboxControl: Send + Sync {
     /// Returns `true` if a failure of the child delays its messages instead of its restart.
     fn delays_delivery(&self) -> bool;
 
+    /// Returns `true` if it is set not to queue messages while its child is down.
+    fn diverts(&self) -> bool;
+
     /// The child was started: the mailbox accepts messages for the new incarnation.
     fn reopen(&self);
 
@@ -55,11 +59,11 @@ pub(crate) trait MailboxControl: Send + Sync {
     /// reports the loss.
     fn lose(self: Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant);
 
-    /// Closes the mailbox. Its messages become dead letters.
-    fn close(self: Arc<Self>, reason: DeadLetterReason, now: Instant);
+    /// Closes the mailbox. Returns its messages, which become dead letters.
+    fn close(self: Arc<Self>, reason: DeadLetterReason) -> Option<Box<dyn LeftMessages>>;
 
-    /// The child is down until a message is sent.
-    fn mark_idle(self: Arc<Self>, now: Instant);
+    /// The child is down until a message is sent. Returns the messages that become dead letters.
+    fn mark_idle(self: Arc<Self>) -> Option<Box<dyn LeftMessages>>;
 
     /// Returns the number of messages, and the capacity.
     fn load(&self) -> (usize, usize);
@@ -107,6 +111,10 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
         self.state().options().delay == Delay::Delivery
     }
 
+    fn diverts(&self) -> bool {
+        !matches!(self.state().options().while_down, Diversion::Stash)
+    }
+
     fn reopen(&self) {
         self.step(|state, fx| state.reopen(fx));
     }
@@ -119,16 +127,14 @@ impl<M: Send + 'static> MailboxControl for MailboxShared<M> {
         MailboxShared::lose(&self, incarnation, error, now);
     }
 
-    fn close(self: Arc<Self>, reason: DeadLetterReason, now: Instant) {
-        for envelope in self.step(|state, fx| state.close(reason, fx)) {
-            self.dead_letter(envelope, reason, now);
-        }
+    fn close(self: Arc<Self>, reason: DeadLetterReason) -> Option<Box<dyn LeftMessages>> {
+        let messages = self.step(|state, fx| state.close(reason, fx));
+        self.left(messages, reason)
     }
 
-    fn mark_idle(self: Arc<Self>, now: Instant) {
-        for envelope in self.step(|state, fx| state.mark_idle(fx)) {
-            self.dead_letter(envelope, DeadLetterReason::HandlerError, now);
-        }
+    fn mark_idle(self: Arc<Self>) -> Option<Box<dyn LeftMessages>> {
+        let messages = self.step(|state, fx| state.mark_idle(fx));
+        self.left(messages, DeadLetterReason::HandlerError)
     }
 
     fn load(&self) -> (usize, usize) {

@@ -14,9 +14,9 @@ use crate::panic::wake;
 pub(super) struct MailboxEffects {
     /// Wakes the inbox.
     pub(super) receiver: Option<Waker>,
-    /// Wakes the sender that was admitted.
+    /// Wakes the sender that has room now.
     pub(super) sender: Option<Waker>,
-    /// Wakes all senders that were released.
+    /// Wakes senders that have room now, or were released.
     pub(super) senders: Vec<Waker>,
     /// An event for the child's supervisor.
     pub(super) notify: Option<Box<(Arc<dyn MailboxOwner>, MachineEvent)>>,

@@ -73,9 +73,10 @@ impl<M: Send + 'static> Inbox<M> {
     ///
     /// Returns `None` if this incarnation receives no more messages.
     ///
-    /// The message counts as handled once the inbox is polled again. If the child fails, is killed or
-    /// leaks before that, a [dead letter](crate::dead_letter::DeadLetterReason::LostInFailure) without
-    /// the message reports the loss. A clean exit and a question that was answered report nothing.
+    /// The message counts as handled once the inbox is polled again. If the child fails, is killed, leaks
+    /// or is aborted with its supervisor before that, a
+    /// [dead letter](crate::dead_letter::DeadLetterReason::LostInFailure) without the message reports the
+    /// loss. A clean exit and a question that was answered report nothing.
     ///
     /// # Cancel safety
     ///
@@ -180,7 +181,8 @@ impl<M: Send + 'static> Inbox<M> {
     /// Tells the holder if this is its final message. A panic of `is_final` is the child's, and the
     /// message is put back or becomes a dead letter.
     fn check_final(&self, envelope: Envelope<M>, take: Take, is_final: &IsFinal<M>) -> Envelope<M> {
-        match catch_unwind(AssertUnwindSafe(|| is_final(&envelope.message))) {
+        let check = || self.shared.is_final(&envelope.message, is_final);
+        match catch_unwind(AssertUnwindSafe(check)) {
             Ok(true) => self.holder.on_final_message(),
             Ok(false) => {}
             Err(panic) => {

@@ -13,7 +13,8 @@
 // | `control`, `binding` | what the supervisor does with a mailbox, and what the mailbox knows of it |
 // | `state`, `phase`, `queue`, `senders`, `message` | the state: pure steps without clock and callbacks |
 // | `outcome`, `effects` | what a step returns, and what it leaves to be done |
-// | `shared` | runs the steps under a lock, and their effects afterwards |
+// | `shared`, `losses` | run the steps under a lock, and their effects and letters afterwards |
+// | `function_call` | keeps the functions of users from being called within their own calls |
 //
 // The module knows neither children nor supervisors. A mailbox is lent to a `LoanHolder`, and its dead
 // letters go to a `MailboxOwner`.
@@ -26,7 +27,9 @@ mod control;
 mod delivery;
 mod effects;
 mod error;
+mod function_call;
 mod inbox;
+mod losses;
 mod message;
 mod options;
 mod outcome;
@@ -53,6 +56,7 @@ pub(crate) use self::control::MailboxControl;
 pub use self::delivery::Delivery;
 pub use self::error::{AskError, SendError};
 pub use self::inbox::Inbox;
+pub(crate) use self::losses::LeftMessages;
 pub use self::options::{Closing, Delay, Drain, Handler, Overflow};
 use self::shared::MailboxShared;
 pub use self::while_down::WhileDown;
@@ -100,8 +104,10 @@ impl<M: Send + 'static> Mailbox<M> {
     /// [`WhileDown::Stash`].
     ///
     /// It also applies to messages that the last incarnation has not received. Messages that were
-    /// [delivered](Inbox::deliver) and not acknowledged are always kept for the next incarnation. A child
-    /// that is [started by messages](crate::ChildSpec::start_on_message) gets all messages.
+    /// [delivered](Inbox::deliver) and not acknowledged are always kept for the next incarnation.
+    ///
+    /// It has no effect on a child that is [started by messages](crate::ChildSpec::start_on_message), which
+    /// gets all messages. `build` [warns](crate::BuildWarning::WhileDownIgnored) of that.
     pub fn while_down(self, while_down: WhileDown<M>) -> Self {
         self.set(|options| std::mem::replace(&mut options.while_down, while_down.into()))
     }
@@ -173,7 +179,8 @@ impl<M: Send + 'static> Mailbox<M> {
     /// the message becomes a dead letter.
     ///
     /// `is_final` is called when a message is received, and when one is sent to a child that is down. It
-    /// must not block.
+    /// must not block. A message that it sends to this mailbox itself is not checked while the child is
+    /// down: it is never the final one.
     pub fn final_message(self, is_final: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
         self.set(|options| options.final_message.replace(Foreign::new(Arc::new(is_final))))
     }

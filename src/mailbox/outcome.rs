@@ -14,8 +14,8 @@ pub(super) enum WhenFull<'a> {
     Overflow,
     /// Takes the message back.
     Reject,
-    /// Waits for room.
-    Wait(&'a Waker),
+    /// Waits for room, and is then woken. `number`: the sender has waited under it.
+    Wait { number: Option<u64>, waker: &'a Waker },
 }
 
 /// What happened to a message that was sent.

@@ -7,11 +7,12 @@
 //!
 //! 1. Queued messages are in the order of their numbers, which is the order in which they were sent. A
 //!    lent message that comes back takes its old place.
-//! 2. Queued messages, lent messages and reserved room together never exceed the capacity.
-//! 3. Senders wait only while there is no room, so that no message overtakes a waiting sender.
+//! 2. Queued and lent messages together never exceed the capacity.
+//! 3. A sender that waits for room was woken since its last poll if there is room for it and for all
+//!    senders before it.
 
 use std::collections::VecDeque;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
 use super::message::Envelope;
 use super::senders::WaitingSenders;
@@ -55,8 +56,11 @@ impl<M> MessageQueue<M> {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        let reserved = self.senders.as_ref().map_or(0, |senders| senders.admitted());
-        self.len() + reserved >= self.capacity
+        self.room() == 0
+    }
+
+    fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.len())
     }
 
     /// Returns the number that the next message will get.
@@ -82,7 +86,7 @@ impl<M> MessageQueue<M> {
     /// Whether a message can be removed without an effect on others: no sender waits for its room, and no
     /// message has failed before.
     pub(super) fn is_plain(&self) -> bool {
-        self.failed_before == 0 && self.senders.as_ref().is_none_or(|senders| senders.is_empty())
+        self.failed_before == 0 && !self.has_senders()
     }
 
     /// Removes the oldest queued message of a [plain](Self::is_plain) queue.
@@ -99,11 +103,11 @@ impl<M> MessageQueue<M> {
     }
 
     /// Removes the first message whose number is at least `from`. Also returns the waker of the sender
-    /// that is admitted for it.
+    /// that has room now.
     pub(super) fn take(&mut self, from: u64) -> Option<(Envelope<M>, Option<Waker>)> {
         let envelope = self.pick(from)?;
         self.forget(&envelope);
-        Some((envelope, self.admit()))
+        Some((envelope, self.wake_next()))
     }
 
     /// Lends the first message whose number is at least `from`, until it is [settled](Self::settle) or
@@ -115,12 +119,12 @@ impl<M> MessageQueue<M> {
         Some(envelope)
     }
 
-    /// Ends the loan of a message that doesn't come back. Returns the waker of the sender that is
-    /// admitted for it.
+    /// Ends the loan of a message that doesn't come back. Returns the waker of the sender that has room
+    /// now.
     pub(super) fn settle(&mut self, envelope: &Envelope<M>) -> Option<Waker> {
         self.lent -= 1;
         self.forget(envelope);
-        self.admit()
+        self.wake_next()
     }
 
     /// Queues a lent message again, in its old place. `failed`: the attempt counts as failed.
@@ -164,37 +168,61 @@ impl<M> MessageQueue<M> {
 
     // --- Senders ----------------------------------------------------------------------------------
 
-    /// Adds a sender that waits for room. Returns its number.
-    pub(super) fn wait(&mut self, waker: Waker) -> u64 {
-        debug_assert!(self.is_full());
-        self.senders.get_or_insert_default().wait(waker)
+    pub(super) fn has_senders(&self) -> bool {
+        self.senders.as_ref().is_some_and(|senders| !senders.is_empty())
     }
 
-    /// Reserves room for the sender that has waited longest, if there is any room. Returns its waker.
-    pub(super) fn admit(&mut self) -> Option<Waker> {
-        if self.is_full() {
-            return None;
-        }
-        self.senders.as_mut()?.admit()
+    /// Whether a sender may send: one that waits under this number, or a new one.
+    pub(super) fn has_room_for(&self, number: Option<u64>) -> bool {
+        let before = self.senders.as_ref().map_or(0, |senders| {
+            number.and_then(|number| senders.before(number)).unwrap_or_else(|| senders.len())
+        });
+        before < self.room()
     }
 
-    /// Returns `Ready` if a waiting sender may send. It must do so at once: its reservation has ended.
+    /// Lets a sender wait for room: in its place if it has waited under this number, or behind all others.
     ///
-    /// Also returns the waker that was replaced, which must be dropped outside of the lock.
-    pub(super) fn poll_wait(&mut self, number: u64, waker: &Waker) -> (Poll<()>, Option<Waker>) {
-        let admitted = (Poll::Ready(()), None);
-        self.senders.as_mut().map_or(admitted, |senders| senders.poll(number, waker))
+    /// Returns its number, and the waker that was replaced, which must be dropped outside of the lock.
+    pub(super) fn wait(&mut self, number: Option<u64>, waker: &Waker) -> (u64, Option<Waker>) {
+        debug_assert!(!self.has_room_for(number));
+        let senders = self.senders.get_or_insert_default();
+        if let Some(number) = number
+            && let Some(stale) = senders.wait_on(number, waker)
+        {
+            return (number, stale);
+        }
+        (senders.add(waker.clone()), None)
     }
 
-    /// Removes a sender. Returns its waker, and the waker of the sender that gets its reserved room.
+    /// Removes a sender that sends now, and returns its waker. There must be room for it.
+    pub(super) fn end_wait(&mut self, number: u64) -> Option<Waker> {
+        debug_assert!(self.has_room_for(Some(number)));
+        self.senders.as_mut()?.remove(number)?.1
+    }
+
+    /// Removes a sender that doesn't send. Returns its waker, and the waker of the sender that has room
+    /// now.
     pub(super) fn leave(&mut self, number: u64) -> (Option<Waker>, Option<Waker>) {
-        let Some(senders) = &mut self.senders else { return (None, None) };
-        let (was_admitted, waker) = senders.leave(number);
-        (waker, if was_admitted { self.admit() } else { None })
+        let removed = self.senders.as_mut().and_then(|senders| senders.remove(number));
+        let Some((before, waker)) = removed else { return (None, None) };
+        (waker, if before < self.room() { self.wake_next() } else { None })
     }
 
-    /// Removes all waiting senders. Returns their wakers.
+    /// Returns the wakers of all senders that have room now, after messages were [drained](Self::drain).
+    pub(super) fn wake_all(&mut self) -> Vec<Waker> {
+        let room = self.room();
+        let Some(senders) = &mut self.senders else { return Vec::new() };
+        (0..room.min(senders.len())).filter_map(|before| senders.wake(before)).collect()
+    }
+
+    /// Removes all waiting senders. Returns the wakers of those that were not woken.
     pub(super) fn release_senders(&mut self) -> Vec<Waker> {
         self.senders.as_mut().map(|senders| senders.release()).unwrap_or_default()
+    }
+
+    /// Returns the waker of the last sender that has room, after one message or sender has gone.
+    fn wake_next(&mut self) -> Option<Waker> {
+        let last = self.room().checked_sub(1)?;
+        self.senders.as_mut()?.wake(last)
     }
 }

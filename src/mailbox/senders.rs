@@ -1,19 +1,18 @@
 //! The senders that wait for room in a mailbox.
 //!
-//! Each sender has a number, in order of arrival. When there is room, the first sender is *admitted*:
-//! the room is reserved until that sender polls again, which is when its message is queued. A sender
-//! that is dropped before that has sent nothing.
+//! Each sender has a number, in order of arrival, and keeps its place until it has sent, or is dropped.
+//! A sender may send when there is room for it and for all senders before it. It is woken then, but no
+//! room is reserved for it: its task may never poll it again. If a message that didn't wait takes the
+//! room, the sender waits on, in its old place.
 
 use std::collections::VecDeque;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct WaitingSenders {
-    /// In order of arrival: first the admitted senders, then the waiting ones. Only the latter have a
-    /// waker.
+    /// In order of arrival. A sender that was woken has no waker until it polls again.
     queue: VecDeque<(u64, Option<Waker>)>,
-    admitted: usize,
     /// The number of the next sender. Numbers are never reused, since a sender may poll with an old one.
     next: u64,
 }
@@ -23,55 +22,48 @@ impl WaitingSenders {
         self.queue.is_empty()
     }
 
-    /// Returns for how many senders room is reserved.
-    pub(super) fn admitted(&self) -> usize {
-        self.admitted
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Returns how many senders are before this one.
+    pub(super) fn before(&self, number: u64) -> Option<usize> {
+        self.queue.binary_search_by_key(&number, |(number, _)| *number).ok()
     }
 
     /// Adds a sender and returns its number.
-    pub(super) fn wait(&mut self, waker: Waker) -> u64 {
+    pub(super) fn add(&mut self, waker: Waker) -> u64 {
         let number = self.next;
         self.next += 1;
         self.queue.push_back((number, Some(waker)));
         number
     }
 
-    /// Reserves room for the sender that has waited longest. Returns its waker.
-    pub(super) fn admit(&mut self) -> Option<Waker> {
-        let (_, waker) = self.queue.get_mut(self.admitted)?;
-        self.admitted += 1;
-        waker.take()
-    }
-
-    /// Returns `Ready` if the sender may send; its reservation then ends.
-    ///
-    /// Also returns the waker that was replaced, which must be dropped outside of the lock.
-    pub(super) fn poll(&mut self, number: u64, waker: &Waker) -> (Poll<()>, Option<Waker>) {
-        if let Some(at) = self.find(number)
-            && let Some(kept) = &mut self.queue[at].1
-        {
-            let stale = (!kept.will_wake(waker)).then(|| std::mem::replace(kept, waker.clone()));
-            return (Poll::Pending, stale);
+    /// Registers a sender that waits on. Returns the waker that is replaced, or `None` if there is no such
+    /// sender.
+    pub(super) fn wait_on(&mut self, number: u64, waker: &Waker) -> Option<Option<Waker>> {
+        let before = self.before(number)?;
+        let kept = &mut self.queue[before].1;
+        match kept {
+            Some(kept) if kept.will_wake(waker) => Some(None),
+            _ => Some(kept.replace(waker.clone())),
         }
-        self.leave(number);
-        (Poll::Ready(()), None)
     }
 
-    /// Removes a sender. Returns whether room was reserved for it, and its waker if it was waiting.
-    pub(super) fn leave(&mut self, number: u64) -> (bool, Option<Waker>) {
-        let Some(at) = self.find(number) else { return (false, None) };
-        let was_admitted = at < self.admitted;
-        self.admitted -= usize::from(was_admitted);
-        (was_admitted, self.queue.remove(at).and_then(|(_, waker)| waker))
+    /// Returns the waker of the sender that has so many before it, unless that sender was woken already.
+    pub(super) fn wake(&mut self, before: usize) -> Option<Waker> {
+        self.queue.get_mut(before)?.1.take()
     }
 
-    /// Removes all senders, so that each may try again. Returns the wakers of those that were waiting.
+    /// Removes a sender. Returns how many were before it, and its waker.
+    pub(super) fn remove(&mut self, number: u64) -> Option<(usize, Option<Waker>)> {
+        let before = self.before(number)?;
+        let (_, waker) = self.queue.remove(before)?;
+        Some((before, waker))
+    }
+
+    /// Removes all senders, so that each may try again. Returns the wakers of those that were not woken.
     pub(super) fn release(&mut self) -> Vec<Waker> {
-        self.admitted = 0;
         std::mem::take(&mut self.queue).into_iter().filter_map(|(_, waker)| waker).collect()
-    }
-
-    fn find(&self, number: u64) -> Option<usize> {
-        self.queue.binary_search_by_key(&number, |(number, _)| *number).ok()
     }
 }

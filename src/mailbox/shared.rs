@@ -8,44 +8,28 @@
 //! 1. No waker, no handler and no `Drop` of a message runs while the lock is held.
 //! 2. The time is an argument.
 
-use std::any::{Any, TypeId, type_name};
-use std::sync::{Arc, Weak};
-use std::task::{Poll, Waker};
+use std::any::Any;
+use std::sync::Arc;
+use std::task::Waker;
 use std::time::Instant;
 
 use super::ask::Refuse;
 use super::binding::{LoanHolder, MailboxLoan};
 use super::effects::MailboxEffects;
 use super::error::SendError;
+use super::function_call::FunctionCall;
 use super::message::{Envelope, MessageOrigin};
-use super::options::{Diversion, ForwardTarget, MailboxOptions};
+use super::options::{ForwardTarget, IsFinal, MailboxOptions};
 use super::outcome::{NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull};
 use super::state::MailboxState;
-use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused, Undelivered};
-use crate::exit::ExitReason;
-use crate::panic::{catch_panic, wake};
+use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
+use crate::panic::wake;
 use crate::path::Path;
-use crate::subscriber;
 use crate::sync::{Mutex, MutexGuard};
 
 /// See the [module](self).
 pub(super) struct MailboxShared<M> {
     state: Mutex<MailboxState<M>>,
-}
-
-/// How a message was lost.
-struct Loss<'a> {
-    reason: DeadLetterReason,
-    /// How the child exited, if that is the cause.
-    error: Option<&'a Arc<ExitReason>>,
-    /// The loss is configured.
-    quiet: bool,
-}
-
-impl From<DeadLetterReason> for Loss<'_> {
-    fn from(reason: DeadLetterReason) -> Self {
-        Self { reason, error: None, quiet: false }
-    }
 }
 
 impl<M> MailboxShared<M> {
@@ -93,16 +77,6 @@ impl<M> MailboxShared<M> {
 impl<M: Send + 'static> MailboxShared<M> {
     // --- Sending ----------------------------------------------------------------------------------
 
-    pub(super) fn send(
-        &self,
-        envelope: Envelope<M>,
-        when_full: WhenFull<'_>,
-    ) -> Result<Sent<M>, SendError<M>> {
-        let Err(envelope) = self.push(envelope) else { return Ok(Sent::Queued) };
-        let sent = self.step(|state, fx| state.send(envelope, when_full, false, fx));
-        self.finish_send(sent, when_full)
-    }
-
     /// Queues a message that the state [accepts plainly](MailboxState::accepts_plainly), or returns it.
     fn push(&self, envelope: Envelope<M>) -> Result<(), Envelope<M>> {
         let mut state = self.state.lock();
@@ -117,29 +91,15 @@ impl<M: Send + 'static> MailboxShared<M> {
         Ok(())
     }
 
-    /// Sends a message when there is room. `number`: the sender has waited under it.
-    pub(super) fn poll_send(
+    pub(super) fn send(
         &self,
-        message: M,
-        number: Option<u64>,
-        waker: &Waker,
-    ) -> Result<Sent<M>, SendError<M>> {
-        let (envelope, when_full) = (Envelope::new(message), WhenFull::Wait(waker));
-        let Some(number) = number else { return self.send(envelope, when_full) };
-        let sent = self.step(|state, fx| match state.poll_room(number, waker, fx) {
-            Poll::Pending => Ok(Sent::Waiting(envelope.message, number)),
-            Poll::Ready(()) => state.send(envelope, when_full, false, fx),
-        });
-        self.finish_send(sent, when_full)
-    }
-
-    fn finish_send(
-        &self,
-        mut sent: Result<Sent<M>, Unsent<M>>,
+        envelope: Envelope<M>,
         when_full: WhenFull<'_>,
     ) -> Result<Sent<M>, SendError<M>> {
+        let Err(envelope) = self.push(envelope) else { return Ok(Sent::Queued) };
+        let mut sent = self.step(|state, fx| state.send(envelope, when_full, false, fx));
         if let Err(Unsent::MayBeFinal(envelope, is_final)) = sent {
-            if is_final(&envelope.message) {
+            if self.is_final(&envelope.message, &is_final) {
                 self.step(|state, fx| state.terminate(fx));
             }
             sent = self.step(|state, fx| state.send(envelope, when_full, true, fx));
@@ -153,6 +113,12 @@ impl<M: Send + 'static> MailboxShared<M> {
                 SendError::Closed { message, child: self.path() }
             }
         })
+    }
+
+    /// Whether the message is the child's final one. A message that a function of the mailbox sends to it
+    /// isn't, as it would be checked within its own check.
+    pub(super) fn is_final(&self, message: &M, is_final: &IsFinal<M>) -> bool {
+        FunctionCall::enter(self).is_some_and(|_running| is_final(message))
     }
 
     // --- Receiving --------------------------------------------------------------------------------
@@ -219,137 +185,6 @@ impl<M: Send + 'static> MailboxShared<M> {
         if let Some((envelope, reason)) = dead {
             self.dead_letter(envelope, reason, now);
         }
-    }
-
-    // --- Dead letters -----------------------------------------------------------------------------
-
-    /// The incarnation has failed: reports the message that it had in hand.
-    pub(super) fn lose(self: &Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant) {
-        let Some(lost) = self.step(|state, _| state.lose(incarnation)) else { return };
-        // The question is not refused: a task of the child may still answer it.
-        if lost.question.is_none_or(|question| !question.is_answered()) {
-            let reason = DeadLetterReason::LostInFailure;
-            self.publish(
-                None,
-                Envelope::new(()),
-                Loss { error: Some(error), ..reason.into() },
-                now,
-            );
-        }
-    }
-
-    /// Does what remains to be done with a message that can't be delivered.
-    pub(super) fn dispose(self: &Arc<Self>, undeliverable: Undeliverable<M>, now: Instant) {
-        let (envelope, to) = match undeliverable {
-            Undeliverable::DeadLetter(envelope, reason) => {
-                return self.dead_letter(envelope, reason, now);
-            }
-            Undeliverable::Diverted(envelope, to) => (envelope, to),
-        };
-        let reason = DeadLetterReason::DroppedWhileDown;
-        match to {
-            Diversion::Drop => {
-                let (message, rest) = envelope.open();
-                self.publish(Some(message), rest, Loss { quiet: true, ..reason.into() }, now);
-            }
-            Diversion::Stash | Diversion::DeadLetter => self.dead_letter(envelope, reason, now),
-            Diversion::Handler(handler) => {
-                let (message, rest) = envelope.open();
-                if catch_panic(|| handler.call(message)).is_none() {
-                    self.publish(None, rest, DeadLetterReason::HandlerError.into(), now);
-                }
-            }
-            Diversion::Forward(_) if envelope.is_forwarded() => {
-                self.dead_letter(envelope, reason, now);
-            }
-            Diversion::Forward(target) => {
-                let (message, rest) = envelope.open();
-                let refused = target.forward(message, rest.asker.clone(), now);
-                if let Err((message, reason)) = refused {
-                    self.dead_letter(rest.with(message), reason, now);
-                }
-            }
-        }
-    }
-
-    /// Publishes a message as a dead letter.
-    pub(super) fn dead_letter(
-        self: &Arc<Self>,
-        envelope: Envelope<M>,
-        reason: DeadLetterReason,
-        now: Instant,
-    ) {
-        let (message, rest) = envelope.open();
-        self.publish(Some(message), rest, reason.into(), now);
-    }
-
-    /// Publishes a dead letter. `message` is `None` if the message itself is gone.
-    fn publish(
-        self: &Arc<Self>,
-        message: Option<M>,
-        rest: Envelope<()>,
-        loss: Loss<'_>,
-        now: Instant,
-    ) {
-        let Loss { reason, error, quiet } = loss;
-        if let Some(asker) = &rest.asker {
-            asker.refuse(reason);
-        }
-        let (owner, incarnation) = {
-            let state = self.state.lock();
-            (state.binding.owner_and_path(), state.incarnation)
-        };
-        let Some((owner, target)) = owner else {
-            // A delivery has outlived its tree.
-            subscriber::warn!(
-                target: "verger::dead_letter",
-                message = type_name::<M>(),
-                reason = %reason,
-                "message lost: its tree has ended"
-            );
-            catch_panic(|| drop(message));
-            return;
-        };
-        let origin = Arc::downgrade(self) as Weak<dyn Redeliver>;
-        let undelivered = Undelivered {
-            reason,
-            target,
-            incarnation,
-            event_type: type_name::<M>(),
-            type_id: TypeId::of::<M>(),
-            payload: message.map(|message| Box::new(message) as _),
-            error: error.map(Arc::clone),
-            quiet,
-            entry: match rest.origin.as_deref() {
-                Some(MessageOrigin::Replayed(entry)) => Some(*entry),
-                Some(MessageOrigin::Forwarded) | None => None,
-            },
-            origin,
-        };
-        // A panic in the `Drop` of a message must not reach the supervisor, which may be the caller.
-        catch_panic(|| owner.dead_letter(undelivered, now));
-    }
-
-    /// Closes the mailbox of a child that no longer exists.
-    pub(super) fn abandon(self: &Arc<Self>) {
-        let reason = DeadLetterReason::MailboxClosed;
-        let left = self.step(|state, fx| state.close(reason, fx));
-        if left.is_empty() {
-            return;
-        }
-        let (message, messages) = (type_name::<M>(), left.len());
-        for envelope in left {
-            if let Some(asker) = &envelope.asker {
-                asker.refuse(reason);
-            }
-            catch_panic(|| drop(envelope));
-        }
-        subscriber::warn!(
-            target: "verger::dead_letter",
-            message,
-            messages,
-            "messages lost: their tree does not run"
-        );
     }
 }
 

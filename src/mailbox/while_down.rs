@@ -11,7 +11,8 @@ use super::shared::MailboxShared;
 ///
 /// It applies to messages sent during that time, and to messages that the last incarnation has not
 /// received. Before the first start, messages are always queued. Once the child is down for good,
-/// sending fails with [`SendError::Closed`](crate::mailbox::SendError::Closed).
+/// sending fails with [`SendError::Closed`](crate::mailbox::SendError::Closed). It has no effect on a child that is
+/// [started by messages](crate::ChildSpec::start_on_message), which gets all messages.
 ///
 /// ```
 /// use verger::mailbox::{Reply, WhileDown};
@@ -58,6 +59,10 @@ impl<M> WhileDown<M> {
     /// the child has not received. It must not block. Dropping a [`Reply`](crate::mailbox::Reply) in the handler
     /// fails the question with [`AskError::NoReply`](crate::mailbox::AskError::NoReply). If the handler panics,
     /// the loss is reported as a dead letter with the reason `handler_error` and without the message.
+    ///
+    /// If the handler itself sends a message to this mailbox, it isn't called for that message, which
+    /// becomes a dead letter with the reason `dropped_while_down`. The same goes for two mailboxes whose
+    /// handlers send to the other one.
     pub fn reply(handler: impl Fn(M) + Send + Sync + 'static) -> Self {
         Self::Reply(Handler::new(handler))
     }

@@ -10,6 +10,7 @@
 
 mod lazy_path;
 mod name;
+mod serial_name;
 #[cfg(test)]
 mod tests;
 mod tree_path;
@@ -17,4 +18,5 @@ mod tree_path;
 pub(crate) use self::lazy_path::LazyPath;
 pub use self::name::NameProblem;
 pub(crate) use self::name::check_name;
+pub(crate) use self::serial_name::SerialName;
 pub use self::tree_path::Path;

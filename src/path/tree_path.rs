@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::serial_name::SerialName;
+
 /// The position of a child in its tree: the names from the root down to it, as in
 /// `app/ingest/mqtt`.
 ///
@@ -34,7 +36,7 @@ impl Path {
     pub(crate) fn child(&self, name: &str, serial: Option<NonZeroU64>) -> Self {
         match serial {
             None => self.join(name),
-            Some(serial) => Self(format!("{self}/{name}#{serial}").into()),
+            Some(serial) => Self(format!("{self}/{}", SerialName { name, serial }).into()),
         }
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Blueprint {
     pub(crate) keys: Arc<HashMap<Arc<str>, Key>>,
     /// Whether any child below has a mailbox.
     pub(crate) lends: bool,
+    /// How many levels of supervisors it has, as far as they are declared. 1 if none is below it.
+    pub(crate) levels: usize,
 }
 
 impl Blueprint {
@@ -71,6 +73,9 @@ impl Blueprint {
         self.check_limits(options, own, warnings)?;
         if options.supervisor.is_none() && self.rules.shutdown(options) == Shutdown::Infinity {
             warnings.push(BuildWarning::UnboundedStop { path: own() });
+        }
+        if options.on_message && child.factory.mailbox().is_some_and(|mailbox| mailbox.diverts()) {
+            warnings.push(BuildWarning::WhileDownIgnored { path: own() });
         }
         if self.is_dynamic() && !child.requires.is_empty() {
             let remedy = "there is no start order in it; remove it, or use a `Supervisor`";

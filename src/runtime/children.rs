@@ -14,7 +14,7 @@ use crate::child::{ChildFactory, Incarnation, Parent, Phases, StopLevel, spawn};
 use crate::core::{IncarnationNumber, Key, trim};
 use crate::mailbox::MailboxControl;
 use crate::panic::catch_panic;
-use crate::path::Path;
+use crate::path::{Path, SerialName};
 use crate::policy::StartCause;
 use crate::properties::Properties;
 
@@ -130,11 +130,8 @@ impl ChildTable {
                 keys.find(|&&key| self.entry(key).is_some()).copied()
             }
             Names::Numbered { keys, .. } => {
-                let (name, serial) = segment.rsplit_once('#')?;
-                // Each child has one path: `conn#007` and `conn#+7` don't name `conn#7`.
-                let serial =
-                    Some(serial).filter(|it| it.starts_with(|c| matches!(c, '1'..='9')))?;
-                let key = *keys.get(&serial.parse().ok()?)?;
+                let SerialName { name, serial } = SerialName::parse(segment)?;
+                let key = *keys.get(&serial)?;
                 (**self.entry(key)?.factory.name() == *name).then_some(key)
             }
         }

@@ -11,11 +11,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::mem;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::core::Key;
 use crate::dead_letter::DeadLetterReason;
-use crate::mailbox::{MailboxControl, MailboxOwner};
+use crate::mailbox::{LeftMessages, MailboxControl, MailboxOwner};
 use crate::sync::Mutex;
 
 /// The held mailboxes, by the child supervisor that they are below.
@@ -44,7 +43,6 @@ impl OrphanedMailboxes {
         supervisor: Key,
         mut mailboxes: Vec<Arc<dyn MailboxControl>>,
         owner: &Arc<dyn MailboxOwner>,
-        now: Instant,
     ) {
         if mailboxes.is_empty() {
             return;
@@ -64,12 +62,17 @@ impl OrphanedMailboxes {
             }
             None => mailboxes,
         };
-        close_orphaned(refused, DeadLetterReason::UndeliveredAtStop, now);
+        drop(close_orphaned(refused, DeadLetterReason::UndeliveredAtStop));
     }
 
-    /// Closes the mailboxes below a child supervisor that will not be restarted.
-    pub(super) fn close(&self, supervisor: Key, reason: DeadLetterReason, now: Instant) {
-        close_orphaned(self.take(supervisor), reason, now);
+    /// Closes the mailboxes below a child supervisor that will not be restarted. Returns their messages,
+    /// which become dead letters.
+    pub(super) fn close(
+        &self,
+        supervisor: Key,
+        reason: DeadLetterReason,
+    ) -> Vec<Box<dyn LeftMessages>> {
+        close_orphaned(self.take(supervisor), reason)
     }
 
     /// Returns all mailboxes that are still orphaned, by child supervisor, and holds none from now on.
@@ -91,16 +94,18 @@ fn address(mailbox: &Arc<dyn MailboxControl>) -> usize {
     Arc::as_ptr(mailbox).addr()
 }
 
-/// Closes the mailboxes that were not bound again meanwhile.
+/// Closes the mailboxes that were not bound again meanwhile. Returns their messages, which become dead
+/// letters.
 pub(super) fn close_orphaned(
     mailboxes: Vec<Arc<dyn MailboxControl>>,
     reason: DeadLetterReason,
-    now: Instant,
-) {
+) -> Vec<Box<dyn LeftMessages>> {
+    let mut left = Vec::new();
     for mailbox in mailboxes {
         if mailbox.is_orphaned() {
-            Arc::clone(&mailbox).close(reason, now);
+            left.extend(Arc::clone(&mailbox).close(reason));
             mailbox.unbind();
         }
     }
+    left
 }

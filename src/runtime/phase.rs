@@ -3,10 +3,12 @@
 //! A `watch` channel would do the same with more memory for each supervisor. perf: budgets row
 //! "10×10×10×10: build, stop"
 
+use std::pin::pin;
+
 use tokio::sync::Notify;
 
 use super::outcome::End;
-use crate::panic::catch_panic;
+use crate::panic::CatchWakerPanic;
 use crate::sync::Mutex;
 
 /// The phase of a supervisor.
@@ -35,7 +37,7 @@ impl Progress {
 
     pub(crate) fn up(&self) {
         *self.phase.lock() = SupervisorPhase::Up;
-        catch_panic(|| self.entered.notify_waiters());
+        self.entered.notify_waiters();
     }
 
     pub(crate) fn ended(&self, end: End) {
@@ -44,7 +46,7 @@ impl Progress {
             let was_up = matches!(*phase, SupervisorPhase::Up);
             *phase = SupervisorPhase::Ended { end, was_up };
         }
-        catch_panic(|| self.entered.notify_waiters());
+        self.entered.notify_waiters();
     }
 
     /// Waits until the phase satisfies `is_such`.
@@ -54,12 +56,12 @@ impl Progress {
     ) -> SupervisorPhase {
         loop {
             // Created before the phase is read, so that no change is missed in between.
-            let entered = self.entered.notified();
+            let entered = pin!(self.entered.notified());
             let phase = self.phase();
             if is_such(&phase) {
                 return phase;
             }
-            entered.await;
+            CatchWakerPanic::new(entered).await;
         }
     }
 }

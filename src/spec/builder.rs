@@ -221,7 +221,8 @@ macro_rules! common_options {
         /// # ;
         /// ```
         pub fn defaults(mut self, set: impl FnOnce(ChildDefaults) -> ChildDefaults) -> Self {
-            self.description.options.defaults = set(self.description.options.defaults);
+            let defaults = std::mem::take(&mut self.description.options.defaults);
+            self.description.options.defaults = set(defaults);
             self
         }
 

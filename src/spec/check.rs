@@ -8,11 +8,12 @@ use super::description::{Description, Options, Restarts};
 use super::order;
 use super::supervisor::{Supervisor, child_factory};
 use crate::child::{
-    ChildSpec, Nested, Resolved, check_intensity, check_limits, check_on_exhausted, check_twice,
+    ChildSpec, Nested, Resolved, check_intensity, check_limits, check_mailboxes,
+    check_on_exhausted, check_twice,
 };
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
-use crate::path::{LazyPath, Path, check_name};
+use crate::path::{LazyPath, check_name};
 use crate::policy::{PolicySource, Preset, Rules, unreachable};
 use crate::runtime::Blueprint;
 use crate::subscriber;
@@ -30,7 +31,7 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
     }
     let blueprint = blueprint(description, &path, children, &mut warnings)?;
     if blueprint.lends {
-        check_mailboxes(path.path(), &blueprint.children)?;
+        check_mailboxes(&path, &blueprint.children, false)?;
     }
     for warning in &warnings {
         subscriber::warn!(target: "verger::lifecycle", "{warning}");
@@ -38,28 +39,13 @@ pub(super) fn root(description: &Description) -> Result<Supervisor, BuildError> 
     Ok(Supervisor::new(Arc::new(blueprint), warnings))
 }
 
-/// Checks that no two children of the tree share a mailbox.
-fn check_mailboxes(root: &Path, children: &[ChildSpec]) -> Result<(), BuildError> {
-    let mut owners = HashMap::new();
-    // A list instead of recursion, as a tree can be a thousand levels deep.
-    let mut open = vec![(root.clone(), children)];
-    while let Some((above, children)) = open.pop() {
-        for child in children.iter().filter(|child| child.lends()) {
-            let path = above.join(child.name());
-            if let Some(mailbox) = child.factory.mailbox()
-                && let Some(owner) = owners.insert(Arc::as_ptr(mailbox).addr(), path.clone())
-            {
-                return Err(BuildError::MailboxTaken { path, owner });
-            }
-            open.push((path, child.factory.children()));
-        }
-    }
-    Ok(())
-}
-
 impl Nested for Description {
     fn children(&self) -> &[ChildSpec] {
         &self.children
+    }
+
+    fn take_children(&mut self) -> Vec<ChildSpec> {
+        std::mem::take(&mut self.children)
     }
 
     fn check(&self, path: &LazyPath) -> Result<(), BuildError> {
@@ -99,18 +85,12 @@ fn blueprint(
         children: Vec::new(),
         keys: Arc::default(),
         lends: false,
+        levels: 1,
     };
-    let (mut keys, mut mailboxes) = (HashMap::with_capacity(children.len()), HashMap::new());
+    let mut keys = HashMap::with_capacity(children.len());
     for (number, child) in (0..).zip(&children) {
-        let lends = child.lends();
-        blueprint.lends |= lends;
-        if lends
-            && let Some(mailbox) = child.factory.mailbox()
-            && let Some(owner) = mailboxes.insert(Arc::as_ptr(mailbox).addr(), child.name())
-        {
-            let (path, owner) = (path.join(child.name()), path.join(owner));
-            return Err(BuildError::MailboxTaken { path, owner });
-        }
+        blueprint.lends |= child.lends();
+        blueprint.levels = blueprint.levels.max(1 + child.levels());
         if keys.insert(Arc::clone(child.factory.name()), Key::of_number(number)).is_some() {
             let name = child.name().to_owned();
             return Err(BuildError::DuplicateChild { parent: path.path().clone(), name });

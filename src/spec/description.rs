@@ -1,5 +1,6 @@
 //! What the builders collect. Nothing of it is checked yet.
 
+use std::mem;
 use std::time::Duration;
 
 use crate::child::{ChildDefaults, ChildSpec};
@@ -27,8 +28,18 @@ impl Description {
     /// Replaces each child by the result of `change`.
     #[cfg(feature = "testing")]
     pub(super) fn map_children(mut self, change: &dyn Fn(ChildSpec) -> ChildSpec) -> Self {
-        self.children = self.children.into_iter().map(change).collect();
+        self.children = mem::take(&mut self.children).into_iter().map(change).collect();
         self
+    }
+}
+
+/// Without recursion, since a description can be deeper than a tree that may be built.
+impl Drop for Description {
+    fn drop(&mut self) {
+        let mut specs = mem::take(&mut self.children);
+        while let Some(mut spec) = specs.pop() {
+            spec.take_specs(&mut specs);
+        }
     }
 }
 

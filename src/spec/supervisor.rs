@@ -76,6 +76,10 @@ impl ChildMeta for Below {
         self.0.lends
     }
 
+    fn levels(&self) -> usize {
+        self.0.levels
+    }
+
     fn children(&self) -> &[ChildSpec] {
         &self.0.children
     }

@@ -1,6 +1,7 @@
 //! Subscriptions to events and dead letters.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,6 +9,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::dead_letter::{DeadLetter, drop_afterwards};
+use crate::panic::CatchWakerPanic;
 
 /// A stream of events or dead letters, beginning with the call that created it.
 ///
@@ -38,7 +40,7 @@ impl<T: Clone> Subscription<T> {
     pub async fn next(&mut self) -> Option<T> {
         let receiver = self.receiver.as_mut()?;
         loop {
-            match receiver.recv().await {
+            match CatchWakerPanic::new(pin!(receiver.recv())).await {
                 Ok(item) if (self.wanted)(&item) => return Some(item),
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => self.missed += missed,

@@ -230,6 +230,10 @@ impl Nested for WrappedNest {
         self.inner.children()
     }
 
+    fn take_children(&mut self) -> Vec<ChildSpec> {
+        Arc::get_mut(&mut self.inner).map(|inner| inner.take_children()).unwrap_or_default()
+    }
+
     fn check(&self, path: &LazyPath) -> Result<(), BuildError> {
         self.inner.check(path)
     }

@@ -69,6 +69,59 @@ async fn a_tree_has_at_most_1024_levels_of_supervisors() {
     app.stop("done").await.unwrap();
 }
 
+const TOO_DEEP: &str = "a supervisor named `s` is below 1024 others; a tree has at most 1024 levels \
+                        of supervisors, so give some of them a common supervisor";
+
+#[test]
+fn ten_thousand_nested_builders_can_be_dropped_and_are_refused() {
+    in_a_thread_of_2_mb(|| {
+        drop(chain(10_000));
+        drop(chain(10_000).into_child());
+        let tree = chain(10_000);
+        let clone = tree.clone();
+        drop(tree);
+        assert_eq!(clone.build().unwrap_err().to_string(), TOO_DEEP);
+        let bush = (0..3).fold(Supervisor::builder("s"), |bush, _| bush.child(chain(10_000)));
+        drop(bush);
+        // Each is the fallback of the one above.
+        let leaf = worker("leaf", async |ctx: Context| ctx.cancelled().await);
+        let below = |below, _| Supervisor::builder("s").child(leaf.clone().fallback(below));
+        drop((0..10_000).fold(Supervisor::builder("s"), below));
+
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let app = chain(1).build().unwrap().start().await.unwrap();
+            let error = app.start_child(chain(10_000)).await.unwrap_err();
+            assert!(error.to_string().ends_with(TOO_DEEP), "{error}");
+            app.stop("done").await.unwrap();
+        });
+    });
+}
+
+#[test]
+fn trees_that_were_built_before_count_as_levels() {
+    in_a_thread_of_2_mb(|| {
+        let around = |tree: Supervisor| Supervisor::builder("s").child(tree).build();
+        let mut tree = chain(1_000).build().unwrap();
+        for _ in 1_000..1_024 {
+            tree = around(tree).unwrap();
+        }
+        assert_eq!(around(tree.clone()).unwrap_err().to_string(), TOO_DEEP);
+
+        let as_fallback = worker("w", async |_ctx| ()).fallback(tree.clone());
+        let error = Supervisor::builder("app").child(as_fallback).build().unwrap_err();
+        assert_eq!(error.to_string(), TOO_DEEP);
+
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let app = Supervisor::builder("app").build().unwrap().start().await.unwrap();
+            let error = app.start_child(tree).await.unwrap_err();
+            assert!(error.to_string().ends_with(TOO_DEEP), "{error}");
+            app.stop("done").await.unwrap();
+        });
+    });
+}
+
 #[test]
 fn a_thousand_nested_supervisors_are_aborted_with_their_root() {
     in_a_thread_of_2_mb(|| {

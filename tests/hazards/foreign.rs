@@ -5,11 +5,12 @@ use std::error::Error;
 use std::fmt;
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{self, Wake, Waker};
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 use tracing::level_filters::LevelFilter;
 use verger::mailbox::{Inbox, WhileDown};
 use verger::policy::{Curve, OnExit};
@@ -235,6 +236,64 @@ async fn wakers_that_panic_end_nothing() {
 
     app.terminate_child("waits").await.unwrap();
     assert_untouched(app.clone()).await;
+}
+
+/// Lets a task wait for a future, between two polls of such futures with wakers that panic.
+async fn between_alarms<F>(mut future: impl FnMut() -> F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let alarm = |future: F| {
+        // It waits for as long as the test.
+        let mut future = Box::leak(Box::new(Box::pin(future)));
+        poll_with_alarm(Pin::new(&mut future));
+    };
+    alarm(future());
+    let task = tokio::spawn(future());
+    settle().await;
+    alarm(future());
+    task
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waker_that_panics_keeps_no_other_task_from_being_woken() {
+    let seen: Arc<Mutex<Vec<Context>>> = Arc::default();
+    let fails = worker_with("fails", Arc::clone(&seen), async |ctx: Context, seen| -> Exit {
+        seen.lock().unwrap().push(ctx);
+        sleep(secs(1)).await;
+        Err("once".into())
+    });
+    let app = Supervisor::builder("app").child(fails.restarts(0, secs(60)));
+    let app = app.build().unwrap().start().await.unwrap();
+    settle().await;
+    let events = between_alarms(|| {
+        let mut events = app.events();
+        async move { events.next().await.map(drop) }
+    });
+    let events = events.await;
+    let letters = between_alarms(|| {
+        let mut letters = app.dead_letters();
+        async move { letters.next().await.map(drop) }
+    });
+    let letters = letters.await;
+    let ends = between_alarms(|| {
+        let app = app.clone();
+        async move { app.wait().await.err().map(drop) }
+    });
+    let ends = ends.await;
+    let ctx = seen.lock().unwrap()[0].clone();
+    let cancelled = between_alarms(|| {
+        let ctx = ctx.clone();
+        async move {
+            ctx.cancelled().await;
+            Some(())
+        }
+    });
+    let cancelled = cancelled.await;
+
+    for task in [events, letters, ends, cancelled] {
+        assert_eq!(timeout(secs(9), task).await.expect("it is woken").unwrap(), Some(()));
+    }
 }
 
 /// An error that is its own cause.

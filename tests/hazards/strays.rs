@@ -205,6 +205,8 @@ async fn a_loop_over_calls_that_need_no_answer_lets_other_tasks_run() {
     // tokio lets a task take 128 steps in a poll.
     const MANY: u32 = 10_000 / 128 / 2;
     assert!(yields(async || app.which_child("").await.unwrap_err()).await > MANY);
+    assert!(yields(async || app.supervisor("").await.unwrap_err()).await > MANY);
+    assert!(yields(async || app.supervisor("below").await.unwrap()).await > 0);
     assert!(yields(async || app.start_child(worker("", idle)).await.unwrap_err()).await > MANY);
     app.stop("done").await.unwrap();
     assert!(yields(async || app.wait().await.unwrap()).await > MANY);

@@ -355,15 +355,63 @@ async fn a_mailbox_belongs_to_one_child_at_a_time() {
     let cousins = app().child(spec.clone()).child(other.clone());
     assert_eq!(cousins.build().unwrap_err().to_string(), text);
 
-    // If the second supervisor is added later, the conflict is found when its child starts.
+    // The same if the second supervisor is added later.
     let tree = app().child(spec).build().unwrap().start().await.unwrap();
-    tree.start_child(other).await.unwrap();
-    settle().await;
-    let info = tree.which_child("other/reader").await.unwrap();
-    assert_eq!(
-        info.last_exit.unwrap().to_string(),
-        "failed: the mailbox of `app/other/reader` belongs to `app/reader`; make one for each child"
-    );
+    assert_eq!(tree.start_child(other).await.unwrap_err().to_string(), text);
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn cousins_in_a_supervisor_that_is_added_later_share_no_mailbox() {
+    let (_address, mailbox) = mailbox::<Message>();
+    let spec = Reader::new().spec(mailbox);
+    let named = |name| Supervisor::builder(name).child(spec.clone());
+    let region = Supervisor::builder("region").child(named("north")).child(named("south"));
+    let text = "`app/region/south/reader` uses the mailbox of `app/region/north/reader`; make one \
+                mailbox for each child";
+
+    let tree = app().build().unwrap().start().await.unwrap();
+
+    let error = tree.start_child(region.clone()).await.unwrap_err();
+    assert_eq!(error.to_string(), text);
+    assert_eq!(app().child(region).build().unwrap_err().to_string(), text);
+    tree.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_may_have_the_mailbox_of_its_child_only() {
+    let (_address, mailbox) = mailbox::<Message>();
+    let spec = Reader::new().spec(mailbox);
+    let other =
+        worker_with_mailbox("other", mailbox_with_capacity(1).1, async |_, _: Inbox<u8>| ());
+    let text = "`app/other` uses the mailbox of `app/reader`; make one mailbox for each child";
+
+    let own = app().child(spec.clone().fallback(spec.clone()));
+    assert!(own.build().is_ok());
+    let taken = app().child(spec.clone()).child(other.fallback(spec));
+    assert_eq!(taken.build().unwrap_err().to_string(), text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_mistakes_a_shared_mailbox_is_the_last() {
+    let (_address, mailbox) = mailbox::<Message>();
+    let spec = Reader::new().spec(mailbox);
+    let twice = app().child(spec.clone()).child(spec.clone());
+    let text = "`app` has two children named `reader`; give one of them another name";
+    assert_eq!(twice.build().unwrap_err().to_string(), text);
+    let significant = spec.clone().named("second").significant();
+    let text = app().child(spec.clone()).child(significant).build().unwrap_err().to_string();
+    assert!(text.starts_with("`app/second` is significant, but"), "{text}");
+
+    // The same when a child is added.
+    let tree = app().child(spec.clone()).build().unwrap().start().await.unwrap();
+    let error = tree.start_child(spec.clone()).await.unwrap_err();
+    assert!(matches!(error, verger::ControlError::AlreadyStarted { .. }), "{error}");
+    tree.terminate_child("reader").await.unwrap();
+    let error = tree.start_child(spec.clone()).await.unwrap_err();
+    assert!(matches!(error, verger::ControlError::AlreadyPresent { .. }), "{error}");
+    let error = tree.start_child(spec.named("second").significant()).await.unwrap_err();
+    assert!(error.to_string().contains("`app/second` is significant, but"), "{error}");
     tree.stop("enough").await.unwrap();
 }
 

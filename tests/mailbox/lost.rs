@@ -1,11 +1,13 @@
 //! Messages that `recv` returned to an incarnation that failed.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::task::AbortHandle;
 use verger::dead_letter::{DeadLetterReason, DeadLetterStore, ReplayError};
 use verger::mailbox::AskError;
 use verger::status::EventKind;
-use verger::{ExitReason, HealthCheck, Shutdown, worker_with_mailbox};
+use verger::{ExitReason, HealthCheck, Shutdown, worker, worker_with_mailbox};
 
 use super::*;
 
@@ -201,5 +203,112 @@ async fn a_child_that_failed_while_it_ran_may_still_finish_its_message() {
         tree.pass(ms(900)).await;
         assert_eq!(tree.lost(), lost, "after {takes:?}");
         tree.handle.stop("enough").await.unwrap();
+    }
+}
+
+/// A reader that keeps the first message in hand.
+fn holding(mailbox: Mailbox<Message>) -> ChildSpec {
+    worker_with_mailbox("reader", mailbox, async |ctx: Context, mut inbox: Inbox<Message>| {
+        let _in_hand = inbox.recv().await;
+        ctx.set_status("busy");
+        std::future::pending::<()>().await;
+    })
+}
+
+/// Runs a tree, sends a message to its reader, and aborts the root's task.
+async fn abort_with_message_in_hand(root: SupervisorBuilder, address: &Address<Message>) {
+    let running = tokio::spawn(root.build().unwrap().run());
+    settle().await;
+    address.try_send(Note(1)).unwrap();
+    settle().await;
+    assert!(address.is_empty(), "it is in hand");
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_in_hand_when_the_root_is_dropped_is_lost() {
+    let store = DeadLetterStore::default();
+    let (address, mailbox) = mailbox();
+    let (tx, rx) = std::sync::mpsc::channel();
+    let watcher = worker("watcher", move |ctx: Context| {
+        tx.send(ctx.parent().dead_letters()).unwrap();
+        async move { ctx.cancelled().await }
+    });
+    let root = app().dead_letter_store(&store).child(watcher).child(holding(mailbox));
+
+    abort_with_message_in_hand(root, &address).await;
+
+    let mut letters = rx.recv().unwrap();
+    let letter = letters.next().await.expect("before the subscription has ended");
+    assert_eq!(letter.reason, DeadLetterReason::LostInFailure);
+    assert_eq!((letter.target.as_str(), letter.incarnation), ("app/reader", 1));
+    assert_eq!(letter.error.unwrap().to_string(), "aborted");
+    assert!(letters.next().await.is_none());
+    assert_eq!(store.counts().of(DeadLetterReason::LostInFailure), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_is_one_further_down_which_only_a_store_and_the_log_learn_of() {
+    let store = DeadLetterStore::default();
+    let (address, mailbox) = mailbox();
+    let below = Supervisor::builder("below").child(holding(mailbox));
+    let root = app().dead_letter_store(&store).child(below);
+
+    abort_with_message_in_hand(root, &address).await;
+
+    let [entry] = &store.entries()[..] else { panic!("{:?}", store.entries()) };
+    assert_eq!(entry.letter.reason, DeadLetterReason::LostInFailure);
+    assert_eq!(entry.letter.target.as_str(), "app/below/reader");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_in_hand_below_a_supervisor_that_is_aborted_is_a_letter_for_those_above() {
+    let (address, mailbox) = mailbox();
+    let below = Supervisor::builder("below").child(holding(mailbox).shutdown(secs(100)));
+    let below = below.into_child().shutdown(Shutdown::from(ms(100)));
+    let app = app().child(below).build().unwrap().start().await.unwrap();
+    let mut letters = app.dead_letters();
+    settle().await;
+    address.try_send(Note(1)).unwrap();
+    settle().await;
+
+    app.terminate_child("below").await.unwrap();
+
+    let letter = letters.try_next().unwrap();
+    assert_eq!(letter.reason, DeadLetterReason::LostInFailure);
+    assert_eq!(letter.target.as_str(), "app/below/reader");
+    assert!(letters.try_next().is_none());
+    app.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exit_that_was_not_handled_when_the_root_is_dropped_keeps_its_reason() {
+    for (fails, lost) in [(true, &["failed: on request"][..]), (false, &[])] {
+        let store = DeadLetterStore::default();
+        let (address, mailbox) = mailbox();
+        let root: Arc<OnceLock<AbortHandle>> = Arc::default();
+        let aborted = Arc::clone(&root);
+        let run = move |_ctx, mut inbox: Inbox<Message>| {
+            let aborted = Arc::clone(&aborted);
+            async move {
+                inbox.recv().await;
+                // The root is dropped in its next turn, which is after the exit.
+                aborted.get().expect("it runs").abort();
+                if fails { Exit::Err("on request".into()) } else { Ok(()) }
+            }
+        };
+        let spec = worker_with_mailbox("reader", mailbox, run);
+        let tree = app().dead_letter_store(&store).child(spec).build().unwrap();
+        let running = tokio::spawn(tree.run());
+        root.set(running.abort_handle()).unwrap();
+        settle().await;
+        address.try_send(Note(1)).unwrap();
+        assert!(running.await.unwrap_err().is_cancelled());
+
+        let entries = store.entries();
+        let errors = entries.iter().map(|it| it.letter.error.as_ref().unwrap().to_string());
+        assert_eq!(errors.collect::<Vec<_>>(), lost);
     }
 }

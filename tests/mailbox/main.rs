@@ -15,7 +15,9 @@ mod life;
 #[path = "../common/log.rs"]
 mod log;
 mod lost;
+mod many_letters;
 mod message_starts;
+mod own_sends;
 mod senders;
 mod stops;
 mod while_down;

@@ -1,5 +1,7 @@
 //! Senders that wait for room in a full mailbox.
 
+use std::panic::AssertUnwindSafe;
+
 use super::*;
 
 async fn full() -> Tree {
@@ -170,7 +172,7 @@ async fn a_send_cancelled_when_room_is_free_has_not_sent_and_the_next_send_has()
     let fourth = sending(&tree, 4);
     settle().await;
 
-    // Only one message is read, and its room is reserved for the third, which isn't polled.
+    // The first message that is read makes room for the third, which isn't polled.
     tree.reader.starts([Begin::Ok]);
     tree.pass(WAIT + ms(50)).await;
     assert_eq!(tree.log()[..3], ["start#2", "1#2", "2#2"]);
@@ -180,4 +182,101 @@ async fn a_send_cancelled_when_room_is_free_has_not_sent_and_the_next_send_has()
     assert_eq!(fourth.await.unwrap(), Ok(()));
     assert!(tree.letters().is_empty());
     assert!(tree.address.is_empty());
+}
+
+/// Polls a future once, and returns whether it is ready.
+fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> bool {
+    future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_is_not_polled_holds_no_room() {
+    let tree = Tree::with(Reader::new(), 1, |it| it, |spec| spec).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+    let mut idle = Box::pin(tree.address.send(Note(9)));
+    assert!(!poll_once(idle.as_mut()), "there is no room");
+    tree.pass(WAIT + ms(50)).await;
+    assert!(tree.address.is_empty(), "now there is room for it");
+
+    tree.send([Note(2)]);
+    settle().await;
+    let answer = tree.address.ask(|reply| Ask(3, reply)).await;
+
+    assert_eq!(answer.unwrap(), "3 by 2");
+    assert!(poll_once(idle.as_mut()), "it can still send");
+    settle().await;
+    assert_eq!(tree.log(), ["start#1", "start#2", "1#2", "2#2", "3?#2", "9#2"]);
+    tree.handle.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_whose_room_was_taken_keeps_its_place() {
+    let tree = Tree::with(Reader::new(), 1, |it| it, |spec| spec).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+    let mut slow = Box::pin(tree.address.send(Note(3)));
+    assert!(!poll_once(slow.as_mut()));
+    let fourth = sending(&tree, 4);
+    settle().await;
+    tree.pass(WAIT + ms(50)).await;
+
+    // Before the third is polled again.
+    tree.send([Note(2)]);
+    assert!(!poll_once(slow.as_mut()), "its room was taken");
+    settle().await;
+    assert!(!fourth.is_finished(), "the fourth doesn't overtake the third");
+    assert!(poll_once(slow.as_mut()));
+    settle().await;
+
+    assert_eq!(fourth.await.unwrap(), Ok(()));
+    assert_eq!(tree.log(), ["start#1", "start#2", "1#2", "2#2", "3#2", "4#2"]);
+    tree.handle.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_sender_does_not_overtake_one_that_was_woken() {
+    let tree = Tree::with(Reader::new(), 1, |it| it, |spec| spec).await;
+    tree.fail().await;
+    tree.send([Note(1)]);
+    let mut woken = Box::pin(tree.address.send(Note(2)));
+    assert!(!poll_once(woken.as_mut()));
+    tree.pass(WAIT + ms(50)).await;
+
+    let third = sending(&tree, 3);
+    settle().await;
+    assert!(!third.is_finished(), "it waits behind the second");
+    assert!(poll_once(woken.as_mut()));
+    settle().await;
+
+    assert_eq!(third.await.unwrap(), Ok(()));
+    assert_eq!(tree.log(), ["start#1", "start#2", "1#2", "2#2", "3#2"]);
+    tree.handle.stop("enough").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_whose_check_panics_leaves_its_place() {
+    let check = |mailbox: Mailbox<Message>| {
+        mailbox.final_message(|message| match message {
+            Note(2) => panic!("unsure"),
+            message => matches!(message, End),
+        })
+    };
+    let reader = Reader::new();
+    reader.starts([Begin::Fail(ms(100))]);
+    let tree = Tree::with(reader, 1, check, |spec| spec).await;
+    tree.send([Note(1)]);
+    let mut second = Box::pin(tree.address.send(Note(2)));
+    assert!(!poll_once(second.as_mut()), "there is no room");
+    tree.pass(ms(100)).await;
+
+    // The child is down now, so that the message is checked.
+    let polled = std::panic::catch_unwind(AssertUnwindSafe(|| poll_once(second.as_mut())));
+    assert!(polled.is_err());
+    drop(second);
+    let third = sending(&tree, 3);
+    tree.pass(WAIT + ms(50)).await;
+
+    assert_eq!(third.await.unwrap(), Ok(()));
+    tree.handle.stop("enough").await.unwrap();
 }

@@ -80,9 +80,7 @@ impl<M: 'static> MailboxState<M> {
             return VecDeque::new();
         }
         let left = self.queue.drain();
-        while let Some(waker) = self.queue.admit() {
-            fx.senders.push(waker);
-        }
+        fx.senders = self.queue.wake_all();
         left
     }
 

@@ -105,8 +105,8 @@ impl<M: 'static> MailboxState<M> {
         let closing = lent.ending == LoanEnding::Closing;
         let envelope = match take {
             Take::Deliver => self.queue.lend(from),
-            Take::Receive => self.queue.take(from).map(|(envelope, admitted)| {
-                fx.sender = admitted;
+            Take::Receive => self.queue.take(from).map(|(envelope, sender)| {
+                fx.sender = sender;
                 self.progress = true;
                 self.take_in_hand(envelope.asker.clone());
                 envelope

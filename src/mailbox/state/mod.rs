@@ -21,7 +21,7 @@
 mod control;
 mod lending;
 
-use std::task::{Poll, Waker};
+use std::task::Waker;
 use std::time::Instant;
 
 use super::ask::Question;
@@ -105,6 +105,8 @@ impl<M: 'static> MailboxState<M> {
     }
 
     /// Accepts a message. `checked`: it isn't the child's final one, or that was handled.
+    ///
+    /// A sender that has waited keeps its place if it has to wait on, or if the message is to be checked.
     pub(super) fn send(
         &mut self,
         envelope: Envelope<M>,
@@ -119,18 +121,29 @@ impl<M: 'static> MailboxState<M> {
         {
             return Err(Unsent::MayBeFinal(envelope, is_final.clone()));
         }
-        if self.is_closed() {
+        // The number under which the sender has waited. It leaves its place unless it waits on.
+        let waited = match when_full {
+            WhenFull::Wait { number, .. } => number,
+            WhenFull::Overflow | WhenFull::Reject => None,
+        };
+        let (is_closed, diverts) = (self.is_closed(), down && self.diverts());
+        if let Some(number) = waited.filter(|_| is_closed || diverts) {
+            self.leave(number, fx);
+        }
+        if is_closed {
             return Err(Unsent::Closed(envelope.message));
         }
-        if down && self.diverts() {
+        if diverts {
             let to = self.options().while_down.clone();
             return Ok(Sent::Undeliverable(Undeliverable::Diverted(envelope, to)));
         }
         let mut sent = Sent::Queued;
-        if self.queue.is_full() {
+        if self.has_no_room(when_full) {
             match self.overflow(when_full) {
-                WhenFull::Wait(waker) => {
-                    return Ok(Sent::Waiting(envelope.message, self.queue.wait(waker.clone())));
+                WhenFull::Wait { number, waker } => {
+                    let (number, stale) = self.queue.wait(number, waker);
+                    fx.stale = stale;
+                    return Ok(Sent::Waiting(envelope.message, number));
                 }
                 WhenFull::Reject => return Err(Unsent::Full(envelope.message)),
                 WhenFull::Overflow if self.options().overflow == Overflow::DropNewest => {
@@ -151,16 +164,29 @@ impl<M: 'static> MailboxState<M> {
                 }
             }
         }
+        if let Some(number) = waited {
+            fx.stale = self.queue.end_wait(number);
+        }
         fx.receiver = self.push(envelope);
         self.notify_pending(true, fx);
         Ok(sent)
     }
 
-    /// Whether a message is just queued, whatever the options are: the child runs, and there is room.
-    /// [`send`](Self::send) would do the same. perf: budgets row "message"
+    /// Returns `true` if a message can't be queued now. One that may wait stays behind those that wait
+    /// already.
+    fn has_no_room(&self, when_full: WhenFull<'_>) -> bool {
+        match when_full {
+            WhenFull::Wait { number, .. } => !self.queue.has_room_for(number),
+            WhenFull::Overflow | WhenFull::Reject => self.queue.is_full(),
+        }
+    }
+
+    /// Whether a message is just queued, whatever the options are: the child runs, there is room, and no
+    /// sender waits. [`send`](Self::send) would do the same. perf: budgets row "message"
     pub(super) fn accepts_plainly(&self) -> bool {
         matches!(&self.phase, MailboxPhase::Lent(loan) if loan.ending == LoanEnding::No)
             && !self.queue.is_full()
+            && !self.queue.has_senders()
     }
 
     /// Queues a message. There must be room. Returns the waker of the inbox that waits for it.
@@ -192,18 +218,6 @@ impl<M: 'static> MailboxState<M> {
     /// messages gets all of them.
     fn diverts(&self) -> bool {
         !matches!(self.options().while_down, Diversion::Stash) && !self.binding.start_on_message()
-    }
-
-    /// Polls for a sender that waits for room.
-    pub(super) fn poll_room(
-        &mut self,
-        number: u64,
-        waker: &Waker,
-        fx: &mut MailboxEffects,
-    ) -> Poll<()> {
-        let (poll, stale) = self.queue.poll_wait(number, waker);
-        fx.stale = stale;
-        poll
     }
 
     /// Removes a sender that waits for room.

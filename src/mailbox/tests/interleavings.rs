@@ -60,7 +60,7 @@ fn loom_two_senders_with_room_for_one_send_once_each() {
 }
 
 #[test]
-fn loom_an_inbox_is_woken_by_a_sender_that_an_ack_has_admitted() {
+fn loom_an_inbox_is_woken_by_a_sender_that_an_ack_has_made_room_for() {
     check(|| {
         let mut mailbox = BoundMailbox::new(1);
         let mut inbox = mailbox.lend();

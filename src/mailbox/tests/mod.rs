@@ -180,7 +180,7 @@ impl<M: Send + 'static> BoundMailbox<M> {
         number: Option<u64>,
         waker: &Waker,
     ) -> Result<Option<(M, u64)>, SendError<M>> {
-        match self.shared.poll_send(message, number, waker)? {
+        match self.shared.send(Envelope::new(message), WhenFull::Wait { number, waker })? {
             Sent::Queued => Ok(None),
             Sent::Undeliverable(it) => {
                 self.shared.dispose(it, self.now);
@@ -210,11 +210,11 @@ impl<M: Send + 'static> BoundMailbox<M> {
     }
 
     fn close(&self, reason: DeadLetterReason) {
-        Arc::clone(&self.shared).close(reason, self.now);
+        drop(Arc::clone(&self.shared).close(reason));
     }
 
     fn mark_idle(&self) {
-        Arc::clone(&self.shared).mark_idle(self.now);
+        drop(Arc::clone(&self.shared).mark_idle());
     }
 
     #[cfg(not(verger_loom))]

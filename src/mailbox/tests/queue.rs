@@ -9,8 +9,10 @@ use super::*;
 
 #[derive(Clone, Copy, Debug)]
 enum QueueStep {
-    /// Pushes if there is room, and waits otherwise.
+    /// Pushes if there is room behind the senders that wait, and waits otherwise.
     Send,
+    /// Pushes if there is any room.
+    TrySend,
     /// Takes from this part of all numbers on, in eighths: 0 holds nothing back.
     Take(u64),
     Lend(u64),
@@ -18,10 +20,11 @@ enum QueueStep {
     GiveBack(prop::sample::Index, bool),
     Evict,
     Leave(prop::sample::Index),
+    /// A sender that had to wait, or was released, tries again.
     Poll(prop::sample::Index),
     Release,
     DrainUndelivered,
-    /// Drains, and admits senders as a caller of `drain` must do.
+    /// Drains, and wakes senders as a caller of `drain` must do.
     Drain,
 }
 
@@ -30,13 +33,14 @@ fn step() -> impl Strategy<Value = QueueStep> {
     let from = || prop_oneof![3 => Just(0), 1 => 0..9_u64];
     prop_oneof![
         8 => Just(QueueStep::Send),
+        2 => Just(QueueStep::TrySend),
         3 => from().prop_map(QueueStep::Take),
         4 => from().prop_map(QueueStep::Lend),
         2 => index().prop_map(QueueStep::Settle),
         3 => (index(), any::<bool>()).prop_map(|(which, failed)| QueueStep::GiveBack(which, failed)),
         1 => Just(QueueStep::Evict),
         2 => index().prop_map(QueueStep::Leave),
-        2 => index().prop_map(QueueStep::Poll),
+        4 => index().prop_map(QueueStep::Poll),
         1 => Just(QueueStep::Release),
         1 => Just(QueueStep::DrainUndelivered),
         1 => Just(QueueStep::Drain),
@@ -60,9 +64,9 @@ struct QueueModel {
     /// By the number in the queue.
     queued: BTreeMap<u64, (u32, ExpectedDelivery)>,
     lent: Vec<Envelope<u32>>,
-    /// The numbers of the senders that wait, and of those that are admitted.
+    /// The numbers of the senders that wait, in order, and those that were woken since their last poll.
     waiting: Vec<u64>,
-    admitted: BTreeSet<u64>,
+    woken: BTreeSet<u64>,
     senders: u64,
 }
 
@@ -71,23 +75,37 @@ impl QueueModel {
         self.queued.len() + self.lent.len()
     }
 
-    fn is_full(&self) -> bool {
-        self.len() + self.admitted.len() >= self.capacity
+    /// Whether a sender may send: one that waits under this number, or a new one.
+    fn has_room_for(&self, number: Option<u64>) -> bool {
+        let before = self.waiting.iter().take_while(|&&it| Some(it) != number).count();
+        self.len() + before < self.capacity
     }
 
-    fn push(&mut self, message: u32) {
+    fn push(&mut self) {
+        let message = self.sent;
+        self.sent += 1;
         let id = self.next_id;
         self.next_id += 1;
         self.queued.insert(id, (message, ExpectedDelivery { id, ..ExpectedDelivery::default() }));
     }
 
-    /// Returns how many senders are woken.
-    fn admit(&mut self) -> usize {
-        if self.is_full() || self.waiting.is_empty() {
-            return 0;
-        }
-        self.admitted.insert(self.waiting.remove(0));
-        1
+    /// Wakes the senders that have room and were not woken. Returns how many.
+    fn wake(&mut self) -> usize {
+        let waiting = self.waiting.clone().into_iter();
+        let with_room = waiting.filter(|&number| self.has_room_for(Some(number)));
+        with_room.collect::<Vec<_>>().into_iter().filter(|it| self.woken.insert(*it)).count()
+    }
+
+    /// Removes a sender. Returns whether it waited, and was not woken.
+    fn leave(&mut self, number: u64) -> bool {
+        let waited = self.waiting.contains(&number);
+        self.waiting.retain(|&it| it != number);
+        !self.woken.remove(&number) && waited
+    }
+
+    /// Removes all senders. Returns how many were not woken.
+    fn release(&mut self) -> usize {
+        std::mem::take(&mut self.waiting).len() - std::mem::take(&mut self.woken).len()
     }
 
     fn pick(&mut self, from: u64) -> Option<(u32, ExpectedDelivery)> {
@@ -117,22 +135,28 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
         let from = |eighths: u64| naive.next_id * eighths / 8;
         match step {
             QueueStep::Send => {
-                prop_assert_eq!(queue.is_full(), naive.is_full());
-                if queue.is_full() {
-                    prop_assert_eq!(queue.wait(Waker::noop().clone()), naive.senders);
+                prop_assert_eq!(queue.has_room_for(None), naive.has_room_for(None));
+                if queue.has_room_for(None) {
+                    queue.push(Envelope::new(naive.sent));
+                    naive.push();
+                } else {
+                    prop_assert_eq!(queue.wait(None, Waker::noop()).0, naive.senders);
                     naive.waiting.push(naive.senders);
                     naive.senders += 1;
-                } else {
+                }
+            }
+            QueueStep::TrySend => {
+                prop_assert_eq!(queue.is_full(), naive.len() >= capacity);
+                if !queue.is_full() {
                     queue.push(Envelope::new(naive.sent));
-                    naive.push(naive.sent);
-                    naive.sent += 1;
+                    naive.push();
                 }
             }
             QueueStep::Take(eighths) => {
                 let from = from(eighths);
                 let taken = queue.take(from);
                 let picked = naive.pick(from);
-                let woken = if picked.is_some() { naive.admit() } else { 0 };
+                let woken = naive.wake();
                 prop_assert_eq!(taken.as_ref().map(|(it, _)| known(it)), picked);
                 let waker = taken.and_then(|(_, waker)| waker);
                 prop_assert_eq!(usize::from(waker.is_some()), woken);
@@ -149,7 +173,7 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
             QueueStep::Settle(which) if !naive.lent.is_empty() => {
                 let envelope = naive.lent.remove(which.index(naive.lent.len()));
                 let waker = queue.settle(&envelope);
-                prop_assert_eq!(usize::from(waker.is_some()), naive.admit());
+                prop_assert_eq!(usize::from(waker.is_some()), naive.wake());
             }
             QueueStep::GiveBack(which, failed) if !naive.lent.is_empty() => {
                 let envelope = naive.lent.remove(which.index(naive.lent.len()));
@@ -164,33 +188,36 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
                 prop_assert_eq!(evicted.as_ref().map(known), naive.pick(0));
                 if evicted.is_some() {
                     queue.push(Envelope::new(naive.sent));
-                    naive.push(naive.sent);
-                    naive.sent += 1;
+                    naive.push();
                 }
             }
             QueueStep::Leave(which) if naive.senders > 0 => {
                 let number = which.index(usize::try_from(naive.senders).unwrap()) as u64;
                 let (own, next) = queue.leave(number);
-                prop_assert_eq!(own.is_some(), naive.waiting.contains(&number));
-                naive.waiting.retain(|&it| it != number);
-                let woken = if naive.admitted.remove(&number) { naive.admit() } else { 0 };
-                prop_assert_eq!(usize::from(next.is_some()), woken);
+                prop_assert_eq!(own.is_some(), naive.leave(number));
+                prop_assert_eq!(usize::from(next.is_some()), naive.wake());
             }
             // A sender that may send does so at once.
             QueueStep::Poll(which) if naive.senders > 0 => {
                 let number = which.index(usize::try_from(naive.senders).unwrap()) as u64;
-                let poll = queue.poll_wait(number, Waker::noop()).0;
-                prop_assert_eq!(poll.is_pending(), naive.waiting.contains(&number));
-                if naive.admitted.remove(&number) {
+                let has_room = naive.has_room_for(Some(number));
+                prop_assert_eq!(queue.has_room_for(Some(number)), has_room);
+                if has_room {
+                    let kept = queue.end_wait(number);
+                    prop_assert_eq!(kept.is_some(), naive.leave(number));
                     queue.push(Envelope::new(naive.sent));
-                    naive.push(naive.sent);
-                    naive.sent += 1;
+                    naive.push();
+                } else if naive.waiting.contains(&number) {
+                    prop_assert_eq!(queue.wait(Some(number), Waker::noop()).0, number);
+                    naive.woken.remove(&number);
+                } else {
+                    prop_assert_eq!(queue.wait(Some(number), Waker::noop()).0, naive.senders);
+                    naive.waiting.push(naive.senders);
+                    naive.senders += 1;
                 }
             }
             QueueStep::Release => {
-                prop_assert_eq!(queue.release_senders().len(), naive.waiting.len());
-                naive.waiting.clear();
-                naive.admitted.clear();
+                prop_assert_eq!(queue.release_senders().len(), naive.release());
             }
             // A caller that drains undelivered messages releases all senders.
             QueueStep::DrainUndelivered => {
@@ -198,18 +225,13 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
                 let fresh: Vec<_> = fresh.map(|it| it.0).collect();
                 naive.queued.retain(|_, (_, it)| it.attempts > 0);
                 prop_assert!(same(queue.drain_undelivered(), &fresh));
-                prop_assert_eq!(queue.release_senders().len(), naive.waiting.len());
-                naive.waiting.clear();
-                naive.admitted.clear();
+                prop_assert_eq!(queue.release_senders().len(), naive.release());
             }
             QueueStep::Drain => {
                 let all: Vec<_> = std::mem::take(&mut naive.queued).into_values().collect();
                 let all: Vec<_> = all.into_iter().map(|it| it.0).collect();
                 prop_assert!(same(queue.drain(), &all));
-                while queue.admit().is_some() {
-                    prop_assert_eq!(naive.admit(), 1);
-                }
-                prop_assert_eq!(naive.admit(), 0);
+                prop_assert_eq!(queue.wake_all().len(), naive.wake());
             }
             QueueStep::Settle(_)
             | QueueStep::GiveBack(..)
@@ -222,8 +244,8 @@ fn run(capacity: usize, steps: Vec<QueueStep>) -> Result<(), TestCaseError> {
         prop_assert_eq!(queue.is_empty(), naive.queued.is_empty());
         prop_assert_eq!(queue.has_failed_before(), naive.has_failed_before());
         prop_assert_eq!(queue.next_id(), naive.next_id);
-        prop_assert!(naive.len() + naive.admitted.len() <= capacity);
-        prop_assert!(naive.waiting.is_empty() || queue.is_full());
+        prop_assert_eq!(queue.has_senders(), !naive.waiting.is_empty());
+        prop_assert_eq!(naive.wake(), 0, "a sender that has room was not woken");
     }
     Ok(())
 }
@@ -239,20 +261,22 @@ proptest! {
 }
 
 #[test]
-fn of_thousands_of_senders_the_oldest_is_admitted_first_and_any_may_leave() {
+fn of_thousands_of_senders_the_oldest_sends_first_and_any_may_leave() {
     const SENDERS: u64 = 20_000;
     let mut queue = MessageQueue::new(1);
     queue.push(Envelope::new(0));
     for _ in 0..SENDERS {
-        queue.wait(Waker::noop().clone());
+        queue.wait(None, Waker::noop());
     }
     for number in (0..SENDERS).filter(|it| it % 2 == 0) {
         assert!(queue.leave(number).0.is_some());
     }
     for number in (0..SENDERS).filter(|it| it % 2 == 1) {
-        assert!(queue.poll_wait(number, Waker::noop()).0.is_pending());
-        queue.take(0).unwrap();
-        assert!(queue.poll_wait(number, Waker::noop()).0.is_ready());
+        assert!(!queue.has_room_for(Some(number)));
+        let (_, woken) = queue.take(0).unwrap();
+        assert!(woken.is_some());
+        assert!(queue.has_room_for(Some(number)) && !queue.has_room_for(Some(number + 2)));
+        assert!(queue.end_wait(number).is_none());
         queue.push(Envelope::new(number));
     }
     assert_eq!(queue.len(), 1);

@@ -44,7 +44,7 @@ fn crowded() -> (BoundMailbox<u32>, u64, Envelope<u32>, Arc<CountingWaker>, Arc<
 }
 
 #[test]
-fn an_inbox_is_woken_for_the_message_of_a_sender_admitted_by_an_ack() {
+fn an_inbox_is_woken_for_the_message_of_a_sender_that_an_ack_has_made_room_for() {
     let (mailbox, loan, first, sender, reader) = crowded();
 
     mailbox.shared.ack(&first, &*mailbox.holder);
@@ -56,7 +56,7 @@ fn an_inbox_is_woken_for_the_message_of_a_sender_admitted_by_an_ack() {
 }
 
 #[test]
-fn an_inbox_is_woken_for_the_message_of_a_sender_admitted_for_a_poisonous_one() {
+fn an_inbox_is_woken_for_the_message_of_a_sender_that_takes_the_place_of_a_poisonous_one() {
     let (mailbox, loan, first, sender, reader) = crowded();
     mailbox.shared.set_option(|options| options.max_attempts = Some(std::num::NonZeroU32::MIN));
 

@@ -106,20 +106,32 @@ impl Driver {
     ///
     /// It must be called after an event was handled completely: the machine decides about a child only
     /// then.
-    pub(super) fn settle_mailboxes(&self, down: &[Key], now: Instant) {
+    pub(super) fn settle_mailboxes(&mut self, down: &[Key], now: Instant) {
         // If the supervisor may be restarted, its mailboxes are kept until it has ended.
         if down.is_empty() || self.may_return() {
             return;
         }
         for &key in down {
             let returns = self.machine.returns(key);
-            match self.mailbox(key).map(Arc::clone) {
-                Some(mailbox) if !returns => mailbox.close(self.close_reason(key), now),
-                Some(mailbox) if self.machine.awaits_message(key) => mailbox.mark_idle(now),
-                None if !returns => {
-                    self.shared.orphaned_mailboxes.close(key, self.close_reason(key), now);
-                }
-                Some(_) | None => {}
+            if !returns {
+                self.close_down(key, now);
+            } else if self.machine.awaits_message(key)
+                && let Some(mailbox) = self.mailbox(key).map(Arc::clone)
+            {
+                self.publish_in_turn(mailbox.mark_idle(), now);
+            }
+        }
+    }
+
+    /// Closes the mailbox of a child that is down for good, or the mailboxes below it.
+    fn close_down(&mut self, key: Key, now: Instant) {
+        let reason = self.close_reason(key);
+        match self.mailbox(key).map(Arc::clone) {
+            Some(mailbox) => self.publish_in_turn(mailbox.close(reason), now),
+            // The machine may have forgotten by now that the child was a supervisor.
+            None => {
+                let left = self.shared.orphaned_mailboxes.close(key, reason);
+                self.publish_in_turn(left, now);
             }
         }
     }
@@ -134,20 +146,17 @@ impl Driver {
     }
 
     /// The child is removed or replaced.
-    pub(super) fn remove_mailbox(&self, key: Key, now: Instant) {
+    pub(super) fn remove_mailbox(&mut self, key: Key, now: Instant) {
+        self.close_down(key, now);
         if let Some(mailbox) = self.mailbox(key) {
-            Arc::clone(mailbox).close(self.close_reason(key), now);
             mailbox.unbind();
-        } else {
-            // The machine may have forgotten by now that the child was a supervisor.
-            self.shared.orphaned_mailboxes.close(key, self.close_reason(key), now);
         }
     }
 
     /// The supervisor has ended. If it may be restarted, the mailboxes of its declared children are
     /// handed to the supervisor above. The next incarnation doesn't have the children that were added
     /// later, so their mailboxes are closed.
-    pub(super) fn hand_over_mailboxes(&mut self, now: Instant) {
+    pub(super) fn hand_over_mailboxes(&mut self) {
         let below = self.shared.orphaned_mailboxes.release();
         let lends = self.shared.blueprint.lends;
         if !lends && below.is_empty() && self.children.mailboxes().next().is_none() {
@@ -166,7 +175,7 @@ impl Driver {
             if comes_back(supervisor) {
                 orphans.extend(mailboxes);
             } else {
-                close_orphaned(mailboxes, DeadLetterReason::UndeliveredAtStop, now);
+                drop(close_orphaned(mailboxes, DeadLetterReason::UndeliveredAtStop));
             }
         }
         for (key, _) in self.children.mailboxes() {
@@ -174,26 +183,26 @@ impl Driver {
             if comes_back(key) {
                 orphans.push(Arc::clone(mailbox));
             } else {
-                Arc::clone(mailbox).close(self.close_reason(key), now);
+                drop(Arc::clone(mailbox).close(self.close_reason(key)));
                 mailbox.unbind();
             }
         }
         match above {
             Some((key, above)) => {
                 let owner = Arc::clone(above) as Arc<dyn MailboxOwner>;
-                above.orphaned_mailboxes.hold(key, orphans, &owner, now);
+                above.orphaned_mailboxes.hold(key, orphans, &owner);
             }
-            None => self.close_unbound(now),
+            None => self.close_unbound(),
         }
     }
 
     /// Closes the mailboxes below that were never bound, since their supervisor or fallback was never
     /// started. Otherwise a sender would wait forever.
-    fn close_unbound(&self, now: Instant) {
+    fn close_unbound(&self) {
         let mut open: Vec<_> = self.shared.blueprint.children.iter().collect();
         while let Some(spec) = open.pop() {
             if let Some(mailbox) = spec.factory.mailbox().filter(|mailbox| mailbox.is_unbound()) {
-                Arc::clone(mailbox).close(DeadLetterReason::UndeliveredAtStop, now);
+                drop(Arc::clone(mailbox).close(DeadLetterReason::UndeliveredAtStop));
             }
             open.extend(spec.factory.children().iter().filter(|child| child.lends()));
             open.extend(spec.fallback.as_deref());

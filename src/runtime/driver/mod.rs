@@ -1,9 +1,10 @@
 //! The loop of one supervisor: wait, collect a batch, ask the machine, apply its effects.
 //!
-//! No rule is here. One iteration handles a bounded number of events and requests, so a storm of exits
-//! delays neither calls nor a stop, and a flood of requests delays no restart. Items are handled in
-//! the order in which they were pushed, except that a request waits for no more events than one
-//! iteration handles. The task yields between iterations while there is more to do.
+//! No rule is here. One iteration handles a bounded number of events and requests, and sends a bounded
+//! number of answers and dead letters. So a storm of exits delays neither calls nor a stop, and a flood
+//! of requests delays no restart. Items are handled in the order in which they were pushed, except that
+//! a request waits for no more events than one iteration handles. The task yields between iterations
+//! while there is more to do.
 //!
 //! # Invariants
 //!
@@ -16,6 +17,7 @@
 //!    worker thread takes it from. So if that worker blocks its thread, the supervisor runs on another
 //!    one, which also keeps the runtime's timers.
 
+mod backlog;
 mod calls;
 mod effects;
 mod failure_callback;
@@ -41,6 +43,7 @@ use super::request::Request;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
 use crate::core::{Key, MachineEvent};
+use crate::exit::ExitReason;
 
 /// How many events one iteration handles.
 const EVENTS: usize = 256;
@@ -74,7 +77,9 @@ impl Driver {
             poll_fn(|cx| self.poll_work(last, cx)).await;
             last = now();
             self.iterate(last);
-            if let Some(end) = self.end.take() {
+            if self.backlog.is_empty()
+                && let Some(end) = self.end.take()
+            {
                 return self.finish(end);
             }
             if std::mem::take(&mut self.aborts.has_stopped) {
@@ -122,7 +127,7 @@ impl Driver {
 
     /// Returns whether the last iteration left something to do.
     fn has_work(&self) -> bool {
-        !self.batch.is_empty() || !self.aborts.postponed.is_empty()
+        !self.batch.is_empty() || !self.aborts.postponed.is_empty() || !self.backlog.is_empty()
     }
 
     /// Returns whether the next deadline is due.
@@ -134,6 +139,7 @@ impl Driver {
         let due = self.is_due(now);
         let postponed = std::mem::take(&mut self.aborts.postponed);
         self.aborts.cancelled.clear();
+        self.work_off(now);
         // A stop comes first, so that no child is started only to be stopped at once.
         self.handle_stop(now);
         let mut budget = EVENTS;
@@ -288,10 +294,28 @@ impl Driver {
         end.leaving(self.shared.leaked_below())
     }
 
+    /// Discards the events that are left. Messages that children have lost are reported nevertheless.
     fn discard_events(&mut self) {
+        let mut cx = task::Context::from_waker(task::Waker::noop());
+        let _ = self.shared.inbox.poll_take(&mut cx, &mut self.batch);
         while let Some(event) = self.batch.next_event() {
+            if let MachineEvent::Exited { key, incarnation, reason } = &event {
+                if self.children.mailbox(*key).is_some() {
+                    self.lose_message(*key, *incarnation, &Arc::new(reason.clone()), now());
+                }
+                self.children.exited(*key, *incarnation);
+            }
             self.shared.discard_event(event);
         }
+    }
+
+    /// Aborts all children. No exit will be handled, so the messages in hand are lost now.
+    fn abort_children(&mut self) {
+        let (aborted, now) = (Arc::new(ExitReason::Aborted), now());
+        for incarnation in self.children.incarnations() {
+            self.lose_message(incarnation.key, incarnation.number, &aborted, now);
+        }
+        self.children.abort_all();
     }
 
     /// Reports workers that were to be aborted and still run as leaked. A supervisor below reports its
@@ -311,13 +335,15 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
+        // Its letters are older than those below.
+        drop(std::mem::take(&mut self.backlog));
+        self.discard_events();
         if self.seen_level == StopLevel::Abort {
             self.report_leaks();
         }
-        self.children.abort_all();
+        self.abort_children();
         // The chain holds children, which hold this supervisor.
         self.shared.stop_chain.clear();
-        self.hand_over_mailboxes(now());
-        self.discard_events();
+        self.hand_over_mailboxes();
     }
 }

@@ -113,11 +113,13 @@ impl Driver {
             Err(_) => return Err(self.shutting_down()),
         }
         let path = || self.shared.path().join(spec.name());
-        if let Some(owner) = spec.factory.mailbox().and_then(|mailbox| mailbox.bound_to()) {
-            return Err(BuildError::MailboxTaken { path: path(), owner }.into());
-        }
+        // A child with this mailbox may have been added since the caller's task has checked it.
+        let check_mailbox = || match spec.factory.mailbox().and_then(|mailbox| mailbox.bound_to()) {
+            Some(owner) => Err(BuildError::MailboxTaken { path: path(), owner }),
+            None => Ok(()),
+        };
         if self.shared.blueprint.is_dynamic() {
-            return Ok(());
+            return Ok(check_mailbox()?);
         }
         if let Some(view) =
             self.children.find(spec.name()).and_then(|key| self.machine.view(key, now))
@@ -130,6 +132,7 @@ impl Driver {
                 _ => ControlError::AlreadyPresent { path: path(), state },
             });
         }
+        check_mailbox()?;
         if let Some(name) = spec.requires.iter().find(|name| self.children.find(name).is_none()) {
             let parent = self.shared.path().clone();
             let known = self.known();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::backlog::Backlog;
 use super::calls::Calls;
 use super::health_tasks::HealthTasks;
 use super::task_set::TaskSet;
@@ -31,6 +32,7 @@ pub(in crate::runtime) struct Driver {
     pub(super) effects: Vec<Effect>,
     pub(super) timer: DeadlineTimer,
     pub(super) aborts: Aborts,
+    pub(super) backlog: Backlog,
     pub(super) calls: Calls,
     /// What siblings require by name. A new child of that name provides it again.
     pub(super) requirements: BTreeMap<Arc<str>, RequirementId>,
@@ -105,6 +107,7 @@ impl Driver {
             effects: Vec::new(),
             timer: DeadlineTimer::default(),
             aborts: Aborts::default(),
+            backlog: Backlog::default(),
             calls: Calls::default(),
             requirements: BTreeMap::new(),
             fallbacks: BTreeMap::new(),

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
-use verger::{Backoff, BuildWarning, Shutdown, Supervisor, worker};
+use verger::mailbox::WhileDown;
+use verger::{
+    Backoff, BuildWarning, Context, Shutdown, Supervisor, mailbox, worker, worker_with_mailbox,
+};
 
 use super::{MINUTE, app, idle, ms};
 use crate::log::Log;
@@ -61,6 +64,29 @@ fn an_unbounded_stop_by_default_is_a_warning() {
         tree.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["`app/db` is a worker with `Shutdown::Infinity`: stopping may never end"],
     );
+}
+
+#[test]
+fn a_while_down_that_has_no_effect_is_a_warning() {
+    let spec = |while_down| {
+        let (_address, mailbox) = mailbox::<u32>();
+        let mailbox = mailbox.while_down(while_down);
+        worker_with_mailbox("db", mailbox, async |ctx: Context, _| ctx.cancelled().await)
+    };
+    let on_message = spec(WhileDown::DeadLetter).start_on_message();
+    let tree = app().child(Supervisor::builder("pool").child(on_message)).build().unwrap();
+    let [warning @ BuildWarning::WhileDownIgnored { path }] = tree.warnings() else {
+        panic!("{:?}", tree.warnings())
+    };
+    assert_eq!(path.as_str(), "app/pool/db");
+    assert_eq!(
+        warning.to_string(),
+        "`app/pool/db` has `start_on_message()`, so its mailbox queues all messages while it is \
+         down: `while_down` has no effect",
+    );
+    for spec in [spec(WhileDown::DeadLetter), spec(WhileDown::Stash).start_on_message()] {
+        assert_eq!(app().child(spec).build().unwrap().warnings(), []);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,6 +30,8 @@ pub(super) struct Comparison {
     model: MailboxModel,
     counter: Arc<CountingWaker>,
     waker: Waker,
+    senders: Arc<CountingWaker>,
+    sender_waker: Waker,
     /// The last message that was sent.
     message: u32,
     /// The current loan.
@@ -39,8 +41,9 @@ pub(super) struct Comparison {
 impl Comparison {
     pub(super) fn new(config: Config) -> Self {
         let (counter, waker) = CountingWaker::new();
+        let (senders, sender_waker) = CountingWaker::new();
         let (mailbox, model) = (mailbox(config), MailboxModel::new(config));
-        Self { mailbox, model, counter, waker, message: 0, loan: 0 }
+        Self { mailbox, model, counter, waker, senders, sender_waker, message: 0, loan: 0 }
     }
 
     /// Takes a step, unless it makes no sense in this state, and compares the outcome.
@@ -84,13 +87,12 @@ impl Comparison {
             MailboxStep::Retry(which) => {
                 let (kept, it) = self.model.senders.remove(which.index(self.model.senders.len()));
                 (sends, number) = (it, Some(kept));
-                self.model.admitted.retain(|&it| it != kept);
             }
             _ => self.message = sends,
         }
         let waits = !matches!(step, MailboxStep::Send);
         let sent = if waits {
-            self.mailbox.poll_send(sends, number, Waker::noop())
+            self.mailbox.poll_send(sends, number, &self.sender_waker)
         } else {
             self.mailbox.try_send(sends).map(|()| None)
         };
@@ -98,10 +100,10 @@ impl Comparison {
         let lent = matches!(self.model.phase, ModelPhase::Lent { .. });
         let full = if lent { MailboxFull } else { StashOverflow };
         let is_in = matches!(sent, Ok(None));
-        if let Some(number) = number.filter(|it| self.model.waiting.contains(it)) {
-            prop_assert_eq!(sent.unwrap(), Some((sends, number)));
-            self.model.senders.push((number, sends));
-        } else if self.model.is_closed() {
+        let has_room = if waits { self.model.has_room_for(number) } else { !self.model.is_full() };
+        let waited = number.filter(|it| self.model.waiting.contains(it));
+        if self.model.is_closed() {
+            prop_assert!(waited.is_none(), "all senders were released");
             let back = sent.unwrap_err();
             let closed = matches!(back, SendError::Closed { .. });
             prop_assert!(closed);
@@ -109,9 +111,14 @@ impl Comparison {
         } else if stays_out && matches!(self.model.phase, ModelPhase::Down { .. }) {
             prop_assert!(is_in);
             self.model.dead_letter(DroppedWhileDown, sends);
-        } else if !self.model.is_full() {
+        } else if has_room {
             prop_assert!(is_in);
+            waited.into_iter().for_each(|number| self.model.leave(number));
             self.model.push(sends);
+        } else if let Some(number) = waited {
+            prop_assert_eq!(sent.unwrap(), Some((sends, number)));
+            self.model.senders.push((number, sends));
+            self.model.woken.remove(&number);
         } else if waits {
             prop_assert_eq!(sent.unwrap(), Some((sends, self.model.numbers)));
             self.model.waiting.push(self.model.numbers);
@@ -141,11 +148,7 @@ impl Comparison {
     fn leave(&mut self, which: prop::sample::Index) {
         let (number, _) = self.model.senders.remove(which.index(self.model.senders.len()));
         self.mailbox.leave(number);
-        self.model.waiting.retain(|&it| it != number);
-        if self.model.admitted.contains(&number) {
-            self.model.admitted.retain(|&it| it != number);
-            self.model.admit();
-        }
+        self.model.leave(number);
     }
 
     /// Takes the next message of the current loan.
@@ -159,8 +162,6 @@ impl Comparison {
                 prop_assert_eq!(envelope.id, id);
                 if take == Take::Deliver {
                     self.model.lent.push((envelope, self.loan, Arc::clone(&self.mailbox.holder)));
-                } else {
-                    self.model.admit();
                 }
             }
             (real, _) => prop_assert!(false, "{next:?}, but {}", real.is_pending()),
@@ -183,7 +184,6 @@ impl Comparison {
         self.model.progress = true;
         let before = holder.acks.load(Ordering::SeqCst);
         self.mailbox.shared.ack(&envelope, &*holder);
-        self.model.admit();
         let queued = self.model.queued.values().any(|it| it.failed > 0);
         let failed_before = queued || self.model.lent.iter().any(|(it, ..)| it.failed > 0);
         let reported = holder.acks.load(Ordering::SeqCst) > before;
@@ -206,7 +206,6 @@ impl Comparison {
         self.model.progress |= dead.is_some() || (fails && self.model.config.most.is_some());
         if let Some(reason) = dead {
             self.model.dead_letter(reason, message);
-            self.model.admit();
         } else {
             if let (false, true, ModelPhase::Lent { put_back, .. }) =
                 (fails, of == self.model.loans, &mut self.model.phase)
@@ -339,9 +338,6 @@ impl Comparison {
         }
         if !self.model.notified {
             self.model.all_dead(HandlerError);
-            for _ in 0..self.model.waiting.len() {
-                self.model.admit();
-            }
         }
     }
 
@@ -376,9 +372,11 @@ impl Comparison {
         prop_assert_eq!(self.mailbox.shared.load().0, self.model.len());
         prop_assert!(self.model.len() <= self.model.config.capacity);
         prop_assert_eq!(self.mailbox.shared.is_closed(), self.model.is_closed());
-        prop_assert!(
-            self.model.waiting.is_empty() || self.model.is_full(),
-            "a sender waits although there is room"
+        self.model.wake_senders();
+        prop_assert_eq!(
+            self.senders.wakes(),
+            std::mem::take(&mut self.model.sender_wakes),
+            "senders"
         );
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A naive model of a mailbox: a map of its messages, and lists of its senders.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::step::Config;
@@ -31,11 +31,11 @@ pub(super) struct MailboxModel {
     pub(super) queued: BTreeMap<u64, QueuedMessage>,
     /// The message, the loan, and its holder.
     pub(super) lent: Vec<(Envelope<u32>, u64, Arc<TestHolder>)>,
-    /// All senders that had to wait, by their numbers; those that still wait; and those that are
-    /// admitted.
+    /// All senders that had to wait, by their numbers; those that still wait, in order; and those of them
+    /// that were woken since their last poll.
     pub(super) senders: Vec<(u64, u32)>,
     pub(super) waiting: Vec<u64>,
-    pub(super) admitted: Vec<u64>,
+    pub(super) woken: BTreeSet<u64>,
     pub(super) numbers: u64,
     pub(super) next_id: u64,
     /// The supervisor was notified.
@@ -49,6 +49,7 @@ pub(super) struct MailboxModel {
     pub(super) notifications: usize,
     pub(super) inbox_waits: bool,
     pub(super) inbox_woken: bool,
+    pub(super) sender_wakes: usize,
 }
 
 impl MailboxModel {
@@ -62,7 +63,7 @@ impl MailboxModel {
             lent: Vec::new(),
             senders: Vec::new(),
             waiting: Vec::new(),
-            admitted: Vec::new(),
+            woken: BTreeSet::new(),
             numbers: 0,
             next_id: 0,
             notified: false,
@@ -73,6 +74,7 @@ impl MailboxModel {
             notifications: 0,
             inbox_waits: false,
             inbox_woken: false,
+            sender_wakes: 0,
         }
     }
 
@@ -81,7 +83,13 @@ impl MailboxModel {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.len() + self.admitted.len() >= self.config.capacity
+        self.len() >= self.config.capacity
+    }
+
+    /// Whether a sender that may wait can send: one that waits under this number, or a new one.
+    pub(super) fn has_room_for(&self, number: Option<u64>) -> bool {
+        let before = self.waiting.iter().take_while(|&&it| Some(it) != number).count();
+        self.len() + before < self.config.capacity
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -119,15 +127,25 @@ impl MailboxModel {
         self.notify();
     }
 
-    pub(super) fn admit(&mut self) {
-        if !self.is_full() && !self.waiting.is_empty() {
-            self.admitted.push(self.waiting.remove(0));
+    /// Wakes the senders that have room and were not woken.
+    pub(super) fn wake_senders(&mut self) {
+        for number in self.waiting.clone() {
+            if self.has_room_for(Some(number)) && self.woken.insert(number) {
+                self.sender_wakes += 1;
+            }
         }
     }
 
+    /// A sender sends, or goes.
+    pub(super) fn leave(&mut self, number: u64) {
+        self.waiting.retain(|&it| it != number);
+        self.woken.remove(&number);
+    }
+
     pub(super) fn release(&mut self) {
+        self.sender_wakes += self.waiting.len() - self.woken.len();
         self.waiting.clear();
-        self.admitted.clear();
+        self.woken.clear();
     }
 
     pub(super) fn dead_letter(&mut self, reason: DeadLetterReason, message: u32) {

@@ -1,0 +1,253 @@
+//! Messages that can't be delivered, and what becomes of them.
+//!
+//! A supervisor may have to publish very many dead letters at once, when it closes a mailbox. It gets the
+//! messages as [`LeftMessages`], and publishes some of them in each iteration.
+//!
+//! # Invariants
+//!
+//! 1. Each message that is lost is refused if it is a question, and then becomes one dead letter, unless
+//!    its tree has ended.
+//! 2. No lock is held while a letter is published or a handler is called.
+
+use std::any::{TypeId, type_name};
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use super::binding::MailboxOwner;
+use super::function_call::FunctionCall;
+use super::message::{Envelope, MessageOrigin};
+use super::options::Diversion;
+use super::outcome::Undeliverable;
+use super::shared::MailboxShared;
+use crate::clock::now;
+use crate::dead_letter::{DeadLetterReason, Redeliver, Undelivered};
+use crate::exit::ExitReason;
+use crate::panic::catch_panic;
+use crate::path::Path;
+use crate::subscriber;
+
+/// Messages that their mailbox no longer has, and whose dead letters are still to be published.
+///
+/// Dropping it publishes the rest.
+pub(crate) trait LeftMessages: Send {
+    /// Publishes the letters of at most `max` messages, the oldest first. Returns how many.
+    fn publish(&mut self, max: usize, now: Instant) -> usize;
+
+    fn is_empty(&self) -> bool;
+}
+
+/// The messages of one mailbox; see [`LeftMessages`].
+struct MessagesOfOne<M: Send + 'static> {
+    mailbox: Arc<MailboxShared<M>>,
+    /// The mailbox may be unbound before its letters are published.
+    sender: LetterSender,
+    messages: VecDeque<Envelope<M>>,
+    reason: DeadLetterReason,
+}
+
+impl<M: Send + 'static> LeftMessages for MessagesOfOne<M> {
+    fn publish(&mut self, max: usize, now: Instant) -> usize {
+        let count = self.messages.len().min(max);
+        for envelope in self.messages.drain(..count) {
+            let (message, rest) = envelope.open();
+            let loss = self.reason.into();
+            self.mailbox.publish_from(&self.sender, Some(message), rest, loss, now);
+        }
+        count
+    }
+
+    fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+}
+
+impl<M: Send + 'static> Drop for MessagesOfOne<M> {
+    fn drop(&mut self) {
+        if !self.messages.is_empty() {
+            self.publish(usize::MAX, now());
+        }
+    }
+}
+
+/// What a mailbox sends its letters as: the child of this supervisor and path.
+struct LetterSender {
+    /// `None` if the tree doesn't run.
+    owner: Option<(Arc<dyn MailboxOwner>, Path)>,
+    incarnation: u32,
+}
+
+/// How a message was lost.
+struct Loss<'a> {
+    reason: DeadLetterReason,
+    /// How the child exited, if that is the cause.
+    error: Option<&'a Arc<ExitReason>>,
+    /// The loss is configured.
+    quiet: bool,
+}
+
+impl From<DeadLetterReason> for Loss<'_> {
+    fn from(reason: DeadLetterReason) -> Self {
+        Self { reason, error: None, quiet: false }
+    }
+}
+
+impl<M: Send + 'static> MailboxShared<M> {
+    /// The incarnation has failed: reports the message that it had in hand.
+    pub(super) fn lose(self: &Arc<Self>, incarnation: u32, error: &Arc<ExitReason>, now: Instant) {
+        let Some(lost) = self.step(|state, _| state.lose(incarnation)) else { return };
+        // The question is not refused: a task of the child may still answer it.
+        if lost.question.is_none_or(|question| !question.is_answered()) {
+            let reason = DeadLetterReason::LostInFailure;
+            self.publish(
+                None,
+                Envelope::new(()),
+                Loss { error: Some(error), ..reason.into() },
+                now,
+            );
+        }
+    }
+
+    /// Does what remains to be done with a message that can't be delivered.
+    pub(super) fn dispose(self: &Arc<Self>, undeliverable: Undeliverable<M>, now: Instant) {
+        let (envelope, to) = match undeliverable {
+            Undeliverable::DeadLetter(envelope, reason) => {
+                return self.dead_letter(envelope, reason, now);
+            }
+            Undeliverable::Diverted(envelope, to) => (envelope, to),
+        };
+        let reason = DeadLetterReason::DroppedWhileDown;
+        match to {
+            Diversion::Drop => {
+                let (message, rest) = envelope.open();
+                self.publish(Some(message), rest, Loss { quiet: true, ..reason.into() }, now);
+            }
+            Diversion::Stash | Diversion::DeadLetter => self.dead_letter(envelope, reason, now),
+            Diversion::Handler(handler) => {
+                let Some(_running) = FunctionCall::enter(&**self) else {
+                    return self.dead_letter(envelope, reason, now);
+                };
+                let (message, rest) = envelope.open();
+                if catch_panic(|| handler.call(message)).is_none() {
+                    self.publish(None, rest, DeadLetterReason::HandlerError.into(), now);
+                }
+            }
+            Diversion::Forward(_) if envelope.is_forwarded() => {
+                self.dead_letter(envelope, reason, now);
+            }
+            Diversion::Forward(target) => {
+                let (message, rest) = envelope.open();
+                let refused = target.forward(message, rest.asker.clone(), now);
+                if let Err((message, reason)) = refused {
+                    self.dead_letter(rest.with(message), reason, now);
+                }
+            }
+        }
+    }
+
+    /// Publishes a message as a dead letter.
+    pub(super) fn dead_letter(
+        self: &Arc<Self>,
+        envelope: Envelope<M>,
+        reason: DeadLetterReason,
+        now: Instant,
+    ) {
+        let (message, rest) = envelope.open();
+        self.publish(Some(message), rest, reason.into(), now);
+    }
+
+    /// Publishes a dead letter. `message` is `None` if the message itself is gone.
+    fn publish(
+        self: &Arc<Self>,
+        message: Option<M>,
+        rest: Envelope<()>,
+        loss: Loss<'_>,
+        now: Instant,
+    ) {
+        let sender = self.letter_sender();
+        self.publish_from(&sender, message, rest, loss, now);
+    }
+
+    fn letter_sender(&self) -> LetterSender {
+        let state = self.state();
+        LetterSender { owner: state.binding.owner_and_path(), incarnation: state.incarnation }
+    }
+
+    fn publish_from(
+        self: &Arc<Self>,
+        sender: &LetterSender,
+        message: Option<M>,
+        rest: Envelope<()>,
+        loss: Loss<'_>,
+        now: Instant,
+    ) {
+        let Loss { reason, error, quiet } = loss;
+        if let Some(asker) = &rest.asker {
+            asker.refuse(reason);
+        }
+        let Some((owner, target)) = &sender.owner else {
+            // A delivery has outlived its tree.
+            subscriber::warn!(
+                target: "verger::dead_letter",
+                message = type_name::<M>(),
+                reason = %reason,
+                "message lost: its tree has ended"
+            );
+            catch_panic(|| drop(message));
+            return;
+        };
+        let origin = Arc::downgrade(self) as Weak<dyn Redeliver>;
+        let undelivered = Undelivered {
+            reason,
+            target: target.clone(),
+            incarnation: sender.incarnation,
+            event_type: type_name::<M>(),
+            type_id: TypeId::of::<M>(),
+            payload: message.map(|message| Box::new(message) as _),
+            error: error.map(Arc::clone),
+            quiet,
+            entry: match rest.origin.as_deref() {
+                Some(MessageOrigin::Replayed(entry)) => Some(*entry),
+                Some(MessageOrigin::Forwarded) | None => None,
+            },
+            origin,
+        };
+        // A panic in the `Drop` of a message must not reach the supervisor, which may be the caller.
+        catch_panic(|| owner.dead_letter(undelivered, now));
+    }
+
+    /// Returns messages whose dead letters are to be published, if there are any.
+    pub(super) fn left(
+        self: Arc<Self>,
+        messages: VecDeque<Envelope<M>>,
+        reason: DeadLetterReason,
+    ) -> Option<Box<dyn LeftMessages>> {
+        if messages.is_empty() {
+            return None;
+        }
+        let sender = self.letter_sender();
+        Some(Box::new(MessagesOfOne { mailbox: self, sender, messages, reason }))
+    }
+
+    /// Closes the mailbox of a child that no longer exists.
+    pub(super) fn abandon(self: &Arc<Self>) {
+        let reason = DeadLetterReason::MailboxClosed;
+        let left = self.step(|state, fx| state.close(reason, fx));
+        if left.is_empty() {
+            return;
+        }
+        let (message, messages) = (type_name::<M>(), left.len());
+        for envelope in left {
+            if let Some(asker) = &envelope.asker {
+                asker.refuse(reason);
+            }
+            catch_panic(|| drop(envelope));
+        }
+        subscriber::warn!(
+            target: "verger::dead_letter",
+            message,
+            messages,
+            "messages lost: their tree does not run"
+        );
+    }
+}
