@@ -1,7 +1,11 @@
-//! How the work grows with the number of children: counted, since no test reads a clock.
+//! How the work grows with the number of children: the effects, and the time.
+//!
+//! The time for each child is compared with that among fewer children in the same process. A step that
+//! looks at every child takes a hundred times longer among a hundred times the children; the bound is
+//! twenty times. `benches/scaling` measures whole trees.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::core::{ChildRequest, Effect, Machine, MachineEvent, SLICE};
 use crate::exit::ExitReason;
@@ -112,5 +116,29 @@ fn otp_39_a_hundred_times_the_children_are_a_hundred_times_the_work() {
         assert_eq!(many.effects - 2, 100 * (few.effects - 2), "{kind}");
         assert!(many.events <= 100 * few.events, "{kind}: {few:?}, {many:?}");
         assert!(many.largest <= 8 * SLICE, "{kind}: no event does more than a slice, {many:?}");
+    }
+}
+
+/// Returns the time that each child takes, in the fastest of some rounds.
+fn time_per_child(
+    machine: fn(Rules, Instant, u64) -> Machine,
+    children: u32,
+    rounds: u32,
+) -> Duration {
+    let round = |_| {
+        let began = Instant::now();
+        work_one_by_one(machine(Rules::default(), began, 0), began, children as usize);
+        began.elapsed() / children
+    };
+    (0..rounds).map(round).min().unwrap()
+}
+
+#[test]
+fn otp_39_the_time_for_each_child_does_not_grow_with_the_number_of_children() {
+    let ordered: fn(Rules, Instant, u64) -> Machine = Machine::ordered;
+    for (kind, machine) in [("ordered", ordered), ("dynamic", Machine::dynamic)] {
+        let few = time_per_child(machine, 1_000, 20);
+        let many = time_per_child(machine, 100_000, 2);
+        assert!(many <= 20 * few, "{kind}: {few:?} among 1,000 children, {many:?} among 100,000");
     }
 }
