@@ -104,7 +104,8 @@ async fn kin_81_the_caller_of_a_start_learns_of_the_failure_and_of_the_next_step
 
 #[tokio::test(start_paused = true)]
 async fn kin_81_the_next_step_is_that_of_the_childs_policy() {
-    let policies: [(fn(ChildSpec) -> ChildSpec, _, _); 5] = [
+    type Policy = fn(ChildSpec) -> ChildSpec;
+    let policies: [(Policy, _, _); 5] = [
         (
             |child| child.backoff(Backoff::none()),
             NextStep::Restart { after: Duration::ZERO },
