@@ -125,7 +125,7 @@ pub use crate::child::{
     Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child,
     child_with_mailbox, component, worker, worker_with, worker_with_mailbox,
 };
-pub use crate::error::{BuildError, BuildWarning, ControlError, RunError, StartError};
+pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};
 pub use crate::exit::{Exit, ExitError, ExitKind, ExitReason, Outcome};
 pub use crate::handle::{ChildRef, SupervisorHandle};
 pub use crate::lifecycle::Lifecycle;

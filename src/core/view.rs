@@ -18,6 +18,8 @@ pub(crate) struct View {
     pub(crate) since: Instant,
     /// Why the child is in this state, where its lifecycle alone does not tell.
     pub(crate) why: Option<&'static str>,
+    /// Whether the failure callback is deciding on the child.
+    pub(crate) undecided: bool,
     /// The restart policy that the current or last incarnation has set for itself.
     pub(crate) policy: Option<Arc<RestartPolicy>>,
     pub(crate) history: Option<FailureSummary>,

@@ -1,6 +1,7 @@
 //! Errors of calls to a running tree.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::build::BuildError;
 use crate::exit::ExitReason;
@@ -99,12 +100,14 @@ pub enum ControlError {
     #[error(transparent)]
     InvalidSpec(#[from] BuildError),
     /// The child failed before it was active.
-    #[error("`{path}` failed to start: {reason}")]
+    #[error("`{path}` failed to start: {reason}; {next}")]
     ActivationFailed {
         /// The child.
         path: Path,
         /// The reason of its exit.
         reason: ExitReason,
+        /// What follows, so that the caller knows whether to start the child again.
+        next: NextStep,
     },
     /// The child was stopped before it was active.
     #[error("`{path}` was stopped before it was up")]
@@ -112,6 +115,69 @@ pub enum ControlError {
         /// The child.
         path: Path,
     },
+}
+
+/// What follows a failed start.
+///
+/// Displayed as a part of a sentence, such as `it is restarted in 200ms`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use verger::{ControlError, Exit, NextStep, Readiness, Supervisor, worker};
+///
+/// let app = Supervisor::builder("app").build()?.start().await?;
+/// let db = worker("db", async |_| -> Exit { Err("connection refused".into()) });
+///
+/// let error = app.start_child(db.readiness(Readiness::Signal)).await.unwrap_err();
+///
+/// assert_eq!(
+///     error.to_string(),
+///     "`app/db` failed to start: activation failed: connection refused; it was removed, and can be \
+///      added again",
+/// );
+/// assert!(matches!(error, ControlError::ActivationFailed { next: NextStep::Removed, .. }));
+/// # app.stop("done").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NextStep {
+    /// The child was removed. Its name can be used again.
+    Removed,
+    /// The supervisor restarts the child.
+    Restart {
+        /// The time until then; zero if the restart was at once.
+        after: Duration,
+    },
+    /// The child stays down until a call starts it.
+    StaysDown {
+        /// [`Stopped`](Lifecycle::Stopped), where
+        /// [`restart_child`](crate::SupervisorHandle::restart_child) starts it, or
+        /// [`Errored`](Lifecycle::Errored), where [`retry`](crate::SupervisorHandle::retry) does.
+        state: Lifecycle,
+    },
+    /// The callback [`on_child_failure`](crate::SupervisorBuilder::on_child_failure) is deciding.
+    Undecided,
+    /// The supervisor ends because of the failure.
+    SupervisorEnds,
+}
+
+impl fmt::Display for NextStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Removed => f.write_str("it was removed, and can be added again"),
+            Self::Restart { after: Duration::ZERO } => f.write_str("it is restarted at once"),
+            Self::Restart { after } => write!(f, "it is restarted in {after:?}"),
+            Self::StaysDown { state: Lifecycle::Errored } => {
+                f.write_str("it stays errored until `retry`")
+            }
+            Self::StaysDown { state } => write!(f, "it stays {state} until `restart_child`"),
+            Self::Undecided => f.write_str("`on_child_failure` decides what follows"),
+            Self::SupervisorEnds => f.write_str("its supervisor ends"),
+        }
+    }
 }
 
 /// A hint for a path that repeats its first names: the caller passed a full path to a handle, which

@@ -10,7 +10,7 @@ mod warning;
 
 pub use self::build::BuildError;
 pub(crate) use self::build::known;
-pub use self::control::ControlError;
+pub use self::control::{ControlError, NextStep};
 pub use self::run::{RunError, StartError};
 pub use self::warning::BuildWarning;
 

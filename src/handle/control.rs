@@ -51,7 +51,7 @@ impl SupervisorHandle {
     /// ([`ChildRef::is_gated`]) or for its first message ([`ChildRef::is_dormant`]). A function is up
     /// as soon as its task is spawned. As with `tokio::spawn`, it may not have been polled yet.
     ///
-    /// If the first activation fails, the child is removed. Added children are lost when the
+    /// If the first activation fails, the child is removed and not retried. Added children are lost when the
     /// supervisor itself is restarted. An invalid spec is refused, whether the supervisor runs or not.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl SupervisorHandle {
     ///   a restart of the group that would have come to the child,
     /// * [`ControlError::InvalidState`] if the child isn't running,
     /// * [`ControlError::ActivationFailed`] if the new incarnation failed before it was up; its restart
-    ///   type decides what follows,
+    ///   type decides what follows, which the error names ([`NextStep`](crate::NextStep)),
     /// * [`ControlError::Stopped`] if the child was stopped before it was up,
     ///
     /// and the common errors.
@@ -169,7 +169,7 @@ impl SupervisorHandle {
     /// * [`ControlError::InvalidState`] if the child is in a different state, also while a callback decides
     ///   on it,
     /// * [`ControlError::ActivationFailed`] if the child failed before it was up; its restart type
-    ///   decides what follows,
+    ///   decides what follows, which the error names ([`NextStep`](crate::NextStep)),
     /// * [`ControlError::Stopped`] if the child was stopped before it was up,
     /// * [`ControlError::Restarting`] if a failure interrupted a restart of the group that would have come
     ///   to the child,

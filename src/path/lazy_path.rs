@@ -34,6 +34,11 @@ impl LazyPath {
         Self(Arc::new(PathNode { parent, name, path: OnceLock::new() }))
     }
 
+    /// Whether this is the path of a root.
+    pub(crate) fn is_root(&self) -> bool {
+        self.0.parent.is_none()
+    }
+
     /// Returns the last name.
     pub(crate) fn name(&self) -> &str {
         &self.0.name

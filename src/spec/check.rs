@@ -118,7 +118,7 @@ fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
         check_intensity(intensity, &own)?;
     }
     let on_exhausted = options.on_exhausted;
-    let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted));
+    let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted(path.is_root())));
     let on_exhausted = on_exhausted.unwrap_or(default.on_exhausted);
     check_on_exhausted(on_exhausted, &own)?;
     check_limits(&options.defaults.options, &own)?;

@@ -203,7 +203,9 @@ async fn otp_67_each_kind_of_start_failure_has_its_own_error_and_the_supervisor_
         fakes.next_starts("a", [outcome]);
         let spec = fakes.child("a").activation_timeout(seconds(2)).shutdown(seconds(3));
         let error = tree.start_child(spec).await.unwrap_err();
-        let ControlError::ActivationFailed { path, reason } = error else { panic!("{error:?}") };
+        let ControlError::ActivationFailed { path, reason, .. } = error else {
+            panic!("{error:?}")
+        };
         assert!(path.as_str().starts_with("pool/a#"), "{path}");
         reasons.push(reason);
     }

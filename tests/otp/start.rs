@@ -160,8 +160,14 @@ async fn otp_9_a_child_that_fails_when_added_is_an_error_and_leaves_no_spec() {
     let error = tree.start_child(fakes.child("b")).await.unwrap_err();
     let odd = tree.start_child(fakes.child("b")).await.unwrap_err();
 
-    assert_eq!(error.to_string(), "`app/b` failed to start: activation failed: no start");
-    assert_eq!(odd.to_string(), "`app/b` failed to start: panicked: panic at start");
+    let removed = "it was removed, and can be added again";
+    assert_eq!(
+        [error, odd].map(|error| error.to_string()),
+        [
+            format!("`app/b` failed to start: activation failed: no start; {removed}"),
+            format!("`app/b` failed to start: panicked: panic at start; {removed}"),
+        ]
+    );
     assert_eq!(counts(&tree).await, [1, 1, 0, 1]);
     tokio::time::sleep(HOUR).await;
     assert_eq!(fakes.actions(), ["start a", "try b", "try b"], "nothing is retried");
@@ -183,7 +189,7 @@ async fn otp_10_a_failed_manual_restart_is_returned_to_the_caller_and_not_retrie
 
         assert!(matches!(
             error,
-            ControlError::ActivationFailed { path, reason: ExitReason::ActivationFailed(error) }
+            ControlError::ActivationFailed { path, reason: ExitReason::ActivationFailed(error), .. }
                 if path.as_str() == "app/a" && error.to_string() == "no start"
         ));
         tokio::time::sleep(HOUR).await;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{End, FakeChildren, settle, start};
+use crate::common::{End, FakeChildren, NextStart, settle, start};
 use tokio::time::{Instant, sleep};
 use verger::policy::{Jitter, Preset, Trigger};
 use verger::{
@@ -174,7 +174,7 @@ async fn each_preset_gives_up_exactly_at_its_limit() {
         (Preset::pekko_on_failure(), 41, None),
         (Preset::pekko_typed(), 41, None),
         (Preset::xebia(), 41, None),
-        (Preset::signalpy(), 4, Some("gave up")),
+        (Preset::signalpy(), 4, None),
         (Preset::elfo(), 41, None),
         (Preset::otp(), 2, Some("gave up")),
         (Preset::elixir(), 4, Some("gave up")),
@@ -264,6 +264,120 @@ async fn kin_53_on_stop_a_child_that_ended_is_replaced_by_a_new_incarnation() {
 async fn kin_59_on_failure_the_supervisor_ends_with_a_child_that_ends_normally() {
     assert_eq!(after(Preset::pekko_on_failure(), None, &[End::Error]).await, (2, true));
     assert_eq!(after(Preset::pekko_on_failure(), None, &[End::Normal]).await, (1, false));
+}
+
+/// A run that was long enough resets the backoff also if it was the first one.
+#[tokio::test(start_paused = true)]
+async fn elfo_restarts_at_once_after_a_long_first_run() {
+    assert_eq!(waits(Preset::elfo(), &[5_000, 0, 0]).await, [0, 5_000, 10_000]);
+    assert_eq!(waits(Preset::elfo(), &[4_999, 0]).await, [5_000, 10_000]);
+}
+
+/// As with the default decider: a child that doesn't start or is killed is stopped, and the backoff
+/// supervisor ends with it.
+#[tokio::test(start_paused = true)]
+async fn pekko_on_failure_ends_with_a_child_that_does_not_start_or_is_killed() {
+    let fakes = FakeChildren::new();
+    fakes.next_starts("child", [NextStart::Ok, NextStart::Error]);
+    let tree = start(builder(Preset::pekko_on_failure()).child(fakes.child("child"))).await;
+    fakes.end("child", End::Error).await;
+    sleep(ms(60_000)).await;
+    settle().await;
+    assert_eq!(fakes.actions(), ["start child", "end child", "try child"]);
+    tree.wait().await.unwrap();
+
+    let fakes = FakeChildren::new();
+    let tree = start(builder(Preset::pekko_on_failure()).child(fakes.child("child"))).await;
+    tree.kill_child("child").await.unwrap();
+    tree.wait().await.unwrap();
+
+    let fakes = FakeChildren::new();
+    let child = fakes.child("child").restart(Trigger::failure());
+    let tree = start(builder(Preset::pekko_on_failure()).child(child)).await;
+    tree.kill_child("child").await.unwrap();
+    sleep(ms(60_000)).await;
+    settle().await;
+    assert_eq!(tree.which_child("child").await.unwrap().incarnation, 2, "the child's own trigger");
+}
+
+async fn shown(tree: &SupervisorHandle, path: &str) -> (Lifecycle, Option<&'static str>) {
+    let info = tree.which_child(path).await.unwrap();
+    (info.lifecycle, info.why)
+}
+
+#[tokio::test(start_paused = true)]
+async fn seed3_08_under_its_preset_a_child_that_fails_when_active_stays_errored_alone() {
+    let fakes = FakeChildren::new();
+    let app = builder(Preset::signalpy()).child(fakes.child("a")).child(fakes.child("b"));
+    let tree = start(app).await;
+    fakes.end("a", End::Error).await;
+    sleep(Duration::from_secs(100_000)).await;
+    assert_eq!(shown(&tree, "a").await, (Lifecycle::Errored, Some("not restarted")));
+    assert_eq!(shown(&tree, "b").await, (Lifecycle::Active, None));
+    assert_eq!(fakes.actions(), ["start a", "start b", "end a"]);
+    tree.retry("a").await.unwrap();
+    assert_eq!(shown(&tree, "a").await, (Lifecycle::Active, None));
+}
+
+/// `leaf` fails four times, then `mid` does; at the fourth failure of `mid`, nobody above is left.
+#[tokio::test(start_paused = true)]
+async fn seed3_28_under_its_preset_a_failure_at_the_root_waits_for_a_manual_retry() {
+    let fakes = FakeChildren::new();
+    fakes.next_starts("leaf", [NextStart::Error; 16]);
+    let mid = Supervisor::builder("mid").preset(Preset::signalpy()).child(fakes.child("leaf"));
+    let app = builder(Preset::signalpy()).child(mid).child(fakes.child("other"));
+    let tree = start(app).await;
+    let began: Vec<_> = fakes.actions();
+    assert_eq!(began.iter().filter(|act| *act == "try leaf").count(), 16);
+    assert_eq!(began.last().unwrap(), "start other", "the rest moves on");
+    sleep(Duration::from_secs(100_000)).await;
+    assert_eq!(fakes.actions(), [""; 0], "nothing by itself");
+    assert_eq!(shown(&tree, "mid").await, (Lifecycle::Errored, Some("given up")));
+
+    tree.retry("mid").await.unwrap();
+    assert_eq!(shown(&tree, "mid/leaf").await, (Lifecycle::Active, None));
+    assert_eq!(fakes.actions(), ["start leaf"]);
+}
+
+/// The failure of an active supervisor is its supervisor's to handle.
+#[tokio::test(start_paused = true)]
+async fn seed3_27_under_its_preset_an_active_supervisor_that_gives_up_is_restarted() {
+    let fakes = FakeChildren::new();
+    let mid = Supervisor::builder("mid").preset(Preset::signalpy()).child(fakes.child("leaf"));
+    let tree = start(builder(Preset::signalpy()).child(mid)).await;
+    fakes.next_starts("leaf", [NextStart::Error; 4]);
+    tree.restart("mid/leaf").await.unwrap_err();
+    sleep(ms(1_000 + 2_000 + 4_000)).await;
+    settle().await;
+    assert_eq!(shown(&tree, "mid").await.0, Lifecycle::Restarting);
+    sleep(ms(2_000)).await;
+    settle().await;
+    assert_eq!(shown(&tree, "mid/leaf").await, (Lifecycle::Active, None));
+}
+
+/// A unit that has hit its start limit is `failed` until `reset-failed` and `start`.
+#[tokio::test(start_paused = true)]
+async fn systemd_leaves_a_child_errored_at_its_limit_until_a_retry() {
+    let fakes = FakeChildren::new();
+    let app = builder(Preset::systemd()).child(fakes.child("a")).child(fakes.child("b"));
+    let tree = start(app).await;
+    for _ in 0..4 {
+        fakes.end("a", End::Error).await;
+        sleep(ms(100)).await;
+        settle().await;
+    }
+    assert_eq!(shown(&tree, "a").await, (Lifecycle::Active, None), "the fifth start");
+    fakes.end("a", End::Error).await;
+    sleep(Duration::from_secs(100_000)).await;
+    assert_eq!(shown(&tree, "a").await, (Lifecycle::Errored, Some("given up")));
+    assert_eq!(shown(&tree, "b").await, (Lifecycle::Active, None));
+    tree.retry("a").await.unwrap();
+    for _ in 0..4 {
+        fakes.end("a", End::Error).await;
+        sleep(ms(100)).await;
+        settle().await;
+    }
+    assert_eq!(shown(&tree, "a").await, (Lifecycle::Active, None), "the limit begins again");
 }
 
 #[test]

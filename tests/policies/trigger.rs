@@ -234,7 +234,10 @@ mod what_ends {
     #[tokio::test(start_paused = true)]
     async fn seed0_33_each_preset_answers_every_exit_as_its_name_says() {
         let any = (Trigger::any(), true);
-        let failure = (Trigger::failure(), false);
+        let failure = Trigger::failure()
+            .on(ExitKind::ActivationFailed, OnExit::EndSupervisor)
+            .on(ExitKind::Aborted, OnExit::EndSupervisor);
+        let failure = (failure, false);
         for (preset, (trigger, restarts_after_a_normal_end)) in [
             (Preset::actor_ts(), any.clone()),
             (Preset::pekko_on_stop(), any),

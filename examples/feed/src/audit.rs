@@ -12,6 +12,7 @@
 //! Its memory doesn't grow with the number of lines.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::ops::AddAssign;
 use std::path::Path;
@@ -21,7 +22,9 @@ use rusqlite::{Connection, Row, params};
 use crate::acknowledged::digest;
 use crate::app::App;
 use crate::clients;
+use crate::kills;
 use crate::ledger::Senders;
+use crate::storage::batch::Position;
 use crate::storage::sqlite::{FILE, open_to_read, position};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -74,9 +77,26 @@ pub(crate) fn audit(app: &App) -> Result<Report> {
     let connection = open_to_read(&app.db)?;
     let mut report = Report { file: file(&connection, app, &senders)?, ..Report::default() };
     for source in client_names(&connection, &senders)? {
-        report.clients += client(&connection, &source, &senders)?;
+        report.clients += built_in(&connection, &source, &senders)?;
     }
     (report.external, report.unknown) = external(&app.acknowledged.lock(), &app.db)?;
+    Ok(report)
+}
+
+/// Compares the clients of [`kills`](crate::kills), and the file up to where it is stored, with the
+/// database of the killed service.
+///
+/// Rows of other sources are unknown.
+pub(crate) fn audit_clients(db: &Path, file: &Path, senders: &Senders) -> Result<Report> {
+    let connection = open_to_read(db)?;
+    let Position { offset, before, .. } = position(&connection)?;
+    let mut report = Report { file: earlier(&connection, before)?, ..Report::default() };
+    report.file += current_file(&connection, File::open(file)?, offset, before)?;
+    for (index, &answered) in senders.clients.iter().enumerate() {
+        report.clients += client(&connection, &kills::name(index), index, answered, u64::MAX)?;
+    }
+    let rows: u64 = connection.query_row("SELECT count(*) FROM lines", [], |row| row.get(0))?;
+    report.unknown = rows - report.file.stored - report.clients.stored;
     Ok(report)
 }
 
@@ -133,17 +153,28 @@ fn current_file(
     compare(connection, FILE, before, lines)
 }
 
-/// Compares the lines of a built-in client, which are committed and acknowledged in order. Lines
-/// after the last acknowledgement may be committed as well.
-fn client(connection: &Connection, source: &str, senders: &Senders) -> Result<Findings> {
+/// Compares the lines of a built-in client.
+fn built_in(connection: &Connection, source: &str, senders: &Senders) -> Result<Findings> {
     let Some(index) = clients::index(source) else {
         return compare(connection, source, 0, std::iter::empty());
     };
     let answered = senders.clients.get(index).copied().unwrap_or(0);
+    client(connection, source, index, answered, clients::LINES)
+}
+
+/// Compares the lines of a client, which are committed and acknowledged in order. Lines after the last
+/// acknowledgement may be committed as well, up to line `most`.
+fn client(
+    connection: &Connection,
+    source: &str,
+    index: usize,
+    answered: u64,
+    most: u64,
+) -> Result<Findings> {
     let last: Option<u64> =
         connection
             .query_row("SELECT max(n) FROM lines WHERE source = ?1", [source], |row| row.get(0))?;
-    let accepted = answered.max(last.unwrap_or(0)).min(clients::LINES);
+    let accepted = answered.max(last.unwrap_or(0)).min(most);
     compare(connection, source, 0, (1..=accepted).map(|n| Ok(clients::text::text(index, n))))
 }
 
@@ -277,6 +308,44 @@ mod tests {
         assert_eq!(earlier(&connection, 3).unwrap(), findings(3, 2, 1, 0));
         let found = current_file(&connection, &b"d\ne\n"[..], 4, 3).unwrap();
         assert_eq!(found, findings(2, 1, 1, 0));
+    }
+
+    /// Returns a database with the first `stored` lines of the first client of a killed service.
+    fn killed(stored: u64) -> (tempfile::TempDir, Connection) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("feed.db");
+        let line = |n: u64| Line {
+            source: kills::name(0).into(),
+            n: n.cast_signed(),
+            text: clients::text::text(0, n),
+        };
+        let batch = Batch::Connection((1..=stored).map(line).collect());
+        Store::open(&path).unwrap().commit(&[Arc::new(batch)]).unwrap();
+        let connection = Connection::open(path).unwrap();
+        (dir, connection)
+    }
+
+    #[test]
+    fn each_acknowledged_line_of_a_killed_service_is_in_its_database() {
+        for (answered, sql, expected) in [
+            (40, "", findings(40, 40, 0, 0)),
+            // Committed, but killed before the answer.
+            (30, "", findings(40, 40, 0, 0)),
+            (41, "", findings(41, 40, 1, 0)),
+            (40, "DELETE FROM lines WHERE n = 7", findings(40, 39, 1, 0)),
+            (40, "UPDATE lines SET text = x'00' WHERE n = 7", findings(40, 40, 1, 1)),
+            (40, "INSERT INTO lines VALUES ('client-1', 0, x'00')", findings(40, 41, 0, 1)),
+        ] {
+            let (dir, connection) = killed(40);
+            connection.execute_batch(sql).unwrap();
+            let senders = Senders { clients: vec![answered], ..Senders::default() };
+            let input = dir.path().join("input");
+            std::fs::write(&input, "a\n").unwrap();
+
+            let report = audit_clients(&dir.path().join("feed.db"), &input, &senders).unwrap();
+
+            assert_eq!((report.total(), report.unknown), (expected, 0), "{answered} {sql}");
+        }
     }
 
     #[test]

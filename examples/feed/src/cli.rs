@@ -31,7 +31,10 @@ Usage: feed [FLAGS]
                  longest is closed (default: 512)
   --follow       wait for more when the file ends, and for its successor, until a signal
   --chaos        make parts of the service fail, on a schedule of work done
-  --seed N       the seed of that schedule (default: random, printed)
+  --kills N      run the service in a process of its own, kill it N times with SIGKILL at random
+                 moments, start it again each time, and audit its database; the clients send until
+                 the last kill, and what isn't acknowledged again (default: 0)
+  --seed N       the seed of that schedule, and of the kills (default: random, printed)
   --help         print this
 
 Exit codes: 0 nothing was lost or duplicated, 1 something was or the service gave up, 2 wrong usage.
@@ -50,6 +53,8 @@ pub(crate) struct Options {
     pub(crate) connections: usize,
     pub(crate) follow: bool,
     pub(crate) chaos: bool,
+    /// How often the service's process is killed.
+    pub(crate) kills: u32,
     pub(crate) seed: u64,
 }
 
@@ -66,6 +71,7 @@ impl Default for Options {
             connections: CONNECTIONS,
             follow: false,
             chaos: false,
+            kills: 0,
             seed: fastrand::u64(..),
         }
     }
@@ -94,6 +100,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command,
             Long("rate") => options.rate = number("--rate", &mut parser)?,
             Long("clients") => options.clients = number("--clients", &mut parser)?,
             Long("connections") => options.connections = number("--connections", &mut parser)?,
+            Long("kills") => options.kills = number("--kills", &mut parser)?,
             Long("seed") => options.seed = number("--seed", &mut parser)?,
             Long("follow") => options.follow = true,
             Long("chaos") => options.chaos = true,
@@ -160,7 +167,7 @@ mod tests {
     fn every_flag_is_read() {
         let options = parsed(
             "--file f --db d --listen 127.0.0.1:1 --http=[::1]:2 --rate 0 --clients 20 --connections 9 \
-             --follow --chaos --seed 18446744073709551615",
+             --follow --chaos --kills 200 --seed 18446744073709551615",
         );
 
         let expected = Options {
@@ -173,6 +180,7 @@ mod tests {
             connections: 9,
             follow: true,
             chaos: true,
+            kills: 200,
             seed: u64::MAX,
         };
         assert_eq!(options, Ok(expected));
@@ -185,6 +193,7 @@ mod tests {
             ("stray", "unexpected argument \"stray\""),
             ("--rate", "--rate needs a value"),
             ("--rate fast", "--rate: `fast` is not a whole number"),
+            ("--kills -1", "--kills: `-1` is not a whole number"),
             ("--rate -1", "--rate: `-1` is not a whole number"),
             ("--seed 18446744073709551616", "--seed: `18446744073709551616` is not a whole number"),
             ("--clients 257", "--clients: 257 is more than 256"),

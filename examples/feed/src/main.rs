@@ -1,8 +1,8 @@
 //! A service that stores every line it receives, while its parts fail.
 //!
 //! It reads a file, receives lines over TCP, writes both to SQLite, and shows its state over HTTP.
-//! With `--chaos`, its parts panic, fail, hang and are aborted. At the end, an audit compares input
-//! and database. Read [`tree`] first.
+//! With `--chaos`, its parts panic, fail, hang and are aborted; with `--kills`, the process is killed
+//! and started again. At the end, an audit compares input and database. Read [`tree`] first.
 
 mod acknowledged;
 mod app;
@@ -13,6 +13,7 @@ mod clients;
 mod http;
 mod ingest;
 mod input;
+mod kills;
 mod ledger;
 mod limits;
 mod report;
@@ -56,8 +57,12 @@ async fn main() -> ExitCode {
         // A log that can't be written, as on a full disk, must not end the service.
         .log_internal_errors(false)
         .init();
-    match service::run(options).await {
-        Ok(outcome) => report::print(&outcome),
+    let ended = match options.kills {
+        0 => service::run(options).await.map(|outcome| report::print(&outcome)),
+        _ => kills::run(options).await.map(|outcome| report::print_kills(&outcome)),
+    };
+    match ended {
+        Ok(code) => code,
         Err(Failure::Usage(error)) => {
             eprintln!("feed: {error}");
             USAGE.into()

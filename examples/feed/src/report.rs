@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::audit::Findings;
+use crate::audit::{Findings, Report};
+use crate::kills;
 use crate::service::Outcome;
 
 /// Prints a line and flushes it. A closed standard output is not an error.
@@ -28,15 +29,7 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
         let (hangs, aborts) = (struck.hangs, struck.aborts);
         say!("chaos: panics={panics} errors={errors} hangs={hangs} aborts={aborts}");
     }
-    match report {
-        Ok(report) => {
-            let of = |found: Findings| format!("{} of {}", found.stored, found.lines);
-            let (file, clients) = (of(report.file), of(report.clients));
-            let (others, unknown) = (of(report.external), report.unknown);
-            say!("audit: file {file}, clients {clients}, others {others}, earlier {unknown}");
-        }
-        Err(error) => eprintln!("feed: the audit failed: {error}"),
-    }
+    print_audit(report);
     say!("\n{}\n", tree.trim_end());
     let Ok(report) = report else { return ExitCode::FAILURE };
     let Findings { lines, stored, lost, duplicated } = report.total();
@@ -48,5 +41,35 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// Prints how a run with kills ended, the verdict last.
+pub(crate) fn print_kills(outcome: &kills::Outcome) -> ExitCode {
+    let kills::Outcome { kills, problem, report } = outcome;
+    if let Some(problem) = problem {
+        eprintln!("feed: {problem}");
+    }
+    print_audit(report);
+    let Ok(report) = report else { return ExitCode::FAILURE };
+    let Findings { lines, stored, lost, duplicated } = report.total();
+    say!("kills={kills} lines={lines} stored={stored} lost={lost} duplicated={duplicated}");
+    if lost == 0 && duplicated == 0 && problem.is_none() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Prints what the audit found of each kind of source, or why there was no audit.
+fn print_audit(report: &Result<Report, String>) {
+    match report {
+        Ok(report) => {
+            let of = |found: Findings| format!("{} of {}", found.stored, found.lines);
+            let (file, clients) = (of(report.file), of(report.clients));
+            let (others, unknown) = (of(report.external), report.unknown);
+            say!("audit: file {file}, clients {clients}, others {others}, earlier {unknown}");
+        }
+        Err(error) => eprintln!("feed: the audit failed: {error}"),
     }
 }

@@ -95,7 +95,7 @@ fn check_open_files(options: &Options) -> Result<(), Failure> {
 }
 
 /// Checks that the file can be read again.
-fn check_file(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_file(path: &Path) -> Result<(), Failure> {
     let usage = |what: String| Failure::Usage(format!("--file {}: {what}", path.display()));
     let metadata = fs::metadata(path).map_err(|error| usage(error.to_string()))?;
     if metadata.is_dir() {
@@ -108,7 +108,7 @@ fn check_file(path: &Path) -> Result<(), Failure> {
 }
 
 /// Returns the path of the database, and the directory to delete if it is temporary.
-fn database(given: &Option<PathBuf>) -> Result<(PathBuf, Option<TempDir>), Failure> {
+pub(crate) fn database(given: &Option<PathBuf>) -> Result<(PathBuf, Option<TempDir>), Failure> {
     match given {
         // An absolute path, so that it can't be a special name of SQLite, such as `:memory:`.
         Some(path) => match std::path::absolute(path) {

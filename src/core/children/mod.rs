@@ -270,6 +270,7 @@ impl Children {
             incarnation: entry.incarnation,
             since: entry.since,
             why: entry.why(),
+            undecided: matches!(entry.state, ChildState::AwaitingDecision { .. }),
             policy: entry.own_policy().map(Arc::clone),
             history: entry.history.as_ref().map(|history| {
                 let life = now.saturating_duration_since(entry.since);

@@ -10,9 +10,10 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
-    Backoff, BinarySlots, ChildOptions, FirstStart, Intensity, Jitter, OnExhausted, Reset,
+    Backoff, BinarySlots, ChildOptions, FirstStart, Intensity, Jitter, OnExhausted, OnExit, Reset,
     RestartType, Trigger, UnknownWord,
 };
+use crate::exit::ExitKind;
 
 /// A bundle of settings that reproduces the behaviour of a different supervision system.
 ///
@@ -26,21 +27,21 @@ use super::{
 /// | without | 200 ms to 30 s, doubling | 30 s | 5 in 60 s, escalates | any exit |
 /// | [`actor_ts`](Self::actor_ts) | 200 ms to 10 s, doubling, ±20 % | 200 ms | none | any exit |
 /// | [`pekko_on_stop`](Self::pekko_on_stop) | 3 s to 30 s, doubling, +20 % | 3 s | none | any exit |
-/// | [`pekko_on_failure`](Self::pekko_on_failure) | the same | 3 s | none | failures; a clean exit ends the supervisor |
+/// | [`pekko_on_failure`](Self::pekko_on_failure) | the same | 3 s | none | failures of active children; any other exit ends the supervisor |
 /// | [`pekko_typed`](Self::pekko_typed) | 200 ms to 10 s, doubling, +10 % | 5.1 s | none | failures |
 /// | [`xebia`](Self::xebia) | up to 511 slots of 10 ms | an acknowledged message | none | any exit |
-/// | [`signalpy`](Self::signalpy) | 1 s to 60 s, doubling | 60 s | 3 in 60 s per child, escalates | failures before active |
+/// | [`signalpy`](Self::signalpy) | 1 s to 60 s, doubling | 60 s | 3 in 60 s per child, escalates; at the root, parks | failures before active |
 /// | [`elfo`](Self::elfo) | 5 s to 30 s, doubling; none after 5 s of being active | 5 s | none | no exit |
 /// | [`otp`](Self::otp) | none | | 1 in 5 s, ends cleanly | any exit |
 /// | [`elixir`](Self::elixir) | none | | 3 in 5 s, ends cleanly | any exit |
 /// | [`suture`](Self::suture) | none, then a pause of 15 s, +50 % | | a score of 5, halved every 30 s | any exit |
 /// | [`oversight`](Self::oversight) | none | | 1 in 5 s, escalates | any exit |
-/// | [`systemd`](Self::systemd) | 100 ms | by a call | 4 in 10 s per child, which stays down | failures |
+/// | [`systemd`](Self::systemd) | 100 ms | by a call | 4 in 10 s per child, parks | failures |
 /// | [`kubelet`](Self::kubelet) | none, then 10 s to 300 s, doubling | more than 600 s | none | any exit |
 /// | [`pebble`](Self::pebble) | 500 ms to 30 s, doubling, +10 % | 30 s | none | any exit |
 ///
 /// A preset doesn't change settings that the other system doesn't have: strategies, the order of
-/// starts, and how children stop.
+/// starts, and how children stop. Each constructor says where the preset differs from its system.
 #[derive(Clone, Debug)]
 pub struct Preset {
     name: &'static str,
@@ -48,7 +49,9 @@ pub struct Preset {
     pub(crate) intensity: Option<Intensity>,
     /// The limit for each child.
     of_each: Option<Intensity>,
-    pub(crate) on_exhausted: OnExhausted,
+    on_exhausted: OnExhausted,
+    /// Whether the root parks a child that exceeds a limit, in place of `on_exhausted`.
+    parks_at_root: bool,
     /// The backoff of children without their own.
     backoff: Backoff,
     /// The trigger of children without their own.
@@ -106,7 +109,12 @@ impl Preset {
 
     /// `BackoffOpts.onStop` of Akka and Pekko, with the values of their documentation.
     ///
-    /// Every exit is followed by a restart.
+    /// Every exit is followed by a restart, after its delay. In the original, this holds with the
+    /// stopping strategy. With the default strategy, a child that throws is restarted at once, without a
+    /// delay and without a limit; this preset has no such second path.
+    ///
+    /// For `withMaxNrOfRetries`, set [`consecutive_restarts`](crate::ChildSpec::consecutive_restarts),
+    /// which is reset with the backoff, as in the original.
     #[must_use]
     pub fn pekko_on_stop() -> Self {
         Self::of("pekko_on_stop", Trigger::any(), pekko())
@@ -114,10 +122,20 @@ impl Preset {
 
     /// `BackoffOpts.onFailure` of Akka and Pekko.
     ///
-    /// A failure is followed by a restart, and a clean exit ends the supervisor.
+    /// A failure is followed by a restart, and a clean exit ends the supervisor. So do an activation that
+    /// fails and [`kill_child`](crate::SupervisorHandle::kill_child), as with the default decider of the
+    /// original. To restart the child after these, too, set [`Trigger::failure`] on it.
+    ///
+    /// For `withMaxNrOfRetries`, set [`consecutive_restarts`](crate::ChildSpec::consecutive_restarts),
+    /// which is reset with the backoff, as in the original. For `withinTimeRange`, set
+    /// [`restarts`](crate::ChildSpec::restarts) with that period. It slides over the restarts; the
+    /// original counts from the first restart, and resets count and backoff together at the end.
     #[must_use]
     pub fn pekko_on_failure() -> Self {
-        Self::of("pekko_on_failure", Trigger::failure(), pekko())
+        let trigger = Trigger::failure()
+            .on(ExitKind::ActivationFailed, OnExit::EndSupervisor)
+            .on(ExitKind::Aborted, OnExit::EndSupervisor);
+        Self::of("pekko_on_failure", trigger, pekko())
     }
 
     /// `restartWithBackoff` of Akka's and Pekko's typed actors.
@@ -143,12 +161,25 @@ impl Preset {
     }
 
     /// The kernel of SignalPy, which supervises only the activation of its components.
+    ///
+    /// A child that fails when it is active stays *errored*, and the other children run on. A supervisor
+    /// fails together with a child that exceeds its limit, and is then restarted by its own supervisor.
+    /// At the root, such a child stays *errored* and the tree runs on, until
+    /// [`retry`](crate::SupervisorHandle::retry).
+    ///
+    /// The kernel has no reset: its window forgets restarts after 60 s. Here, the backoff resets after
+    /// 60 s of being active.
     #[must_use]
     pub fn signalpy() -> Self {
         let trigger = Trigger::from(RestartType::Transient).activation_only();
+        // A supervisor is active when it gives up, and its supervisor hears of it.
+        let trigger = trigger.on(ExitKind::Escalated, OnExit::Restart);
         let backoff = Backoff::exponential(secs(1), secs(60)).reset_after(secs(60));
-        let of_each = Some(Intensity::sliding(3, secs(60)));
-        Self { of_each, ..Self::of("signalpy", trigger, backoff) }
+        Self {
+            of_each: Some(Intensity::sliding(3, secs(60))),
+            parks_at_root: true,
+            ..Self::of("signalpy", trigger, backoff)
+        }
     }
 
     /// elfo, which restarts nothing by default, with the delays of its documentation.
@@ -202,15 +233,20 @@ impl Preset {
         }
     }
 
-    /// systemd with `Restart=on-failure`: restarts after 100 ms, at most five starts within 10 s.
+    /// systemd with `Restart=on-failure`: restarts after 100 ms (`RestartSec`), at most five starts
+    /// (`StartLimitBurst`) within 10 s (`StartLimitIntervalSec`).
     ///
-    /// The initial start counts as one of the five. A child that exceeds the limit stays down until a
-    /// call starts it.
+    /// A child that exceeds the limit stays *errored*, as a unit stays `failed`, until
+    /// [`retry`](crate::SupervisorHandle::retry), which is `systemctl reset-failed` and `start` in one.
+    ///
+    /// systemd counts starts, also those by a call. Limits count restarts, and only those of the
+    /// supervisor. The initial start is therefore always taken for one of the five: after a long run,
+    /// too, there are four restarts within 10 s, where systemd has five.
     #[must_use]
     pub fn systemd() -> Self {
         Self {
             of_each: Some(Intensity::tumbling(4, secs(10))),
-            on_exhausted: OnExhausted::StopChild,
+            on_exhausted: OnExhausted::Park,
             ..Self::of(
                 "systemd",
                 RestartType::Transient.into(),
@@ -229,7 +265,13 @@ impl Preset {
         Self::of("kubelet", Trigger::any(), backoff.first_at_once().at_once_after_reset())
     }
 
-    /// Canonical's Pebble, with the values of its documentation.
+    /// Canonical's Pebble, with the values of its documentation: `backoff-delay` 500 ms,
+    /// `backoff-factor` 2.0, `backoff-limit` 30 s.
+    ///
+    /// A service that exits within its first second fails Pebble's `start`, and is restarted all the same.
+    /// There is no such time here: a child with [`Readiness::Signal`](crate::Readiness::Signal) says when
+    /// it is up. A call that starts it fails if it exits before, and the error names the
+    /// [`NextStep`](crate::NextStep).
     #[must_use]
     pub fn pebble() -> Self {
         let backoff = Backoff::exponential(ms(500), secs(30)).reset_after(secs(30));
@@ -243,6 +285,7 @@ impl Preset {
             intensity: None,
             of_each: None,
             on_exhausted: OnExhausted::Escalate,
+            parks_at_root: false,
             backoff,
             trigger,
             first_start: FirstStart::Retry,
@@ -261,6 +304,11 @@ impl Preset {
             forgets_temporary: true,
             ..Self::of(name, Trigger::any(), Backoff::none())
         }
+    }
+
+    /// Returns what follows when a limit is exceeded.
+    pub(crate) const fn on_exhausted(&self, at_root: bool) -> OnExhausted {
+        if at_root && self.parks_at_root { OnExhausted::Park } else { self.on_exhausted }
     }
 
     /// Returns the options for children.

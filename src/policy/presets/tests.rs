@@ -59,7 +59,9 @@ fn limits(preset: &Preset) -> String {
     let of_each = preset.of_children().limits.get();
     assert_eq!((of_each.consecutive, of_each.failing_for), (None, None));
     let (all, each) = (shown(preset.intensity), shown(of_each.intensity));
-    format!("{all}, {each}, {}", preset.on_exhausted)
+    let [below, at_root] = [false, true].map(|at_root| preset.on_exhausted(at_root).to_string());
+    let at_root = if at_root == below { String::new() } else { format!(", {at_root} at the root") };
+    format!("{all}, {each}, {below}{at_root}")
 }
 
 #[test]
@@ -67,11 +69,11 @@ fn each_preset_has_the_limits_of_its_system() {
     let unlimited = "any, any, escalate";
     for preset in Preset::all() {
         let expected = match preset.name() {
-            "signalpy" => "any, restarts(3, 1m), escalate",
+            "signalpy" => "any, restarts(3, 1m), escalate, park at the root",
             "otp" | "oversight" => "restarts(1, 5s), any, escalate",
             "elixir" => "restarts(3, 5s), any, escalate",
             "suture" => "decaying(5, 30s), any, pause 15s",
-            "systemd" => "any, tumbling(4, 10s), stop_child",
+            "systemd" => "any, tumbling(4, 10s), park",
             _ => unlimited,
         };
         assert_eq!(limits(&preset), expected, "{}", preset.name());
@@ -82,10 +84,14 @@ fn each_preset_has_the_limits_of_its_system() {
 fn each_preset_restarts_after_the_same_exits_as_its_system() {
     for preset in Preset::all() {
         let trigger = match preset.name() {
-            "pekko_on_failure" => Trigger::failure(),
+            "pekko_on_failure" => Trigger::failure()
+                .on(ExitKind::ActivationFailed, OnExit::EndSupervisor)
+                .on(ExitKind::Aborted, OnExit::EndSupervisor),
             "pekko_typed" | "systemd" => RestartType::Transient.into(),
             "elfo" => RestartType::Temporary.into(),
-            "signalpy" => Trigger::from(RestartType::Transient).activation_only(),
+            "signalpy" => Trigger::from(RestartType::Transient)
+                .activation_only()
+                .on(ExitKind::Escalated, OnExit::Restart),
             _ => RestartType::Permanent.into(),
         };
         assert_eq!(*preset.trigger(), trigger, "{}", preset.name());

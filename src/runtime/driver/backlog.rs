@@ -57,7 +57,7 @@ impl Driver {
             && let Some((ticket, answer)) = self.backlog.answers.pop_front()
         {
             self.backlog.answers_left -= 1;
-            self.reply(ticket, answer);
+            self.reply(ticket, answer, now);
         }
         while self.backlog.letters_left > 0
             && let Some(messages) = self.backlog.letters.front_mut()
@@ -70,12 +70,12 @@ impl Driver {
     }
 
     /// Answers a call, now or in a later iteration.
-    pub(super) fn reply_in_turn(&mut self, ticket: Ticket, answer: ChildAnswer) {
+    pub(super) fn reply_in_turn(&mut self, ticket: Ticket, answer: ChildAnswer, now: Instant) {
         if self.backlog.answers_left == 0 {
             self.backlog.answers.push_back((ticket, answer));
         } else {
             self.backlog.answers_left -= 1;
-            self.reply(ticket, answer);
+            self.reply(ticket, answer, now);
         }
     }
 

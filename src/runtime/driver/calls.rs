@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::core::Ticket;
+use crate::core::{Key, Ticket};
 use crate::runtime::request::{ChildName, Responder, Started};
 
 /// The calls that wait for an answer of the machine.
@@ -15,6 +15,7 @@ pub(super) struct Calls {
 /// A call about a child.
 #[derive(Debug)]
 pub(super) struct Call {
+    pub(super) key: Key,
     pub(super) child: ChildName,
     pub(super) name: &'static str,
     pub(super) answer: Responder<Started>,

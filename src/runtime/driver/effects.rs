@@ -69,7 +69,7 @@ impl Driver {
             }
             Effect::Replaced { key } => self.replace(key, now),
             Effect::StaysDown { key } => self.note_down(key, step),
-            Effect::Reply { ticket, answer } => self.reply_in_turn(ticket, answer),
+            Effect::Reply { ticket, answer } => self.reply_in_turn(ticket, answer, now),
             Effect::Removed { key, incarnation } => self.remove(key, incarnation, now),
             Effect::Up => {
                 log::up(self.shared.lazy_path());

@@ -6,7 +6,7 @@ use super::calls::Call;
 use super::state::Driver;
 use crate::child::ChildSpec;
 use crate::core::{self, Key, MachineEvent, Ticket};
-use crate::error::{BuildError, ControlError, known};
+use crate::error::{BuildError, ControlError, NextStep, known};
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::runtime::blueprint::kind;
@@ -52,12 +52,12 @@ impl Driver {
         now: Instant,
     ) {
         let Some(child) = self.children.entry(key).map(|entry| entry.name()) else { return };
-        let ticket = self.calls.insert(Call { child, name, answer });
+        let ticket = self.calls.insert(Call { key, child, name, answer });
         self.step(MachineEvent::Request { ticket, key, request }, now);
     }
 
-    pub(super) fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer) {
-        let Some(Call { child, name, answer: caller }) = self.calls.remove(ticket) else {
+    pub(super) fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer, now: Instant) {
+        let Some(Call { key, child, name, answer: caller }) = self.calls.remove(ticket) else {
             return;
         };
         let path = || child.under(self.shared.path());
@@ -68,7 +68,8 @@ impl Driver {
             core::ChildAnswer::Dormant => Ok(StartOutcome::Dormant),
             core::ChildAnswer::Started(incarnation) => Ok(StartOutcome::Up(incarnation)),
             core::ChildAnswer::Failed(reason) => {
-                Err(ControlError::ActivationFailed { path: path(), reason })
+                let next = self.next_step(key, now);
+                Err(ControlError::ActivationFailed { path: path(), reason, next })
             }
             core::ChildAnswer::Running => Err(ControlError::Running { path: path() }),
             core::ChildAnswer::Restarting => Err(ControlError::Restarting { path: path() }),
@@ -82,6 +83,23 @@ impl Driver {
         };
         let result = result.map(|outcome| Started { child, outcome });
         respond(caller, result);
+    }
+
+    /// Returns what follows the failed start of a child. The machine has decided on it.
+    fn next_step(&self, key: Key, now: Instant) -> NextStep {
+        if self.machine.is_ending() {
+            return NextStep::SupervisorEnds;
+        }
+        let Some(view) = self.machine.view(key, now) else { return NextStep::Removed };
+        match view.lifecycle {
+            Lifecycle::Errored if view.undecided => NextStep::Undecided,
+            state @ (Lifecycle::Errored | Lifecycle::Stopped) => NextStep::StaysDown { state },
+            _ => {
+                let next = view.history.and_then(|history| history.next);
+                let after = next.map(|(at, _)| at.saturating_duration_since(now));
+                NextStep::Restart { after: after.unwrap_or_default() }
+            }
+        }
     }
 
     fn not_found(&self, segment: &str) -> ControlError {

@@ -2,6 +2,8 @@
 //! `tests/README.md` lists them by number.
 
 mod groups;
+mod nested_services;
+mod restarted_supervisors;
 mod services;
 
 use std::time::Duration;

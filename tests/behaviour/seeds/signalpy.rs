@@ -25,7 +25,8 @@ async fn seed3_08_a_child_parked_at_boot_is_retried_only_manually() {
     assert_eq!(fakes.actions(), [""; 0], "nothing is tried by itself");
 
     let error = app.retry("b").await.unwrap_err();
-    let text = "`app/b` failed to start: activation failed: no start";
+    let text =
+        "`app/b` failed to start: activation failed: no start; it stays errored until `retry`";
     assert_eq!(error.to_string(), text);
     assert_eq!(lifecycle(&app, "b").await, Lifecycle::Errored);
     assert_eq!(app.retry("b").await.unwrap().incarnation(), Some(3));

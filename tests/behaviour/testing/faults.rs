@@ -271,7 +271,8 @@ async fn faults_apply_to_added_children_with_or_without_their_number() {
     for text in ["by name", "by number"] {
         let conn = object("conn", &Arc::default());
         let error = tree.start_child("conns", conn).await.unwrap_err().to_string();
-        assert!(error.ends_with(&format!("activation failed: {text}")), "{error}");
+        let expected = format!("activation failed: {text}; it was removed, and can be added again");
+        assert!(error.ends_with(&expected), "{error}");
     }
     let conn = tree.start_child("conns", idle("conn").shutdown(2 * SECOND)).await.unwrap();
     let db = tree.start_child("", idle("db")).await.unwrap();

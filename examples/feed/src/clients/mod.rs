@@ -4,6 +4,8 @@
 //! the lines without an answer again over a new one. A broken connection is not a failure of the
 //! client.
 //!
+//! The clients of [`kills`](crate::kills) have the same [`Conversation`], from another process.
+//!
 //! The names of the built-in clients are reserved for connections from their [`Sockets`].
 
 pub(crate) mod text;
@@ -22,18 +24,19 @@ use verger::{Context, Exit};
 
 use crate::app::App;
 use crate::ingest::pace::Pace;
+use crate::ledger::Ledger;
 
 /// How many lines each client sends.
 pub(crate) const LINES: u64 = 1_000;
 
 /// How many lines a client sends before it waits for an answer.
-const WINDOW: usize = 50;
+pub(crate) const WINDOW: usize = 50;
 
 /// How long an answer may take before the client reconnects.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The wait before a new connection.
-const PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 
 /// The beginning of their names, which no other sender may use.
 pub(crate) const PREFIX: &str = "builtin-";
@@ -93,35 +96,65 @@ pub(crate) async fn client(ctx: Context, app: Arc<App>, index: usize) -> Exit {
     Ok(())
 }
 
-/// Sends the lines without an answer over one connection.
+/// Connects, and sends the lines without an answer.
 async fn converse(ctx: &Context, app: &App, index: usize, address: SocketAddr) -> io::Result<()> {
     let mut socket = TcpStream::connect(address).await?;
     // Dropped before the socket, so that the address is never that of a later one.
     let _entry = app.builtin.enter(socket.local_addr()?);
-    socket.set_nodelay(true)?;
-    let (receiver, mut sender) = socket.split();
-    let mut answers = BufReader::new(receiver);
-    let mut pace = Pace::new(app.options.rate);
-    let name = name(index);
-    loop {
-        let answered = app.ledger.client_answered(index);
-        let window = answered + 1..=LINES.min(answered + pace.stride(WINDOW) as u64);
-        if window.is_empty() {
-            return Ok(());
+    let (name, rate) = (name(index), app.options.rate);
+    let conversation = Conversation { name, index, rate, ledger: &app.ledger };
+    conversation.run(ctx, &mut socket, |_answered| LINES).await
+}
+
+/// What a client says on a connection: the lines that were not acknowledged on earlier ones.
+#[derive(Debug)]
+pub(crate) struct Conversation<'a> {
+    /// The source of the lines.
+    pub(crate) name: String,
+    /// The index that determines the texts.
+    pub(crate) index: usize,
+    /// Lines per second; 0 is no limit.
+    pub(crate) rate: u32,
+    /// Where the acknowledgements are recorded.
+    pub(crate) ledger: &'a Ledger,
+}
+
+impl Conversation<'_> {
+    /// Sends the lines without an answer, up to the line that `last` returns for the number of
+    /// acknowledged lines.
+    pub(crate) async fn run(
+        &self,
+        ctx: &Context,
+        socket: &mut TcpStream,
+        mut last: impl FnMut(u64) -> u64,
+    ) -> io::Result<()> {
+        let Self { ref name, index, rate, ledger } = *self;
+        socket.set_nodelay(true)?;
+        let (receiver, mut sender) = socket.split();
+        let mut answers = BufReader::new(receiver);
+        let mut pace = Pace::new(rate);
+        loop {
+            let answered = ledger.client_answered(index);
+            let end = last(answered).min(answered + pace.stride(WINDOW) as u64);
+            let window = answered + 1..=end;
+            if window.is_empty() {
+                return Ok(());
+            }
+            pace.wait(window.clone().count()).await;
+            let mut lines = Vec::new();
+            for n in window.clone() {
+                lines.extend_from_slice(format!("{name}/{n} ").as_bytes());
+                lines.append(&mut text::text(index, n));
+                lines.push(b'\n');
+            }
+            sender.write_all(&lines).await?;
+            for n in window {
+                let expected = format!("ok {name}/{n}\n");
+                timeout(PATIENCE, expect_answer(&mut answers, &expected)).await??;
+                ledger.client_acknowledged(index, n);
+            }
+            ctx.set_status(format!("{end} answered"));
         }
-        pace.wait(window.clone().count()).await;
-        let mut lines = Vec::new();
-        for n in window.clone() {
-            lines.extend_from_slice(format!("{name}/{n} ").as_bytes());
-            lines.append(&mut text::text(index, n));
-            lines.push(b'\n');
-        }
-        sender.write_all(&lines).await?;
-        for n in window {
-            timeout(PATIENCE, expect_answer(&mut answers, &format!("ok {name}/{n}\n"))).await??;
-            app.ledger.client_acknowledged(index, n);
-        }
-        ctx.set_status(format!("{} of {LINES} answered", app.ledger.client_answered(index)));
     }
 }
 

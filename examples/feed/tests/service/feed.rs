@@ -53,6 +53,13 @@ impl Place {
         self.start(args).end()
     }
 
+    /// Runs a command that says nowhere where it listens to its end.
+    pub(crate) fn end_of(&self, command: &mut Command) -> End {
+        let output = command.stderr(File::create(self.errors()).unwrap()).output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        End::new(output.status.code(), out.lines().map(str::to_owned).collect())
+    }
+
     pub(crate) fn command(&self, args: &str) -> Command {
         let mut command = command(args.split_whitespace());
         command.arg("--file").arg(self.file()).arg("--db").arg(self.db());
@@ -185,10 +192,7 @@ impl Feed {
     pub(crate) fn end(mut self) -> End {
         let out: Vec<String> = self.out.by_ref().map(Result::unwrap).collect();
         let code = self.process.wait().unwrap().code();
-        let last = out.last().map_or("", String::as_str);
-        let pairs = last.split(' ').filter_map(|pair| pair.split_once('='));
-        let verdict = pairs.map(|(key, value)| (key.into(), value.parse().unwrap())).collect();
-        End { code, out, verdict }
+        End::new(code, out)
     }
 }
 
@@ -200,6 +204,13 @@ impl Drop for Feed {
 }
 
 impl End {
+    fn new(code: Option<i32>, out: Vec<String>) -> Self {
+        let last = out.last().map_or("", String::as_str);
+        let pairs = last.split(' ').filter_map(|pair| pair.split_once('='));
+        let verdict = pairs.map(|(key, value)| (key.into(), value.parse().unwrap())).collect();
+        Self { code, out, verdict }
+    }
+
     /// Returns a number of the last line.
     pub(crate) fn get(&self, key: &str) -> u64 {
         *self.verdict.get(key).unwrap_or_else(|| panic!("no {key} in {:#?}", self.out))

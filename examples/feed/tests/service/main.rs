@@ -4,6 +4,7 @@ mod chaos;
 mod defence;
 mod feed;
 mod files;
+mod kills;
 mod resume;
 mod stop;
 mod usage;

@@ -1,0 +1,216 @@
+//! Limits that are refused, warned of, or read back.
+
+use std::time::Duration;
+
+use super::{MINUTE, YEAR, ms, patient, secs};
+use crate::common::start;
+use verger::policy::{Intensity, OnExhausted, Preset};
+use verger::{
+    Backoff, BuildError, BuildWarning, Child, ChildDefaults, ChildSpec, Context, ControlError,
+    DynamicSupervisor, Exit, Supervisor, async_trait, child, worker,
+};
+
+#[test]
+fn seed4_37_a_backoff_that_resets_at_once_needs_a_limit_per_time() {
+    let forgiving = || Backoff::exponential(ms(200), secs(10)).reset_after(Duration::ZERO);
+    let idle = || worker("a", async |ctx: Context| ctx.cancelled().await).backoff(forgiving());
+
+    let error = patient().child(idle().consecutive_restarts(3)).build().unwrap_err();
+    let BuildError::EndlessRestarts { path } = &error else { panic!("{error}") };
+    assert_eq!(path.as_str(), "app/a");
+    assert_eq!(
+        error.to_string(),
+        "the backoff of `app/a` resets as soon as the child is active, and no intensity limits \
+         its restarts, so a child that always fails is restarted forever; write a `reset_after` \
+         above zero, or limit its restarts with `restarts(5, Duration::from_secs(60))`"
+    );
+
+    assert!(patient().child(idle().restarts(5, MINUTE)).build().is_ok(), "its own limit");
+    assert!(Supervisor::builder("app").child(idle()).build().is_ok(), "the one of all");
+    // A child that was never active isn't reset, so it can't evade the limit.
+    let signals = idle().readiness(verger::Readiness::Signal);
+    assert!(patient().child(signals.consecutive_restarts(3)).build().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dynamic_child_without_any_limit_is_refused_when_it_is_added() {
+    let pool = DynamicSupervisor::builder("app").unlimited_restarts().build().unwrap();
+    let tree = pool.start().await.unwrap();
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
+    let idle = idle.backoff(Backoff::constant(secs(1)).reset_after(Duration::ZERO));
+    let refused = tree.start_child(idle).await.unwrap_err();
+    let right = matches!(refused, ControlError::InvalidSpec(BuildError::EndlessRestarts { .. }));
+    assert!(right, "{refused}");
+}
+
+/// In Pekko, no limit within a period silently means one restart.
+#[test]
+fn kin_35_an_unlimited_policy_cannot_have_a_period() {
+    let error = Supervisor::builder("app").restarts(1, MINUTE).unlimited_restarts().build();
+    let BuildError::SetTwice { path, first, second } = error.unwrap_err() else {
+        panic!("it is a mistake")
+    };
+    assert_eq!(
+        (path.as_str(), first.as_str(), second.as_str()),
+        ("app", "restarts(1, 1m)", "unlimited_restarts()")
+    );
+}
+
+/// In Pekko, it never ends, without a warning.
+#[test]
+fn kin_44_a_limit_whose_backoff_outlasts_it_logs_a_warning() {
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
+    let slow = idle.backoff(Backoff::constant(ms(100)));
+    let warning = |spec: ChildSpec| {
+        let tree = patient().child(spec).build().unwrap();
+        let [warning] = tree.warnings() else { panic!("{:?}", tree.warnings()) };
+        warning.clone()
+    };
+
+    let found = warning(slow.clone().restarts(1, ms(10)));
+    let BuildWarning::UnreachableLimit { path, max: 1, period, most: 1 } = &found else {
+        panic!("{found:?}")
+    };
+    assert_eq!((path.as_str(), *period), ("app/a", ms(10)));
+    assert_eq!(
+        found.to_string(),
+        "`app/a` gives up after 1 restarts in 10ms, but with its backoff there can be 1 at most: \
+         it will never give up"
+    );
+    let found = warning(slow.clone().intensity(Intensity::tumbling(2, ms(100))));
+    let tumbling = matches!(found, BuildWarning::UnreachableLimit { max: 2, most: 2, .. });
+    assert!(tumbling, "{found:?}");
+    let found = warning(slow.clone().intensity(Intensity::decaying(2.0, ms(100))));
+    assert_eq!(
+        found.to_string(),
+        "`app/a` gives up at a score above 2 that is halved every 100ms, but with its backoff \
+         the score is 2.00 at most: it will never give up"
+    );
+
+    let reachable = slow.restarts(1, ms(100));
+    assert_eq!(patient().child(reachable).build().unwrap().warnings(), []);
+}
+
+#[test]
+fn a_decaying_supervisor_limit_that_is_unreachable_logs_a_warning() {
+    let idle = |name| worker(name, async |ctx: Context| ctx.cancelled().await);
+    let slow = |child: ChildDefaults| child.backoff(Backoff::constant(secs(1)));
+    let tree = |max| {
+        let score = Intensity::decaying(max, secs(1));
+        let tree = Supervisor::builder("app").intensity(score).defaults(slow);
+        tree.child(idle("a")).child(idle("b")).build().unwrap()
+    };
+    assert_eq!(tree(3.99).warnings(), []);
+    let tree = tree(4.0);
+    let [BuildWarning::UnreachableScore { path, max, half_life, most }] = tree.warnings() else {
+        panic!("{:?}", tree.warnings())
+    };
+    assert_eq!((path.as_str(), *max, *half_life, *most), ("app", 4.0, secs(1), 4.0));
+}
+
+#[test]
+fn an_unreachable_consecutive_limit_logs_a_warning() {
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await).restarts(3, MINUTE);
+    let idle = idle.backoff(Backoff::constant(secs(1)).reset_after(Duration::ZERO));
+    let idle = idle.consecutive_restarts(3).failing_for(MINUTE);
+    let tree = patient().child(idle).build().unwrap();
+    let texts: Vec<_> = tree.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "`app/a` has `consecutive_restarts(3)`, but its backoff resets as soon as it is \
+             active: it will never give up",
+            "`app/a` has `failing_for(1m)`, but its backoff resets as soon as it is active: \
+             it will never give up",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_can_be_read_back() {
+    let idle = worker("a", async |ctx: Context| ctx.cancelled().await);
+    let three = Intensity::tumbling(3, MINUTE);
+    let child = idle.intensity(three).on_exhausted(OnExhausted::Exit(7));
+    let defaults = |child: ChildDefaults| child.consecutive_restarts(9).failing_for(YEAR);
+    let tree = start(Supervisor::builder("app").defaults(defaults).child(child)).await;
+    let spec = tree.child_spec("a").await.unwrap();
+    assert_eq!(spec.intensity, Some(three));
+    assert_eq!((spec.consecutive_restarts, spec.failing_for), (Some(9), Some(YEAR)));
+    assert_eq!(spec.on_exhausted, OnExhausted::Exit(7));
+    let text = tree.status().await.unwrap().to_string();
+    assert!(text.contains("0/5 in 1m"), "{text}");
+
+    let tree = start(Supervisor::builder("app").restarts(5, Duration::MAX)).await;
+    let text = tree.status().await.unwrap().to_string();
+    assert!(text.contains("0/5 for ever"), "{text}");
+}
+
+#[test]
+fn a_limit_that_is_set_twice_is_refused_with_both_values() {
+    let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
+    let error = |spec: ChildSpec| patient().child(spec).build().unwrap_err().to_string();
+    assert_eq!(
+        error(idle().restarts(3, MINUTE).intensity(Intensity::decaying(3.0, MINUTE))),
+        "`app/a` has both `restarts(3, 1m)` and `decaying(3, 1m)`, which set the same limit; remove one \
+         of them"
+    );
+    assert_eq!(
+        error(idle().consecutive_restarts(3).consecutive_restarts(4)),
+        "`app/a` has both `consecutive_restarts(3)` and `consecutive_restarts(4)`, which set the \
+         same limit; remove one of them"
+    );
+    assert_eq!(
+        error(idle().failing_for(MINUTE).failing_for(MINUTE)),
+        "`app/a` has both `failing_for(1m)` and `failing_for(1m)`, which set the same limit; remove one \
+         of them"
+    );
+    let twice = |child: ChildDefaults| child.restarts(3, MINUTE).restarts(4, MINUTE);
+    let error = patient().defaults(twice).build().unwrap_err();
+    assert!(error.to_string().starts_with("`app` has both `restarts(3, 1m)`"), "{error}");
+    let inner = Supervisor::builder("inner").restarts(3, MINUTE).restarts(3, MINUTE);
+    let error = patient().child(inner).build().unwrap_err();
+    assert!(error.to_string().starts_with("`app/inner` has both"), "{error}");
+}
+
+#[test]
+fn a_default_and_an_override_are_not_set_twice() {
+    struct Careful;
+
+    #[async_trait]
+    impl Child for Careful {
+        fn child_spec(spec: ChildSpec) -> ChildSpec {
+            spec.restarts(3, MINUTE).consecutive_restarts(3)
+        }
+
+        async fn run(&mut self, _ctx: &Context) -> Exit {
+            Ok(())
+        }
+    }
+
+    let defaults = |child: ChildDefaults| child.restarts(1, MINUTE).failing_for(MINUTE);
+    let careful = child("a", || Careful).restarts(2, MINUTE);
+    let builder = Supervisor::builder("app").preset(Preset::otp()).restarts(4, MINUTE);
+    assert!(builder.defaults(defaults).child(careful).build().is_ok());
+}
+
+#[test]
+fn meaningless_limits_are_refused() {
+    let idle = || worker("a", async |ctx: Context| ctx.cancelled().await);
+    let error = |spec: ChildSpec| patient().child(spec).build().unwrap_err().to_string();
+    assert_eq!(
+        error(idle().restarts(3, Duration::ZERO)),
+        "`app/a` allows 3 restarts in a period of zero; write a period such as \
+         `Duration::from_secs(60)`, or `unlimited_restarts()`"
+    );
+    assert_eq!(
+        error(idle().intensity(Intensity::decaying(-1.0, MINUTE))),
+        "`app/a` allows a score of -1; write a number such as 5.0, or, to allow any number of \
+         restarts, no limit"
+    );
+    assert_eq!(
+        error(idle().failing_for(Duration::ZERO)),
+        "the `failing_for` of `app/a` is zero; write a duration such as `60s`"
+    );
+    let score = Supervisor::builder("app").intensity(Intensity::decaying(f64::NAN, MINUTE));
+    assert!(matches!(score.build(), Err(BuildError::BadScore { .. })));
+}
