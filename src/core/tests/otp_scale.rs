@@ -1,8 +1,5 @@
-//! How the work grows with the number of children: the effects, and the time.
-//!
-//! The CPU time is compared with that for the same children in smaller trees. A step that looks at every
-//! child takes a hundred times longer among a hundred times the children; the bound is twenty times.
-//! `benches/scaling` measures whole trees.
+//! How the work grows with the number of children: counted in effects, since no test reads a clock.
+//! `benches/scaling` measures the time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -116,36 +113,5 @@ fn otp_39_a_hundred_times_the_children_are_a_hundred_times_the_work() {
         assert_eq!(many.effects - 2, 100 * (few.effects - 2), "{kind}");
         assert!(many.events <= 100 * few.events, "{kind}: {few:?}, {many:?}");
         assert!(many.largest <= 8 * SLICE, "{kind}: no event does more than a slice, {many:?}");
-    }
-}
-
-/// Returns the CPU time of this thread, in milliseconds. It is that of the system's clock where the
-/// system doesn't say.
-fn cpu_time(began: Instant) -> u128 {
-    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
-    // The name of the thread, in parentheses, may contain anything. Time in user mode and in the kernel are
-    // the 12th and 13th fields behind it, in hundredths of a second.
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let times: Vec<u128> = fields.skip(11).take(2).filter_map(|ticks| ticks.parse().ok()).collect();
-    if times.is_empty() { began.elapsed().as_millis() } else { 10 * times.iter().sum::<u128>() }
-}
-
-/// Returns the time for 100,000 children, in trees of so many.
-fn time_in_trees_of(children: usize, machine: fn(Rules, Instant, u64) -> Machine) -> u128 {
-    let began = Instant::now();
-    let before = cpu_time(began);
-    for _ in 0..100_000 / children {
-        work_one_by_one(machine(Rules::default(), began, 0), began, children);
-    }
-    cpu_time(began) - before
-}
-
-#[test]
-fn otp_39_the_time_for_each_child_does_not_grow_with_the_number_of_children() {
-    let ordered: fn(Rules, Instant, u64) -> Machine = Machine::ordered;
-    for (kind, machine) in [("ordered", ordered), ("dynamic", Machine::dynamic)] {
-        let few = time_in_trees_of(1_000, machine);
-        let many = time_in_trees_of(100_000, machine);
-        assert!(many <= 20 * few.max(10), "{kind}: {few} ms in trees of 1,000, {many} ms in one");
     }
 }
