@@ -139,7 +139,8 @@ impl<M: Send + 'static> MailboxShared<M> {
         when_full: WhenFull<'_>,
     ) -> Result<Sent<M>, SendError<M>> {
         if let Err(Unsent::MayBeFinal(envelope, is_final)) = sent {
-            if is_final(&envelope.message) {
+            // A panic is the child's when it receives the message, and never the sender's.
+            if catch_panic(|| is_final(&envelope.message)).unwrap_or(false) {
                 self.step(|state, fx| state.terminate(fx));
             }
             sent = self.step(|state, fx| state.send(envelope, when_full, true, fx));
