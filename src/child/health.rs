@@ -97,6 +97,7 @@ impl HealthCheck {
 
     /// Sets the period: the time from the start of one check to the start of the next. Default: 10 s.
     ///
+    /// A period below a millisecond counts as a millisecond.
     /// The first check starts one period after the child has become active. A check that takes longer
     /// than the period is followed by the next one at once.
     pub fn every(mut self, every: Duration) -> Self {

@@ -261,6 +261,26 @@ impl ChildEntry {
     }
 }
 
+impl DownState {
+    /// Whether the child was stopped, or given up on, so that messages do not start it, nor does one that
+    /// came before it is brought back.
+    pub(super) fn ignores_messages(self) -> bool {
+        match self {
+            Self::Terminated
+            | Self::DownWithGroup
+            | Self::DownWithSupervisor
+            | Self::Ignored
+            | Self::GivenUp
+            | Self::Leaked => true,
+            Self::New
+            | Self::Dormant
+            | Self::Finished
+            | Self::RestartsWithGroup
+            | Self::NotRestarted => false,
+        }
+    }
+}
+
 impl ChildState {
     /// Whether the child has a task.
     pub(super) fn is_live(self) -> bool {

@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::fmt;
 
+use crate::panic::catch_panic;
 use crate::sync::Mutex;
 
 /// A message of any type.
@@ -57,6 +58,8 @@ thread_local! {
 
 /// Calls `f`, which may drop letters under a lock, and drops their messages afterwards.
 ///
+/// A panic of a message's `Drop` is ignored: it belongs to no caller, and a second one would end the process.
+///
 /// The `Drop` of a message may send messages that become letters; these would wait for the lock that
 /// their own thread holds.
 pub(crate) fn drop_afterwards<R>(f: impl FnOnce() -> R) -> R {
@@ -82,7 +85,9 @@ impl Deferred {
 
 impl Drop for Deferred {
     fn drop(&mut self) {
-        drop(DEFERRED.take());
+        for message in DEFERRED.take().into_iter().flatten() {
+            catch_panic(|| drop(message));
+        }
     }
 }
 
@@ -96,5 +101,6 @@ impl Drop for Payload {
                 deferred.extend(message.take());
             }
         });
+        catch_panic(|| drop(message));
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::invisible::Visible;
 use crate::path::{NameProblem, Path};
 use crate::policy::BackoffProblem;
 
@@ -116,8 +117,9 @@ pub enum BuildError {
     },
     /// A fallback has a requirement, but it always uses those of the child that it replaces.
     #[error(
-        "the fallback of `{path}` requires `{requirement}`, but a fallback has the requirements \
-         of the child that it replaces; write `requires({requirement:?})` on that child instead"
+        "the fallback of `{path}` requires `{}`, but a fallback has the requirements of the child \
+         that it replaces; write `requires({requirement:?})` on that child instead",
+        Visible(.requirement)
     )]
     FallbackRequires {
         /// The child.
@@ -126,7 +128,10 @@ pub enum BuildError {
         requirement: String,
     },
     /// A child requires a sibling that doesn't exist.
-    #[error("`{path}` requires `{requirement}`, but `{parent}` has no such child; it has {known}")]
+    #[error(
+        "`{path}` requires `{}`, but `{parent}` has no such child; it has {known}",
+        Visible(.requirement)
+    )]
     UnknownRequirement {
         /// The child.
         path: Path,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::build::BuildError;
 use crate::exit::ExitReason;
+use crate::invisible::Visible;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 
@@ -41,13 +42,13 @@ pub enum ControlError {
         path: Path,
     },
     /// The child doesn't exist.
-    #[error("there is no `{path}`{}", RelativeHint(.path))]
+    #[error("there is no `{}`{}", Visible(.path), RelativeHint(.path))]
     NotFound {
         /// The path that was given.
         path: Path,
     },
     /// The supervisor of the child isn't running.
-    #[error("the supervisor of `{path}` is not running; `{nearest}` is")]
+    #[error("the supervisor of `{}` is not running; `{nearest}` is", Visible(.path))]
     NotRunning {
         /// The path that was given.
         path: Path,
@@ -85,7 +86,10 @@ pub enum ControlError {
         max: usize,
     },
     /// The path is empty or names the supervisor itself, but the call needs a child.
-    #[error("`{path}` does not name a child; write a name such as `db`, or `ingest/mqtt`")]
+    #[error(
+        "`{}` does not name a child; write a name such as `db`, or `ingest/mqtt`",
+        Visible(.path)
+    )]
     NotAChild {
         /// The path that was given.
         path: String,
@@ -100,7 +104,7 @@ pub enum ControlError {
     #[error(transparent)]
     InvalidSpec(#[from] BuildError),
     /// The child failed before it was active.
-    #[error("`{path}` failed to start: {reason}; {next}")]
+    #[error("`{path}` failed to start: {}; {next}", Visible(.reason))]
     ActivationFailed {
         /// The child.
         path: Path,
@@ -194,6 +198,7 @@ impl fmt::Display for RelativeHint<'_> {
         });
         match given.next() {
             Some((above, below)) => {
+                let (above, below) = (Visible(above), Visible(below));
                 write!(f, "; a handle to `{above}` takes paths below it: write `{below}`")
             }
             None => Ok(()),

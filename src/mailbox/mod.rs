@@ -180,7 +180,8 @@ impl<M: Send + 'static> Mailbox<M> {
     ///
     /// `is_final` is called when a message is received, and when one is sent to a child that is down. It
     /// must not block. A message that it sends to this mailbox itself is not checked while the child is
-    /// down: it is never the final one.
+    /// down: it is never the final one. A panic in it is the child's failure when the message is received,
+    /// and counts as `false` when it is sent.
     pub fn final_message(self, is_final: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
         self.set(|options| options.final_message.replace(Foreign::new(Arc::new(is_final))))
     }

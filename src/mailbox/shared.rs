@@ -23,7 +23,7 @@ use super::options::{ForwardTarget, IsFinal, MailboxOptions};
 use super::outcome::{NextMessage, Sent, Take, Undeliverable, Unsent, WhenFull};
 use super::state::MailboxState;
 use crate::dead_letter::{DeadLetterReason, EntryId, Redeliver, Refused};
-use crate::panic::wake;
+use crate::panic::{catch_panic, wake};
 use crate::path::Path;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -99,7 +99,8 @@ impl<M: Send + 'static> MailboxShared<M> {
         let Err(envelope) = self.push(envelope) else { return Ok(Sent::Queued) };
         let mut sent = self.step(|state, fx| state.send(envelope, when_full, false, fx));
         if let Err(Unsent::MayBeFinal(envelope, is_final)) = sent {
-            if self.is_final(&envelope.message, &is_final) {
+            // A panic is the child's when it receives the message, and never the sender's.
+            if catch_panic(|| self.is_final(&envelope.message, &is_final)).unwrap_or(false) {
                 self.step(|state, fx| state.terminate(fx));
             }
             sent = self.step(|state, fx| state.send(envelope, when_full, true, fx));

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::now;
+use crate::invisible::Visible;
+use crate::panic::catch_panic;
 use crate::policy::circuit::CircuitState;
 use crate::policy::{Change, Circuit, Permit};
 use crate::subscriber;
@@ -155,8 +157,8 @@ impl<E> CircuitBreaker<E> {
 
     /// Calls `on_change` whenever the state changes, with the old and the new state.
     ///
-    /// It runs in the task of the call that changed the state, so it must not block. A second
-    /// `on_change` replaces the first.
+    /// It runs in the task of the call that changed the state, so it must not block. A panic in it is
+    /// ignored. A second `on_change` replaces the first.
     #[must_use]
     pub fn on_change(
         self,
@@ -230,7 +232,8 @@ impl<E> CircuitBreaker<E> {
         let Some((from, to)) = change else { return };
         subscriber::info!(target: "verger::circuit", name = self.shared.name, %from, %to, "changed");
         if let Some(on_change) = &self.shared.settings.on_change {
-            on_change(from, to);
+            // The call may be unwinding, where a second panic would end the process.
+            catch_panic(|| on_change(from, to));
         }
     }
 }
@@ -306,14 +309,15 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
         use humantime_serde::re::humantime::format_duration;
         match self {
             Self::Open { name, retry_in } if retry_in.is_zero() => {
+                let name = Visible(name);
                 write!(f, "{name}: the circuit is half open and its probe is in progress")
             }
             Self::Open { name, retry_in } => {
-                let retry_in = format_duration(rounded(*retry_in));
+                let (name, retry_in) = (Visible(name), format_duration(rounded(*retry_in)));
                 write!(f, "{name}: the circuit is open for another {retry_in}")
             }
             Self::TimedOut { name, after } => {
-                write!(f, "{name}: no answer within {}", format_duration(*after))
+                write!(f, "{}: no answer within {}", Visible(name), format_duration(*after))
             }
             Self::Failed(error) => error.fmt(f),
         }

@@ -6,8 +6,8 @@
 //! after a failure. Rules that forget temporary children remove it at its end.
 //!
 //! That a message waits is reported once. It is remembered until an incarnation starts, also if the child
-//! still runs. A message does not start a child that was terminated or given up on. A child that has
-//! failed is started when its backoff is over.
+//! still runs. A message does not start a child that was terminated or given up on, and is forgotten then.
+//! A child that has failed is started when its backoff is over.
 //!
 //! Knows nothing of the messages themselves, nor of where they wait.
 
@@ -24,11 +24,12 @@ impl Children {
     /// Remembers that a message waits for the child. Returns whether messages start it.
     pub(in crate::core) fn note_message(&mut self, key: Key) -> bool {
         let entry = self.entry(key);
-        let on_message = entry.options.on_message;
-        if on_message {
+        let ignored = matches!(entry.state, ChildState::Down(down) if down.ignores_messages());
+        let noted = entry.options.on_message && !ignored;
+        if noted {
             entry.history_mut().message_pending = true;
         }
-        on_message
+        noted
     }
 
     /// Whether the child is kept, for a message to start it, when its trigger does not restart it.

@@ -212,6 +212,9 @@ impl Children {
         let entry = self.entry(key);
         let old = std::mem::replace(&mut entry.state, state);
         entry.has_passed |= state.is_passed();
+        if let (ChildState::Down(down), Some(history)) = (state, &mut entry.history) {
+            history.message_pending &= !down.ignores_messages();
+        }
         let significant = entry.options.significant;
         self.live += u32::from(state.is_live());
         self.live -= u32::from(old.is_live());

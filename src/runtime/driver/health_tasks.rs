@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
@@ -15,6 +16,10 @@ use super::task_set::TaskSet;
 use crate::child::{Context, HealthCheck};
 use crate::core::Key;
 use crate::policy::HealthCounter;
+
+/// The resolution of tokio's timers. After a tick that is this late, a shorter period would be followed by a
+/// burst of ticks.
+const RESOLUTION: Duration = Duration::from_millis(1);
 
 /// The children with a health check.
 #[derive(Debug, Default)]
@@ -88,7 +93,7 @@ async fn run_checks(check: Arc<HealthCheck>, ctx: Context) {
     // A spec with zero failures is refused.
     let failures = NonZeroU32::new(settings.failures).unwrap_or(NonZeroU32::MIN);
     let mut counter = HealthCounter::default();
-    let mut ticks = tokio::time::interval(settings.every);
+    let mut ticks = tokio::time::interval(settings.every.max(RESOLUTION));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick resolves at once, but the first check runs one period later.
     ticks.tick().await;

@@ -115,6 +115,23 @@ fn a_group_leaves_a_temporary_child_dormant() {
 }
 
 #[test]
+fn a_message_for_a_child_that_is_stopped_is_forgotten_when_its_group_makes_it_dormant() {
+    let mut sim = Simulation::running(
+        group(Strategy::OneForAll),
+        [fake("a"), fake("b").temporary().on_message(), fake("c").temporary().on_message()],
+    );
+    send(&mut sim, "c");
+    send(&mut sim, "c");
+    sim.call("b", ChildRequest::Terminate);
+    sim.call("c", ChildRequest::Terminate);
+    send(&mut sim, "b");
+    sim.skip();
+    sim.fail("a");
+    assert_eq!(sim.causes(), "a#2 restart");
+    assert_eq!(["b", "c"].map(|name| sim.why(name)), [Some("waits for a message"); 2]);
+}
+
+#[test]
 fn a_message_that_comes_while_its_group_stops_starts_a_temporary_child_in_order() {
     let fakes = [fake("a"), fake("b").temporary().on_message().stops(secs(1)), fake("c")];
     let mut sim = Simulation::running(group(Strategy::OneForAll), fakes);

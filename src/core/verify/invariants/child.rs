@@ -73,6 +73,8 @@ pub(in super::super) struct ChildAccount {
     pub(super) resolution: Option<Resolution>,
     /// A message waits for it, and it was not started since.
     pub(in super::super) message_pending: bool,
+    /// It was stopped or given up on, so that messages for it do not count.
+    pub(super) ignores_messages: bool,
     /// It was stopped, and did not exit by itself.
     pub(super) set_down: bool,
     /// It has exited, and its trigger does not restart it.
@@ -128,6 +130,7 @@ impl ChildAccount {
             callback_called_at: now,
             resolution: None,
             message_pending: false,
+            ignores_messages: false,
             set_down: false,
             not_restarted: false,
             dormant: false,

@@ -48,6 +48,7 @@ impl Invariants {
             MachineEvent::MessagePending { key } => {
                 if let Some(child) = self.children.get_mut(&key) {
                     let open = child.live || child.due.is_some() || !child.decided;
+                    let open = open && !child.ignores_messages;
                     let counts = child.declaration.options.on_message && !ending;
                     child.message_pending |= counts && (open || child.is_startable());
                 }
@@ -141,6 +142,9 @@ impl Invariants {
         let rules = Arc::clone(&self.rules);
         for (&key, child) in self.children.iter_mut().filter(|(_, child)| !child.removed) {
             let state = machine.children().state(key);
+            child.ignores_messages =
+                matches!(state, Some(ChildState::Down(down)) if down.ignores_messages());
+            child.message_pending &= !child.ignores_messages;
             let dormant = state == Some(ChildState::Down(DownState::Dormant));
             child.dormant = dormant && child.is_dormant_temporary(&rules);
             ensure(
