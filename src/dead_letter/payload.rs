@@ -67,7 +67,8 @@ pub(crate) fn drop_afterwards<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Drops the deferred messages, also after a panic.
+/// Drops the deferred messages, also after a panic. What their `Drop` defers is dropped after them, so that
+/// a chain of messages that send messages needs no stack.
 struct Deferred;
 
 impl Deferred {
@@ -85,8 +86,18 @@ impl Deferred {
 
 impl Drop for Deferred {
     fn drop(&mut self) {
-        for message in DEFERRED.take().into_iter().flatten() {
-            catch_panic(|| drop(message));
+        loop {
+            let next = DEFERRED.with_borrow_mut(|deferred| {
+                let next = deferred.as_mut().map(std::mem::take).filter(|next| !next.is_empty());
+                if next.is_none() {
+                    *deferred = None;
+                }
+                next
+            });
+            let Some(messages) = next else { return };
+            for message in messages {
+                catch_panic(|| drop(message));
+            }
         }
     }
 }
