@@ -202,7 +202,9 @@ async fn a_child_that_fails_without_reading_is_started_once_per_message() {
     assert_eq!(request.await.unwrap(), text, "the caller gets the error");
     for (n, log) in [(2, vec!["start#2"]), (3, vec!["start#3", "3#3"])] {
         tree.send([Note(n)]);
-        tree.pass(ms(50)).await;
+        tree.pass(WAIT - ms(300)).await;
+        assert_eq!(tree.log(), [""; 0], "its backoff isn't over");
+        tree.pass(ms(400)).await;
         assert_eq!(tree.log(), log, "the next message starts it again");
     }
 }
