@@ -28,7 +28,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Makes every call of a handle: polls it once and drops it, and spawns it.
 fn call_all(app: &SupervisorHandle, except: &str) {
-    let calls = CALLS.into_iter().map(|(name, child, call)| (name, child, call));
+    let calls = CALLS.into_iter();
     let others = OTHER_CALLS.into_iter().map(|(name, call)| (name, "", call));
     for (name, child, call) in calls.chain(others).filter(|(name, ..)| *name != except) {
         for child in [child, "hooks/value", "hooks"] {

@@ -13,7 +13,6 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::state::Driver;
 use crate::core::{ChildAnswer, Ticket};
 use crate::mailbox::LeftMessages;
 
@@ -47,50 +46,60 @@ impl Backlog {
     pub(super) fn is_empty(&self) -> bool {
         self.answers.is_empty() && self.letters.is_empty()
     }
-}
 
-impl Driver {
-    /// Begins an iteration, with what the ones before have left.
-    pub(super) fn work_off(&mut self, now: Instant) {
-        (self.backlog.answers_left, self.backlog.letters_left) = (ANSWERS, LETTERS);
-        while self.backlog.answers_left > 0
-            && let Some((ticket, answer)) = self.backlog.answers.pop_front()
-        {
-            self.backlog.answers_left -= 1;
-            self.reply(ticket, answer, now);
+    /// Begins an iteration.
+    pub(super) fn begin(&mut self) {
+        (self.answers_left, self.letters_left) = (ANSWERS, LETTERS);
+    }
+
+    /// Removes an answer that an iteration before has left, if this one may send it.
+    pub(super) fn next_answer(&mut self) -> Option<(Ticket, ChildAnswer)> {
+        if self.answers_left == 0 {
+            return None;
         }
-        while self.backlog.letters_left > 0
-            && let Some(messages) = self.backlog.letters.front_mut()
+        let next = self.answers.pop_front()?;
+        self.answers_left -= 1;
+        Some(next)
+    }
+
+    /// Returns an answer if this iteration may send it, and otherwise keeps it for a later one.
+    pub(super) fn admit(
+        &mut self,
+        ticket: Ticket,
+        answer: ChildAnswer,
+    ) -> Option<(Ticket, ChildAnswer)> {
+        if self.answers_left == 0 {
+            self.answers.push_back((ticket, answer));
+            return None;
+        }
+        self.answers_left -= 1;
+        Some((ticket, answer))
+    }
+
+    /// Publishes letters that the iterations before have left.
+    pub(super) fn publish_left(&mut self, now: Instant) {
+        while self.letters_left > 0
+            && let Some(messages) = self.letters.front_mut()
         {
-            self.backlog.letters_left -= messages.publish(self.backlog.letters_left, now);
+            self.letters_left -= messages.publish(self.letters_left, now);
             if messages.is_empty() {
-                self.backlog.letters.pop_front();
+                self.letters.pop_front();
             }
         }
     }
 
-    /// Answers a call, now or in a later iteration.
-    pub(super) fn reply_in_turn(&mut self, ticket: Ticket, answer: ChildAnswer, now: Instant) {
-        if self.backlog.answers_left == 0 {
-            self.backlog.answers.push_back((ticket, answer));
-        } else {
-            self.backlog.answers_left -= 1;
-            self.reply(ticket, answer, now);
-        }
-    }
-
     /// Publishes the dead letters of messages that a mailbox had, now or in later iterations.
-    pub(super) fn publish_in_turn(
+    pub(super) fn publish(
         &mut self,
         messages: impl IntoIterator<Item = Box<dyn LeftMessages>>,
         now: Instant,
     ) {
         for mut messages in messages {
-            if self.backlog.letters.is_empty() {
-                self.backlog.letters_left -= messages.publish(self.backlog.letters_left, now);
+            if self.letters.is_empty() {
+                self.letters_left -= messages.publish(self.letters_left, now);
             }
             if !messages.is_empty() {
-                self.backlog.letters.push_back(messages);
+                self.letters.push_back(messages);
             }
         }
     }

@@ -118,7 +118,7 @@ impl Driver {
             } else if self.machine.awaits_message(key)
                 && let Some(mailbox) = self.mailbox(key).map(Arc::clone)
             {
-                self.publish_in_turn(mailbox.mark_idle(), now);
+                self.backlog.publish(mailbox.mark_idle(), now);
             }
         }
     }
@@ -127,11 +127,11 @@ impl Driver {
     fn close_down(&mut self, key: Key, now: Instant) {
         let reason = self.close_reason(key);
         match self.mailbox(key).map(Arc::clone) {
-            Some(mailbox) => self.publish_in_turn(mailbox.close(reason), now),
+            Some(mailbox) => self.backlog.publish(mailbox.close(reason), now),
             // The machine may have forgotten by now that the child was a supervisor.
             None => {
                 let left = self.shared.orphaned_mailboxes.close(key, reason);
-                self.publish_in_turn(left, now);
+                self.backlog.publish(left, now);
             }
         }
     }

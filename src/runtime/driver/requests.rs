@@ -56,7 +56,28 @@ impl Driver {
         self.step(MachineEvent::Request { ticket, key, request }, now);
     }
 
-    pub(super) fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer, now: Instant) {
+    /// Sends the answers and letters that the iterations before have left, as far as one iteration may.
+    pub(super) fn work_off(&mut self, now: Instant) {
+        self.backlog.begin();
+        while let Some((ticket, answer)) = self.backlog.next_answer() {
+            self.reply(ticket, answer, now);
+        }
+        self.backlog.publish_left(now);
+    }
+
+    /// Answers a call, now or in a later iteration.
+    pub(super) fn reply_in_turn(
+        &mut self,
+        ticket: Ticket,
+        answer: core::ChildAnswer,
+        now: Instant,
+    ) {
+        if let Some((ticket, answer)) = self.backlog.admit(ticket, answer) {
+            self.reply(ticket, answer, now);
+        }
+    }
+
+    fn reply(&mut self, ticket: Ticket, answer: core::ChildAnswer, now: Instant) {
         let Some(Call { key, child, name, answer: caller }) = self.calls.remove(ticket) else {
             return;
         };
