@@ -16,7 +16,7 @@
 //! | every call of a handle, awaited by a child about itself: in `run`, when it ignores its cancellation, in `on_child_failure`, in a health check; below a dynamic supervisor | `reentrancy.rs` |
 //! | every call of a handle in each method of a subscriber of `tracing` | `reentrancy.rs` |
 //! | a message that sends a message on drop | `mailbox/edges.rs` |
-//! | **the end of a runtime**, of a run or of its task while children run, wait, and are called | `teardown.rs` |
+//! | **the end of a runtime**, of a run or of its task while children run, wait, and are called | `teardown.rs`, `runtime_ends.rs` |
 //! | handles that are dropped, contexts of earlier incarnations, calls during the start | `strays.rs` |
 //! | **cancel safety**: every call of a handle, runs, starts, waits of a context, breakers, retries, dropped after each number of polls, at once and when woken | `cancel_safety.rs` |
 //! | `send`, `ask`, `ask_within`, `recv`, `deliver`, events, statuses, letters, in the same way | `cancel_messages.rs` |
@@ -55,6 +55,7 @@ mod panics;
 mod probe;
 mod races;
 mod reentrancy;
+mod runtime_ends;
 mod strays;
 mod tasks;
 mod teardown;
