@@ -111,7 +111,7 @@ fn full() -> Running {
 }
 
 // One declared child.
-#[library_benchmark(config = at_most(1_230))]
+#[library_benchmark(config = at_most(1_360))]
 #[bench::each(declared())]
 fn build(app: SupervisorBuilder) -> Supervisor {
     app.build().expect("a tree")
@@ -287,7 +287,7 @@ async fn which_each(tree: &SupervisorHandle, names: &[String]) {
 }
 
 // One call for one of a thousand children.
-#[library_benchmark(config = at_most(5_200))]
+#[library_benchmark(config = at_most(6_000))]
 #[bench::each(with_names(declared()))]
 fn which_child((running, names): (Running, Vec<String>)) -> Running {
     running.runtime.block_on(which_each(&running.tree, &names));
