@@ -83,7 +83,7 @@ pub(crate) fn audit(app: &App) -> Result<Report> {
     Ok(report)
 }
 
-/// Compares the clients of [`kills`](crate::kills), and the file up to where it is stored, with the
+/// Compares the clients of [`kills`], and the file up to where it is stored, with the
 /// database of the killed service.
 ///
 /// Rows of other sources are unknown.
