@@ -52,7 +52,11 @@ impl Backlog {
         (self.answers_left, self.letters_left) = (ANSWERS, LETTERS);
     }
 
-    /// Removes an answer that an iteration before has left, if this one may send it.
+    pub(super) fn push_answer(&mut self, ticket: Ticket, answer: ChildAnswer) {
+        self.answers.push_back((ticket, answer));
+    }
+
+    /// Removes the oldest answer, if this iteration may send it.
     pub(super) fn next_answer(&mut self) -> Option<(Ticket, ChildAnswer)> {
         if self.answers_left == 0 {
             return None;
@@ -62,44 +66,21 @@ impl Backlog {
         Some(next)
     }
 
-    /// Returns an answer if this iteration may send it, and otherwise keeps it for a later one.
-    pub(super) fn admit(
+    pub(super) fn push_letters(
         &mut self,
-        ticket: Ticket,
-        answer: ChildAnswer,
-    ) -> Option<(Ticket, ChildAnswer)> {
-        if self.answers_left == 0 {
-            self.answers.push_back((ticket, answer));
-            return None;
-        }
-        self.answers_left -= 1;
-        Some((ticket, answer))
+        messages: impl IntoIterator<Item = Box<dyn LeftMessages>>,
+    ) {
+        self.letters.extend(messages);
     }
 
-    /// Publishes letters that the iterations before have left.
-    pub(super) fn publish_left(&mut self, now: Instant) {
+    /// Publishes the oldest letters, as many as this iteration may.
+    pub(super) fn publish(&mut self, now: Instant) {
         while self.letters_left > 0
             && let Some(messages) = self.letters.front_mut()
         {
             self.letters_left -= messages.publish(self.letters_left, now);
             if messages.is_empty() {
                 self.letters.pop_front();
-            }
-        }
-    }
-
-    /// Publishes the dead letters of messages that a mailbox had, now or in later iterations.
-    pub(super) fn publish(
-        &mut self,
-        messages: impl IntoIterator<Item = Box<dyn LeftMessages>>,
-        now: Instant,
-    ) {
-        for mut messages in messages {
-            if self.letters.is_empty() {
-                self.letters_left -= messages.publish(self.letters_left, now);
-            }
-            if !messages.is_empty() {
-                self.letters.push_back(messages);
             }
         }
     }

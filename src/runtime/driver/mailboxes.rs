@@ -118,7 +118,8 @@ impl Driver {
             } else if self.machine.awaits_message(key)
                 && let Some(mailbox) = self.mailbox(key).map(Arc::clone)
             {
-                self.backlog.publish(mailbox.mark_idle(), now);
+                self.backlog.push_letters(mailbox.mark_idle());
+                self.backlog.publish(now);
             }
         }
     }
@@ -127,13 +128,13 @@ impl Driver {
     fn close_down(&mut self, key: Key, now: Instant) {
         let reason = self.close_reason(key);
         match self.mailbox(key).map(Arc::clone) {
-            Some(mailbox) => self.backlog.publish(mailbox.close(reason), now),
+            Some(mailbox) => self.backlog.push_letters(mailbox.close(reason)),
             // The machine may have forgotten by now that the child was a supervisor.
             None => {
-                let left = self.shared.orphaned_mailboxes.close(key, reason);
-                self.backlog.publish(left, now);
+                self.backlog.push_letters(self.shared.orphaned_mailboxes.close(key, reason));
             }
         }
+        self.backlog.publish(now);
     }
 
     /// Returns the reason for the dead letters of a mailbox that is closed.

@@ -59,10 +59,8 @@ impl Driver {
     /// Sends the answers and letters that the iterations before have left, as far as one iteration may.
     pub(super) fn work_off(&mut self, now: Instant) {
         self.backlog.begin();
-        while let Some((ticket, answer)) = self.backlog.next_answer() {
-            self.reply(ticket, answer, now);
-        }
-        self.backlog.publish_left(now);
+        self.send_answers(now);
+        self.backlog.publish(now);
     }
 
     /// Answers a call, now or in a later iteration.
@@ -72,7 +70,12 @@ impl Driver {
         answer: core::ChildAnswer,
         now: Instant,
     ) {
-        if let Some((ticket, answer)) = self.backlog.admit(ticket, answer) {
+        self.backlog.push_answer(ticket, answer);
+        self.send_answers(now);
+    }
+
+    fn send_answers(&mut self, now: Instant) {
+        while let Some((ticket, answer)) = self.backlog.next_answer() {
             self.reply(ticket, answer, now);
         }
     }
