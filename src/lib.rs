@@ -87,7 +87,7 @@
 //! * `json`: [`Status::json`](status::Status::json).
 //! * `testing`: the module `testing`.
 
-mod app;
+pub mod app;
 mod child;
 mod clock;
 mod core;
@@ -118,9 +118,11 @@ pub mod testing;
 pub use async_trait::async_trait;
 pub use tokio_util::sync::CancellationToken;
 
-pub use crate::app::{GracefulShutdown, StopCause};
+pub use crate::app::application::Application;
+pub use crate::app::run::GracefulShutdown;
 #[cfg(feature = "signal")]
-pub use crate::app::{OsSignal, Signals, signals};
+pub use crate::app::signals::{OsSignal, Signals, signals};
+pub use crate::app::stop_cause::StopCause;
 pub use crate::child::{
     Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child,
     child_with_mailbox, component, worker, worker_with, worker_with_mailbox,

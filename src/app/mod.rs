@@ -1,14 +1,32 @@
-//! Runs a tree as a whole program, with signals and exit codes.
+//! Running a tree as a whole program: what stops it, in which stages, what happens before and after.
+//!
+//! An [`Application`](crate::Application) is a tree with all that `main` needs.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `application` | the options of an application, and its exit code |
+//! | `program` | runs a tree until something asks for a stop |
+//! | `termination` | the stop, in stages |
+//! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
+//! | `exit_thread` | ends the process if the program doesn't |
+//! | `signals`, `stop_cause` | what asks for a stop |
+//! | `root`, `run` | the task of a tree, and the ways to run one |
 
+pub(crate) mod application;
+mod exit_thread;
+mod hooks;
+mod program;
 mod root;
-mod run;
+pub(crate) mod run;
 #[cfg(feature = "signal")]
-mod signals;
-mod stop_cause;
+pub(crate) mod signals;
+mod stages;
+mod stop_bounds;
+pub(crate) mod stop_cause;
+mod termination;
 
+pub use self::application::IntoTree;
+pub use self::hooks::{Hook, HookStep, hook};
 #[cfg(feature = "testing")]
 pub(crate) use self::root::Root;
-pub use self::run::GracefulShutdown;
-#[cfg(feature = "signal")]
-pub use self::signals::{OsSignal, Signals, signals};
-pub use self::stop_cause::StopCause;
+pub use self::stages::{Stage, StopStages};

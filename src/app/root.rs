@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use crate::child::StopLevel;
 use crate::error::{RunError, StartError};
 use crate::handle::{self, SupervisorHandle, request_stop, until_up};
+use crate::path::Path;
 use crate::runtime::{Blueprint, End, SupervisorShared, supervise};
 
 /// The task of a root supervisor. Dropping it aborts the task and every child.
@@ -42,13 +44,20 @@ impl Root {
         }
     }
 
-    /// Starts an ordered stop. Children that still run after `within` are aborted.
-    pub(super) fn stop(&self, cause: &str, within: Duration) {
-        request_stop(&self.shared, cause, Some(within));
+    /// Stops the tree, as urgently as `level`.
+    pub(super) fn stop(&self, cause: &str, level: StopLevel) {
+        request_stop(&self.shared, cause, level);
     }
 
-    pub(super) fn has_leaked(&self) -> bool {
-        !self.shared.leaked_below().is_empty()
+    /// Returns a function that returns the children that were aborted and still run.
+    pub(super) fn leaked(&self) -> impl Fn() -> Vec<Path> + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || shared.leaked_below()
+    }
+
+    /// Returns how many children were aborted so far because they missed their grace.
+    pub(super) fn missed_graces(&self) -> usize {
+        self.shared.tree.missed_graces()
     }
 
     /// Keeps the task running when this is dropped.

@@ -2,18 +2,17 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
+use std::io::Write as _;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::time::Duration;
 
+use super::application::Application;
+use super::program::Program;
 use super::root::Root;
 use super::stop_cause::StopCause;
 use crate::error::{RunError, StartError};
 use crate::handle::SupervisorHandle;
 use crate::spec::Supervisor;
-
-/// How long a graceful shutdown may take, unless the tree sets a `stop_deadline`.
-const SHUTDOWN: Duration = Duration::from_secs(45);
 
 impl Supervisor {
     /// Starts the tree, and returns a handle when the start has passed the last child.
@@ -69,36 +68,23 @@ impl Supervisor {
         self.spawn().handle().wait().await
     }
 
-    /// Runs the tree and returns the exit code for `main`.
+    /// Runs the tree until it ends by itself, and returns the exit code for `main`.
     ///
-    /// If the tree ends with an error, the error is printed to stderr.
-    ///
-    /// | code | meaning |
-    /// | --- | --- |
-    /// | 0 | the tree finished, or was stopped |
-    /// | 1 | the tree gave up, could not start, or was aborted |
-    /// | 3 | the tree was stopped, but a child leaked |
-    /// | the one that was set | a child failed too often, with [`OnExhausted::Exit`] |
-    ///
-    /// [`OnExhausted::Exit`]: crate::policy::OnExhausted::Exit
-    ///
-    /// A child that blocks its thread would keep the runtime, and so the process, from ending.
-    /// If a child has leaked, this method exits the process instead of returning.
+    /// The same as [`Application::run`] without signals: see there for the codes. Call it as the last thing
+    /// in `main`: the process ends 2 s after it has returned.
     ///
     /// # Panics
     ///
     /// As for [`run`](Self::run).
     pub async fn run_to_exit_code(self) -> ExitCode {
-        let root = self.spawn();
-        let result = root.handle().wait().await;
-        exit_code(result, &root)
+        Application::new(self).listen_to_signals(false).run().await
     }
 
-    /// Runs the tree until `shutdown` resolves, and then stops it in order.
+    /// Runs the tree until `shutdown` resolves, and then stops it in stages.
     ///
-    /// The output of the future is the [cause](StopCause) that is logged. The stop may take 45 s,
-    /// or the tree's [`stop_deadline`](crate::SupervisorBuilder::stop_deadline). Children that
-    /// still run then are aborted.
+    /// The output of the future is the [cause](StopCause) that is logged, and that children see as their
+    /// [`stop_reason`](crate::Context::stop_reason). The stop takes 26 s at most: see
+    /// [`StopStages`](crate::app::StopStages). An [`Application`] has stages of your own, hooks and more.
     ///
     /// ```no_run
     /// # async fn f(tree: verger::Supervisor) -> Result<(), verger::RunError> {
@@ -136,30 +122,15 @@ pub struct GracefulShutdown<F> {
 impl<F: Future<Output: StopCause> + Send + 'static> GracefulShutdown<F> {
     /// Runs the tree and returns the exit code for `main`.
     ///
-    /// The codes are those of [`Supervisor::run_to_exit_code`].
+    /// The same as [`Application::run`] with this future in place of signals: see there for the codes. Call
+    /// it as the last thing in `main`: the process ends 2 s after it has returned.
     ///
     /// # Panics
     ///
     /// As for [`Supervisor::run`].
     pub async fn run_to_exit_code(self) -> ExitCode {
-        let (result, root) = self.run().await;
-        exit_code(result, &root)
-    }
-
-    async fn run(self) -> (Result<(), RunError>, Root) {
-        let within = self.tree.blueprint().rules.stop_deadline.unwrap_or(SHUTDOWN);
-        let root = self.tree.spawn();
-        let handle = root.handle();
-        // A text, because the output itself need not be `Send`.
-        let cause = async { self.shutdown.await.cause().into_owned() };
-        let result = tokio::select! {
-            result = handle.wait() => result,
-            cause = cause => {
-                root.stop(&cause, within);
-                handle.wait().await
-            }
-        };
-        (result, root)
+        let app = Application::new(self.tree).listen_to_signals(false);
+        app.stop_on(self.shutdown).run().await
     }
 }
 
@@ -168,7 +139,11 @@ impl<F: Future<Output: StopCause> + Send + 'static> IntoFuture for GracefulShutd
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async { self.run().await.0 })
+        Box::pin(async {
+            let mut program = Program::default();
+            program.on(self.shutdown);
+            program.run(&self.tree.spawn(), || ()).await.result
+        })
     }
 }
 
@@ -178,18 +153,9 @@ impl<F> fmt::Debug for GracefulShutdown<F> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "what `main` would print if it returned the error")]
-fn exit_code(result: Result<(), RunError>, root: &Root) -> ExitCode {
-    let code = match result {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("Error: {error}");
-            error.exit_code()
-        }
-    };
-    // Dropping the runtime would wait for the threads that leaked children block.
-    if root.has_leaked() {
-        std::process::exit(code.into());
-    }
-    code.into()
+/// Prints an error to stderr, as `main` would if it returned it. Returns the exit code.
+pub(super) fn print(error: &RunError) -> u8 {
+    // Not `eprintln!`, which panics where stderr can't be written.
+    let _ = writeln!(std::io::stderr(), "Error: {error}");
+    error.exit_code()
 }

@@ -28,6 +28,10 @@ pub(crate) enum StopLevel {
     None,
     /// Finish the current work and return.
     Cancel,
+    /// For a supervisor: cancel all that is left below at once, in the order of the stop orders.
+    Close,
+    /// For a supervisor: cancel all that is left below at once.
+    CloseAll,
     /// For a supervisor: abort everything below.
     Abort,
 }
@@ -66,6 +70,8 @@ impl IncarnationCell {
         match self.level.load(Ordering::Acquire) {
             0 => StopLevel::None,
             1 => StopLevel::Cancel,
+            2 => StopLevel::Close,
+            3 => StopLevel::CloseAll,
             _ => StopLevel::Abort,
         }
     }

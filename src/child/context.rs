@@ -65,6 +65,16 @@ impl Context {
         self.incarnation.cell.level() > StopLevel::None
     }
 
+    /// Returns why the supervisor of this child stops, or one above it: `SIGTERM`, `memory`, the reason
+    /// that was given to [`stop`](crate::SupervisorHandle::stop).
+    ///
+    /// `None` if no supervisor above stops, for example if the child alone is stopped or restarted, and if
+    /// a supervisor stops because it gives up. The reason is known before the child is cancelled.
+    #[must_use]
+    pub fn stop_reason(&self) -> Option<Arc<str>> {
+        self.incarnation.parent.stop_reason()
+    }
+
     /// Runs `future` to completion. Drops it and returns `None` if the child is cancelled first.
     ///
     /// # Cancel safety

@@ -25,6 +25,9 @@ pub(crate) trait Parent: Any + fmt::Debug + Send + Sync {
     /// Pushes an event into the supervisor's inbox. Never blocks.
     fn notify(&self, event: MachineEvent);
 
+    /// Why the supervisor stops, or one above it.
+    fn stop_reason(&self) -> Option<Arc<str>>;
+
     /// Reports a `deactivate` that failed.
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason);
 }
@@ -233,6 +236,10 @@ pub(crate) mod orphan {
         }
 
         fn notify(&self, _event: MachineEvent) {}
+
+        fn stop_reason(&self) -> Option<Arc<str>> {
+            None
+        }
 
         fn deactivate_failed(&self, _incarnation: &Incarnation, _reason: ExitReason) {}
     }

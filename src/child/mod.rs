@@ -8,7 +8,7 @@
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
 //! | `task`, `span`, `spawn` | the task of one incarnation |
 //! | `spec`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
-//! | `check`, `mailbox_owners` | whether a spec is valid |
+//! | `check`, `mailbox_owners`, `graces` | whether a spec is valid, and how long it may take to stop |
 //! | `resolve` | how a nested spec becomes runnable |
 
 mod cancelled;
@@ -18,6 +18,7 @@ mod child_trait;
 mod component;
 mod context;
 mod defaults;
+mod graces;
 mod health;
 mod identity;
 mod incarnation;
@@ -38,6 +39,7 @@ pub use self::child_trait::Child;
 pub use self::component::{Component, component};
 pub use self::context::Context;
 pub use self::defaults::ChildDefaults;
+pub(crate) use self::graces::ExplicitGraces;
 pub use self::health::HealthCheck;
 #[cfg(test)]
 pub(crate) use self::incarnation::orphan;

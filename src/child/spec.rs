@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::context::Context;
+use super::graces::ExplicitGraces;
 use super::health::HealthCheck;
 use super::identity::ChildIdentity;
 use super::task::ExitFuture;
@@ -272,6 +273,20 @@ impl ChildSpec {
         self
     }
 
+    /// Sets the child's place among its siblings when their supervisor stops: lower numbers stop first.
+    /// Default: 0.
+    ///
+    /// Give what others need until the end, such as a logger, a high number. Since children start in the
+    /// reverse of the order in which they stop, it also starts first, wherever it is declared. Of two
+    /// children with the same number, the one that is declared later stops first.
+    ///
+    /// A child that a handle adds to a running supervisor stops before those that are there, whatever its
+    /// number. The children of a [`DynamicSupervisor`](crate::DynamicSupervisor) stop at once.
+    pub fn stop_order(mut self, order: i8) -> Self {
+        self.edit().stop_order = order;
+        self
+    }
+
     /// Starts the child at its first message, and not with its supervisor.
     ///
     /// The child needs a [mailbox](crate::mailbox()); without one, it is an error at build. Until
@@ -383,6 +398,11 @@ pub(crate) trait ChildMeta: Send + Sync + 'static {
     fn children(&self) -> &[ChildSpec] {
         &[]
     }
+
+    /// The graces below it that were set explicitly, if it is a supervisor.
+    fn explicit_graces(&self) -> ExplicitGraces {
+        ExplicitGraces::default()
+    }
 }
 
 impl ChildMeta for () {}
@@ -490,6 +510,10 @@ impl ChildFactory {
 
     pub(crate) fn children(&self) -> &[ChildSpec] {
         self.meta().children()
+    }
+
+    pub(crate) fn explicit_graces(&self) -> ExplicitGraces {
+        self.meta().explicit_graces()
     }
 }
 

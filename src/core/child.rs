@@ -128,6 +128,8 @@ pub(super) struct ChildEntry {
     pub(super) lifecycle: Lifecycle,
     /// A start has passed the child: it has been Active, has finished, or has declined.
     pub(super) has_passed: bool,
+    /// Never higher than that of the child before it in the start order.
+    pub(super) stop_order: i8,
 }
 
 impl ChildEntry {

@@ -21,6 +21,9 @@ pub(crate) enum Effect {
     HoldMessages { key: Key, until: Instant },
     /// Cancel the child's task.
     Cancel { key: Key },
+    /// The time for an ordered stop is over. Close the mailbox of the child, which is cancelled already. A
+    /// supervisor cancels all that is left below it.
+    Close { key: Key, all: bool },
     /// Abort the child's task.
     Abort { key: Key },
     /// Publish an edge of a child's lifecycle.

@@ -45,6 +45,12 @@ pub(crate) enum MachineEvent {
     Tick,
     /// The supervisor is stopped, and has to be down after `within`.
     Stop { within: Option<Duration> },
+    /// The time for an ordered stop is over: the remaining children are cancelled at once, those with a
+    /// higher stop order when the others are down.
+    Close {
+        /// Whether the stop order no longer counts.
+        all: bool,
+    },
     /// All remaining children are aborted.
     AbortAll,
 }

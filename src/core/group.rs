@@ -30,7 +30,17 @@ pub(super) struct GroupOp {
     pub(super) until: Instant,
     /// The child whose delay the group waits for.
     pub(super) failed_child: Option<Key>,
+    /// Set once the time for an ordered stop is over.
+    pub(super) closing: Option<Closing>,
     pub(super) after: After,
+}
+
+/// Which children are cancelled at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Closing {
+    /// Those with the lowest stop order that is left.
+    LowestOrder,
+    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +63,9 @@ pub(super) enum GroupPhase {
 pub(super) enum StopMode {
     /// Each child is cancelled when the one behind it is down.
     Cancel,
+    /// All children are cancelled at once, up to the first with a stop order above this one. The walk then
+    /// begins again with [`Cancel`](Self::Cancel), to wait for them.
+    CancelOrder(Option<i8>),
     /// All children are aborted at once.
     Abort,
     /// Running children are left alone.
@@ -84,7 +97,8 @@ impl GroupOp {
     pub(super) fn first_start(start: Start, now: Instant) -> Self {
         let phase = GroupPhase::Starting { cursor: 0, mode: StartMode::of(start) };
         let after = After::Restart;
-        Self { from: 0, start_from: 0, phase, until: now, failed_child: None, after }
+        let (failed_child, closing) = (None, None);
+        Self { from: 0, start_from: 0, phase, until: now, failed_child, closing, after }
     }
 
     pub(super) fn is_finishing(&self) -> bool {
@@ -109,8 +123,8 @@ impl GroupOp {
         pos >= self.from
             && match mode {
                 StopMode::Cancel => pos < cursor,
-                // The cursor passes aborted children that still run.
-                StopMode::Abort => true,
+                // The cursor passes children that still run.
+                StopMode::CancelOrder(_) | StopMode::Abort => true,
                 StopMode::Skip => false,
             }
     }

@@ -116,6 +116,10 @@ impl Machine {
                 each!(self, kind => kind.finish(Finish::Stopped));
                 self.children_mut().stop_within(within, now);
             }
+            (MachineEvent::Close { all }, _) => {
+                each!(self, kind => kind.finish(Finish::Stopped));
+                each!(self, kind => kind.close(all));
+            }
             (MachineEvent::AbortAll, _) => {
                 each!(self, kind => kind.finish(Finish::Aborted));
                 each!(self, kind => kind.abort_all());
@@ -393,6 +397,12 @@ impl Machine {
     /// Whether it is still open which children of a group restart.
     pub(super) fn decides_later(&self) -> bool {
         matches!(self, Self::Ordered(ordered) if ordered.is_stopping_group())
+    }
+
+    /// Whether the last event has left work over.
+    #[cfg(test)]
+    pub(super) fn has_more(&self) -> bool {
+        each!(self, kind => kind.more.is_some())
     }
 
     /// Whether the child is in a range that is being stopped, and is yet to be stopped.

@@ -153,6 +153,21 @@ pub enum BuildError {
         /// The required sibling.
         requirement: String,
     },
+    /// A child requires a sibling with a lower stop order, which would stop before the child.
+    #[error(
+        "`{path}` has the stop order {order} and requires `{requirement}`, which has {lower} and would stop \
+         before it; give `{requirement}` at least {order}"
+    )]
+    StopOrder {
+        /// The child.
+        path: Path,
+        /// Its stop order.
+        order: i8,
+        /// The required sibling.
+        requirement: String,
+        /// The stop order of the sibling.
+        lower: i8,
+    },
     /// Children require each other in a cycle.
     #[error(
         "the children of `{parent}` require each other in a cycle: {cycle}; remove one of these requirements"

@@ -54,6 +54,15 @@ pub enum BuildWarning {
         /// The child.
         path: Path,
     },
+    /// The deadline for a stop is shorter than a grace below it.
+    ShortStopDeadline {
+        /// The supervisor.
+        path: Path,
+        /// Its [`stop_deadline`](crate::SupervisorBuilder::stop_deadline).
+        deadline: Duration,
+        /// The longest grace below.
+        grace: Duration,
+    },
 }
 
 impl BuildWarning {
@@ -92,6 +101,11 @@ impl fmt::Display for BuildWarning {
                 f,
                 "`{path}` has `start_on_message()`, so its mailbox queues all messages while it is \
                  down: `while_down` has no effect"
+            ),
+            Self::ShortStopDeadline { path, deadline, grace } => write!(
+                f,
+                "`{path}` stops within {deadline:?}, but a child below has a grace of {grace:?}: it is \
+                 aborted before"
             ),
             Self::UnboundedStop { path } => {
                 write!(f, "`{path}` is a worker with `Shutdown::Infinity`: stopping may never end")

@@ -7,7 +7,7 @@ use tokio::task::coop::consume_budget;
 
 use super::child_ref::ChildRef;
 use super::route::SupervisorHandle;
-use crate::child::{ChildSpec, check_mailboxes};
+use crate::child::{ChildSpec, StopLevel, check_mailboxes};
 use crate::core;
 use crate::dead_letter::DeadLetter;
 use crate::error::{ControlError, RunError};
@@ -280,8 +280,8 @@ impl SupervisorHandle {
     ///
     /// As for [`wait`](Self::wait).
     pub async fn stop(&self, reason: impl Into<String>) -> Result<(), RunError> {
-        let supervisor = self.current();
-        supervisor.inbox.push_stop(StopRequest { reason: reason.into().into(), within: None });
+        let (supervisor, level) = (self.current(), StopLevel::Cancel);
+        supervisor.inbox.push_stop(StopRequest { reason: reason.into().into(), level });
         ended(&supervisor).await
     }
 

@@ -2,10 +2,9 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::route::SupervisorHandle;
-use crate::child::Context;
+use crate::child::{Context, StopLevel};
 use crate::clock::{now, wall_clock};
 use crate::runtime::inbox::StopRequest;
 use crate::runtime::phase::SupervisorPhase;
@@ -46,7 +45,7 @@ pub(crate) async fn until_up(root: &SupervisorShared) -> Option<End> {
     }
 }
 
-/// Stops a root within a time.
-pub(crate) fn request_stop(root: &SupervisorShared, reason: &str, within: Option<Duration>) {
-    root.inbox.push_stop(StopRequest { reason: reason.into(), within });
+/// Stops a root, as urgently as `level`.
+pub(crate) fn request_stop(root: &SupervisorShared, reason: &str, level: StopLevel) {
+    root.inbox.push_stop(StopRequest { reason: reason.into(), level });
 }

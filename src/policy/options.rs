@@ -47,6 +47,8 @@ pub(crate) struct ChildOptions {
     pub(crate) delays_delivery: bool,
     /// For supervisors: how long aborting everything below may take.
     pub(crate) supervisor: Option<Duration>,
+    /// Children with a lower number stop first.
+    pub(crate) stop_order: i8,
 }
 
 /// The rules of one supervisor, with a value for each field.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::child::ChildSpec;
+use crate::child::{ChildSpec, ExplicitGraces};
 use crate::core::Key;
 use crate::dead_letter::DeadLetterOptions;
 use crate::error::{BuildError, BuildWarning};
@@ -33,6 +33,8 @@ pub(crate) struct Blueprint {
     pub(crate) lends: bool,
     /// How many levels of supervisors it has, as far as they are declared. 1 if none is below it.
     pub(crate) levels: usize,
+    /// The graces of all children below that were set explicitly.
+    pub(crate) graces: ExplicitGraces,
 }
 
 impl Blueprint {
@@ -48,6 +50,21 @@ impl Blueprint {
             }
         }
         self.rules.leak_timeout.saturating_add(below)
+    }
+
+    /// Returns the graces of all children below that were set explicitly.
+    pub(crate) fn explicit_graces(&self) -> ExplicitGraces {
+        let graces = self.children.iter().map(|child| self.explicit_grace(child));
+        let add = if self.dynamic { ExplicitGraces::beside } else { ExplicitGraces::then };
+        graces.fold(ExplicitGraces::default(), add)
+    }
+
+    fn explicit_grace(&self, child: &ChildSpec) -> ExplicitGraces {
+        match child.options.shutdown.or(self.rules.defaults.shutdown) {
+            Some(Shutdown::Timeout(grace)) => ExplicitGraces::of(grace),
+            Some(Shutdown::BrutalKill) => ExplicitGraces::default(),
+            Some(Shutdown::Infinity) | None => child.factory.explicit_graces(),
+        }
     }
 
     pub(crate) fn is_dynamic(&self) -> bool {

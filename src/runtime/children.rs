@@ -233,10 +233,10 @@ impl ChildTable {
         }
     }
 
-    /// Lets a child that is a supervisor abort everything below it, so that it can report leaks.
-    pub(super) fn abort_below(&self, key: Key) {
+    /// Lets a child that is a supervisor cancel or abort everything below it, so that it can report leaks.
+    pub(super) fn raise_below(&self, key: Key, level: StopLevel) {
         if let Some(incarnation) = self.incarnation(key) {
-            incarnation.cell.raise(StopLevel::Abort);
+            incarnation.cell.raise(level);
         }
     }
 

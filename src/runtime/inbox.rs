@@ -13,8 +13,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
+use crate::child::StopLevel;
 use crate::core::MachineEvent;
 use crate::panic::wake;
 use crate::sync::Mutex;
@@ -27,8 +27,8 @@ const KEPT_CAPACITY: usize = 1024;
 pub(crate) struct StopRequest {
     /// The cause, in the caller's words.
     pub(crate) reason: Arc<str>,
-    /// How long the stop may take as a whole.
-    pub(crate) within: Option<Duration>,
+    /// How urgent it is. A request for a level that is reached already has no effect.
+    pub(crate) level: StopLevel,
 }
 
 /// What was pushed and isn't handled yet.
@@ -71,11 +71,11 @@ impl<R> Batch<R> {
         self.requests.pop_front().map(|(_, request)| request)
     }
 
-    /// Keeps the first reason and the nearest deadline.
+    /// Keeps the first reason and the highest level.
     fn stop(&mut self, stop: StopRequest) {
         match &mut self.stop {
             None => self.stop = Some(stop),
-            Some(first) => first.within = first.within.into_iter().chain(stop.within).min(),
+            Some(first) => first.level = first.level.max(stop.level),
         }
     }
 
@@ -216,18 +216,18 @@ mod tests {
     }
 
     #[test]
-    fn of_two_stops_the_first_reason_and_the_nearest_deadline_count() {
-        let (long, soon) = (Some(Duration::from_secs(9)), Some(Duration::from_secs(1)));
-        for (first, second, both) in
-            [(soon, None, soon), (None, soon, soon), (long, soon, soon), (None, None, None)]
+    fn of_two_stops_the_first_reason_and_the_higher_level_count() {
+        let levels = [StopLevel::Cancel, StopLevel::Close, StopLevel::Abort];
+        for (first, second) in levels.iter().flat_map(|&first| levels.map(|second| (first, second)))
         {
             let inbox = SupervisorInbox::<()>::new();
-            inbox.push_stop(StopRequest { reason: "a".into(), within: first });
-            inbox.push_stop(StopRequest { reason: "b".into(), within: second });
+            inbox.push_stop(StopRequest { reason: "a".into(), level: first });
+            inbox.push_stop(StopRequest { reason: "b".into(), level: second });
 
             let mut batch = Batch::default();
             assert_eq!(take(&inbox, &mut batch), Poll::Ready(()));
-            assert_eq!(batch.stop, Some(StopRequest { reason: "a".into(), within: both }));
+            let level = first.max(second);
+            assert_eq!(batch.stop, Some(StopRequest { reason: "a".into(), level }));
             assert_eq!(take(&inbox, &mut batch), Poll::Pending);
         }
     }
@@ -350,7 +350,10 @@ mod loom_tests {
                 let inbox = Arc::clone(&inbox);
                 thread::spawn(move || {
                     inbox.push_request(1).unwrap();
-                    inbox.push_stop(StopRequest { reason: "enough".into(), within: None });
+                    inbox.push_stop(StopRequest {
+                        reason: "enough".into(),
+                        level: StopLevel::Cancel,
+                    });
                 })
             };
 

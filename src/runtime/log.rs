@@ -30,7 +30,7 @@ pub(super) fn report(
     report: &Report,
     child: &Path,
     manual: bool,
-    expected: bool,
+    killed: bool,
     cause: Option<&ExitReason>,
     now: Instant,
 ) {
@@ -44,10 +44,7 @@ pub(super) fn report(
         (_, Lifecycle::Active) => {
             info!(target: "verger::lifecycle", %child, incarnation, "active");
         }
-        // A child with `BrutalKill` is always killed, and a leaked one has a line of its own.
-        (Lifecycle::Deactivating, Lifecycle::Stopped)
-            if report.ending == Some("killed") && !expected =>
-        {
+        (Lifecycle::Deactivating, Lifecycle::Stopped) if killed => {
             warn!(
                 target: "verger::shutdown",
                 %child, incarnation, after = ?report.after(now), "killed"

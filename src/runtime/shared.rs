@@ -28,6 +28,7 @@ use crate::path::{LazyPath, Path};
 use crate::policy::FailureCallback;
 use crate::status::Subscription;
 use crate::status::{Event, EventKind};
+use crate::sync::Mutex;
 
 /// See the [module](self).
 pub(crate) struct SupervisorShared {
@@ -44,6 +45,8 @@ pub(crate) struct SupervisorShared {
     pub(crate) dead_letters: Arc<DeadLetters>,
     pub(super) orphaned_mailboxes: OrphanedMailboxes,
     pub(super) stop_chain: StopChain,
+    /// Why it stops, once it does.
+    stop_reason: Mutex<Option<Arc<str>>>,
 }
 
 impl SupervisorShared {
@@ -86,6 +89,7 @@ impl SupervisorShared {
             dead_letters,
             orphaned_mailboxes: OrphanedMailboxes::default(),
             stop_chain: StopChain::default(),
+            stop_reason: Mutex::new(None),
         })
     }
 
@@ -139,6 +143,16 @@ impl SupervisorShared {
             }
             Err(event) => self.discard_event(event),
         }
+    }
+
+    /// Notes why the supervisor stops. The first reason is kept.
+    pub(super) fn note_stop(&self, reason: &Arc<str>) {
+        self.stop_reason.lock().get_or_insert_with(|| Arc::clone(reason));
+    }
+
+    /// Returns why the supervisor stops, or the nearest one above that does.
+    pub(crate) fn stop_reason(&self) -> Option<Arc<str>> {
+        self.upward().find_map(|supervisor| supervisor.stop_reason.lock().clone())
     }
 
     /// Discards an event that the ended supervisor can't handle any more, but notes the end of a leak.
@@ -211,6 +225,10 @@ impl Parent for SupervisorShared {
 
     fn notify(&self, event: core::MachineEvent) {
         self.push_event(event);
+    }
+
+    fn stop_reason(&self) -> Option<Arc<str>> {
+        self.stop_reason()
     }
 
     fn deactivate_failed(&self, incarnation: &Incarnation, reason: ExitReason) {

@@ -17,6 +17,8 @@ pub(crate) struct Tree<T> {
     seq: AtomicU64,
     /// How many event subscriptions exist.
     pub(super) listeners: Arc<AtomicUsize>,
+    /// How many children were aborted because they missed their grace.
+    missed_graces: AtomicUsize,
     began: (Instant, SystemTime),
 }
 
@@ -27,6 +29,7 @@ impl<T> Tree<T> {
             leaks: Leaks::default(),
             seq: AtomicU64::new(0),
             listeners: Arc::default(),
+            missed_graces: AtomicUsize::new(0),
             began: (now, wall_clock),
         }
     }
@@ -49,6 +52,14 @@ impl<T> Tree<T> {
 
     pub(super) fn next_seq(&self) -> u64 {
         self.seq.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(super) fn missed_grace(&self) {
+        self.missed_graces.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn missed_graces(&self) -> usize {
+        self.missed_graces.load(Ordering::Relaxed)
     }
 
     /// Returns the supervisor that runs at `path`.

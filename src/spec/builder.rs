@@ -199,8 +199,8 @@ macro_rules! common_options {
 
         /// Sets how long [`stop`](crate::SupervisorHandle::stop) may take as a whole.
         ///
-        /// The remaining children are aborted then. Default: the sum of the children's graces; with
-        /// [`with_graceful_shutdown`](Supervisor::with_graceful_shutdown): 45 s.
+        /// The remaining children are aborted then. Default: the sum of the children's graces. The
+        /// [stages](crate::app::StopStages) of an application apply as well.
         pub fn stop_deadline(mut self, deadline: Duration) -> Self {
             self.description.options.stop_deadline = Some(deadline);
             self

@@ -8,7 +8,7 @@ use super::description::{Description, Options, Restarts};
 use super::order;
 use super::supervisor::{Supervisor, child_factory};
 use crate::child::{
-    ChildSpec, Nested, Resolved, check_intensity, check_limits, check_mailboxes,
+    ChildSpec, ExplicitGraces, Nested, Resolved, check_intensity, check_limits, check_mailboxes,
     check_on_exhausted, check_twice,
 };
 use crate::core::Key;
@@ -86,6 +86,7 @@ fn blueprint(
         keys: Arc::default(),
         lends: false,
         levels: 1,
+        graces: ExplicitGraces::default(),
     };
     let mut keys = HashMap::with_capacity(children.len());
     for (number, child) in (0..).zip(&children) {
@@ -100,6 +101,14 @@ fn blueprint(
     blueprint.children = order::sorted(children, &mut keys, path, blueprint.rules.start)?;
     blueprint.keys = Arc::new(keys);
     warnings.extend(unreachable_limit(&blueprint, path));
+    blueprint.graces = blueprint.explicit_graces();
+    if let Some(deadline) = blueprint.rules.stop_deadline
+        && let grace = blueprint.graces.longest
+        && deadline < grace
+    {
+        let path = path.path().clone();
+        warnings.push(BuildWarning::ShortStopDeadline { path, deadline, grace });
+    }
     Ok(blueprint)
 }
 

@@ -1,4 +1,4 @@
-//! The start order: the declared order, with each child behind its requirements.
+//! The start order: by descending stop order and then as declared, with each child behind its requirements.
 //!
 //! A stable topological sort (Kahn's algorithm, the earliest declared first).
 
@@ -16,27 +16,36 @@ use crate::policy::Start;
 ///
 /// # Errors
 ///
-/// If a requirement is unknown or part of a cycle, or is declared later although children start
-/// sequentially.
+/// If a requirement is unknown or part of a cycle, has a lower stop order, or is declared later although
+/// children start sequentially.
 pub(super) fn sorted(
     mut children: Vec<ChildSpec>,
     keys: &mut HashMap<Arc<str>, Key>,
     parent: &LazyPath,
     start: Start,
 ) -> Result<Vec<ChildSpec>, BuildError> {
-    if children.iter().all(|child| child.requires.is_empty()) {
+    let stop_order = |child: &ChildSpec| child.options.stop_order;
+    let is_sorted = children.is_sorted_by_key(|child| Reverse(stop_order(child)));
+    if is_sorted && children.iter().all(|child| child.requires.is_empty()) {
         return Ok(children);
     }
     let requires = requirements(&children, keys, parent)?;
-    let order = order(&requires).map_err(|cycle| {
+    let stop_orders: Vec<_> = children.iter().map(stop_order).collect();
+    let order = order(&requires, &stop_orders).map_err(|cycle| {
         let names: Vec<_> = cycle.iter().map(|&index| children[index].name()).collect();
         BuildError::RequirementCycle { parent: parent.path().clone(), cycle: names.join(" → ") }
     })?;
-    if start == Start::Sequential {
-        for (index, child) in children.iter().enumerate() {
-            if let Some(&later) = requires[index].iter().find(|&&required| required > index) {
-                let path = parent.join(child.name());
-                let requirement = children[later].name().to_owned();
+    for (index, child) in children.iter().enumerate() {
+        for &required in &requires[index] {
+            let (order, other) = (stop_orders[index], stop_orders[required]);
+            let path = || parent.join(child.name());
+            let requirement = || children[required].name().to_owned();
+            if other < order {
+                let (path, requirement) = (path(), requirement());
+                return Err(BuildError::StopOrder { path, order, requirement, lower: other });
+            }
+            if start == Start::Sequential && required > index && other == order {
+                let (path, requirement) = (path(), requirement());
                 return Err(BuildError::LaterRequirement { path, requirement });
             }
         }
@@ -95,26 +104,27 @@ fn requirements(
 }
 
 /// Returns the indices in start order, or a cycle whose first index is also its last.
-fn order(requires: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
+fn order(requires: &[Vec<usize>], stop_orders: &[i8]) -> Result<Vec<usize>, Vec<usize>> {
+    let place = |index: usize| (stop_orders[index], Reverse(index));
     let mut unmet = vec![0; requires.len()];
     let mut dependants = vec![Vec::new(); requires.len()];
     let mut free = BinaryHeap::new();
     for (index, required) in requires.iter().enumerate() {
         unmet[index] = required.len();
         if required.is_empty() {
-            free.push(Reverse(index));
+            free.push(place(index));
         }
         for &required in required {
             dependants[required].push(index);
         }
     }
     let mut order = Vec::with_capacity(requires.len());
-    while let Some(Reverse(index)) = free.pop() {
+    while let Some((_, Reverse(index))) = free.pop() {
         order.push(index);
         for &dependant in &dependants[index] {
             unmet[dependant] -= 1;
             if unmet[dependant] == 0 {
-                free.push(Reverse(dependant));
+                free.push(place(dependant));
             }
         }
     }
@@ -140,9 +150,19 @@ fn cycle(requires: &[Vec<usize>], unmet: &[usize]) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    fn order(requires: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
+        super::order(requires, &vec![0; requires.len()])
+    }
+
     #[test]
     fn without_requirements_the_order_is_the_declared_order() {
         assert_eq!(order(&[vec![], vec![], vec![]]), Ok(vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn what_stops_last_starts_first() {
+        let requires = [vec![], vec![], vec![3], vec![]];
+        assert_eq!(super::order(&requires, &[0, -1, 100, 100]), Ok(vec![3, 2, 0, 1]));
     }
 
     #[test]

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::child::{Child, ChildFactory, ChildMeta, ChildSpec, Context, function_kind};
+use crate::child::{
+    Child, ChildFactory, ChildMeta, ChildSpec, Context, ExplicitGraces, function_kind,
+};
 use crate::error::BuildWarning;
 use crate::exit::Exit;
 use crate::handle::supervisor_below;
@@ -82,6 +84,10 @@ impl ChildMeta for Below {
 
     fn children(&self) -> &[ChildSpec] {
         &self.0.children
+    }
+
+    fn explicit_graces(&self) -> ExplicitGraces {
+        self.0.graces
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a tree does, as its users see it through the public API.
 
+mod application;
 mod bad_input;
 mod book;
 mod child_specs;

@@ -269,8 +269,8 @@ async fn the_deadline_of_a_stop_aborts_the_remaining_children_in_reverse_order()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_shutdown_takes_at_most_45_s_and_a_stop_is_unbounded() {
-    for (deadline, bound) in [(None, secs(45)), (Some(secs(10)), secs(10))] {
+async fn a_graceful_shutdown_takes_at_most_25_s_and_a_stop_is_unbounded() {
+    for (deadline, bound) in [(None, secs(25)), (Some(secs(10)), secs(10))] {
         let diary = Diary::new();
         let tree = app().child(diary.ignores_cancellation("a").shutdown(Shutdown::Infinity));
         let tree = deadline.into_iter().fold(tree, SupervisorBuilder::stop_deadline);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use verger::resilience::{CallError, CircuitBreaker, CircuitState, Retry, retry};
 use verger::status::EventKind;
-use verger::{Context, Exit, Supervisor, worker_with};
+use verger::{Application, Context, Exit, Supervisor, worker_with};
 
 use crate::common::settle;
 use crate::probe::{
@@ -97,7 +97,8 @@ async fn a_tree_whose_start_or_run_is_dropped_leaves_no_task() {
         }),
         ("run_to_exit_code", |tree| {
             Box::pin(async {
-                tree.run_to_exit_code().await;
+                let app = Application::new(tree).listen_to_signals(false);
+                app.exit_grace(Duration::MAX).run().await;
             })
         }),
     ];

@@ -8,8 +8,8 @@ use tokio::runtime::{self, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use verger::{
-    Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, Readiness, RunError,
-    Shutdown, Supervisor, SupervisorHandle, worker, worker_with,
+    Application, Backoff, ChildSpec, Context, ControlError, DynamicSupervisor, Exit, Readiness,
+    RunError, Shutdown, Supervisor, SupervisorHandle, worker, worker_with,
 };
 
 use crate::common::settle;
@@ -143,7 +143,8 @@ async fn aborting_the_task_that_runs_a_tree_aborts_every_child() {
     torn_down(async |tree: Supervisor| drop(tree.with_graceful_shutdown(pending::<()>()).await))
         .await;
     torn_down(async |tree: Supervisor| {
-        tree.run_to_exit_code().await;
+        let app = Application::new(tree).listen_to_signals(false);
+        app.exit_grace(Duration::MAX).run().await;
     })
     .await;
 }

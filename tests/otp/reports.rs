@@ -326,8 +326,7 @@ async fn otp_92_a_supervisors_log_lines_name_it_and_have_no_span() {
         log.lines(),
         [
             "INFO verger::shutdown: shutting down supervisor=app cause=\"enough\"",
-            "INFO verger::shutdown: shutting down \
-             supervisor=app/below cause=\"cancelled by its supervisor\"",
+            "INFO verger::shutdown: shutting down supervisor=app/below cause=\"enough\"",
             "INFO verger::shutdown: stopped \
              supervisor=app/below",
             "INFO verger::shutdown: stopped supervisor=app",

@@ -8,8 +8,9 @@ use tokio::time::{Instant, advance, sleep};
 use verger::policy::OnExhausted;
 use verger::status::{ChildInfo, ChildKind, Event, EventKind, Subscription};
 use verger::{
-    Backoff, BuildError, ChildDefaults, ChildSpec, Context, DynamicSupervisor, Lifecycle,
-    RestartType, RunError, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle, worker,
+    Application, Backoff, BuildError, ChildDefaults, ChildSpec, Context, DynamicSupervisor,
+    Lifecycle, RestartType, RunError, Strategy, Supervisor, SupervisorBuilder, SupervisorHandle,
+    worker,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -300,6 +301,11 @@ fn exit_code(code: ExitCode) -> String {
     format!("{code:?}")
 }
 
+/// An application that doesn't end the process.
+fn application(tree: SupervisorBuilder) -> Application {
+    Application::new(tree).listen_to_signals(false).exit_grace(Duration::MAX)
+}
+
 /// The exit of the child makes no difference: one fails, one ends normally.
 #[tokio::test(start_paused = true)]
 async fn kin_83_the_program_ends_with_the_code_that_was_set_and_not_by_how_the_child_ended() {
@@ -307,7 +313,7 @@ async fn kin_83_the_program_ends_with_the_code_that_was_set_and_not_by_how_the_c
         for code in [0, 3] {
             let fakes = FakeChildren::new();
             let builder = app(0).child(fakes.child("a")).on_exhausted(OnExhausted::Exit(code));
-            let run = tokio::spawn(builder.build().unwrap().run_to_exit_code());
+            let run = tokio::spawn(application(builder).run());
             settle().await;
             fakes.end("a", end).await;
             let ended = exit_code(run.await.unwrap());
@@ -381,7 +387,7 @@ async fn an_exit_during_the_first_start_ends_the_program() {
     let fakes = FakeChildren::new();
     fakes.next_starts("a", [NextStart::Error]);
     let builder = app(0).child(fakes.child("a")).on_exhausted(OnExhausted::Exit(9));
-    let code = builder.build().unwrap().run_to_exit_code().await;
+    let code = application(builder).run().await;
     assert_eq!(exit_code(code), exit_code(ExitCode::from(9)));
 }
 

@@ -93,6 +93,7 @@ impl Children {
 
     pub(super) fn add(&mut self, options: Arc<ChildOptions>, pos: Position, now: Instant) -> Key {
         self.counts.add(&options);
+        let stop_order = options.stop_order;
         self.significant_remaining += u32::from(options.significant);
         let down = if options.on_message { DownState::Dormant } else { DownState::New };
         self.entries.insert(ChildEntry {
@@ -104,6 +105,7 @@ impl Children {
             state: ChildState::Down(down),
             lifecycle: Lifecycle::Discovered,
             has_passed: false,
+            stop_order,
         })
     }
 
@@ -173,6 +175,7 @@ impl Children {
             MachineEvent::Request { .. }
             | MachineEvent::Tick
             | MachineEvent::Stop { .. }
+            | MachineEvent::Close { .. }
             | MachineEvent::AbortAll => return None,
         };
         let entry = self.entries.get(key)?;

@@ -56,6 +56,16 @@ impl Children {
         }
     }
 
+    /// Cancels a running child, if that was not done before, because the time for an ordered stop is over.
+    pub(in crate::core) fn close(&mut self, key: Key, all: bool, cx: &mut StepCx<'_>) {
+        if let ChildState::Active | ChildState::Activating = self.entry(key).state {
+            self.begin_stop(key, StopReason::Group, cx);
+        }
+        if let ChildState::Stopping { aborted: false, .. } = self.entry(key).state {
+            cx.push(Effect::Close { key, all });
+        }
+    }
+
     /// Aborts a child's task. It exits or leaks now.
     pub(in crate::core) fn abort(&mut self, key: Key, cx: &mut StepCx<'_>) {
         let why = match self.entry(key).state {

@@ -52,6 +52,8 @@ pub(super) struct Walk {
 pub(super) enum WalkAction {
     /// Cancel every child.
     Stop,
+    /// Cancel every child, because the time for an ordered stop is over.
+    Close { all: bool },
     /// Abort the children with this grace.
     Expire(Duration),
     /// Abort all remaining children.
@@ -140,6 +142,11 @@ impl Dynamic {
         }
     }
 
+    /// Closes all children that are left.
+    pub(super) fn close(&mut self, all: bool) {
+        self.walk(WalkAction::Close { all });
+    }
+
     /// Aborts all children that are left.
     pub(super) fn abort_all(&mut self) {
         self.walk(WalkAction::Abort);
@@ -203,6 +210,7 @@ impl Dynamic {
             ) => self.forget(key, cx),
             (WalkAction::Stop, ChildState::Activating | ChildState::Active) => self.cancel(key, cx),
             (WalkAction::Stop, ChildState::Stopping { .. }) => {}
+            (WalkAction::Close { all }, _) => self.children.close(key, all, cx),
             (WalkAction::Expire(grace), _) => {
                 if self.children.shutdown(key) == Shutdown::Timeout(grace) {
                     self.children.abort(key, cx);

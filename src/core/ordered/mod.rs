@@ -68,7 +68,13 @@ impl Ordered {
     pub(super) fn add(&mut self, options: Arc<ChildOptions>, now: Instant) -> Key {
         let pos = self.next_pos;
         self.next_pos += 1;
+        let before = self.order.last_before(pos);
+        let before = before.and_then(|(_, key)| Some(self.children.entries.get(key)?.stop_order));
         let key = self.children.add(options, pos, now);
+        if let Some(before) = before {
+            let entry = self.children.entry(key);
+            entry.stop_order = entry.stop_order.min(before);
+        }
         self.order.push(pos, key);
         key
     }

@@ -17,13 +17,25 @@ use crate::core::arena::Key;
 use crate::core::child::{ChildState, DownState, Position, Timer};
 use crate::core::effect::{Finish, StepCx};
 use crate::core::event::ChildAnswer;
-use crate::core::group::{After, GroupOp, GroupPhase, StopMode};
+use crate::core::group::{After, Closing, GroupOp, GroupPhase, StopMode};
 
 impl Ordered {
     /// Ends the supervisor, unless that has begun already.
     pub(in crate::core) fn finish(&mut self, finish: Finish) {
         if !self.is_finishing() {
             self.replace(0, StopMode::Cancel, After::Finish(finish));
+        }
+    }
+
+    /// Cancels the children that are left at once, if the supervisor ends.
+    pub(in crate::core) fn close(&mut self, all: bool) {
+        let closing = Some(if all { Closing::All } else { Closing::LowestOrder });
+        let phase = self.stopping_all(StopMode::CancelOrder(None));
+        if let Some(op) = &mut self.group
+            && op.closing < closing
+            && !matches!(op.phase, GroupPhase::Stopping { mode: StopMode::Abort, .. })
+        {
+            (op.closing, op.phase) = (closing, phase);
         }
     }
 
@@ -55,8 +67,9 @@ impl Ordered {
         self.children.timers.disarm(Timer::Group);
         let until = self.group.take().map_or(self.children.began, |op| op.until);
         let phase = self.stopping_all(mode);
+        let (failed_child, closing) = (None, None);
         self.group =
-            Some(GroupOp { from, start_from: from, phase, until, failed_child: None, after });
+            Some(GroupOp { from, start_from: from, phase, until, failed_child, closing, after });
     }
 
     /// Stops the range that begins at `from` and starts it again at `until`, merging with the
@@ -97,7 +110,9 @@ impl Ordered {
                     start_from = 0;
                 }
                 let (from, after) = (stop_from, After::Restart);
-                *op = Some(GroupOp { from, start_from, phase, until, failed_child, after });
+                let closing = None;
+                *op =
+                    Some(GroupOp { from, start_from, phase, until, failed_child, closing, after });
             }
         }
         self.children.timers.disarm(Timer::Group);

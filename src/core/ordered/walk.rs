@@ -14,7 +14,7 @@ use crate::core::SLICE;
 use crate::core::arena::Key;
 use crate::core::child::{ChildState, DownState, Position, StopReason, Timer};
 use crate::core::effect::{Effect, Finish, StepCx};
-use crate::core::group::{After, GroupOp, GroupPhase, StartMode, StopMode};
+use crate::core::group::{After, Closing, GroupOp, GroupPhase, StartMode, StopMode};
 use crate::policy::StartCause;
 
 /// Whether there is something to do before the next event.
@@ -56,6 +56,7 @@ impl Ordered {
             GroupPhase::Stopping { cursor, mode } => match op.last_before(cursor, &self.order) {
                 Some((pos, key)) => self.stop_next(pos, key, mode, cx),
                 None if mode == StopMode::Abort && self.children.live > 0 => Advance::Wait,
+                None if matches!(mode, StopMode::CancelOrder(_)) => self.await_cancelled(),
                 None => self.on_group_down(cx),
             },
             GroupPhase::Waiting if op.until <= cx.now => {
@@ -118,6 +119,17 @@ impl Ordered {
             ) => {
                 self.children.abort(key, cx);
             }
+            (
+                ChildState::Active | ChildState::Activating | ChildState::Stopping { .. },
+                StopMode::CancelOrder(order),
+            ) => return self.cancel_with_order(pos, key, order, cx),
+            (ChildState::Active | ChildState::Activating, StopMode::Cancel)
+                if op.closing.is_some() =>
+            {
+                let mode = StopMode::CancelOrder(None);
+                self.set_phase(GroupPhase::Stopping { cursor: pos + 1, mode });
+                return Advance::Continue;
+            }
             (ChildState::Active | ChildState::Activating, StopMode::Cancel) => {
                 self.children.begin_stop(key, StopReason::Group, cx);
                 // All children behind this one are down.
@@ -129,6 +141,34 @@ impl Ordered {
         self.set_phase(GroupPhase::Stopping { cursor: pos, mode });
         // In a range that stays down, a child with a waiting message is started at once.
         self.start_for_message(key, cx);
+        Advance::Continue
+    }
+
+    /// Cancels a child with the others of its stop order. At the first child with a higher one, waits for
+    /// those before.
+    fn cancel_with_order(
+        &mut self,
+        pos: Position,
+        key: Key,
+        order: Option<i8>,
+        cx: &mut StepCx<'_>,
+    ) -> Advance {
+        let Some(op) = &self.group else { return Advance::Wait };
+        let all = op.closing == Some(Closing::All);
+        let own = self.children.entry(key).stop_order;
+        if !all && order.is_some_and(|order| order < own) {
+            return self.await_cancelled();
+        }
+        self.children.close(key, all, cx);
+        let mode = StopMode::CancelOrder(Some(own));
+        self.set_phase(GroupPhase::Stopping { cursor: pos, mode });
+        Advance::Continue
+    }
+
+    /// Waits, in order, for the children that were cancelled at once.
+    fn await_cancelled(&mut self) -> Advance {
+        let cursor = self.next_pos;
+        self.set_phase(GroupPhase::Stopping { cursor, mode: StopMode::Cancel });
         Advance::Continue
     }
 

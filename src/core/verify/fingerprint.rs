@@ -140,6 +140,7 @@ impl Fingerprint {
         self.pos(op.start_from);
         self.at(op.until);
         self.key(op.failed_child, children);
+        op.closing.hash(self);
         std::mem::discriminant(&op.after).hash(self);
         std::mem::discriminant(&op.phase).hash(self);
         match op.phase {

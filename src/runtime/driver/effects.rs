@@ -26,6 +26,7 @@ impl Driver {
                 }
             }
             Effect::Cancel { key } => self.cancel(key, now),
+            Effect::Close { key, all } => self.close(key, all),
             Effect::Abort { key } if self.aborts.cancelled.contains(&key) => {
                 let incarnation = self.children.incarnation(key);
                 self.aborts.postponed.extend(incarnation.map(|it| (key, it.number)));
@@ -116,6 +117,13 @@ impl Driver {
         }
     }
 
+    fn close(&self, key: Key, all: bool) {
+        if self.is_supervisor(key) {
+            let level = if all { StopLevel::CloseAll } else { StopLevel::Close };
+            self.children.raise_below(key, level);
+        }
+    }
+
     /// Links the children behind this one in an ordered stop, so that its exit cancels the next.
     fn start_stop_chain(&self, key: Key) {
         match (self.machine.stops_now(), self.children.incarnation(key)) {
@@ -152,7 +160,7 @@ impl Driver {
 
     pub(super) fn abort(&mut self, key: Key) {
         if self.is_supervisor(key) {
-            self.children.abort_below(key);
+            self.children.raise_below(key, StopLevel::Abort);
         } else {
             self.aborts.has_stopped = true;
             self.children.abort(key);
@@ -201,6 +209,10 @@ impl Driver {
     /// Logs and publishes an edge of a child's lifecycle.
     fn report(&self, report: &Report, step: &Step) {
         let Step { now, logged, published, .. } = *step;
+        let killed = report.ending == Some("killed") && !self.is_killing_expected(report);
+        if killed {
+            self.shared.tree.missed_grace();
+        }
         if !logged && !published {
             return;
         }
@@ -209,14 +221,8 @@ impl Driver {
         let reason = exit.filter(|_| report.ending.is_some()).map(|it| Arc::clone(&it.reason));
         if logged {
             let cause = self.children.incarnation(report.key).map(|it| it.start_cause);
-            let rules = &self.shared.blueprint.rules;
-            let options = self.machine.options(report.key);
-            let shutdown = options.map(|options| rules.shutdown(options));
             let manual = cause == Some(StartCause::Manual);
-            // A leak was logged when the child leaked.
-            let leaked = self.leaked.contains(&(report.key, report.incarnation));
-            let expected = shutdown == Some(Shutdown::BrutalKill) || leaked;
-            log::report(report, &path, manual, expected, reason.as_deref(), now);
+            log::report(report, &path, manual, killed, reason.as_deref(), now);
         }
         if published {
             let waits = report.to == Lifecycle::Restarting;
@@ -227,6 +233,16 @@ impl Driver {
             let kind = || EventKind::Moved { from, to, after, reason, wait };
             self.shared.publish(now, path, report.incarnation, kind);
         }
+    }
+
+    /// Whether the child is always killed, or has leaked, which was logged then. A supervisor that was
+    /// aborted reports its own children.
+    fn is_killing_expected(&self, report: &Report) -> bool {
+        let options = self.machine.options(report.key);
+        let rules = &self.shared.blueprint.rules;
+        let shutdown = options.map(|options| rules.shutdown(options));
+        shutdown == Some(Shutdown::BrutalKill)
+            || self.leaked.contains(&(report.key, report.incarnation))
     }
 
     /// Logs and publishes what was decided of a child that has ended by itself.

@@ -168,20 +168,29 @@ impl Driver {
 
     fn handle_stop(&mut self, now: Instant) {
         if let Some(stop) = self.batch.stop.take() {
-            log::shutting_down(self.shared.lazy_path(), &stop.reason);
-            self.step(MachineEvent::Stop { within: stop.within }, now);
+            self.shared.note_stop(&stop.reason);
+            // A stop, also if it begins with an abort.
+            self.stop(stop.level.min(StopLevel::Cancel), &stop.reason, now);
+            self.stop(stop.level, &stop.reason, now);
         }
         let level = self.above.as_ref().map_or(StopLevel::None, |ctx| ctx.incarnation.cell.level());
         if level > self.seen_level {
             self.seen_level = level;
-            match level {
-                StopLevel::None => {}
-                StopLevel::Cancel => {
-                    log::shutting_down(self.shared.lazy_path(), "cancelled by its supervisor");
-                    self.step(MachineEvent::Stop { within: None }, now);
-                }
-                StopLevel::Abort => self.step(MachineEvent::AbortAll, now),
-            }
+            let reason = self.shared.stop_reason();
+            self.stop(level, reason.as_deref().unwrap_or("cancelled by its supervisor"), now);
+        }
+    }
+
+    fn stop(&mut self, level: StopLevel, reason: &str, now: Instant) {
+        if level < StopLevel::Abort && !self.machine.is_ending() {
+            log::shutting_down(self.shared.lazy_path(), reason);
+        }
+        match level {
+            StopLevel::None => {}
+            StopLevel::Cancel => self.step(MachineEvent::Stop { within: None }, now),
+            StopLevel::Close => self.step(MachineEvent::Close { all: false }, now),
+            StopLevel::CloseAll => self.step(MachineEvent::Close { all: true }, now),
+            StopLevel::Abort => self.step(MachineEvent::AbortAll, now),
         }
     }
 

@@ -81,6 +81,72 @@ fn at_the_stop_deadline_all_remaining_children_are_aborted_in_reverse() {
 }
 
 #[test]
+fn when_the_time_for_an_ordered_stop_is_over_all_children_are_cancelled_at_once() {
+    let fakes = [deaf("a"), deaf("b"), deaf("c"), fake("d")];
+    let mut sim = Simulation::running(rules(), fakes);
+    sim.stop();
+    sim.advance(secs(7));
+    sim.event(MachineEvent::Close { all: false });
+    sim.advance(secs(60));
+    assert_eq!(
+        sim.timed(),
+        "0ns cancel d, 0ns cancel c, 5s abort c, 5s cancel b, 7s cancel a, 10s abort b, 12s abort a, \
+         12s finish stopped"
+    );
+}
+
+#[test]
+fn a_higher_stop_order_is_cancelled_when_the_lower_ones_are_down() {
+    let fakes = || {
+        [
+            deaf("log").stop_order(100),
+            deaf("metrics").stop_order(100),
+            deaf("a").shutdown(secs(1)),
+            deaf("b").shutdown(secs(2)),
+        ]
+    };
+    let mut sim = Simulation::running(rules(), fakes());
+    sim.event(MachineEvent::Close { all: false });
+    sim.advance(secs(60));
+    assert_eq!(
+        sim.timed(),
+        "0ns cancel b, 0ns cancel a, 1s abort a, 2s abort b, 2s cancel metrics, 2s cancel log, \
+         7s abort log, 7s abort metrics, 7s finish stopped"
+    );
+
+    let mut sim = Simulation::running(rules(), fakes());
+    sim.event(MachineEvent::Close { all: false });
+    sim.advance(secs(1));
+    sim.event(MachineEvent::Close { all: true });
+    sim.event(MachineEvent::AbortAll);
+    sim.settle();
+    assert_eq!(
+        sim.timed(),
+        "0ns cancel b, 0ns cancel a, 1s abort a, 1s cancel metrics, 1s cancel log, 1s abort b, \
+         1s abort metrics, 1s abort log, 1s finish stopped"
+    );
+}
+
+#[test]
+fn a_child_that_is_added_later_stops_before_those_that_are_there() {
+    let mut sim = Simulation::running(rules(), [deaf("a").stop_order(5)]);
+    sim.add(deaf("b").stop_order(9));
+    sim.settle();
+    sim.event(MachineEvent::Close { all: false });
+    sim.settle();
+    assert_eq!(sim.acts(), "start b#1, cancel b, cancel a", "both have the stop order 5");
+}
+
+#[test]
+fn nothing_starts_once_the_time_for_an_ordered_stop_is_over() {
+    let mut sim = begin(rules(), [fake("a"), fake("b").signals(None), fake("c")]);
+    sim.event(MachineEvent::Close { all: false });
+    sim.settle();
+    assert_eq!(sim.acts(), "start a#1, start b#1, cancel b, cancel a, finish stopped");
+    assert_eq!(sim.why("c"), Some("stopped with its supervisor"));
+}
+
+#[test]
 fn the_rules_may_set_the_deadline() {
     let rules = Rules { stop_deadline: Some(secs(1)), ..rules() };
     let fakes = [fake("a").leaks(), fake("b").leaks()];

@@ -144,6 +144,8 @@ impl ExploredState {
         steps.push(ExplorationStep::Due);
         steps.push(ExplorationStep::Stop { hurried: false });
         steps.push(ExplorationStep::Stop { hurried: true });
+        let all = self.machine.is_ending();
+        steps.push(ExplorationStep::Close { all });
         steps.push(ExplorationStep::AbortAll);
     }
 
@@ -317,6 +319,7 @@ impl ExploredState {
             ExplorationStep::Stop { hurried } => {
                 MachineEvent::Stop { within: hurried.then_some(BEAT) }
             }
+            ExplorationStep::Close { all } => MachineEvent::Close { all },
             ExplorationStep::AbortAll => MachineEvent::AbortAll,
         };
         self.invariants.watch(&mut self.machine, event, self.now, &mut Vec::new())

@@ -44,6 +44,10 @@ pub(super) enum ExplorationStep {
         /// In a beat.
         hurried: bool,
     },
+    /// The time for an ordered stop is over.
+    Close {
+        all: bool,
+    },
     AbortAll,
 }
 
@@ -135,6 +139,7 @@ impl ExplorationStep {
             Self::Stop { hurried: true } => {
                 format!("sim.event(MachineEvent::Stop {{ within: Some({}) }});", time(BEAT))
             }
+            Self::Close { all } => format!("sim.event(MachineEvent::Close {{ all: {all} }});"),
             Self::AbortAll => "sim.event(MachineEvent::AbortAll);".to_owned(),
         }
     }

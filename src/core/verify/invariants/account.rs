@@ -10,7 +10,7 @@ use crate::core::verify::fingerprint::{Fingerprint, policy_text};
 impl Invariants {
     /// Leaves out removed children, and everything that was compared with what the machine shows.
     pub(in super::super) fn print(&self, print: &mut Fingerprint) {
-        (self.aborting, self.group_stays_down).hash(print);
+        (self.aborting, self.closing, self.group_stays_down).hash(print);
         for (key, child) in self.present() {
             (key.index(), &child.declaration.name).hash(print);
             (child.live, child.cancelled, child.aborted, child.stops_itself).hash(print);

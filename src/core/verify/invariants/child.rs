@@ -35,6 +35,8 @@ pub(in super::super) struct ChildAccount {
     pub(in super::super) removed: bool,
     /// Its place in the start order.
     pub(super) place: u64,
+    /// Never higher than that of the child before it.
+    pub(super) stop_order: i8,
     /// The cause of its last start.
     pub(super) cause: Option<StartCause>,
     /// It has been Active, has finished, or has declined.
@@ -102,6 +104,7 @@ impl ChildAccount {
     /// The account of a child that was just added.
     pub(super) fn new(declaration: Arc<Declaration>, place: u64, now: Instant) -> Self {
         Self {
+            stop_order: declaration.options.stop_order,
             declaration,
             lifecycle: Lifecycle::Discovered,
             since: now,

@@ -71,6 +71,8 @@ pub(super) struct Invariants {
     ending: bool,
     /// All children are aborted, in no order.
     aborting: bool,
+    /// The time for an ordered stop is over. `true`: the stop order no longer counts.
+    closing: Option<bool>,
     /// A caller has terminated the child that a group waited for, and no new group operation has begun.
     group_stays_down: bool,
     /// Restarts that count.
@@ -114,6 +116,7 @@ impl Invariants {
             ended: None,
             ending: false,
             aborting: false,
+            closing: None,
             group_stays_down: false,
             granted: Grants::default(),
             paused: None,
@@ -134,7 +137,10 @@ impl Invariants {
     /// Notes a child that was added.
     pub(super) fn added(&mut self, key: Key, declaration: Arc<Declaration>, now: Instant) {
         self.names.insert(Arc::clone(&declaration.name), key);
-        let child = ChildAccount::new(declaration, self.children.len() as u64, now);
+        let last = self.present().max_by_key(|(_, child)| child.place);
+        let before = last.map_or(i8::MAX, |(_, child)| child.stop_order);
+        let mut child = ChildAccount::new(declaration, self.children.len() as u64, now);
+        child.stop_order = child.stop_order.min(before);
         assert!(self.children.insert(key, child).is_none(), "a key is given once");
     }
 
@@ -182,6 +188,7 @@ impl Invariants {
         self.check_health_reported()?;
         self.check_returns(machine)?;
         self.check_stop_chain(&chain, machine)?;
+        self.check_closing(machine)?;
         ensure(self.holding.is_none(), "a hold is followed by the start that it is for")?;
         match self.ended {
             Some((key, incarnation)) => {
@@ -208,8 +215,14 @@ impl Invariants {
     }
 
     fn before_event(&mut self, event: &MachineEvent, machine: &Machine, now: Instant) {
-        self.ending = matches!(event, MachineEvent::Stop { .. } | MachineEvent::AbortAll)
-            || is_ending(machine);
+        self.ending = is_ending(machine)
+            || matches!(
+                event,
+                MachineEvent::Stop { .. } | MachineEvent::Close { .. } | MachineEvent::AbortAll
+            );
+        if let &MachineEvent::Close { all } = event {
+            self.closing = self.closing.max(Some(all));
+        }
         let total = machine.children().timers.at(Timer::Total).is_some_and(|at| at <= now);
         self.aborting |= total || matches!(event, MachineEvent::AbortAll);
         self.started_now.clear();
@@ -259,6 +272,7 @@ impl Invariants {
                 let once = child.live && !std::mem::replace(&mut child.cancelled, true);
                 ensure(once, "a live child is cancelled once")
             }
+            &Effect::Close { key, all } => self.check_close(key, all),
             &Effect::Abort { key } => {
                 let child = self.child(key);
                 let once = child.live && !std::mem::replace(&mut child.aborted, true);
@@ -421,6 +435,7 @@ fn subject(effect: &Effect) -> Option<Key> {
         | Effect::HoldMessages { key, .. }
         | Effect::StaysDown { key }
         | Effect::Cancel { key }
+        | Effect::Close { key, .. }
         | Effect::Abort { key }
         | Effect::Leaked { key, .. }
         | Effect::Ended { key, .. }

@@ -20,10 +20,12 @@
 //! 10. Children are cancelled in the order that the machine has shown before, unless it aborts them.
 //! 11. A group waits for one child.
 //! 12. A caller that waits for a start waits for at most one restart of the child's group.
+//! 13. Once the time for an ordered stop is over, all children with the lowest stop order that is left are
+//!     cancelled, and no child with a higher one, unless the stop order no longer counts.
 
 use std::time::Instant;
 
-use super::{Invariants, PendingDecision, Violation, ensure, is_ending};
+use super::{ChildAccount, Invariants, PendingDecision, Violation, ensure, is_ending};
 use crate::core::child::{ChildState, DownState};
 use crate::core::{ChildAnswer, ChildRequest, IncarnationNumber, Key, Machine, MachineEvent};
 use crate::lifecycle::Lifecycle;
@@ -50,7 +52,11 @@ impl Invariants {
             let child = &self.children[&key];
             child.live && child.incarnation == incarnation
         };
-        let Some(first) = before.iter().find(|it| is_live(it)).filter(|_| !self.aborting) else {
+        let Some(first) = before
+            .iter()
+            .find(|it| is_live(it))
+            .filter(|_| !self.aborting && self.closing.is_none())
+        else {
             return Ok(());
         };
         let right = match machine.stops_now() {
@@ -225,12 +231,34 @@ impl Invariants {
         if !self.ordered || !together || by_itself || manual {
             return Ok(());
         }
+        if let Some(all) = self.closing {
+            let early =
+                |(_, other): (_, &ChildAccount)| other.live && other.stop_order < child.stop_order;
+            return ensure(all || !self.present().any(early), "a lower stop order is down first");
+        }
         // A child that a caller has restarted meanwhile is not cancelled.
         let behind = self.present().any(|(_, other)| {
             let stopping = self.ending || other.group_stop_from.is_some();
             other.live && other.place > child.place && stopping
         });
         ensure(!behind, "the child that is cancelled is the last one that runs")
+    }
+
+    pub(super) fn check_close(&self, key: Key, all: bool) -> Result<(), Violation> {
+        let child = &self.children[&key];
+        let right = self.closing == Some(all) && child.live && !child.aborted;
+        ensure(right, "a live child is closed once the time for an ordered stop is over")
+    }
+
+    /// Checks that all children that are to be cancelled at once are, when the machine has nothing more to
+    /// do.
+    pub(super) fn check_closing(&self, machine: &Machine) -> Result<(), Violation> {
+        let Some(all) = self.closing.filter(|_| !machine.has_more()) else { return Ok(()) };
+        let live = || self.present().filter(|(_, child)| child.live);
+        let lowest = live().map(|(_, child)| child.stop_order).min();
+        let mut left = live().filter(|(_, child)| !child.cancelled && !child.aborted);
+        let kept = left.all(|(_, child)| !all && self.ordered && Some(child.stop_order) > lowest);
+        ensure(kept, "children with the lowest stop order are cancelled at once")
     }
 
     /// Checks the answer to a caller.

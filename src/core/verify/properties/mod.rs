@@ -24,8 +24,17 @@ use script::{ScriptStep, follow, step};
 
 #[derive(Clone, Copy, Debug)]
 enum Conclusion {
-    Stop { within: Option<u64> },
-    StopTwice { within: u64, then: u64 },
+    Stop {
+        within: Option<u64>,
+    },
+    StopTwice {
+        within: u64,
+        then: u64,
+    },
+    /// An ordered stop, and then no more time for it.
+    Close {
+        after: u64,
+    },
     AbortAll,
     Heal,
 }
@@ -35,6 +44,7 @@ fn end() -> impl Strategy<Value = Conclusion> {
         option::of(0..3_000_u64).prop_map(|within| Conclusion::Stop { within }),
         (0..3_000_u64, 0..3_000_u64)
             .prop_map(|(within, then)| Conclusion::StopTwice { within, then }),
+        (0..1_000_u64).prop_map(|after| Conclusion::Close { after }),
         Just(Conclusion::AbortAll),
         Just(Conclusion::Heal),
         Just(Conclusion::Heal),
@@ -74,6 +84,17 @@ fn conclude(
             let limit = Some(leak);
             sim.event(MachineEvent::AbortAll);
             limit
+        }
+        Conclusion::Close { after } => {
+            sim.event(MachineEvent::Stop { within: None });
+            sim.advance(ms(after));
+            sim.event(MachineEvent::Close { all: false });
+            sim.advance(ms(after));
+            if !sim.finished() {
+                sim.event(MachineEvent::Close { all: true });
+                sim.event(MachineEvent::AbortAll);
+            }
+            Some(leak)
         }
         Conclusion::Stop { within } => {
             let limit = bound(sim);

@@ -30,6 +30,11 @@ impl Simulation {
                 self.act(format!("cancel {name}"));
                 self.end_after(stops, key, ExitReason::Shutdown);
             }
+            Effect::Close { key, all } => {
+                let how = if all { "close at once" } else { "close" };
+                let line = format!("{how} {}", self.fakes[&key].name);
+                self.transcript.push((self.now, TranscriptLine::Other, line));
+            }
             Effect::Abort { key } => {
                 let (name, dies) = (self.fakes[&key].name.clone(), self.fakes[&key].dies);
                 self.act(format!("abort {name}"));

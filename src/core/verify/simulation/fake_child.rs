@@ -103,6 +103,11 @@ impl FakeChild {
         self
     }
 
+    pub(in crate::core) fn stop_order(mut self, order: i8) -> Self {
+        self.options.stop_order = order;
+        self
+    }
+
     pub(in crate::core) fn trigger(mut self, trigger: Trigger) -> Self {
         self.options.restart = Some(trigger);
         self

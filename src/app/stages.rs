@@ -1,0 +1,226 @@
+//! The stages of a termination, and when each of them begins.
+//!
+//! Knows times and stop levels, and neither the tree nor a clock.
+//!
+//! # Invariants
+//!
+//! 1. The steps of a plan are in the order of their times, and their levels never fall.
+//! 2. The last step aborts what is left.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::child::StopLevel;
+
+/// How long before the end of a [`Stage::Closing`] the stop order no longer counts.
+const LAST_ORDERS: Duration = Duration::from_secs(1);
+
+/// A stage of a termination, and how long it may take.
+///
+/// A stage ends early if the whole tree has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// The ordered stop: children stop in reverse start order, one at a time, each within its own grace.
+    Polite(Duration),
+    /// All children that are left are cancelled at once, at every level, and their mailboxes are closed.
+    ///
+    /// Children with a higher [`stop_order`](crate::ChildSpec::stop_order) are cancelled when those with a
+    /// lower one have ended, at the latest 1 s before the end of the stage. No grace outlasts the stage.
+    Closing(Duration),
+}
+
+impl Stage {
+    /// Returns how long the stage may take.
+    #[must_use]
+    pub fn length(self) -> Duration {
+        match self {
+            Self::Polite(length) | Self::Closing(length) => length,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Polite(_) => "polite",
+            Self::Closing(_) => "closing",
+        }
+    }
+}
+
+/// The stages in which an [`Application`](crate::Application) stops.
+///
+/// | stage | default | what happens |
+/// | --- | --- | --- |
+/// | *drain* | 0 s | nothing stops yet; a load balancer takes the service out |
+/// | *polite* | 20 s, less the drain | the ordered stop |
+/// | *closing* | 5 s | all that is left is cancelled at once |
+/// | *abort* | one `leak_timeout`, 1 s | all that is left is aborted; what still runs then is named as leaked |
+///
+/// So by default a termination takes 26 s at most, which is below the 30 s after which Kubernetes kills a
+/// pod. The stages don't apply to [`SupervisorHandle::stop`](crate::SupervisorHandle::stop), which takes
+/// as long as the children do, or until the tree's
+/// [`stop_deadline`](crate::SupervisorBuilder::stop_deadline).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::app::{Stage, StopStages};
+///
+/// let behind_a_load_balancer = StopStages::default().drain(Duration::from_secs(5));
+/// assert_eq!(behind_a_load_balancer.total(), Duration::from_secs(25));
+///
+/// let quick = StopStages::new([Stage::Polite(Duration::from_secs(3))]);
+/// assert_eq!(quick.total(), Duration::from_secs(3));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopStages {
+    drain: Duration,
+    stages: Vec<Stage>,
+}
+
+impl Default for StopStages {
+    /// Returns 20 s *polite* and 5 s *closing*, without a drain.
+    fn default() -> Self {
+        Self::new([Stage::Polite(Duration::from_secs(20)), Stage::Closing(Duration::from_secs(5))])
+    }
+}
+
+impl StopStages {
+    /// Creates stages of your own, in their order. What is left after the last one is aborted.
+    ///
+    /// A stage that comes after a more urgent one doesn't take that back: it only gives more time.
+    #[must_use]
+    pub fn new(stages: impl IntoIterator<Item = Stage>) -> Self {
+        Self { drain: Duration::ZERO, stages: stages.into_iter().collect() }
+    }
+
+    /// Returns the stages of the actor system elfo: 30 s *polite* and 15 s *closing*.
+    #[must_use]
+    pub fn elfo() -> Self {
+        Self::new([Stage::Polite(Duration::from_secs(30)), Stage::Closing(Duration::from_secs(15))])
+    }
+
+    /// Sets for how long the tree goes on after the application has become unready. Default: 0 s.
+    ///
+    /// The time is taken out of the first *polite* stage. Behind a load balancer or a Kubernetes service,
+    /// 5 s give it the time to send requests elsewhere.
+    #[must_use]
+    pub fn drain(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        self
+    }
+
+    /// Returns how long all stages take at most, without the abort.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        let stages = self.stages().map(Stage::length);
+        stages.fold(self.drain, Duration::saturating_add)
+    }
+
+    pub(super) fn drain_length(&self) -> Duration {
+        self.drain
+    }
+
+    /// The stages after the drain, which has shortened the first polite one.
+    fn stages(&self) -> impl Iterator<Item = Stage> {
+        let mut drain = self.drain;
+        self.stages.iter().map(move |&stage| match stage {
+            Stage::Polite(length) => {
+                let left = length.saturating_sub(std::mem::take(&mut drain));
+                Stage::Polite(left)
+            }
+            closing => closing,
+        })
+    }
+
+    /// Returns the steps after the drain.
+    pub(super) fn plan(&self) -> Vec<StopStep> {
+        let (mut plan, mut after) = (Vec::new(), Duration::ZERO);
+        for stage in self.stages() {
+            let end = after.saturating_add(stage.length());
+            match stage {
+                Stage::Polite(_) => {
+                    plan.push(StopStep { after, level: StopLevel::Cancel, stage: Some(stage) })
+                }
+                Stage::Closing(_) => {
+                    plan.push(StopStep { after, level: StopLevel::Close, stage: Some(stage) });
+                    let after = end.saturating_sub(LAST_ORDERS).max(after);
+                    plan.push(StopStep { after, level: StopLevel::CloseAll, stage: None });
+                }
+            }
+            after = end;
+        }
+        plan.push(StopStep { after, level: StopLevel::Abort, stage: None });
+        plan
+    }
+}
+
+impl fmt::Display for StopStages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "drain {:?}", self.drain)?;
+        for stage in self.stages() {
+            write!(f, ", {} {:?}", stage.name(), stage.length())?;
+        }
+        Ok(())
+    }
+}
+
+/// A step of a termination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StopStep {
+    /// When it is due, counted from the end of the drain.
+    pub(super) after: Duration,
+    pub(super) level: StopLevel,
+    /// The stage that begins, if any.
+    pub(super) stage: Option<Stage>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    fn plan(stages: &StopStages) -> Vec<(u64, StopLevel)> {
+        stages.plan().into_iter().map(|step| (step.after.as_secs(), step.level)).collect()
+    }
+
+    #[test]
+    fn by_default_a_stop_is_polite_for_20_s_closes_for_5_and_then_aborts() {
+        let stages = StopStages::default();
+        assert_eq!(stages.total(), secs(25));
+        assert_eq!(stages.to_string(), "drain 0ns, polite 20s, closing 5s");
+        let (cancel, close) = ((0, StopLevel::Cancel), (20, StopLevel::Close));
+        let (all, abort) = ((24, StopLevel::CloseAll), (25, StopLevel::Abort));
+        assert_eq!(plan(&stages), [cancel, close, all, abort]);
+    }
+
+    #[test]
+    fn a_drain_is_taken_out_of_the_first_polite_stage() {
+        for (drain, total, closes) in [(5, 25, 15), (20, 25, 0), (30, 35, 0)] {
+            let stages = StopStages::default().drain(secs(drain));
+            assert_eq!(stages.total(), secs(total));
+            assert_eq!(plan(&stages)[1], (closes, StopLevel::Close));
+        }
+    }
+
+    #[test]
+    fn seed4_47_stages_are_a_list() {
+        assert_eq!(StopStages::elfo().total(), secs(45));
+        assert_eq!(plan(&StopStages::elfo())[1], (30, StopLevel::Close));
+
+        let both = [Stage::Closing(secs(2)), Stage::Polite(secs(3))];
+        let (close, all) = ((0, StopLevel::Close), (1, StopLevel::CloseAll));
+        let (polite, abort) = ((2, StopLevel::Cancel), (5, StopLevel::Abort));
+        assert_eq!(plan(&StopStages::new(both)), [close, all, polite, abort]);
+
+        assert_eq!(plan(&StopStages::new([])), [(0, StopLevel::Abort)]);
+        let short = StopStages::new([Stage::Closing(Duration::from_millis(300))]);
+        let steps: Vec<_> = short.plan().into_iter().map(|step| step.after.as_millis()).collect();
+        assert_eq!(steps, [0, 0, 300]);
+        let endless = StopStages::new([Stage::Polite(Duration::MAX), Stage::Closing(secs(5))]);
+        assert_eq!(endless.total(), Duration::MAX);
+    }
+}

@@ -1,0 +1,112 @@
+//! A termination: the stages of a stop, in order, until the tree has ended.
+//!
+//! Knows the tree as a [`Root`] with a stop level, and not its rules.
+//!
+//! # Invariants
+//!
+//! 1. Each step is due at an instant that was fixed when the drain was over. Nothing that is done between
+//!    two steps moves the next one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep_until, timeout};
+
+use super::hooks::{self, HookStep};
+use super::root::Root;
+use super::stages::{Stage, StopStages};
+use crate::child::StopLevel;
+use crate::clock::now;
+use crate::error::RunError;
+use crate::lifecycle::Lifecycle;
+use crate::policy::later;
+use crate::status::{ChildKind, Node};
+use crate::subscriber;
+
+/// How long it may take to list the children that still run, of the time of a stage.
+const LISTING: Duration = Duration::from_millis(100);
+/// How many children are named.
+const NAMED: usize = 20;
+
+/// The end of the tree.
+pub(super) type Ended<'a> = Pin<&'a mut (dyn Future<Output = Result<(), RunError>> + Send + 'a)>;
+
+/// Stops the tree in stages, and returns how it ended.
+pub(super) async fn terminate(
+    root: &Root,
+    stages: &StopStages,
+    before: Vec<HookStep>,
+    cause: &Arc<str>,
+    mut ended: Ended<'_>,
+) -> Result<(), RunError> {
+    let reason = &**cause;
+    let drained = later(now(), stages.drain_length());
+    if !stages.drain_length().is_zero() {
+        let length = stages.drain_length();
+        subscriber::info!(target: "verger::shutdown", cause = reason, stage = "drain", ?length, "stage begins");
+    }
+    let drain = async {
+        tokio::select! {
+            biased;
+            result = ended.as_mut() => Some(result),
+            () = sleep_until(drained.into()) => None,
+        }
+    };
+    if let ((), Some(result)) = tokio::join!(hooks::run(before, cause), drain) {
+        return result;
+    }
+    let began = now();
+    let mut current: Option<Stage> = None;
+    for step in stages.plan() {
+        let due = later(began, step.after);
+        tokio::select! {
+            biased;
+            result = ended.as_mut() => return result,
+            () = sleep_until(due.into()) => {}
+        }
+        if let Some(stage) =
+            current.take_if(|_| step.stage.is_some() || step.level == StopLevel::Abort)
+        {
+            report_expired(root, stage).await;
+        }
+        if let Some(stage) = step.stage {
+            let (stage, length) = (stage.name(), stage.length());
+            subscriber::info!(target: "verger::shutdown", cause = reason, stage, ?length, "stage begins");
+        }
+        current = step.stage.or(current);
+        root.stop(reason, step.level);
+    }
+    ended.await
+}
+
+/// Logs that a stage has expired, with the children that it has found running.
+async fn report_expired(root: &Root, stage: Stage) {
+    let status = timeout(LISTING, root.handle().status()).await;
+    let mut running = Vec::new();
+    if let Ok(Ok(status)) = &status {
+        collect_running(&status.root, &mut running);
+    }
+    let count = running.len();
+    let mut children: Vec<_> = running.into_iter().take(NAMED).collect();
+    children.extend((count > NAMED).then_some("…"));
+    let (stage, children) = (stage.name(), children.join(", "));
+    subscriber::warn!(target: "verger::shutdown", stage, count, children, "stage expired");
+}
+
+/// Collects the workers with a task, in start order.
+fn collect_running<'a>(root: &'a Node, running: &mut Vec<&'a str>) {
+    let mut below = vec![root];
+    while let Some(node) = below.pop() {
+        let child = &node.child;
+        let runs = matches!(
+            child.lifecycle,
+            Lifecycle::Activating | Lifecycle::Active | Lifecycle::Deactivating
+        );
+        if runs && child.kind == ChildKind::Worker {
+            running.push(child.path.as_str());
+        }
+        below.extend(node.children.iter().rev());
+    }
+}
