@@ -2,13 +2,15 @@
 
 /// Makes a struct a supervisor, whose fields are its children.
 ///
-/// The struct gets three methods, as visible as itself:
+/// The struct gets four methods, as visible as itself:
 ///
 /// * `builder(self)` returns a [`SupervisorBuilder`](crate::SupervisorBuilder), to which more can be
 ///   added.
 /// * `into_child(self)` returns a [`ChildSpec`](crate::ChildSpec) for another supervisor, as does
 ///   `From`.
-/// * `run(self)` builds the tree and runs it until it ends.
+/// * `application(self)` returns an [`Application`](crate::Application), which signals stop: what a `main`
+///   runs.
+/// * `run(self)` builds the tree and runs it until it ends by itself.
 ///
 /// ```
 /// use std::time::Duration;
@@ -132,6 +134,7 @@
 /// | `shutdown` | a duration, `"brutal_kill"`, `"infinity"` |
 /// | `backoff` | a curve in parentheses, see below, or a [`Backoff`](crate::Backoff): `Backoff::fibonacci(MIN, MAX)` |
 /// | `significant` | none |
+/// | `stop_order` | a number from -128 to 127; lower numbers stop first |
 /// | `requires` | the name of a sibling, or several: `["db", "cache"]` |
 /// | `readiness` | `"on_start"`, `"signal"` |
 /// | `activation_timeout` | a duration |

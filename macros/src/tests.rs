@@ -218,7 +218,9 @@ fn several_mistakes_are_reported_at_once_and_the_struct_keeps_its_methods() {
     );
     assert_eq!(errors(&expansion).len(), 4);
     let methods = pretty(expansion);
-    for method in ["fn builder(self)", "fn into_child(self)", "async fn run(self)"] {
+    for method in
+        ["fn builder(self)", "fn into_child(self)", "fn application(self)", "async fn run(self)"]
+    {
         assert!(methods.contains(method), "{methods}");
     }
 }

@@ -1,4 +1,4 @@
-//! An annotated struct gets the methods `builder`, `into_child` and `run`.
+//! An annotated struct gets the methods `builder`, `into_child`, `application` and `run`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -14,17 +14,18 @@ use crate::span::{SpanRange, repeat};
 pub(crate) fn node(node: &Node, correct: bool) -> TokenStream {
     let Node { vis, ident, args, attributes, .. } = node;
     let krate = &args.krate();
-    let [child_spec, supervisor_builder, run_error] =
-        ["ChildSpec", "SupervisorBuilder", "RunError"].map(|item| krate.item(item));
+    let [child_spec, supervisor_builder, application, run_error] =
+        ["ChildSpec", "SupervisorBuilder", "Application", "RunError"].map(|item| krate.item(item));
     let generics = generics(node, krate);
     let (impl_generics, ty_generics, bounds) = generics.split_for_impl();
     let itself = args.group("child").map(|itself| calls(itself, krate));
     let bodies = [
         builder(node, krate),
         quote!(self.builder().into_child() #itself),
+        quote!(#application::new(self.builder())),
         quote!(self.builder().build()?.run().await),
     ];
-    let [builder, into_child, run] =
+    let [builder, into_child, into_application, run] =
         bodies.map(|body| if correct { body } else { quote!(loop {}) });
     let about = format!(" Returns the builder of the supervisor `{}`.", node.name.value());
     quote! {
@@ -40,7 +41,13 @@ pub(crate) fn node(node: &Node, correct: bool) -> TokenStream {
                 #into_child
             }
 
-            /// Builds the tree and runs it until it ends.
+            /// Returns the program that runs this supervisor as its root: with signals, stages and an exit code.
+            #vis fn application(self) -> #application {
+                #into_application
+            }
+
+            /// Builds the tree and runs it until it ends by itself. Signals don't stop it: see
+            /// [`application`](Self::application).
             ///
             /// # Errors
             ///
