@@ -13,6 +13,7 @@ use super::children::Children;
 use super::dynamic::Dynamic;
 use super::effect::{Decision, Effect, Finish, StepCx};
 use super::event::{ChildAnswer, MachineEvent};
+use super::group::After;
 use super::ordered::Ordered;
 use super::requirements::RequirementId;
 use super::view::{ChildCounts, View};
@@ -244,6 +245,13 @@ impl Machine {
             let reason = ExitReason::Unhealthy(problem.to_string());
             self.children_mut().fail_running(key, reason, false, cx);
         }
+    }
+
+    /// Whether the supervisor ends because the first start of a child has failed.
+    pub(crate) fn start_has_failed(&self) -> bool {
+        let Self::Ordered(ordered) = self else { return false };
+        let after = ordered.group.as_ref().map(|op| &op.after);
+        matches!(after, Some(After::Finish(Finish::StartFailed { .. })))
     }
 
     pub(super) fn children(&self) -> &Children {

@@ -7,7 +7,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `event`, `effect`, `view` | the interface: what goes in, what comes out, what can be seen |
+//! | `event`, `effect`, `view`, `waits` | the interface: what goes in, what comes out, what can be seen |
 //! | `machine` | the entry points, and what both kinds of supervisor share |
 //! | `ordered`, `dynamic` | the two kinds: children in an order, many equal children |
 //! | `group` | the state of an operation over several children in order |
@@ -49,6 +49,7 @@ mod timers;
 #[cfg(test)]
 mod verify;
 mod view;
+mod waits;
 
 pub(crate) use self::arena::{Key, trim};
 pub(crate) use self::children::ANSWER_WITHIN;
@@ -59,6 +60,7 @@ pub(crate) use self::machine::Machine;
 pub(crate) use self::requirements::RequirementId;
 #[cfg(test)]
 pub(crate) use self::view::View;
+pub(crate) use self::waits::{Operation, WaitReason};
 
 /// How many children one event may visit, so that no event takes long.
 pub(crate) const SLICE: usize = 64;

@@ -14,12 +14,14 @@ use crate::path::Path;
 #[non_exhaustive]
 pub enum StartError {
     /// A child failed its first start under [`FirstStart::Fail`](crate::policy::FirstStart::Fail).
-    #[error("`{path}` could not be started: {}", Visible(.reason))]
+    #[error("`{path}` could not be started: {}{}", Visible(.reason), Others(.others))]
     ChildFailed {
         /// The child.
         path: Path,
         /// The reason of its exit.
         reason: ExitReason,
+        /// The children that failed as well before all were stopped, each with the reason of its exit.
+        others: Vec<(Path, ExitReason)>,
     },
     /// The tree ended before all of its children were active.
     #[error("the tree ended before it was up: {0}")]
@@ -96,6 +98,18 @@ impl RunError {
             Self::Exited { code, .. } => *code,
             Self::Start(_) | Self::GaveUp { .. } | Self::Aborted { .. } => 1,
         }
+    }
+}
+
+/// Further children that failed.
+struct Others<'a>(&'a [(Path, ExitReason)]);
+
+impl fmt::Display for Others<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (path, reason) in self.0 {
+            write!(f, "; `{path}` failed, too: {}", Visible(reason))?;
+        }
+        Ok(())
     }
 }
 

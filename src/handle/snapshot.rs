@@ -175,9 +175,10 @@ async fn assemble(itself: ChildInfo, mut gathered: Vec<Gathered>) -> Node {
 /// Describes the root as a child, although it is none.
 fn as_root(root: &SupervisorShared) -> ChildInfo {
     let lifecycle = match root.progress.phase() {
+        SupervisorPhase::Ended { .. } => Lifecycle::Stopped,
+        _ if root.progress.is_stopping() => Lifecycle::Deactivating,
         SupervisorPhase::Starting => Lifecycle::Activating,
         SupervisorPhase::Up => Lifecycle::Active,
-        SupervisorPhase::Ended { .. } => Lifecycle::Stopped,
     };
     ChildInfo {
         path: root.path().clone(),

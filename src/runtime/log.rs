@@ -2,16 +2,16 @@
 //!
 //! | target | what |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child is up, or ends its supervisor (`info`), is unhealthy (`warn`), every other edge (`debug`) |
+//! | `verger::lifecycle` | a child is up, or ends its supervisor (`info`), is unhealthy, or is waited for at a start (`warn`), every other edge (`debug`) |
 //! | `verger::restart` | a child will be restarted (`warn`), its supervisor gave up, or fails with it (`error`) |
 //! | `verger::dead_letter` | a message was not delivered (`warn`), or its loss was intended (`debug`) |
-//! | `verger::shutdown` | a supervisor stops (`info`), a child was killed (`warn`) or leaked (`error`) |
+//! | `verger::shutdown` | a supervisor stops (`info`), a child was killed, or is waited for (`warn`), or has leaked (`error`) |
 
 use std::time::{Duration, Instant};
 
 use tracing::{Level, field};
 
-use crate::core::{Decision, ExceededLimit, Report};
+use crate::core::{Decision, ExceededLimit, Report, WaitReason};
 use crate::exit::ExitReason;
 use crate::lifecycle::Lifecycle;
 use crate::path::{LazyPath, Path};
@@ -205,6 +205,45 @@ pub(super) fn leaked(child: &Path, incarnation: u32) {
 
 pub(super) fn leak_ended(child: &Path, incarnation: u32) {
     info!(target: "verger::shutdown", %child, incarnation, "leaked child has ended");
+}
+
+/// What a start or a stop has been waiting for since `waited` ago.
+pub(super) fn waiting(child: &Path, reason: WaitReason, requires: Option<&Path>, waited: Duration) {
+    match reason {
+        WaitReason::Readiness => {
+            warn!(target: "verger::lifecycle", %child, ?waited, "waiting for readiness");
+        }
+        WaitReason::Requirement(_) => {
+            let requires = requires.map(field::display);
+            warn!(target: "verger::lifecycle", %child, requires, ?waited, "waiting for a requirement");
+        }
+        WaitReason::Restart(delay) => {
+            warn!(target: "verger::lifecycle", %child, ?delay, ?waited, "waiting for a restart");
+        }
+        WaitReason::Decision => {
+            warn!(target: "verger::lifecycle", %child, ?waited, "waiting for the failure callback");
+        }
+        WaitReason::Stop { left } => {
+            let grace_left = left.map(field::debug);
+            warn!(target: "verger::shutdown", %child, grace_left, ?waited, "waiting for the child to stop");
+        }
+        WaitReason::Abort => {
+            warn!(target: "verger::shutdown", %child, ?waited, "waiting for the aborted child to end");
+        }
+    }
+}
+
+/// More children are waited for than were named.
+pub(super) fn waiting_for_more(supervisor: &LazyPath, waited: Duration) {
+    warn!(target: "verger::lifecycle", %supervisor, ?waited, "waiting for more children");
+}
+
+/// A worker has called `ready` although it was active already.
+pub(super) fn needless_ready(child: &Path) {
+    warn!(
+        target: "verger::lifecycle", %child,
+        "`ready` has no effect: the child is active as soon as it is started; set `readiness(Readiness::Signal)`"
+    );
 }
 
 /// An error or a panic in `deactivate`.

@@ -14,9 +14,7 @@ pub(crate) enum End {
     /// Its significant children have ended, or a child whose end is the supervisor's own end.
     AutoShutdown,
     /// Either of these, while these children below were aborted and still run.
-    Leaked {
-        children: Vec<Path>,
-    },
+    Leaked { children: Vec<Path> },
     /// It was aborted.
     Aborted,
     GaveUp {
@@ -25,12 +23,11 @@ pub(crate) enum End {
         cleanly: bool,
     },
     /// The program should exit with this code.
-    Exit {
-        cause: Box<Cause>,
-        code: u8,
-    },
+    Exit { cause: Box<Cause>, code: u8 },
     StartFailed {
         cause: Box<Cause>,
+        /// The children that failed before all were stopped.
+        others: Vec<Cause>,
     },
 }
 
@@ -58,7 +55,7 @@ impl End {
                 let Cause { child, reason } = Cause::clone(cause);
                 Err(RunError::GaveUp { path, child, reason })
             }
-            Self::StartFailed { cause } => Err(start_failed(cause).into()),
+            Self::StartFailed { cause, others } => Err(start_failed(cause, others).into()),
             Self::Exit { code: 0, .. } => Ok(()),
             &Self::Exit { ref cause, code } => {
                 let Cause { child, reason } = Cause::clone(cause);
@@ -79,8 +76,9 @@ impl End {
                 let (child, source) = (cause.child.clone(), Arc::new(cause.reason.clone()));
                 Err(ExitError::from_reason(ExitReason::Escalated { child, source }))
             }
-            Self::StartFailed { cause } => {
-                let error: Box<dyn std::error::Error + Send + Sync> = start_failed(cause).into();
+            Self::StartFailed { cause, others } => {
+                let error = start_failed(cause, others);
+                let error: Box<dyn std::error::Error + Send + Sync> = error.into();
                 Err(error.into())
             }
             &Self::Exit { ref cause, code } => {
@@ -92,7 +90,8 @@ impl End {
     }
 }
 
-fn start_failed(cause: &Cause) -> StartError {
+fn start_failed(cause: &Cause, others: &[Cause]) -> StartError {
     let Cause { child: path, reason } = cause.clone();
-    StartError::ChildFailed { path, reason }
+    let others = others.iter().map(|it| (it.child.clone(), it.reason.clone())).collect();
+    StartError::ChildFailed { path, reason, others }
 }

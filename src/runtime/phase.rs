@@ -4,6 +4,7 @@
 //! "10×10×10×10: build, stop"
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
@@ -23,16 +24,27 @@ pub(crate) enum SupervisorPhase {
 #[derive(Debug)]
 pub(crate) struct Progress {
     phase: Mutex<SupervisorPhase>,
+    /// Whether the supervisor has begun to end.
+    stopping: AtomicBool,
     entered: Notify,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        Self { phase: Mutex::new(SupervisorPhase::Starting), entered: Notify::new() }
+        let phase = Mutex::new(SupervisorPhase::Starting);
+        Self { phase, stopping: AtomicBool::new(false), entered: Notify::new() }
     }
 
     pub(crate) fn phase(&self) -> SupervisorPhase {
         self.phase.lock().clone()
+    }
+
+    pub(crate) fn stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     pub(crate) fn up(&self) {

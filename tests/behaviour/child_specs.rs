@@ -302,7 +302,7 @@ async fn a_clone_that_panics_is_the_failure_of_the_child() {
     let error = tree.build().unwrap().start().await.unwrap_err();
 
     match error {
-        StartError::ChildFailed { path, reason } => {
+        StartError::ChildFailed { path, reason, .. } => {
             assert_eq!(path.as_str(), "app/unique");
             assert_eq!(reason.to_string(), "panicked: there is only one");
         }

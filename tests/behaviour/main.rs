@@ -11,6 +11,7 @@ mod health_checks;
 mod kin;
 #[path = "../common/log.rs"]
 mod log;
+mod long_waits;
 mod numbers;
 mod requires;
 mod seeds;

@@ -29,7 +29,7 @@ async fn otp_117_a_failed_first_start_stops_the_started_children_in_reverse_orde
 
         let failed = builder.preset(Preset::otp()).build().unwrap().start().await.unwrap_err();
 
-        let StartError::ChildFailed { path, reason } = failed else { panic!("{failed:?}") };
+        let StartError::ChildFailed { path, reason, .. } = failed else { panic!("{failed:?}") };
         assert_eq!((path.as_str(), &*reason.to_string()), ("app/c", text));
         assert_eq!(fakes.actions(), ["start a", "start b", "try c", "stop b", "stop a"]);
     }

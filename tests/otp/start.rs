@@ -124,7 +124,7 @@ async fn otp_8_a_panic_in_the_first_start_is_an_error_value_for_the_caller() {
 
     let error = tree.build().unwrap().start().await.unwrap_err();
 
-    let StartError::ChildFailed { path, reason } = error else { panic!("{error}") };
+    let StartError::ChildFailed { path, reason, .. } = error else { panic!("{error}") };
     assert_eq!(path.as_str(), "app/b");
     assert!(matches!(reason, ExitReason::Panicked(text) if text == "panic at start"));
     assert_eq!(fakes.actions(), ["start a", "try b", "stop a"]);
@@ -232,7 +232,7 @@ async fn otp_20_a_nested_child_that_cannot_start_is_named_with_its_cause_through
 
     assert!(matches!(
         &error,
-        StartError::ChildFailed { path, reason: ExitReason::ActivationFailed(_) }
+        StartError::ChildFailed { path, reason: ExitReason::ActivationFailed(_), .. }
             if path.as_str() == "app/outer"
     ));
     assert_eq!(

@@ -289,7 +289,7 @@ impl Ordered {
     }
 
     /// Whether the child behind this one may start.
-    fn lets_next_start(&self, key: Key) -> bool {
+    pub(in crate::core) fn lets_next_start(&self, key: Key) -> bool {
         match self.children.state(key) {
             None | Some(ChildState::Active | ChildState::Down(_)) => true,
             // Down until a message came, and not ready to be started for it.

@@ -52,6 +52,7 @@ impl Driver {
                 if self.children.incarnation(key).is_none() {
                     self.lose_message(key, incarnation, &reason, now);
                 }
+                self.note_start_failure(key, &reason);
                 step.exit = Some(ExitInfo { key, incarnation, reason, lifetime: lived });
             }
             Effect::Ask { key, incarnation, attempt, reason } => {
@@ -88,6 +89,16 @@ impl Driver {
                     end => end,
                 });
             }
+        }
+    }
+
+    /// Keeps a failure if the first start has failed.
+    fn note_start_failure(&mut self, key: Key, reason: &ExitReason) {
+        let stopped =
+            matches!(reason, ExitReason::Killed | ExitReason::Aborted) || reason.is_clean();
+        if !stopped && self.machine.start_has_failed() {
+            let (child, reason) = (self.children.path(key), reason.clone());
+            self.start_failures.push(Cause { child, reason });
         }
     }
 
@@ -188,6 +199,7 @@ impl Driver {
         self.children.remove(key);
         self.fallbacks.remove(&key);
         self.lifetimes.remove(&key);
+        self.told_ready.remove(&key);
         self.health.remove(key);
     }
 
@@ -301,7 +313,12 @@ impl Driver {
             Finish::Stopped => End::Stopped,
             Finish::Aborted => End::Aborted,
             Finish::AutoShutdown => End::AutoShutdown,
-            Finish::StartFailed { key, reason } => End::StartFailed { cause: cause(key, reason) },
+            Finish::StartFailed { key, reason } => {
+                let cause = cause(key, reason);
+                let mut others = self.start_failures.clone();
+                others.retain(|other| other.child != cause.child);
+                End::StartFailed { cause, others }
+            }
             Finish::Failed { key, reason } => {
                 End::GaveUp { cause: cause(key, reason), cleanly: false }
             }

@@ -28,6 +28,7 @@ mod requests;
 mod state;
 mod task_set;
 mod timer;
+mod waits;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -118,7 +119,7 @@ impl Driver {
         if pushed.is_ready() || stopped || self.has_work() {
             return Poll::Ready(());
         }
-        match self.machine.next_deadline() {
+        match self.machine.next_deadline().into_iter().chain(self.waits.next()).min() {
             Some(at) if at > last => self.timer.poll(at, cx),
             Some(_) => Poll::Ready(()),
             None => Poll::Pending,
@@ -163,6 +164,10 @@ impl Driver {
         }
         if self.machine.stops_now().is_none() {
             self.shared.stop_chain.clear();
+        }
+        self.report_waits(now);
+        if self.machine.is_ending() {
+            self.shared.progress.stopping();
         }
     }
 
@@ -223,7 +228,18 @@ impl Driver {
                 self.lose_message(key, incarnation, &Arc::new(reason.clone()), now);
             }
         }
+        if let MachineEvent::Ready { key, .. } = event {
+            self.check_ready(key);
+        }
         self.step(event, now);
+    }
+
+    /// Warns of a worker that signals its readiness in vain, once.
+    fn check_ready(&mut self, key: Key) {
+        let in_vain = self.machine.options(key).is_some_and(|options| !options.signals);
+        if in_vain && self.told_ready.insert(key) {
+            log::needless_ready(&self.children.path(key));
+        }
     }
 
     /// Lets the machine handle the deadlines that are due.

@@ -9,13 +9,14 @@ use super::calls::Calls;
 use super::health_tasks::HealthTasks;
 use super::task_set::TaskSet;
 use super::timer::DeadlineTimer;
+use super::waits::WaitReport;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::core::{Effect, IncarnationNumber, Key, Machine, RequirementId};
 use crate::exit::ExitReason;
 use crate::path::Path;
 use crate::runtime::children::ChildTable;
 use crate::runtime::inbox::Batch;
-use crate::runtime::outcome::End;
+use crate::runtime::outcome::{Cause, End};
 use crate::runtime::request::Request;
 use crate::runtime::shared::SupervisorShared;
 
@@ -43,9 +44,14 @@ pub(in crate::runtime) struct Driver {
     pub(super) lifetimes: BTreeMap<Key, (IncarnationNumber, Duration)>,
     /// The child that was given up last. It may be forgotten before the supervisor ends.
     pub(super) given_up: Option<(Key, Path)>,
+    /// The child that has ended the first start, and those that failed after it.
+    pub(super) start_failures: Vec<Cause>,
     /// The calls of the failure callback under way.
     pub(super) callback_tasks: TaskSet,
     pub(super) health: HealthTasks,
+    pub(super) waits: WaitReport,
+    /// The workers that have signalled their readiness in vain.
+    pub(super) told_ready: BTreeSet<Key>,
     pub(super) end: Option<End>,
 }
 
@@ -114,8 +120,11 @@ impl Driver {
             leaked: BTreeSet::new(),
             lifetimes: BTreeMap::new(),
             given_up: None,
+            start_failures: Vec::new(),
             callback_tasks: TaskSet::default(),
             health: HealthTasks::default(),
+            waits: WaitReport::default(),
+            told_ready: BTreeSet::new(),
             end: None,
         }
     }
