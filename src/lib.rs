@@ -84,6 +84,7 @@
 //! * `macros` (default): [`#[supervisor]`](macro@supervisor), [`#[worker]`](macro@worker) and
 //!   [`#[derive(Supervisor)]`](derive@Supervisor).
 //! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.
+//! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `json`: [`Status::json`](status::Status::json).
 //! * `testing`: the module `testing`.
 

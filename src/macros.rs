@@ -134,6 +134,7 @@
 /// | `shutdown` | a duration, `"brutal_kill"`, `"infinity"` |
 /// | `backoff` | a curve in parentheses, see below, or a [`Backoff`](crate::Backoff): `Backoff::fibonacci(MIN, MAX)` |
 /// | `significant` | none |
+/// | `essential` | `true` or `false`: whether the tree is ready only if the child is |
 /// | `stop_order` | a number from -128 to 127; lower numbers stop first |
 /// | `requires` | the name of a sibling, or several: `["db", "cache"]` |
 /// | `readiness` | `"on_start"`, `"signal"` |

@@ -151,6 +151,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("shutdown", CHILD_OR_DEFAULT, Takes::DurationOrWord(&SHUTDOWN), r#"shutdown = "20s""#),
     key("backoff", CHILD_OR_SUPERVISOR, Takes::Backoff, r#"backoff(exponential, min = "200ms", max = "30s")"#),
     key("significant", CHILD, Takes::Flag, "significant"),
+    key("essential", CHILD, Takes::Expression("`true` or `false`"), "essential = false"),
     key("stop_order", CHILD, Takes::Expression("a number"), "stop_order = 100"),
     key("requires", CHILD, Takes::Names, r#"requires = "db""#),
     key("readiness", CHILD, Takes::Word(&READINESS), r#"readiness = "signal""#),

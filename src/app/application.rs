@@ -5,10 +5,17 @@ use std::future::Future;
 use std::process::ExitCode;
 use std::time::Duration;
 
+#[cfg(feature = "health")]
+use tokio::net::TcpListener;
+
 use super::exit_thread::ExitThread;
 use super::hooks::HookStep;
+#[cfg(feature = "health")]
+use super::probes::{ProbeAddress, ProbeServer};
 use super::program::Program;
 use super::run::print;
+#[cfg(feature = "health")]
+use super::run::print_error;
 use super::stages::StopStages;
 use super::stop_bounds::StopBounds;
 use super::stop_cause::StopCause;
@@ -46,6 +53,8 @@ pub struct Application {
     listens: bool,
     exit_grace: Duration,
     stop_limit: Option<Duration>,
+    #[cfg(feature = "health")]
+    probes: Option<ProbeAddress>,
 }
 
 impl Application {
@@ -60,6 +69,8 @@ impl Application {
             listens: true,
             exit_grace: EXIT_GRACE,
             stop_limit: None,
+            #[cfg(feature = "health")]
+            probes: None,
         }
     }
 
@@ -84,7 +95,7 @@ impl Application {
     where
         F: Future<Output: StopCause> + Send + 'static,
     {
-        self.program.on(stop);
+        self.program = self.program.on(stop);
         self
     }
 
@@ -131,6 +142,24 @@ impl Application {
         self
     }
 
+    /// Serves [probes](super::probes()) at this address, such as `0.0.0.0:8080`, on a listener of their own.
+    ///
+    /// It listens before the tree starts and until the hooks after the stop have run. `/readyz` answers with
+    /// 503 as soon as something asks for a stop. If the address can't be bound, the application ends with exit
+    /// code 2.
+    #[cfg(feature = "health")]
+    pub fn probes(mut self, address: impl Into<String>) -> Self {
+        self.probes = Some(ProbeAddress::Address(address.into()));
+        self
+    }
+
+    /// Serves [probes](super::probes()) on this listener, such as one that systemd has passed on.
+    #[cfg(feature = "health")]
+    pub fn probes_on(mut self, listener: std::net::TcpListener) -> Self {
+        self.probes = Some(ProbeAddress::Bound(listener));
+        self
+    }
+
     /// Runs the application, and returns the exit code for `main`.
     ///
     /// Call it as the last thing in `main`: the process ends within the
@@ -162,19 +191,46 @@ impl Application {
             Ok(tree) => tree,
             Err(error) => return print(&error.into()).into(),
         };
-        let mut program = self.program;
-        #[cfg(feature = "signal")]
-        if self.listens {
-            program.on(super::signals::signals());
-        }
+        let program = if self.listens { with_signals(self.program) } else { self.program };
         let bounds = StopBounds::of(&tree, &program);
         bounds.log(self.stop_limit);
+        #[cfg(feature = "health")]
+        let listener = match bind(self.probes).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                print_error(&error);
+                return 2.into();
+            }
+        };
         let root = tree.spawn();
+        #[cfg(feature = "health")]
+        let probes = listener.map(|listener| ProbeServer::start(listener, &root.handle()));
         let exit_thread = ExitThread::start(root.leaked());
         let deadline = bounds.total.saturating_add(self.exit_grace);
         let code = program.run(&root, || exit_thread.arm(deadline)).await.exit_code();
+        #[cfg(feature = "health")]
+        if let Some(probes) = probes {
+            probes.stop().await;
+        }
         exit_thread.finished(code, self.exit_grace);
         code.into()
+    }
+}
+
+/// Lets signals stop the program, if they can be received.
+fn with_signals(program: Program) -> Program {
+    #[cfg(feature = "signal")]
+    let program = program.on(super::signals::signals());
+    program
+}
+
+#[cfg(feature = "health")]
+async fn bind(probes: Option<ProbeAddress>) -> Result<Option<TcpListener>, String> {
+    let Some(address) = probes else { return Ok(None) };
+    let text = address.to_string();
+    match address.bind().await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) => Err(format!("the probes can't listen on {text}: {error}")),
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `program` | runs a tree until something asks for a stop |
 //! | `termination` | the stop, in stages |
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
+//! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
 //! | `exit_thread` | ends the process if the program doesn't |
 //! | `signals`, `stop_cause` | what asks for a stop |
 //! | `root`, `run` | the task of a tree, and the ways to run one |
@@ -15,6 +16,8 @@
 pub(crate) mod application;
 mod exit_thread;
 mod hooks;
+#[cfg(feature = "health")]
+mod probes;
 mod program;
 mod root;
 pub(crate) mod run;
@@ -27,6 +30,8 @@ mod termination;
 
 pub use self::application::IntoTree;
 pub use self::hooks::{Hook, HookStep, hook};
+#[cfg(feature = "health")]
+pub use self::probes::probes;
 #[cfg(feature = "testing")]
 pub(crate) use self::root::Root;
 pub use self::stages::{Stage, StopStages};

@@ -41,11 +41,12 @@ pub(super) struct ProgramEnd {
 
 impl Program {
     /// Also stops the tree when this future resolves.
-    pub(super) fn on<F>(&mut self, stop: F)
+    pub(super) fn on<F>(mut self, stop: F) -> Self
     where
         F: Future<Output: StopCause> + Send + 'static,
     {
         self.on.push(Box::pin(async { stop.await.cause().into() }));
+        self
     }
 
     /// Runs the tree to its end. Calls `begins` when a termination begins.

@@ -140,8 +140,7 @@ impl<F: Future<Output: StopCause> + Send + 'static> IntoFuture for GracefulShutd
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async {
-            let mut program = Program::default();
-            program.on(self.shutdown);
+            let program = Program::default().on(self.shutdown);
             program.run(&self.tree.spawn(), || ()).await.result
         })
     }
@@ -155,7 +154,11 @@ impl<F> fmt::Debug for GracefulShutdown<F> {
 
 /// Prints an error to stderr, as `main` would if it returned it. Returns the exit code.
 pub(super) fn print(error: &RunError) -> u8 {
+    print_error(&error.to_string());
+    error.exit_code()
+}
+
+pub(super) fn print_error(error: &str) {
     // Not `eprintln!`, which panics where stderr can't be written.
     let _ = writeln!(std::io::stderr(), "Error: {error}");
-    error.exit_code()
 }

@@ -42,6 +42,7 @@ pub(super) async fn terminate(
     mut ended: Ended<'_>,
 ) -> Result<(), RunError> {
     let reason = &**cause;
+    root.announce_stop(cause);
     let drained = later(now(), stages.drain_length());
     if !stages.drain_length().is_zero() {
         let length = stages.drain_length();

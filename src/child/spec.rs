@@ -264,6 +264,15 @@ impl ChildSpec {
         self
     }
 
+    /// Sets whether the tree is [ready](crate::status::Status::is_ready) only if the child is. Default: `true`,
+    /// and `false` for the children of a [`DynamicSupervisor`](crate::DynamicSupervisor).
+    ///
+    /// What is below a supervisor that isn't essential doesn't count.
+    pub fn essential(mut self, essential: bool) -> Self {
+        self.edit().essential = Some(essential);
+        self
+    }
+
     /// Starts each incarnation only while the sibling `name` is active or has ended normally.
     ///
     /// Call it once for each requirement. A sibling that fails doesn't stop the children that

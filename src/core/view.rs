@@ -14,6 +14,8 @@ pub(crate) struct View {
     pub(crate) options: Arc<ChildOptions>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) incarnation: IncarnationNumber,
+    /// Whether nothing more is expected of the child than what it does.
+    pub(crate) settled: bool,
     /// When the child entered this lifecycle state.
     pub(crate) since: Instant,
     /// Why the child is in this state, where its lifecycle alone does not tell.

@@ -285,6 +285,16 @@ impl SupervisorHandle {
         ended(&supervisor).await
     }
 
+    /// Returns whether the first start of the supervisor is complete, also if it has ended since.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        match self.current().progress.phase() {
+            SupervisorPhase::Starting => false,
+            SupervisorPhase::Up => true,
+            SupervisorPhase::Ended { was_up, .. } => was_up,
+        }
+    }
+
     /// Waits until the current incarnation of the supervisor has ended.
     ///
     /// # Errors

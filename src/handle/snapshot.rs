@@ -2,7 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+#[cfg(feature = "health")]
+use std::time::Duration;
 
+#[cfg(feature = "health")]
+use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
 use super::route::SupervisorHandle;
@@ -11,6 +15,8 @@ use crate::error::ControlError;
 use crate::lifecycle::Lifecycle;
 use crate::path::Path;
 use crate::policy::RestartType;
+#[cfg(feature = "health")]
+use crate::policy::later;
 use crate::runtime::SupervisorShared;
 use crate::runtime::phase::SupervisorPhase;
 use crate::runtime::request::{Page, Request};
@@ -61,6 +67,34 @@ impl SupervisorHandle {
         }
         let root = assemble(itself, gathered).await;
         Ok(Status { seq, captured_at: self.supervisor.tree.wall_clock(now()), root })
+    }
+
+    /// Waits until every supervisor of the tree has gone through its loop once.
+    ///
+    /// Returns the supervisors that have not within this time.
+    #[cfg(feature = "health")]
+    pub(crate) async fn turn(&self, within: Duration) -> Vec<Path> {
+        let mut asked: Vec<_> = self
+            .supervisor
+            .tree
+            .supervisors()
+            .into_iter()
+            .map(|supervisor| {
+                let (answer, turned) = oneshot::channel();
+                let asked = supervisor.inbox.push_request(Request::Count { answer });
+                (supervisor, turned, asked.is_ok())
+            })
+            .collect();
+        asked.retain(|(_, _, asked)| *asked);
+        let deadline = tokio::time::Instant::from_std(later(now(), within));
+        let mut stuck = Vec::new();
+        for (supervisor, turned, _) in asked {
+            // The sender is dropped if the supervisor has ended, which is a turn as well.
+            if tokio::time::timeout_at(deadline, turned).await.is_err() {
+                stuck.push(supervisor.path().clone());
+            }
+        }
+        stuck
     }
 
     /// Returns all children of one supervisor, or `None` if it isn't running or ends meanwhile.
@@ -180,14 +214,17 @@ fn as_root(root: &SupervisorShared) -> ChildInfo {
         SupervisorPhase::Starting => Lifecycle::Activating,
         SupervisorPhase::Up => Lifecycle::Active,
     };
+    let stops = lifecycle == Lifecycle::Active && root.stop_reason().is_some();
     ChildInfo {
         path: root.path().clone(),
         kind: ChildKind::Supervisor,
         restart: RestartType::Temporary,
         policy: None,
         significant: false,
+        essential: true,
+        ready: lifecycle == Lifecycle::Active && !stops,
         lifecycle,
-        why: None,
+        why: stops.then_some("about to stop"),
         incarnation: 1,
         restarts: 0,
         failures: 0,

@@ -49,6 +49,8 @@ pub(crate) struct ChildOptions {
     pub(crate) supervisor: Option<Duration>,
     /// Children with a lower number stop first.
     pub(crate) stop_order: i8,
+    /// Whether the tree is ready only if the child is. `None`: if its supervisor isn't dynamic.
+    pub(crate) essential: Option<bool>,
 }
 
 /// The rules of one supervisor, with a value for each field.

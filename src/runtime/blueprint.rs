@@ -67,6 +67,11 @@ impl Blueprint {
         }
     }
 
+    /// Whether the tree is ready only if this child is.
+    pub(crate) fn is_essential(&self, options: &ChildOptions) -> bool {
+        options.essential.unwrap_or(!self.dynamic)
+    }
+
     pub(crate) fn is_dynamic(&self) -> bool {
         self.dynamic
     }
@@ -163,6 +168,7 @@ impl Blueprint {
             shutdown: rules.shutdown(options),
             backoff: rules.backoff(options).clone(),
             significant: options.significant,
+            essential: self.is_essential(options),
             activation_timeout: rules.activation_timeout(options),
             on_leak: rules.on_leak(options),
             intensity: limits.intensity,

@@ -163,6 +163,11 @@ impl PartialEq for dyn Lookup + '_ {
 impl Eq for dyn Lookup + '_ {}
 
 impl<T> Registry<T> {
+    #[cfg(feature = "health")]
+    pub(super) fn all(&self) -> Vec<Arc<T>> {
+        self.running.iter().map(|supervisor| Arc::clone(supervisor.value())).collect()
+    }
+
     pub(super) fn new() -> Self {
         // Most trees have few supervisors, and each shard takes memory.
         Self { running: DashMap::with_hasher_and_shard_amount(BuildHasherDefault::default(), 4) }

@@ -146,7 +146,7 @@ impl SupervisorShared {
     }
 
     /// Notes why the supervisor stops. The first reason is kept.
-    pub(super) fn note_stop(&self, reason: &Arc<str>) {
+    pub(crate) fn note_stop(&self, reason: &Arc<str>) {
         self.stop_reason.lock().get_or_insert_with(|| Arc::clone(reason));
     }
 

@@ -67,6 +67,12 @@ impl<T> Tree<T> {
         self.registry.get(path)
     }
 
+    /// Returns all supervisors that run.
+    #[cfg(feature = "health")]
+    pub(crate) fn supervisors(&self) -> Vec<Arc<T>> {
+        self.registry.all()
+    }
+
     /// Returns the nearest running supervisor above `path`, and its path.
     pub(crate) fn nearest(&self, path: &Path) -> Option<(Path, Arc<T>)> {
         self.registry.nearest(path)

@@ -40,6 +40,7 @@
 mod event;
 #[cfg(feature = "json")]
 mod json;
+mod readiness;
 mod stream;
 mod subscription;
 mod text;
@@ -49,6 +50,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 pub use self::event::{Event, EventKind};
+pub use self::readiness::Problem;
 pub use self::stream::{StatusChange, StatusStream};
 pub use self::subscription::Subscription;
 use crate::exit::ExitReason;
@@ -131,6 +133,11 @@ pub struct ChildInfo {
     pub policy: Option<EffectivePolicy>,
     /// Whether the exit of the child may end its supervisor (auto-shutdown).
     pub significant: bool,
+    /// Whether the tree is ready only if this child is; see [`ChildSpec::essential`](crate::ChildSpec::essential).
+    pub essential: bool,
+    /// Whether the child does what is expected of it: it is active and not unhealthy, has ended normally, has
+    /// declined to start, or waits for its first message.
+    pub ready: bool,
     /// The state of the child's lifecycle.
     pub lifecycle: Lifecycle,
     /// Why the child is down, in a few words, if the lifecycle alone doesn't show it.
@@ -252,6 +259,8 @@ pub struct ChildSpecInfo {
     pub backoff: Backoff,
     /// See [`ChildSpec::significant`](crate::ChildSpec::significant).
     pub significant: bool,
+    /// See [`ChildSpec::essential`](crate::ChildSpec::essential).
+    pub essential: bool,
     /// See [`ChildSpec::activation_timeout`](crate::ChildSpec::activation_timeout).
     #[serde(rename = "activation_timeout_ms", serialize_with = "millis::optional")]
     pub activation_timeout: Option<Duration>,
@@ -283,6 +292,8 @@ impl ChildInfo {
             restart: RestartType::Permanent,
             policy: None,
             significant: false,
+            essential: true,
+            ready: true,
             lifecycle: Lifecycle::Active,
             why: None,
             incarnation: 1,

@@ -281,6 +281,9 @@ fn a_graceful_shutdown_logs_the_signal_that_caused_it() {
         program.wait_for(&["listening"]);
         program.signal(signal);
         let logged = vec![
+            format!(
+                " INFO verger::shutdown: stage begins cause={cause:?} stage=\"polite\" length=20s"
+            ),
             format!(" INFO verger::shutdown: shutting down supervisor=app cause={cause:?}"),
             " INFO verger::shutdown: stopped supervisor=app".to_owned(),
         ];

@@ -275,6 +275,7 @@ impl Children {
             lifecycle: entry.lifecycle,
             incarnation: entry.incarnation,
             since: entry.since,
+            settled: entry.state.is_passed() || entry.state == ChildState::Down(DownState::Dormant),
             why: entry.why(),
             undecided: matches!(entry.state, ChildState::AwaitingDecision { .. }),
             policy: entry.own_policy().map(Arc::clone),

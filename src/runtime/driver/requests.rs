@@ -240,6 +240,8 @@ impl Driver {
             restart: self.shared.blueprint.rules.restart(&view.options),
             policy: Some(self.shared.blueprint.policy(&view.options, view.policy)),
             significant: view.options.significant,
+            essential: self.shared.blueprint.is_essential(&view.options),
+            ready: view.settled && self.health.is_healthy(key) != Some(false),
             lifecycle: view.lifecycle,
             why: view.why,
             incarnation: view.incarnation,

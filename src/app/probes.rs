@@ -1,0 +1,173 @@
+//! HTTP probes: is the process alive, is it ready, has it started?
+//!
+//! They look at the tree through a handle, and change nothing. A listener of an application's own serves
+//! them until the hooks after the stop have run.
+
+use std::fmt;
+use std::future::IntoFuture as _;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::handle::SupervisorHandle;
+use crate::status::Status;
+use crate::subscriber;
+
+/// How long a supervisor may take for a turn of its loop.
+const TURN: Duration = Duration::from_secs(5);
+/// How long a snapshot may take.
+const SNAPSHOT: Duration = Duration::from_secs(2);
+
+/// Returns the probes of a tree, to be served by a listener of your own.
+///
+/// | path | 200 | 503 |
+/// | --- | --- | --- |
+/// | `/livez` | every supervisor has gone through its loop within 5 s | some have not: the process should be restarted |
+/// | `/readyz` | the tree [is ready](Status::is_ready) | it isn't, or it is about to stop |
+/// | `/startupz` | the first start is complete | it is not |
+///
+/// The body of an answer with 503 names each problem in a line. With `?verbose`, the body of any answer ends
+/// with the whole tree as text. `/livez` doesn't look at dependencies: a database that is down must not
+/// restart the services that need it.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use verger::app::probes;
+///
+/// # async fn f(tree: verger::Supervisor) -> Result<(), Box<dyn std::error::Error>> {
+/// let tree = tree.start().await?;
+/// let app = axum::Router::new().merge(probes(&tree));
+/// # drop(app);
+/// # Ok(())
+/// # }
+/// ```
+pub fn probes(tree: &SupervisorHandle) -> Router {
+    Router::new()
+        .route("/livez", get(livez))
+        .route("/readyz", get(readyz))
+        .route("/startupz", get(startupz))
+        .with_state(Arc::new(tree.clone()))
+}
+
+type Tree = State<Arc<SupervisorHandle>>;
+
+#[derive(Debug, serde::Deserialize)]
+struct Options {
+    verbose: Option<String>,
+}
+
+type Answer = (StatusCode, String);
+
+async fn livez(State(tree): Tree, Query(options): Query<Options>) -> Answer {
+    let stuck = tree.turn(TURN).await;
+    let problems = stuck.iter().map(|path| format!("{path}: no turn within {TURN:?}")).collect();
+    let status = if options.verbose.is_some() { snapshot(&tree).await.ok() } else { None };
+    answer(problems, status.as_ref())
+}
+
+async fn readyz(State(tree): Tree, Query(options): Query<Options>) -> Answer {
+    match snapshot(&tree).await {
+        Ok(status) => {
+            let problems = status.problems().into_iter().filter(|problem| problem.essential);
+            let problems = problems.map(|problem| problem.to_string()).collect();
+            answer(problems, options.verbose.is_some().then_some(&status))
+        }
+        Err(problem) => answer(vec![problem], None),
+    }
+}
+
+async fn startupz(State(tree): Tree, Query(options): Query<Options>) -> Answer {
+    let problems = match tree.has_started() {
+        true => Vec::new(),
+        false => vec![format!("{}: not started", tree.path())],
+    };
+    let status = if options.verbose.is_some() { snapshot(&tree).await.ok() } else { None };
+    answer(problems, status.as_ref())
+}
+
+/// # Errors
+///
+/// What is wrong, as a line of text.
+async fn snapshot(tree: &SupervisorHandle) -> Result<Status, String> {
+    match timeout(SNAPSHOT, tree.status()).await {
+        Ok(status) => status.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("{}: no answer within {SNAPSHOT:?}", tree.path())),
+    }
+}
+
+fn answer(problems: Vec<String>, status: Option<&Status>) -> Answer {
+    let (code, mut lines) = match problems.is_empty() {
+        true => (StatusCode::OK, vec!["ok".to_owned()]),
+        false => (StatusCode::SERVICE_UNAVAILABLE, problems),
+    };
+    lines.extend(status.map(Status::to_string));
+    (code, lines.join("\n") + "\n")
+}
+
+/// Where an application serves its probes.
+#[derive(Debug)]
+pub(super) enum ProbeAddress {
+    /// To be bound, such as `0.0.0.0:8080`.
+    Address(String),
+    Bound(std::net::TcpListener),
+}
+
+impl fmt::Display for ProbeAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => f.write_str(address),
+            Self::Bound(listener) => write!(f, "{listener:?}"),
+        }
+    }
+}
+
+impl ProbeAddress {
+    /// # Errors
+    ///
+    /// If the address is invalid, or in use.
+    pub(super) async fn bind(self) -> io::Result<TcpListener> {
+        match self {
+            Self::Address(address) => TcpListener::bind(address).await,
+            Self::Bound(listener) => {
+                listener.set_nonblocking(true)?;
+                TcpListener::from_std(listener)
+            }
+        }
+    }
+}
+
+/// A listener that serves the probes of a tree, until it is dropped.
+#[derive(Debug)]
+pub(super) struct ProbeServer(JoinHandle<io::Result<()>>);
+
+impl ProbeServer {
+    pub(super) fn start(listener: TcpListener, tree: &SupervisorHandle) -> Self {
+        if let Ok(address) = listener.local_addr() {
+            subscriber::info!(target: "verger::lifecycle", %address, "serving probes");
+        }
+        let serve = axum::serve(listener, probes(tree)).into_future();
+        #[expect(clippy::disallowed_methods, reason = "the task is aborted when this drops")]
+        Self(tokio::spawn(serve))
+    }
+
+    /// Closes the listener.
+    pub(super) async fn stop(mut self) {
+        self.0.abort();
+        let _ = (&mut self.0).await;
+    }
+}
+
+impl Drop for ProbeServer {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
