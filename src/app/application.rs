@@ -5,21 +5,15 @@ use std::future::Future;
 use std::process::ExitCode;
 use std::time::Duration;
 
-#[cfg(feature = "health")]
-use tokio::net::TcpListener;
-
-use super::exit_thread::ExitThread;
 use super::hooks::HookStep;
+use super::launch::launch;
 #[cfg(feature = "health")]
-use super::probes::{ProbeAddress, ProbeServer};
-use super::program::Program;
-use super::run::print;
-#[cfg(feature = "health")]
-use super::run::print_error;
+use super::probes::ProbeAddress;
+use super::program::{Program, print};
 use super::stages::StopStages;
-use super::stop_bounds::StopBounds;
 use super::stop_cause::StopCause;
-use crate::error::BuildError;
+use crate::error::{BuildError, RunError};
+use crate::handle::SupervisorHandle;
 use crate::spec::{DynamicSupervisorBuilder, Supervisor, SupervisorBuilder};
 
 /// How long the process may last after its application has ended.
@@ -47,15 +41,21 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// ```
 #[must_use = "an application does nothing until it is run"]
 pub struct Application {
-    tree: Result<Supervisor, BuildError>,
-    program: Program,
+    pub(super) tree: Result<Supervisor, BuildError>,
+    pub(super) program: Program,
     /// Whether signals stop it.
-    listens: bool,
-    exit_grace: Duration,
-    stop_limit: Option<Duration>,
+    pub(super) listens: bool,
+    pub(super) on_start: Vec<OnStart>,
+    pub(super) exit_grace: Duration,
+    pub(super) stop_limit: Option<Duration>,
+    /// Whether the times of a stop are logged at the start.
+    pub(super) announces: bool,
     #[cfg(feature = "health")]
-    probes: Option<ProbeAddress>,
+    pub(super) probes: Option<ProbeAddress>,
 }
+
+/// Something that is done once the tree is about to start.
+pub(super) type OnStart = Box<dyn FnOnce(SupervisorHandle) + Send>;
 
 impl Application {
     /// Creates an application from a tree: a [`Supervisor`], a builder, or the result of
@@ -69,6 +69,8 @@ impl Application {
             listens: true,
             exit_grace: EXIT_GRACE,
             stop_limit: None,
+            announces: true,
+            on_start: Vec::new(),
             #[cfg(feature = "health")]
             probes: None,
         }
@@ -104,6 +106,14 @@ impl Application {
     /// Without the feature `signal` it has no effect.
     pub fn listen_to_signals(mut self, listens: bool) -> Self {
         self.listens = listens;
+        self
+    }
+
+    /// Calls a function with a handle to the tree when that is about to start.
+    ///
+    /// For what needs a handle beside the tree, such as a subscription to events or a router of your own.
+    pub fn on_start(mut self, call: impl FnOnce(SupervisorHandle) + Send + 'static) -> Self {
+        self.on_start.push(Box::new(call));
         self
     }
 
@@ -187,50 +197,36 @@ impl Application {
     ///
     /// If the future is dropped before it is ready, every child is aborted.
     pub async fn run(self) -> ExitCode {
-        let tree = match self.tree {
-            Ok(tree) => tree,
-            Err(error) => return print(&error.into()).into(),
+        let grace = self.exit_grace;
+        let (end, exit_thread) = match launch(self, true).await {
+            Ok(launched) => launched,
+            Err(error) => return print(&error).into(),
         };
-        let program = if self.listens { with_signals(self.program) } else { self.program };
-        let bounds = StopBounds::of(&tree, &program);
-        bounds.log(self.stop_limit);
-        #[cfg(feature = "health")]
-        let listener = match bind(self.probes).await {
-            Ok(listener) => listener,
-            Err(error) => {
-                print_error(&error);
-                return 2.into();
-            }
-        };
-        let root = tree.spawn();
-        #[cfg(feature = "health")]
-        let probes = listener.map(|listener| ProbeServer::start(listener, &root.handle()));
-        let exit_thread = ExitThread::start(root.leaked());
-        let deadline = bounds.total.saturating_add(self.exit_grace);
-        let code = program.run(&root, || exit_thread.arm(deadline)).await.exit_code();
-        #[cfg(feature = "health")]
-        if let Some(probes) = probes {
-            probes.stop().await;
+        let code = end.exit_code();
+        if let Some(exit_thread) = exit_thread {
+            exit_thread.finished(code, grace);
         }
-        exit_thread.finished(code, self.exit_grace);
         code.into()
     }
-}
 
-/// Lets signals stop the program, if they can be received.
-fn with_signals(program: Program) -> Program {
-    #[cfg(feature = "signal")]
-    let program = program.on(super::signals::signals());
-    program
-}
-
-#[cfg(feature = "health")]
-async fn bind(probes: Option<ProbeAddress>) -> Result<Option<TcpListener>, String> {
-    let Some(address) = probes else { return Ok(None) };
-    let text = address.to_string();
-    match address.bind().await {
-        Ok(listener) => Ok(Some(listener)),
-        Err(error) => Err(format!("the probes can't listen on {text}: {error}")),
+    /// Runs the application, and returns how the tree ended.
+    ///
+    /// For programs that do more after that: nothing ends the process, and nothing is printed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SupervisorHandle::wait`]; [`RunError::Build`] if the tree is invalid; [`RunError::Listen`] if the
+    /// probes can't listen on their address.
+    ///
+    /// # Panics
+    ///
+    /// As for [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`run`](Self::run).
+    pub async fn run_to_end(self) -> Result<(), RunError> {
+        launch(self, false).await?.0.result
     }
 }
 

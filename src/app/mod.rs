@@ -5,6 +5,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `application` | the options of an application, and its exit code |
+//! | `launch` | runs an application, with what is beside its tree |
 //! | `program` | runs a tree until something asks for a stop |
 //! | `termination` | the stop, in stages |
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
@@ -16,6 +17,7 @@
 pub(crate) mod application;
 mod exit_thread;
 mod hooks;
+mod launch;
 #[cfg(feature = "health")]
 mod probes;
 mod program;

@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::error::RunError;
 use crate::handle::SupervisorHandle;
 use crate::status::Status;
 use crate::subscriber;
@@ -134,14 +135,15 @@ impl ProbeAddress {
     /// # Errors
     ///
     /// If the address is invalid, or in use.
-    pub(super) async fn bind(self) -> io::Result<TcpListener> {
-        match self {
+    pub(super) async fn bind(self) -> Result<TcpListener, RunError> {
+        let address = self.to_string();
+        let listener = match self {
             Self::Address(address) => TcpListener::bind(address).await,
             Self::Bound(listener) => {
-                listener.set_nonblocking(true)?;
-                TcpListener::from_std(listener)
+                listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener))
             }
-        }
+        };
+        listener.map_err(|error| RunError::Listen { address, reason: error.to_string() })
     }
 }
 

@@ -7,13 +7,13 @@
 //! 2. Hooks that follow the stop run however the tree ends.
 
 use std::future::{Future, poll_fn};
+use std::io::Write as _;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::hooks::{self, HookStep};
 use super::root::Root;
-use super::run::print;
 use super::stages::StopStages;
 use super::stop_cause::StopCause;
 use super::termination::terminate;
@@ -81,6 +81,13 @@ impl ProgramEnd {
             Err(error) => print(error),
         }
     }
+}
+
+/// Prints an error to stderr, as `main` would if it returned it. Returns the exit code.
+pub(super) fn print(error: &RunError) -> u8 {
+    // Not `eprintln!`, which panics where stderr can't be written.
+    let _ = writeln!(std::io::stderr(), "Error: {error}");
+    error.exit_code()
 }
 
 /// Returns the cause of the first future that resolves.

@@ -2,12 +2,10 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
-use std::io::Write as _;
 use std::pin::Pin;
 use std::process::ExitCode;
 
 use super::application::Application;
-use super::program::Program;
 use super::root::Root;
 use super::stop_cause::StopCause;
 use crate::error::{RunError, StartError};
@@ -77,7 +75,7 @@ impl Supervisor {
     ///
     /// As for [`run`](Self::run).
     pub async fn run_to_exit_code(self) -> ExitCode {
-        Application::new(self).listen_to_signals(false).run().await
+        quiet(self).run().await
     }
 
     /// Runs the tree until `shutdown` resolves, and then stops it in stages.
@@ -129,8 +127,11 @@ impl<F: Future<Output: StopCause> + Send + 'static> GracefulShutdown<F> {
     ///
     /// As for [`Supervisor::run`].
     pub async fn run_to_exit_code(self) -> ExitCode {
-        let app = Application::new(self.tree).listen_to_signals(false);
-        app.stop_on(self.shutdown).run().await
+        self.application().run().await
+    }
+
+    fn application(self) -> Application {
+        quiet(self.tree).stop_on(self.shutdown)
     }
 }
 
@@ -139,10 +140,7 @@ impl<F: Future<Output: StopCause> + Send + 'static> IntoFuture for GracefulShutd
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async {
-            let program = Program::default().on(self.shutdown);
-            program.run(&self.tree.spawn(), || ()).await.result
-        })
+        Box::pin(self.application().run_to_end())
     }
 }
 
@@ -152,13 +150,9 @@ impl<F> fmt::Debug for GracefulShutdown<F> {
     }
 }
 
-/// Prints an error to stderr, as `main` would if it returned it. Returns the exit code.
-pub(super) fn print(error: &RunError) -> u8 {
-    print_error(&error.to_string());
-    error.exit_code()
-}
-
-pub(super) fn print_error(error: &str) {
-    // Not `eprintln!`, which panics where stderr can't be written.
-    let _ = writeln!(std::io::stderr(), "Error: {error}");
+/// An application of which nothing is logged before something happens.
+fn quiet(tree: Supervisor) -> Application {
+    let mut app = Application::new(tree).listen_to_signals(false);
+    app.announces = false;
+    app
 }

@@ -35,10 +35,15 @@ impl StopBounds {
         }
     }
 
-    /// Logs the bounds, and warns of what exceeds them.
-    pub(super) fn log(&self, limit: Option<Duration>) {
-        let Self { stages, total, in_stages, graces } = self;
+    /// Logs the bounds.
+    pub(super) fn announce(&self) {
+        let Self { stages, total, graces, .. } = self;
         subscriber::info!(target: "verger::shutdown", at_most = ?total, %stages, ?graces, "time for a stop");
+    }
+
+    /// Warns of what exceeds the bounds.
+    pub(super) fn warn(&self, limit: Option<Duration>) {
+        let Self { total, in_stages, graces, .. } = self;
         if graces > in_stages {
             subscriber::warn!(
                 target: "verger::shutdown", ?graces, stages = ?in_stages,

@@ -44,6 +44,14 @@ pub enum RunError {
     /// The description of the tree is invalid.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// The probes of an application can't listen on their address.
+    #[error("the probes can't listen on {address}: {reason}; free the port, or choose another one")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The error of the operating system.
+        reason: String,
+    },
     /// The tree didn't start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -88,12 +96,12 @@ pub enum RunError {
 impl RunError {
     /// Returns the exit code for a program that ends with this error.
     ///
-    /// 2 for an invalid tree, 3 for leaked children, the code of [`Exited`](Self::Exited), and 1
+    /// 2 for an invalid tree or an address that can't be used, 3 for leaked children, the code of [`Exited`](Self::Exited), and 1
     /// for everything else.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Build(_) => 2,
+            Self::Build(_) | Self::Listen { .. } => 2,
             Self::Leaked { .. } => 3,
             Self::Exited { code, .. } => *code,
             Self::Start(_) | Self::GaveUp { .. } | Self::Aborted { .. } => 1,

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use lexopt::prelude::*;
 
@@ -24,6 +25,8 @@ Usage: feed [FLAGS]
   --db PATH      the database; a second start resumes (default: a temporary one, removed at the end)
   --listen ADDR  where `NAME/N TEXT` lines are taken over TCP (default: 127.0.0.1:0)
   --http ADDR    where /stats, /tree and /healthz are served (default: 127.0.0.1:0)
+  --probes ADDR  where /livez, /readyz and /startupz are served (default: 127.0.0.1:0)
+  --drain N      seconds from a signal to the stop, for a load balancer to notice (default: 0)
   --rate N       lines per second from the file and from each client, 0 = no limit (default: 5000)
   --clients N    built-in TCP clients, 1,000 lines each (default: 0, at most 256)
   --connections N
@@ -47,6 +50,9 @@ pub(crate) struct Options {
     pub(crate) db: Option<PathBuf>,
     pub(crate) listen: SocketAddr,
     pub(crate) http: SocketAddr,
+    pub(crate) probes: SocketAddr,
+    /// How long the service goes on after a signal.
+    pub(crate) drain: Duration,
     /// Lines per second; 0 is no limit.
     pub(crate) rate: u32,
     pub(crate) clients: usize,
@@ -66,6 +72,8 @@ impl Default for Options {
             db: None,
             listen: loopback,
             http: loopback,
+            probes: loopback,
+            drain: Duration::ZERO,
             rate: 5_000,
             clients: 0,
             connections: CONNECTIONS,
@@ -97,6 +105,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command,
             Long("db") => options.db = Some(path("--db", &mut parser)?),
             Long("listen") => options.listen = address("--listen", &mut parser)?,
             Long("http") => options.http = address("--http", &mut parser)?,
+            Long("probes") => options.probes = address("--probes", &mut parser)?,
+            Long("drain") => {
+                options.drain = Duration::from_secs(number("--drain", &mut parser)?);
+            }
             Long("rate") => options.rate = number("--rate", &mut parser)?,
             Long("clients") => options.clients = number("--clients", &mut parser)?,
             Long("connections") => options.connections = number("--connections", &mut parser)?,
@@ -166,8 +178,8 @@ mod tests {
     #[test]
     fn every_flag_is_read() {
         let options = parsed(
-            "--file f --db d --listen 127.0.0.1:1 --http=[::1]:2 --rate 0 --clients 20 --connections 9 \
-             --follow --chaos --kills 200 --seed 18446744073709551615",
+            "--file f --db d --listen 127.0.0.1:1 --http=[::1]:2 --probes 127.0.0.1:3 --drain 5 --rate 0 \
+             --clients 20 --connections 9 --follow --chaos --kills 200 --seed 18446744073709551615",
         );
 
         let expected = Options {
@@ -175,6 +187,8 @@ mod tests {
             db: Some("d".into()),
             listen: "127.0.0.1:1".parse().unwrap(),
             http: "[::1]:2".parse().unwrap(),
+            probes: "127.0.0.1:3".parse().unwrap(),
+            drain: Duration::from_secs(5),
             rate: 0,
             clients: 20,
             connections: 9,

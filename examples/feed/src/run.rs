@@ -2,10 +2,13 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::net::TcpListener;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+use verger::app::hook;
 use verger::status::Node;
-use verger::{RunError, SupervisorHandle};
+use verger::{Application, Signals, SupervisorHandle};
 
 use crate::app::App;
 use crate::storage::Mailboxes;
@@ -23,13 +26,30 @@ pub(crate) struct Ended {
 }
 
 /// Runs the tree until everything is stored, a signal arrives, or it gives up.
-pub(crate) async fn run(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Ended, String> {
-    let supervisor = tree::build(app, mailboxes).map_err(|error| error.to_string())?;
-    let tree = supervisor.start().await.map_err(|error| error.to_string())?;
+pub(crate) async fn run(
+    app: &Arc<App>,
+    mailboxes: Mailboxes,
+    probes: TcpListener,
+    signals: Signals,
+) -> Result<Ended, String> {
+    let tree = tree::build(app, mailboxes).map_err(|error| error.to_string())?;
+    let (started, handle) = watch::channel(None);
+    let last_look = {
+        let (app, handle) = (Arc::clone(app), handle.clone());
+        hook("last look", async move |_cause| app.look(&running(handle).await).await)
+    };
+    let run = Application::new(tree)
+        .listen_to_signals(false)
+        .stop_on(signals)
+        .drain(app.options.drain)
+        .probes_on(probes)
+        .before_stop(last_look)
+        .on_start(move |tree| drop(started.send(Some(tree))))
+        .run_to_end();
     let mut dead_letters = 0;
     let result = tokio::select! {
-        result = ended(app, &tree) => result,
-        never = count(app, &tree, &mut dead_letters) => match never {},
+        result = run => result,
+        never = count(app, handle, &mut dead_letters) => match never {},
     };
     let status = app.last_look();
     Ok(Ended {
@@ -40,24 +60,28 @@ pub(crate) async fn run(app: &Arc<App>, mailboxes: Mailboxes) -> Result<Ended, S
     })
 }
 
-/// Waits for the end of the tree, and stops it at a signal.
-async fn ended(app: &App, tree: &SupervisorHandle) -> Result<(), RunError> {
-    tokio::select! {
-        result = tree.wait() => result,
-        signal = verger::signals() => {
-            app.look(tree).await;
-            tree.stop(signal.to_string()).await
-        }
+/// Returns the tree once it has been started.
+async fn running(mut handle: watch::Receiver<Option<SupervisorHandle>>) -> SupervisorHandle {
+    let tree = handle.wait_for(Option::is_some).await.map(|tree| tree.clone());
+    match tree {
+        Ok(Some(tree)) => tree,
+        // It will never be started.
+        Ok(None) | Err(_) => pending().await,
     }
 }
 
 /// Counts dead letters, and takes a snapshot at each. A supervisor that gives up publishes one, which
 /// may be the last chance for a snapshot.
-async fn count(app: &App, tree: &SupervisorHandle, count: &mut u64) -> Infallible {
+async fn count(
+    app: &App,
+    handle: watch::Receiver<Option<SupervisorHandle>>,
+    count: &mut u64,
+) -> Infallible {
+    let tree = running(handle).await;
     let mut letters = tree.dead_letters();
     while letters.next().await.is_some() {
         *count += 1;
-        app.look(tree).await;
+        app.look(&tree).await;
     }
     pending().await
 }

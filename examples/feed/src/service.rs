@@ -54,6 +54,8 @@ pub(crate) struct Outcome {
 }
 
 pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
+    // First, so that a signal during the start stops the service in order.
+    let signals = verger::signals();
     check_open_files(&options)?;
     check_file(&options.file)?;
     let (db, _temporary) = database(&options.db)?;
@@ -62,15 +64,18 @@ pub(crate) async fn run(options: Options) -> Result<Outcome, Failure> {
     let acknowledged = acknowledged.map_err(|error| format!("no temporary database: {error}"))?;
     let listen = bind("--listen", options.listen).await?;
     let http = bind("--http", options.http).await?;
+    let probes = std::net::TcpListener::bind(options.probes);
+    let probes = probes.map_err(|error| format!("--probes {}: {error}", options.probes))?;
     say!("seed={}", options.seed);
     say!("listen={}", address(&listen)?);
     say!("http={}", address(&http)?);
+    say!("probes={}", probes.local_addr().map_err(|error| error.to_string())?);
     if position.n > 0 {
         say!("resume={position}");
     }
     let (app, mailboxes) = App::new(options, Resources { db, input, listen, http, acknowledged });
     let app = Arc::new(app);
-    let ended = run::run(&app, mailboxes).await?;
+    let ended = run::run(&app, mailboxes, probes, signals).await?;
     let struck = app.options.chaos.then(|| app.chaos.struck());
     let Ended { gave_up, tree, restarts, dead_letters } = ended;
     let gave_up = gave_up.or(app.ledger.senders().file_refused);

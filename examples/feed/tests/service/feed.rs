@@ -115,7 +115,7 @@ pub(crate) fn command(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Comm
 pub(crate) struct Feed {
     process: Child,
     out: Lines<BufReader<ChildStdout>>,
-    /// The values of the first lines: `listen`, `http`, `seed`.
+    /// The values of the first lines: `listen`, `http`, `probes`, `seed`.
     said: HashMap<String, String>,
 }
 
@@ -132,7 +132,7 @@ impl Feed {
         let mut process = command.stdout(Stdio::piped()).spawn().expect("feed starts");
         let mut out = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut said = HashMap::new();
-        while !said.contains_key("http") {
+        while !said.contains_key("probes") {
             let line = out.next().expect("feed says where it listens").unwrap();
             let (key, value) = line.split_once('=').unwrap();
             said.insert(key.to_owned(), value.to_owned());
@@ -161,7 +161,17 @@ impl Feed {
 
     /// Sends an HTTP request, and returns the status line and the body.
     pub(crate) fn get(&self, path: &str) -> (String, String) {
-        let mut stream = self.connect_http();
+        Self::get_from(self.connect_http(), path)
+    }
+
+    /// Asks a probe, and returns the status code. `None`: nothing listens any more.
+    pub(crate) fn probe(&self, path: &str) -> Option<u16> {
+        let stream = TcpStream::connect(&self.said["probes"]).ok()?;
+        let (status, _) = Self::get_from(stream, path);
+        status.split(' ').nth(1)?.parse().ok()
+    }
+
+    fn get_from(mut stream: TcpStream, path: &str) -> (String, String) {
         write!(stream, "GET {path} HTTP/1.1\r\nhost: feed\r\nconnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
