@@ -73,6 +73,7 @@
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
+//! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
 //!
 //! Starts and stops that a handle requests are logged at `DEBUG`. The log lines of a child itself are
@@ -120,6 +121,7 @@ pub use async_trait::async_trait;
 pub use tokio_util::sync::CancellationToken;
 
 pub use crate::app::application::Application;
+pub use crate::app::panic_hook::install_panic_hook;
 pub use crate::app::run::GracefulShutdown;
 #[cfg(feature = "signal")]
 pub use crate::app::signals::{OsSignal, Signals, signals};
@@ -135,6 +137,7 @@ pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::mailbox::constructor::{mailbox, mailbox_with_capacity};
+pub use crate::panic::PanicMessage;
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::backoff::Backoff;
 pub use crate::policy::restart::RestartType;
