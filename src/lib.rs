@@ -73,6 +73,7 @@
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
+//! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
 //!
@@ -171,6 +172,8 @@ mod book {
     mod delivery {}
     #[doc = include_str!("../book/src/dead-letters.md")]
     mod dead_letters {}
+    #[doc = include_str!("../book/src/host.md")]
+    mod host {}
     #[doc = include_str!("../book/src/costs.md")]
     mod costs {}
 }

@@ -10,6 +10,7 @@
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
 //! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
 //! | `exit_thread` | ends the process if the program doesn't |
+//! | `memory` | guards that act before the kernel kills the process |
 //! | `panic_hook` | panics of children in the log |
 //! | `signals`, `stop_cause` | what asks for a stop |
 //! | `root`, `run` | the task of a tree, and the ways to run one |
@@ -17,6 +18,7 @@
 pub(crate) mod application;
 mod exit_thread;
 mod hooks;
+pub mod memory;
 pub(crate) mod panic_hook;
 #[cfg(feature = "health")]
 mod probes;
