@@ -76,6 +76,7 @@
 //! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
 //! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
+//! | `verger::systemd` | systemd can't be notified, or its environment variables can't be read (`WARN`, once) |
 //!
 //! Starts and stops that a handle requests are logged at `DEBUG`. The log lines of a child itself are
 //! in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
@@ -88,6 +89,8 @@
 //! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `json`: [`Status::json`](status::Status::json).
+//! * `systemd`: notifications to systemd, and `app::SYSTEMD_VARIABLES`; adds `sd-notify`, on
+//!   Linux only.
 //! * `testing`: the module `testing`.
 
 pub mod app;

@@ -12,6 +12,7 @@
 //! | `exit_thread` | ends the process if the program doesn't |
 //! | `memory` | guards that act before the kernel kills the process |
 //! | `panic_hook` | panics of children in the log |
+//! | `systemd` | notifications to systemd (feature `systemd`) |
 //! | `signals`, `stop_cause` | what asks for a stop |
 //! | `root`, `run` | the task of a tree, and the ways to run one |
 
@@ -30,6 +31,12 @@ pub(crate) mod signals;
 mod stages;
 mod stop_bounds;
 pub(crate) mod stop_cause;
+#[cfg(feature = "systemd")]
+#[cfg_attr(
+    target_os = "linux",
+    expect(dead_code, reason = "for the application that runs a notifier")
+)]
+mod systemd;
 mod termination;
 
 pub use self::application::IntoTree;
@@ -39,3 +46,5 @@ pub use self::probes::probes;
 #[cfg(feature = "testing")]
 pub(crate) use self::root::Root;
 pub use self::stages::{Stage, StopStages};
+#[cfg(feature = "systemd")]
+pub use self::systemd::SYSTEMD_VARIABLES;
