@@ -53,6 +53,7 @@ fn log_to_stdout() {
 }
 
 /// Runs a tree with one child that fails, and prints the error.
+#[expect(clippy::print_stdout, reason = "the test reads it")]
 fn run(child: impl Future<Output = Exit> + Send + 'static) {
     let child = Mutex::new(Some(child));
     let child = worker("child", move |_ctx| child.lock().unwrap().take().unwrap());
