@@ -73,7 +73,10 @@
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
+//! | `verger::memory` | the memory usage can't be read (`WARN`, once) |
+//! | `verger::panic` | a child panicked, with its location (`ERROR`, after [`install_panic_hook`]) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
+//! | `verger::systemd` | systemd can't be notified, or its environment variables can't be read (`WARN`, once) |
 //!
 //! Starts and stops that a handle requests are logged at `DEBUG`. The log lines of a child itself are
 //! in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
@@ -86,6 +89,8 @@
 //! * `signal` (default): [`signals`], which resolves at SIGINT and SIGTERM.
 //! * `health`: HTTP probes of an [`Application`]; adds axum.
 //! * `json`: [`Status::json`](status::Status::json).
+//! * `systemd`: notifications to systemd, and `app::SYSTEMD_VARIABLES`; adds `sd-notify`, on
+//!   Linux only.
 //! * `testing`: the module `testing`.
 
 pub mod app;
@@ -120,6 +125,7 @@ pub use async_trait::async_trait;
 pub use tokio_util::sync::CancellationToken;
 
 pub use crate::app::application::Application;
+pub use crate::app::panic_hook::install_panic_hook;
 pub use crate::app::run::GracefulShutdown;
 #[cfg(feature = "signal")]
 pub use crate::app::signals::{OsSignal, Signals, signals};
@@ -135,6 +141,7 @@ pub use crate::lifecycle::Lifecycle;
 #[cfg(feature = "macros")]
 pub use crate::macros::{Supervisor, supervisor, worker};
 pub use crate::mailbox::constructor::{mailbox, mailbox_with_capacity};
+pub use crate::panic::PanicMessage;
 pub use crate::path::{NameProblem, Path};
 pub use crate::policy::backoff::Backoff;
 pub use crate::policy::restart::RestartType;
@@ -168,6 +175,8 @@ mod book {
     mod delivery {}
     #[doc = include_str!("../book/src/dead-letters.md")]
     mod dead_letters {}
+    #[doc = include_str!("../book/src/host.md")]
+    mod host {}
     #[doc = include_str!("../book/src/costs.md")]
     mod costs {}
 }

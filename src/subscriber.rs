@@ -14,12 +14,18 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::Span;
+use tracing::level_filters::LevelFilter;
 use tracing::span::Entered;
 
 use crate::panic::catch_panic;
 
 /// Whether a subscriber has panicked. The subscriber belongs to the process, and so does this.
 static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether a subscriber receives error lines. Calls no subscriber.
+pub(crate) fn is_listening() -> bool {
+    !PANICKED.load(Ordering::Relaxed) && LevelFilter::current() >= LevelFilter::ERROR
+}
 
 /// Calls the subscriber, unless it has panicked before. Returns `None` if it has or does.
 pub(crate) fn call<T>(subscriber: impl FnOnce() -> T) -> Option<T> {

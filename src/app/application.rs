@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::hooks::HookStep;
 use super::launch::launch;
+use super::memory::MemoryGuard;
 #[cfg(feature = "health")]
 use super::probes::ProbeAddress;
 use super::program::{Program, print};
@@ -50,8 +51,11 @@ pub struct Application {
     pub(super) stop_limit: Option<Duration>,
     /// Whether the times of a stop are logged at the start.
     pub(super) announces: bool,
+    pub(super) memory: Option<MemoryGuard>,
     #[cfg(feature = "health")]
     pub(super) probes: Option<ProbeAddress>,
+    #[cfg(feature = "systemd")]
+    pub(super) systemd: bool,
 }
 
 /// Something that is done once the tree is about to start.
@@ -71,6 +75,9 @@ impl Application {
             stop_limit: None,
             announces: true,
             on_start: Vec::new(),
+            memory: None,
+            #[cfg(feature = "systemd")]
+            systemd: false,
             #[cfg(feature = "health")]
             probes: None,
         }
@@ -149,6 +156,37 @@ impl Application {
     /// A warning is logged at the start if a stop may take longer.
     pub fn stop_limit(mut self, limit: Duration) -> Self {
         self.stop_limit = Some(limit);
+        self
+    }
+
+    /// Guards the memory: when its usage reaches a part of the limit, the tree is stopped in its stages, or a
+    /// part of it is [restarted](MemoryGuard::restart).
+    ///
+    /// The cause of the stop is the usage: `memory at 92 % of 512 MiB (cgroup v2)`. Default: no guard.
+    pub fn memory(mut self, guard: MemoryGuard) -> Self {
+        self.memory = Some(guard);
+        self
+    }
+
+    /// Logs the panics of children with their location instead of printing them; see
+    /// [`install_panic_hook`](crate::install_panic_hook).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the calling thread is panicking.
+    pub fn panic_hook(self) -> Self {
+        crate::install_panic_hook();
+        self
+    }
+
+    /// Notifies systemd, if it runs the process as a unit with `Type=notify` or `Type=notify-reload`.
+    ///
+    /// `READY=1` is sent when the first start is complete, `STATUS` when that changes, `STOPPING=1` when
+    /// something asks for a stop, then `EXTEND_TIMEOUT_USEC` while the stages last, and `WATCHDOG=1` while the
+    /// supervisors' loops turn. Without `NOTIFY_SOCKET` in the environment it has no effect.
+    #[cfg(feature = "systemd")]
+    pub fn systemd(mut self) -> Self {
+        self.systemd = true;
         self
     }
 

@@ -1,13 +1,21 @@
 //! Running an application: its tree, and what is beside it from before the start until after the last hook.
 
+use std::future::pending;
+
 use super::application::Application;
 use super::exit_thread::ExitThread;
+use super::memory::{MemoryGuard, MemoryGuardProblem, MemoryPressure};
+#[cfg(all(feature = "systemd", target_os = "linux"))]
+use super::notify::SystemdTasks;
 #[cfg(feature = "health")]
 use super::probes::ProbeServer;
 use super::program::{Program, ProgramEnd};
 use super::stop_bounds::StopBounds;
+use crate::clock::now;
 use crate::error::RunError;
+use crate::handle::SupervisorHandle;
 use crate::panic::catch_panic;
+use crate::subscriber;
 
 /// Runs an application to the end of its tree.
 ///
@@ -32,26 +40,65 @@ pub(super) async fn launch(
         Some(address) => Some(address.bind().await?),
         None => None,
     };
+    if let Some(guard) = &app.memory {
+        let invalid =
+            |problem: MemoryGuardProblem| RunError::MemoryGuard { problem: problem.to_string() };
+        guard.check().map_err(invalid)?;
+    }
     let root = tree.spawn();
+    let program = match app.memory {
+        Some(guard) => program.on(guarded(guard, root.handle())),
+        None => program,
+    };
     for call in app.on_start {
         let handle = root.handle();
         catch_panic(|| call(handle));
     }
     #[cfg(feature = "health")]
     let probes = listener.map(|listener| ProbeServer::start(listener, &root.handle()));
+    #[cfg(all(feature = "systemd", target_os = "linux"))]
+    let systemd = app.systemd.then(|| SystemdTasks::start(&root, || true)).flatten();
     let exit_thread = ends_process.then(|| ExitThread::start(root.leaked()));
     let deadline = bounds.total.saturating_add(app.exit_grace);
-    let begins = || {
+    let mut began = None;
+    let mut observe = |_cause: &str, _stage: &str| {
+        let began = *began.get_or_insert_with(now);
+        let left = deadline.saturating_sub(now().saturating_duration_since(began));
         if let Some(exit_thread) = &exit_thread {
-            exit_thread.arm(deadline);
+            exit_thread.arm(left);
+        }
+        #[cfg(all(feature = "systemd", target_os = "linux"))]
+        if let Some(systemd) = &systemd {
+            systemd.stopping(_cause, _stage, left);
         }
     };
-    let end = program.run(&root, begins).await;
+    let end = program.run(&root, &mut observe).await;
     #[cfg(feature = "health")]
     if let Some(probes) = probes {
         probes.stop().await;
     }
+    #[cfg(all(feature = "systemd", target_os = "linux"))]
+    if let Some(systemd) = systemd {
+        systemd.finish().await;
+    }
     Ok((end, exit_thread))
+}
+
+/// Resolves when the memory usage is a reason to stop. Restarts a part of the tree instead, if the guard says
+/// so.
+async fn guarded(guard: MemoryGuard, tree: SupervisorHandle) -> MemoryPressure {
+    loop {
+        // Its values were checked.
+        let Ok(watch) = guard.clone().watch() else { return pending().await };
+        let pressure = watch.await;
+        let Some(child) = guard.restarts() else { return pressure };
+        let usage = pressure.to_string();
+        subscriber::warn!(target: "verger::memory", child, usage, "restarting because of the memory usage");
+        if let Err(error) = tree.restart(child).await {
+            let error = error.to_string();
+            subscriber::error!(target: "verger::memory", child, error, "can't restart");
+        }
+    }
 }
 
 /// Lets signals stop the program, if they can be received.

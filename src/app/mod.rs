@@ -11,6 +11,9 @@
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
 //! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
 //! | `exit_thread` | ends the process if the program doesn't |
+//! | `memory` | guards that act before the kernel kills the process |
+//! | `panic_hook` | panics of children in the log |
+//! | `systemd`, `notify` | notifications to systemd, and what an application notifies it of (feature `systemd`) |
 //! | `signals`, `stop_cause` | what asks for a stop |
 //! | `root`, `run` | the task of a tree, and the ways to run one |
 
@@ -18,6 +21,10 @@ pub(crate) mod application;
 mod exit_thread;
 mod hooks;
 mod launch;
+pub mod memory;
+#[cfg(all(feature = "systemd", target_os = "linux"))]
+mod notify;
+pub(crate) mod panic_hook;
 #[cfg(feature = "health")]
 mod probes;
 mod program;
@@ -28,6 +35,8 @@ pub(crate) mod signals;
 mod stages;
 mod stop_bounds;
 pub(crate) mod stop_cause;
+#[cfg(feature = "systemd")]
+mod systemd;
 mod termination;
 
 pub use self::application::IntoTree;
@@ -37,3 +46,5 @@ pub use self::probes::probes;
 #[cfg(feature = "testing")]
 pub(crate) use self::root::Root;
 pub use self::stages::{Stage, StopStages};
+#[cfg(feature = "systemd")]
+pub use self::systemd::SYSTEMD_VARIABLES;

@@ -16,7 +16,7 @@ use super::hooks::{self, HookStep};
 use super::root::Root;
 use super::stages::StopStages;
 use super::stop_cause::StopCause;
-use super::termination::terminate;
+use super::termination::{Observer, terminate};
 use crate::error::RunError;
 
 /// A future that asks for a stop, and resolves to the cause.
@@ -49,8 +49,8 @@ impl Program {
         self
     }
 
-    /// Runs the tree to its end. Calls `begins` when a termination begins.
-    pub(super) async fn run(self, root: &Root, begins: impl FnOnce()) -> ProgramEnd {
+    /// Runs the tree to its end.
+    pub(super) async fn run(self, root: &Root, observe: Observer<'_>) -> ProgramEnd {
         let Self { stages, mut on, before, after } = self;
         let handle = root.handle();
         let mut ended = pin!(handle.wait());
@@ -62,8 +62,7 @@ impl Program {
             Err(result) => ("ended".into(), result, 0),
             Ok(cause) => {
                 let missed = root.missed_graces();
-                begins();
-                let result = terminate(root, &stages, before, &cause, ended).await;
+                let result = terminate(root, &stages, before, &cause, ended, observe).await;
                 (cause, result, root.missed_graces() - missed)
             }
         };

@@ -33,6 +33,9 @@ const NAMED: usize = 20;
 /// The end of the tree.
 pub(super) type Ended<'a> = Pin<&'a mut (dyn Future<Output = Result<(), RunError>> + Send + 'a)>;
 
+/// Is called with the cause and the stage when a stage begins.
+pub(super) type Observer<'a> = &'a mut (dyn FnMut(&str, &str) + Send);
+
 /// Stops the tree in stages, and returns how it ended.
 pub(super) async fn terminate(
     root: &Root,
@@ -40,9 +43,11 @@ pub(super) async fn terminate(
     before: Vec<HookStep>,
     cause: &Arc<str>,
     mut ended: Ended<'_>,
+    observe: Observer<'_>,
 ) -> Result<(), RunError> {
     let reason = &**cause;
     root.announce_stop(cause);
+    observe(reason, "drain");
     let drained = later(now(), stages.drain_length());
     if !stages.drain_length().is_zero() {
         let length = stages.drain_length();
@@ -74,6 +79,7 @@ pub(super) async fn terminate(
         }
         if let Some(stage) = step.stage {
             let (stage, length) = (stage.name(), stage.length());
+            observe(reason, stage);
             subscriber::info!(target: "verger::shutdown", cause = reason, stage, ?length, "stage begins");
         }
         current = step.stage.or(current);

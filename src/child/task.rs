@@ -10,10 +10,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use tracing::field;
+
 use super::cell::StopLevel;
 use super::incarnation::Incarnation;
 use crate::exit::{Exit, ExitError, ExitReason};
-use crate::panic::panic_message;
+use crate::panic::{PanicMessage, RecordedPanic, collect, panic_message};
+use crate::subscriber::error;
 
 /// The boxed future of one incarnation.
 pub(crate) type ExitFuture = Pin<Box<dyn Future<Output = Exit> + Send>>;
@@ -37,7 +40,7 @@ impl ChildTask {
     /// Drops the child, and then reports its exit: the next incarnation may need what it holds.
     fn end(&mut self, exit: Exit) {
         let Some(Alive { incarnation, future }) = self.0.take() else { return };
-        let exit = drop_after(exit, || drop(future));
+        let exit = log_panics(&incarnation, || drop_after(exit, || drop(future)));
         incarnation.report_exit(reason_of(&incarnation, exit));
     }
 }
@@ -46,12 +49,12 @@ impl Future for ChildTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let Some(Alive { future, .. }) = &mut self.0 else { return Poll::Ready(()) };
-        let exit = match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(exit)) => exit,
-            Err(payload) => Err(panicked(panic_message(payload))),
+        let Some(Alive { future, incarnation }) = &mut self.0 else { return Poll::Ready(()) };
+        let poll = || match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(polled) => polled,
+            Err(payload) => Poll::Ready(Err(panicked(panic_message(payload)))),
         };
+        let Poll::Ready(exit) = log_panics(incarnation, poll) else { return Poll::Pending };
         self.end(exit);
         Poll::Ready(())
     }
@@ -80,23 +83,45 @@ fn reason_of(incarnation: &Incarnation, exit: Exit) -> Option<ExitReason> {
 pub(super) fn drop_after(exit: Exit, rest: impl FnOnce()) -> Exit {
     let Err(payload) = catch_unwind(AssertUnwindSafe(rest)) else { return exit };
     let second = panic_message(payload);
+    let mut location = None;
     let first = match exit {
         Ok(()) => None,
         Err(error) if error.is_ignore() => None,
         Err(error) => match error.into_reason() {
             ExitReason::Normal | ExitReason::Shutdown | ExitReason::Aborted => None,
-            ExitReason::Panicked(first) => Some(first),
+            ExitReason::Panicked(first) => {
+                location = first.location().map(str::to_owned);
+                Some(first.message().to_owned())
+            }
             reason => Some(reason.to_string()),
         },
     };
     Err(panicked(match first {
-        Some(first) => format!("{first}; then, while dropped: {second}"),
+        Some(first) => {
+            let message = format!("{first}; then, while dropped: {second}");
+            PanicMessage::new(&message, location.as_deref())
+        }
         None => second,
     }))
 }
 
-pub(super) fn panicked(message: String) -> ExitError {
-    ExitError::from_reason(ExitReason::Panicked(message))
+pub(super) fn panicked(panic: PanicMessage) -> ExitError {
+    ExitError::from_reason(ExitReason::Panicked(panic))
+}
+
+/// Calls code of the child's, and logs its panics if the panic hook is installed.
+fn log_panics<T>(incarnation: &Incarnation, inside: impl FnOnce() -> T) -> T {
+    let (value, panics) = collect(inside);
+    for RecordedPanic { panic, backtrace } in panics {
+        let (child, incarnation) = (incarnation.path(), incarnation.number);
+        let (location, message) = (panic.location(), panic.message());
+        let backtrace = backtrace.map(field::display);
+        error!(
+            target: "verger::panic",
+            %child, incarnation, location, panic = message, backtrace, "panicked"
+        );
+    }
+    value
 }
 
 #[cfg(all(test, target_pointer_width = "64"))]

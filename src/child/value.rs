@@ -17,7 +17,7 @@ use crate::panic::CatchPanic;
 /// A panic is caught before it reaches the value, so that the value can be dropped safely.
 pub(super) async fn live(mut child: Box<dyn Child>, ctx: Context, phases: Phases) -> Exit {
     let exit = CatchPanic(pin!(run_phases(&mut *child, &ctx, phases))).await;
-    let exit = exit.unwrap_or_else(|message| Err(panicked(message)));
+    let exit = exit.unwrap_or_else(|panic| Err(panicked(panic)));
     drop_after(exit, || drop(child))
 }
 
@@ -40,7 +40,7 @@ async fn run_phases(child: &mut dyn Child, ctx: &Context, phases: Phases) -> Exi
         // Too late to decline, but not a failure either.
         Ok(Err(error)) if error.is_ignore() => None,
         Ok(Err(error)) => Some(ExitReason::Failed(error)),
-        Err(message) => Some(ExitReason::Panicked(message)),
+        Err(panic) => Some(ExitReason::Panicked(panic)),
     };
     if let Some(reason) = failure {
         let incarnation = Arc::clone(&ctx.incarnation);

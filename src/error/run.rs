@@ -52,6 +52,12 @@ pub enum RunError {
         /// The error of the operating system.
         reason: String,
     },
+    /// A value of the memory guard of an application is invalid.
+    #[error("{problem}")]
+    MemoryGuard {
+        /// The value, and what to write instead.
+        problem: String,
+    },
     /// The tree didn't start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -101,7 +107,7 @@ impl RunError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Build(_) | Self::Listen { .. } => 2,
+            Self::Build(_) | Self::Listen { .. } | Self::MemoryGuard { .. } => 2,
             Self::Leaked { .. } => 3,
             Self::Exited { code, .. } => *code,
             Self::Start(_) | Self::GaveUp { .. } | Self::Aborted { .. } => 1,

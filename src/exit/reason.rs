@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::causes::with_causes;
 use super::kind::ExitKind;
-use crate::panic::{Foreign, catch_panic};
+use crate::panic::{Foreign, PanicMessage, catch_panic};
 use crate::path::Path;
 
 /// The result of a child: `Ok` when it is done, or the error that ended it.
@@ -162,8 +162,9 @@ pub enum ExitReason {
     Shutdown,
     /// The active child returned an error.
     Failed(ExitError),
-    /// The child panicked with this message.
-    Panicked(String),
+    /// The child panicked with this message. Its [location](PanicMessage::location) is known after
+    /// [`install_panic_hook`](crate::install_panic_hook).
+    Panicked(PanicMessage),
     /// The child returned an error before it was active.
     ActivationFailed(ExitError),
     /// The child wasn't active within its activation timeout.
@@ -278,7 +279,8 @@ impl fmt::Display for ExitReason {
             Self::Normal => f.write_str("ended normally"),
             Self::Shutdown => f.write_str("shut down"),
             Self::Failed(error) => write!(f, "failed: {error}"),
-            Self::Panicked(message) => write!(f, "panicked: {message}"),
+            Self::Panicked(panic) if panic.location().is_some() => write!(f, "panicked at {panic}"),
+            Self::Panicked(panic) => write!(f, "panicked: {panic}"),
             Self::ActivationFailed(error) => write!(f, "activation failed: {error}"),
             Self::ActivationTimedOut => f.write_str("activation timed out"),
             Self::Hung => f.write_str("hung"),

@@ -2,6 +2,7 @@ use std::error::Error;
 use std::{io, num};
 
 use super::*;
+use crate::panic::PanicMessage;
 use crate::path::Path;
 
 fn refused() -> io::Error {
@@ -105,7 +106,7 @@ fn display_writes_each_cause_once() {
 }
 
 /// One of each reason, with what is true for it.
-fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 13] {
+fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 14] {
     let app = Path::root("app");
     let failed = ExitReason::Failed(because("no database", refused()).into());
     let pool = ExitReason::Escalated { child: app.join("db").join("pool"), source: failed.into() };
@@ -114,6 +115,12 @@ fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 13] {
         (ExitReason::Shutdown, "shutdown", true, "shut down"),
         (ExitReason::Failed(refused().into()), "failed", false, "failed: connection refused"),
         (ExitReason::Panicked("boom".into()), "panicked", false, "panicked: boom"),
+        (
+            ExitReason::Panicked(PanicMessage::new("boom", Some("src/a.rs:10:5"))),
+            "panicked",
+            false,
+            "panicked at src/a.rs:10:5: boom",
+        ),
         (
             ExitReason::ActivationFailed("no port".into()),
             "activation_failed",

@@ -6,6 +6,7 @@ use std::slice;
 use tokio::task::coop::consume_budget;
 
 use super::child_ref::ChildRef;
+use super::root::until_up;
 use super::route::SupervisorHandle;
 use crate::child::{ChildSpec, StopLevel, check_mailboxes};
 use crate::core;
@@ -293,6 +294,11 @@ impl SupervisorHandle {
             SupervisorPhase::Up => true,
             SupervisorPhase::Ended { was_up, .. } => was_up,
         }
+    }
+
+    /// Waits until the first start of the supervisor is complete. Returns `false` if it ends before.
+    pub(crate) async fn until_started(&self) -> bool {
+        until_up(&self.current()).await.is_none()
     }
 
     /// Waits until the current incarnation of the supervisor has ended.

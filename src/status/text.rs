@@ -428,7 +428,7 @@ mod tests {
     fn a_status_text_stays_on_its_line_whatever_it_contains() {
         let mut child = node(Path::root("app").join("a"), Vec::new());
         child.child.status = Some("\n one\ttwo\r\nthree\u{1b}[31m ".to_owned());
-        child.child.last_exit = Some(ExitReason::Panicked("line 1\n  line 2".to_owned()));
+        child.child.last_exit = Some(ExitReason::Panicked("line 1\n  line 2".into()));
         child.child.restarts = 4_000_000_000;
         let mut blank = node(Path::root("app").join("b"), Vec::new());
         blank.child.status = Some(" \n".to_owned());

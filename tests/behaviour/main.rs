@@ -12,6 +12,7 @@ mod kin;
 #[path = "../common/log.rs"]
 mod log;
 mod long_waits;
+mod memory;
 mod numbers;
 mod readiness;
 mod requires;

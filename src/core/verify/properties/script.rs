@@ -80,7 +80,7 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
                 }
             }
             ScriptStep::Panic(index) => {
-                let reason = ExitReason::Panicked("oh".to_owned());
+                let reason = ExitReason::Panicked("oh".into());
                 if let Some(name) = pick(index) {
                     sim.exit(name, reason);
                 }

@@ -40,7 +40,7 @@ impl Script {
             Self::Run | Self::Ignore | Self::End => ExitReason::Normal,
             Self::Fail => ExitReason::Failed(ExitError::from("no")),
             Self::Busy => ExitReason::Failed(ExitError::from(Busy)),
-            Self::Panic => ExitReason::Panicked("oh".to_owned()),
+            Self::Panic => ExitReason::Panicked("oh".into()),
             Self::Exit => ExitReason::Exit {
                 code: 3,
                 child: Path::root("x"),

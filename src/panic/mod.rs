@@ -1,5 +1,8 @@
 //! Panics in code that doesn't belong to this crate: caught, and turned into text.
 
+mod collect;
+mod message;
+
 use std::any::Any;
 use std::future::Future;
 use std::ops::Deref;
@@ -7,6 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
+
+pub(crate) use self::collect::{RecordedPanic, collect, install};
+pub use self::message::PanicMessage;
 
 /// Calls `foreign` and returns its result, or `None` if it panics.
 ///
@@ -17,17 +23,11 @@ pub(crate) fn catch_panic<T>(foreign: impl FnOnce() -> T) -> Option<T> {
     done.map_err(discard).ok()
 }
 
-/// Returns the message of a panic, and drops its payload.
-pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> String {
-    let message = if let Some(text) = payload.downcast_ref::<&'static str>() {
-        (*text).to_owned()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "a value that is not a string".to_owned()
-    };
+/// Returns the message of a panic, with its location if that is known, and drops its payload.
+pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> PanicMessage {
+    let message = message::message_of(&*payload).to_owned();
     discard(payload);
-    message
+    collect::located(message)
 }
 
 /// Wakes a task. A waker of the user's may panic.
@@ -136,7 +136,7 @@ impl<F: Future + Unpin> Future for CatchWakerPanic<F> {
 pub(crate) struct CatchPanic<F>(pub(crate) F);
 
 impl<F: Future + Unpin> Future for CatchPanic<F> {
-    type Output = Result<F::Output, String>;
+    type Output = Result<F::Output, PanicMessage>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = Pin::new(&mut self.0);

@@ -1,0 +1,100 @@
+//! What an application notifies systemd of: that its tree is ready, what is wrong with it, and that it stops.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::root::Root;
+use super::systemd::{Notice, Notifier};
+use crate::handle::SupervisorHandle;
+use crate::status::Status;
+
+/// How often the status is looked at.
+const PERIOD: Duration = Duration::from_secs(5);
+/// How long that may take.
+const SNAPSHOT: Duration = Duration::from_secs(2);
+
+/// The tasks that notify systemd. They end when this is dropped.
+#[derive(Debug)]
+pub(super) struct SystemdTasks {
+    notices: UnboundedSender<Notice>,
+    notifier: JoinHandle<()>,
+    watcher: JoinHandle<()>,
+}
+
+impl SystemdTasks {
+    /// Starts the tasks, if systemd waits for notifications. `turns` tells whether the tree's loops turn.
+    pub(super) fn start(root: &Root, turns: impl Fn() -> bool + Send + 'static) -> Option<Self> {
+        let notifier = Notifier::from_env()?;
+        let (notices, received) = unbounded_channel();
+        let watch = watch(root.handle(), notices.clone());
+        #[expect(clippy::disallowed_methods, reason = "the tasks are aborted when this drops")]
+        let tasks = (tokio::spawn(notifier.run(received, turns)), tokio::spawn(watch));
+        let (notifier, watcher) = tasks;
+        Some(Self { notices, notifier, watcher })
+    }
+
+    /// A stop begins, or its next stage does. It takes at most `within` from now on.
+    pub(super) fn stopping(&self, cause: &str, stage: &str, within: Duration) {
+        let status = format!("stopping because of {cause}: {stage}");
+        let _ = self.notices.send(Notice::Stopping { status, within });
+    }
+
+    /// Waits until systemd has received all notifications.
+    pub(super) async fn finish(self) {
+        self.watcher.abort();
+        let Self { notices, notifier, .. } = self;
+        drop(notices);
+        let _ = notifier.await;
+    }
+}
+
+/// Notifies of what the start waits for, of its end, and then of each change between ready and not ready.
+async fn watch(tree: SupervisorHandle, notices: UnboundedSender<Notice>) {
+    let mut last = String::new();
+    let mut started = pin!(tree.until_started());
+    loop {
+        tokio::select! {
+            biased;
+            true = &mut started => break,
+            () = sleep(PERIOD) => {}
+        }
+        let starting = snapshot(&tree).await.map(|status| format!("starting: {}", text(&status)));
+        if let Some(starting) = starting.filter(|starting| *starting != last) {
+            last.clone_from(&starting);
+            let _ = notices.send(Notice::Status(starting));
+        }
+    }
+    let _ = notices.send(Notice::Ready { status: "started".to_owned() });
+    loop {
+        if let Some(status) = snapshot(&tree).await
+            && let text = text(&status)
+            && text != last
+        {
+            last.clone_from(&text);
+            let _ = notices.send(match status.is_ready() {
+                true => Notice::Ready { status: text },
+                false => Notice::Unready { status: text },
+            });
+        }
+        sleep(PERIOD).await;
+    }
+}
+
+async fn snapshot(tree: &SupervisorHandle) -> Option<Status> {
+    timeout(SNAPSHOT, tree.status()).await.ok()?.ok()
+}
+
+/// The state of a tree in a line.
+fn text(status: &Status) -> String {
+    let problems = status.problems();
+    let mut problems = problems.iter().filter(|problem| problem.essential);
+    match (problems.next(), problems.count()) {
+        (None, _) => "ready".to_owned(),
+        (Some(first), 0) => first.to_string(),
+        (Some(first), more) => format!("{first} (and {more} more)"),
+    }
+}

@@ -1,0 +1,288 @@
+//! What to tell systemd, and when. Pure: no clock and no socket.
+
+use std::time::{Duration, Instant};
+
+use super::message::Message;
+
+/// How often a stop asks for more time, how much, and how much more than it may take.
+const EXTEND_EVERY: Duration = Duration::from_secs(5);
+const EXTEND_BY: Duration = Duration::from_secs(15);
+const MARGIN: Duration = Duration::from_secs(5);
+/// How long a tree has to be ready for its earlier restarts by systemd to be forgotten.
+const HEALTHY: Duration = Duration::from_secs(30);
+
+/// Something that happened to the application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// The tree is ready, at first or again.
+    Ready { status: String },
+    /// The tree is not ready any more.
+    Unready { status: String },
+    /// The status has changed.
+    Status(String),
+    /// A reload begins. `Ready` ends it.
+    #[expect(dead_code, reason = "for the reload of a configuration")]
+    Reloading,
+    /// A stop begins, or its next stage does. It takes at most this long from now on.
+    Stopping { status: String, within: Duration },
+    #[expect(dead_code, reason = "for the thread that checks the loops")]
+    /// Something hangs, so that only a restart of the process helps.
+    Hung,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Reporter {
+    state: State,
+    watchdog: Option<Watchdog>,
+    /// When `RESTART_RESET=1` is due. `None` while the tree isn't ready, and once it was sent.
+    reset: Option<Instant>,
+    was_reset: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    /// Starting, or reloading.
+    Pending,
+    Ready,
+    Stopping {
+        /// When the stop is over. `None` if that is never.
+        until: Option<Instant>,
+        /// When to ask for more time. `None` once the rest is covered.
+        extend: Option<Instant>,
+    },
+}
+
+#[derive(Debug)]
+struct Watchdog {
+    interval: Duration,
+    next: Instant,
+}
+
+impl Reporter {
+    pub(super) fn new(watchdog: Option<Duration>, now: Instant) -> Self {
+        let watchdog = watchdog.map(|interval| Watchdog { interval, next: now });
+        Self { state: State::Pending, watchdog, reset: None, was_reset: false }
+    }
+
+    pub(super) fn on_notice(&mut self, notice: Notice, now: Instant) -> Option<Message> {
+        let is_stopping = matches!(self.state, State::Stopping { .. });
+        match notice {
+            Notice::Status(status) => Some(Message::Status(status)),
+            Notice::Hung => self.watchdog.as_ref().map(|_| Message::WatchdogTrigger),
+            Notice::Stopping { status, within } => {
+                let extend = self.stop(now, now.checked_add(within));
+                self.reset = None;
+                Some(if is_stopping {
+                    Message::Status(status)
+                } else {
+                    Message::Stopping { status, extend }
+                })
+            }
+            Notice::Ready { .. } | Notice::Unready { .. } | Notice::Reloading if is_stopping => {
+                None
+            }
+            Notice::Ready { status } => {
+                let was_pending =
+                    std::mem::replace(&mut self.state, State::Ready) == State::Pending;
+                if !self.was_reset {
+                    self.reset = self.reset.or(now.checked_add(HEALTHY));
+                }
+                Some(if was_pending { Message::Ready { status } } else { Message::Status(status) })
+            }
+            Notice::Unready { status } => {
+                self.reset = None;
+                Some(Message::Status(status))
+            }
+            Notice::Reloading => {
+                self.state = State::Pending;
+                Some(Message::Reloading)
+            }
+        }
+    }
+
+    /// Returns what is due. `alive` tells whether the loops turn.
+    pub(super) fn on_time(&mut self, now: Instant, alive: impl FnOnce() -> bool) -> Vec<Message> {
+        let mut due = Vec::new();
+        let pings = self.watchdog.as_ref().is_some_and(|watchdog| watchdog.next <= now);
+        let resets = self.reset.is_some_and(|reset| reset <= now);
+        let alive = (pings || resets) && alive();
+        if let Some(watchdog) = self.watchdog.as_mut().filter(|_| pings) {
+            // While they don't turn, more often: they may turn again just in time.
+            let wait = if alive { watchdog.interval / 2 } else { watchdog.interval / 8 };
+            watchdog.next = now.checked_add(wait).unwrap_or(now + HEALTHY);
+            due.extend(alive.then_some(Message::Watchdog));
+        }
+        if resets {
+            self.was_reset = alive;
+            self.reset = if alive { None } else { now.checked_add(HEALTHY) };
+            due.extend(alive.then_some(Message::RestartReset));
+        }
+        if let State::Stopping { until, extend: Some(extend) } = self.state
+            && extend <= now
+        {
+            due.push(Message::Extend(self.stop(now, until)));
+        }
+        due
+    }
+
+    /// Returns when [`on_time`](Self::on_time) has something to do.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let extend = match self.state {
+            State::Stopping { extend, .. } => extend,
+            State::Pending | State::Ready => None,
+        };
+        let watchdog = self.watchdog.as_ref().map(|watchdog| watchdog.next);
+        [extend, watchdog, self.reset].into_iter().flatten().min()
+    }
+
+    /// Enters the state of stopping, and returns how much time to ask for now.
+    fn stop(&mut self, now: Instant, until: Option<Instant>) -> Duration {
+        let rest = until.map_or(Duration::MAX, |until| until.saturating_duration_since(now));
+        let by = rest.saturating_add(MARGIN).min(EXTEND_BY);
+        let extend = (rest > EXTEND_EVERY).then(|| now + EXTEND_EVERY);
+        self.state = State::Stopping { until, extend };
+        by
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Lets time pass up to a second, and returns the seconds and texts of what was sent.
+    fn until(
+        reporter: &mut Reporter,
+        start: Instant,
+        end: u64,
+        alive: impl Fn(Duration) -> bool,
+    ) -> Vec<(f64, String)> {
+        let mut sent = Vec::new();
+        while let Some(due) =
+            reporter.next_deadline().filter(|due| *due <= start + SECOND * end as u32)
+        {
+            let at = due - start;
+            for message in reporter.on_time(due, || alive(at)) {
+                sent.push((at.as_secs_f64(), message.text()));
+            }
+        }
+        sent
+    }
+
+    fn sent(expected: &[(f64, &str)]) -> Vec<(f64, String)> {
+        expected.iter().map(|(at, text)| (*at, (*text).to_owned())).collect()
+    }
+
+    fn ready() -> Notice {
+        Notice::Ready { status: "up".to_owned() }
+    }
+
+    #[test]
+    fn the_watchdog_is_pinged_at_half_of_its_interval_while_the_loops_turn() {
+        let start = Instant::now();
+        let mut reporter = Reporter::new(Some(SECOND * 4), start);
+        let hangs = |at: Duration| !(SECOND * 4..SECOND * 5).contains(&at);
+        assert_eq!(
+            until(&mut reporter, start, 8, hangs),
+            // The ones at 4 s and 4.5 s are missing.
+            sent(&[
+                (0.0, "WATCHDOG=1"),
+                (2.0, "WATCHDOG=1"),
+                (5.0, "WATCHDOG=1"),
+                (7.0, "WATCHDOG=1")
+            ])
+        );
+        assert_eq!(until(&mut reporter, start, 60, |_| false), []);
+        assert_eq!(reporter.on_notice(Notice::Hung, start), Some(Message::WatchdogTrigger));
+    }
+
+    #[test]
+    fn without_a_watchdog_nothing_is_pinged_or_triggered() {
+        let start = Instant::now();
+        let mut reporter = Reporter::new(None, start);
+        assert_eq!(reporter.next_deadline(), None);
+        assert_eq!(reporter.on_notice(Notice::Hung, start), None);
+    }
+
+    #[test]
+    fn a_stop_asks_for_time_until_it_is_over() {
+        let start = Instant::now();
+        let stopping =
+            |secs| Notice::Stopping { status: "SIGTERM".to_owned(), within: SECOND * secs };
+        let mut reporter = Reporter::new(None, start);
+        reporter.on_notice(ready(), start);
+        let first = reporter.on_notice(stopping(18), start).unwrap();
+        assert_eq!(first.text(), "STOPPING=1\nSTATUS=SIGTERM\nEXTEND_TIMEOUT_USEC=15000000");
+        assert_eq!(
+            until(&mut reporter, start, 60, |_| true),
+            sent(&[
+                (5.0, "EXTEND_TIMEOUT_USEC=15000000"),
+                (10.0, "EXTEND_TIMEOUT_USEC=13000000"),
+                // Up to 5 s after its end, and nothing about being healthy.
+                (15.0, "EXTEND_TIMEOUT_USEC=8000000"),
+            ])
+        );
+        // The next stage: `STOPPING=1` was sent already.
+        let end = start + SECOND * 20;
+        let next = reporter.on_notice(stopping(6), end).unwrap();
+        assert_eq!(next, Message::Status("SIGTERM".to_owned()));
+        assert_eq!(
+            until(&mut reporter, start, 60, |_| true),
+            sent(&[(25.0, "EXTEND_TIMEOUT_USEC=6000000")])
+        );
+    }
+
+    #[test]
+    fn a_stop_without_a_deadline_asks_for_ever() {
+        let start = Instant::now();
+        let mut reporter = Reporter::new(None, start);
+        let within = Duration::MAX;
+        reporter.on_notice(Notice::Stopping { status: String::new(), within }, start);
+        assert_eq!(until(&mut reporter, start, 3600, |_| true).len(), 720);
+    }
+
+    #[test]
+    fn nothing_contradicts_a_stop() {
+        let start = Instant::now();
+        let mut reporter = Reporter::new(None, start);
+        let within = SECOND;
+        reporter.on_notice(Notice::Stopping { status: String::new(), within }, start);
+        for notice in [ready(), Notice::Reloading, Notice::Unready { status: String::new() }] {
+            assert_eq!(reporter.on_notice(notice, start), None);
+        }
+        let status = reporter.on_notice(Notice::Status("2 left".to_owned()), start);
+        assert_eq!(status, Some(Message::Status("2 left".to_owned())));
+    }
+
+    #[test]
+    fn ready_is_said_once_and_after_each_reload() {
+        let start = Instant::now();
+        let mut reporter = Reporter::new(None, start);
+        let texts = [ready(), ready(), Notice::Reloading, ready()]
+            .map(|notice| reporter.on_notice(notice, start).unwrap().text());
+        assert_eq!(texts[0], "READY=1\nSTATUS=up");
+        assert_eq!(texts[1], "STATUS=up");
+        assert!(texts[2].starts_with("RELOADING=1\n"));
+        assert_eq!(texts[3], "READY=1\nSTATUS=up");
+    }
+
+    #[test]
+    fn a_tree_that_is_ready_for_30_s_resets_the_backoff_of_systemd_once() {
+        let start = Instant::now();
+        let mut reporter = Reporter::new(None, start);
+        reporter.on_notice(ready(), start);
+        assert_eq!(until(&mut reporter, start, 29, |_| true), []);
+        reporter
+            .on_notice(Notice::Unready { status: "db is down".to_owned() }, start + SECOND * 29);
+        assert_eq!(until(&mut reporter, start, 39, |_| true), []);
+        reporter.on_notice(ready(), start + SECOND * 40);
+        // A status in between changes nothing.
+        reporter.on_notice(ready(), start + SECOND * 50);
+        let reset = sent(&[(70.0, "RESTART_RESET=1")]);
+        assert_eq!(until(&mut reporter, start, 3600, |_| true), reset);
+        reporter.on_notice(ready(), start + SECOND * 3600);
+        assert_eq!(until(&mut reporter, start, 7200, |_| true), []);
+    }
+}
