@@ -182,6 +182,10 @@ impl Driver {
         if level > self.seen_level {
             self.seen_level = level;
             let reason = self.shared.stop_reason();
+            // So that a supervisor below finds it here, however deep the tree is.
+            if let Some(reason) = &reason {
+                self.shared.note_stop(reason);
+            }
             self.stop(level, reason.as_deref().unwrap_or("cancelled by its supervisor"), now);
         }
     }
