@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `identity` | what all incarnations of a child have in common |
 //! | `incarnation`, `cell` | what a child's task, its contexts and its supervisor share |
-//! | `context`, `cancelled`, `own_policy` | what a child is given |
+//! | `context`, `cancelled`, `waiting`, `own_policy` | what a child is given |
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
 //! | `task`, `span`, `spawn` | the task of one incarnation |
 //! | `spec`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
@@ -30,6 +30,7 @@ mod spawn;
 mod spec;
 mod task;
 mod value;
+mod waiting;
 mod workers;
 
 pub use self::cancelled::Cancelled;
@@ -52,5 +53,6 @@ pub(crate) use self::spec::IncarnationFactory;
 pub(crate) use self::spec::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
 #[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;
+pub use self::waiting::Waiting;
 pub(crate) use self::workers::function_kind;
 pub use self::workers::{child, child_with_mailbox, worker, worker_with, worker_with_mailbox};

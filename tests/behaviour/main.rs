@@ -21,3 +21,4 @@ mod status;
 mod status_changes;
 mod stop_times;
 mod testing;
+mod watchdog;
