@@ -9,6 +9,7 @@
 //! | `termination` | the stop, in stages |
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
 //! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
+//! | `self_check` | a thread that finds out that the tree's loop doesn't turn |
 //! | `exit_thread` | ends the process if the program doesn't |
 //! | `signals`, `stop_cause` | what asks for a stop |
 //! | `root`, `run` | the task of a tree, and the ways to run one |
@@ -21,6 +22,8 @@ mod probes;
 mod program;
 mod root;
 pub(crate) mod run;
+#[cfg_attr(not(test), expect(dead_code, reason = "no program starts it yet"))]
+mod self_check;
 #[cfg(feature = "signal")]
 pub(crate) mod signals;
 mod stages;

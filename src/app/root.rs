@@ -1,10 +1,12 @@
 //! The task of a root supervisor.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use super::self_check::{SelfCheck, SelfCheckSettings};
 use crate::child::StopLevel;
 use crate::error::{RunError, StartError};
 use crate::handle::{self, SupervisorHandle, request_stop, until_up};
@@ -63,6 +65,12 @@ impl Root {
     /// Returns how many children were aborted so far because they missed their grace.
     pub(super) fn missed_graces(&self) -> usize {
         self.shared.tree.missed_graces()
+    }
+
+    /// Starts a thread that checks whether the tree's loop turns.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no program starts it yet"))]
+    pub(super) fn self_check(&self, settings: SelfCheckSettings) -> io::Result<SelfCheck> {
+        SelfCheck::start(Arc::clone(&self.shared), settings)
     }
 
     /// Keeps the task running when this is dropped.

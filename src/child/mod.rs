@@ -6,7 +6,7 @@
 //! | `incarnation`, `cell` | what a child's task, its contexts and its supervisor share |
 //! | `context`, `cancelled`, `waiting`, `own_policy` | what a child is given |
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
-//! | `task`, `span`, `spawn` | the task of one incarnation |
+//! | `task`, `span`, `spawn`, `polls` | the task of one incarnation, and which one is being polled |
 //! | `spec`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
 //! | `check`, `mailbox_owners`, `graces` | whether a spec is valid, and how long it may take to stop |
 //! | `resolve` | how a nested spec becomes runnable |
@@ -24,6 +24,7 @@ mod identity;
 mod incarnation;
 mod mailbox_owners;
 mod own_policy;
+mod polls;
 mod resolve;
 mod span;
 mod spawn;
@@ -46,6 +47,7 @@ pub use self::health::HealthCheck;
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
 pub(crate) use self::mailbox_owners::check_mailboxes;
+pub(crate) use self::polls::{PollWatch, RunningPoll};
 pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;
 #[cfg(feature = "testing")]

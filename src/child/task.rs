@@ -12,6 +12,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use super::cell::StopLevel;
 use super::incarnation::Incarnation;
+use super::polls::watched;
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::panic_message;
 
@@ -46,8 +47,9 @@ impl Future for ChildTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let Some(Alive { future, .. }) = &mut self.0 else { return Poll::Ready(()) };
-        let exit = match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        let Some(Alive { incarnation, future }) = &mut self.0 else { return Poll::Ready(()) };
+        let poll = AssertUnwindSafe(|| future.as_mut().poll(cx));
+        let exit = match watched(incarnation, || catch_unwind(poll)) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(exit)) => exit,
             Err(payload) => Err(panicked(panic_message(payload))),
