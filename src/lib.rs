@@ -69,7 +69,7 @@
 //!
 //! | target | lines |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again (`INFO`), a child is [unhealthy](HealthCheck), or a start has waited for it for 10 s (`WARN`), each edge of a [`Lifecycle`] (`DEBUG`) |
+//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again (`INFO`), a child is [unhealthy](HealthCheck), a start has waited for it for 10 s, or the runtime was [late](ChildSpec::watchdog) (`WARN`), each edge of a [`Lifecycle`] (`DEBUG`) |
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
@@ -131,7 +131,7 @@ pub use crate::app::run::GracefulShutdown;
 pub use crate::app::signals::{OsSignal, Signals, signals};
 pub use crate::app::stop_cause::StopCause;
 pub use crate::child::{
-    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, child,
+    Cancelled, Child, ChildDefaults, ChildSpec, Component, Context, HealthCheck, Waiting, child,
     child_with_mailbox, component, worker, worker_with, worker_with_mailbox,
 };
 pub use crate::error::{BuildError, BuildWarning, ControlError, NextStep, RunError, StartError};
@@ -169,6 +169,8 @@ mod book {
     mod triggers {}
     #[doc = include_str!("../book/src/when-not.md")]
     mod when_not {}
+    #[doc = include_str!("../book/src/watchdog.md")]
+    mod watchdog {}
     #[doc = include_str!("../book/src/messages.md")]
     mod messages {}
     #[doc = include_str!("../book/src/delivery.md")]

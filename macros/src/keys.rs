@@ -156,6 +156,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("requires", CHILD, Takes::Names, r#"requires = "db""#),
     key("readiness", CHILD, Takes::Word(&READINESS), r#"readiness = "signal""#),
     key("activation_timeout", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"activation_timeout = "10s""#),
+    key("watchdog", CHILD_OR_DEFAULT, Takes::Duration { zero: false }, r#"watchdog = "30s""#),
     key("on_leak", CHILD_OR_DEFAULT, Takes::Word(&ON_LEAK), r#"on_leak = "park""#),
     key("restart_if", CHILD, Takes::Functions, "restart_if = |error: &io::Error| error.kind() == TimedOut"),
     key("stop_if", CHILD, Takes::Functions, "stop_if = |error: &io::Error| error.kind() == NotFound"),

@@ -54,11 +54,12 @@ pub(super) async fn launch(
         let handle = root.handle();
         catch_panic(|| call(handle));
     }
+    let self_check = ends_process.then(|| root.self_check()).flatten();
     #[cfg(feature = "health")]
     let probes = listener.map(|listener| ProbeServer::start(listener, &root.handle()));
     #[cfg(all(feature = "systemd", target_os = "linux"))]
-    let systemd = app.systemd.then(|| SystemdTasks::start(&root, || true)).flatten();
-    let exit_thread = ends_process.then(|| ExitThread::start(root.leaked()));
+    let systemd = app.systemd.then(|| SystemdTasks::start(&root, self_check.as_ref())).flatten();
+    let exit_thread = ends_process.then(|| ExitThread::start(root.blocked()));
     let deadline = bounds.total.saturating_add(app.exit_grace);
     let mut began = None;
     let mut observe = |_cause: &str, _stage: &str| {

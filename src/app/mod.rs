@@ -10,6 +10,7 @@
 //! | `termination` | the stop, in stages |
 //! | `stages`, `hooks`, `stop_bounds` | what a stop does, and how long it may take |
 //! | `probes` | answers over HTTP whether the tree is alive and ready (feature `health`) |
+//! | `self_check` | a thread that finds out that the tree's loop doesn't turn |
 //! | `exit_thread` | ends the process if the program doesn't |
 //! | `memory` | guards that act before the kernel kills the process |
 //! | `panic_hook` | panics of children in the log |
@@ -30,6 +31,7 @@ mod probes;
 mod program;
 mod root;
 pub(crate) mod run;
+mod self_check;
 #[cfg(feature = "signal")]
 pub(crate) mod signals;
 mod stages;

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::root::Root;
+use super::self_check::SelfCheck;
 use super::systemd::{Notice, Notifier};
 use crate::handle::SupervisorHandle;
 use crate::status::Status;
@@ -26,9 +27,11 @@ pub(super) struct SystemdTasks {
 }
 
 impl SystemdTasks {
-    /// Starts the tasks, if systemd waits for notifications. `turns` tells whether the tree's loops turn.
-    pub(super) fn start(root: &Root, turns: impl Fn() -> bool + Send + 'static) -> Option<Self> {
+    /// Starts the tasks, if systemd waits for notifications. Its watchdog is pinged while the tree's loop turns.
+    pub(super) fn start(root: &Root, check: Option<&SelfCheck>) -> Option<Self> {
         let notifier = Notifier::from_env()?;
+        let turns = check.map(SelfCheck::turning);
+        let turns = move || turns.as_ref().is_none_or(|turns| turns());
         let (notices, received) = unbounded_channel();
         let watch = watch(root.handle(), notices.clone());
         #[expect(clippy::disallowed_methods, reason = "the tasks are aborted when this drops")]

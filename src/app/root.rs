@@ -1,15 +1,22 @@
 //! The task of a root supervisor.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::child::StopLevel;
+use super::self_check::{SelfCheck, SelfCheckSettings};
+use crate::child::{PollWatch, StopLevel};
+use crate::clock;
 use crate::error::{RunError, StartError};
 use crate::handle::{self, SupervisorHandle, request_stop, until_up};
 use crate::path::Path;
 use crate::runtime::{Blueprint, End, SupervisorShared, supervise};
+use crate::subscriber;
+
+/// How long a poll may take until its child blocks a thread.
+const BLOCKED: Duration = Duration::from_secs(1);
 
 /// The task of a root supervisor. Dropping it aborts the task and every child.
 #[derive(Debug)]
@@ -54,15 +61,39 @@ impl Root {
         request_stop(&self.shared, cause, level);
     }
 
-    /// Returns a function that returns the children that were aborted and still run.
-    pub(super) fn leaked(&self) -> impl Fn() -> Vec<Path> + Send + 'static {
-        let shared = Arc::clone(&self.shared);
-        move || shared.leaked_below()
+    /// Returns a function that returns the children that block a thread, or were aborted and still run.
+    pub(super) fn blocked(&self) -> impl Fn() -> Vec<Path> + Send + 'static {
+        let (shared, watch) = (Arc::clone(&self.shared), PollWatch::new());
+        move || {
+            let since = clock::real().checked_sub(BLOCKED);
+            let polls = watch.running().into_iter().filter(|poll| Some(poll.since) <= since);
+            let mut blocked = shared.leaked_below();
+            for poll in polls {
+                if !blocked.contains(&poll.child) {
+                    blocked.push(poll.child);
+                }
+            }
+            blocked
+        }
     }
 
     /// Returns how many children were aborted so far because they missed their grace.
     pub(super) fn missed_graces(&self) -> usize {
         self.shared.tree.missed_graces()
+    }
+
+    /// Starts a thread that checks whether the tree's loop turns. `None`: no thread can be started, which is
+    /// logged.
+    pub(super) fn self_check(&self) -> Option<SelfCheck> {
+        let check = self.self_check_with(SelfCheckSettings::default());
+        let log = |error: &io::Error| {
+            subscriber::error!(target: "verger::lifecycle", %error, "can't start the thread that checks the loops");
+        };
+        check.inspect_err(log).ok()
+    }
+
+    pub(super) fn self_check_with(&self, settings: SelfCheckSettings) -> io::Result<SelfCheck> {
+        SelfCheck::start(Arc::clone(&self.shared), settings)
     }
 
     /// Keeps the task running when this is dropped.

@@ -14,6 +14,7 @@
 use std::any::Any;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
@@ -56,6 +57,15 @@ struct Extras {
     token: Option<CancellationToken>,
     status: Option<Arc<str>>,
     properties: Properties,
+    heartbeats: Heartbeats,
+}
+
+/// What a child with a watchdog notes for its supervisor.
+#[derive(Debug, Default)]
+struct Heartbeats {
+    last: Option<Instant>,
+    /// How many guards say that the child waits on purpose.
+    waiting: usize,
 }
 
 impl IncarnationCell {
@@ -169,6 +179,34 @@ impl IncarnationCell {
 
     pub(super) fn status(&self) -> Option<Arc<str>> {
         self.locked.lock().extras.as_ref()?.status.clone()
+    }
+
+    /// Notes a heartbeat.
+    ///
+    /// The lock is one that the child takes whenever it waits for its cancellation, too.
+    pub(super) fn beat(&self, now: Instant) {
+        self.locked.lock().extras.get_or_insert_default().heartbeats.last = Some(now);
+    }
+
+    /// Notes that the child waits on purpose, once more.
+    pub(super) fn begin_waiting(&self) {
+        self.locked.lock().extras.get_or_insert_default().heartbeats.waiting += 1;
+    }
+
+    /// Undoes one [`begin_waiting`](Self::begin_waiting). This is a heartbeat.
+    pub(super) fn end_waiting(&self, now: Instant) {
+        let mut locked = self.locked.lock();
+        let heartbeats = &mut locked.extras.get_or_insert_default().heartbeats;
+        heartbeats.waiting = heartbeats.waiting.saturating_sub(1);
+        heartbeats.last = Some(now);
+    }
+
+    /// Returns the instant of the last heartbeat, if there was any. It is `now` while the child waits on
+    /// purpose.
+    pub(crate) fn last_heartbeat(&self, now: Instant) -> Option<Instant> {
+        let locked = self.locked.lock();
+        let heartbeats = &locked.extras.as_ref()?.heartbeats;
+        if heartbeats.waiting > 0 { Some(now) } else { heartbeats.last }
     }
 
     pub(super) fn property<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {

@@ -9,6 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::cancelled::Cancelled;
 use super::cell::StopLevel;
 use super::incarnation::{Incarnation, Signal};
+use super::waiting::Waiting;
+use crate::clock::now;
 use crate::path::Path;
 use crate::policy::StartCause;
 
@@ -108,6 +110,41 @@ impl Context {
     /// Signals that the child works, which resets its backoff to the first delay.
     pub fn report_healthy(&self) {
         self.incarnation.notify(Signal::Healthy);
+    }
+
+    /// Sends a heartbeat: the child makes progress.
+    ///
+    /// Needed by children with a [`watchdog`](crate::ChildSpec::watchdog), at least once per interval while
+    /// they are active. Call it where the child makes progress, for example once for each message that it
+    /// has handled. It costs about as much as reading the clock, wakes no task, and has no effect on a child
+    /// without a watchdog.
+    ///
+    /// Don't call it from a task that beats by itself, such as a timer: it would go on after the child
+    /// has hung.
+    pub fn heartbeat(&self) {
+        if self.incarnation.is_watched() {
+            self.incarnation.cell.beat(now());
+        }
+    }
+
+    /// Suspends the child's [`watchdog`](crate::ChildSpec::watchdog) until the returned guard is dropped.
+    ///
+    /// A child that waits for its next message, a lock or a timer on purpose isn't hung. When the last guard
+    /// is dropped, the child has the whole interval until its next
+    /// [`heartbeat`](Self::heartbeat).
+    ///
+    /// ```
+    /// use verger::Context;
+    /// use verger::mailbox::Inbox;
+    ///
+    /// async fn receive(ctx: &Context, inbox: &mut Inbox<String>) -> Option<String> {
+    ///     let _waiting = ctx.waiting();
+    ///     inbox.recv().await
+    /// }
+    /// # drop(receive);
+    /// ```
+    pub fn waiting(&self) -> Waiting {
+        Waiting::new(Arc::clone(&self.incarnation))
     }
 
     /// Sets the text shown with the child in [`status`](crate::SupervisorHandle::status), such as

@@ -47,6 +47,9 @@ const FAILED: u8 = 16;
 /// Flag: the child is cancelled for good, as far as its supervisor knows.
 const FINAL: u8 = 32;
 
+/// Flag: the child has a watchdog, so its heartbeats are noted.
+const WATCHED: u8 = 64;
+
 /// See the [module](self).
 pub(crate) struct Incarnation {
     pub(crate) parent: Arc<dyn Parent>,
@@ -73,6 +76,7 @@ impl Incarnation {
         (key, serial): (Key, Option<NonZeroU64>),
         number: IncarnationNumber,
         start_cause: StartCause,
+        watched: bool,
         properties: Properties,
     ) -> Self {
         Self {
@@ -82,7 +86,7 @@ impl Incarnation {
             serial,
             number,
             start_cause,
-            flags: AtomicU8::new(0),
+            flags: AtomicU8::new(if watched { WATCHED } else { 0 }),
             cell: IncarnationCell::new(properties),
         }
     }
@@ -180,6 +184,11 @@ impl Incarnation {
         self.flags.load(Ordering::Acquire) & FINAL != 0
     }
 
+    /// Whether the child has a watchdog.
+    pub(super) fn is_watched(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & WATCHED != 0
+    }
+
     pub(crate) fn set_status(&self, text: Arc<str>) {
         self.cell.set_status(text);
     }
@@ -251,6 +260,6 @@ pub(crate) mod orphan {
         let cause = StartCause::Initial;
         let parent = Arc::new(NoParent);
         let properties = Properties::default();
-        Arc::new(Incarnation::new(parent, identity, (key, None), number, cause, properties))
+        Arc::new(Incarnation::new(parent, identity, (key, None), number, cause, false, properties))
     }
 }

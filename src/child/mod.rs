@@ -4,9 +4,9 @@
 //! | --- | --- |
 //! | `identity` | what all incarnations of a child have in common |
 //! | `incarnation`, `cell` | what a child's task, its contexts and its supervisor share |
-//! | `context`, `cancelled`, `own_policy` | what a child is given |
+//! | `context`, `cancelled`, `waiting`, `own_policy` | what a child is given |
 //! | `child_trait`, `component`, `workers`, `value` | children made from functions and values |
-//! | `task`, `span`, `spawn` | the task of one incarnation |
+//! | `task`, `span`, `spawn`, `polls` | the task of one incarnation, and which one is being polled |
 //! | `spec`, `defaults`, `health` | how incarnations are made, and how a child is supervised |
 //! | `check`, `mailbox_owners`, `graces` | whether a spec is valid, and how long it may take to stop |
 //! | `resolve` | how a nested spec becomes runnable |
@@ -24,12 +24,14 @@ mod identity;
 mod incarnation;
 mod mailbox_owners;
 mod own_policy;
+mod polls;
 mod resolve;
 mod span;
 mod spawn;
 mod spec;
 mod task;
 mod value;
+mod waiting;
 mod workers;
 
 pub use self::cancelled::Cancelled;
@@ -45,6 +47,7 @@ pub use self::health::HealthCheck;
 pub(crate) use self::incarnation::orphan;
 pub(crate) use self::incarnation::{Incarnation, Parent};
 pub(crate) use self::mailbox_owners::check_mailboxes;
+pub(crate) use self::polls::{PollWatch, RunningPoll};
 pub(crate) use self::spawn::spawn;
 pub use self::spec::ChildSpec;
 #[cfg(feature = "testing")]
@@ -52,5 +55,6 @@ pub(crate) use self::spec::IncarnationFactory;
 pub(crate) use self::spec::{ChildFactory, ChildMeta, FactoryKind, Nested, Phases, Resolved};
 #[cfg(feature = "testing")]
 pub(crate) use self::task::ExitFuture;
+pub use self::waiting::Waiting;
 pub(crate) use self::workers::function_kind;
 pub use self::workers::{child, child_with_mailbox, worker, worker_with, worker_with_mailbox};

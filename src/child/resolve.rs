@@ -129,6 +129,15 @@ impl ChildSpec {
             let (path, example) = (path(), Duration::from_secs(10));
             return Err(BuildError::ZeroDuration { path, option: "activation timeout", example });
         }
+        if let Some(interval) = self.options.watchdog {
+            let (path, example) = (path(), Duration::from_secs(30));
+            if interval.is_zero() {
+                return Err(BuildError::ZeroDuration { path, option: "watchdog", example });
+            }
+            if self.options.supervisor.is_some() {
+                return Err(BuildError::WatchdogOfSupervisor { path });
+            }
+        }
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use tracing::field;
 
 use super::cell::StopLevel;
 use super::incarnation::Incarnation;
+use super::polls::watched;
 use crate::exit::{Exit, ExitError, ExitReason};
 use crate::panic::{PanicMessage, RecordedPanic, collect, panic_message};
 use crate::subscriber::error;
@@ -49,10 +50,13 @@ impl Future for ChildTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let Some(Alive { future, incarnation }) = &mut self.0 else { return Poll::Ready(()) };
-        let poll = || match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(polled) => polled,
-            Err(payload) => Poll::Ready(Err(panicked(panic_message(payload)))),
+        let Some(Alive { incarnation, future }) = &mut self.0 else { return Poll::Ready(()) };
+        let poll = || {
+            let poll = AssertUnwindSafe(|| future.as_mut().poll(cx));
+            match watched(incarnation, || catch_unwind(poll)) {
+                Ok(polled) => polled,
+                Err(payload) => Poll::Ready(Err(panicked(panic_message(payload)))),
+            }
         };
         let Poll::Ready(exit) = log_panics(incarnation, poll) else { return Poll::Pending };
         self.end(exit);

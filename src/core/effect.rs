@@ -53,6 +53,11 @@ pub(crate) enum Effect {
     Changed { key: Key, changes: Properties },
     /// The health of an Active child has changed.
     Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
+    /// The deadline of the child's watchdog is due. The last heartbeat is a
+    /// [`MachineEvent::Heartbeat`](super::MachineEvent::Heartbeat).
+    CheckHeartbeat { key: Key, incarnation: IncarnationNumber },
+    /// The runtime was late by this much, so that children which are late too have not hung.
+    RuntimeLate { late: Duration },
     /// What becomes of a child that has ended by itself.
     Decided {
         key: Key,

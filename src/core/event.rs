@@ -1,7 +1,7 @@
 //! What a supervisor's machine takes in: events, and the requests of callers among them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::arena::Key;
 use crate::exit::ExitReason;
@@ -29,6 +29,9 @@ pub(crate) enum MachineEvent {
     Healthy { key: Key, incarnation: IncarnationNumber },
     /// The result of the child's health check has changed. `None`: it passes.
     Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
+    /// When the child sent its last heartbeat, if it sent any. Answers an
+    /// [`Effect::CheckHeartbeat`](super::Effect::CheckHeartbeat).
+    Heartbeat { key: Key, incarnation: IncarnationNumber, last: Option<Instant> },
     /// The child requests its own stop.
     StopSelf { key: Key, incarnation: IncarnationNumber },
     /// The child replaces the restart policy of its spec for this incarnation. `None` restores it.

@@ -90,6 +90,12 @@ impl Machine {
                 }
             }
             (MachineEvent::Health { problem, .. }, Some(key)) => self.on_health(key, problem, cx),
+            (MachineEvent::Heartbeat { last, .. }, Some(key)) => {
+                // In a supervisor that ends, the child is stopped anyway.
+                if !self.is_ending() {
+                    self.children_mut().on_heartbeat(key, last, cx);
+                }
+            }
             (MachineEvent::StopSelf { .. }, Some(key)) => {
                 let state = self.children().state(key);
                 if matches!(state, Some(ChildState::Active | ChildState::Activating)) {
@@ -185,17 +191,19 @@ impl Machine {
 
     fn on_tick(&mut self, cx: &mut StepCx<'_>) {
         for _ in 0..SLICE {
-            match self.children_mut().timers.pop(cx.now) {
-                Some(Timer::Child(key)) => self.on_deadline(key, cx),
-                Some(Timer::Total) => each!(self, kind => kind.abort_all()),
-                Some(Timer::Grace(grace)) => {
+            let children = self.children_mut();
+            let Some((due, timer)) = children.timers.pop(cx.now) else { return };
+            children.note_lateness(due, cx.now);
+            match timer {
+                Timer::Child(key) => self.on_deadline(key, cx),
+                Timer::Total => each!(self, kind => kind.abort_all()),
+                Timer::Grace(grace) => {
                     if let Self::Dynamic(dynamic) = self {
                         dynamic.on_grace_over(grace);
                     }
                 }
                 // The group operation checks its deadline when it settles.
-                Some(Timer::Group) => {}
-                None => return,
+                Timer::Group => {}
             }
         }
     }
@@ -214,6 +222,7 @@ impl Machine {
             ChildState::AwaitingDecision { .. } => self.on_decision(key, None, cx),
             ChildState::Stopping { aborted: false, .. } => children.abort(key, cx),
             ChildState::Stopping { why, .. } => self.on_leak(key, why, cx),
+            ChildState::Active if !ends => children.check_heartbeat(key, cx),
             ChildState::Down(_)
             | ChildState::Gated(_)
             | ChildState::Active
@@ -400,6 +409,17 @@ impl Machine {
 impl Machine {
     pub(super) fn is_ordered(&self) -> bool {
         matches!(self, Self::Ordered(_))
+    }
+
+    /// Whether nothing is due without an event than the watchdogs of children.
+    pub(super) fn only_watches(&self) -> bool {
+        let children = self.children();
+        let is_watchdog = |timer| match timer {
+            Timer::Child(key) => children.state(key) == Some(ChildState::Active),
+            _ => false,
+        };
+        each!(self, kind => kind.more).is_none()
+            && children.timers.all().all(|(_, timer)| is_watchdog(timer))
     }
 
     /// Whether it is still open which children of a group restart.

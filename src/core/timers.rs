@@ -55,12 +55,12 @@ impl<K: Copy + Ord> Timers<K> {
         self.due.first().map(|&(at, _)| at)
     }
 
-    /// Removes the first key whose deadline is due.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<K> {
+    /// Removes the first deadline that is due, and returns it with its key.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, K)> {
         let &(at, key) = self.due.first().filter(|&&(at, _)| at <= now)?;
         self.due.remove(&(at, key));
         self.at.remove(&key);
-        Some(key)
+        Some((at, key))
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
 
         assert_eq!((timers.next(), timers.at('a')), (Some(t1), Some(t1)));
         assert_eq!(timers.pop(t0), None, "not yet");
-        assert_eq!(timers.pop(t2), Some('a'));
+        assert_eq!(timers.pop(t2), Some((t1, 'a')));
         timers.disarm('b');
         assert_eq!((timers.pop(t2), timers.next()), (None, None));
     }
@@ -113,7 +113,7 @@ mod tests {
                     }
                     _ => {
                         let due = list.first().is_some_and(|&(first, _)| first <= at);
-                        prop_assert_eq!(timers.pop(at), due.then(|| list.remove(0).1));
+                        prop_assert_eq!(timers.pop(at), due.then(|| list.remove(0)));
                     }
                 }
                 prop_assert_eq!(timers.all().collect::<Vec<_>>(), list.clone());

@@ -225,6 +225,15 @@ pub enum BuildError {
         /// The child.
         path: Path,
     },
+    /// A supervisor has a watchdog, but it sends no heartbeats.
+    #[error(
+        "`{path}` is a supervisor, which sends no heartbeats; remove its `watchdog`, or set it in the \
+         `defaults` of its children"
+    )]
+    WatchdogOfSupervisor {
+        /// The supervisor.
+        path: Path,
+    },
     /// A duration that must be positive is zero.
     #[error("the {option} of `{path}` is zero; write a duration such as `{example:?}`")]
     ZeroDuration {

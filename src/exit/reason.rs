@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -169,8 +170,9 @@ pub enum ExitReason {
     ActivationFailed(ExitError),
     /// The child wasn't active within its activation timeout.
     ActivationTimedOut,
-    /// The child missed its heartbeats.
-    Hung,
+    /// The active child sent no heartbeat for this long, its
+    /// [`watchdog`](crate::ChildSpec::watchdog).
+    Hung(Duration),
     /// The health check failed with this reason, and
     /// [`HealthCheck::restarts`](crate::HealthCheck::restarts) makes that a failure of the child.
     Unhealthy(String),
@@ -236,7 +238,7 @@ impl ExitReason {
             Self::Panicked(_) => ExitKind::Panicked,
             Self::ActivationFailed(_) => ExitKind::ActivationFailed,
             Self::ActivationTimedOut => ExitKind::ActivationTimedOut,
-            Self::Hung => ExitKind::Hung,
+            Self::Hung(_) => ExitKind::Hung,
             Self::Unhealthy(_) => ExitKind::Unhealthy,
             Self::Aborted => ExitKind::Aborted,
             Self::Killed => ExitKind::Killed,
@@ -283,7 +285,7 @@ impl fmt::Display for ExitReason {
             Self::Panicked(panic) => write!(f, "panicked: {panic}"),
             Self::ActivationFailed(error) => write!(f, "activation failed: {error}"),
             Self::ActivationTimedOut => f.write_str("activation timed out"),
-            Self::Hung => f.write_str("hung"),
+            Self::Hung(interval) => write!(f, "hung: no heartbeat for {interval:?}"),
             Self::Unhealthy(problem) => write!(f, "unhealthy: {problem}"),
             Self::Aborted => f.write_str("aborted"),
             Self::Killed => f.write_str("killed"),

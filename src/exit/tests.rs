@@ -1,4 +1,5 @@
 use std::error::Error;
+use std::time::Duration;
 use std::{io, num};
 
 use super::*;
@@ -128,7 +129,7 @@ fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 14] {
             "activation failed: no port",
         ),
         (ExitReason::ActivationTimedOut, "activation_timed_out", false, "activation timed out"),
-        (ExitReason::Hung, "hung", false, "hung"),
+        (ExitReason::Hung(Duration::from_secs(30)), "hung", false, "hung: no heartbeat for 30s"),
         (ExitReason::Aborted, "aborted", false, "aborted"),
         (ExitReason::Killed, "killed", false, "killed"),
         (
@@ -145,10 +146,14 @@ fn reasons() -> [(ExitReason, &'static str, bool, &'static str); 14] {
              connection refused",
         ),
         (
-            ExitReason::Exit { code: 3, child: app.join("db"), source: ExitReason::Hung.into() },
+            ExitReason::Exit {
+                code: 3,
+                child: app.join("db"),
+                source: ExitReason::Hung(Duration::from_secs(30)).into(),
+            },
             "exit",
             false,
-            "exit 3: child app/db: hung",
+            "exit 3: child app/db: hung: no heartbeat for 30s",
         ),
         (ExitReason::Unhealthy("no ping".into()), "unhealthy", false, "unhealthy: no ping"),
     ]
@@ -189,12 +194,15 @@ fn all_lists_each_kind_at_its_discriminant() {
 
 #[test]
 fn a_thousand_escalations_can_be_displayed() {
-    let mut reason = ExitReason::Hung;
+    let mut reason = ExitReason::Hung(Duration::from_secs(30));
     for _ in 0..1_000 {
         reason = ExitReason::Escalated { child: Path::root("a"), source: reason.into() };
     }
 
-    assert_eq!(reason.to_string(), "escalated: child a: ".repeat(1_000) + "hung");
+    assert_eq!(
+        reason.to_string(),
+        "escalated: child a: ".repeat(1_000) + "hung: no heartbeat for 30s"
+    );
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub(crate) struct ChildOptions {
     /// Delays from errors, in place of the backoff.
     pub(crate) retry_after: RetryAfter,
     pub(crate) activation_timeout: Option<Duration>,
+    pub(crate) watchdog: Option<Duration>,
     pub(crate) on_leak: Option<OnLeak>,
     pub(crate) failure_log: Option<FailureLog>,
     pub(crate) limits: WrittenLimits,
@@ -168,6 +169,12 @@ impl Rules {
 
     pub(crate) fn activation_timeout(&self, child: &ChildOptions) -> Option<Duration> {
         child.activation_timeout.or(self.defaults.activation_timeout)
+    }
+
+    /// Returns the longest time between two heartbeats of the child. A supervisor sends none, so the
+    /// defaults don't apply to it.
+    pub(crate) fn watchdog(&self, child: &ChildOptions) -> Option<Duration> {
+        child.watchdog.or(self.defaults.watchdog.filter(|_| child.supervisor.is_none()))
     }
 
     pub(crate) fn on_leak(&self, child: &ChildOptions) -> OnLeak {

@@ -128,6 +128,41 @@ macro_rules! child_setters {
             $self
         }
 
+        /// Sets how long the active child may go without a
+        /// [`heartbeat`](crate::Context::heartbeat). Default: no watchdog.
+        ///
+        /// A child that misses its heartbeats has failed as [`Hung`](crate::ExitReason::Hung): it is
+        /// cancelled, aborted after its grace, and restarted by its restart type. The time counts from
+        /// the moment when the child became [`Active`](crate::Lifecycle::Active), and again from each
+        /// heartbeat. While the child is activating or stopping, it isn't watched, nor while it
+        /// [waits on purpose](crate::Context::waiting).
+        ///
+        /// If the runtime itself was late, by more than a quarter of the time and at least by a second,
+        /// all its children get the whole time once more.
+        ///
+        /// A default doesn't apply to supervisors, which send no heartbeats.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use verger::{Context, worker};
+        ///
+        /// async fn poll(ctx: Context) {
+        ///     while !ctx.is_cancelled() {
+        ///         ctx.heartbeat();
+        ///         // Handle one item.
+        /// #       break;
+        ///     }
+        /// }
+        ///
+        /// let poller = worker("poller", poll).watchdog(Duration::from_secs(30));
+        /// # drop(poller);
+        /// ```
+        pub fn watchdog(mut $self, interval: std::time::Duration) -> Self {
+            $values.watchdog = Some(interval);
+            $self
+        }
+
         /// Sets what happens to a child that is still running after it was aborted.
         ///
         /// Default: [`OnLeak::Restart`](crate::policy::OnLeak::Restart).

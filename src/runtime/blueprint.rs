@@ -170,6 +170,7 @@ impl Blueprint {
             significant: options.significant,
             essential: self.is_essential(options),
             activation_timeout: rules.activation_timeout(options),
+            watchdog: rules.watchdog(options),
             on_leak: rules.on_leak(options),
             intensity: limits.intensity,
             consecutive_restarts: limits.consecutive,

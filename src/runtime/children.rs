@@ -164,6 +164,7 @@ impl ChildTable {
         key: Key,
         number: IncarnationNumber,
         cause: StartCause,
+        watched: bool,
         phases: Phases,
     ) {
         let parent = Arc::clone(&self.parent);
@@ -175,6 +176,7 @@ impl ChildTable {
             (key, entry.serial),
             number,
             cause,
+            watched,
             properties,
         ));
         let task = spawn(&incarnation, &entry.factory, phases);

@@ -2,7 +2,7 @@
 //!
 //! | target | what |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child is up, or ends its supervisor (`info`), is unhealthy, or is waited for at a start (`warn`), every other edge (`debug`) |
+//! | `verger::lifecycle` | a child is up, or ends its supervisor (`info`), is unhealthy, or is waited for at a start, or the runtime was late (`warn`), every other edge (`debug`) |
 //! | `verger::restart` | a child will be restarted (`warn`), its supervisor gave up, or fails with it (`error`) |
 //! | `verger::dead_letter` | a message was not delivered (`warn`), or its loss was intended (`debug`) |
 //! | `verger::shutdown` | a supervisor stops (`info`), a child was killed, or is waited for (`warn`), or has leaked (`error`) |
@@ -194,6 +194,15 @@ pub(super) fn unhealthy(child: &Path, incarnation: u32, problem: &str) {
 
 pub(super) fn healthy(child: &Path, incarnation: u32) {
     info!(target: "verger::lifecycle", %child, incarnation, "healthy again");
+}
+
+/// The runtime was late, so that missed heartbeats say nothing.
+pub(super) fn runtime_late(supervisor: &LazyPath, late: Duration) {
+    warn!(
+        target: "verger::lifecycle",
+        %supervisor,
+        "the runtime was late by {late:?}, no child is called hung"
+    );
 }
 
 pub(super) fn leaked(child: &Path, incarnation: u32) {

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tokio::sync::oneshot;
 
@@ -53,6 +54,8 @@ pub(crate) enum Request {
         place: u64,
         answer: Responder<Page>,
     },
+    /// Count that the loop has turned.
+    Turn(Arc<AtomicU64>),
 }
 
 /// The last name of a child's path, from which the path is built on demand.

@@ -136,6 +136,9 @@ fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
     if options.defaults.options.activation_timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(zero("default activation timeout"));
     }
+    if options.defaults.options.watchdog.is_some_and(|interval| interval.is_zero()) {
+        return Err(zero("default watchdog"));
+    }
     if options.leak_timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(zero("leak timeout"));
     }

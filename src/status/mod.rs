@@ -264,6 +264,9 @@ pub struct ChildSpecInfo {
     /// See [`ChildSpec::activation_timeout`](crate::ChildSpec::activation_timeout).
     #[serde(rename = "activation_timeout_ms", serialize_with = "millis::optional")]
     pub activation_timeout: Option<Duration>,
+    /// See [`ChildSpec::watchdog`](crate::ChildSpec::watchdog).
+    #[serde(rename = "watchdog_ms", serialize_with = "millis::optional")]
+    pub watchdog: Option<Duration>,
     /// See [`ChildSpec::on_leak`](crate::ChildSpec::on_leak).
     pub on_leak: OnLeak,
     /// See [`ChildSpec::intensity`](crate::ChildSpec::intensity).

@@ -22,3 +22,4 @@ mod status;
 mod status_changes;
 mod stop_times;
 mod testing;
+mod watchdog;

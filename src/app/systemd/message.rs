@@ -16,7 +16,6 @@ pub(super) enum Message {
     Extend(Duration),
     Status(String),
     Watchdog,
-    WatchdogTrigger,
     RestartReset,
 }
 
@@ -41,7 +40,6 @@ impl Message {
             }
             Self::Status(status) => vec![assignment(status)],
             Self::Watchdog => vec![NotifyState::Watchdog.to_string()],
-            Self::WatchdogTrigger => vec![NotifyState::WatchdogTrigger.to_string()],
             Self::RestartReset => vec![NotifyState::Custom("RESTART_RESET=1").to_string()],
         };
         lines.join("\n")
@@ -73,7 +71,6 @@ mod tests {
             (Message::Extend(Duration::MAX), "EXTEND_TIMEOUT_USEC=4294967295"),
             (Message::Status(status()), "STATUS=3 of 3 active"),
             (Message::Watchdog, "WATCHDOG=1"),
-            (Message::WatchdogTrigger, "WATCHDOG=trigger"),
             (Message::RestartReset, "RESTART_RESET=1"),
         ] {
             assert_eq!(message.text(), text);

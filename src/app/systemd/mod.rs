@@ -7,7 +7,6 @@
 //! | a stop begins | `STOPPING=1` |
 //! | during a stop, every 5 s | `EXTEND_TIMEOUT_USEC`, for at most 15 s and 5 s more than the stop may take |
 //! | every half of `WATCHDOG_USEC`, while the loops turn | `WATCHDOG=1` |
-//! | a hang was detected, and the unit has a watchdog | `WATCHDOG=trigger` |
 //! | the tree has been ready for 30 s | `RESTART_RESET=1`, so that systemd's own backoff begins again |
 //! | with each of these, and whenever it changes | `STATUS` |
 //!

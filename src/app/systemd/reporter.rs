@@ -21,13 +21,10 @@ pub(crate) enum Notice {
     /// The status has changed.
     Status(String),
     /// A reload begins. `Ready` ends it.
-    #[expect(dead_code, reason = "for the reload of a configuration")]
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the reload of a configuration"))]
     Reloading,
     /// A stop begins, or its next stage does. It takes at most this long from now on.
     Stopping { status: String, within: Duration },
-    #[expect(dead_code, reason = "for the thread that checks the loops")]
-    /// Something hangs, so that only a restart of the process helps.
-    Hung,
 }
 
 /// See the [module](self).
@@ -69,7 +66,6 @@ impl Reporter {
         let is_stopping = matches!(self.state, State::Stopping { .. });
         match notice {
             Notice::Status(status) => Some(Message::Status(status)),
-            Notice::Hung => self.watchdog.as_ref().map(|_| Message::WatchdogTrigger),
             Notice::Stopping { status, within } => {
                 let extend = self.stop(now, now.checked_add(within));
                 self.reset = None;
@@ -195,15 +191,13 @@ mod tests {
             ])
         );
         assert_eq!(until(&mut reporter, start, 60, |_| false), []);
-        assert_eq!(reporter.on_notice(Notice::Hung, start), Some(Message::WatchdogTrigger));
     }
 
     #[test]
-    fn without_a_watchdog_nothing_is_pinged_or_triggered() {
+    fn without_a_watchdog_nothing_is_pinged() {
         let start = Instant::now();
-        let mut reporter = Reporter::new(None, start);
+        let reporter = Reporter::new(None, start);
         assert_eq!(reporter.next_deadline(), None);
-        assert_eq!(reporter.on_notice(Notice::Hung, start), None);
     }
 
     #[test]

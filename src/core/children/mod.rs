@@ -13,6 +13,7 @@
 //! | `exhausted` | what follows when a restart limit is exceeded |
 //! | `callback` | the failure callback |
 //! | `messages` | children that a message starts |
+//! | `watchdog` | children that have to send heartbeats |
 //!
 //! # Invariants
 //!
@@ -20,7 +21,8 @@
 //! 2. `significant_remaining` is the number of significant children that run or will run again,
 //!    `significant_stopping` the number of those that callers stop.
 //! 3. A requirement is met exactly while the child behind it is `Active`, or has ended cleanly.
-//! 4. Only children that are `Activating`, `Backoff`, `AwaitingDecision` or `Stopping` have a timer.
+//! 4. Only children that are `Activating`, `Backoff`, `AwaitingDecision` or `Stopping` have a timer, and
+//!    those that are `Active` and have a watchdog.
 
 mod callback;
 mod exhausted;
@@ -29,11 +31,13 @@ mod messages;
 mod restart;
 mod start;
 mod stop;
+mod watchdog;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) use self::callback::ANSWER_WITHIN;
+pub(super) use self::watchdog::Stall;
 use super::arena::{Arena, Key};
 use super::callers::{Callers, WaitFor};
 use super::child::{ChildEntry, ChildState, DownState, Position, Timer};
@@ -63,6 +67,8 @@ pub(super) struct Children {
     pub(super) window: Option<RestartWindow>,
     /// Until then no failure is charged, and no child that fails is restarted.
     pub(super) paused: Option<Instant>,
+    /// The last time that the runtime was late.
+    pub(super) stall: Option<Stall>,
     pub(super) live: u32,
     pub(super) significant_remaining: u32,
     pub(super) significant_stopping: u32,
@@ -83,6 +89,7 @@ impl Children {
             callers: Callers::default(),
             window,
             paused: None,
+            stall: None,
             live: 0,
             significant_remaining: 0,
             significant_stopping: 0,
@@ -163,6 +170,7 @@ impl Children {
             | MachineEvent::Exited { key, incarnation, .. }
             | MachineEvent::Healthy { key, incarnation }
             | MachineEvent::Health { key, incarnation, .. }
+            | MachineEvent::Heartbeat { key, incarnation, .. }
             | MachineEvent::StopSelf { key, incarnation }
             | MachineEvent::Acked { key, incarnation }
             | MachineEvent::Policy { key, incarnation, .. } => (key, incarnation),

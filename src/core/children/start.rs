@@ -48,6 +48,7 @@ impl Children {
         self.timers.disarm(Timer::Child(key));
         self.set(key, ChildState::Active);
         self.enter(key, Lifecycle::Active, None, cx);
+        self.arm_watchdog(key, cx.now);
         self.recover_on(key, Reset::OnReady);
         let incarnation = self.entry(key).incarnation;
         self.answer_up(key, &ChildAnswer::Started(incarnation), cx);

@@ -126,7 +126,7 @@ fn a_decision_to_give_up_leaves_the_child_errored_and_charges_nothing() {
 fn an_escalation_ends_the_supervisor_with_the_childs_own_reason() {
     for rules in [asking(), one_for_all()] {
         let mut sim = pair(rules);
-        sim.exit("b", ExitReason::Hung);
+        sim.exit("b", ExitReason::Hung(Duration::from_secs(30)));
         sim.decide("b", Escalate.into());
         sim.settle();
         assert_eq!(sim.acts(), "ask b#1 (1), escalated b, cancel a, finish failed b: hung");

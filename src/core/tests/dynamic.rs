@@ -266,7 +266,12 @@ fn how_each_ends_meanwhile_does_not_matter() {
     let fakes = ["a", "b", "c", "d"].map(|name| fake(name).stops(None));
     let mut sim = running(Rules { intensity: at_most(0), ..rules() }, fakes);
     sim.stop();
-    let reasons = [ExitReason::Normal, ExitReason::Shutdown, ExitReason::Hung, ExitReason::Aborted];
+    let reasons = [
+        ExitReason::Normal,
+        ExitReason::Shutdown,
+        ExitReason::Hung(Duration::from_secs(30)),
+        ExitReason::Aborted,
+    ];
     for (name, reason) in ["a", "b", "c", "d"].into_iter().zip(reasons) {
         sim.exit(name, reason);
     }

@@ -15,6 +15,7 @@ mod scenarios;
 mod stop_chain;
 mod triggers;
 mod waits;
+mod watchdog;
 
 use std::time::Duration;
 

@@ -6,8 +6,9 @@
 //!
 //! 1. *The time of day.* Instants are compared with now and with each other, so they are taken
 //!    relative to now. Past instants only count as past. How long a child
-//!    has been active is taken while its backoff may yet reset, and how long ago it failed while its
-//!    task still runs; no rule looks further back than the backoff does. Restarts that no longer
+//!    has been active is taken while its backoff may yet reset or its first heartbeat is due, and how long
+//!    ago it failed while its task still runs or a message may start it again; no rule looks further back
+//!    than the backoff and the watchdog do. Restarts that no longer
 //!    count are left out; the window drops them when it is used next.
 //! 2. *Incarnation numbers.* They are only compared with the current one, and events of other
 //!    incarnations are tried in each state. Whether there was an incarnation at all is taken.
@@ -24,7 +25,7 @@ use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use crate::core::arena::Key;
-use crate::core::child::{ChildEntry, ChildState, Position, StopReason, Timer};
+use crate::core::child::{ChildEntry, ChildState, DownState, Position, StopReason, Timer};
 use crate::core::children::Children;
 use crate::core::dynamic::Dynamic;
 use crate::core::group::{GroupOp, GroupPhase};
@@ -184,11 +185,20 @@ impl Fingerprint {
         if let Some(until) = children.pauses_until(self.now) {
             self.at(until);
         }
+        if let Some(stall) = children.stall.filter(|stall| self.now < stall.spent()) {
+            (stall.late, stall.reported).hash(self);
+            self.since(stall.end, Duration::MAX);
+        }
     }
 
     fn entry(&mut self, entry: &ChildEntry, children: &Children) {
         (entry.state, entry.lifecycle, entry.incarnation == 0, entry.has_passed).hash(self);
         self.pos(entry.pos);
+        if let Some(interval) = children.rules.watchdog(&entry.options)
+            && entry.state == ChildState::Active
+        {
+            self.since(entry.since, interval);
+        }
         let Some(history) = &entry.history else { return self.write_u8(b'-') };
         let backoff = entry.backoff(&children.rules);
         history.policy.as_deref().map(policy_text).hash(self);
@@ -210,7 +220,9 @@ impl Fingerprint {
             ChildState::Active if failures > 0 => {
                 self.since(entry.since, backoff.resets_after().unwrap_or_default());
             }
-            ChildState::Stopping { why: StopReason::Failing { .. }, .. }
+            // A message may start it, once the backoff is over that counts from the failure.
+            ChildState::Down(DownState::NotRestarted)
+            | ChildState::Stopping { why: StopReason::Failing { .. }, .. }
             | ChildState::AwaitingDecision { .. } => {
                 let last = history.last.as_deref();
                 let retry_after =

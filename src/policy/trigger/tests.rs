@@ -1,4 +1,5 @@
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use super::*;
 use crate::path::Path;
@@ -34,10 +35,10 @@ fn exits() -> [ExitReason; 10] {
         ExitReason::Panicked("boom".into()),
         ExitReason::ActivationFailed(io(ErrorKind::Other).into()),
         ExitReason::ActivationTimedOut,
-        ExitReason::Hung,
+        ExitReason::Hung(Duration::from_secs(30)),
         ExitReason::Aborted,
         ExitReason::Killed,
-        escalated(ExitReason::Hung),
+        escalated(ExitReason::Hung(Duration::from_secs(30))),
     ]
 }
 
@@ -229,7 +230,7 @@ fn a_childs_own_exceptions_come_first_within_each_group() {
 
     let table = [
         (&base, ExitReason::Panicked("boom".into()), Leave),
-        (&base, ExitReason::Hung, EndSupervisor),
+        (&base, ExitReason::Hung(Duration::from_secs(30)), EndSupervisor),
         (&base, failed(REFUSED), Restart),
         (&base, failed(DENIED), FailSupervisor),
         (&base, failed(ErrorKind::TimedOut), Leave),

@@ -42,6 +42,10 @@ impl Driver {
             Effect::Health { key, incarnation, problem } => {
                 self.publish_health((key, incarnation), problem, now);
             }
+            Effect::CheckHeartbeat { key, incarnation } => {
+                self.heartbeats_due.push((key, incarnation));
+            }
+            Effect::RuntimeLate { late } => log::runtime_late(self.shared.lazy_path(), late),
             Effect::Leaked { key, incarnation } => {
                 self.leak(key, incarnation, now);
                 self.lose_message(key, incarnation, &Arc::new(ExitReason::Killed), now);
@@ -108,8 +112,9 @@ impl Driver {
         self.lifetimes.remove(&key);
         self.reopen_mailbox(key);
         if let Some(options) = self.machine.options(key) {
-            let phases = phases(&self.shared.blueprint.rules, options);
-            self.children.start(key, incarnation, cause, phases);
+            let rules = &self.shared.blueprint.rules;
+            let (watched, phases) = (rules.watchdog(options).is_some(), phases(rules, options));
+            self.children.start(key, incarnation, cause, watched, phases);
         }
     }
 

@@ -43,7 +43,7 @@ use super::outcome::End;
 use super::request::Request;
 use crate::child::{ChildSpec, Context, StopLevel};
 use crate::clock::now;
-use crate::core::{Key, MachineEvent};
+use crate::core::{IncarnationNumber, Key, MachineEvent};
 use crate::exit::ExitReason;
 
 /// How many events one iteration handles.
@@ -254,6 +254,9 @@ impl Driver {
         if self.batch.events.is_empty() || self.timer.postponed == POSTPONED {
             self.timer.postponed = 0;
             self.step(MachineEvent::Tick, now);
+            for (key, incarnation) in std::mem::take(&mut self.heartbeats_due) {
+                self.report_heartbeat(key, incarnation, now);
+            }
         } else {
             self.timer.postponed += 1;
         }
@@ -275,6 +278,14 @@ impl Driver {
             self.remember_lifetime(exit);
         }
         self.settle_mailboxes(&step.down, now);
+    }
+
+    /// Passes the child's last heartbeat to the machine.
+    fn report_heartbeat(&mut self, key: Key, incarnation: IncarnationNumber, now: Instant) {
+        let running = self.children.incarnation(key).filter(|it| it.number == incarnation);
+        let Some(running) = running else { return };
+        let last = running.cell.last_heartbeat(now);
+        self.step(MachineEvent::Heartbeat { key, incarnation, last }, now);
     }
 
     /// Keeps the lifetime of a failed child for the log line of a later decision.

@@ -52,6 +52,8 @@ pub(in crate::runtime) struct Driver {
     pub(super) waits: WaitReport,
     /// The workers that have signalled their readiness in vain.
     pub(super) told_ready: BTreeSet<Key>,
+    /// Children whose last heartbeat the machine asks for.
+    pub(super) heartbeats_due: Vec<(Key, IncarnationNumber)>,
     pub(super) end: Option<End>,
 }
 
@@ -125,6 +127,7 @@ impl Driver {
             health: HealthTasks::default(),
             waits: WaitReport::default(),
             told_ready: BTreeSet::new(),
+            heartbeats_due: Vec::new(),
             end: None,
         }
     }

@@ -287,6 +287,24 @@ fn an_activation_timeout_of_zero_is_refused() {
     );
 }
 
+#[test]
+fn a_watchdog_of_zero_and_one_of_a_supervisor_are_refused() {
+    assert_eq!(
+        refused_below(worker("db", idle).watchdog(Duration::ZERO)),
+        "the watchdog of `app/ingest/db` is zero; write a duration such as `30s`",
+    );
+    let default = |child: verger::ChildDefaults| child.watchdog(Duration::ZERO);
+    assert_eq!(
+        refused_below(Supervisor::builder("pool").defaults(default)),
+        "the default watchdog of `app/ingest/pool` is zero; write a duration such as `10s`",
+    );
+    assert_eq!(
+        refused_below(Supervisor::builder("pool").into_child().watchdog(Duration::from_secs(30))),
+        "`app/ingest/pool` is a supervisor, which sends no heartbeats; remove its `watchdog`, or set \
+         it in the `defaults` of its children",
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_added_child_is_refused_with_the_same_text() {
     let ingest = Supervisor::builder("ingest").child(worker("log", idle));

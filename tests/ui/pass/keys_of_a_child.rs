@@ -19,6 +19,7 @@ struct App {
         requires = "database",
         readiness = "signal",
         activation_timeout = "4s",
+        watchdog = "30s",
         on_leak = "park"
     )]
     api: ChildSpec,
@@ -45,6 +46,7 @@ async fn main() {
         .requires("database")
         .readiness(Readiness::Signal)
         .activation_timeout(4 * SECOND)
+        .watchdog(30 * SECOND)
         .on_leak(OnLeak::Park);
     let log = idle("log").shutdown(Shutdown::Infinity).requires("database").requires("api");
     let by_builder = Supervisor::builder("app")
@@ -60,6 +62,7 @@ async fn main() {
     assert_eq!(api.backoff, Backoff::constant(3 * SECOND));
     assert!(api.significant);
     assert_eq!((api.activation_timeout, api.on_leak), (Some(4 * SECOND), OnLeak::Park));
+    assert_eq!(api.watchdog, Some(30 * SECOND));
     assert_eq!(tree.child_spec("log").await.unwrap().shutdown, Shutdown::Infinity);
     tree.stop("the test is over").await.unwrap();
 }

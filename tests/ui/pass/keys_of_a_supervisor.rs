@@ -24,6 +24,7 @@ const SECOND: Duration = Duration::from_secs(1);
         shutdown = "20s",
         backoff(constant, delay = "3s"),
         activation_timeout = "4s",
+        watchdog = "30s",
         on_leak = "park"
     ),
     name = "root",
@@ -58,6 +59,7 @@ fn main() {
                 .shutdown(20 * SECOND)
                 .backoff(Backoff::constant(3 * SECOND))
                 .activation_timeout(4 * SECOND)
+                .watchdog(30 * SECOND)
                 .on_leak(OnLeak::Park)
         });
     assert_eq!(format!("{:?}", Everything {}.builder()), format!("{by_builder:?}"));

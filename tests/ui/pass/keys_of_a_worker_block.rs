@@ -28,6 +28,7 @@ struct Api;
     requires = "db",
     readiness = "on_start",
     activation_timeout = "4s",
+    watchdog = "30s",
     on_leak = "park",
     crate = ::verger
 )]
@@ -53,6 +54,7 @@ async fn main() {
     assert_eq!(api.backoff, Backoff::constant(3 * SECOND));
     assert!(api.significant);
     assert_eq!((api.activation_timeout, api.on_leak), (Some(4 * SECOND), OnLeak::Park));
+    assert_eq!(api.watchdog, Some(30 * SECOND));
     assert_eq!(tree.child_spec("db").await.unwrap().shutdown, Shutdown::from(SECOND));
     tree.stop("the test is over").await.unwrap();
 

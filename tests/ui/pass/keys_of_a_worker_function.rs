@@ -16,6 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
     requires = ["dns", "net"],
     readiness = "signal",
     activation_timeout = "4s",
+    watchdog = "30s",
     on_leak = "park",
     crate = ::verger
 )]
@@ -46,6 +47,7 @@ async fn main() {
         .requires("net")
         .readiness(Readiness::Signal)
         .activation_timeout(4 * SECOND)
+        .watchdog(30 * SECOND)
         .on_leak(OnLeak::Park);
     assert_eq!(format!("{:?}", clock()), format!("{by_builder:?}"));
 

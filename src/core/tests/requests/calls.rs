@@ -63,7 +63,11 @@ fn a_supervisor_that_has_ended_says_nothing_more() {
         sim.advance(secs(1));
         assert!(sim.finished());
         let requests = REQUESTS.map(|request| MachineEvent::Request { ticket: 99, key, request });
-        let exited = MachineEvent::Exited { key, incarnation: 1, reason: ExitReason::Hung };
+        let exited = MachineEvent::Exited {
+            key,
+            incarnation: 1,
+            reason: ExitReason::Hung(Duration::from_secs(30)),
+        };
         let others = [
             MachineEvent::Tick,
             MachineEvent::Stop { within: None },

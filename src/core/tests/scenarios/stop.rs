@@ -194,7 +194,8 @@ fn the_first_reason_is_the_one() {
 
 #[test]
 fn what_ends_meanwhile_neither_comes_back_nor_derails_it() {
-    let reasons = [ExitReason::Normal, ExitReason::Shutdown, ExitReason::Hung];
+    let reasons =
+        [ExitReason::Normal, ExitReason::Shutdown, ExitReason::Hung(Duration::from_secs(30))];
     let types = [RestartType::Permanent, RestartType::Transient, RestartType::Temporary];
     let names = ["b", "c", "d", "e", "f", "g", "h", "i", "j"];
     let mut fakes = vec![fake("a")];

@@ -16,7 +16,7 @@
 //!    [`fingerprint`](crate::core::verify::fingerprint)), so the length of a script is the number of
 //!    *different* states on its way.
 //! 3. All settings with all settings. Strategy, restart types, limit, backoff and order of start are
-//!    multiplied; the rest comes in the fifteen flavours of [`plan`].
+//!    multiplied; the rest comes in the sixteen flavours of [`plan`].
 //! 4. Instants between two beats. All times are whole beats, so an instant between two beats compares
 //!    like one of them.
 //! 5. A machine that gets the event of a later deadline before that of an earlier one.

@@ -5,7 +5,7 @@
 //! timeout take one beat, a backoff one and then two, and a restart counts for two.
 
 use super::step::{BEAT, name, time};
-use crate::core::verify::simulation::{FakeChild, fake, rules};
+use crate::core::verify::simulation::{FakeChild, Heart, fake, rules};
 use crate::exit::ExitKind;
 use crate::policy::{
     AutoShutdown, Backoff, FirstStart, Intensity, OnExhausted, OnExit, OnLeak, Reset, RestartType,
@@ -63,10 +63,12 @@ pub(super) enum Flavour {
     OnMessage,
     /// Delivery is delayed instead of restarts, and an acknowledgement resets the backoff.
     DelayedDelivery,
+    /// Children have to send heartbeats, as soon as they are active or ready.
+    Watched,
 }
 
 impl Flavour {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Plain,
         Self::Slow,
         Self::Parked,
@@ -82,6 +84,7 @@ impl Flavour {
         Self::RetryAfter,
         Self::OnMessage,
         Self::DelayedDelivery,
+        Self::Watched,
     ];
 }
 
@@ -158,7 +161,11 @@ impl Plan {
             ..rules()
         };
         match self.flavour {
-            Flavour::Plain | Flavour::Slow | Flavour::Excepted | Flavour::RetryAfter => base,
+            Flavour::Plain
+            | Flavour::Slow
+            | Flavour::Excepted
+            | Flavour::RetryAfter
+            | Flavour::Watched => base,
             Flavour::Parked | Flavour::OnMessage => {
                 Rules { on_exhausted: OnExhausted::Park, ..base }
             }
@@ -284,6 +291,12 @@ impl Plan {
                     fake = fake.retry_after(3 * BEAT);
                 }
             }
+            Flavour::Watched => {
+                fake = fake.heart(Heart::Unanswered).watchdog(BEAT * (1 + number as u32));
+                if number == 0 {
+                    fake = fake.signals(None);
+                }
+            }
             Flavour::RetryAfter => {
                 fake = fake.on_exit(ExitKind::Failed, OnExit::RestartUncharged);
                 if number == 0 {
@@ -368,6 +381,9 @@ fn script(fake: &FakeChild) -> String {
     }
     if let Some(timeout) = options.activation_timeout {
         text += &format!(".activation_timeout({})", time(timeout));
+    }
+    if let Some(interval) = options.watchdog {
+        text += &format!(".watchdog({}).heart(Heart::{:?})", time(interval), fake.heart);
     }
     if let Some(on_leak) = options.on_leak {
         text += &format!(".on_leak(OnLeak::{on_leak:?})");

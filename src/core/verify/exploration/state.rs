@@ -176,6 +176,9 @@ impl ExploredState {
             if child.declaration.options.fails_unhealthy {
                 steps.push(ExplorationStep::Unhealthy(index));
             }
+            if child.heartbeat_due {
+                steps.extend([ExplorationStep::Beats(index), ExplorationStep::Silent(index)]);
+            }
             if planned.waits {
                 steps.push(ExplorationStep::Healthy(index));
             }
@@ -224,6 +227,9 @@ impl ExploredState {
                     if child.lifecycle == Lifecycle::Activating {
                         return Some(ExplorationStep::Ready(index));
                     }
+                    if child.heartbeat_due && child.lifecycle == Lifecycle::Active {
+                        return Some(ExplorationStep::Beats(index));
+                    }
                 }
                 Some((_, child)) if child.pending_decision != PendingDecision::None => {
                     return Some(ExplorationStep::Decide(index, Resolution::Restart));
@@ -231,7 +237,8 @@ impl ExploredState {
                 _ => {}
             }
         }
-        self.machine.next_deadline().map(|_| ExplorationStep::Due)
+        let rests = self.machine.only_watches();
+        self.machine.next_deadline().filter(|_| !rests).map(|_| ExplorationStep::Due)
     }
 
     /// Takes a step. A panic breaks an invariant too.
@@ -288,6 +295,11 @@ impl ExploredState {
             ExplorationStep::Unhealthy(index) => {
                 let (key, incarnation) = of(index);
                 MachineEvent::Health { key, incarnation, problem: Some("ill".into()) }
+            }
+            ExplorationStep::Beats(index) | ExplorationStep::Silent(index) => {
+                let (key, incarnation) = of(index);
+                let last = matches!(step, ExplorationStep::Beats(_)).then_some(self.now);
+                MachineEvent::Heartbeat { key, incarnation, last }
             }
             ExplorationStep::Policy(index, policy) => {
                 let (key, incarnation) = of(index);

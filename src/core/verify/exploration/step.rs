@@ -29,6 +29,10 @@ pub(super) enum ExplorationStep {
     MessagePending(ChildIndex),
     /// The health check of the child fails.
     Unhealthy(ChildIndex),
+    /// The child that is asked for its last heartbeat has sent one now.
+    Beats(ChildIndex),
+    /// The child that is asked for its last heartbeat has sent none.
+    Silent(ChildIndex),
     /// The child sets its own policy.
     Policy(ChildIndex, OwnPolicy),
     /// The failure callback decides on the child.
@@ -114,6 +118,10 @@ impl ExplorationStep {
                     "sim.child_event({index:?}, |key, incarnation| \
                      MachineEvent::Health {{ key, incarnation, {problem} }});"
                 )
+            }
+            Self::Beats(index) | Self::Silent(index) => {
+                let last = if let Self::Beats(_) = self { "Some(sim.now)" } else { "None" };
+                format!("sim.answer_heartbeat({:?}, {last});", name(index))
             }
             Self::Policy(index, policy) => {
                 let policy = policy.script();

@@ -20,7 +20,7 @@ impl Invariants {
             (child.pending_decision, child.callback_called, child.resolution).hash(print);
             child.policy.as_ref().map(policy_text).hash(print);
             (child.message_pending, child.set_down, child.not_restarted).hash(print);
-            (child.dormant, child.ignores_messages).hash(print);
+            (child.dormant, child.ignores_messages, child.heartbeat_due).hash(print);
             child.group_stop_from.is_some().hash(print);
             print.pos(child.group_stop_from.unwrap_or(0));
             if let Some(due) = child.due {

@@ -87,6 +87,8 @@ pub(in super::super) struct ChildAccount {
     pub(super) shown_returning: bool,
     /// Its messages are held back until then, from its last restart or from the next.
     pub(super) held: Option<Instant>,
+    /// It was asked for its last heartbeat, and has not answered.
+    pub(in super::super) heartbeat_due: bool,
     /// The policy that it has set for itself.
     pub(super) policy: Option<RestartPolicy>,
 }
@@ -139,6 +141,7 @@ impl ChildAccount {
             dormant: false,
             shown_returning: false,
             held: None,
+            heartbeat_due: false,
             policy: None,
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! 1. The view of each child, and the counts, are what was reported.
 //! 2. The machine counts its live and its significant children.
-//! 3. Only a wait has a timer: a start with a timeout, a backoff, a decision, a stop. An abort and a
+//! 3. Only a wait has a timer: a start with a timeout, a heartbeat, a backoff, a decision, a stop. An abort and a
 //!    decision always have one, and a backoff's timer is the deadline that is shown.
 //! 4. A requirement is met only by an existing child.
 //! 5. The machine knows every caller that waits for an answer.
@@ -70,13 +70,11 @@ impl Invariants {
     ) -> Result<(), Violation> {
         let at = machine.children().timers.at(Timer::Child(key));
         let broken = |what: &str| Err(format!("{}: {state:?} {what}", self.name(key)));
-        let idle = matches!(
-            state,
-            ChildState::Down(_)
-                | ChildState::Gated(_)
-                | ChildState::Active
-                | ChildState::AwaitingGroup
-        );
+        let idle =
+            matches!(state, ChildState::Down(_) | ChildState::Gated(_) | ChildState::AwaitingGroup);
+        if state == ChildState::Active {
+            self.check_watchdog(machine, key)?;
+        }
         if idle && at.is_some() {
             return broken("has no timer");
         }

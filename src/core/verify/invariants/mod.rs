@@ -21,12 +21,12 @@
 //!
 //! The failure callback is in [`answers`], costs and delays in [`costs`], starts by messages in
 //! [`messages`], groups and orders in [`order`], what holds between two events in [`counts`], and what
-//! holds when nothing more happens in [`rest`].
+//! holds when nothing more happens in [`rest`]. Heartbeats are in [`watchdog`].
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::core::child::Timer;
 use crate::core::{
@@ -39,6 +39,7 @@ use crate::policy::FailureDecision;
 use crate::policy::{Rules, Strategy};
 pub(super) use child::{ChildAccount, Declaration, PendingDecision};
 use grants::Grants;
+use watchdog::Hung;
 
 mod account;
 mod answers;
@@ -50,6 +51,7 @@ mod health;
 mod messages;
 mod order;
 mod rest;
+mod watchdog;
 
 /// Which invariant was broken.
 pub(super) type Violation = String;
@@ -79,6 +81,8 @@ pub(super) struct Invariants {
     granted: Grants,
     /// Until then every child that fails waits, and nothing is counted.
     paused: Option<Instant>,
+    /// When a tick was late the last time.
+    late: Option<Instant>,
     rules: Arc<Rules>,
     strategy: Strategy,
     ordered: bool,
@@ -96,6 +100,8 @@ pub(super) struct Invariants {
     significant_left: bool,
     /// The Active child whose health check has a result, and whether it has to fail.
     checked: Option<(Key, bool)>,
+    /// The Active child that has answered with its last heartbeat, and whether it has hung.
+    heard: Option<(Key, Hung)>,
     /// The child whose messages are held back from its next start on, and until when.
     holding: Option<(Key, Instant)>,
     /// The children that an effect has reported on.
@@ -129,6 +135,8 @@ impl Invariants {
             answered_failed: false,
             significant_left: false,
             checked: None,
+            heard: None,
+            late: None,
             holding: None,
             reported: Vec::new(),
         }
@@ -186,6 +194,7 @@ impl Invariants {
         self.check_costs(machine, now)?;
         self.check_end(machine)?;
         self.check_health_reported()?;
+        self.check_hung()?;
         self.check_returns(machine)?;
         self.check_stop_chain(&chain, machine)?;
         self.check_closing(machine)?;
@@ -231,6 +240,7 @@ impl Invariants {
         (self.answered_failed, self.significant_left) = (false, false);
         self.note(event, machine, now);
         self.note_health(event);
+        self.note_heartbeat(event, machine, now);
         self.note_callback(event);
         self.note_message(event);
         match event {
@@ -298,8 +308,14 @@ impl Invariants {
                 self.decided(key, reason, decision, now)
             }
             &Effect::Health { key, incarnation, .. } => self.check_health(key, incarnation),
+            &Effect::CheckHeartbeat { key, incarnation } => self.check_asked(key, incarnation, now),
+            Effect::RuntimeLate { .. } => {
+                let spared = self.heard.is_some() && self.late.is_some();
+                ensure(spared, "the runtime was late where it is reported")
+            }
             &Effect::Ended { key, lived, ref reason, .. } => {
                 self.check_unhealthy_exit(key, reason)?;
+                self.check_hung_exit(key, reason)?;
                 let child = self.child(key);
                 child.was_active = lived.is_some() || child.stops_itself;
                 Ok(())
@@ -346,7 +362,7 @@ impl Invariants {
         (child.returns, child.replaced) = (false, false);
         (child.callback_called, child.policy) = (false, None);
         (child.message_pending, child.set_down, child.not_restarted) = (false, false, false);
-        child.dormant = false;
+        (child.dormant, child.heartbeat_due) = (false, false);
         self.started_now.push(key);
         Ok(())
     }
@@ -396,7 +412,7 @@ fn check_echo(
     now: Instant,
 ) -> Result<(), Violation> {
     let before = machine.next_deadline();
-    let reason = ExitReason::Hung;
+    let reason = ExitReason::Hung(Duration::from_secs(30));
     let mut effects = Vec::new();
     for event in [
         MachineEvent::Ready { key, incarnation },
@@ -406,6 +422,7 @@ fn check_echo(
         MachineEvent::Acked { key, incarnation },
         MachineEvent::Health { key, incarnation, problem: None },
         MachineEvent::Health { key, incarnation, problem: Some("ill".into()) },
+        MachineEvent::Heartbeat { key, incarnation, last: None },
         MachineEvent::Policy { key, incarnation, policy: Some(Arc::default()) },
         MachineEvent::Exited { key, incarnation, reason },
     ] {
@@ -443,10 +460,11 @@ fn subject(effect: &Effect) -> Option<Key> {
         | Effect::Unanswered { key, .. }
         | Effect::Changed { key, .. }
         | Effect::Health { key, .. }
+        | Effect::CheckHeartbeat { key, .. }
         | Effect::Decided { key, .. }
         | Effect::Replaced { key }
         | Effect::Removed { key, .. }
         | Effect::Report(Report { key, .. }) => Some(*key),
-        Effect::Reply { .. } | Effect::Up | Effect::Finish(_) => None,
+        Effect::RuntimeLate { .. } | Effect::Reply { .. } | Effect::Up | Effect::Finish(_) => None,
     }
 }

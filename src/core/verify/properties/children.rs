@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::core::verify::simulation::{FakeChild, Script, fake, ms, secs};
+use crate::core::verify::simulation::{FakeChild, Heart, Script, fake, ms, secs};
 use crate::exit::ExitKind;
 use crate::policy::{
     Backoff, Intensity, OnExhausted, OnExit, OnLeak, Resolution, RestartPolicy, RestartType,
@@ -162,9 +162,10 @@ fn a_child(number: usize) -> impl Strategy<Value = FakeChild> {
         option::of(1..400_u64),
         option::weighted(0.2, exception),
         retry_after,
+        option::weighted(0.2, (50..400_u64, any::<bool>())),
     );
     (options, script, links).prop_map(
-        move |(options, script, (requires, timeout, exception, retry_after))| {
+        move |(options, script, (requires, timeout, exception, retry_after, watchdog))| {
             let (restart, shutdown, (significant, signals, parks, frail)) = options;
             let (ready, stops, dies, scripts, (answers, silent)) = script;
             let mut fake = fake(&name(number)).restart(restart).stops(stops).scripts(scripts);
@@ -191,6 +192,10 @@ fn a_child(number: usize) -> impl Strategy<Value = FakeChild> {
             }
             if parks {
                 fake = fake.on_leak(OnLeak::Park);
+            }
+            if let Some((millis, beats)) = watchdog {
+                fake = fake.watchdog(ms(millis));
+                fake.heart = if beats { Heart::Beats } else { Heart::Manual(None) };
             }
             if let Some(timeout) = timeout {
                 fake = fake.activation_timeout(ms(timeout));

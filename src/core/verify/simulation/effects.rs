@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::fake_child::Script;
+use super::fake_child::{Heart, Script};
 use super::{Happening, Simulation, TranscriptLine};
-use crate::core::{ChildAnswer, Decision, Effect, Finish, IncarnationNumber, Key, Report};
+use crate::core::{
+    ChildAnswer, Decision, Effect, Finish, IncarnationNumber, Key, MachineEvent, Report,
+};
 use crate::exit::ExitReason;
 use crate::policy::Resolution;
 
@@ -15,6 +17,9 @@ impl Simulation {
                 let name = format!("{}#{incarnation}", self.fakes[&key].name);
                 self.transcript.push((self.now, TranscriptLine::Cause, format!("{name} {cause}")));
                 self.act(format!("start {name}"));
+                if let Heart::Manual(last) = &mut self.fakes.get_mut(&key).expect("a child").heart {
+                    *last = None;
+                }
                 self.script(key, incarnation);
             }
             Effect::HoldMessages { key, until } => {
@@ -65,6 +70,15 @@ impl Simulation {
                 let health = if problem.is_some() { "unhealthy" } else { "healthy" };
                 self.act(format!("{health} {}", self.fakes[&key].name));
             }
+            Effect::CheckHeartbeat { key, incarnation } => {
+                let last = match self.fakes[&key].heart {
+                    Heart::Beats => Some(self.now),
+                    Heart::Manual(last) => last,
+                    Heart::Unanswered => return,
+                };
+                self.event(MachineEvent::Heartbeat { key, incarnation, last });
+            }
+            Effect::RuntimeLate { late } => self.act(format!("late by {late:?}")),
             Effect::Decided { .. } | Effect::Ended { .. } => {}
             Effect::Replaced { key } => {
                 self.act(format!("replaced {}", self.fakes[&key].name));

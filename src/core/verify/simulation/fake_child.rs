@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::core::verify::invariants::Declaration;
 use crate::exit::{ExitError, ExitKind, ExitReason};
@@ -44,13 +44,25 @@ impl Script {
             Self::Exit => ExitReason::Exit {
                 code: 3,
                 child: Path::root("x"),
-                source: Arc::new(ExitReason::Hung),
+                source: Arc::new(ExitReason::Hung(Duration::from_secs(30))),
             },
-            Self::Escalate => {
-                ExitReason::Escalated { child: Path::root("x"), source: Arc::new(ExitReason::Hung) }
-            }
+            Self::Escalate => ExitReason::Escalated {
+                child: Path::root("x"),
+                source: Arc::new(ExitReason::Hung(Duration::from_secs(30))),
+            },
         }
     }
+}
+
+/// What a child with a watchdog answers when it is asked for its last heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) enum Heart {
+    /// It has sent one just now.
+    Beats,
+    /// The last heartbeat of [`Simulation::beat`](super::Simulation::beat), if there was one.
+    Manual(Option<Instant>),
+    /// The test answers, with an event.
+    Unanswered,
 }
 
 /// A child and how it behaves.
@@ -77,6 +89,7 @@ pub(in crate::core) struct FakeChild {
     pub(in crate::core) answers: VecDeque<(Duration, Resolution)>,
     /// The callback does not decide.
     pub(in crate::core) silent: bool,
+    pub(in crate::core) heart: Heart,
 }
 
 /// A child that is active at once, runs until it is cancelled and then ends at once.
@@ -94,6 +107,7 @@ pub(in crate::core) fn fake(name: &str) -> FakeChild {
         fallback: None,
         answers: VecDeque::new(),
         silent: false,
+        heart: Heart::Beats,
     }
 }
 
@@ -210,6 +224,18 @@ impl FakeChild {
 
     pub(in crate::core) fn activation_timeout(mut self, timeout: Duration) -> Self {
         self.options.activation_timeout = Some(timeout);
+        self
+    }
+
+    /// Has to send a heartbeat this often, and does.
+    pub(in crate::core) fn watchdog(mut self, interval: Duration) -> Self {
+        self.options.watchdog = Some(interval);
+        self
+    }
+
+    /// How it answers when it is asked for its last heartbeat.
+    pub(in crate::core) fn heart(mut self, heart: Heart) -> Self {
+        self.heart = heart;
         self
     }
 

@@ -1,8 +1,9 @@
 //! What happens in a simulation: exits, messages, requests and decisions.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::fake_child::Script;
+use super::fake_child::{Heart, Script};
 use super::{Happening, Simulation, TranscriptLine};
 use crate::core::{ChildRequest, IncarnationNumber, Key, MachineEvent, Ticket};
 use crate::exit::ExitReason;
@@ -115,6 +116,19 @@ impl Simulation {
     /// The answer to a request, or a dash until it is answered.
     pub(in crate::core) fn answer(&self, ticket: Ticket) -> &str {
         self.answers.get(&ticket).map_or("-", String::as_str)
+    }
+
+    /// The child answers with its last heartbeat.
+    pub(in crate::core) fn answer_heartbeat(&mut self, name: &str, last: Option<Instant>) {
+        let key = self.key(name);
+        let incarnation = self.invariants.children[&key].incarnation;
+        self.event(MachineEvent::Heartbeat { key, incarnation, last });
+    }
+
+    /// The child sends a heartbeat.
+    pub(in crate::core) fn beat(&mut self, name: &str) {
+        let now = self.now;
+        self.fake(name).heart = Heart::Manual(Some(now));
     }
 
     pub(in crate::core) fn event(&mut self, event: MachineEvent) {

@@ -24,7 +24,7 @@ use crate::lifecycle::Lifecycle;
 use crate::policy::FailureDecision;
 use crate::policy::{Backoff, Intensity, Rules};
 
-pub(in crate::core) use self::fake_child::{Busy, FakeChild, Script, fake};
+pub(in crate::core) use self::fake_child::{Busy, FakeChild, Heart, Script, fake};
 
 #[derive(Clone, Debug)]
 enum Happening {
@@ -199,6 +199,7 @@ impl Simulation {
                 it.scripts.clear();
                 it.answers.clear();
                 it.silent = false;
+                it.heart = Heart::Beats;
                 (it.ready, it.stops, it.dies) = (Some(ms(1)), Some(ms(1)), Some(ms(1)));
                 fake = it.fallback.as_deref_mut();
             }

@@ -42,12 +42,15 @@ impl Simulation {
         self.now = end;
     }
 
-    /// Lets time pass until nothing more is due, but not for longer than this. Returns how long it
+    /// Lets time pass until nothing more is due than heartbeats, but not for longer than this. Returns how long it
     /// took, or nothing if it was not enough.
     pub(in crate::core) fn until_idle(&mut self, limit: Duration) -> Option<Duration> {
         let begin = self.now;
         self.settle();
         while let Some(next) = self.next_instant() {
+            if self.agenda.is_empty() && self.machine.only_watches() {
+                break;
+            }
             if next > begin + limit {
                 return None;
             }
