@@ -64,6 +64,8 @@ pub(crate) struct Rules {
     pub(crate) on_exhausted_from: PolicySource,
     /// `None`: unlimited.
     pub(crate) intensity: Option<Intensity>,
+    /// The intensity of each child if nothing else sets one. Dynamic supervisors only.
+    pub(crate) of_each: Option<Intensity>,
     /// Whether failures before `Active` are charged even if they are delayed.
     pub(crate) charge_everything: bool,
     /// Whether giving up is a clean exit, as in OTP.
@@ -97,7 +99,8 @@ impl Default for Rules {
             first_start: FirstStart::Retry,
             on_exhausted: OnExhausted::Escalate,
             on_exhausted_from: PolicySource::Default,
-            intensity: Some(Intensity::sliding(5, Duration::from_secs(60))),
+            intensity: Some(Intensity::DEFAULT),
+            of_each: None,
             charge_everything: false,
             gives_up_cleanly: false,
             forgets_temporary: false,
@@ -182,7 +185,13 @@ impl Rules {
     pub(crate) fn limits(&self, child: &ChildOptions) -> Option<Limits> {
         let layers = [&child.limits, &self.defaults.limits, &self.preset.limits];
         let written = layers.into_iter().filter(|limits| !limits.is_none());
-        written.map(WrittenLimits::get).reduce(Limits::or)
+        let written = written.map(WrittenLimits::get);
+        let default = self.of_each.map(|intensity| Limits {
+            intensity: Some(intensity),
+            is_default: true,
+            ..Limits::default()
+        });
+        written.chain(default).reduce(Limits::or)
     }
 
     pub(crate) fn on_exhausted(&self, child: &ChildOptions) -> OnExhausted {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::description::{Description, Options, Restarts};
+use super::description::{Description, Restarts};
 use super::order;
 use super::supervisor::{Supervisor, child_factory};
 use crate::child::{
@@ -14,7 +14,7 @@ use crate::child::{
 use crate::core::Key;
 use crate::error::{BuildError, BuildWarning};
 use crate::path::{LazyPath, check_name};
-use crate::policy::{PolicySource, Preset, Rules, unreachable};
+use crate::policy::{OnExhausted, PolicySource, Preset, Rules, unreachable};
 use crate::runtime::Blueprint;
 use crate::subscriber;
 
@@ -49,7 +49,7 @@ impl Nested for Description {
     }
 
     fn check(&self, path: &LazyPath) -> Result<(), BuildError> {
-        rules(&self.options, path).map(drop)
+        rules(self, path).map(drop)
     }
 
     fn resolve(
@@ -78,7 +78,7 @@ fn blueprint(
     let mut blueprint = Blueprint {
         // A spec can rename the supervisor, so this is not the name of the builder.
         name: path.name().into(),
-        rules: Arc::new(rules(&description.options, path)?),
+        rules: Arc::new(rules(description, path)?),
         dynamic: description.dynamic,
         on_child_failure: description.options.on_child_failure.clone(),
         dead_letters: description.options.dead_letters.clone(),
@@ -112,14 +112,17 @@ fn blueprint(
     Ok(blueprint)
 }
 
-fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
+fn rules(description: &Description, path: &LazyPath) -> Result<Rules, BuildError> {
+    let &Description { ref options, dynamic, .. } = description;
     let preset = options.preset.as_ref();
     let default = Rules::default();
-    let intensity = match (options.restarts, preset) {
-        (Some(Restarts::Unlimited), _) => None,
-        (Some(Restarts::Within(intensity)), _) => Some(intensity),
-        (None, Some(preset)) => preset.intensity,
-        (None, None) => default.intensity,
+    let (intensity, of_each) = match (options.restarts, preset) {
+        (Some(Restarts::Unlimited), _) => (None, None),
+        (Some(Restarts::Within(intensity)), _) => (Some(intensity), None),
+        (None, Some(preset)) => (preset.intensity, None),
+        // One bad child must not end the others of a dynamic supervisor.
+        (None, None) if dynamic => (None, default.intensity),
+        (None, None) => (default.intensity, None),
     };
     let own = || path.path().clone();
     check_twice(options.twice.as_ref(), &own)?;
@@ -128,7 +131,8 @@ fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
     }
     let on_exhausted = options.on_exhausted;
     let on_exhausted = on_exhausted.or(preset.map(|preset| preset.on_exhausted(path.is_root())));
-    let on_exhausted = on_exhausted.unwrap_or(default.on_exhausted);
+    let on_exhausted =
+        on_exhausted.unwrap_or(if dynamic { OnExhausted::Remove } else { default.on_exhausted });
     check_on_exhausted(on_exhausted, &own)?;
     check_limits(&options.defaults.options, &own)?;
     let example = Duration::from_secs(10);
@@ -159,6 +163,7 @@ fn rules(options: &Options, path: &LazyPath) -> Result<Rules, BuildError> {
             (None, None) => PolicySource::Default,
         },
         intensity,
+        of_each,
         charge_everything: preset.is_some_and(|preset| preset.charge_everything),
         gives_up_cleanly: preset.is_some_and(|preset| preset.gives_up_cleanly),
         forgets_temporary: preset.is_some_and(|preset| preset.forgets_temporary),

@@ -137,14 +137,16 @@ impl Children {
         entry.map_or(Shutdown::BrutalKill, |entry| self.rules.shutdown(&entry.options))
     }
 
-    /// What this end of the current or last incarnation leads to.
+    /// What this end of the current or last incarnation leads to. A fatal error fails the supervisor where
+    /// another would be followed by a restart.
     pub(super) fn on_exit(&self, key: Key, active: bool, reason: &ExitReason) -> OnExit {
         let Some(entry) = self.entries.get(key) else { return OnExit::Leave };
         let own = entry.own_policy().and_then(|policy| policy.restart.as_ref());
-        match own {
+        let on_exit = match own {
             Some(own) => own.after(&Exceptions::default(), reason, active),
             None => self.rules.on_exit(&entry.options, reason, active),
-        }
+        };
+        if on_exit.restarts() && reason.is_fatal() { OnExit::FailSupervisor } else { on_exit }
     }
 
     /// Sets or resets the restart policy that the current incarnation has for itself.

@@ -166,9 +166,14 @@ impl ChildAccount {
     }
 
     pub(super) fn on_exit(&self, rules: &Rules, reason: &ExitReason) -> OnExit {
-        match self.policy.as_ref().and_then(|policy| policy.restart.as_ref()) {
+        let on_exit = match self.policy.as_ref().and_then(|policy| policy.restart.as_ref()) {
             Some(own) => own.after(&Exceptions::default(), reason, self.was_active),
             None => rules.on_exit(&self.declaration.options, reason, self.was_active),
-        }
+        };
+        let fatal = match reason {
+            ExitReason::Failed(error) | ExitReason::ActivationFailed(error) => error.is_fatal(),
+            _ => false,
+        };
+        if fatal && on_exit.restarts() { OnExit::FailSupervisor } else { on_exit }
     }
 }

@@ -97,7 +97,7 @@ impl Invariants {
         then: Option<OnExit>,
         now: Instant,
     ) -> Result<(), Violation> {
-        let rules = Arc::clone(&self.rules);
+        let (ordered, rules) = (self.ordered, Arc::clone(&self.rules));
         let child = self.child(key);
         let options = Arc::clone(&child.declaration.options);
         let backoff = child.backoff(&rules).clone();
@@ -118,7 +118,7 @@ impl Invariants {
                 || rules.intensity.is_some_and(|intensity| intensity.max() == 0)
                 || least.is_zero()
                 || rules.charge_everything);
-        let limits = child.limits(&rules);
+        let limits = child.limits(&rules).counting(counts);
         let on_exhausted = child.on_exhausted(&rules);
         let paused = self.paused.filter(|&until| until > now);
         let by_child = !self.child(key).own_grants.fit(&limits, since, now);
@@ -178,7 +178,14 @@ impl Invariants {
             }
             Decision::GiveUp { .. } => match on_exhausted {
                 OnExhausted::Park | OnExhausted::StopChild => self.begin_group_stop(key, false),
-                OnExhausted::Escalate | OnExhausted::Exit(_) => self.ending = true,
+                OnExhausted::Remove if by_child => {
+                    if ordered {
+                        self.begin_group_stop(key, false);
+                    }
+                }
+                OnExhausted::Escalate | OnExhausted::Remove | OnExhausted::Exit(_) => {
+                    self.ending = true;
+                }
                 OnExhausted::Pause(_) => {
                     return Err("a child of a pausing supervisor is not given up".to_owned());
                 }
