@@ -69,13 +69,13 @@
 //!
 //! | target | lines |
 //! | --- | --- |
-//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again (`INFO`), a child is [unhealthy](HealthCheck), or a start has waited for it for 10 s (`WARN`), each edge of a [`Lifecycle`] (`DEBUG`) |
+//! | `verger::lifecycle` | a child or supervisor is up, a child ends its supervisor or is healthy again, a call has stopped, restarted, deleted or woken a child (`INFO`), a child is [unhealthy](HealthCheck), or a start has waited for it for 10 s (`WARN`), each edge of a [`Lifecycle`] (`DEBUG`) |
 //! | `verger::restart` | a child will or won't be restarted (`WARN`), a supervisor gives up or fails (`ERROR`) |
 //! | `verger::dead_letter` | a message was not delivered (`WARN`, [throttled](dead_letter::DeadLetterLog)), or its loss was configured (`DEBUG`) |
 //! | `verger::circuit` | a [circuit breaker](resilience::CircuitBreaker) opens, admits a probe, or closes (`INFO`) |
 //! | `verger::shutdown` | a supervisor shuts down, a stage begins (`INFO`), a stage has expired, a stop has waited for a child for 10 s, a child was killed (`WARN`) or leaked (`ERROR`) |
 //!
-//! Starts and stops that a handle requests are logged at `DEBUG`. The log lines of a child itself are
+//! Starts that a handle requests, and the edges that any call leads to, are logged at `DEBUG`. The log lines of a child itself are
 //! in a span `child` with target `verger::child`, its path and its incarnation. A supervisor has no
 //! span.
 //!

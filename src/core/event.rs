@@ -29,6 +29,8 @@ pub(crate) enum MachineEvent {
     Healthy { key: Key, incarnation: IncarnationNumber },
     /// The result of the child's health check has changed. `None`: it passes.
     Health { key: Key, incarnation: IncarnationNumber, problem: Option<Arc<str>> },
+    /// The last health check of a child that fails with it has passed or not, unlike the one before.
+    Checked { key: Key, incarnation: IncarnationNumber, passed: bool },
     /// The child requests its own stop.
     StopSelf { key: Key, incarnation: IncarnationNumber },
     /// The child replaces the restart policy of its spec for this incarnation. `None` restores it.

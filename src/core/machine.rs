@@ -90,6 +90,9 @@ impl Machine {
                 }
             }
             (MachineEvent::Health { problem, .. }, Some(key)) => self.on_health(key, problem, cx),
+            (MachineEvent::Checked { passed, .. }, Some(key)) => {
+                self.children_mut().on_checked(key, passed, now);
+            }
             (MachineEvent::StopSelf { .. }, Some(key)) => {
                 let state = self.children().state(key);
                 if matches!(state, Some(ChildState::Active | ChildState::Activating)) {

@@ -172,7 +172,9 @@ impl fmt::Display for ExitError {
                 None => f.write_str("an error that panics when it is displayed"),
             },
             (Inner::Reason(reason), None) => fmt::Display::fmt(reason, f),
-            (Inner::Ignore | Inner::Error(_) | Inner::Fatal(_), None) => f.write_str("declined to start"),
+            (Inner::Ignore | Inner::Error(_) | Inner::Fatal(_), None) => {
+                f.write_str("declined to start")
+            }
         }
     }
 }

@@ -20,7 +20,9 @@
 //! 2. `significant_remaining` is the number of significant children that run or will run again,
 //!    `significant_stopping` the number of those that callers stop.
 //! 3. A requirement is met exactly while the child behind it is `Active`, or has ended cleanly.
-//! 4. Only children that are `Activating`, `Backoff`, `AwaitingDecision` or `Stopping` have a timer.
+//! 4. The failures of a child are forgotten for the time that it was healthy: while it was Active, and,
+//!    if a failed health check is its failure, since the first of its latest checks that all passed.
+//! 5. Only children that are `Activating`, `Backoff`, `AwaitingDecision` or `Stopping` have a timer.
 
 mod callback;
 mod exhausted;
@@ -165,6 +167,7 @@ impl Children {
             | MachineEvent::Exited { key, incarnation, .. }
             | MachineEvent::Healthy { key, incarnation }
             | MachineEvent::Health { key, incarnation, .. }
+            | MachineEvent::Checked { key, incarnation, .. }
             | MachineEvent::StopSelf { key, incarnation }
             | MachineEvent::Acked { key, incarnation }
             | MachineEvent::Policy { key, incarnation, .. } => (key, incarnation),
@@ -282,8 +285,7 @@ impl Children {
             undecided: matches!(entry.state, ChildState::AwaitingDecision { .. }),
             policy: entry.own_policy().map(Arc::clone),
             history: entry.history.as_ref().map(|history| {
-                let life = now.saturating_duration_since(entry.since);
-                let life = (entry.state == ChildState::Active).then_some(life);
+                let life = (entry.state == ChildState::Active).then(|| entry.healthy_for(now));
                 history.summary(entry.backoff(&self.rules), life)
             }),
         })

@@ -208,7 +208,8 @@ impl Fingerprint {
         }
         match entry.state {
             ChildState::Active if failures > 0 => {
-                self.since(entry.since, backoff.resets_after().unwrap_or_default());
+                let enough = backoff.resets_after().unwrap_or_default();
+                entry.healthy_for(self.now).min(enough).hash(self);
             }
             ChildState::Stopping { why: StopReason::Failing { .. }, .. }
             | ChildState::AwaitingDecision { .. } => {

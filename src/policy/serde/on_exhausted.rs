@@ -26,7 +26,8 @@ impl Serialize for OnExhausted {
 
 impl OneOf for OnExhausted {
     const WHAT: &'static str = "answer to a limit";
-    const WORDS: &'static [&'static str] = &["escalate", "park", "stop_child", "remove", "pause", "exit"];
+    const WORDS: &'static [&'static str] =
+        &["escalate", "park", "stop_child", "remove", "pause", "exit"];
     const EXPECTED: &'static str =
         "\"escalate\", \"park\", \"stop_child\", \"remove\", { pause = \"15s\" } or { exit = 3 }";
     const EXAMPLES: &'static [(&'static str, &'static str)] =

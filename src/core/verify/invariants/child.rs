@@ -1,7 +1,7 @@
 //! The account of one child.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::grants::OwnGrants;
 use crate::core::IncarnationNumber;
@@ -89,6 +89,8 @@ pub(in super::super) struct ChildAccount {
     pub(super) held: Option<Instant>,
     /// The policy that it has set for itself.
     pub(super) policy: Option<RestartPolicy>,
+    /// Since when its health check passes, in its current incarnation.
+    pub(super) passes_since: Option<Instant>,
 }
 
 /// Whether a decision of the failure callback is pending.
@@ -140,6 +142,7 @@ impl ChildAccount {
             shown_returning: false,
             held: None,
             policy: None,
+            passes_since: None,
         }
     }
 
@@ -153,6 +156,15 @@ impl ChildAccount {
     pub(super) fn backoff<'a>(&'a self, rules: &'a Rules) -> &'a Backoff {
         let own = self.policy.as_ref().and_then(|policy| policy.backoff.as_ref());
         own.unwrap_or_else(|| rules.backoff(&self.declaration.options))
+    }
+
+    /// How long a child that is active since `since` has been healthy.
+    pub(super) fn healthy_for(&self, since: Instant, now: Instant) -> Duration {
+        match self.passes_since {
+            _ if !self.declaration.options.fails_unhealthy => now - since,
+            Some(passes_since) => now - passes_since,
+            None => Duration::ZERO,
+        }
     }
 
     pub(super) fn limits(&self, rules: &Rules) -> Limits {

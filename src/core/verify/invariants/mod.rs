@@ -230,7 +230,7 @@ impl Invariants {
         (self.request, self.undecided) = (None, None);
         (self.answered_failed, self.significant_left) = (false, false);
         self.note(event, machine, now);
-        self.note_health(event);
+        self.note_health(event, now);
         self.note_callback(event);
         self.note_message(event);
         match event {
@@ -344,7 +344,7 @@ impl Invariants {
         (child.decided, child.stops_itself, child.leaked) = (false, false, false);
         (child.group_stop_from, child.answered_failed) = (None, false);
         (child.returns, child.replaced) = (false, false);
-        (child.callback_called, child.policy) = (false, None);
+        (child.callback_called, child.policy, child.passes_since) = (false, None, None);
         (child.message_pending, child.set_down, child.not_restarted) = (false, false, false);
         child.dormant = false;
         self.started_now.push(key);
@@ -404,6 +404,7 @@ fn check_echo(
         MachineEvent::Healthy { key, incarnation },
         MachineEvent::StopSelf { key, incarnation },
         MachineEvent::Acked { key, incarnation },
+        MachineEvent::Checked { key, incarnation, passed: true },
         MachineEvent::Health { key, incarnation, problem: None },
         MachineEvent::Health { key, incarnation, problem: Some("ill".into()) },
         MachineEvent::Policy { key, incarnation, policy: Some(Arc::default()) },

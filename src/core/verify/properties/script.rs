@@ -130,6 +130,21 @@ pub(super) fn follow(sim: &mut Simulation, script: Vec<ScriptStep>) {
                     sim.child_event(
                         name,
                         match well {
+                            true => |key, incarnation| MachineEvent::Checked {
+                                key,
+                                incarnation,
+                                passed: true,
+                            },
+                            false => |key, incarnation| MachineEvent::Checked {
+                                key,
+                                incarnation,
+                                passed: false,
+                            },
+                        },
+                    );
+                    sim.child_event(
+                        name,
+                        match well {
                             true => |key, incarnation| MachineEvent::Health {
                                 key,
                                 incarnation,
