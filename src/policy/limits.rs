@@ -42,7 +42,7 @@ pub enum OnExhausted {
     ///
     /// This is the answer to a limit of the child itself. If the child exceeds the limit that its
     /// supervisor has for all children together, the supervisor escalates, because the removal of one
-    /// child mends nothing. In a [`Supervisor`](crate::Supervisor) every child has its place, so it is kept
+    /// child mends nothing. In a [`Supervisor`](struct@crate::Supervisor) every child has its place, so it is kept
     /// there as with [`StopChild`](Self::StopChild).
     Remove,
     /// Starts the range again after this time, and resets the limit that was exceeded.
